@@ -1,0 +1,293 @@
+//! The command line.
+//!
+//! `run` takes fio's options as flags beside our own. Ours are known to clap; what clap does not know is
+//! set apart before it parses, and read by the same table as a job file.
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use lab::meter::Selection;
+use model::record::Meter;
+use report::Format;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What one I/O costs: CPU cycles of the whole machine, where its latency went, context switches.
+#[derive(Debug, Parser)]
+#[command(name = "iotoll", version, disable_help_subcommand = true, after_help = AFTER_HELP)]
+struct CommandLine {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const AFTER_HELP: &str = "Exit status: 0 done, 1 it failed, 2 bad usage or bad input, 130 interrupted; \
+                          `cost` exits as its command did.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run a workload in fio's language and say what it cost
+    #[command(after_help = "")]
+    Run(RunArguments),
+    /// Say what any command costs: iotoll cost -- fio job.fio
+    Cost(CostArguments),
+    /// Render a saved record again
+    Report(ReportArguments),
+    /// Say what this machine can measure, how well, and what would mend it
+    Doctor(DoctorArguments),
+    /// Ten seconds that show what iotoll does, on a scratch file that is removed again
+    Demo(DemoArguments),
+}
+
+/// How results are shown and kept.
+#[derive(Args, Clone, Debug)]
+pub struct Output {
+    /// How to print the result: table, json, mail
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format)]
+    pub format: Format,
+    /// Keep the record in this folder [default: iotoll-runs/TIME-NAME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Do not keep the record
+    #[arg(long, conflicts_with = "out")]
+    pub no_save: bool,
+    /// No progress, no notes
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// What is measured with.
+#[derive(Args, Clone, Debug)]
+pub struct Measuring {
+    /// Meters that may run, comma-separated: idle (all idle clocks), timer_list, proc_stat, soaker, sampler,
+    /// thread, pmu, all [default: those that do not disturb]
+    #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = selection)]
+    pub meters: Selection,
+    /// How long to watch the machine without the workload, before and again after
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = background)]
+    pub background: Duration,
+}
+
+/// `iotoll run`.
+#[derive(Args, Clone, Debug)]
+pub struct RunArguments {
+    /// fio's options as flags (--name=a --rw=randread …), or a job file and options that override it
+    #[arg(value_name = "JOB.fio | --OPTION=VALUE", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub job: Vec<String>,
+    /// Read the job, print what it means, and do nothing
+    #[arg(long)]
+    pub parse_only: bool,
+    /// Note options that are not known, instead of refusing them
+    #[arg(long)]
+    pub ignore_unknown: bool,
+    /// Writing to a block device is meant; never one that is mounted or partitioned
+    #[arg(long)]
+    pub allow_device_write: bool,
+    /// Seed of the random offsets of every job (fio's randseed)
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub measuring: Measuring,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `iotoll cost`.
+#[derive(Args, Clone, Debug)]
+pub struct CostArguments {
+    /// I/Os that the command does in each execution
+    #[arg(long, value_name = "N", value_parser = amount)]
+    pub ios: Option<u64>,
+    /// Bytes that the command moves in each execution; 4k, 1g as in fio
+    #[arg(long, value_name = "N", value_parser = amount)]
+    pub bytes: Option<u64>,
+    /// Count I/Os by a counter of the kernel: block:vda, net:eth0
+    #[arg(long, value_name = "COUNTER", conflicts_with_all = ["ios", "bytes"])]
+    pub count: Option<lab::cost::Counter>,
+    /// Execute the command this many times; the interval is then of their spread
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: u32,
+    /// Only the result: what the command prints for people is left out
+    #[arg(long)]
+    pub no_output: bool,
+    #[command(flatten)]
+    pub measuring: Measuring,
+    #[command(flatten)]
+    pub output: Output,
+    /// The command and its arguments; fio and iperf3 say themselves how many I/Os they did
+    #[arg(value_name = "COMMAND", required = true, last = true)]
+    pub command: Vec<String>,
+}
+
+/// `iotoll report`.
+#[derive(Args, Clone, Debug)]
+pub struct ReportArguments {
+    /// Folder (or record.json) of a saved run
+    pub record: PathBuf,
+    /// How to print it: table, json, mail
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format)]
+    pub format: Format,
+}
+
+/// `iotoll doctor`.
+#[derive(Args, Clone, Debug)]
+pub struct DoctorArguments {
+    /// How to print it: table, json
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = doctor_format)]
+    pub format: Format,
+}
+
+/// `iotoll demo`.
+#[derive(Args, Clone, Debug)]
+pub struct DemoArguments {
+    /// How to print the result: table, json, mail
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format)]
+    pub format: Format,
+    /// No progress, no notes
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// A parsed command line, and the words that it was made of.
+pub struct Invocation {
+    /// What to do.
+    pub verb: Verb,
+    /// As typed.
+    pub words: Vec<String>,
+}
+
+impl Invocation {
+    /// Parses the command line of this process; bad usage ends it with status 2.
+    pub fn from_command_line() -> Self {
+        let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        let mut command = CommandLine::command().mut_subcommand("run", |run| run.after_help(job_help()));
+        let (ours, job) = split(&command, &words);
+        let parsed = command.try_get_matches_from_mut(ours);
+        let parsed = parsed.and_then(|matches| CommandLine::from_arg_matches(&matches));
+        let mut verb = parsed.unwrap_or_else(|error| error.exit()).verb;
+        if let Verb::Run(arguments) = &mut verb {
+            arguments.job = job;
+        }
+        Self { verb, words }
+    }
+}
+
+/// Sets apart what follows `run` and is not ours: a job file, fio's options.
+fn split(command: &clap::Command, words: &[String]) -> (Vec<String>, Vec<String>) {
+    let run = command.find_subcommand("run").filter(|_| words.get(1).is_some_and(|word| word == "run"));
+    let Some(run) = run else { return (words.to_vec(), Vec::new()) };
+    let (mut ours, mut job) = (words.iter().take(2).cloned().collect::<Vec<_>>(), Vec::new());
+    let mut rest = words.iter().skip(2);
+    while let Some(word) = rest.next() {
+        let name = word.strip_prefix("--").map(|long| long.split('=').next().unwrap_or(long));
+        let known = name.and_then(|name| run.get_arguments().find(|argument| argument.get_long() == Some(name)));
+        let help = matches!(word.as_str(), "-h" | "--help");
+        match known {
+            Some(argument) => {
+                ours.push(word.clone());
+                if argument.get_action().takes_values() && !word.contains('=') {
+                    ours.extend(rest.next().cloned());
+                }
+            }
+            None if help => ours.push(word.clone()),
+            None => job.push(word.clone()),
+        }
+    }
+    (ours, job)
+}
+
+fn job_help() -> String {
+    let mut text = "Options of a job, as flags or in a job file (fio's meanings and units):\n".to_owned();
+    for option in model::plan::options::reference() {
+        text += &format!("  {:<28} {}\n", option.name, option.help);
+    }
+    text + "\n" + AFTER_HELP
+}
+
+fn format(text: &str) -> Result<Format, String> {
+    Format::parse(text).ok_or_else(|| {
+        let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
+fn doctor_format(text: &str) -> Result<Format, String> {
+    match Format::parse(text) {
+        Some(format @ (Format::Table | Format::Json)) => Ok(format),
+        _ => Err("expected table or json".to_owned()),
+    }
+}
+
+fn selection(text: &str) -> Result<Selection, String> {
+    match text {
+        "all" => return Ok(Selection::All),
+        "default" => return Ok(Selection::Default),
+        _ => {}
+    }
+    let mut chosen = Vec::new();
+    for name in text.split(',') {
+        match Meter::ALL.into_iter().find(|meter| meter.name() == name) {
+            // The idle clocks cost nothing beside each other, and each checks the others.
+            Some(Meter::Idle) => chosen.extend([Meter::Idle, Meter::TimerList, Meter::ProcStat]),
+            Some(meter) => chosen.push(meter),
+            None => {
+                let names: Vec<&str> = Meter::ALL.iter().map(|meter| meter.name()).collect();
+                return Err(format!("'{name}' is no meter; expected all, or some of {}", names.join(", ")));
+            }
+        }
+    }
+    Ok(Selection::Only(chosen))
+}
+
+/// Shorter ones could not tell a quiet machine from a busy one; longer ones only try patience.
+fn background(text: &str) -> Result<Duration, String> {
+    let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; expected 1s, 500ms, …"))?;
+    match duration {
+        duration if duration < Duration::from_millis(200) => Err("at least 200ms".to_owned()),
+        duration if duration > Duration::from_secs(3600) => Err("at most 1h".to_owned()),
+        duration => Ok(duration),
+    }
+}
+
+fn amount(text: &str) -> Result<u64, String> {
+    match model::plan::value::integer(text) {
+        Ok(0) => Err("expected at least 1".to_owned()),
+        Ok(amount) => Ok(amount),
+        Err(wrong) => Err(wrong.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn our_flags_and_fio_s_may_be_mixed() {
+        let words = ["iotoll", "run", "--name=a", "--format", "json", "--bs", "4k", "--quiet", "--rw=read"];
+        let (ours, job) = split(&CommandLine::command(), &words.map(str::to_owned));
+        assert_eq!(ours, ["iotoll", "run", "--format", "json", "--quiet"]);
+        assert_eq!(job, ["--name=a", "--bs", "4k", "--rw=read"]);
+    }
+
+    /// A flag of ours with the name of an option of fio's would hide it.
+    #[test]
+    fn no_flag_of_ours_hides_an_option_of_a_job() {
+        let command = CommandLine::command();
+        let run = command.find_subcommand("run").unwrap();
+        for option in model::plan::options::reference() {
+            for name in std::iter::once(option.name).chain(option.aliases.iter().copied()) {
+                assert!(run.get_arguments().all(|argument| argument.get_long() != Some(name)), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn meters_are_chosen_by_name() {
+        assert_eq!(selection("all"), Ok(Selection::All));
+        assert_eq!(selection("soaker,thread"), Ok(Selection::Only(vec![Meter::Soaker, Meter::Thread])));
+        assert!(selection("sponge").unwrap_err().contains("'sponge' is no meter"));
+    }
+}

@@ -1,0 +1,48 @@
+//! `iotoll cost -- CMD`: a foreign command, measured, kept, studied, printed.
+
+use crate::arguments::CostArguments;
+use crate::failure::{self, BadInput};
+use crate::progress::ProgressLine;
+use crate::render::{self, Keeping};
+use crate::run::measurement;
+use lab::cost::{CommandPlan, Count};
+use model::record::{Exit, Record};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Runs the verb.
+pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    let Some(program) = arguments.command.first().filter(|program| !program.is_empty()) else {
+        return Err(BadInput("cost: no command; give it after --, as in: iotoll cost -- fio job.fio".into()).into());
+    };
+    let count = match (arguments.count.clone(), arguments.ios, arguments.bytes) {
+        (Some(counter), ..) => Count::Kernel(counter),
+        (None, None, None) => Count::Program,
+        (None, ios, bytes) => Count::Stated { ios, bytes },
+    };
+    let plan = CommandPlan { command: arguments.command.clone(), count, repeat: arguments.repeat };
+    let keeping = Keeping::prepare(&arguments.output, program.rsplit('/').next().unwrap_or(program))?;
+    let measurement = measurement(&arguments.measuring, words)?;
+    let line = ProgressLine::new(arguments.output.quiet);
+    let mut print = |text: &str| {
+        if !arguments.no_output {
+            // What the command said to a person is not our result, so it does not go where that goes.
+            let _ = std::io::stderr().write_all(text.as_bytes());
+        }
+    };
+    let outcome = lab::cost::cost(&plan, &measurement, &mut |progress| line.show(&progress), &mut print);
+    line.clear();
+    let record = outcome.inspect_err(|_| keeping.abandon())?;
+    keeping.keep(&record, !arguments.output.quiet)?;
+    render::print(&model::study::study(&record), arguments.output.format)?;
+    Ok(exit_code(&record))
+}
+
+/// As the command ended: the last execution that failed, or as the measurement ended.
+fn exit_code(record: &Record) -> ExitCode {
+    let exits = record.phases.iter().flat_map(|phase| &phase.executions).filter_map(|execution| execution.exit);
+    match exits.filter(|exit| *exit != Exit::Status(0)).last() {
+        Some(exit) => failure::of_command(exit),
+        None => failure::of_outcome(&record.outcome),
+    }
+}

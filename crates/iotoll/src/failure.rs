@@ -1,0 +1,73 @@
+//! How a verb ends: exit codes, and the one line that says why.
+
+use model::record::{Exit, Outcome};
+use std::process::ExitCode;
+
+/// It failed.
+pub const FAILED: u8 = 1;
+/// Bad usage or bad input.
+pub const BAD_INPUT: u8 = 2;
+/// By Ctrl-C or SIGTERM, as shells report it.
+pub const INTERRUPTED: u8 = 130;
+
+/// Bad usage or bad input: what, where, how to mend it.
+#[derive(Debug)]
+pub struct BadInput(pub String);
+
+impl std::fmt::Display for BadInput {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadInput {}
+
+/// Prints the reason of a failure on standard error, and says how to exit.
+pub fn exit_code(outcome: anyhow::Result<ExitCode>) -> ExitCode {
+    let error = match outcome {
+        Ok(code) => return code,
+        Err(error) => error,
+    };
+    // A reader that went away (`iotoll … | head`) needs no message.
+    if error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
+        return ExitCode::SUCCESS;
+    }
+    complain(&format!("{error:#}"));
+    ExitCode::from(if is_bad_input(&error) { BAD_INPUT } else { FAILED })
+}
+
+fn is_bad_input(error: &anyhow::Error) -> bool {
+    use std::io::ErrorKind;
+    match error.downcast_ref::<lab::Error>() {
+        Some(lab::Error::Refused(_)) => true,
+        Some(lab::Error::File { source, .. }) => {
+            let kinds = [ErrorKind::NotFound, ErrorKind::PermissionDenied, ErrorKind::IsADirectory];
+            kinds.contains(&source.kind())
+        }
+        Some(_) => false,
+        None => error.is::<BadInput>() || error.is::<model::plan::ParseError>(),
+    }
+}
+
+/// One line on standard error.
+#[allow(clippy::print_stderr)] // the binary is the one place that prints
+pub fn complain(message: &str) {
+    eprintln!("iotoll: {}", message.replace('\n', " "));
+}
+
+/// How a measurement that ended like this makes the program exit.
+pub fn of_outcome(outcome: &Outcome) -> ExitCode {
+    match outcome {
+        Outcome::Completed => ExitCode::SUCCESS,
+        Outcome::Interrupted => ExitCode::from(INTERRUPTED),
+        Outcome::Failed(_) => ExitCode::from(FAILED),
+    }
+}
+
+/// The exit status of a measured command, as a shell would give it.
+pub fn of_command(exit: Exit) -> ExitCode {
+    match exit {
+        Exit::Status(status) => ExitCode::from(u8::try_from(status & 0xff).unwrap_or(FAILED)),
+        Exit::Signal(signal) => ExitCode::from(u8::try_from((128 + signal) & 0xff).unwrap_or(FAILED)),
+    }
+}

@@ -1,0 +1,62 @@
+//! The progress line: on standard error, and only when that is a terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lab::run::Progress;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// One line that is drawn over.
+pub struct ProgressLine {
+    bar: ProgressBar,
+}
+
+impl ProgressLine {
+    /// A line, or nothing when nobody would see it.
+    pub fn new(quiet: bool) -> Self {
+        let shown = !quiet && std::io::stderr().is_terminal();
+        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{spinner:.dim} {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar }
+    }
+
+    /// Shows how far it is.
+    pub fn show(&self, progress: &Progress) {
+        self.bar.set_message(describe(progress));
+        self.bar.tick();
+    }
+
+    /// Takes the line away.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn describe(progress: &Progress) -> String {
+    match progress {
+        Progress::LayingOut { path, done, total } => {
+            let percent = if *total > 0 { *done as f64 * 100.0 / *total as f64 } else { 100.0 };
+            format!("writing {} before it is read: {percent:.0} %", path.display())
+        }
+        Progress::Background { elapsed, total } => {
+            format!("watching the machine without the workload: {}", of(*elapsed, Some(*total)))
+        }
+        Progress::Running { number, count, elapsed, total, iops } => {
+            let which = if *count > 1 { format!("{} of {count}: ", number + 1) } else { String::new() };
+            let rate = iops
+                .as_ref()
+                .map(|iops| format!(", {} IOPS", report::number::with_unit(report::number::COUNT, *iops)))
+                .unwrap_or_default();
+            format!("measuring {which}{}{rate}", of(*elapsed, *total))
+        }
+    }
+}
+
+fn of(elapsed: Duration, total: Option<Duration>) -> String {
+    match total {
+        Some(total) => format!("{:.1} of {:.1} s", elapsed.as_secs_f64(), total.as_secs_f64()),
+        None => format!("{:.1} s", elapsed.as_secs_f64()),
+    }
+}

@@ -1,0 +1,94 @@
+//! Keeping a record, studying it, and printing what was found.
+
+use crate::arguments::{Output, ReportArguments};
+use crate::failure;
+use anyhow::Context;
+use model::finding::RunFinding;
+use model::record::Record;
+use report::Format;
+use report::ink::Ink;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Where a record is going to be kept, made sure of before anything is measured.
+pub enum Keeping {
+    /// In this folder.
+    In(std::path::PathBuf),
+    /// Nowhere.
+    Not,
+}
+
+impl Keeping {
+    /// What the command line asks for.
+    pub fn prepare(output: &Output, name: &str) -> anyhow::Result<Self> {
+        if output.no_save {
+            return Ok(Self::Not);
+        }
+        Ok(Self::In(lab::store::folder(output.out.as_deref(), name)?))
+    }
+
+    /// Saves the record. The folder of a measurement that never began is removed again.
+    pub fn keep(&self, record: &Record, note: bool) -> anyhow::Result<()> {
+        let Self::In(folder) = self else { return Ok(()) };
+        let path = lab::store::save(folder, record)?;
+        if note {
+            failure::complain(&format!(
+                "record in {}; show it again: iotoll report {}",
+                path.display(),
+                folder.display()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Nothing was measured: takes the empty folder away again.
+    pub fn abandon(&self) {
+        if let Self::In(folder) = self {
+            // Only an empty folder goes; one that was there with other things in it stays.
+            let _ = std::fs::remove_dir(folder);
+            if let Some(parent) = folder.parent() {
+                let _ = std::fs::remove_dir(parent);
+            }
+        }
+    }
+}
+
+/// `iotoll report`.
+pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
+    let record = lab::store::load(&arguments.record)?;
+    print(&model::study::study(&record), arguments.format)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a finding on standard output.
+pub fn print(finding: &RunFinding, format: Format) -> anyhow::Result<()> {
+    write(&format.render(finding, ink(), columns()))
+}
+
+/// Writes text to standard output.
+pub fn write(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}
+
+/// Colour on a terminal, unless NO_COLOR is set (no-color.org).
+pub fn ink() -> Ink {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if std::io::stdout().is_terminal() && !plain { Ink::Colour } else { Ink::Plain }
+}
+
+/// Width of the terminal; 100 columns where there is none.
+pub fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(100)
+}
+
+/// Text of a file named on the command line.
+pub fn read(path: &Path) -> anyhow::Result<String> {
+    let bytes = std::fs::read(path).map_err(|error| lab::Error::file(path, "reading the job file", error))?;
+    String::from_utf8(bytes)
+        .ok()
+        .with_context(|| crate::failure::BadInput(format!("{}: not UTF-8 text", path.display())))
+}

@@ -1,0 +1,219 @@
+//! How fast the machine does five small things, so that a record shows when it changed speed.
+//!
+//! Each figure is the median of several short batches: a batch that an interrupt or another task hit is
+//! outvoted. The figures are for comparison with themselves, before and after and from run to run of one
+//! host; the batch sizes are part of their meaning and are stated with each. All five together take some
+//! 8 ms on an idle machine and are cut short before 25 ms on a busy one, because they run twice in each
+//! measurement.
+
+use model::reading::Reading;
+use model::record::Canaries;
+use std::hint::black_box;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::ops::ControlFlow;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Batches of which the median is taken; odd, so that it is one of them.
+const BATCHES: usize = 9;
+/// What one canary may take. Most need a tenth of it.
+const BUDGET: Duration = Duration::from_micros(4_500);
+
+/// Runs all five.
+pub fn run() -> Canaries {
+    let cpus = sys::schedule::allowed_cpus();
+    Canaries {
+        null_system_call_nanos: null_system_call_nanos(),
+        context_switch_nanos: Reading::from(one_cpu(&cpus).and_then(|cpu| hand_over_nanos(cpu, cpu))),
+        wake_up_nanos: Reading::from(two_cpus(&cpus).and_then(|(here, there)| hand_over_nanos(here, there))),
+        clock_read_nanos: clock_read_nanos(),
+        memcpy_gigabytes_per_second: memcpy_gigabytes_per_second(),
+    }
+}
+
+fn one_cpu(cpus: &io::Result<Vec<u32>>) -> io::Result<u32> {
+    match cpus.as_deref() {
+        Ok([first, ..]) => Ok(*first),
+        Ok([]) => Err(io::Error::other("the kernel lists no CPU for this process")),
+        Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+    }
+}
+
+fn two_cpus(cpus: &io::Result<Vec<u32>>) -> io::Result<(u32, u32)> {
+    match cpus.as_deref() {
+        Ok([first, second, ..]) => Ok((*first, *second)),
+        Ok(_) => Err(io::Error::other(
+            "a wake-up across CPUs needs two of them, and this process may use one: allow it more \
+             (taskset, cpuset)",
+        )),
+        Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+    }
+}
+
+/// getppid, the cheapest call that the C library does not answer by itself: entering and leaving the
+/// kernel, mitigations included. 200 calls a batch.
+fn null_system_call_nanos() -> f64 {
+    const CALLS: u32 = 200;
+    median_nanos(CALLS, || {
+        for _ in 0..CALLS {
+            black_box(std::os::unix::process::parent_id());
+        }
+    })
+}
+
+/// CLOCK_MONOTONIC through the vDSO where the clock source allows it. 500 readings a batch.
+fn clock_read_nanos() -> f64 {
+    const READINGS: u32 = 500;
+    median_nanos(READINGS, || {
+        for _ in 0..READINGS {
+            black_box(Instant::now());
+        }
+    })
+}
+
+/// Bytes copied, each counted once, from one 16 KiB block to another: within the first cache levels, so
+/// it shows the core's speed and not the memory's. 64 copies a batch.
+///
+/// Where the blocks lie in their pages is fixed, half a page apart: left to the allocator it differs
+/// from run to run, and with it how often a load has to wait for a store to the same place of a page.
+fn memcpy_gigabytes_per_second() -> f64 {
+    const COPIES: u32 = 64;
+    const BLOCK_BYTES: usize = 16 << 10;
+    const PAGE_BYTES: usize = 4 << 10;
+    let mut memory = vec![1u8; 2 * BLOCK_BYTES + 2 * PAGE_BYTES];
+    let first = memory.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);
+    let (from, to) = memory.split_at_mut(first + BLOCK_BYTES);
+    let blocks = from.last_chunk::<BLOCK_BYTES>().zip(to.get_mut(PAGE_BYTES / 2..));
+    let Some((from, to)) = blocks.and_then(|(from, to)| Some((from, to.first_chunk_mut::<BLOCK_BYTES>()?))) else {
+        return f64::NAN;
+    };
+    let nanos = median_nanos(COPIES, || {
+        for _ in 0..COPIES {
+            to.copy_from_slice(black_box(from));
+            black_box(&mut *to);
+        }
+    });
+    BLOCK_BYTES as f64 / nanos
+}
+
+/// Median over the batches of the time of one of `operations`.
+fn median_nanos(operations: u32, mut batch: impl FnMut()) -> f64 {
+    // Brings code and data into the caches; its time is not used.
+    batch();
+    let mut nanos = [0.0; BATCHES];
+    for slot in &mut nanos {
+        let begin = Instant::now();
+        batch();
+        *slot = begin.elapsed().as_nanos() as f64 / f64::from(operations);
+    }
+    median(&mut nanos)
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Half of the time in which a byte goes to another thread through a pipe and back: one write, one
+/// switch of threads, one read. 8 round trips a batch.
+///
+/// On one CPU the two threads take turns and the switch is between them. On two CPUs the one that waits
+/// leaves its CPU to the idle loop, so that a wake-up holds the interrupt to the other CPU and the way
+/// out of its idle state, in a guest through the hypervisor.
+fn hand_over_nanos(here: u32, there: u32) -> io::Result<f64> {
+    let (ping_end, ping) = io::pipe()?;
+    let (pong_end, pong) = io::pipe()?;
+    // The threads own the ends of the pipes: whichever fails closes its own, and the other sees the end.
+    thread::scope(|scope| {
+        let echo = thread::Builder::new().spawn_scoped(scope, move || echo(there, ping_end, pong))?;
+        let timed = thread::Builder::new().spawn_scoped(scope, move || round_trips(here, ping, pong_end))?;
+        let nanos = timed.join().unwrap_or_else(|_| Err(io::Error::other("the timing thread panicked")));
+        let echoed = echo.join().unwrap_or_else(|_| Err(io::Error::other("the echoing thread panicked")));
+        // When the echo failed, what the other thread saw is only the consequence.
+        echoed.and(nanos).map(|round_trip| round_trip / 2.0)
+    })
+}
+
+fn echo(cpu: u32, mut from: PipeReader, mut to: PipeWriter) -> io::Result<()> {
+    sys::schedule::pin_to(&[cpu])?;
+    let mut byte = [0u8];
+    while from.read(&mut byte)? == byte.len() {
+        to.write_all(&byte)?;
+    }
+    Ok(())
+}
+
+/// Median time of a round trip, of as many batches as fit into the budget.
+fn round_trips(cpu: u32, mut to: PipeWriter, mut from: PipeReader) -> io::Result<f64> {
+    const TRIPS: u32 = 8;
+    sys::schedule::pin_to(&[cpu])?;
+    let deadline = Instant::now() + BUDGET;
+    let mut batch = || -> io::Result<(f64, ControlFlow<()>)> {
+        let begin = Instant::now();
+        for done in 1..=TRIPS {
+            to.write_all(&[0])?;
+            from.read_exact(&mut [0])?;
+            // On a busy machine a single trip can take many time slices. The check is one reading of the
+            // clock, a hundredth of a trip.
+            let now = Instant::now();
+            if now >= deadline {
+                return Ok(((now - begin).as_nanos() as f64 / f64::from(done), ControlFlow::Break(())));
+            }
+        }
+        Ok((begin.elapsed().as_nanos() as f64 / f64::from(TRIPS), ControlFlow::Continue(())))
+    };
+    // The first batch starts the other thread and is used only when there is no time for a second one.
+    let (first, mut flow) = batch()?;
+    let mut nanos = Vec::with_capacity(BATCHES);
+    while flow.is_continue() && nanos.len() < BATCHES {
+        let (value, next) = batch()?;
+        nanos.push(value);
+        flow = next;
+    }
+    Ok(if nanos.is_empty() { first } else { median(&mut nanos) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_canary_gives_a_sensible_figure_or_a_reason() {
+        let canaries = run();
+        assert!((10.0..1e5).contains(&canaries.null_system_call_nanos), "{canaries:?}");
+        assert!((1.0..1e5).contains(&canaries.clock_read_nanos), "{canaries:?}");
+        assert!((0.1..1e3).contains(&canaries.memcpy_gigabytes_per_second), "{canaries:?}");
+        for reading in [&canaries.context_switch_nanos, &canaries.wake_up_nanos] {
+            match reading {
+                Reading::Taken(nanos) => assert!((100.0..1e8).contains(nanos), "{canaries:?}"),
+                Reading::Unavailable(reason) => assert!(reason.contains("CPU"), "{reason}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_caller_stays_where_it_was() {
+        let before = sys::schedule::allowed_cpus().unwrap();
+        run();
+        assert_eq!(sys::schedule::allowed_cpus().unwrap(), before);
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_an_error_and_no_deadlock() {
+        let cpu = sys::schedule::allowed_cpus().unwrap()[0];
+        assert!(hand_over_nanos(cpu, 1_000_000).is_err());
+        assert!(hand_over_nanos(1_000_000, cpu).is_err());
+    }
+
+    #[test]
+    fn one_cpu_has_no_wake_up_across_cpus() {
+        assert!(two_cpus(&Ok(vec![3])).unwrap_err().to_string().contains("needs two"));
+        assert!(one_cpu(&Ok(Vec::new())).is_err());
+    }
+
+    #[test]
+    fn the_median_outvotes_a_batch_that_was_hit() {
+        assert_eq!(median(&mut [1.0, 9e9, 2.0]), 2.0);
+        assert!(median(&mut []).is_nan());
+    }
+}

@@ -1,0 +1,336 @@
+//! `iotoll cost -- CMD`: what a foreign command costs the whole machine.
+//!
+//! The command is run as it is; where it can say in JSON how many I/Os it did, the flag for that is added.
+//! /proc/PID/io is not used: it misses what io_uring does.
+
+mod counter;
+mod fio;
+mod iperf3;
+
+pub use counter::Counter;
+
+use crate::error::{Error, Result};
+use crate::meter::{Owners, TaskScan, Work};
+use crate::run::{Observer, Progress, Session, Settings, iops};
+use crate::watch::{Soaker, Step, Subject, watch};
+use model::record::{Done, Execution, Exit, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Source, Stretch};
+use model::unit::{Bytes, Nanos};
+use model::warning::{Code, Warning};
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+use sys::process::{Ended, How};
+
+/// A command and where its I/O count comes from.
+#[derive(Clone, Debug)]
+pub struct CommandPlan {
+    /// Program and arguments; not empty.
+    pub command: Vec<String>,
+    /// How I/Os are counted.
+    pub count: Count,
+    /// How many times it is executed.
+    pub repeat: u32,
+}
+
+/// How the I/Os of a command are counted.
+#[derive(Clone, Debug)]
+pub enum Count {
+    /// By the program itself, when it is one that can: fio, iperf3.
+    Program,
+    /// Stated by the user, for each execution.
+    Stated {
+        /// I/Os.
+        ios: Option<u64>,
+        /// Bytes.
+        bytes: Option<u64>,
+    },
+    /// By a counter of the kernel.
+    Kernel(Counter),
+}
+
+/// A program that can say what it did.
+trait Talker {
+    /// The command with what makes it talk, and where its standard output goes.
+    fn prepare(&mut self, command: &[String]) -> Result<(Vec<String>, Stdio)>;
+    /// What it said, after it ended.
+    fn jobs(&mut self) -> std::result::Result<Said, String>;
+}
+
+/// What a program said of itself.
+#[derive(Debug, Default)]
+struct Said {
+    jobs: Vec<JobRecord>,
+    /// When it did I/O, on the clock of the day, where it says so.
+    io_unix_nanos: Option<(u64, u64)>,
+    /// The text that it meant for a person.
+    text: String,
+}
+
+/// A program whose output is not understood.
+struct Mute;
+
+impl Talker for Mute {
+    fn prepare(&mut self, command: &[String]) -> Result<(Vec<String>, Stdio)> {
+        Ok((command.to_vec(), to_stderr()))
+    }
+
+    fn jobs(&mut self) -> std::result::Result<Said, String> {
+        Ok(Said::default())
+    }
+}
+
+/// Our standard output holds the result alone, so the command's goes to standard error.
+fn to_stderr() -> Stdio {
+    std::io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from)
+}
+
+fn talker(plan: &CommandPlan) -> Box<dyn Talker> {
+    let program = plan.command.first().map(std::path::Path::new).and_then(|path| path.file_name());
+    match (&plan.count, program.and_then(|name| name.to_str())) {
+        (Count::Program, Some("fio")) => Box::new(fio::Fio::default()),
+        (Count::Program, Some("iperf3")) => Box::new(iperf3::Iperf3::default()),
+        _ => Box::new(Mute),
+    }
+}
+
+fn counted_by(plan: &CommandPlan) -> String {
+    let program = plan.command.first().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
+    match &plan.count {
+        Count::Program => match program {
+            "fio" => "fio's JSON".to_owned(),
+            "iperf3" => "iperf3's JSON: I/Os are blocks (TCP) or packets (UDP)".to_owned(),
+            _ => "nothing: give --ios, --bytes or --count".to_owned(),
+        },
+        Count::Stated { .. } => "stated on the command line".to_owned(),
+        Count::Kernel(counter) => format!("the kernel's counters of {counter}, whoever caused them"),
+    }
+}
+
+/// Measures a command. What the program printed for people is given to `print`.
+///
+/// # Errors
+/// When the command cannot be started. A command that fails is in the record.
+pub fn cost(
+    plan: &CommandPlan,
+    settings: &Settings,
+    observer: Observer,
+    print: &mut dyn FnMut(&str),
+) -> Result<Record> {
+    let source = Source::Cost { command: plan.command.clone(), counted_by: counted_by(plan) };
+    let mut session = Session::open(settings, source)?;
+    if let Count::Kernel(counter) = &plan.count {
+        counter.read().map_err(|error| Error::Refused(format!("--count {counter}: {error}")))?;
+    }
+    session.watch_background(observer);
+    let mut phase = PhaseRecord::default();
+    for number in 0..plan.repeat.max(1) as usize {
+        if session.interrupted() || session.record.outcome != Outcome::Completed {
+            break;
+        }
+        let execution = execute(plan, number, &mut session, observer, print)?;
+        if let Some(exit) = execution.exit.filter(|exit| *exit != Exit::Status(0)) {
+            session.note_outcome(Outcome::Failed(describe(exit)));
+        }
+        phase.executions.push(execution);
+    }
+    session.record.phases.push(phase);
+    session.watch_background(observer);
+    Ok(session.close())
+}
+
+fn describe(exit: Exit) -> String {
+    match exit {
+        Exit::Status(status) => format!("the command ended with status {status}"),
+        Exit::Signal(signal) => format!("the command was ended by signal {signal}"),
+    }
+}
+
+fn execute(
+    plan: &CommandPlan,
+    number: usize,
+    session: &mut Session,
+    observer: Observer,
+    print: &mut dyn FnMut(&str),
+) -> Result<Execution> {
+    let mut talker = talker(plan);
+    let (command, stdout) = talker.prepare(&plan.command)?;
+    let (program, arguments) = command.split_first().ok_or_else(|| Error::Refused("there is no command".to_owned()))?;
+    let mut child = Command::new(program);
+    child.args(arguments).stdout(stdout);
+    let before = TaskScan::now();
+    let unix_less_monotonic = unix_less_monotonic();
+    let counter = match &plan.count {
+        Count::Kernel(counter) => Some(counter),
+        Count::Program | Count::Stated { .. } => None,
+    };
+    let mut running = Running {
+        child: Some(child),
+        process: None,
+        news: None,
+        ended: None,
+        failure: None,
+        counter,
+        first: counter.and_then(|counter| counter.read().ok()),
+        interrupted: &session.settings.interrupted,
+        told_to_end: false,
+        observer,
+        number,
+        count: plan.repeat.max(1) as usize,
+    };
+    let stretch = watch(&mut session.panel, &mut running);
+    if let Some(failure) = running.failure {
+        return Err(Error::Refused(format!("{program}: cannot be started: {failure}; check the command after --")));
+    }
+    let owners = Owners { command: running.process, ..Owners::default() };
+    let tasks = TaskScan::now().since(&before, &owners);
+    let ended = running.ended.ok_or_else(|| Error::Refused(format!("{program}: lost sight of the command")))?;
+    let said = talker.jobs();
+    let said = said.unwrap_or_else(|why| {
+        let message = format!("{program} did not say what it did: {why}; --ios, --bytes or --count say it instead");
+        session.record.warnings.push(Warning::new(Code::WorkUnknown, message));
+        Said::default()
+    });
+    if !said.text.is_empty() {
+        print(&said.text);
+    }
+    let jobs = match (&plan.count, counter) {
+        (Count::Stated { ios, bytes }, _) => vec![stated(*ios, *bytes)],
+        (_, Some(counter)) => counter.job(&stretch).into_iter().collect(),
+        _ => said.jobs,
+    };
+    let on_monotonic = |unix: u64| Nanos(unix.saturating_sub(unix_less_monotonic));
+    let io_interval = said
+        .io_unix_nanos
+        .map(|(begin, end)| IoInterval { begin_nanos: on_monotonic(begin), end_nanos: on_monotonic(end) });
+    Ok(Execution {
+        jobs,
+        stretch: Stretch { tasks: Some(tasks), ..stretch },
+        io_interval,
+        command_cpu_nanos: Some(Nanos(ended.cpu_nanos)),
+        exit: Some(match ended.how {
+            How::Status(status) => Exit::Status(status),
+            How::Signal(signal) => Exit::Signal(signal),
+        }),
+    })
+}
+
+fn unix_less_monotonic() -> u64 {
+    let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let unix = unix.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
+    unix.saturating_sub(sys::clock::monotonic_nanos())
+}
+
+fn stated(ios: Option<u64>, bytes: Option<u64>) -> JobRecord {
+    let mut job = JobRecord { name: "stated".to_owned(), engine: "stated".to_owned(), ..JobRecord::default() };
+    job.read.ios = ios.unwrap_or(0);
+    job.read.bytes = Bytes(bytes.unwrap_or(0));
+    job
+}
+
+/// A command that runs.
+struct Running<'a> {
+    child: Option<Command>,
+    process: Option<u32>,
+    news: Option<Receiver<std::io::Result<Ended>>>,
+    ended: Option<Ended>,
+    failure: Option<std::io::Error>,
+    counter: Option<&'a Counter>,
+    first: Option<Done>,
+    interrupted: &'a AtomicBool,
+    told_to_end: bool,
+    observer: Observer<'a>,
+    number: usize,
+    count: usize,
+}
+
+impl Running<'_> {
+    /// Passes an interruption on, once: a terminal's Ctrl-C has reached the command by itself.
+    fn pass_interruption_on(&mut self) {
+        if !self.interrupted.load(Ordering::Relaxed) || std::mem::replace(&mut self.told_to_end, true) {
+            return;
+        }
+        let process = self.process.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
+        if let Some(process) = process {
+            // It may have ended just now.
+            let _ = rustix::process::kill_process(process, rustix::process::Signal::INT);
+        }
+    }
+}
+
+impl Work for Running<'_> {
+    fn done(&self) -> Option<Done> {
+        let (now, first) = (self.counter?.read().ok()?, self.first?);
+        Some(Done { ios: now.ios.saturating_sub(first.ios), bytes: now.bytes.since(first.bytes) })
+    }
+
+    fn thread_nanos(&self) -> Option<Nanos> {
+        None
+    }
+}
+
+impl Subject for Running<'_> {
+    fn begin(&mut self) {
+        let Some(mut command) = self.child.take() else { return };
+        match command.spawn() {
+            Ok(child) => {
+                self.process = Some(child.id());
+                let (tell, news) = channel();
+                self.news = Some(news);
+                let waiter = std::thread::Builder::new().name("iotoll-wait".to_owned()).stack_size(128 << 10);
+                if let Err(error) = waiter.spawn(move || tell.send(sys::process::wait(child))) {
+                    self.failure = Some(error);
+                }
+            }
+            Err(error) => self.failure = Some(error),
+        }
+    }
+
+    fn wait(&mut self, timeout: Duration) -> bool {
+        /// Longest time that Ctrl-C goes unnoticed.
+        const GLANCE: Duration = Duration::from_millis(100);
+        let mut left = timeout;
+        while !left.is_zero() {
+            let Some(news) = &self.news else { return true };
+            match news.recv_timeout(left.min(GLANCE)) {
+                Ok(Ok(ended)) => {
+                    self.ended = Some(ended);
+                    return true;
+                }
+                Ok(Err(error)) => {
+                    self.failure = Some(error);
+                    return true;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return true,
+            }
+            self.pass_interruption_on();
+            left = left.saturating_sub(GLANCE);
+        }
+        false
+    }
+
+    fn soaker(&self) -> Soaker {
+        // How a command waits is not known while it runs, so what disturbs sleepers stays out.
+        Soaker::Never
+    }
+
+    fn step(&mut self, step: Step) {
+        (self.observer)(Progress::Running {
+            number: self.number,
+            count: self.count,
+            elapsed: step.elapsed,
+            total: None,
+            iops: iops(&step),
+        });
+    }
+}
+
+/// A temporary file for what a program says, removed when dropped.
+fn scratch(what: &str) -> Result<(tempfile::NamedTempFile, File)> {
+    let made = tempfile::Builder::new().prefix("iotoll-").suffix(".json").tempfile();
+    let made = made.and_then(|file| file.reopen().map(|again| (file, again)));
+    made.map_err(|error| Error::instrument(format!("a temporary file for {what}"), error))
+}

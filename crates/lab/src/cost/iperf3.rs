@@ -1,0 +1,78 @@
+//! iperf3 says what it did in JSON, when it is asked to.
+
+use super::{Said, Talker, scratch};
+use crate::error::Result;
+use model::record::{Direction, JobRecord, Latency};
+use model::unit::{Bytes, Nanos};
+use serde_json::Value;
+use std::fs::File;
+use std::io::Read;
+use std::process::Stdio;
+
+/// iperf3, and the file that its standard output goes to.
+#[derive(Default)]
+pub(super) struct Iperf3 {
+    file: Option<(tempfile::NamedTempFile, File)>,
+}
+
+impl Talker for Iperf3 {
+    fn prepare(&mut self, command: &[String]) -> Result<(Vec<String>, Stdio)> {
+        let mut command = command.to_vec();
+        if !command.iter().any(|argument| argument == "-J" || argument == "--json") {
+            command.push("--json".to_owned());
+        }
+        let (file, writer) = scratch("iperf3's JSON")?;
+        let stdout = Stdio::from(writer);
+        let reader = file.reopen().map_err(|error| crate::Error::instrument("reopening a temporary file", error))?;
+        self.file = Some((file, reader));
+        Ok((command, stdout))
+    }
+
+    fn jobs(&mut self) -> std::result::Result<Said, String> {
+        let (_file, mut reader) = self.file.take().ok_or("it was not asked")?;
+        let mut text = String::new();
+        reader.read_to_string(&mut text).map_err(|error| error.to_string())?;
+        parse(&text)
+    }
+}
+
+fn parse(text: &str) -> std::result::Result<Said, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| format!("its JSON is broken: {error}"))?;
+    if let Some(error) = value.get("error").and_then(Value::as_str) {
+        return Err(error.to_owned());
+    }
+    let end = value.get("end").ok_or("its JSON has no end")?;
+    let test = value.pointer("/start/test_start").ok_or("its JSON has no test_start")?;
+    let protocol = test.get("protocol").and_then(Value::as_str).unwrap_or("TCP");
+    let sum = end.get("sum_sent").or_else(|| end.get("sum")).ok_or("its JSON has no sum")?;
+    let bytes = sum.get("bytes").and_then(Value::as_u64).ok_or("its JSON has no bytes")?;
+    let block = test.get("blksize").and_then(Value::as_u64).filter(|block| *block > 0);
+    let packets = end.pointer("/sum/packets").and_then(Value::as_u64);
+    // TCP has no I/Os of its own: what iperf3 hands to the kernel at once is its block.
+    let ios = packets.or_else(|| block.map(|block| bytes / block)).unwrap_or(0);
+    let seconds = sum.get("seconds").and_then(Value::as_f64).unwrap_or(0.0);
+    let job = JobRecord {
+        name: format!("iperf3 {protocol}"),
+        engine: "iperf3".to_owned(),
+        write: Direction { ios, bytes: Bytes(bytes), short: 0, latency: Latency::None },
+        wall_nanos: Nanos((seconds * 1e9) as u64),
+        ..JobRecord::default()
+    };
+    Ok(Said { jobs: vec![job], ..Said::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_for_tcp_packets_for_udp() {
+        let tcp = r#"{"start":{"test_start":{"protocol":"TCP","blksize":131072}},"end":{"sum_sent":{"bytes":1310720,"seconds":2.0}}}"#;
+        let job = &parse(tcp).unwrap().jobs[0];
+        assert_eq!((job.write.ios, job.write.bytes.0, job.wall_nanos), (10, 1_310_720, Nanos::from_secs(2)));
+        let udp = r#"{"start":{"test_start":{"protocol":"UDP","blksize":1448}},"end":{"sum":{"bytes":2896,"seconds":1.0,"packets":2}}}"#;
+        assert_eq!(parse(udp).unwrap().jobs[0].write.ios, 2);
+        assert_eq!(parse(r#"{"error":"unable to connect"}"#).unwrap_err(), "unable to connect");
+        assert!(parse("").is_err());
+    }
+}

@@ -1,0 +1,291 @@
+//! The workers of a phase: one thread for each copy of each job, started together, kept until the last
+//! clock was read.
+
+use crate::engine::{self, Setup};
+use crate::error::{Error, Result};
+use crate::meter::Work;
+use crate::workload::ledger::LiveCounters;
+use crate::workload::request_source::{Kind, RequestSource};
+use crate::workload::target::Target;
+use crate::workload::worker::{Control, Worker};
+use model::plan::{JobPlan, Size};
+use model::record::{Direction, Done, JobRecord, Latency, StampError};
+use model::unit::{Bytes, Hertz, Nanos, Ticks};
+use std::collections::BTreeSet;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use sys::clock::ThreadClock;
+
+/// Stack of a worker: its loop needs a few KiB; engines keep their memory elsewhere.
+const STACK_BYTES: usize = 256 << 10;
+
+/// One copy of a job with its files.
+#[derive(Clone, Debug)]
+pub struct Copy<'a> {
+    /// The job.
+    pub plan: &'a JobPlan,
+    /// Which copy.
+    pub number: u32,
+    /// Its files.
+    pub targets: Vec<Target>,
+}
+
+/// A door that stays open once it was opened.
+#[derive(Default)]
+struct Gate {
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn open(&self) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*open {
+            open = self.opened.wait(open).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+enum News {
+    /// A worker's engine is ready.
+    Ready,
+    /// A worker is done; its thread waits to be released.
+    Ended(Result<()>),
+}
+
+/// The workers of one phase.
+pub struct Crew {
+    control: Arc<Control>,
+    go: Arc<Gate>,
+    release: Arc<Gate>,
+    news: Receiver<News>,
+    live: Vec<Arc<LiveCounters>>,
+    clocks: Arc<Mutex<Vec<(u32, ThreadClock)>>>,
+    threads: Vec<JoinHandle<JobRecord>>,
+    working: usize,
+    failure: Option<Error>,
+}
+
+impl Crew {
+    /// Starts a thread for each copy and waits until all engines are ready.
+    ///
+    /// # Errors
+    /// When an engine cannot be opened; the other workers are gone when this returns.
+    pub fn muster(copies: &[Copy], clock: Hertz) -> Result<Self> {
+        let (tell, news) = channel();
+        let mut crew = Self {
+            control: Arc::default(),
+            go: Arc::default(),
+            release: Arc::default(),
+            news,
+            live: Vec::new(),
+            clocks: Arc::default(),
+            threads: Vec::new(),
+            working: 0,
+            failure: None,
+        };
+        for copy in copies {
+            crew.start(copy, clock, &tell)?;
+        }
+        for _ in 0..copies.len() {
+            match crew.news.recv() {
+                Ok(News::Ready) => {}
+                Ok(News::Ended(Err(error))) => return Err(error),
+                Ok(News::Ended(Ok(()))) | Err(_) => {
+                    return Err(Error::Refused("a worker ended before it began".to_owned()));
+                }
+            }
+        }
+        Ok(crew)
+    }
+
+    fn start(&mut self, copy: &Copy, clock: Hertz, tell: &Sender<News>) -> Result<()> {
+        let plan = copy.plan.clone();
+        let spans: Vec<_> = copy.targets.iter().map(|target| target.span).collect();
+        let source = RequestSource::new(&plan, &spans, copy.number).ok_or_else(|| {
+            Error::Refused(format!(
+                "job '{}': a file is smaller than one block: check size=, offset= and bs=",
+                plan.name
+            ))
+        })?;
+        let engine = engine::open(&Setup { plan: &plan, targets: &copy.targets, clock })?;
+        let live = Arc::new(LiveCounters::default());
+        let budget = budget_bytes(&plan, &copy.targets);
+        let mut worker = Worker::new(&plan, source, budget, live.clone(), self.control.clone(), clock);
+        let (go, release, clocks, tell) = (self.go.clone(), self.release.clone(), self.clocks.clone(), tell.clone());
+        let number = copy.number;
+        let thread = std::thread::Builder::new().name(format!("job {}", plan.name)).stack_size(STACK_BYTES);
+        let thread = thread.spawn(move || {
+            let ready = tell.clone();
+            let begun = Arc::new(Mutex::new(None));
+            let begin = begun.clone();
+            worker.at_start(move || {
+                if let Ok(mut clocks) = clocks.lock() {
+                    clocks.push((sys::schedule::thread_id().unsigned_abs(), ThreadClock::of_caller()));
+                }
+                let _ = ready.send(News::Ready);
+                go.pass();
+                if let Ok(mut begin) = begin.lock() {
+                    *begin = Some(sys::clock::own_thread_nanos());
+                }
+            });
+            let outcome = match plan.cpus_allowed.as_slice() {
+                [] => Ok(()),
+                cpus => sys::schedule::pin_to(cpus).map_err(|error| Error::job(&plan.name, "cpus_allowed", error)),
+            };
+            let outcome = outcome.and_then(|()| engine(&mut worker));
+            let ended = sys::clock::own_thread_nanos();
+            let failed = outcome.as_ref().err().map(ToString::to_string);
+            let _ = tell.send(News::Ended(outcome));
+            release.pass();
+            let begun = begun.lock().ok().and_then(|begun| *begun);
+            let thread_nanos = begun.map(|begun| Nanos(ended).since(Nanos(begun)));
+            job_record(&plan, number, &worker, clock, thread_nanos, failed)
+        });
+        let thread = thread.map_err(|error| Error::instrument("starting a worker thread", error))?;
+        self.threads.push(thread);
+        self.live.push(live);
+        self.working += 1;
+        Ok(())
+    }
+
+    /// Lets every worker begin.
+    pub fn go(&self) {
+        self.go.open();
+    }
+
+    /// Asks every worker to end after what it has in flight.
+    pub fn stop(&self) {
+        self.control.stop();
+    }
+
+    /// Waits until all workers are done, or `timeout` has passed: whether all are. When one fails, the
+    /// others are asked to end: the cost is that of all together, and means nothing without one.
+    pub fn wait(&mut self, timeout: Duration) -> bool {
+        let deadline = std::time::Instant::now() + timeout;
+        while self.working > 0 {
+            match self.news.recv_timeout(deadline.saturating_duration_since(std::time::Instant::now())) {
+                Ok(News::Ready) => {}
+                Ok(News::Ended(outcome)) => {
+                    self.working -= 1;
+                    if let Err(error) = outcome {
+                        self.control.stop();
+                        self.failure = self.failure.take().or(Some(error));
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => return false,
+                Err(RecvTimeoutError::Disconnected) => self.working = 0,
+            }
+        }
+        true
+    }
+
+    /// Kernel thread ids of the workers.
+    pub fn thread_ids(&self) -> BTreeSet<u32> {
+        let clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
+        clocks.iter().map(|(id, _)| *id).collect()
+    }
+
+    /// Ends the threads and gathers what they did, with the first failure.
+    pub fn dismiss(mut self) -> (Vec<JobRecord>, Option<Error>) {
+        self.end();
+        let records = self.threads.drain(..).filter_map(|thread| thread.join().ok()).collect();
+        (records, self.failure.take())
+    }
+
+    fn end(&self) {
+        self.control.stop();
+        self.go.open();
+        self.release.open();
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.end();
+        for thread in self.threads.drain(..) {
+            // A worker that panicked has printed why; there is nothing to add while dropping.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Work for Crew {
+    fn done(&self) -> Option<Done> {
+        let mut done = Done::default();
+        for live in &self.live {
+            let (ios, bytes) = live.read();
+            done.ios += ios;
+            done.bytes += Bytes(bytes);
+        }
+        Some(done)
+    }
+
+    fn thread_nanos(&self) -> Option<Nanos> {
+        let clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
+        clocks.iter().map(|(_, clock)| clock.nanos().ok().map(Nanos)).sum()
+    }
+}
+
+/// Bytes that a job moves when its time does not end it first: `io_size`, or `size` × `loops`.
+fn budget_bytes(plan: &JobPlan, targets: &[Target]) -> u64 {
+    let sizes = plan.block_sizes;
+    let block = Kind::ALL.map(|kind| match kind {
+        Kind::Read => sizes.read.0,
+        Kind::Write => sizes.write.0,
+        Kind::Trim => sizes.trim.0,
+    });
+    let smallest = block.into_iter().min().unwrap_or(1).max(1);
+    let whole: u64 = targets.iter().map(|target| target.span.length / smallest * smallest).sum();
+    let once = match plan.duration.io_size {
+        Some(Size::Bytes(bytes)) => bytes.0,
+        Some(Size::Percent(percent)) => (u128::from(whole) * u128::from(percent) / 100) as u64,
+        None => whole,
+    };
+    once.saturating_mul(plan.duration.loops.max(1).into())
+}
+
+fn job_record(
+    plan: &JobPlan,
+    copy: u32,
+    worker: &Worker,
+    clock: Hertz,
+    thread_nanos: Option<Nanos>,
+    failed: Option<String>,
+) -> JobRecord {
+    let ledger = &worker.ledger;
+    let [read, write, trim] = ledger.kinds.clone().map(|kind| Direction {
+        ios: kind.latency.total(),
+        bytes: Bytes(kind.bytes),
+        short: kind.short,
+        latency: if kind.latency.total() > 0 { Latency::Ticks(kind.latency) } else { Latency::None },
+    });
+    let stamps = ledger.stamp_error_count;
+    JobRecord {
+        name: plan.name.clone(),
+        copy,
+        group_reporting: plan.group_reporting,
+        engine: plan.engine.name().to_owned(),
+        read,
+        write,
+        trim,
+        syncs: ledger.syncs,
+        errors: u64::from(failed.is_some()),
+        error: failed,
+        wall_nanos: clock.nanos(Ticks(ledger.end_ticks.saturating_sub(ledger.begin_ticks))),
+        thread_nanos,
+        crossings: worker.crossings,
+        stamp_error: (stamps > 0).then(|| StampError {
+            mean_nanos: ledger.stamp_error_sum as f64 / stamps as f64 * 1e9 / clock.0,
+            max_nanos: clock.nanos(Ticks(ledger.stamp_error_max)),
+        }),
+        percentiles: plan.percentiles.clone(),
+    }
+}

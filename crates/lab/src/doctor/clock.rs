@@ -1,0 +1,81 @@
+//! The clocks: the one that cycles are counted in, and the one that the kernel tells time by.
+
+use super::{Place, Scene};
+use crate::host::{CLOCKSOURCE, cpu_flag};
+use model::doctor::{Check, State, Topic};
+
+/// A guest's cycles are not the machine's.
+pub(super) fn hypervisor(scene: &Scene) -> Check {
+    let topic = Topic::Hypervisor;
+    match (&scene.host.hypervisor, scene.place(), cpu_flag(scene.root, "hypervisor")) {
+        (Some(name), _, _) => Check::new(topic, State::Note, format!("runs under {name}"))
+            .mend("for true cycles run on metal; to compare, keep both arms in one guest and one run"),
+        (None, Place::Hidden, None) => scene.unseen(topic, "", ""),
+        (None, _, _) => Check::new(topic, State::Good, "none: this kernel runs on the machine itself"),
+    }
+}
+
+/// constant_tsc: one rate whatever the core's frequency; nonstop_tsc: also in deep sleep.
+pub(super) fn reference_clock(scene: &Scene) -> Check {
+    let topic = Topic::ReferenceClock;
+    let rate = format!("{:.4} GHz ({})", scene.host.tsc_hertz / 1e9, scene.host.tsc_source);
+    let flags = (cpu_flag(scene.root, "constant_tsc"), cpu_flag(scene.root, "nonstop_tsc"));
+    let poor = |lack: &str, on_metal: &str| {
+        let check = Check::new(topic, State::Poor, format!("TSC at {rate}, but {lack}"));
+        match scene.host.hypervisor {
+            Some(_) => check.mend("only the host can: give the guest an invariant TSC (QEMU `-cpu host,+invtsc`)"),
+            None => check.mend(on_metal),
+        }
+    };
+    match flags {
+        (Some(true), Some(true)) => {
+            Check::new(topic, State::Good, format!("TSC at {rate}, constant and never stopping"))
+        }
+        (Some(true), Some(false)) => poor(
+            "it stops in deep C-states",
+            "keep CPUs out of them: boot with processor.max_cstate=1 intel_idle.max_cstate=1",
+        ),
+        (Some(false), _) => poor(
+            "its rate follows the core's frequency",
+            "hold the frequency constant: cpupower frequency-set -g performance, turbo off",
+        ),
+        _ if cfg!(target_arch = "aarch64") => {
+            Check::new(topic, State::Good, format!("generic timer at {rate}: constant by architecture"))
+        }
+        _ => Check::new(topic, State::Unknown, format!("{rate}; /proc/cpuinfo does not say whether it is constant"))
+            .mend("mount /proc"),
+    }
+}
+
+/// Clock sources that user space reads by itself, and those for which it must ask a device.
+pub(super) fn clocksource(scene: &Scene) -> Check {
+    let topic = Topic::Clocksource;
+    let current = scene.host.clocksource.as_str();
+    let cost = format!("{:.0} ns a reading", scene.canaries.clock_read_nanos);
+    let available = scene.root.text(&format!("{CLOCKSOURCE}/available_clocksource")).unwrap_or_default();
+    let tsc_offered = available.split_whitespace().any(|name| name == "tsc");
+    match current {
+        "tsc" | "arch_sys_counter" => Check::new(topic, State::Good, format!("{current}, {cost}")),
+        "kvm-clock" | "hyperv_clocksource_tsc_page" => {
+            let check = Check::new(topic, State::Note, format!("{current}, {cost}: scaled by the hypervisor"));
+            if tsc_offered { check.mend(switch_to_tsc()) } else { check }
+        }
+        "unknown" => Check::new(topic, State::Unknown, format!("not visible without /sys; {cost}"))
+            .mend("give the container /sys (docker run -v /sys:/sys:ro)"),
+        _ => {
+            let check = Check::new(topic, State::Poor, format!("{current}, {cost}"));
+            if tsc_offered {
+                check.mend(switch_to_tsc())
+            } else {
+                check.mend(
+                    "see in `dmesg | grep -i tsc` why the kernel gave the TSC up; when it was wrong, boot \
+                     with tsc=reliable",
+                )
+            }
+        }
+    }
+}
+
+fn switch_to_tsc() -> String {
+    format!("echo tsc > /{CLOCKSOURCE}/current_clocksource")
+}

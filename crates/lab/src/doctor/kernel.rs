@@ -1,0 +1,102 @@
+//! What the kernel does besides the work: mitigations and checks of itself.
+
+use super::Scene;
+use crate::host::vulnerabilities;
+use flate2::read::GzDecoder;
+use model::doctor::{Check, State, Topic};
+use std::io::Read;
+
+/// Which protections are on. They are never wrong; they are part of what is measured.
+pub(super) fn mitigations(scene: &Scene) -> Check {
+    let topic = Topic::Mitigations;
+    let known = vulnerabilities(scene.root);
+    if known.is_empty() {
+        return scene.unseen(
+            topic,
+            "show the guest its CPU's vulnerabilities",
+            "the kernel is too old to list them (4.15)",
+        );
+    }
+    let names = |mark: &str| -> Vec<&str> {
+        known.iter().filter(|(_, status)| status.starts_with(mark)).map(|(name, _)| name.as_str()).collect()
+    };
+    let (active, open) = (names("Mitigation"), names("Vulnerable"));
+    let open = if open.is_empty() { String::new() } else { format!("; not mitigated: {}", open.join(", ")) };
+    if active.is_empty() {
+        return Check::new(topic, State::Good, format!("none active{open}"));
+    }
+    Check::new(topic, State::Note, format!("{} active: {}{open}", active.len(), active.join(", ")))
+        .mend("to see what they cost, boot with mitigations=off, on a machine that runs only your own code")
+}
+
+/// Options that cost CPU time on every path, from lib/Kconfig.debug and its neighbours; off in the
+/// kernels of most distributions, and on in the debugging kernels that developers measure with (seed 000).
+const COSTLY: [&str; 19] = [
+    "KASAN",
+    "KCSAN",
+    "KMSAN",
+    "PROVE_LOCKING",
+    "LOCKDEP",
+    "LOCK_STAT",
+    "PROVE_RCU",
+    "DEBUG_SPINLOCK",
+    "DEBUG_MUTEXES",
+    "DEBUG_ATOMIC_SLEEP",
+    "DEBUG_PAGEALLOC_ENABLE_DEFAULT",
+    "SLUB_DEBUG_ON",
+    "DEBUG_OBJECTS",
+    "DEBUG_KMEMLEAK",
+    "DEBUG_VM",
+    "DEBUG_PREEMPT",
+    "DEBUG_SG",
+    "DMA_API_DEBUG",
+    "GCOV_KERNEL",
+];
+
+/// Words of the boot command line that turn such checks on in kernels that hold them ready.
+const COSTLY_WORDS: [&str; 5] = ["debug_pagealloc=on", "page_poison=1", "slub_debug", "slab_debug", "kmemleak=on"];
+
+/// Whether the kernel checks itself at the measurement's expense.
+pub(super) fn debugging(scene: &Scene) -> Check {
+    let topic = Topic::KernelDebugging;
+    let command_line = scene.root.text("proc/cmdline").unwrap_or_default();
+    let asked = |word: &&&str| command_line.split_whitespace().any(|given| is_word(given, word));
+    let words: Vec<_> = COSTLY_WORDS.iter().filter(asked).map(|word| (*word).to_owned()).collect();
+    let config = config(scene);
+    let options = config.as_deref().map(costly_options).unwrap_or_default();
+    let found: Vec<_> = options.iter().map(|option| format!("CONFIG_{option}")).chain(words).collect();
+    match (found.is_empty(), config.is_some()) {
+        (false, _) => Check::new(topic, State::Poor, found.join(", "))
+            .mend("boot a kernel built without them, as distributions ship it, for numbers to publish"),
+        (true, true) => Check::new(topic, State::Good, "none of the costly checks is built in"),
+        (true, false) => Check::new(topic, State::Unknown, "the kernel's configuration is not to be found")
+            .mend(format!("modprobe configs, or put it at /boot/config-{}", scene.host.kernel)),
+    }
+}
+
+/// `slub_debug` is also given as `slub_debug=FZ`.
+fn is_word(given: &str, word: &str) -> bool {
+    given == word || given.strip_prefix(word).is_some_and(|rest| rest.starts_with('='))
+}
+
+fn costly_options(config: &str) -> Vec<&'static str> {
+    let on = |option: &&str| {
+        config.lines().any(|line| line.strip_prefix("CONFIG_").and_then(|line| line.strip_prefix(option)) == Some("=y"))
+    };
+    COSTLY.into_iter().filter(on).collect()
+}
+
+/// The running kernel's configuration, from itself or from where distributions put it.
+fn config(scene: &Scene) -> Option<String> {
+    /// No configuration is larger, unpacked.
+    const LARGEST_BYTES: u64 = 4 << 20;
+    let own = scene.root.open("proc/config.gz").and_then(|file| {
+        let mut text = String::new();
+        GzDecoder::new(file).take(LARGEST_BYTES).read_to_string(&mut text).ok()?;
+        Some(text)
+    });
+    let release = &scene.host.kernel;
+    own.or_else(|| scene.root.text(&format!("boot/config-{release}")))
+        .or_else(|| scene.root.text(&format!("lib/modules/{release}/config")))
+        .filter(|text| text.contains("CONFIG_"))
+}

@@ -1,0 +1,103 @@
+//! Who else uses the machine: its host, other work, and who runs where.
+
+use super::{Place, Scene};
+use crate::host::CPU;
+use crate::sysroot::listed;
+use model::doctor::{Check, State, Topic};
+use model::reading::Reading;
+
+/// Steal below this, in parts of all CPU time, is of no account: a tenth of the finest error of any meter.
+const STEAL_SEEN: f64 = 0.001;
+/// Above this it is a fair part of the error.
+const STEAL_POOR: f64 = 0.01;
+
+/// The share that the hypervisor took, now and since boot.
+pub(super) fn steal(scene: &Scene) -> Check {
+    let topic = Topic::Steal;
+    let (now, boot) = (&scene.background.steal_fraction, &scene.background.steal_since_boot_fraction);
+    let (now, boot) = match (now, boot) {
+        (Reading::Taken(now), Reading::Taken(boot)) => (*now, *boot),
+        (Reading::Unavailable(reason), _) | (_, Reading::Unavailable(reason)) => {
+            return Check::new(topic, State::Unknown, reason.clone());
+        }
+    };
+    if scene.place() == Place::Metal && now + boot == 0.0 {
+        return Check::new(topic, State::Good, "none: there is no hypervisor");
+    }
+    let found = format!("{:.1} % just now, {:.2} % since boot", now * 100.0, boot * 100.0);
+    // A short look cannot tell a tick of 10 ms from nothing, so only a share of some ticks is poor.
+    let state = match now.max(boot) {
+        _ if boot >= STEAL_POOR || now >= 3.0 * STEAL_POOR => State::Poor,
+        most if most >= STEAL_SEEN => State::Note,
+        _ => State::Good,
+    };
+    match state {
+        State::Good => Check::new(topic, state, found),
+        _ => Check::new(topic, state, found)
+            .mend("only the host can: pin the virtual CPUs, or take an instance with dedicated cores"),
+    }
+}
+
+/// Busy below this is an idle machine: one step of /proc/stat's clock in the time of the look.
+const BACKGROUND_GOOD: f64 = 0.04;
+/// From here on the background is no longer small beside a workload.
+const BACKGROUND_POOR: f64 = 0.10;
+
+/// What runs while nothing should.
+pub(super) fn background(scene: &Scene) -> Check {
+    let topic = Topic::Background;
+    let busy = match &scene.background.busy_fraction {
+        Reading::Taken(busy) => *busy,
+        Reading::Unavailable(reason) => return Check::new(topic, State::Unknown, reason.clone()),
+    };
+    let watched_millis = scene.background.watched_nanos.0 / 1_000_000;
+    let found = format!("the machine was {:.0} % busy over {watched_millis} ms", busy * 100.0);
+    match busy {
+        busy if busy < BACKGROUND_GOOD => Check::new(topic, State::Good, found),
+        busy if busy < BACKGROUND_POOR => Check::new(topic, State::Note, found).mend("see in `top` what runs"),
+        _ => Check::new(topic, State::Poor, found).mend("stop what runs beside the measurement (see `top`)"),
+    }
+}
+
+/// More than one memory node makes placement matter.
+pub(super) fn numa(scene: &Scene) -> Check {
+    let topic = Topic::Numa;
+    match scene.root.numbered("sys/devices/system/node", "node").len() {
+        0 if scene.place() == Place::Hidden => scene.unseen(topic, "", ""),
+        0 => Check::new(topic, State::Good, "one node (the kernel has no NUMA)"),
+        1 => Check::new(topic, State::Good, "one node"),
+        nodes => Check::new(topic, State::Note, format!("{nodes} nodes"))
+            .mend("keep the workload on one: numactl --cpunodebind=0 --membind=0 iotoll …"),
+    }
+}
+
+/// isolcpus and nohz_full.
+pub(super) fn isolation(scene: &Scene) -> Check {
+    let topic = Topic::Isolation;
+    if !scene.root.has(CPU) {
+        return scene.unseen(topic, "", "");
+    }
+    // An empty list reads as a blank line, or as `(null)` for nohz_full.
+    let list = |file: &str| {
+        let text = scene.root.text(&format!("{CPU}/{file}"))?;
+        listed(&text).is_some_and(|count| count > 0).then_some(text)
+    };
+    let parts = [("isolated", list("isolated")), ("without tick (nohz_full)", list("nohz_full"))];
+    let found: Vec<_> = parts.iter().filter_map(|(name, cpus)| Some(format!("{name}: {}", cpus.as_ref()?))).collect();
+    if found.is_empty() {
+        return Check::new(topic, State::Good, "none: the scheduler uses every CPU");
+    }
+    Check::new(topic, State::Note, found.join("; ")).mend("pin the jobs to where they shall run (cpus_allowed=)")
+}
+
+/// The daemon that rebalances interrupts, by its name.
+pub(super) fn irqbalance(scene: &Scene) -> Check {
+    let topic = Topic::Irqbalance;
+    let processes = scene.root.names("proc");
+    let mut processes = processes.iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    if processes.any(|process| scene.root.text(&format!("proc/{process}/comm")).as_deref() == Some("irqbalance")) {
+        Check::new(topic, State::Note, "runs").mend("systemctl stop irqbalance, while measuring")
+    } else {
+        Check::new(topic, State::Good, "does not run")
+    }
+}

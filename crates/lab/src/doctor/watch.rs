@@ -1,0 +1,112 @@
+//! What the machine does by itself: /proc/stat, read twice.
+//!
+//! Busy is what is not idle, iowait or steal. The busy columns themselves are never added up: with a
+//! kernel that stops its tick they are sampled, and miss what runs between ticks (METHOD.md).
+
+use crate::sysroot::Sysroot;
+use model::doctor::Background;
+use model::reading::Reading;
+use model::unit::Nanos;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// USER_HZ: what /proc counts in, 100 on every architecture that we run on.
+const TICK_NANOS: u64 = 10_000_000;
+
+/// Sums over all CPUs since boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Totals {
+    cpus: u64,
+    idle: Nanos,
+    steal: Nanos,
+    all: Nanos,
+}
+
+/// Watches for `length`, asleep.
+pub(super) fn background(root: &Sysroot, length: Duration) -> Background {
+    let before = totals(root);
+    let begin = Instant::now();
+    thread::sleep(length);
+    let watched_nanos = Nanos(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    between(before, totals(root), watched_nanos)
+}
+
+fn between(before: Option<Totals>, after: Option<Totals>, watched_nanos: Nanos) -> Background {
+    const REASON: &str = "/proc/stat cannot be read: mount /proc";
+    let (Some(before), Some(after)) = (before, after) else {
+        let missing = || Reading::unavailable(REASON);
+        return Background {
+            watched_nanos,
+            busy_fraction: missing(),
+            steal_fraction: missing(),
+            steal_since_boot_fraction: missing(),
+        };
+    };
+    let capacity = watched_nanos.as_f64() * after.cpus as f64;
+    let idle = after.idle.since(before.idle).as_f64();
+    let steal = after.steal.since(before.steal).as_f64();
+    let part = |part: f64, of: f64, reason: &str| {
+        if of > 0.0 { Reading::Taken((part / of).clamp(0.0, 1.0)) } else { Reading::unavailable(reason) }
+    };
+    Background {
+        watched_nanos,
+        busy_fraction: part(capacity - idle - steal, capacity, "no time passed"),
+        steal_fraction: part(steal, capacity, "no time passed"),
+        steal_since_boot_fraction: part(after.steal.as_f64(), after.all.as_f64(), "/proc/stat is all zero"),
+    }
+}
+
+fn totals(root: &Sysroot) -> Option<Totals> {
+    parse(&root.text("proc/stat")?)
+}
+
+/// Columns: user nice system idle iowait irq softirq steal guest guest_nice (proc_stat(5)). The guest
+/// columns are in user and nice already.
+fn parse(stat: &str) -> Option<Totals> {
+    let mut lines = stat.lines();
+    let columns: Vec<u64> = lines
+        .next()?
+        .strip_prefix("cpu ")?
+        .split_whitespace()
+        .map_while(|column| column.parse().ok())
+        .take(8)
+        .collect();
+    let [.., idle, iowait, _, _, steal] = columns[..] else {
+        return None;
+    };
+    let cpus = lines.take_while(|line| line.starts_with("cpu")).count();
+    let nanos = |ticks: u64| Nanos(ticks.saturating_mul(TICK_NANOS));
+    (columns.len() == 8 && cpus > 0).then(|| Totals {
+        cpus: cpus as u64,
+        idle: nanos(idle) + nanos(iowait),
+        steal: nanos(steal),
+        all: columns.iter().map(|ticks| nanos(*ticks)).sum(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE: &str = "cpu  100 0 100 1000 50 0 0 10 7 7\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\n";
+    const AFTER: &str = "cpu  101 0 101 1050 52 0 0 12 7 7\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\n";
+
+    #[test]
+    fn busy_is_what_is_not_idle_nor_waiting_nor_stolen() {
+        let seen = between(parse(BEFORE), parse(AFTER), Nanos::from_millis(300));
+        let busy = *seen.busy_fraction.taken().unwrap();
+        assert!((busy - (600.0 - 520.0 - 20.0) / 600.0).abs() < 1e-9, "{busy}");
+        assert!((seen.steal_fraction.taken().unwrap() - 20.0 / 600.0).abs() < 1e-9);
+        let boot = *seen.steal_since_boot_fraction.taken().unwrap();
+        assert!((boot - 12.0 / 1316.0).abs() < 1e-9, "{boot}");
+    }
+
+    #[test]
+    fn what_is_not_proc_stat_is_not_zero() {
+        for text in ["", "cpu\n", "cpu  1 2 3\ncpu0 1\n", "cpu  1 2 3 4 5 6 7 8\n", "cpu  a b\ncpu0\n"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+        let seen = between(parse(BEFORE), None, Nanos(1));
+        assert!(seen.busy_fraction.reason().unwrap().contains("/proc/stat"));
+    }
+}

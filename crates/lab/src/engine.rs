@@ -1,0 +1,123 @@
+//! Engines: what issues I/O. Adding one touches its own file and one row of [`TABLE`].
+
+mod immediate;
+mod io_uring;
+mod libaio;
+mod null;
+mod psync;
+mod spin;
+mod work;
+
+use crate::error::{Error, Result};
+use crate::workload::target::{self, Target};
+use crate::workload::worker::{Perform, Worker};
+use immediate::Immediate;
+use model::plan::{EngineKind, JobPlan};
+use model::unit::Hertz;
+use std::fs::File;
+use sys::buffer::AlignedBuffer;
+
+/// What an engine gets to work with.
+pub struct Setup<'a> {
+    /// The job.
+    pub plan: &'a JobPlan,
+    /// Its files, to be opened.
+    pub targets: &'a [Target],
+    /// Rate of the time-stamp counter.
+    pub clock: Hertz,
+}
+
+/// An engine that is open and only has to be run.
+pub type Ready = Box<dyn FnOnce(&mut Worker) -> Result<()> + Send>;
+
+/// One engine.
+pub struct Row {
+    /// Which.
+    pub kind: EngineKind,
+    /// What it does, for people.
+    pub about: &'static str,
+    /// Opens what it needs; everything that takes time or memory happens here.
+    pub open: fn(&Setup) -> Result<Ready>,
+}
+
+/// Every engine.
+pub const TABLE: [Row; 6] = [
+    Row { kind: EngineKind::Null, about: "completes at once: the generator's own floor", open: null::open },
+    Row { kind: EngineKind::Spin, about: "burns spin_cycles TSC cycles an I/O: a known cost", open: spin::open },
+    Row { kind: EngineKind::Work, about: "work_steps dependent multiplications an I/O", open: work::open },
+    Row { kind: EngineKind::Psync, about: "pread, pwrite", open: psync::open },
+    Row { kind: EngineKind::Libaio, about: "io_submit, io_getevents", open: libaio::open },
+    Row { kind: EngineKind::IoUring, about: "io_uring with registered buffers, files and ring", open: io_uring::open },
+];
+
+/// Opens the engine of a job.
+///
+/// # Errors
+/// In one line what is missing: a file, memory, a system call that is not allowed.
+pub fn open(setup: &Setup) -> Result<Ready> {
+    let row = TABLE.iter().find(|row| row.kind == setup.plan.engine);
+    let row = row.ok_or_else(|| Error::Refused(format!("engine {:?} is not built in", setup.plan.engine)))?;
+    (row.open)(setup)
+}
+
+/// An engine that performs at once, run at the job's queue depth.
+fn ready(mut engine: impl Perform + Send + 'static, depth: u32) -> Ready {
+    if depth <= 1 {
+        return Box::new(move |worker| worker.run_direct(&mut engine));
+    }
+    let mut queue = Immediate::new(engine, depth);
+    Box::new(move |worker| worker.run_queued(&mut queue))
+}
+
+fn open_files(setup: &Setup) -> Result<Vec<File>> {
+    setup.targets.iter().map(|target| target::open(setup.plan, target)).collect()
+}
+
+/// Bytes of one slot: the largest block, in whole pages so that every slot suits O_DIRECT.
+fn slot_bytes(plan: &JobPlan) -> usize {
+    let sizes = plan.block_sizes;
+    let largest = sizes.read.0.max(sizes.write.0).max(sizes.trim.0);
+    usize::try_from(largest).unwrap_or(usize::MAX).next_multiple_of(4096)
+}
+
+/// Memory of `count` slots, filled so that what is written neither compresses nor repeats.
+fn noisy_slots(plan: &JobPlan, count: u32) -> Result<AlignedBuffer> {
+    let failed = |error| Error::job(&plan.name, format!("{count} I/O buffers of {} bytes", slot_bytes(plan)), error);
+    let length = slot_bytes(plan).checked_mul(count as usize);
+    let length = length.ok_or_else(|| failed(std::io::ErrorKind::OutOfMemory.into()))?;
+    let mut buffer = AlignedBuffer::zeroed(length).map_err(failed)?;
+    target::fill_with_noise(&mut buffer, &mut 0x5eed);
+    Ok(buffer)
+}
+
+/// fsync or fdatasync of all files.
+fn sync_all(files: &[File], what: crate::workload::worker::Sync) -> std::io::Result<()> {
+    files.iter().try_for_each(|file| match what {
+        crate::workload::worker::Sync::All => file.sync_all(),
+        crate::workload::worker::Sync::Data => file.sync_data(),
+    })
+}
+
+/// Discards a range: of a device with BLKDISCARD, of a file by punching a hole.
+fn trim(file: &File, offset: u64, length: u32) -> i32 {
+    use rustix::fs::{FallocateFlags, FileType};
+    let device = rustix::fs::fstat(file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_block_device());
+    let outcome = if device {
+        sys::device::discard(file, offset, length.into())
+    } else {
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        rustix::fs::fallocate(file, hole, offset, length.into()).map_err(Into::into)
+    };
+    result_of(outcome.map(|()| length as usize))
+}
+
+/// The engines' common form of a result: bytes, or minus the error number.
+fn result_of(outcome: std::io::Result<usize>) -> i32 {
+    match outcome {
+        Ok(bytes) => i32::try_from(bytes).unwrap_or(i32::MAX),
+        Err(error) => -error.raw_os_error().unwrap_or(5),
+    }
+}
+
+#[cfg(test)]
+mod conformance;

@@ -1,0 +1,152 @@
+//! One suite over the table of engines, so that none can be forgotten.
+
+use super::{Setup, TABLE, open};
+use crate::workload::ledger::LiveCounters;
+use crate::workload::request_source::RequestSource;
+use crate::workload::target::{Created, prepare};
+use crate::workload::worker::{Control, Worker};
+use model::plan::job::Medium;
+use model::plan::{Access, BlockSizes, Depth, EngineKind, JobPlan, Order, Size, Target};
+use model::unit::{Bytes, Hertz};
+use std::path::Path;
+use std::sync::Arc;
+
+const BLOCK: u64 = 4096;
+const BLOCKS: u64 = 64;
+
+fn job(engine: EngineKind, directory: &Path, access: Access) -> JobPlan {
+    let block_sizes = BlockSizes { read: Bytes(BLOCK), write: Bytes(BLOCK), trim: Bytes(BLOCK) };
+    let target = Target {
+        directory: Some(directory.to_str().unwrap().to_owned()),
+        size: Some(Size::Bytes(Bytes(BLOCK * BLOCKS))),
+        ..Target::default()
+    };
+    let depth = Depth { in_flight: 8, submit: 3, complete_min: 2, complete_max: 8 };
+    let name = format!("{engine:?}");
+    JobPlan { name, engine, access, order: Order::Random, block_sizes, target, depth, ..JobPlan::default() }
+}
+
+fn run(plan: &JobPlan) -> crate::Result<Worker> {
+    let created = Created::default();
+    let targets = prepare(plan, 0, &created, &mut |_, _, _| true)?;
+    created.keep();
+    let spans: Vec<_> = targets.iter().map(|target| target.span).collect();
+    let clock = Hertz(1e9);
+    let source = RequestSource::new(plan, &spans, 0).unwrap();
+    let live = Arc::new(LiveCounters::default());
+    let mut worker = Worker::new(plan, source, BLOCK * BLOCKS, live.clone(), Arc::new(Control::default()), clock);
+    open(&Setup { plan, targets: &targets, clock })?(&mut worker)?;
+    let counted: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
+    assert_eq!(live.read(), (counted, counted * BLOCK), "{}: live and final counts agree", plan.name);
+    Ok(worker)
+}
+
+fn each_engine(mut check: impl FnMut(EngineKind, &Path)) {
+    for row in &TABLE {
+        let directory = tempfile::tempdir_in(".").unwrap();
+        check(row.kind, directory.path());
+    }
+    assert_eq!(TABLE.len(), EngineKind::ALL.len(), "every kind of engine has its row");
+}
+
+#[test]
+fn every_engine_does_exactly_what_was_asked_for() {
+    each_engine(|engine, directory| {
+        for (access, kinds) in [(Access::Read, [64, 0, 0]), (Access::Write, [0, 64, 0]), (Access::Trim, [0, 0, 64])] {
+            let worker = run(&job(engine, directory, access)).unwrap();
+            let counts = worker.ledger.kinds.each_ref().map(|kind| kind.latency.total());
+            assert_eq!(counts, kinds, "{engine:?} {access:?}");
+            assert!(worker.ledger.kinds.iter().all(|kind| kind.short == 0));
+            let makes_calls = engine.medium() == Medium::Files && access != Access::Trim;
+            assert!(!makes_calls || worker.crossings.unwrap() > 0, "{engine:?} counts its system calls");
+        }
+    });
+}
+
+#[test]
+fn every_engine_stops_at_the_number_of_ios() {
+    each_engine(|engine, directory| {
+        let mut plan = job(engine, directory, Access::ReadWrite);
+        plan.duration.number_ios = Some(37);
+        let worker = run(&plan).unwrap();
+        assert_eq!(worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum::<u64>(), 37, "{engine:?}");
+    });
+}
+
+#[test]
+fn every_engine_syncs_when_asked() {
+    each_engine(|engine, directory| {
+        let mut plan = job(engine, directory, Access::Write);
+        (plan.fsync_every, plan.fdatasync_every, plan.end_fsync) = (16, 0, true);
+        assert_eq!(run(&plan).unwrap().ledger.syncs, 4 + 1, "{engine:?}");
+    });
+}
+
+#[test]
+fn every_engine_of_files_works_around_the_page_cache() {
+    each_engine(|engine, directory| {
+        let mut plan = job(engine, directory, Access::ReadWrite);
+        plan.direct = true;
+        let worker = run(&plan).unwrap();
+        assert_eq!(worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum::<u64>(), BLOCKS, "{engine:?}");
+    });
+}
+
+#[test]
+fn a_file_cut_short_underneath_is_one_clear_error() {
+    each_engine(|engine, directory| {
+        if engine.medium() != Medium::Files {
+            return;
+        }
+        let plan = job(engine, directory, Access::Read);
+        run(&plan).unwrap();
+        let path = directory.join(format!("{}.0.0", plan.name));
+        let spans = [crate::workload::target::Span { begin: 0, length: BLOCK * BLOCKS }];
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+        let targets = [crate::workload::target::Target { path, span: spans[0] }];
+        let source = RequestSource::new(&plan, &spans, 0).unwrap();
+        let mut worker = Worker::new(&plan, source, BLOCK, Arc::default(), Arc::default(), Hertz(1e9));
+        let engine = open(&Setup { plan: &plan, targets: &targets, clock: Hertz(1e9) }).unwrap();
+        let said = engine(&mut worker).unwrap_err().to_string();
+        assert!(said.contains("the file ends before") && said.contains(&plan.name), "{said}");
+        assert_eq!(said.lines().count(), 1);
+    });
+}
+
+#[test]
+fn what_is_written_is_in_the_file() {
+    each_engine(|engine, directory| {
+        if engine.medium() != Medium::Files {
+            return;
+        }
+        let plan = job(engine, directory, Access::Write);
+        run(&plan).unwrap();
+        let bytes = std::fs::read(directory.join(format!("{}.0.0", plan.name))).unwrap();
+        assert_eq!(bytes.len() as u64, BLOCK * BLOCKS);
+        let empty = bytes.chunks(BLOCK as usize).filter(|block| block.iter().all(|byte| *byte == 0)).count();
+        assert_eq!(empty, 0, "{engine:?} wrote every block once");
+    });
+}
+
+#[test]
+fn a_ramp_leaves_no_trace_in_the_results() {
+    each_engine(|engine, directory| {
+        let mut plan = job(engine, directory, Access::Read);
+        plan.duration.time_based = true;
+        plan.duration.ramp = model::unit::Nanos::from_millis(20);
+        plan.duration.runtime = model::unit::Nanos::from_millis(20);
+        let created = Created::default();
+        let targets = prepare(&plan, 0, &created, &mut |_, _, _| true).unwrap();
+        let spans: Vec<_> = targets.iter().map(|target| target.span).collect();
+        let live = Arc::new(LiveCounters::default());
+        let source = RequestSource::new(&plan, &spans, 0).unwrap();
+        // The clock is that of the ticks, so that 20 ms are 20 ms.
+        let begin = sys::clock::Instant::now();
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        let clock = Hertz(sys::clock::Instant::now().hertz_since(begin).unwrap());
+        let mut worker = Worker::new(&plan, source, 0, live.clone(), Arc::default(), clock);
+        open(&Setup { plan: &plan, targets: &targets, clock }).unwrap()(&mut worker).unwrap();
+        let counted: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
+        assert!(counted > 0 && counted < live.read().0, "{engine:?}: {counted} of {}", live.read().0);
+    });
+}

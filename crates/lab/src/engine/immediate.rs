@@ -1,0 +1,49 @@
+//! An engine that performs at once, behind the queue of one that does not: for its floor at depth.
+
+use crate::workload::request_source::Request;
+use crate::workload::worker::{Perform, Queue, Sync};
+use std::io;
+
+/// Performs when staged, and keeps the result until it is reaped.
+pub(super) struct Immediate<E> {
+    engine: E,
+    done: Vec<(u32, i32)>,
+}
+
+impl<E: Perform> Immediate<E> {
+    pub(super) fn new(engine: E, depth: u32) -> Self {
+        Self { engine, done: Vec::with_capacity(depth as usize) }
+    }
+}
+
+impl<E: Perform> Queue for Immediate<E> {
+    #[inline(always)]
+    fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
+        self.done.push((slot, self.engine.perform(request)));
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn submit(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn wait(&mut self, _: u32, _: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32)) {
+        let count = self.done.len().min(most as usize);
+        self.done.drain(..count).for_each(|(slot, result)| each(slot, result));
+    }
+
+    fn sync(&mut self, what: Sync) -> io::Result<()> {
+        self.engine.sync(what)
+    }
+
+    fn crossings(&self) -> Option<u64> {
+        self.engine.crossings()
+    }
+}

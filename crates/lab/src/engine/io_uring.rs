@@ -1,0 +1,84 @@
+//! io_uring: one ring a job, with registered buffers, files and ring descriptor unless told otherwise.
+
+use super::libaio::transfer;
+use super::{Ready, Setup, noisy_slots, open_files, sync_all, trim};
+use crate::error::{Error, Result};
+use crate::workload::request_source::Request;
+use crate::workload::worker::{Queue, Sync};
+use std::io;
+use sys::uring::{BlockRing, Registration};
+
+struct Uring {
+    ring: BlockRing,
+    trimmed: Vec<(u32, i32)>,
+}
+
+pub(super) fn open(setup: &Setup) -> Result<Ready> {
+    let plan = setup.plan.clone();
+    let depth = plan.depth.in_flight;
+    let files = open_files(setup)?;
+    let slots = noisy_slots(&plan, depth)?;
+    // The ring belongs to the thread that makes it, so it is made by the worker.
+    Ok(Box::new(move |worker| {
+        let registration = |asked: Option<bool>| match asked {
+            Some(false) => Registration::PerIo,
+            Some(true) | None => Registration::Registered,
+        };
+        let (buffers, registered) = (registration(plan.fixed_buffers), registration(plan.registered_files));
+        let ring = BlockRing::new(files, slots, depth, buffers, registered);
+        let ring = ring.map_err(|error| unusable(&plan.name, error))?;
+        let mut engine = Uring { ring, trimmed: Vec::with_capacity(depth as usize) };
+        worker.run_queued(&mut engine)
+    }))
+}
+
+fn unusable(job: &str, error: io::Error) -> Error {
+    match error.raw_os_error() {
+        Some(1 | 38) => Error::Refused(format!(
+            "job '{job}': io_uring is not allowed here ({error}): sysctl kernel.io_uring_disabled=0, or a container \
+             whose seccomp profile allows it, or ioengine=libaio"
+        )),
+        _ => Error::job(job, "setting up io_uring", error),
+    }
+}
+
+impl Queue for Uring {
+    #[inline(always)]
+    fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
+        match transfer(request) {
+            Some(transfer) => self.ring.stage(slot, &transfer),
+            None => {
+                let file = self.ring.files().get(request.file as usize);
+                let result = file.map_or(-9, |file| trim(file, request.offset, request.length));
+                self.trimmed.push((slot, result));
+                Ok(())
+            }
+        }
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        if self.ring.in_flight() == 0 { Ok(()) } else { self.ring.submit() }
+    }
+
+    fn wait(&mut self, least: u32, _: u32) -> io::Result<()> {
+        let trimmed = u32::try_from(self.trimmed.len()).unwrap_or(u32::MAX);
+        if self.ring.in_flight() == 0 {
+            return Ok(());
+        }
+        self.ring.wait(least.saturating_sub(trimmed))
+    }
+
+    #[inline(always)]
+    fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32)) {
+        self.ring.reap(most, |completion| each(completion.slot, completion.result));
+        self.trimmed.drain(..).for_each(|(slot, result)| each(slot, result));
+    }
+
+    fn sync(&mut self, what: Sync) -> io::Result<()> {
+        sync_all(self.ring.files(), what)
+    }
+
+    fn crossings(&self) -> Option<u64> {
+        Some(self.ring.crossings())
+    }
+}

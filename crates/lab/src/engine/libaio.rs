@@ -1,0 +1,80 @@
+//! The kernel's native asynchronous I/O.
+
+use super::{Ready, Setup, noisy_slots, open_files, sync_all, trim};
+use crate::error::{Error, Result};
+use crate::workload::request_source::{Kind, Request};
+use crate::workload::worker::{Queue, Sync};
+use std::io;
+use sys::aio::AioContext;
+use sys::block::{Transfer, Way};
+
+struct Libaio {
+    context: AioContext,
+    trimmed: Vec<(u32, i32)>,
+}
+
+pub(super) fn open(setup: &Setup) -> Result<Ready> {
+    let plan = setup.plan;
+    let depth = plan.depth.in_flight;
+    let context = AioContext::new(open_files(setup)?, noisy_slots(plan, depth)?, depth).map_err(|error| match error
+        .raw_os_error()
+    {
+        Some(11) => Error::Refused(format!(
+            "job '{}': no room for iodepth={depth} more asynchronous I/Os; raise it: sysctl fs.aio-max-nr",
+            plan.name
+        )),
+        _ => Error::job(&plan.name, "setting up libaio", error),
+    })?;
+    let mut engine = Libaio { context, trimmed: Vec::with_capacity(depth as usize) };
+    Ok(Box::new(move |worker| worker.run_queued(&mut engine)))
+}
+
+/// A request as the rings take it; `None` for a trim, which they do not know.
+pub(super) fn transfer(request: &Request) -> Option<Transfer> {
+    let way = match request.kind {
+        Kind::Read => Way::Read,
+        Kind::Write => Way::Write,
+        Kind::Trim => return None,
+    };
+    Some(Transfer { way, file: request.file, offset: request.offset, length: request.length })
+}
+
+impl Queue for Libaio {
+    #[inline(always)]
+    fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
+        match transfer(request) {
+            Some(transfer) => self.context.stage(slot, &transfer),
+            None => {
+                let file = self.context.files().get(request.file as usize);
+                let result = file.map_or(-9, |file| trim(file, request.offset, request.length));
+                self.trimmed.push((slot, result));
+            }
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        self.context.submit()
+    }
+
+    fn wait(&mut self, least: u32, most: u32) -> io::Result<()> {
+        let trimmed = u32::try_from(self.trimmed.len()).unwrap_or(u32::MAX);
+        if self.context.in_flight() == 0 {
+            return Ok(());
+        }
+        self.context.wait(least.saturating_sub(trimmed), most)
+    }
+
+    fn reap(&mut self, _: u32, mut each: impl FnMut(u32, i32)) {
+        self.context.reap(|completion| each(completion.slot, completion.result));
+        self.trimmed.drain(..).for_each(|(slot, result)| each(slot, result));
+    }
+
+    fn sync(&mut self, what: Sync) -> io::Result<()> {
+        sync_all(self.context.files(), what)
+    }
+
+    fn crossings(&self) -> Option<u64> {
+        Some(self.context.crossings())
+    }
+}

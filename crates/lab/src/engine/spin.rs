@@ -1,0 +1,30 @@
+//! Burns a stated number of TSC cycles for each I/O: a cost that every meter must find.
+
+use super::{Ready, Setup, ready};
+use crate::error::Result;
+use crate::workload::request_source::Request;
+use crate::workload::worker::{Perform, Sync, burn};
+
+struct Spin {
+    cycles: u64,
+}
+
+pub(super) fn open(setup: &Setup) -> Result<Ready> {
+    Ok(ready(Spin { cycles: setup.plan.spin_cycles }, setup.plan.depth.in_flight))
+}
+
+impl Perform for Spin {
+    #[inline(always)]
+    fn perform(&mut self, request: &Request) -> i32 {
+        burn(self.cycles);
+        std::hint::black_box(request).length.cast_signed()
+    }
+
+    fn sync(&mut self, _: Sync) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn crossings(&self) -> Option<u64> {
+        None
+    }
+}

@@ -1,0 +1,35 @@
+//! Does a fixed number of dependent instructions for each I/O. Where `spin` waits for the clock, this
+//! feels a slower CPU: it shows what a meter disturbs.
+
+use super::{Ready, Setup, ready};
+use crate::error::Result;
+use crate::workload::request_source::Request;
+use crate::workload::worker::{Perform, Sync};
+
+struct Work {
+    steps: u64,
+    state: u64,
+}
+
+pub(super) fn open(setup: &Setup) -> Result<Ready> {
+    Ok(ready(Work { steps: setup.plan.work_steps, state: 1 }, setup.plan.depth.in_flight))
+}
+
+impl Perform for Work {
+    #[inline(always)]
+    fn perform(&mut self, request: &Request) -> i32 {
+        for _ in 0..self.steps {
+            // Each step needs the one before. The black box keeps the compiler from folding them.
+            self.state = std::hint::black_box(self.state.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        }
+        std::hint::black_box(request).length.cast_signed()
+    }
+
+    fn sync(&mut self, _: Sync) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn crossings(&self) -> Option<u64> {
+        None
+    }
+}

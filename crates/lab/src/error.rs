@@ -1,0 +1,85 @@
+//! What can go wrong while measuring: what, where, and how to mend it, in one line.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An error of the lab.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Something about a file or device.
+    #[error("{}: {what}: {source}{mend}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What was being done.
+        what: String,
+        /// What the system said.
+        source: io::Error,
+        /// How to mend it; empty, or begins with "; ".
+        mend: String,
+    },
+    /// A request that is refused.
+    #[error("{0}")]
+    Refused(String),
+    /// An operation of a job failed.
+    #[error("job '{job}': {what}: {source}{mend}")]
+    Job {
+        /// Which job.
+        job: String,
+        /// What was being done.
+        what: String,
+        /// What the system said.
+        source: io::Error,
+        /// How to mend it; empty, or begins with "; ".
+        mend: String,
+    },
+    /// A meter, a thread or another part of the instrument itself failed.
+    #[error("{what}: {source}")]
+    Instrument {
+        /// What was being done.
+        what: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// The lab's results.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An operation on a file failed.
+    pub fn file(path: &Path, what: impl Into<String>, source: io::Error) -> Self {
+        let mend = mend(&source);
+        Self::File { path: path.to_owned(), what: what.into(), source, mend }
+    }
+
+    /// An operation of a job failed.
+    pub fn job(job: &str, what: impl Into<String>, source: io::Error) -> Self {
+        let mend = mend(&source);
+        Self::Job { job: job.to_owned(), what: what.into(), source, mend }
+    }
+
+    /// A part of the instrument failed.
+    pub fn instrument(what: impl Into<String>, source: io::Error) -> Self {
+        Self::Instrument { what: what.into(), source }
+    }
+}
+
+/// What a person can do about an error of the system, where that is known.
+fn mend(error: &io::Error) -> String {
+    use rustix::io::Errno;
+    let advice = match Errno::from_io_error(error) {
+        Some(Errno::NOSPC) => "free some space, or ask for a smaller size=",
+        Some(Errno::MFILE) => "raise the limit of open files: ulimit -n 65536",
+        Some(Errno::NFILE) => "the system's table of open files is full: raise fs.file-max",
+        Some(Errno::NOENT) => "check filename= and directory=",
+        Some(Errno::ACCESS | Errno::PERM) => "check the permissions, or run as root",
+        Some(Errno::ROFS) => "the file system is read-only: remount it, or choose another filename=",
+        Some(Errno::NODEV | Errno::NXIO) => "the device is gone",
+        Some(Errno::IO) => "the device reports an error: see dmesg",
+        Some(Errno::NOMEM) => "raise the limit of locked memory (ulimit -l), or use fewer or smaller buffers",
+        Some(Errno::FBIG) => "the file system or ulimit -f does not allow a file so large",
+        _ => return String::new(),
+    };
+    format!("; {advice}")
+}

@@ -1,0 +1,20 @@
+//! Measuring: a [`model::plan::Plan`] or a foreign command becomes a [`model::record::Record`].
+//!
+//! Nothing here computes a figure that is shown, and nothing prints: progress goes to an observer,
+//! results into the record.
+
+pub mod canary;
+pub mod cost;
+pub mod crew;
+pub mod doctor;
+pub mod engine;
+pub mod error;
+pub mod host;
+pub mod meter;
+pub mod run;
+pub mod store;
+mod sysroot;
+pub mod watch;
+pub mod workload;
+
+pub use error::{Error, Result};

@@ -1,0 +1,194 @@
+//! Meters: what counts the cycles of the whole machine.
+//!
+//! A [`Panel`] owns every meter that this machine and the user's choice allow. At each boundary of a
+//! window it takes a [`Snapshot`]: a reader pinned to each CPU reads that CPU's clocks *there*, because
+//! idle clocks stand still while their CPU idles, and waking it brings them up to date.
+
+mod cpu_reader;
+mod cpuidle;
+mod proc_stat;
+mod soaker;
+mod tasks;
+mod timer_list;
+
+pub use tasks::{Owners, TaskScan};
+
+use crate::error::{Error, Result};
+use cpu_reader::{CpuReaders, Instruments};
+use model::reading::Reading;
+use model::record::{Done, Meter, MeterStatus, Mode, Snapshot};
+use model::unit::Nanos;
+use proc_stat::ProcStatFile;
+use soaker::Soakers;
+use std::sync::Arc;
+use sys::clock::monotonic_nanos;
+use timer_list::TimerList;
+
+/// Reading /proc/timer_list takes 130 µs here, so it is not read at every boundary.
+const TIMER_LIST_INTERVAL: Nanos = Nanos(1_000_000_000);
+
+/// Which meters may run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// Those that do not disturb; the soaker too on a load that turns out not to sleep.
+    Default,
+    /// These and no others.
+    Only(Vec<Meter>),
+    /// All that this machine has.
+    All,
+}
+
+impl Selection {
+    fn allows(&self, meter: Meter) -> bool {
+        match self {
+            Self::Default => meter != Meter::Sampler,
+            Self::Only(chosen) => chosen.contains(&meter),
+            Self::All => true,
+        }
+    }
+}
+
+/// What counts the work between two snapshots.
+pub trait Work {
+    /// I/Os and bytes so far, if they are counted.
+    fn done(&self) -> Option<Done>;
+    /// CPU time of the workload's own threads so far, if it is known.
+    fn thread_nanos(&self) -> Option<Nanos>;
+}
+
+/// The machine without a workload.
+pub struct NoWork;
+
+impl Work for NoWork {
+    fn done(&self) -> Option<Done> {
+        None
+    }
+    fn thread_nanos(&self) -> Option<Nanos> {
+        None
+    }
+}
+
+/// All meters of a measurement.
+pub struct Panel {
+    readers: CpuReaders,
+    timer_list: Option<TimerList>,
+    timer_list_read: Option<(Mode, Nanos)>,
+    proc_stat: Option<ProcStatFile>,
+    soakers: Option<Arc<Soakers>>,
+    sampler: bool,
+    selection: Selection,
+    statuses: Vec<MeterStatus>,
+}
+
+impl Panel {
+    /// Opens what can be opened and starts one reader per CPU.
+    ///
+    /// # Errors
+    /// When not even the readers can be started; a meter that cannot run is not an error but a status.
+    pub fn open(selection: Selection) -> Result<Self> {
+        let cpus = sys::schedule::online_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
+        let mut statuses = Vec::new();
+        let mut choose = |meter: Meter, status: Reading<String>| {
+            let ran = status.taken().is_some();
+            statuses.push(MeterStatus { meter, status });
+            ran
+        };
+        let not_chosen = || Reading::unavailable("not chosen; see --meters");
+        let allowed = |meter: Meter| selection.allows(meter);
+
+        let cpuidle = if allowed(Meter::Idle) { cpuidle::status(&cpus) } else { not_chosen() };
+        let cpuidle = choose(Meter::Idle, cpuidle);
+        let timer_list = TimerList::open(cpus.len());
+        let timer_list = match (allowed(Meter::TimerList), timer_list) {
+            (false, _) => (None, not_chosen()),
+            (true, Ok(file)) => (Some(file), Reading::Taken(timer_list::SEES.to_owned())),
+            (true, Err(reason)) => (None, Reading::Unavailable(reason)),
+        };
+        choose(Meter::TimerList, timer_list.1);
+        let proc_stat = ProcStatFile::open();
+        // Its steal column belongs to every other clock too, so it is read even when not chosen.
+        let status = match (&proc_stat, allowed(Meter::ProcStat)) {
+            (_, false) => not_chosen(),
+            (Ok(_), true) => Reading::Taken(proc_stat::SEES.to_owned()),
+            (Err(error), true) => Reading::unavailable(format!("/proc/stat: {error}")),
+        };
+        choose(Meter::ProcStat, status);
+        let soakers = if allowed(Meter::Soaker) {
+            Soakers::start(&cpus).map(Arc::new).map_err(|error| format!("a SCHED_IDLE thread per CPU: {error}"))
+        } else {
+            Err("not chosen; see --meters".to_owned())
+        };
+        choose(Meter::Soaker, Reading::from(soakers.as_ref().map(|_| soaker::SEES.to_owned())));
+        let soakers = soakers.ok();
+        let pmu = if allowed(Meter::Pmu) { cpu_reader::pmu_status(&cpus) } else { not_chosen() };
+        let pmu = choose(Meter::Pmu, pmu);
+        let sampler = match allowed(Meter::Sampler) {
+            true => cpu_reader::sampler_status(&cpus),
+            false => Reading::unavailable("not chosen: it disturbs; --meters sampler runs it in its own windows"),
+        };
+        let sampler = choose(Meter::Sampler, sampler);
+        let thread = match allowed(Meter::Thread) {
+            true => Reading::Taken("the workload's own threads; blind to what others do for them".to_owned()),
+            false => not_chosen(),
+        };
+        choose(Meter::Thread, thread);
+
+        let instruments = Instruments { cpuidle, pmu, sampler, soakers: soakers.clone() };
+        let readers = CpuReaders::start(&cpus, &instruments)?;
+        Ok(Self {
+            readers,
+            timer_list: timer_list.0,
+            timer_list_read: None,
+            proc_stat: proc_stat.ok(),
+            soakers,
+            sampler,
+            selection,
+            statuses,
+        })
+    }
+
+    /// What each meter can see, or why it does not run.
+    pub fn statuses(&self) -> &[MeterStatus] {
+        &self.statuses
+    }
+
+    /// Whether the thread clock was chosen.
+    pub fn reads_threads(&self) -> bool {
+        self.selection.allows(Meter::Thread)
+    }
+
+    /// Meters that need windows of their own because they disturb: those asked for by name.
+    pub fn own_windows(&self) -> Vec<Mode> {
+        let soaker = self.soakers.is_some() && self.selection != Selection::Default;
+        let modes = [(soaker, Mode::Soaker), (self.sampler, Mode::Sampler)];
+        modes.into_iter().filter(|(runs, _)| *runs).map(|(_, mode)| mode).collect()
+    }
+
+    /// Whether the soaker may join, once the load was seen not to sleep. Not where two CPUs share a
+    /// core: there it slows the load that it measures.
+    pub fn soaker_may_join(&self) -> bool {
+        self.selection == Selection::Default && self.soakers.is_some() && !sys::schedule::has_siblings()
+    }
+
+    /// Reads every clock, then starts what `mode`, the time after this snapshot, needs.
+    pub fn snapshot(&mut self, mode: Mode, work: &dyn Work) -> Snapshot {
+        let at_nanos = Nanos(monotonic_nanos());
+        let cpus = self.readers.read(mode);
+        let done = work.done();
+        let thread_nanos = if self.reads_threads() { work.thread_nanos() } else { None };
+        let proc_stat = self.proc_stat.as_mut().and_then(ProcStatFile::read);
+        let due = match self.timer_list_read {
+            Some((before, read)) => before != mode || at_nanos.since(read) >= TIMER_LIST_INTERVAL,
+            None => true,
+        };
+        // Just after the readers woke every CPU, so that no idle clock is older than they are.
+        let timer_list = self.timer_list.as_mut().filter(|_| due).and_then(TimerList::read);
+        if timer_list.is_some() {
+            self.timer_list_read = Some((mode, at_nanos));
+        }
+        if let Some(soakers) = &self.soakers {
+            soakers.run(mode == Mode::Soaker);
+        }
+        Snapshot { mode, at_nanos, cpus, timer_list, proc_stat, thread_nanos, done }
+    }
+}

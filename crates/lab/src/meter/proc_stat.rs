@@ -1,0 +1,63 @@
+//! /proc/stat: idle + iowait + steal of all CPUs, fresh, in ticks of 10 ms; and context switches.
+//!
+//! The busy columns are never summed: on tick-less kernels they are sampled at the tick.
+
+use model::record::ProcStat;
+use model::unit::Nanos;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use sys::clock::monotonic_nanos;
+
+pub(super) const SEES: &str = "idle, iowait and steal in 10 ms ticks, the rest is busy; only for whole runs";
+
+/// The open file and a buffer that keeps its size.
+pub(super) struct ProcStatFile {
+    file: File,
+    text: String,
+    tick_nanos: u64,
+}
+
+impl ProcStatFile {
+    pub(super) fn open() -> io::Result<Self> {
+        let file = File::open("/proc/stat")?;
+        let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
+        Ok(Self { file, text: String::new(), tick_nanos: 1_000_000_000 / ticks_per_second })
+    }
+
+    pub(super) fn read(&mut self) -> Option<ProcStat> {
+        self.text.clear();
+        self.file.rewind().ok()?;
+        let at_nanos = Nanos(monotonic_nanos());
+        self.file.read_to_string(&mut self.text).ok()?;
+        parse(&self.text, at_nanos, self.tick_nanos)
+    }
+}
+
+fn parse(text: &str, at_nanos: Nanos, tick_nanos: u64) -> Option<ProcStat> {
+    let mut lines = text.lines();
+    let columns = lines.next()?.strip_prefix("cpu ")?;
+    let column = |index| columns.split_whitespace().nth(index)?.parse::<u64>().ok();
+    // user nice system idle iowait irq softirq steal …, proc_stat(5). A kernel before 2.6.11 has no steal.
+    let ticks = |count: u64| Nanos(count.saturating_mul(tick_nanos));
+    let context_switches = lines.find_map(|line| line.strip_prefix("ctxt "))?.trim().parse().ok()?;
+    Some(ProcStat {
+        at_nanos,
+        idle_nanos: ticks(column(3)? + column(4)?),
+        steal_nanos: ticks(column(7).unwrap_or(0)),
+        context_switches,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_those_of_proc_stat() {
+        let text = "cpu  1 2 3 40 50 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\nctxt 1234\nbtime 9\n";
+        let expected =
+            ProcStat { at_nanos: Nanos(1), idle_nanos: Nanos(900), steal_nanos: Nanos(80), context_switches: 1234 };
+        assert_eq!(parse(text, Nanos(1), 10), Some(expected));
+        assert_eq!(parse("", Nanos(1), 10), None);
+    }
+}

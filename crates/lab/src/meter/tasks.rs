@@ -1,0 +1,163 @@
+//! Whom the scheduler charged CPU time to: every task of the machine, read before and after.
+//!
+//! This is what shows *where* a cost is that the workload's own threads do not show: a kernel worker, a
+//! daemon, the other end of a connection. Tasks that were born and died in between are not seen.
+
+use model::record::{TaskOwner, TaskTime, TaskTimes};
+use model::unit::Nanos;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::path::Path;
+use sys::clock::monotonic_nanos;
+
+/// Tells whose a task is.
+#[derive(Clone, Debug, Default)]
+pub struct Owners {
+    /// Thread ids of the workload's own threads inside this process.
+    pub workers: BTreeSet<u32>,
+    /// A measured command, whose descendants are the workload too.
+    pub command: Option<u32>,
+}
+
+/// CPU time of every task at one instant.
+pub struct TaskScan {
+    at: Nanos,
+    tasks: HashMap<(u32, u32), Task>,
+}
+
+struct Task {
+    name: String,
+    parent: u32,
+    kernel: bool,
+    nanos: Nanos,
+}
+
+impl TaskScan {
+    /// Reads every task that this user may see: some 20 µs a task.
+    pub fn now() -> Self {
+        Self::of(Path::new("/proc"))
+    }
+
+    fn of(proc: &Path) -> Self {
+        let at = Nanos(monotonic_nanos());
+        let mut tasks = HashMap::new();
+        for process in numbered(proc) {
+            for thread in numbered(&proc.join(process.to_string()).join("task")) {
+                let directory = proc.join(process.to_string()).join("task").join(thread.to_string());
+                // A task that ends while it is being read is left out, like those that ended before.
+                if let Some(task) = Task::read(&directory) {
+                    tasks.insert((process, thread), task);
+                }
+            }
+        }
+        Self { at, tasks }
+    }
+
+    /// What each task used since `earlier`, summed by name and owner, largest first.
+    pub fn since(&self, earlier: &Self, owners: &Owners) -> TaskTimes {
+        let mut sums: BTreeMap<(TaskOwner, String), Nanos> = BTreeMap::new();
+        for (&(process, thread), task) in &self.tasks {
+            let before = earlier.tasks.get(&(process, thread)).map_or(Nanos(0), |task| task.nanos);
+            let used = task.nanos.since(before);
+            if used > Nanos(0) {
+                let owner = self.owner(process, thread, task, owners);
+                *sums.entry((owner, task.name.clone())).or_default() += used;
+            }
+        }
+        let mut tasks: Vec<TaskTime> =
+            sums.into_iter().map(|((owner, name), nanos)| TaskTime { name, owner, nanos }).collect();
+        tasks.sort_by_key(|task| std::cmp::Reverse(task.nanos));
+        TaskTimes { wall_nanos: self.at.since(earlier.at), tasks }
+    }
+
+    fn owner(&self, process: u32, thread: u32, task: &Task, owners: &Owners) -> TaskOwner {
+        if task.kernel {
+            return TaskOwner::Kernel;
+        }
+        if process == std::process::id() {
+            let worker = owners.workers.contains(&thread) || task.name.starts_with("iou-");
+            return if worker { TaskOwner::Workload } else { TaskOwner::Iotoll };
+        }
+        match owners.command {
+            Some(command) if self.descends(process, command) => TaskOwner::Workload,
+            _ => TaskOwner::Other,
+        }
+    }
+
+    fn descends(&self, process: u32, ancestor: u32) -> bool {
+        let mut process = process;
+        // Longer chains than this are a cycle made by processes that ended and numbers used again.
+        for _ in 0..64 {
+            if process == ancestor {
+                return true;
+            }
+            match self.tasks.get(&(process, process)) {
+                Some(task) if task.parent > 1 => process = task.parent,
+                _ => return false,
+            }
+        }
+        false
+    }
+}
+
+impl Task {
+    fn read(directory: &Path) -> Option<Self> {
+        // pid (comm) state ppid pgrp session tty tpgid flags …, proc_pid_stat(5); comm may hold anything.
+        let stat = fs::read_to_string(directory.join("stat")).ok()?;
+        let (head, tail) = stat.rsplit_once(')')?;
+        let name = head.split_once('(')?.1.to_owned();
+        let mut fields = tail.split_whitespace().skip(1);
+        let parent = fields.next()?.parse().ok()?;
+        let flags: u64 = fields.nth(4)?.parse().ok()?;
+        let schedstat = fs::read_to_string(directory.join("schedstat")).ok()?;
+        let nanos = schedstat.split_whitespace().next()?.parse().ok()?;
+        /// linux/sched.h
+        const PF_KTHREAD: u64 = 0x0020_0000;
+        Some(Self { name, parent, kernel: flags & PF_KTHREAD != 0, nanos: Nanos(nanos) })
+    }
+}
+
+/// Entries of a directory whose names are numbers.
+fn numbered(directory: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_thread_of_ours_is_found_and_owned() {
+        let before = TaskScan::now();
+        let (send, receive) = std::sync::mpsc::channel();
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::Builder::new().name("busy-bee".into());
+        let thread = thread.spawn(move || {
+            let begin = sys::clock::own_thread_nanos();
+            while sys::clock::own_thread_nanos() - begin < 30_000_000 {}
+            send.send(sys::schedule::thread_id().unsigned_abs()).unwrap();
+            let _ = stopped.recv();
+        });
+        let id = receive.recv().unwrap();
+        let owners = Owners { workers: [id].into(), command: None };
+        let times = TaskScan::now().since(&before, &owners);
+        drop(stop);
+        thread.unwrap().join().unwrap();
+        let bee = times.tasks.iter().find(|task| task.name == "busy-bee").unwrap();
+        assert_eq!(bee.owner, TaskOwner::Workload);
+        assert!(bee.nanos >= Nanos::from_millis(30), "{bee:?}");
+    }
+
+    #[test]
+    fn a_name_with_parentheses_is_read_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let task = directory.path().join("5/task/5");
+        fs::create_dir_all(&task).unwrap();
+        fs::write(task.join("stat"), "5 (a) b (c) S 2 0 0 0 -1 2129984 0 0").unwrap();
+        fs::write(task.join("schedstat"), "1234 0 9").unwrap();
+        let scan = TaskScan::of(directory.path());
+        let task = &scan.tasks[&(5, 5)];
+        assert_eq!((task.name.as_str(), task.parent, task.kernel, task.nanos), ("a) b (c", 2, true, Nanos(1234)));
+    }
+}

@@ -1,0 +1,365 @@
+//! `iotoll run`: a plan becomes a record.
+
+use crate::canary;
+use crate::crew::{Copy, Crew};
+use crate::error::{Error, Result};
+use crate::host;
+use crate::meter::{NoWork, Owners, Panel, Selection, TaskScan, Work};
+use crate::watch::{Soaker, Step, Subject, watch};
+use crate::workload::target::{self, Created};
+use model::plan::{Phase, Plan};
+use model::record::{Done, Execution, METHOD_VERSION, Outcome, PhaseRecord, Record, SCHEMA, Source, Stretch};
+use model::unit::{Hertz, Nanos};
+use model::warning::{Code, Warning};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use sys::clock::Instant;
+
+/// How to measure.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Which meters may run.
+    pub meters: Selection,
+    /// How long the machine is watched without the workload, before and again after.
+    pub background: Duration,
+    /// Set by a signal: end, and keep what was measured.
+    pub interrupted: Arc<AtomicBool>,
+    /// The command line, for the record.
+    pub command_line: Vec<String>,
+}
+
+/// How far a measurement has come.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// A file is being written before it is read.
+    LayingOut {
+        /// Which.
+        path: &'a Path,
+        /// Bytes so far.
+        done: u64,
+        /// Bytes in all.
+        total: u64,
+    },
+    /// The machine is being watched without the workload.
+    Background {
+        /// How long so far.
+        elapsed: Duration,
+        /// How long in all.
+        total: Duration,
+    },
+    /// The workload runs.
+    Running {
+        /// Phase or execution, from 0.
+        number: usize,
+        /// How many there are.
+        count: usize,
+        /// How long so far.
+        elapsed: Duration,
+        /// How long in all, when that is known.
+        total: Option<Duration>,
+        /// I/Os per second in the latest window.
+        iops: Option<f64>,
+    },
+}
+
+/// Told how far a measurement has come, several times a second.
+pub type Observer<'a> = &'a mut dyn FnMut(Progress);
+
+/// The rate of the time-stamp counter, measured against the kernel's clock.
+pub struct Calibration {
+    begun: Instant,
+}
+
+impl Calibration {
+    /// Notes both clocks.
+    pub fn begin() -> Self {
+        Self { begun: Instant::now() }
+    }
+
+    /// The rate since then, in hertz, and how it was found.
+    pub fn end(&self) -> (f64, String) {
+        let hertz = Instant::now().hertz_since(self.begun).unwrap_or(1e9);
+        (hertz, "measured against CLOCK_MONOTONIC".to_owned())
+    }
+}
+
+/// A measurement under way: what `run` and `cost` share.
+pub(crate) struct Session<'a> {
+    pub(crate) panel: Panel,
+    pub(crate) record: Record,
+    pub(crate) settings: &'a Settings,
+    calibration: Calibration,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn open(settings: &'a Settings, source: Source) -> Result<Self> {
+        let calibration = Calibration::begin();
+        sys::process::raise_open_file_limit();
+        // A boundary must not wait behind the workload. Where this is not allowed, it comes later and its
+        // time stamps say so; what is started from here is ordinary again.
+        let _ = sys::schedule::set_class(sys::schedule::Class::RealTime);
+        let panel = Panel::open(settings.meters.clone())?;
+        let record = Record {
+            schema: SCHEMA.to_owned(),
+            method_version: METHOD_VERSION,
+            iotoll_version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_unix_seconds: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()),
+            command_line: settings.command_line.clone(),
+            source,
+            host: host::read(Path::new("/"), 0.0, "not measured yet"),
+            meters: panel.statuses().to_vec(),
+            canaries: vec![canary::run()],
+            background: Vec::new(),
+            phases: Vec::new(),
+            outcome: Outcome::Completed,
+            warnings: Vec::new(),
+        };
+        Ok(Self { panel, record, settings, calibration })
+    }
+
+    /// Rate of the time-stamp counter over all of the session so far.
+    pub(crate) fn clock(&self) -> Hertz {
+        Hertz(self.calibration.end().0)
+    }
+
+    pub(crate) fn interrupted(&self) -> bool {
+        self.settings.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Watches the machine without the workload.
+    pub(crate) fn watch_background(&mut self, observer: Observer) {
+        if self.interrupted() {
+            return;
+        }
+        let mut idle = Idle {
+            total: self.settings.background,
+            deadline: std::time::Instant::now(),
+            interrupted: &self.settings.interrupted,
+            observer,
+        };
+        let before = TaskScan::now();
+        let mut stretch = watch(&mut self.panel, &mut idle);
+        stretch.tasks = Some(TaskScan::now().since(&before, &Owners::default()));
+        self.record.background.push(stretch);
+    }
+
+    /// Notes how it ended; the worst news wins.
+    pub(crate) fn note_outcome(&mut self, outcome: Outcome) {
+        if self.record.outcome == Outcome::Completed {
+            self.record.outcome = outcome;
+        }
+    }
+
+    /// The record, complete.
+    pub(crate) fn close(mut self) -> Record {
+        self.record.canaries.push(canary::run());
+        (self.record.host.tsc_hertz, self.record.host.tsc_source) = self.calibration.end();
+        if self.interrupted() {
+            self.note_outcome(Outcome::Interrupted);
+        }
+        self.record
+    }
+}
+
+/// Nothing, for a while.
+struct Idle<'a> {
+    total: Duration,
+    deadline: std::time::Instant,
+    interrupted: &'a AtomicBool,
+    observer: Observer<'a>,
+}
+
+impl Work for Idle<'_> {
+    fn done(&self) -> Option<Done> {
+        NoWork.done()
+    }
+    fn thread_nanos(&self) -> Option<Nanos> {
+        NoWork.thread_nanos()
+    }
+}
+
+impl Subject for Idle<'_> {
+    fn begin(&mut self) {
+        self.deadline = std::time::Instant::now() + self.total;
+    }
+
+    fn wait(&mut self, timeout: Duration) -> bool {
+        let left = self.deadline.saturating_duration_since(std::time::Instant::now());
+        std::thread::sleep(timeout.min(left));
+        left <= timeout || self.interrupted.load(Ordering::Relaxed)
+    }
+
+    fn soaker(&self) -> Soaker {
+        Soaker::AtOnce
+    }
+
+    fn step(&mut self, step: Step) {
+        (self.observer)(Progress::Background { elapsed: step.elapsed, total: self.total });
+    }
+}
+
+/// I/Os per second in the latest window.
+pub(crate) fn iops(step: &Step) -> Option<f64> {
+    let (before, after) = step.window;
+    let seconds = after.at_nanos.since(before.at_nanos).seconds();
+    let ios = after.done?.ios.saturating_sub(before.done?.ios);
+    (seconds > 0.0).then_some(ios as f64 / seconds)
+}
+
+/// Measures a plan.
+///
+/// # Errors
+/// When nothing could be measured at all: a refused or missing file, an engine that is not allowed here.
+/// A job that fails later is in the record, with everything that was measured until then.
+pub fn run(plan: &Plan, settings: &Settings, observer: Observer) -> Result<Record> {
+    let mut session = Session::open(settings, Source::Run(plan.clone()))?;
+    session.record.warnings.extend(plan.warnings.iter().cloned());
+    let created = Created::default();
+    let phases = prepare(plan, settings, &created, observer)?;
+    warn_of_holes(&phases, &mut session.record.warnings);
+    session.watch_background(observer);
+    for (number, (phase, copies)) in phases.iter().enumerate() {
+        if session.interrupted() || session.record.outcome != Outcome::Completed {
+            break;
+        }
+        let mut subject = Running {
+            crew: Crew::muster(copies, session.clock())?,
+            interrupted: &settings.interrupted,
+            observer,
+            number,
+            count: phases.len(),
+            total: planned_length(phase),
+            threads: copies.len(),
+        };
+        let before = TaskScan::now();
+        let stretch = watch(&mut session.panel, &mut subject);
+        let owners = Owners { workers: subject.crew.thread_ids(), command: None };
+        let tasks = TaskScan::now().since(&before, &owners);
+        let (jobs, failure) = subject.crew.dismiss();
+        let stretch = Stretch { tasks: Some(tasks), ..stretch };
+        let execution = Execution { jobs, stretch, ..Execution::default() };
+        session.record.phases.push(PhaseRecord { executions: vec![execution] });
+        if let Some(failure) = failure {
+            session.note_outcome(Outcome::Failed(failure.to_string()));
+        }
+    }
+    session.watch_background(observer);
+    let record = session.close();
+    if record.outcome == Outcome::Completed {
+        created.keep();
+    }
+    Ok(record)
+}
+
+type Prepared<'a> = Vec<(&'a Phase, Vec<Copy<'a>>)>;
+
+/// Finds or makes every file before anything is measured, so that laying out is in no window.
+fn prepare<'a>(plan: &'a Plan, settings: &Settings, created: &Created, observer: Observer) -> Result<Prepared<'a>> {
+    let mut progress = |path: &Path, done, total| {
+        observer(Progress::LayingOut { path, done, total });
+        !settings.interrupted.load(Ordering::Relaxed)
+    };
+    let mut phases = Vec::new();
+    for phase in &plan.phases {
+        let mut copies = Vec::new();
+        for job in &phase.jobs {
+            for number in 0..job.copies.max(1) {
+                let targets = target::prepare(job, number, created, &mut progress)?;
+                copies.push(Copy { plan: job, number, targets });
+            }
+        }
+        phases.push((phase, copies));
+    }
+    if phases.iter().all(|(_, copies)| copies.is_empty()) {
+        return Err(Error::Refused("there is no job to run: give --name and its options, or a job file".to_owned()));
+    }
+    Ok(phases)
+}
+
+fn warn_of_holes(phases: &Prepared, warnings: &mut Vec<Warning>) {
+    let copies = phases.iter().flat_map(|(_, copies)| copies);
+    let holed = copies.filter(|copy| copy.plan.access == model::plan::Access::Read);
+    for target in holed.flat_map(|copy| &copy.targets) {
+        if !target.path.as_os_str().is_empty() && target::has_holes(target) {
+            let message = format!(
+                "{} has holes or blocks that were never written; reading them costs less than reading data. \
+                 Remove it, and it is written before it is read",
+                target.path.display()
+            );
+            let warning = Warning::new(Code::UnwrittenBlocks, message);
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+    }
+}
+
+/// How long a phase will take, when its jobs say so.
+fn planned_length(phase: &Phase) -> Option<Duration> {
+    let length = |job: &model::plan::JobPlan| {
+        let duration = job.duration;
+        (duration.runtime > Nanos(0)).then(|| (job.start_delay + duration.ramp + duration.runtime).duration())
+    };
+    phase.jobs.iter().map(length).collect::<Option<Vec<_>>>()?.into_iter().max()
+}
+
+/// A phase that runs.
+struct Running<'a> {
+    crew: Crew,
+    interrupted: &'a AtomicBool,
+    observer: Observer<'a>,
+    number: usize,
+    count: usize,
+    total: Option<Duration>,
+    threads: usize,
+}
+
+impl Work for Running<'_> {
+    fn done(&self) -> Option<Done> {
+        self.crew.done()
+    }
+    fn thread_nanos(&self) -> Option<Nanos> {
+        self.crew.thread_nanos()
+    }
+}
+
+impl Subject for Running<'_> {
+    fn begin(&mut self) {
+        self.crew.go();
+    }
+
+    fn wait(&mut self, timeout: Duration) -> bool {
+        /// Longest time that Ctrl-C goes unnoticed.
+        const GLANCE: Duration = Duration::from_millis(100);
+        let mut left = timeout;
+        loop {
+            let nap = left.min(GLANCE);
+            if self.crew.wait(nap) {
+                return true;
+            }
+            if self.interrupted.load(Ordering::Relaxed) {
+                self.crew.stop();
+            }
+            left -= nap;
+            if left.is_zero() {
+                return false;
+            }
+        }
+    }
+
+    fn soaker(&self) -> Soaker {
+        Soaker::WhenAwake(self.threads)
+    }
+
+    fn step(&mut self, step: Step) {
+        (self.observer)(Progress::Running {
+            number: self.number,
+            count: self.count,
+            elapsed: step.elapsed,
+            total: self.total,
+            iops: iops(&step),
+        });
+    }
+}

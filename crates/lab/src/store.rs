@@ -1,0 +1,121 @@
+//! Records on disk: saved before they are studied, so that no study that fails can lose one.
+
+use crate::error::{Error, Result};
+use model::record::{METHOD_VERSION, Record, SCHEMA};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The record's file within its folder.
+const RECORD: &str = "record.json";
+/// Where records go that nobody named a place for.
+const RUNS: &str = "iotoll-runs";
+
+/// A new folder for a record: the one that was asked for, or `iotoll-runs/TIME-NAME`.
+///
+/// # Errors
+/// When it cannot be made, or holds a record already.
+pub fn folder(asked: Option<&Path>, name: &str) -> Result<PathBuf> {
+    let path = match asked {
+        Some(path) => path.to_owned(),
+        None => {
+            let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(':', "");
+            let fresh = |number: u32| {
+                let again = if number == 0 { String::new() } else { format!("-{number}") };
+                Path::new(RUNS).join(format!("{time}-{}{again}", file_name(name)))
+            };
+            let free = (0..1000).map(fresh).find(|path| !path.exists());
+            free.ok_or_else(|| Error::Refused(format!("{RUNS}: a thousand runs in one second; use --out DIR")))?
+        }
+    };
+    if path.join(RECORD).exists() {
+        let path = path.display();
+        return Err(Error::Refused(format!("{path} already holds a record; choose another --out, or remove it")));
+    }
+    fs::create_dir_all(&path).map_err(|error| Error::file(&path, "making the folder of the record", error))?;
+    Ok(path)
+}
+
+/// A name of which a file name can be made.
+fn file_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
+    let name: String = name.chars().take(40).map(plain).collect();
+    name.trim_matches('-').to_owned()
+}
+
+/// Saves a record; the file is complete or not there.
+///
+/// # Errors
+/// When it cannot be written: no space, no permission.
+pub fn save(folder: &Path, record: &Record) -> Result<PathBuf> {
+    let path = folder.join(RECORD);
+    let partial = folder.join(format!("{RECORD}.partial"));
+    let written = write(&partial, record).and_then(|()| fs::rename(&partial, &path));
+    written.map_err(|error| Error::file(&path, "saving the record", error))?;
+    Ok(path)
+}
+
+fn write(path: &Path, record: &Record) -> io::Result<()> {
+    let mut writer = BufWriter::new(File::create(path)?);
+    serde_json::to_writer(&mut writer, record)?;
+    writer.write_all(b"\n")?;
+    writer.into_inner()?.sync_all()
+}
+
+/// Loads a record from its folder or its file.
+///
+/// # Errors
+/// When there is none, or it was written by another version of the method.
+pub fn load(path: &Path) -> Result<Record> {
+    let path = if path.is_dir() { path.join(RECORD) } else { path.to_owned() };
+    let text = fs::read_to_string(&path).map_err(|error| Error::file(&path, "reading the record", error))?;
+    let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
+    let value: serde_json::Value =
+        serde_json::from_str(&text).map_err(|error| refused(format!("is not a record: {error}")))?;
+    let schema = value.get("schema").and_then(serde_json::Value::as_str).unwrap_or("nothing");
+    if schema != SCHEMA {
+        return Err(refused(format!("its schema is '{schema}', not {SCHEMA}")));
+    }
+    let record: Record = serde_json::from_value(value).map_err(|error| refused(format!("is damaged: {error}")))?;
+    if record.method_version != METHOD_VERSION {
+        return Err(refused(format!(
+            "was measured by method {}, this is method {METHOD_VERSION}; render it with iotoll {}",
+            record.method_version, record.iotoll_version
+        )));
+    }
+    Ok(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_record_is_refused_in_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.json");
+        let says = |text: &str| {
+            fs::write(&path, text).unwrap();
+            load(&path).unwrap_err().to_string()
+        };
+        assert!(says("garbage").contains("is not a record"));
+        assert!(says("{}").contains("its schema is 'nothing'"));
+        assert!(says("{\"schema\":\"iotoll.record/1\"}").contains("is damaged"));
+        assert!(load(Path::new("/nowhere")).unwrap_err().to_string().contains("reading the record"));
+    }
+
+    #[test]
+    fn a_folder_with_a_record_is_not_overwritten() {
+        let directory = tempfile::tempdir().unwrap();
+        folder(Some(directory.path()), "x").unwrap();
+        fs::write(directory.path().join(RECORD), "x").unwrap();
+        assert!(folder(Some(directory.path()), "x").unwrap_err().to_string().contains("already holds"));
+    }
+
+    #[test]
+    fn names_become_file_names() {
+        assert_eq!(file_name("fio --name=a /dev/x"), "fio---name-a--dev-x");
+        assert_eq!(file_name("../.."), "");
+    }
+}

@@ -1,0 +1,152 @@
+//! What came of a job's I/O: kept by its worker alone while it runs, read by others at boundaries.
+
+use super::request_source::Kind;
+use model::histogram::Histogram;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// One worker's results. Nothing in it grows with the length of the run.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    /// One for each [`Kind`].
+    pub kinds: [KindLedger; 3],
+    /// fsync and fdatasync calls.
+    pub syncs: u64,
+    /// When counting began, in ticks.
+    pub begin_ticks: u64,
+    /// The last completion, in ticks.
+    pub end_ticks: u64,
+    /// Sum over I/Os of how late a stamp can be, in ticks.
+    pub stamp_error_sum: u64,
+    /// Largest such error, in ticks.
+    pub stamp_error_max: u64,
+    /// I/Os that the sum is over.
+    pub stamp_error_count: u64,
+}
+
+/// Results of one direction. Its count of I/Os is that of the histogram.
+#[derive(Clone, Debug, Default)]
+pub struct KindLedger {
+    /// Bytes moved.
+    pub bytes: u64,
+    /// I/Os that moved less than was asked for.
+    pub short: u64,
+    /// Submission to completion, in ticks.
+    pub latency: Histogram,
+}
+
+impl Ledger {
+    /// An empty ledger that counts from `begin_ticks`.
+    pub fn new(begin_ticks: u64) -> Self {
+        Self {
+            kinds: Default::default(),
+            syncs: 0,
+            begin_ticks,
+            end_ticks: begin_ticks,
+            stamp_error_sum: 0,
+            stamp_error_max: 0,
+            stamp_error_count: 0,
+        }
+    }
+
+    /// Forgets everything up to `begin_ticks`, keeping the memory: the end of the ramp.
+    pub fn restart(&mut self, begin_ticks: u64) {
+        for kind in &mut self.kinds {
+            kind.latency.clear();
+            (kind.bytes, kind.short) = (0, 0);
+        }
+        self.syncs = 0;
+        (self.begin_ticks, self.end_ticks) = (begin_ticks, begin_ticks);
+        (self.stamp_error_sum, self.stamp_error_max, self.stamp_error_count) = (0, 0, 0);
+    }
+
+    /// Counts one I/O that ended well.
+    #[inline(always)]
+    pub fn count(&mut self, kind: Kind, asked: u32, moved: u32, latency_ticks: u64) {
+        let ledger = &mut self.kinds[kind as usize];
+        ledger.bytes += u64::from(moved);
+        ledger.short += u64::from(moved < asked);
+        ledger.latency.record(latency_ticks, 1);
+    }
+
+    /// Notes that `count` stamps may be late by up to `ticks` in all and `most` each.
+    #[inline(always)]
+    pub fn note_stamp_error(&mut self, ticks: u64, most: u64, count: u64) {
+        self.stamp_error_sum += ticks;
+        self.stamp_error_max = self.stamp_error_max.max(most);
+        self.stamp_error_count += count;
+    }
+}
+
+/// I/Os and bytes so far, written by one worker and read by others while it runs.
+///
+/// A sequence number guards the pair: without it one snapshot in a thousand here held the I/Os of one
+/// batch and the bytes of another (METHOD.md). On x86 all of it is plain stores.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct LiveCounters {
+    sequence: AtomicU64,
+    ios: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl LiveCounters {
+    /// Adds to the counters. Only their one worker calls this.
+    #[inline(always)]
+    pub fn add(&self, ios: u64, bytes: u64) {
+        let sequence = self.sequence.load(Ordering::Relaxed);
+        self.sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        self.ios.store(self.ios.load(Ordering::Relaxed) + ios, Ordering::Relaxed);
+        self.bytes.store(self.bytes.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+        self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
+    }
+
+    /// Both counters as of one instant.
+    pub fn read(&self) -> (u64, u64) {
+        loop {
+            let before = self.sequence.load(Ordering::Acquire);
+            let pair = (self.ios.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
+            fence(Ordering::Acquire);
+            if before % 2 == 0 && self.sequence.load(Ordering::Relaxed) == before {
+                return pair;
+            }
+            std::hint::spin_loop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn a_reader_never_sees_half_of_an_addition() {
+        let (live, stop) = (Arc::new(LiveCounters::default()), Arc::new(AtomicBool::new(false)));
+        let writer = {
+            let (live, stop) = (live.clone(), stop.clone());
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    live.add(1, 4096);
+                }
+            })
+        };
+        for _ in 0..200_000 {
+            let (ios, bytes) = live.read();
+            assert_eq!(bytes, ios * 4096);
+        }
+        stop.store(true, Ordering::Relaxed);
+        writer.join().unwrap();
+    }
+
+    #[test]
+    fn the_ramp_leaves_nothing_behind() {
+        let mut ledger = Ledger::new(5);
+        ledger.count(Kind::Write, 512, 100, 77);
+        ledger.note_stamp_error(3, 3, 1);
+        ledger.restart(9);
+        assert_eq!(ledger.kinds[1].latency.total() + ledger.kinds[1].bytes + ledger.kinds[1].short, 0);
+        assert_eq!((ledger.begin_ticks, ledger.stamp_error_count), (9, 0));
+    }
+}

@@ -1,0 +1,138 @@
+//! Every number below a bound once, in an order that looks random, without a map of what was visited.
+//!
+//! fio keeps a bit per block to know which were visited (`randommap`); a permutation that is computed
+//! needs 40 bytes whatever the file's size, and some ten cycles a step.
+
+/// A walk over `0..bound`, each number exactly once per pass.
+#[derive(Clone, Debug)]
+pub struct Permutation {
+    bound: u64,
+    mask: u64,
+    shift: u32,
+    state: u64,
+    increment: u64,
+    left: u64,
+    seed: u64,
+}
+
+/// Knuth's multiplier for a 64-bit linear congruential generator (MMIX). ≡ 1 mod 4, so that the generator has its full
+/// period in every power of two that it is cut down to (Hull and Dobell, 1962).
+const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
+/// Any odd number permutes; this is the mixer of PCG's RXS-M-XS output (O'Neill, 2014).
+const MIXER: u64 = 12_605_985_483_714_917_081;
+
+impl Permutation {
+    /// A walk over `0..bound`; `bound` must be at least 1.
+    pub fn new(bound: u64, seed: u64) -> Self {
+        let bound = bound.max(1);
+        let bits = (64 - (bound - 1).leading_zeros()).max(1);
+        let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+        let mut walk = Self { bound, mask, shift: bits / 2 + 1, state: 0, increment: 1, left: 0, seed };
+        walk.begin_pass();
+        walk
+    }
+
+    fn begin_pass(&mut self) {
+        self.left = self.bound;
+        self.state = split_mix(&mut self.seed) & self.mask;
+        self.increment = (split_mix(&mut self.seed) | 1) & self.mask;
+    }
+
+    /// The next number of the walk; after the last one a new pass begins in another order.
+    #[inline(always)]
+    pub fn step(&mut self) -> u64 {
+        if self.left == 0 {
+            self.begin_pass();
+        }
+        self.left -= 1;
+        loop {
+            self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(self.increment) & self.mask;
+            // Each step is a bijection on the masked bits; the low bits of the state, which repeat
+            // early, do not reach the output alone.
+            let mixed = self.state ^ (self.state >> self.shift);
+            let mixed = mixed.wrapping_mul(MIXER) & self.mask;
+            let mixed = mixed ^ (mixed >> self.shift);
+            // The power of two is less than twice the bound, so this takes less than two tries a step.
+            if mixed < self.bound {
+                return mixed;
+            }
+        }
+    }
+}
+
+/// SplitMix64 (Steele, Lea and Flood, 2014): a new well-mixed word at each call.
+#[inline(always)]
+pub fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut word = *state;
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+/// A number below `bound`, from a random word (Lemire's multiply-shift; bias below bound/2^64).
+#[inline(always)]
+pub fn below(word: u64, bound: u64) -> u64 {
+    ((u128::from(word) * u128::from(bound)) >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pass_visits_every_number_once() {
+        for bound in (1..70).chain([127, 128, 129, 1000, 4096, 65_537]) {
+            let mut walk = Permutation::new(bound, bound ^ 0xabcd);
+            for pass in 0..3 {
+                let mut seen = vec![false; bound as usize];
+                for _ in 0..bound {
+                    let number = walk.step() as usize;
+                    assert!(!std::mem::replace(&mut seen[number], true), "{number} twice in pass {pass} of {bound}");
+                }
+            }
+        }
+    }
+
+    /// Serial structure would make random I/O sequential in disguise: the mean distance of neighbours
+    /// must be that of independent draws (a third of the bound), and single steps must be rare.
+    #[test]
+    fn neighbours_are_far_apart() {
+        let bound = 100_000u64;
+        let mut walk = Permutation::new(bound, 1);
+        let mut last = walk.step();
+        let (mut sum, mut steps) = (0, 0);
+        for _ in 1..bound {
+            let next = walk.step();
+            sum += next.abs_diff(last);
+            steps += u64::from(next.abs_diff(last) == 1);
+            last = next;
+        }
+        let mean = sum as f64 / (bound - 1) as f64 / (bound as f64 / 3.0);
+        assert!((0.98..1.02).contains(&mean), "{mean}");
+        assert!(steps < 20, "{steps}");
+    }
+
+    /// Chi-squared over a 16 × 16 table of the high bits of consecutive numbers, 255 degrees of freedom:
+    /// 99.9 % of independent draws lie below 330.
+    #[test]
+    fn pairs_fill_the_plane() {
+        let bound = 1u64 << 20;
+        let mut walk = Permutation::new(bound, 7);
+        let mut table = [0u32; 256];
+        let draws = 200_000;
+        for _ in 0..draws {
+            let (a, b) = (walk.step() >> 16, walk.step() >> 16);
+            table[(a * 16 + b) as usize] += 1;
+        }
+        let expected = draws as f64 / 256.0;
+        let chi: f64 = table.iter().map(|&count| (f64::from(count) - expected).powi(2) / expected).sum();
+        assert!(chi < 330.0, "{chi}");
+    }
+
+    #[test]
+    fn draws_stay_below_their_bound() {
+        assert_eq!(below(u64::MAX, 10), 9);
+        assert_eq!(below(0, 10), 0);
+    }
+}

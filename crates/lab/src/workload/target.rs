@@ -1,0 +1,275 @@
+//! Where the I/O goes: files that are found, laid out and, when a run does not end well, removed again.
+
+use crate::error::{Error, Result};
+use model::plan::{Access, EngineKind, Fallocate, JobPlan, Size};
+use rustix::fs::{Advice, FallocateFlags, FileType, OFlags};
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+mod device;
+
+/// The part of a file that a job uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// First byte.
+    pub begin: u64,
+    /// Bytes.
+    pub length: u64,
+}
+
+/// A file or device that a job uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Which part of it.
+    pub span: Span,
+}
+
+/// Files that this run created, removed again unless the run ends well.
+#[derive(Debug, Default)]
+pub struct Created {
+    paths: Mutex<BTreeSet<PathBuf>>,
+}
+
+impl Created {
+    fn note(&self, path: &Path) {
+        if let Ok(mut paths) = self.paths.lock() {
+            paths.insert(path.to_owned());
+        }
+    }
+
+    /// The run ended well: what it created stays, as fio's files do.
+    pub fn keep(&self) {
+        if let Ok(mut paths) = self.paths.lock() {
+            paths.clear();
+        }
+    }
+}
+
+impl Drop for Created {
+    fn drop(&mut self) {
+        if let Ok(paths) = self.paths.lock() {
+            for path in paths.iter() {
+                // Removing is a courtesy at the end of a run that failed: it cannot fail it once more.
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
+
+/// Told while files are laid out: path, bytes written, bytes in all. Returning `false` ends it.
+pub type LayoutProgress<'a> = &'a mut dyn FnMut(&Path, u64, u64) -> bool;
+
+/// Finds or makes the files of one copy of a job. An engine that does no I/O gets a span of its own.
+///
+/// # Errors
+/// Refused or failed, with what to do about it; files made so far are in `created`.
+pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutProgress) -> Result<Vec<Target>> {
+    if matches!(plan.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work) {
+        let length = match plan.target.size {
+            Some(Size::Bytes(bytes)) => bytes.0,
+            _ => plan.block_sizes.read.0.max(plan.block_sizes.write.0).max(plan.block_sizes.trim.0) << 16,
+        };
+        return Ok(vec![Target { path: PathBuf::new(), span: Span { begin: 0, length } }]);
+    }
+    let paths = paths(plan, copy);
+    let count = paths.len() as u64;
+    paths.into_iter().map(|path| prepare_one(plan, path, count, created, progress)).collect()
+}
+
+fn paths(plan: &JobPlan, copy: u32) -> Vec<PathBuf> {
+    let names = match plan.target.files.as_slice() {
+        [] => vec![format!("{}.{copy}.0", plan.name)],
+        names => names.to_vec(),
+    };
+    let directory = plan.target.directory.as_deref().map(Path::new);
+    names.into_iter().map(|name| directory.map_or_else(|| PathBuf::from(&name), |path| path.join(&name))).collect()
+}
+
+fn prepare_one(
+    plan: &JobPlan,
+    path: PathBuf,
+    count: u64,
+    created: &Created,
+    progress: LayoutProgress,
+) -> Result<Target> {
+    let metadata = match fs::metadata(&path) {
+        Ok(metadata) => Some(metadata),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(Error::file(&path, "looking at the file", error)),
+    };
+    let kind = metadata.as_ref().map(|metadata| metadata.file_type());
+    let device = kind.is_some_and(|kind| kind.is_block_device());
+    if let Some(kind) = kind
+        && !kind.is_file()
+        && !device
+    {
+        let what =
+            if kind.is_dir() { "a directory; put it into directory=" } else { "neither a file nor a block device" };
+        return Err(Error::Refused(format!("job '{}': {} is {what}", plan.name, path.display())));
+    }
+    if device && writes(plan) {
+        device::refuse_unsafe_write(&path, plan)?;
+    }
+    let length = match (&metadata, device) {
+        (_, true) => device::size(&path)?,
+        (Some(metadata), false) => metadata.size(),
+        (None, false) => 0,
+    };
+    let span = span(plan, &path, count, metadata.is_some(), length)?;
+    let end = span.begin.saturating_add(span.length);
+    if device && end > length {
+        return Err(Error::Refused(format!(
+            "job '{}': {} has {length} bytes, offset + size ask for {end}; ask for less",
+            plan.name,
+            path.display()
+        )));
+    }
+    if !device && end > length {
+        if metadata.is_none() {
+            created.note(&path);
+        }
+        lay_out(plan, &path, length, end, progress)?;
+    }
+    if plan.invalidate {
+        invalidate(&path, span)?;
+    }
+    Ok(Target { path, span })
+}
+
+fn writes(plan: &JobPlan) -> bool {
+    plan.access != Access::Read
+}
+
+fn reads(plan: &JobPlan) -> bool {
+    matches!(plan.access, Access::Read | Access::ReadWrite)
+}
+
+fn span(plan: &JobPlan, path: &Path, count: u64, exists: bool, length: u64) -> Result<Span> {
+    let share = |percent: u8| (u128::from(length) * u128::from(percent) / 100) as u64;
+    let begin = match plan.target.offset {
+        Size::Bytes(bytes) => bytes.0,
+        Size::Percent(percent) => share(percent),
+    };
+    let wanted = match plan.target.size {
+        Some(Size::Bytes(bytes)) => bytes.0 / count,
+        Some(Size::Percent(percent)) if length > 0 => share(percent).min(length.saturating_sub(begin)),
+        None if length > 0 => length.saturating_sub(begin),
+        _ => {
+            let what = if exists { "is empty" } else { "does not exist" };
+            let path = path.display();
+            return Err(Error::Refused(format!("job '{}': {path} {what}: give size= in bytes", plan.name)));
+        }
+    };
+    if begin.checked_add(wanted).is_none_or(|end| end > i64::MAX as u64) {
+        return Err(Error::Refused(format!("job '{}': offset + size is more than a file can hold", plan.name)));
+    }
+    Ok(Span { begin, length: wanted })
+}
+
+/// Makes the file as large as the job needs. What is to be read is written first: reading a hole never
+/// reaches the device.
+fn lay_out(plan: &JobPlan, path: &Path, length: u64, end: u64, progress: LayoutProgress) -> Result<()> {
+    let failed = |what: &'static str| move |error: io::Error| Error::file(path, what, error);
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    let mut file = file.map_err(failed("creating the file"))?;
+    allocate(&file, plan.fallocate, length, end).map_err(failed("allocating the file"))?;
+    if reads(plan) {
+        write_noise(&mut file, path, length, end, progress)?;
+        file.sync_all().map_err(failed("syncing the file"))?;
+    }
+    Ok(())
+}
+
+fn allocate(file: &File, how: Fallocate, length: u64, end: u64) -> io::Result<()> {
+    let flags = match how {
+        Fallocate::None => return Ok(()),
+        Fallocate::Truncate => return file.set_len(end),
+        Fallocate::Keep => FallocateFlags::KEEP_SIZE,
+        Fallocate::Native | Fallocate::Posix => FallocateFlags::empty(),
+    };
+    match rustix::fs::fallocate(file, flags, length, end - length) {
+        // A file system that cannot allocate gets its blocks when they are written.
+        Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(end),
+        other => Ok(other?),
+    }
+}
+
+fn write_noise(file: &mut File, path: &Path, begin: u64, end: u64, progress: LayoutProgress) -> Result<()> {
+    use std::io::Seek;
+    const CHUNK: usize = 1 << 20;
+    let failed = |error| Error::file(path, "writing the file before it is read", error);
+    let mut chunk = vec![0; CHUNK];
+    let mut seed = 0x6e01_5e00 ^ begin;
+    file.seek(io::SeekFrom::Start(begin)).map_err(failed)?;
+    let mut done = begin;
+    while done < end {
+        if !progress(path, done - begin, end - begin) {
+            return Err(Error::Refused(format!("interrupted while writing {}", path.display())));
+        }
+        fill_with_noise(&mut chunk, &mut seed);
+        let length = (end - done).min(CHUNK as u64) as usize;
+        file.write_all(chunk.get(..length).unwrap_or(&chunk)).map_err(failed)?;
+        done += length as u64;
+    }
+    Ok(())
+}
+
+/// Fills memory with bytes that neither compress nor repeat.
+pub fn fill_with_noise(memory: &mut [u8], seed: &mut u64) {
+    for word in memory.chunks_mut(8) {
+        let noise = super::permutation::split_mix(seed).to_le_bytes();
+        for (byte, noise) in word.iter_mut().zip(noise) {
+            *byte = noise;
+        }
+    }
+}
+
+/// fio's `invalidate`: asks the kernel to drop the cached pages. Dirty ones stay.
+fn invalidate(path: &Path, span: Span) -> Result<()> {
+    let file = File::open(path).map_err(|error| Error::file(path, "opening", error))?;
+    let length = std::num::NonZeroU64::new(span.length);
+    rustix::fs::fadvise(&file, span.begin, length, Advice::DontNeed)
+        .map_err(|error| Error::file(path, "dropping cached pages (invalidate=1)", error.into()))
+}
+
+/// Opens a target for a job's engine.
+///
+/// # Errors
+/// Also when O_DIRECT is not supported, or the job's block sizes or offset are not multiples of what it needs.
+pub fn open(plan: &JobPlan, target: &Target) -> Result<File> {
+    let path = &target.path;
+    let mut options = OpenOptions::new();
+    options.read(reads(plan)).write(writes(plan));
+    if plan.direct {
+        options.custom_flags(OFlags::DIRECT.bits().cast_signed());
+    }
+    let file = options.open(path).map_err(|error| match (plan.direct, error.raw_os_error()) {
+        (true, Some(22)) => Error::Refused(format!(
+            "job '{}': the file system of {} has no O_DIRECT; use direct=0 or another filename=",
+            plan.name,
+            path.display()
+        )),
+        _ => Error::file(path, "opening", error),
+    })?;
+    if plan.direct {
+        device::refuse_misalignment(plan, target, &file)?;
+    }
+    Ok(file)
+}
+
+/// Whether this part of the file has holes, which are read without reaching the device.
+pub fn has_holes(target: &Target) -> bool {
+    let Ok(file) = File::open(&target.path) else { return false };
+    let regular = rustix::fs::fstat(&file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file());
+    let hole = rustix::fs::seek(&file, rustix::fs::SeekFrom::Hole(target.span.begin));
+    regular && hole.is_ok_and(|hole| hole < target.span.begin + target.span.length)
+}
+
+#[cfg(test)]
+mod tests;

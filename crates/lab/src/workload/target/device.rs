@@ -1,0 +1,125 @@
+//! Care with block devices, and what O_DIRECT asks for.
+
+use super::Target;
+use crate::error::{Error, Result};
+use model::plan::{Access, JobPlan};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Size of a block device.
+pub(super) fn size(path: &Path) -> Result<u64> {
+    let device = File::open(path).map_err(|error| Error::file(path, "opening the device", error))?;
+    sys::device::size(&device).map_err(|error| Error::file(path, "asking for the device's size", error))
+}
+
+/// Refuses to write to a device that holds something, or when it was not said that this is meant.
+pub(super) fn refuse_unsafe_write(path: &Path, plan: &JobPlan) -> Result<()> {
+    let refused = |why: String| Err(Error::Refused(format!("job '{}': {}: {why}", plan.name, path.display())));
+    if !plan.allow_device_write {
+        return refused(
+            "is a block device, and writing destroys what it holds; --allow-device-write if that is meant".into(),
+        );
+    }
+    let metadata = fs::metadata(path).map_err(|error| Error::file(path, "looking at the device", error))?;
+    let number = metadata.rdev();
+    let number = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
+    match in_use(Path::new("/"), &number) {
+        None => Ok(()),
+        Some(use_) => refused(format!("{use_}; not written to, whatever is allowed")),
+    }
+}
+
+/// How the device with this number is in use, if it is.
+fn in_use(root: &Path, number: &str) -> Option<String> {
+    let sys = root.join("sys/dev/block").join(number);
+    let mut numbers = vec![number.to_owned()];
+    let mut partitions = 0;
+    for entry in fs::read_dir(&sys).into_iter().flatten().flatten() {
+        if entry.path().join("partition").exists() {
+            partitions += 1;
+            numbers.extend(fs::read_to_string(entry.path().join("dev")).map(|text| text.trim().to_owned()));
+        }
+    }
+    let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).unwrap_or_default();
+    for line in mounts.lines() {
+        let mut fields = line.split(' ').skip(2);
+        if fields.next().is_some_and(|device| numbers.iter().any(|number| number == device)) {
+            return Some(format!("is mounted on {}", fields.nth(1).unwrap_or("?")));
+        }
+    }
+    if partitions > 0 {
+        return Some(format!("has {partitions} partition(s)"));
+    }
+    let holders = fs::read_dir(sys.join("holders")).into_iter().flatten().flatten();
+    if let Some(holder) = holders.map(|entry| entry.file_name()).next() {
+        return Some(format!("is part of {}", holder.display()));
+    }
+    let name = fs::read_to_string(sys.join("uevent")).unwrap_or_default();
+    let name = name.lines().find_map(|line| line.strip_prefix("DEVNAME="))?;
+    let swaps = fs::read_to_string(root.join("proc/swaps")).unwrap_or_default();
+    swaps.lines().any(|line| line.starts_with(&format!("/dev/{name} "))).then(|| "is used for swap".to_owned())
+}
+
+/// Refuses what O_DIRECT would answer with EINVAL, in words.
+pub(super) fn refuse_misalignment(plan: &JobPlan, target: &Target, file: &File) -> Result<()> {
+    let Some(align) = direct_alignment(file) else { return Ok(()) };
+    let sizes = plan.block_sizes;
+    let used = match plan.access {
+        Access::Read => [("bs", sizes.read.0), ("bs", sizes.read.0)],
+        Access::Write => [("bs", sizes.write.0), ("bs", sizes.write.0)],
+        Access::Trim => [("bs", sizes.trim.0), ("bs", sizes.trim.0)],
+        Access::ReadWrite => [("bs of reads", sizes.read.0), ("bs of writes", sizes.write.0)],
+        Access::TrimWrite => [("bs of trims", sizes.trim.0), ("bs of writes", sizes.write.0)],
+    };
+    for (option, bytes) in used.into_iter().chain([("offset", target.span.begin)]) {
+        if bytes % align != 0 {
+            return Err(Error::Refused(format!(
+                "job '{}': {option}={bytes} with direct=1: {} takes multiples of {align} bytes only; \
+                 use a multiple of {align} or direct=0",
+                plan.name,
+                target.path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What O_DIRECT's offsets and lengths must be multiples of. statx says it since Linux 6.1; before, the
+/// kernel's answer to the first I/O has to do.
+fn direct_alignment(file: &File) -> Option<u64> {
+    sys::device::direct_alignment(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(mounts: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("proc/self/mountinfo", mounts);
+        write("proc/swaps", "Filename Type Size\n/dev/sdc partition 1 0 -2\n");
+        write("sys/dev/block/8:0/sda1/partition", "1");
+        write("sys/dev/block/8:0/sda1/dev", "8:1\n");
+        write("sys/dev/block/8:16/holders/dm-0/x", "");
+        write("sys/dev/block/8:32/uevent", "DEVNAME=sdc\n");
+        write("sys/dev/block/8:48/uevent", "DEVNAME=sdd\n");
+        root
+    }
+
+    #[test]
+    fn every_use_of_a_device_is_seen() {
+        let root = machine("22 1 8:1 / /home rw - ext4 /dev/sda1 rw\n");
+        let use_of = |number| in_use(root.path(), number);
+        assert_eq!(use_of("8:0").as_deref(), Some("is mounted on /home"));
+        assert_eq!(use_of("8:16").as_deref(), Some("is part of dm-0"));
+        assert_eq!(use_of("8:32").as_deref(), Some("is used for swap"));
+        assert_eq!(use_of("8:48"), None);
+        assert_eq!(in_use(machine("").path(), "8:0").as_deref(), Some("has 1 partition(s)"));
+    }
+}

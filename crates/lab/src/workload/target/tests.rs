@@ -1,0 +1,94 @@
+//! Files are found, made, refused and removed as a user would expect.
+
+use super::*;
+use model::plan::{Order, Target as Place};
+use model::unit::Bytes;
+
+fn job(path: &Path, access: Access, size: Option<u64>) -> JobPlan {
+    let target = Place {
+        files: vec![path.to_str().unwrap().to_owned()],
+        directory: None,
+        size: size.map(|size| Size::Bytes(Bytes(size))),
+        offset: Size::Bytes(Bytes(0)),
+    };
+    JobPlan { name: "a".into(), engine: EngineKind::Psync, access, order: Order::Random, target, ..JobPlan::default() }
+}
+
+fn prepare_quietly(plan: &JobPlan, created: &Created) -> Result<Vec<Target>> {
+    prepare(plan, 0, created, &mut |_, _, _| true)
+}
+
+#[test]
+fn a_file_to_be_read_is_written_first_and_removed_unless_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f");
+    let created = Created::default();
+    let targets = prepare_quietly(&job(&path, Access::Read, Some(100_000)), &created).unwrap();
+    assert_eq!(targets[0].span, Span { begin: 0, length: 100_000 });
+    let bytes = fs::read(&path).unwrap();
+    assert_eq!(bytes.len(), 100_000);
+    assert!(bytes.chunks(4096).all(|chunk| chunk.iter().any(|byte| *byte != 0)), "no hole");
+    assert!(!has_holes(&targets[0]));
+    drop(created);
+    assert!(!path.exists());
+
+    let created = Created::default();
+    prepare_quietly(&job(&path, Access::Read, Some(4096)), &created).unwrap();
+    created.keep();
+    drop(created);
+    assert!(path.exists());
+}
+
+#[test]
+fn a_file_that_was_there_is_never_removed_nor_shortened() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f");
+    fs::write(&path, vec![1; 8192]).unwrap();
+    let created = Created::default();
+    let targets = prepare_quietly(&job(&path, Access::Write, Some(4096)), &created).unwrap();
+    assert_eq!(targets[0].span.length, 4096);
+    drop(created);
+    assert_eq!(fs::metadata(&path).unwrap().len(), 8192);
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let created = Created::default();
+    let missing = directory.path().join("missing");
+    let says = |plan: &JobPlan| prepare_quietly(plan, &created).unwrap_err().to_string();
+    assert!(says(&job(&missing, Access::Read, None)).contains("does not exist: give size="));
+    assert!(says(&job(directory.path(), Access::Read, Some(1))).contains("is a directory"));
+    assert!(says(&job(Path::new("/dev/null"), Access::Read, Some(1))).contains("neither a file nor a block device"));
+    let nowhere = directory.path().join("no/such/place");
+    assert!(says(&job(&nowhere, Access::Write, Some(1))).contains("check filename="));
+    let huge = job(&missing, Access::Write, Some(u64::MAX));
+    assert!(says(&huge).contains("more than a file can hold"));
+}
+
+#[test]
+fn an_interrupted_layout_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f");
+    let created = Created::default();
+    let plan = job(&path, Access::Read, Some(4 << 20));
+    let outcome = prepare(&plan, 0, &created, &mut |_, done, _| done < 1 << 20);
+    assert!(outcome.unwrap_err().to_string().contains("interrupted"));
+    drop(created);
+    assert!(!path.exists());
+}
+
+#[test]
+fn misaligned_direct_io_names_the_multiple() {
+    let directory = tempfile::tempdir_in(".").unwrap();
+    let path = directory.path().join("f");
+    let created = Created::default();
+    let mut plan = job(&path, Access::Read, Some(1 << 20));
+    plan.direct = true;
+    plan.block_sizes.read = Bytes(1000);
+    let targets = prepare_quietly(&plan, &created).unwrap();
+    let said = open(&plan, &targets[0]).unwrap_err().to_string();
+    assert!(said.contains("bs=1000") && said.contains("multiple"), "{said}");
+    plan.block_sizes.read = Bytes(4096);
+    open(&plan, &targets[0]).unwrap();
+}

@@ -1,0 +1,278 @@
+//! Every number that a report may show, worked out from a record by [`crate::study`].
+//!
+//! This is also the JSON of `run` and `cost`, schema `iotoll.run/1`: fields are added, never renamed.
+//! `null` means unknown, and a warning says why. Costs are net of the machine's background unless the
+//! name ends in `_gross`.
+
+use crate::record::{Canaries, Exit, Host, Outcome, TaskOwner};
+use crate::stats::Estimate;
+use crate::warning::Warning;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The schema name in the JSON.
+pub const SCHEMA: &str = "iotoll.run/1";
+
+/// What a run or a command cost.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunFinding {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The meaning of the numbers; see [`crate::record::METHOD_VERSION`].
+    pub method_version: u32,
+    /// What was measured, in one line: the job names or the command.
+    pub title: String,
+    /// When the measurement began.
+    pub started_unix_seconds: f64,
+    /// The command line, as typed.
+    pub command_line: Vec<String>,
+    /// Where the I/O count comes from, in words; `null` for our own engines.
+    pub counted_by: Option<String>,
+    /// The machine.
+    pub host: Host,
+    /// Every meter: what it sees, or why it could not run.
+    pub meters: Vec<MeterFinding>,
+    /// What the machine did without the workload.
+    pub background: Background,
+    /// Jobs that ran together and share one cost.
+    pub phases: Vec<PhaseFinding>,
+    /// Jobs one by one.
+    pub jobs: Vec<JobFinding>,
+    /// Speeds before and after.
+    pub canaries: Vec<Canaries>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Caveats, the gravest first.
+    pub warnings: Vec<Warning>,
+}
+
+/// One meter of this measurement.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MeterFinding {
+    /// Its name; the key in `by_meter`.
+    pub name: String,
+    /// Whether it could be read.
+    pub available: bool,
+    /// Why not, when it could not.
+    pub reason: Option<String>,
+    /// What it sees, when it could.
+    pub sees: Option<String>,
+}
+
+/// The machine without the workload.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Background {
+    /// Which part of the machine's capacity was busy, 0 to 1, by the headline meter.
+    pub busy_fraction: Option<f64>,
+    /// Its 95 % interval.
+    pub busy_fraction_low: Option<f64>,
+    /// Its 95 % interval.
+    pub busy_fraction_high: Option<f64>,
+    /// Before the workload.
+    pub busy_fraction_before: Option<f64>,
+    /// After it.
+    pub busy_fraction_after: Option<f64>,
+    /// How long it was watched.
+    pub seconds: f64,
+    /// Context switches per second.
+    pub context_switches_per_second: Option<f64>,
+    /// The tasks that used most of it.
+    pub tasks: Vec<BackgroundTask>,
+}
+
+/// A task that ran in the background.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BackgroundTask {
+    /// Its name.
+    pub name: String,
+    /// Part of the machine's capacity, 0 to 1.
+    pub busy_fraction: f64,
+}
+
+/// What a phase cost.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PhaseFinding {
+    /// Names of its jobs.
+    pub jobs: Vec<String>,
+    /// Length.
+    pub wall_seconds: f64,
+    /// I/Os completed; `null` when nothing counts them.
+    pub ios: Option<u64>,
+    /// Bytes completed.
+    pub bytes: Option<u64>,
+    /// Cycles of the whole machine, net of the background, in all of the phase.
+    pub cycles: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub cycles_low: Option<f64>,
+    /// Upper end.
+    pub cycles_high: Option<f64>,
+    /// I/Os per second.
+    pub iops: Option<f64>,
+    /// Bytes per second.
+    pub bytes_per_second: Option<f64>,
+    /// The meter that the costs below come from.
+    pub headline_meter: Option<String>,
+    /// Cycles of the whole machine per I/O, net of the background.
+    pub cycles_per_io: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub cycles_per_io_low: Option<f64>,
+    /// Upper end.
+    pub cycles_per_io_high: Option<f64>,
+    /// Background included.
+    pub cycles_per_io_gross: Option<f64>,
+    /// The background's part: gross − net.
+    pub cycles_per_io_background: Option<f64>,
+    /// What the interval is made of, in words.
+    pub interval_from: String,
+    /// Cycles of the whole machine per byte, net.
+    pub cycles_per_byte: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub cycles_per_byte_low: Option<f64>,
+    /// Upper end.
+    pub cycles_per_byte_high: Option<f64>,
+    /// Context switches of the whole machine per I/O, net.
+    pub context_switches_per_io: Option<f64>,
+    /// CPUs kept busy, net: 1.0 is one CPU all the time.
+    pub busy_cpus: Option<f64>,
+    /// CPUs kept busy, background included.
+    pub busy_cpus_gross: Option<f64>,
+    /// Cycles of the workload's own threads per I/O: what a per-process figure would say.
+    pub thread_cycles_per_io: Option<f64>,
+    /// Net cycles per I/O less the workload's own threads: what others did for it.
+    pub elsewhere_cycles_per_io: Option<f64>,
+    /// Net cycles per I/O by each meter that ran.
+    pub by_meter: BTreeMap<String, Option<f64>>,
+    /// The same with intervals and reasons.
+    pub by_meter_detail: Vec<MeterReading>,
+    /// Whom the net cycles per I/O are charged to; they sum to `cycles_per_io`.
+    pub accounts: Vec<AccountFinding>,
+    /// How executions ended, for a measured command.
+    pub exits: Vec<Exit>,
+    /// Measured command: cycles outside the part in which it did I/O (setup, layout, exit), all.
+    pub cycles_outside_io: Option<f64>,
+    /// Over time: when, and net cycles per I/O or (where I/Os are not known) busy CPUs.
+    pub series: Vec<SeriesPoint>,
+}
+
+/// One meter's reading of a phase.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MeterReading {
+    /// Its name.
+    pub name: String,
+    /// Net cycles per I/O; `null` when it could not be had.
+    pub cycles_per_io: Option<Estimate>,
+    /// Seconds of windows that it comes from.
+    pub seconds: f64,
+    /// Why there is no value.
+    pub reason: Option<String>,
+}
+
+/// Cycles charged to someone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AccountFinding {
+    /// Who, in words.
+    pub name: String,
+    /// Whose task; `null` for what no task is charged for: interrupts while idle, entering and
+    /// leaving idle, and tasks that ended before they could be read.
+    pub owner: Option<TaskOwner>,
+    /// Net cycles per I/O.
+    pub cycles_per_io: f64,
+    /// Part of the phase's net cycles per I/O.
+    pub share: f64,
+}
+
+/// A point of the series over time.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct SeriesPoint {
+    /// Middle of the window, from the start of the phase.
+    pub seconds: f64,
+    /// CPUs busy in it, gross.
+    pub busy_cpus: f64,
+    /// I/Os per second in it.
+    pub iops: Option<f64>,
+}
+
+/// What one job did.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct JobFinding {
+    /// Its name.
+    pub name: String,
+    /// What issued its I/O.
+    pub engine: String,
+    /// Copies reported together.
+    pub copies: u32,
+    /// I/Os completed.
+    pub ios: u64,
+    /// Bytes completed.
+    pub bytes: u64,
+    /// I/Os that failed.
+    pub errors: u64,
+    /// The first failure.
+    pub error: Option<String>,
+    /// First submission to last completion.
+    pub wall_seconds: f64,
+    /// I/Os per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+    /// Reads.
+    pub read: DirectionFinding,
+    /// Writes.
+    pub write: DirectionFinding,
+    /// Trims.
+    pub trim: DirectionFinding,
+    /// fsync and fdatasync calls.
+    pub syncs: u64,
+    /// Cycles of the job's own threads per I/O.
+    pub thread_cycles_per_io: Option<f64>,
+    /// I/Os per system call that submitted, waited or did I/O.
+    pub ios_per_crossing: Option<f64>,
+    /// All directions together.
+    pub latency_ns: LatencyFinding,
+    /// Its phase's cycles per I/O, when it is alone in it; else `null`.
+    pub cycles_per_io: Option<f64>,
+}
+
+/// One direction of a job.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct DirectionFinding {
+    /// I/Os completed.
+    pub ios: u64,
+    /// Bytes completed.
+    pub bytes: u64,
+    /// I/Os per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+    /// I/Os that moved less than was asked for.
+    pub short: u64,
+    /// Latency.
+    pub latency_ns: LatencyFinding,
+}
+
+/// Latency from submission to completion, nanoseconds. `null` where too few I/Os were done.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct LatencyFinding {
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// 99.99th percentile.
+    pub p9999: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+    /// The percentiles that were asked for, in percent.
+    pub percentiles: Vec<(f64, Option<f64>)>,
+    /// Half the relative width of a histogram bucket bounds the error of a percentile by this.
+    pub bucket_error_fraction: Option<f64>,
+    /// Mean distance of a time stamp that a batch shares from the event it stands for.
+    pub stamp_error_mean: Option<f64>,
+    /// Largest such distance.
+    pub stamp_error_max: Option<f64>,
+}

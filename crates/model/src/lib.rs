@@ -1,0 +1,17 @@
+//! What iotoll measures and what follows from it, as data and pure functions.
+//!
+//! [`plan`] says what to measure, [`record`] holds what was read, [`study`] turns a record into a
+//! [`finding`]. Nothing here does I/O, reads a clock or starts a thread: everything can be replayed
+//! from a saved record.
+
+pub mod cost;
+pub mod doctor;
+pub mod finding;
+pub mod histogram;
+pub mod plan;
+pub mod reading;
+pub mod record;
+pub mod stats;
+pub mod study;
+pub mod unit;
+pub mod warning;

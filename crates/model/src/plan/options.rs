@@ -1,0 +1,178 @@
+//! The options of a job: what each is called, what values it takes and what it sets.
+//!
+//! The table in `table.rs` is the only list of them. Parsing, messages, `--help` and the documentation
+//! all come from it.
+
+mod fio_names;
+mod table;
+
+use super::draft::Draft;
+use super::job::Size;
+use super::nearest::nearest;
+use super::value::{self, PerDirection, Short, TimeUnit, Wrong};
+use crate::unit::Nanos;
+use std::ops::RangeInclusive;
+use table::OPTIONS;
+
+#[cfg(test)]
+mod tests;
+
+/// One row of the table.
+pub(crate) struct JobOption {
+    /// The name under which it is shown.
+    pub name: &'static str,
+    /// fio's other names for it.
+    pub aliases: &'static [&'static str],
+    /// What it does, in one line.
+    pub help: &'static str,
+    /// A value that it takes.
+    pub example: &'static str,
+    /// A value that it refuses.
+    pub bad_example: &'static str,
+    /// The values that it takes, and the function that applies one.
+    pub value: Value,
+}
+
+/// The kinds of value. Each holds its limits and the function that applies a value within them.
+pub(crate) enum Value {
+    /// `1` or `0`, or the bare name, which means `1`.
+    Switch(fn(&mut Draft, bool)),
+    /// `1` or `0`.
+    Boolean(fn(&mut Draft, bool)),
+    /// 0 to 100.
+    Percent(fn(&mut Draft, u8)),
+    /// A whole number of something.
+    Count(&'static str, RangeInclusive<u32>, fn(&mut Draft, u32)),
+    /// A whole number of something that may be large.
+    Number(&'static str, RangeInclusive<u64>, fn(&mut Draft, u64)),
+    /// A whole number of something, for reads, writes and trims.
+    PerDirection(&'static str, RangeInclusive<u64>, fn(&mut Draft, PerDirection)),
+    /// A time.
+    Time(TimeUnit, fn(&mut Draft, Nanos)),
+    /// Bytes or a percentage, each within its limits.
+    Size(RangeInclusive<u64>, RangeInclusive<u8>, fn(&mut Draft, Size)),
+    /// One of the words that the first function lists.
+    Choice(fn() -> String, fn(&mut Draft, &str) -> Result<(), Wrong>),
+    /// Whatever the description says.
+    Text(&'static str, fn(&mut Draft, &str) -> Result<(), Wrong>),
+}
+
+impl JobOption {
+    /// Sets `text`, or what the bare name means, in `draft`.
+    pub(crate) fn apply(&self, draft: &mut Draft, text: Option<&str>) -> Result<(), Wrong> {
+        let outcome = match (text, &self.value) {
+            (Some(""), _) => Err(Wrong::new("its value is empty")),
+            (Some(text), value) => value.apply(draft, text),
+            (None, Value::Switch(set)) => {
+                set(draft, true);
+                Ok(())
+            }
+            (None, _) => Err(Wrong::new("it needs a value")),
+        };
+        outcome.map_err(|wrong| Wrong { reason: format!("{}; {}", wrong.reason, self.expectation()), ..wrong })
+    }
+
+    fn expectation(&self) -> String {
+        format!("expected {}, for example {}={}", self.value.form(), self.name, self.example)
+    }
+
+    /// Whether the bare name is not enough.
+    pub(crate) fn needs_value(&self) -> bool {
+        !matches!(self.value, Value::Switch(_))
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+}
+
+impl Value {
+    fn apply(&self, draft: &mut Draft, text: &str) -> Result<(), Wrong> {
+        match self {
+            Self::Switch(set) | Self::Boolean(set) => set(draft, value::boolean(text)?),
+            Self::Percent(set) => set(draft, value::percent(text)?),
+            Self::Count(_, range, set) => set(draft, value::count_in(text, range)?),
+            Self::Number(_, range, set) => set(draft, value::integer_in(text, range)?),
+            Self::PerDirection(_, range, set) => set(draft, value::per_direction(text, range)?),
+            Self::Time(unit, set) => set(draft, value::time(text, *unit)?),
+            Self::Size(bytes, percent, set) => set(draft, value::size(text, bytes, percent)?),
+            Self::Choice(_, set) | Self::Text(_, set) => set(draft, text)?,
+        }
+        Ok(())
+    }
+
+    /// The values that it takes, in words.
+    fn form(&self) -> String {
+        match self {
+            Self::Switch(_) => "nothing, 1 or 0".to_owned(),
+            Self::Boolean(_) => "1 or 0".to_owned(),
+            Self::Percent(_) => "0 to 100 percent".to_owned(),
+            Self::Count(unit, range, _) => format!("{} to {} {unit}", range.start(), range.end()),
+            Self::Number(unit, range, _) => limits(unit, range),
+            Self::PerDirection(unit, range, _) => {
+                format!("{} (READ,WRITE,TRIM)", limits(unit, range))
+            }
+            Self::Time(unit, _) => {
+                let days = value::LONGEST_TIME.0 / (86_400 * 1_000_000_000);
+                let unit = match unit {
+                    TimeUnit::Seconds => "seconds",
+                    TimeUnit::Microseconds => "microseconds",
+                };
+                format!("{unit}, or a time in us, ms, s, m, h or d, up to {days}d")
+            }
+            Self::Size(bytes, percent, _) => {
+                format!("{}, or {} to {}%", limits("bytes", bytes), percent.start(), percent.end())
+            }
+            Self::Choice(words, _) => format!("one of {}", words()),
+            Self::Text(form, _) => (*form).to_owned(),
+        }
+    }
+}
+
+fn limits(unit: &str, range: &RangeInclusive<u64>) -> String {
+    format!("{} to {} {unit}", Short(*range.start()), Short(*range.end()))
+}
+
+/// The option of that name or alias.
+pub(crate) fn find(name: &str) -> Option<&'static JobOption> {
+    OPTIONS.iter().find(|option| option.names().any(|known| known == name))
+}
+
+/// Why `name` is refused, when [`find`] does not know it.
+pub(crate) fn unknown(name: &str) -> Wrong {
+    let reason = match fio_names::OTHER.binary_search(&name) {
+        Ok(_) => "known to fio, not supported yet",
+        Err(_) => "unknown",
+    };
+    let known = OPTIONS.iter().flat_map(JobOption::names);
+    Wrong { reason: reason.to_owned(), suggestion: nearest(name, known).map(str::to_owned) }
+}
+
+/// What `--help` and the documentation say of one option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// Its name.
+    pub name: &'static str,
+    /// fio's other names for it.
+    pub aliases: &'static [&'static str],
+    /// The values that it takes, with unit and range.
+    pub value: String,
+    /// What it does, in one line.
+    pub help: &'static str,
+    /// A value that it takes.
+    pub example: &'static str,
+    /// A value that it refuses.
+    pub bad_example: &'static str,
+}
+
+/// All options, in the order in which help lists them.
+pub fn reference() -> impl Iterator<Item = Reference> {
+    OPTIONS.iter().map(|option| Reference {
+        name: option.name,
+        aliases: option.aliases,
+        value: option.value.form(),
+        help: option.help,
+        example: option.example,
+        bad_example: option.bad_example,
+    })
+}

@@ -1,0 +1,70 @@
+use super::*;
+
+#[test]
+fn every_option_takes_its_example_and_refuses_its_bad_one() {
+    for option in OPTIONS {
+        let mut draft = Draft::default();
+        assert_eq!(option.apply(&mut draft, Some(option.example)), Ok(()), "{}", option.name);
+        let changes = draft != Draft::default();
+        assert_eq!(changes, !["description", "thread"].contains(&option.name), "{} {changes}", option.name);
+
+        let mut draft = Draft::default();
+        let wrong = option.apply(&mut draft, Some(option.bad_example)).expect_err(option.name);
+        let mend = format!("for example {}={}", option.name, option.example);
+        assert!(wrong.reason.contains("; expected ") && wrong.reason.ends_with(&mend), "{}", wrong.reason);
+        assert_eq!(draft, Draft::default(), "{} was refused and changed the job", option.name);
+    }
+}
+
+#[test]
+fn only_switches_do_without_a_value() {
+    for option in OPTIONS {
+        let outcome = option.apply(&mut Draft::default(), None);
+        assert_eq!(outcome.is_err(), option.needs_value(), "{}", option.name);
+        assert!(option.apply(&mut Draft::default(), Some("")).is_err(), "{}", option.name);
+    }
+    assert!(!find("time_based").is_some_and(JobOption::needs_value));
+    assert!(find("direct").is_some_and(JobOption::needs_value));
+}
+
+#[test]
+fn every_name_is_there_once_and_found() {
+    let mut names: Vec<_> = OPTIONS.iter().flat_map(JobOption::names).collect();
+    for name in &names {
+        assert!(find(name).is_some_and(|option| option.names().any(|known| known == *name)));
+    }
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
+
+#[test]
+fn the_other_options_of_fio_are_sorted_and_not_ours() {
+    assert!(fio_names::OTHER.is_sorted());
+    for name in fio_names::OTHER {
+        assert!(find(name).is_none(), "{name}");
+    }
+}
+
+#[test]
+fn an_unknown_option_is_told_from_one_of_fio() {
+    let wrong = unknown("iodepht");
+    assert_eq!((wrong.reason.as_str(), wrong.suggestion.as_deref()), ("unknown", Some("iodepth")));
+    let wrong = unknown("zonemode");
+    assert_eq!((wrong.reason.as_str(), wrong.suggestion), ("known to fio, not supported yet", None));
+}
+
+#[test]
+fn the_reference_says_units_and_ranges() {
+    let takes = |name| reference().find(|option| option.name == name).map(|option| option.value).unwrap_or_default();
+    assert_eq!(reference().count(), OPTIONS.len());
+    assert_eq!(takes("iodepth"), "1 to 65536 I/Os");
+    assert_eq!(takes("bs"), "1 to 1g bytes (READ,WRITE,TRIM)");
+    assert_eq!(takes("size"), "1 to 9223372036854775807 bytes, or 1 to 100%");
+    assert_eq!(takes("thinktime"), "microseconds, or a time in us, ms, s, m, h or d, up to 365d");
+    assert_eq!(takes("direct"), "1 or 0");
+    assert!(takes("cpus_allowed").ends_with(&format!("0 to {}", value::LARGEST_CPU)));
+    assert!(takes("percentile_list").starts_with(&format!("up to {} percentiles", value::MOST_PERCENTILES)));
+    assert_eq!(takes("ioengine"), "one of null, spin, work, psync, libaio, io_uring");
+}

@@ -1,0 +1,208 @@
+//! From a job file, or the same options as flags, to a [`Plan`].
+//!
+//! Three steps: `file` and `flags` cut the input into sections of named values, this file applies them
+//! to drafts as fio does (defaults, then what `[global]` says so far, then the job's own), and `check`
+//! turns a draft into a job that makes sense as a whole. All refusals are [`ParseError`]s, which name a
+//! place and an option or section.
+
+mod check;
+mod error;
+mod file;
+mod flags;
+
+use super::draft::{CacheWords, Draft, Origin, Start};
+use super::job::{Phase, Plan};
+use super::options;
+use super::value::Wrong;
+use crate::warning::{Code, Warning};
+
+pub use error::{ParseError, Place, Subject};
+
+#[cfg(test)]
+mod tests;
+
+/// What reading a plan depends on besides its text.
+#[derive(Clone, Copy)]
+pub struct Settings<'a> {
+    /// The environment, for `${NAME}` in job files.
+    pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Options, as `name=value` or a bare `name`, that are set in every job after its own.
+    pub overrides: &'a [String],
+    /// What to do with options that are not known.
+    pub unknown_options: UnknownOptions,
+    /// Whether jobs may write to devices.
+    pub device_writes: DeviceWrites,
+}
+
+/// An empty environment, no overrides, and the safe choice where there is one.
+impl Default for Settings<'_> {
+    fn default() -> Self {
+        Self {
+            environment: &|_| None,
+            overrides: &[],
+            unknown_options: UnknownOptions::Refuse,
+            device_writes: DeviceWrites::Refuse,
+        }
+    }
+}
+
+/// What to do with options that are not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownOptions {
+    /// Refuse the plan.
+    Refuse,
+    /// Go on without them, with a warning for each.
+    Ignore,
+}
+
+/// Whether jobs may write to devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceWrites {
+    /// A job that would write to one fails.
+    Refuse,
+    /// They may.
+    Allow,
+}
+
+/// Reads a job file. `file_name` is what messages call it.
+pub fn job_file(file_name: &str, text: &str, settings: &Settings) -> Result<Plan, ParseError> {
+    let reader = Reader { file_name, settings };
+    reader.plan(file::sections(text, settings.environment), file::no_job(text))
+}
+
+/// Reads a plan from flags such as `--name=a --rw=read --bs 4k`. Options before the first `--name`
+/// hold for all jobs.
+pub fn flags(arguments: &[String], settings: &Settings) -> Result<Plan, ParseError> {
+    let reader = Reader { file_name: "", settings };
+    reader.plan(flags::sections(arguments), flags::no_job())
+}
+
+/// A named group of options: a section of a file, or the flags from one `--name` to the next.
+struct Section {
+    kind: Kind,
+    origin: Origin,
+    assignments: Vec<Assignment>,
+}
+
+impl Section {
+    fn new(kind: Kind, origin: Origin) -> Self {
+        Self { kind, origin, assignments: Vec::new() }
+    }
+}
+
+/// Whom the options of a section are for.
+enum Kind {
+    /// The jobs after it.
+    Global,
+    /// One job of this name.
+    Job(String),
+}
+
+impl Kind {
+    /// A section called `name`. fio takes whatever begins with `global` for a global section.
+    fn of(name: &str) -> Self {
+        if name.starts_with("global") { Self::Global } else { Self::Job(name.to_owned()) }
+    }
+}
+
+/// `name=value`, or a bare name.
+struct Assignment {
+    name: String,
+    value: Option<String>,
+    origin: Origin,
+}
+
+impl Assignment {
+    fn parse(text: &str, origin: Origin) -> Self {
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value.trim().to_owned())),
+            None => (text, None),
+        };
+        Self { name: name.trim().to_owned(), value, origin }
+    }
+}
+
+/// A refusal before it knows what the input is called.
+struct Refusal {
+    origin: Origin,
+    subject: Subject,
+    wrong: Wrong,
+}
+
+impl Refusal {
+    fn option(name: &str, origin: Origin, wrong: Wrong) -> Self {
+        Self { origin, subject: Subject::Option(name.to_owned()), wrong }
+    }
+}
+
+/// Applies sections, one after the other.
+struct Reader<'a> {
+    file_name: &'a str,
+    settings: &'a Settings<'a>,
+}
+
+impl Reader<'_> {
+    fn plan(&self, sections: Result<Vec<Section>, Refusal>, no_job: Refusal) -> Result<Plan, ParseError> {
+        let resolve = |sections| self.resolve(sections, no_job);
+        sections.and_then(resolve).map_err(|refusal| self.error(refusal))
+    }
+
+    fn resolve(&self, sections: Vec<Section>, no_job: Refusal) -> Result<Plan, Refusal> {
+        let overrides: Vec<_> =
+            self.settings.overrides.iter().map(|text| Assignment::parse(text, Origin::Override)).collect();
+        let mut plan = Plan::default();
+        let mut global = Draft::default();
+        global.job.allow_device_write = self.settings.device_writes == DeviceWrites::Allow;
+        for section in sections {
+            let Kind::Job(name) = section.kind else {
+                self.apply(&section.assignments, &mut global, &mut plan.warnings)?;
+                continue;
+            };
+            let mut draft = global.clone();
+            draft.job.name = name;
+            self.apply(&section.assignments, &mut draft, &mut plan.warnings)?;
+            self.apply(&overrides, &mut draft, &mut plan.warnings)?;
+            let start = draft.start;
+            let job = check::job(draft, section.origin, &mut plan.warnings)?;
+            match plan.phases.last_mut() {
+                Some(phase) if start == Start::Together => phase.jobs.push(job),
+                _ => plan.phases.push(Phase { jobs: vec![job] }),
+            }
+        }
+        if plan.phases.is_empty() { Err(no_job) } else { Ok(plan) }
+    }
+
+    /// Sets the options of one section in `draft`.
+    fn apply(&self, section: &[Assignment], draft: &mut Draft, warnings: &mut Vec<Warning>) -> Result<(), Refusal> {
+        draft.cache = CacheWords::default();
+        for Assignment { name, value, origin } in section {
+            let refuse = |wrong| Refusal::option(name, *origin, wrong);
+            if let Some(option) = options::find(name) {
+                option.apply(draft, value.as_deref()).and_then(|()| check::cache_words(draft)).map_err(refuse)?;
+                draft.note(option.name, *origin);
+                continue;
+            }
+            let refusal = refuse(options::unknown(name));
+            if !self.may_ignore(*origin) {
+                return Err(refusal);
+            }
+            warnings.push(Warning::new(Code::OptionIgnored, self.error(refusal).to_string()));
+        }
+        Ok(())
+    }
+
+    /// An override is never ignored: it is the difference that somebody wants to see.
+    fn may_ignore(&self, origin: Origin) -> bool {
+        self.settings.unknown_options == UnknownOptions::Ignore && origin != Origin::Override
+    }
+
+    fn error(&self, refusal: Refusal) -> ParseError {
+        let place = match refusal.origin {
+            Origin::Line(line) => Place::Line { file: self.file_name.to_owned(), line },
+            Origin::Flag => Place::Flag,
+            Origin::Override => Place::Override,
+        };
+        let Wrong { reason: message, suggestion } = refusal.wrong;
+        ParseError { place, subject: refusal.subject, message, suggestion }
+    }
+}

@@ -1,0 +1,139 @@
+//! What must hold of a job as a whole, once all of its options are known.
+//!
+//! A contradiction is refused at the option that can mend it. Where fio silently runs something other
+//! than what the file says, the job says what will be run, and a warning says so.
+
+use super::Refusal;
+use crate::plan::draft::{CacheWords, Draft, Origin};
+use crate::plan::job::{Depth, EngineKind, JobPlan, Medium, Queue, Size};
+use crate::plan::value::{LARGEST_FILE, Quoted, Short, Wrong};
+use crate::unit::{Bytes, Nanos};
+use crate::warning::{Code, Warning};
+
+/// Options that only one engine reads.
+const OF_ONE_ENGINE: [(&str, EngineKind); 4] = [
+    ("fixedbufs", EngineKind::IoUring),
+    ("registerfiles", EngineKind::IoUring),
+    ("spin_cycles", EngineKind::Spin),
+    ("work_steps", EngineKind::Work),
+];
+
+/// Refuses `direct=1` with `buffered=1` and `direct=0` with `buffered=0` in one section.
+pub(super) fn cache_words(draft: &Draft) -> Result<(), Wrong> {
+    match draft.cache {
+        CacheWords { direct: Some(direct), buffered: Some(buffered) } if direct == buffered => {
+            let value = u8::from(direct);
+            Err(Wrong::new(format!("direct={value} and buffered={value} contradict each other; leave one of them out")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The job that a draft has become. `section` is where a missing option is missed.
+pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>) -> Result<JobPlan, Refusal> {
+    let complaint = runtime(&draft)
+        .or_else(|| known_cost(&draft))
+        .or_else(|| region(&mut draft.job))
+        .or_else(|| block_size(&draft.job));
+    if let Some((option, reason)) = complaint {
+        let reason = format!("job {}: {reason}", Quoted(&draft.job.name));
+        return Err(refuse(&draft, option, section, reason));
+    }
+    warnings.extend(unread_options(&draft));
+    warnings.extend(single_queue(&mut draft.job));
+    draft.job.depth = batches(draft.job.depth);
+    Ok(draft.job)
+}
+
+fn refuse(draft: &Draft, option: &'static str, otherwise: Origin, reason: String) -> Refusal {
+    let origin = draft.origin(option).unwrap_or(otherwise);
+    Refusal::option(option, origin, Wrong::new(reason))
+}
+
+/// The option to change, and why.
+type Complaint = (&'static str, String);
+
+fn runtime(draft: &Draft) -> Option<Complaint> {
+    let duration = draft.job.duration;
+    (duration.time_based && duration.runtime == Nanos(0))
+        .then(|| ("time_based", "it never ends without a runtime; add one, for example runtime=10s".to_owned()))
+}
+
+/// An engine whose cost is not given would silently cost nothing.
+fn known_cost(draft: &Draft) -> Option<Complaint> {
+    let option = match draft.job.engine {
+        EngineKind::Spin => "spin_cycles",
+        EngineKind::Work => "work_steps",
+        _ => return None,
+    };
+    let reason =
+        || format!("ioengine={} needs a cost for each I/O, for example {option}=1000", draft.job.engine.name());
+    draft.origin(option).is_none().then(|| (option, reason()))
+}
+
+/// An engine without files has a region only if the job says how large. What ends the job says it as
+/// well as `size` does.
+fn region(job: &mut JobPlan) -> Option<Complaint> {
+    if job.engine.medium() == Medium::Files {
+        return None;
+    }
+    let block = job.block_sizes.largest(job.access).0;
+    let size = match (job.target.size, job.duration.io_size, job.duration.number_ios) {
+        (Some(Size::Bytes(size)), _, _) | (None, Some(Size::Bytes(size)), _) => size,
+        (None, None, Some(ios)) => Bytes(ios.saturating_mul(block).min(LARGEST_FILE)),
+        (Some(Size::Percent(_)), _, _) | (None, Some(Size::Percent(_)), _) | (None, None, None) => {
+            let engine = job.engine.name();
+            return Some((
+                "size",
+                format!("ioengine={engine} has no file to take a size from; give one in bytes, for example size=1g"),
+            ));
+        }
+    };
+    job.target.size = Some(Size::Bytes(size));
+    None
+}
+
+/// `size` is divided among the files, and a file that holds no block would get no I/O.
+fn block_size(job: &JobPlan) -> Option<Complaint> {
+    let Some(Size::Bytes(Bytes(size))) = job.target.size else {
+        return None;
+    };
+    let block = job.block_sizes.largest(job.access).0;
+    let of_one_file = size / (job.target.files.len().max(1) as u64);
+    (block > of_one_file).then(|| {
+        (
+            "bs",
+            format!("a block of {} bytes does not fit into the {} bytes of a file", Short(block), Short(of_one_file)),
+        )
+    })
+}
+
+fn unread_options(draft: &Draft) -> impl Iterator<Item = Warning> {
+    let unread = |(option, engine): &(&str, EngineKind)| *engine != draft.job.engine && draft.origin(option).is_some();
+    OF_ONE_ENGINE.into_iter().filter(unread).map(|(option, _)| {
+        differs(&draft.job, format!("{option} has no effect with ioengine={}", draft.job.engine.name()))
+    })
+}
+
+/// A call that waits for its I/O makes the depth 1 whatever was asked for, in fio as here.
+fn single_queue(job: &mut JobPlan) -> Option<Warning> {
+    if job.engine.queue() == Queue::Deep || job.depth.in_flight == 1 {
+        return None;
+    }
+    let asked = std::mem::replace(&mut job.depth.in_flight, 1);
+    let engine = job.engine.name();
+    Some(differs(job, format!("ioengine={engine} waits for each I/O, so iodepth={asked} runs as iodepth=1")))
+}
+
+fn differs(job: &JobPlan, what: String) -> Warning {
+    Warning::new(Code::OptionDiffers, format!("job {}: {what}", Quoted(&job.name)))
+}
+
+/// Batches within the depth, as fio makes them.
+fn batches(asked: Depth) -> Depth {
+    let depth = asked.in_flight;
+    let submit = if asked.submit == 0 { depth } else { asked.submit.min(depth) };
+    let complete_min = asked.complete_min.min(depth);
+    let complete_max = asked.complete_max.max(complete_min).clamp(1, depth);
+    Depth { in_flight: depth, submit, complete_min, complete_max }
+}

@@ -1,0 +1,81 @@
+//! Why a plan was refused, in one line.
+
+use crate::plan::value::Quoted;
+use std::fmt::{self, Display};
+
+/// Why a plan was refused. Its text is one line that names the place, the option or section, what is
+/// wrong and, where something similar would be right, that.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct ParseError {
+    /// Where.
+    pub place: Place,
+    /// What was refused.
+    pub subject: Subject,
+    /// Why, and what was expected.
+    pub message: String,
+    /// What was probably meant.
+    pub suggestion: Option<String>,
+}
+
+/// Where something was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a job file.
+    Line {
+        /// The file, as the caller named it.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// Among the flags.
+    Flag,
+    /// Among the options that are put over every job.
+    Override,
+}
+
+/// What was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// An option.
+    Option(String),
+    /// A section.
+    Section(String),
+    /// A word among the flags that is none.
+    Argument(String),
+}
+
+impl Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, name) = match &self.subject {
+            Subject::Option(name) => ("option", name),
+            Subject::Section(name) => ("section", name),
+            Subject::Argument(name) => ("argument", name),
+        };
+        match (&self.place, &self.subject) {
+            (Place::Line { file, line }, _) => {
+                write!(f, "{}:{line}: {kind} {}", OneLine(file), Quoted(name))
+            }
+            (Place::Flag, Subject::Option(_)) => {
+                write!(f, "{kind} {}", Quoted(&format!("--{name}")))
+            }
+            (Place::Flag, _) => write!(f, "{kind} {}", Quoted(name)),
+            (Place::Override, _) => write!(f, "override {}", Quoted(name)),
+        }?;
+        write!(f, ": {}", self.message)?;
+        match &self.suggestion {
+            Some(word) => write!(f, "; did you mean {}?", Quoted(word)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A file name as it is, except for characters that would break the line.
+struct OneLine<'a>(&'a str);
+
+impl Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|character| {
+            if character.is_control() { write!(f, "{}", character.escape_debug()) } else { write!(f, "{character}") }
+        })
+    }
+}

@@ -1,0 +1,267 @@
+use super::*;
+use crate::plan::{Access, Depth, EngineKind, JobPlan, Order, Size};
+use crate::unit::{Bytes, Nanos};
+
+fn file(text: &str) -> Result<Plan, String> {
+    job_file("f", text, &Settings::default()).map_err(|error| error.to_string())
+}
+
+fn refusal(text: &str) -> String {
+    file(text).expect_err(text)
+}
+
+/// The only job of a file that has one.
+fn job(text: &str) -> JobPlan {
+    match file(text).expect(text).phases.as_slice() {
+        [Phase { jobs }] if jobs.len() == 1 => jobs[0].clone(),
+        phases => panic!("{phases:?}"),
+    }
+}
+
+fn names(plan: &Plan) -> Vec<Vec<&str>> {
+    plan.phases.iter().map(|phase| phase.jobs.iter().map(|job| job.name.as_str()).collect()).collect()
+}
+
+fn with_flags(arguments: &str) -> Result<Plan, String> {
+    let arguments: Vec<_> = arguments.split_whitespace().map(str::to_owned).collect();
+    flags(&arguments, &Settings::default()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_job_has_the_defaults_of_fio() {
+    assert_eq!(job("[a]\n"), JobPlan { name: "a".to_owned(), ..JobPlan::default() });
+}
+
+#[test]
+fn the_layout_of_a_file_is_free() {
+    let text = "\u{feff}; comment\r\n\r\n  [ big job ]  # one\r\n\tbs = 8k ; two\r\n  rw=randwrite#three\r\ntime_based\r\nruntime=2";
+    let job = job(text);
+    assert_eq!(job.name, "big job");
+    assert_eq!(job.block_sizes.write, Bytes(8192));
+    assert_eq!((job.access, job.order), (Access::Write, Order::Random));
+    assert_eq!((job.duration.time_based, job.duration.runtime), (true, Nanos::from_secs(2)));
+}
+
+#[test]
+fn global_sections_hold_for_the_jobs_after_them() {
+    let plan = file("[global]\nbs=8k\nname=x\n[a]\n[global]\nbs=,16k\n[b]\n[c]\nbs=4k\n").unwrap();
+    let sizes: Vec<_> =
+        plan.phases[0].jobs.iter().map(|job| (job.block_sizes.read.0, job.block_sizes.write.0)).collect();
+    assert_eq!(names(&plan), [["a", "b", "c"]]);
+    assert_eq!(sizes, [(8192, 8192), (8192, 16384), (4096, 4096)]);
+}
+
+#[test]
+fn stonewall_begins_a_phase() {
+    let plan = file("[a]\nstonewall\n[b]\n[c]\nstonewall\n[d]\nwait_for_previous=0\n[d]\nstonewall=1").unwrap();
+    assert_eq!(names(&plan), [vec!["a", "b"], vec!["c", "d"], vec!["d"]]);
+    assert_eq!(names(&file("[global]\nstonewall\n[a]\n[b]").unwrap()), [["a"], ["b"]]);
+}
+
+#[test]
+fn later_options_win() {
+    assert_eq!(job("[a]\nbs=8k\nblocksize=16k\n").block_sizes.trim, Bytes(16384));
+    assert_eq!(job("[a]\nrwmixread=70\nrwmixwrite=60\n").read_percent, 40);
+    assert_eq!(job("[a]\nrwmixwrite=60\nrwmixread=70\n").read_percent, 70);
+    assert!(job("[global]\nbuffered=1\n[a]\ndirect=1\n").direct);
+}
+
+#[test]
+fn the_environment_is_put_in_once() {
+    let environment = |name: &str| match name {
+        "LINE" => Some("bs=8k".to_owned()),
+        "NEST" => Some("${LINE}".to_owned()),
+        _ => None,
+    };
+    let settings = Settings { environment: &environment, ..Settings::default() };
+    let read = |text| job_file("f", text, &settings).map_err(|error| error.to_string());
+    assert_eq!(read("[a]\n${LINE}\n").unwrap().phases[0].jobs[0].block_sizes.read, Bytes(8192));
+    assert_eq!(read("[a]\nfilename=x${NEST}y${LINE}\n").unwrap().phases[0].jobs[0].target.files, ["x${LINE}ybs=8k"]);
+    assert_eq!(read("[a]\nbs=${NONE}\n").unwrap_err(), "f:2: option 'bs': 'NONE' is not set in the environment");
+    assert_eq!(read("[a]\nbs=${LINE\n").unwrap_err(), "f:2: option 'bs': '${' has no '}'");
+}
+
+#[test]
+fn a_refusal_is_one_line_with_place_name_and_mend() {
+    for (text, expected) in [
+        ("[a]\n\niodepht=4\n", "f:3: option 'iodepht': unknown; did you mean 'iodepth'?"),
+        ("[a]\nzonemode=zbd\n", "f:2: option 'zonemode': known to fio, not supported yet"),
+        (
+            "[a]\niodepth=0\n",
+            "f:2: option 'iodepth': '0' is out of range; expected 1 to 65536 I/Os, for example iodepth=32",
+        ),
+        ("[a]\ndirect\n", "f:2: option 'direct': it needs a value; expected 1 or 0, for example direct=1"),
+        (
+            "[a]\nbs=\n",
+            "f:2: option 'bs': its value is empty; expected 1 to 1g bytes (READ,WRITE,TRIM), for example bs=4k,8k",
+        ),
+        ("bs=4k\n[a]\n", "f:1: option 'bs': stands before the first section, such as [job1]"),
+        ("[a]\ninclude other.fio\n", "f:2: option 'include': not supported; put the other file's lines here"),
+        ("[a]\nnumjobs=$ncpus\n", "f:2: option 'numjobs': the keyword $ncpus is not supported; give the number"),
+        ("[a\nbs=4k\n", "f:1: section 'a': does not end its line with ']'"),
+        ("[ ]\n", "f:1: section '': has no name"),
+        ("", "f:1: section 'job1': missing; a file needs at least one job"),
+        ("[global]\nbs=4k\n", "f:2: section 'job1': missing; a file needs at least one job"),
+        ("[a]\n=5\n", "f:2: option '': unknown"),
+    ] {
+        assert_eq!(refusal(text), expected);
+    }
+    let words = refusal("[a]\nioengine=pvsync2\n");
+    assert!(words.ends_with("for example ioengine=io_uring; did you mean 'psync'?"), "{words}");
+    let modifier = refusal("[a]\nrw=randread:8\n");
+    assert!(modifier.contains("'randread:8' has a ':N' modifier, which is not supported"), "{modifier}");
+}
+
+#[test]
+fn a_refusal_stays_on_one_line_whatever_it_quotes() {
+    let error = job_file("dir\n/f", "[a]\nbs=\u{b}1\u{2028}2\n", &Settings::default()).unwrap_err().to_string();
+    assert!(error.starts_with(r"dir\n/f:2: option 'bs': '1\u{2028}2' has the unknown suffix"), "{error}");
+}
+
+#[test]
+fn contradictions_are_refused_where_they_can_be_mended() {
+    for (text, expected) in [
+        (
+            "[global]\ntime_based\n[a]\n",
+            "f:2: option 'time_based': job 'a': it never ends without a runtime; add one, for example runtime=10s",
+        ),
+        (
+            "[a]\nbuffered=1\ndirect=1\n",
+            "f:3: option 'direct': direct=1 and buffered=1 contradict each other; leave one of them out",
+        ),
+        (
+            "[a]\nioengine=null\n",
+            "f:1: option 'size': job 'a': ioengine=null has no file to take a size from; give one in bytes, for example size=1g",
+        ),
+        (
+            "[a]\nioengine=null\nsize=5%\n",
+            "f:3: option 'size': job 'a': ioengine=null has no file to take a size from; give one in bytes, for example size=1g",
+        ),
+        (
+            "[a]\nioengine=spin\nsize=1m\n",
+            "f:1: option 'spin_cycles': job 'a': ioengine=spin needs a cost for each I/O, for example spin_cycles=1000",
+        ),
+        (
+            "[a]\nbs=1m\nsize=4k\n",
+            "f:2: option 'bs': job 'a': a block of 1m bytes does not fit into the 4k bytes of a file",
+        ),
+        (
+            "[a]\nsize=7k\nfilename=x:y\n",
+            "f:1: option 'bs': job 'a': a block of 4k bytes does not fit into the 3584 bytes of a file",
+        ),
+    ] {
+        assert_eq!(refusal(text), expected);
+    }
+}
+
+#[test]
+fn an_engine_without_files_gets_its_region_from_what_ends_the_job() {
+    let size = |text: &str| job(&format!("[a]\nioengine=null\n{text}\n")).target.size;
+    assert_eq!(size("size=1m\nnumber_ios=3"), Some(Size::Bytes(Bytes(1 << 20))));
+    assert_eq!(size("io_size=2m"), Some(Size::Bytes(Bytes(2 << 20))));
+    assert_eq!(size("number_ios=10\nbs=4k,8k\nrw=rw"), Some(Size::Bytes(Bytes(81920))));
+    assert_eq!(size("number_ios=1p\nbs=1g"), Some(Size::Bytes(Bytes(i64::MAX as u64))));
+    assert_eq!(job("[a]\nsize=5%\n").target.size, Some(Size::Percent(5)));
+}
+
+#[test]
+fn batches_stay_within_the_depth() {
+    let depth = |text: &str| job(&format!("[a]\nioengine=libaio\n{text}\n")).depth;
+    let of = |in_flight, submit, complete_min, complete_max| Depth { in_flight, submit, complete_min, complete_max };
+    assert_eq!(depth("iodepth=4"), of(4, 1, 1, 1));
+    assert_eq!(depth("iodepth=4\niodepth_batch=0\niodepth_batch_complete_min=0"), of(4, 4, 0, 1));
+    assert_eq!(depth("iodepth=4\niodepth_batch=9\niodepth_batch_complete=9"), of(4, 4, 4, 4));
+    assert_eq!(depth("iodepth=8\niodepth_batch_complete_min=4\niodepth_batch_complete_max=2"), of(8, 1, 4, 4));
+    assert_eq!(depth("iodepth=8\niodepth_batch_complete_max=99"), of(8, 1, 1, 8));
+}
+
+#[test]
+fn what_runs_otherwise_than_asked_is_said() {
+    let plan = file("[a]\niodepth=4\niodepth_batch=4\nfixedbufs=1\n").unwrap();
+    assert_eq!(plan.phases[0].jobs[0].depth, Depth::default());
+    let messages: Vec<_> = plan.warnings.iter().map(|warning| (warning.code, warning.message.as_str())).collect();
+    assert_eq!(
+        messages,
+        [
+            (Code::OptionDiffers, "job 'a': fixedbufs has no effect with ioengine=psync"),
+            (Code::OptionDiffers, "job 'a': ioengine=psync waits for each I/O, so iodepth=4 runs as iodepth=1"),
+        ]
+    );
+}
+
+#[test]
+fn unknown_options_can_be_ignored_but_not_bad_values() {
+    let settings = Settings { unknown_options: UnknownOptions::Ignore, ..Settings::default() };
+    let plan = job_file("f", "[global]\nverify=md5\n[a]\n[b]\niodepht=4\n", &settings).unwrap();
+    let messages: Vec<_> = plan.warnings.iter().map(|warning| (warning.code, warning.message.as_str())).collect();
+    assert_eq!(
+        messages,
+        [
+            (Code::OptionIgnored, "f:2: option 'verify': known to fio, not supported yet"),
+            (Code::OptionIgnored, "f:5: option 'iodepht': unknown; did you mean 'iodepth'?"),
+        ]
+    );
+    assert!(job_file("f", "[a]\nbs=x\n", &settings).is_err());
+    let overrides = ["iodepht=4".to_owned()];
+    assert!(job_file("f", "[a]\n", &Settings { overrides: &overrides, ..settings }).is_err());
+}
+
+#[test]
+fn overrides_come_last_and_are_checked() {
+    let read = |overrides: &[&str]| {
+        let overrides: Vec<_> = overrides.iter().map(|text| (*text).to_owned()).collect();
+        let settings = Settings { overrides: &overrides, ..Settings::default() };
+        job_file("f", "[a]\nbuffered=1\nbs=8k\n[b]\n", &settings).map_err(|error| error.to_string())
+    };
+    let plan = read(&["bs=16k", "direct=1", "norandommap"]).unwrap();
+    assert!(plan.phases[0].jobs.iter().all(|job| job.direct && job.no_random_map && job.block_sizes.read.0 == 16384));
+    assert_eq!(read(&["iodepht=4"]).unwrap_err(), "override 'iodepht': unknown; did you mean 'iodepth'?");
+    let error = read(&["time_based"]).unwrap_err();
+    assert!(error.starts_with("override 'time_based': job 'a': it never ends"), "{error}");
+}
+
+#[test]
+fn flags_say_the_same_as_a_file() {
+    let plan = with_flags("--bs 8k --thread --name=a --rw=randread --stonewall --name b -size=1m --stonewall").unwrap();
+    assert_eq!(Ok(plan), file("[global]\nbs=8k\nthread\n[a]\nrw=randread\nstonewall\n[b]\nsize=1m\nstonewall"));
+    assert_eq!(with_flags("--name=global --bs=8k --name=a"), file("[a]\nbs=8k"));
+}
+
+#[test]
+fn flags_are_refused_by_their_name() {
+    for (arguments, expected) in [
+        ("--name=a --iodepht=4", "option '--iodepht': unknown; did you mean 'iodepth'?"),
+        (
+            "--name=a --bs --rw=read",
+            "option '--bs': it needs a value; expected 1 to 1g bytes (READ,WRITE,TRIM), for example bs=4k,8k",
+        ),
+        (
+            "--name=a --bs",
+            "option '--bs': it needs a value; expected 1 to 1g bytes (READ,WRITE,TRIM), for example bs=4k,8k",
+        ),
+        ("--name=", "option '--name': it needs a value, for example --name=job1"),
+        ("--bs=4k", "option '--name': missing; each job begins with --name=JOB"),
+        ("--name=a --thread 1", "argument '1': not an option; expected --option=value"),
+        (
+            "--name=a --ioengine=null",
+            "option '--size': job 'a': ioengine=null has no file to take a size from; give one in bytes, for example size=1g",
+        ),
+    ] {
+        assert_eq!(with_flags(arguments).expect_err(arguments), expected);
+    }
+}
+
+#[test]
+fn a_flag_is_taken_as_it_is() {
+    let plan = with_flags("--name=a;b --description=#1 --filename=${X}").unwrap();
+    assert_eq!(plan.phases[0].jobs[0].name, "a;b");
+    assert_eq!(plan.phases[0].jobs[0].target.files, ["${X}"]);
+}
+
+#[test]
+fn device_writes_are_a_decision_of_the_caller() {
+    let settings = Settings { device_writes: DeviceWrites::Allow, ..Settings::default() };
+    assert!(job_file("f", "[a]", &settings).unwrap().phases[0].jobs[0].allow_device_write);
+    assert_eq!(job("[a]\nioengine=work\nwork_steps=0\nsize=1m").engine, EngineKind::Work);
+    assert!(!job("[a]").allow_device_write);
+}

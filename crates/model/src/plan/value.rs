@@ -1,0 +1,148 @@
+//! The syntax of fio's values: a text enters, a typed value or the reason why not leaves.
+//!
+//! The meanings are those of fio 3.33 with its default `kb_base=1024`. fio reads the leading digits
+//! of a value and lets the rest pass, so that `bs=4.5k` means 4 bytes; here such a value is refused.
+
+mod choice;
+mod list;
+mod wrong;
+
+use super::job::Size;
+use crate::unit::{Bytes, Nanos};
+use std::ops::RangeInclusive;
+
+pub use choice::{Choice, choice, list_words};
+pub use list::{LARGEST_CPU, MOST_PERCENTILES, PerDirection, cpus, directory, file_names, per_direction, percentiles};
+pub use wrong::Wrong;
+pub(crate) use wrong::{Quoted, Short};
+
+#[cfg(test)]
+mod tests;
+
+const POWERS_OF_1024: [(&str, u64); 5] =
+    [("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30), ("t", 1 << 40), ("p", 1 << 50)];
+
+/// What a suffix multiplies by. fio 3.33 has `kib` and its like as powers of 1000, for the sake of old
+/// job files; `ki` it reads as `k`, though its manual says otherwise.
+fn factor(suffix: &str) -> Option<u64> {
+    let suffix = suffix.to_ascii_lowercase();
+    if suffix.is_empty() || suffix == "b" {
+        return Some(1);
+    }
+    (1..).zip(POWERS_OF_1024).find_map(|(power, (letter, binary))| match suffix.strip_prefix(letter)? {
+        "" | "b" | "i" => Some(binary),
+        "ib" => Some(1000_u64.pow(power)),
+        _ => None,
+    })
+}
+
+/// The leading decimal digits and the rest.
+fn split_digits(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+fn digits(text: &str, whole: &str, radix: u32) -> Result<u64, Wrong> {
+    if text.is_empty() || !text.chars().all(|character| character.is_digit(radix)) {
+        return Err(Wrong::because(whole, "is not a whole number"));
+    }
+    u64::from_str_radix(text, radix).map_err(|_| Wrong::because(whole, "is too large"))
+}
+
+/// A whole number: decimal with an optional suffix, or hexadecimal after `0x`.
+pub fn integer(text: &str) -> Result<u64, Wrong> {
+    if let Some(hexadecimal) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return digits(hexadecimal, text, 16);
+    }
+    let (number, suffix) = split_digits(text);
+    let number = digits(number, text, 10)?;
+    let factor = factor(suffix)
+        .ok_or_else(|| Wrong::because(text, format_args!("has the unknown suffix {}", Quoted(suffix))))?;
+    number.checked_mul(factor).ok_or_else(|| Wrong::because(text, "is too large"))
+}
+
+/// A whole number within `range`.
+pub fn integer_in(text: &str, range: &RangeInclusive<u64>) -> Result<u64, Wrong> {
+    within(integer(text)?, range, text)
+}
+
+/// A whole number within `range`.
+pub fn count_in(text: &str, range: &RangeInclusive<u32>) -> Result<u32, Wrong> {
+    let count = u32::try_from(integer(text)?).map_err(|_| Wrong::because(text, "is out of range"))?;
+    within(count, range, text)
+}
+
+fn within<T: PartialOrd>(value: T, range: &RangeInclusive<T>, text: &str) -> Result<T, Wrong> {
+    if range.contains(&value) { Ok(value) } else { Err(Wrong::because(text, "is out of range")) }
+}
+
+/// `1` or `0`.
+pub fn boolean(text: &str) -> Result<bool, Wrong> {
+    match text {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err(Wrong::because(text, "is neither 0 nor 1")),
+    }
+}
+
+/// A whole number of percent, without a sign for it.
+pub fn percent(text: &str) -> Result<u8, Wrong> {
+    percent_in(text, text, &(0..=100))
+}
+
+fn percent_in(number: &str, text: &str, range: &RangeInclusive<u8>) -> Result<u8, Wrong> {
+    let percent = u8::try_from(digits(number, text, 10)?).map_err(|_| Wrong::because(text, "is out of range"))?;
+    within(percent, range, text)
+}
+
+/// The largest size and offset that Linux has for a file (`loff_t`).
+pub const LARGEST_FILE: u64 = i64::MAX as u64;
+
+/// A number of bytes, or a share of something in percent.
+pub fn size(text: &str, bytes: &RangeInclusive<u64>, percent: &RangeInclusive<u8>) -> Result<Size, Wrong> {
+    match text.strip_suffix('%') {
+        Some(share) => percent_in(share, text, percent).map(Size::Percent),
+        None => integer_in(text, bytes).map(|bytes| Size::Bytes(Bytes(bytes))),
+    }
+}
+
+/// What a time without a suffix counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// As in `runtime`.
+    Seconds,
+    /// As in `thinktime`.
+    Microseconds,
+}
+
+impl TimeUnit {
+    fn nanos(self) -> u64 {
+        match self {
+            Self::Seconds => 1_000_000_000,
+            Self::Microseconds => 1_000,
+        }
+    }
+}
+
+/// The longest time that an option may ask for: nobody means more, and it fits any clock.
+pub const LONGEST_TIME: Nanos = Nanos(365 * 86_400 * 1_000_000_000);
+
+/// A time with an optional suffix. fio 3.33 takes `10sec` for 10 microseconds; its manual and this
+/// function take it for 10 seconds.
+pub fn time(text: &str, unit: TimeUnit) -> Result<Nanos, Wrong> {
+    let (number, suffix) = split_digits(text);
+    let number = digits(number, text, 10)?;
+    let nanos = match suffix.to_ascii_lowercase().as_str() {
+        "" => unit.nanos(),
+        "us" | "usec" => 1_000,
+        "ms" | "msec" => 1_000_000,
+        "s" | "sec" => 1_000_000_000,
+        "m" => 60 * 1_000_000_000,
+        "h" => 3_600 * 1_000_000_000,
+        "d" => 86_400 * 1_000_000_000,
+        _ => {
+            return Err(Wrong::because(text, format_args!("has the unknown suffix {}", Quoted(suffix))));
+        }
+    };
+    let time = number.checked_mul(nanos).ok_or_else(|| Wrong::because(text, "is too large"))?;
+    within(Nanos(time), &(Nanos(0)..=LONGEST_TIME), text)
+}

@@ -1,0 +1,53 @@
+//! Values that are one of a few words.
+
+use super::Wrong;
+use crate::plan::job::{Access, EngineKind, Fallocate, Order, PATTERNS};
+use crate::plan::nearest::nearest;
+
+/// A value that is one of a few words.
+pub trait Choice: Copy {
+    /// The words, each with what it means.
+    fn words() -> Vec<(&'static str, Self)>;
+}
+
+impl Choice for EngineKind {
+    fn words() -> Vec<(&'static str, Self)> {
+        Self::ALL.into_iter().map(|engine| (engine.name(), engine)).collect()
+    }
+}
+
+impl Choice for (Access, Order) {
+    fn words() -> Vec<(&'static str, Self)> {
+        PATTERNS.into_iter().map(|(word, access, order)| (word, (access, order))).collect()
+    }
+}
+
+impl Choice for Fallocate {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![
+            ("none", Self::None),
+            ("native", Self::Native),
+            ("posix", Self::Posix),
+            ("keep", Self::Keep),
+            ("truncate", Self::Truncate),
+            ("0", Self::None),
+            ("1", Self::Posix),
+        ]
+    }
+}
+
+/// What the word `text` means.
+pub fn choice<T: Choice>(text: &str) -> Result<T, Wrong> {
+    let words = T::words();
+    if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
+        return Ok(*meaning);
+    }
+    let suggestion = nearest(text, words.iter().map(|(word, _)| *word)).map(str::to_owned);
+    Err(Wrong { suggestion, ..Wrong::because(text, "is not supported") })
+}
+
+/// All the words, for help.
+pub fn list_words<T: Choice>() -> String {
+    let words: Vec<_> = T::words().into_iter().map(|(word, _)| word).collect();
+    words.join(", ")
+}

@@ -1,0 +1,106 @@
+//! Values that are lists: per direction, of CPUs, of percentiles, of file names.
+
+use super::{Quoted, Wrong, digits, integer_in, within};
+use std::ops::RangeInclusive;
+
+/// Values for reads, writes and trims; `None` leaves a direction as it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerDirection {
+    /// For reads.
+    pub read: Option<u64>,
+    /// For writes.
+    pub write: Option<u64>,
+    /// For trims.
+    pub trim: Option<u64>,
+}
+
+/// `R,W,T`. The last item also stands for the directions after it, and an empty one changes nothing:
+/// `4k,8k` reads 4k, writes and trims 8k; `4k,,8k` leaves writes alone, `4k,` writes and trims.
+pub fn per_direction(text: &str, range: &RangeInclusive<u64>) -> Result<PerDirection, Wrong> {
+    let one = |item: &str| {
+        if item.is_empty() { Ok(None) } else { integer_in(item, range).map(Some) }
+    };
+    let values = text.split(',').map(one).collect::<Result<Vec<_>, _>>()?;
+    let given = match *values.as_slice() {
+        [all] => PerDirection { read: all, write: all, trim: all },
+        [read, rest] => PerDirection { read, write: rest, trim: rest },
+        [read, write, trim] => PerDirection { read, write, trim },
+        _ => return Err(Wrong::because(text, "has more than three items")),
+    };
+    if given == PerDirection::default() {
+        return Err(Wrong::because(text, "gives no value"));
+    }
+    Ok(given)
+}
+
+/// The largest CPU number of the C library's `cpu_set_t`, which holds CPU_SETSIZE = 1024 CPUs.
+pub const LARGEST_CPU: u32 = 1023;
+
+/// CPU numbers and ranges of them, as in `0-3,5`; ascending, each once.
+pub fn cpus(text: &str) -> Result<Vec<u32>, Wrong> {
+    let number = |item: &str| -> Result<u32, Wrong> {
+        let number = u32::try_from(digits(item, text, 10)?).map_err(|_| Wrong::because(text, "is too large"))?;
+        within(number, &(0..=LARGEST_CPU), text)
+    };
+    let mut cpus = Vec::new();
+    for item in text.split(',').map(str::trim) {
+        let (first, last) = item.split_once('-').unwrap_or((item, item));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(Wrong::because(text, format_args!("has the descending range {}", Quoted(item))));
+        }
+        cpus.extend(first..=last);
+        cpus.sort_unstable();
+        cpus.dedup();
+    }
+    Ok(cpus)
+}
+
+/// The most percentiles in one list, as in fio.
+pub const MOST_PERCENTILES: usize = 20;
+
+/// Percentiles above 0 and up to 100, separated by colons; ascending, each once.
+pub fn percentiles(text: &str) -> Result<Vec<f64>, Wrong> {
+    let mut percentiles = text.split(':').map(percentile).collect::<Result<Vec<_>, _>>()?;
+    if percentiles.len() > MOST_PERCENTILES {
+        return Err(Wrong::because(text, format_args!("has more than {MOST_PERCENTILES} items")));
+    }
+    percentiles.sort_by(f64::total_cmp);
+    percentiles.dedup();
+    Ok(percentiles)
+}
+
+fn percentile(text: &str) -> Result<f64, Wrong> {
+    let plain = text.chars().all(|character| character.is_ascii_digit() || character == '.');
+    match text.parse::<f64>() {
+        Ok(percentile) if plain && percentile > 0.0 && percentile <= 100.0 => Ok(percentile),
+        _ => Err(Wrong::because(text, "is not a percentile")),
+    }
+}
+
+/// File names separated by colons; `\:` is a colon within a name.
+pub fn file_names(text: &str) -> Result<Vec<String>, Wrong> {
+    let (mut names, mut name) = (Vec::new(), String::new());
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' if characters.next_if_eq(&':').is_some() => name.push(':'),
+            ':' => names.push(std::mem::take(&mut name)),
+            other => name.push(other),
+        }
+    }
+    names.push(name);
+    let usable = |name: &String| !name.is_empty() && name != "-" && !name.contains('\0');
+    match names.iter().find(|name| !usable(name)) {
+        None => Ok(names),
+        Some(name) => Err(Wrong::because(text, format_args!("has {}, which is no file name", Quoted(name)))),
+    }
+}
+
+/// One directory, with colons escaped as in a file name.
+pub fn directory(text: &str) -> Result<String, Wrong> {
+    match <[String; 1]>::try_from(file_names(text)?) {
+        Ok([directory]) => Ok(directory),
+        Err(_) => Err(Wrong::because(text, "has several directories, which is not supported")),
+    }
+}

@@ -1,0 +1,170 @@
+use super::*;
+use crate::plan::{Access, EngineKind, Fallocate, Order};
+
+fn reason<T: std::fmt::Debug>(outcome: Result<T, Wrong>) -> String {
+    outcome.unwrap_err().reason
+}
+
+#[test]
+fn integers_mean_what_fio_3_33_makes_of_them() {
+    for (text, value) in [
+        ("0", 0),
+        ("010", 10),
+        ("4k", 4096),
+        ("4K", 4096),
+        ("4kb", 4096),
+        ("4kB", 4096),
+        ("4ki", 4096),
+        ("4kib", 4000),
+        ("4KiB", 4000),
+        ("1m", 1 << 20),
+        ("1mib", 1_000_000),
+        ("2g", 2 << 30),
+        ("1t", 1 << 40),
+        ("1p", 1 << 50),
+        ("1pib", 1_000_000_000_000_000),
+        ("4096b", 4096),
+        ("0x1000", 4096),
+        ("0X1f", 31),
+        ("18446744073709551615", u64::MAX),
+    ] {
+        assert_eq!(integer(text), Ok(value), "{text}");
+    }
+}
+
+#[test]
+fn what_fio_would_read_in_part_is_refused() {
+    for text in
+        ["", "k", "-1", "+1", "4.5k", "1e3", "4k4", "4kk", "4 k", "0x", "0x4k", "0x-1", "٤k", "4é", "NaN", "(1+1)"]
+    {
+        assert!(integer(text).is_err(), "{text}");
+    }
+    assert_eq!(reason(integer("4x")), "'4x' has the unknown suffix 'x'");
+    assert_eq!(reason(integer("-1")), "'-1' is not a whole number");
+    assert_eq!(reason(integer("99999999999999999999")), "'99999999999999999999' is too large");
+    assert_eq!(reason(integer("0x10000000000000000")), "'0x10000000000000000' is too large");
+    assert_eq!(reason(integer("16384p")), "'16384p' is too large");
+    assert_eq!(reason(integer_in("5", &(6..=7))), "'5' is out of range");
+    assert_eq!(reason(count_in("4g", &(0..=u32::MAX))), "'4g' is out of range");
+}
+
+#[test]
+fn booleans_are_digits() {
+    assert_eq!((boolean("1"), boolean("0")), (Ok(true), Ok(false)));
+    for text in ["", "2", "yes", "true", "01"] {
+        assert!(boolean(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn sizes_are_bytes_or_percent_each_within_its_range() {
+    let parse = |text| size(text, &(1..=1 << 30), &(1..=100));
+    assert_eq!(parse("1m"), Ok(Size::Bytes(Bytes(1 << 20))));
+    assert_eq!(parse("20%"), Ok(Size::Percent(20)));
+    for text in ["0", "2g", "0%", "101%", "256%", "5.5%", "5%%", "%", "-5%", "5 %"] {
+        assert!(parse(text).is_err(), "{text}");
+    }
+    assert_eq!(percent("100"), Ok(100));
+    assert!(percent("101").is_err());
+    assert!(percent("5%").is_err());
+}
+
+#[test]
+fn times_have_a_default_unit() {
+    use TimeUnit::{Microseconds, Seconds};
+    for (text, unit, nanos) in [
+        ("0", Seconds, 0),
+        ("10", Seconds, 10_000_000_000),
+        ("10", Microseconds, 10_000),
+        ("10us", Seconds, 10_000),
+        ("10usec", Seconds, 10_000),
+        ("10ms", Microseconds, 10_000_000),
+        ("10MSEC", Seconds, 10_000_000),
+        ("2s", Microseconds, 2_000_000_000),
+        ("2sec", Seconds, 2_000_000_000),
+        ("2m", Seconds, 120_000_000_000),
+        ("1h", Seconds, 3_600_000_000_000),
+        ("365d", Seconds, LONGEST_TIME.0),
+    ] {
+        assert_eq!(time(text, unit), Ok(Nanos(nanos)), "{text}");
+    }
+    for text in ["", "s", "-1", "1.5", "10x", "1min", "1k", "366d", "18446744073709551615", "1µs"] {
+        assert!(time(text, Seconds).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_last_of_a_list_stands_for_the_directions_after_it() {
+    let parse = |text| per_direction(text, &(1..=1 << 30)).map(|given| (given.read, given.write, given.trim));
+    let (k4, k8, k16) = (Some(4096), Some(8192), Some(16384));
+    assert_eq!(parse("4k"), Ok((k4, k4, k4)));
+    assert_eq!(parse("4k,"), Ok((k4, None, None)));
+    assert_eq!(parse("4k,8k"), Ok((k4, k8, k8)));
+    assert_eq!(parse(",8k"), Ok((None, k8, k8)));
+    assert_eq!(parse("4k,,8k"), Ok((k4, None, k8)));
+    assert_eq!(parse("4k,,"), Ok((k4, None, None)));
+    assert_eq!(parse(",,8k"), Ok((None, None, k8)));
+    assert_eq!(parse("4k,8k,16k"), Ok((k4, k8, k16)));
+    for text in ["", ",", ",,", "4k,8k,16k,32k", "4k:8k", "4k-8k", "4k,0", "4k, 8k"] {
+        assert!(parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn cpu_lists_are_sorted_and_have_no_duplicates() {
+    assert_eq!(cpus("5,0-3,2"), Ok(vec![0, 1, 2, 3, 5]));
+    assert_eq!(cpus("1023"), Ok(vec![1023]));
+    for text in ["", ",", "0,", "3-0", "1024", "0-1024", "a", "0-", "-1", "0-1-2", "all", "99999999999"] {
+        assert!(cpus(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn percentile_lists_are_sorted_and_limited() {
+    assert_eq!(percentiles("99.9:50:99:50"), Ok(vec![50.0, 99.0, 99.9]));
+    assert_eq!(percentiles("100"), Ok(vec![100.0]));
+    for text in ["", "0", "101", "100.1", "-1", "nan", "inf", "1e1", "50,99", "50:", "50::99", ".", "0x10"] {
+        assert!(percentiles(text).is_err(), "{text}");
+    }
+    assert!(percentiles(&vec!["50"; 20].join(":")).is_ok());
+    assert!(percentiles(&vec!["50"; 21].join(":")).is_err());
+}
+
+#[test]
+fn file_names_are_split_at_unescaped_colons() {
+    let names = |text| file_names(text).unwrap();
+    assert_eq!(names("/a:b"), ["/a", "b"]);
+    assert_eq!(names(r"/dev/foo@3,0\:c"), ["/dev/foo@3,0:c"]);
+    assert_eq!(names(r"F\:\name"), [r"F:\name"]);
+    assert_eq!(names("größe:名前"), ["größe", "名前"]);
+    for text in ["", ":", "a:", "a::b", "-", "a\0b"] {
+        assert!(file_names(text).is_err(), "{text:?}");
+    }
+    assert_eq!(directory(r"/a\:b"), Ok("/a:b".to_owned()));
+    assert!(directory("/a:/b").is_err());
+}
+
+#[test]
+fn a_wrong_word_comes_with_the_nearest_right_one() {
+    assert_eq!(choice::<EngineKind>("io_uring"), Ok(EngineKind::IoUring));
+    assert_eq!(choice::<EngineKind>("pvsync").unwrap_err().suggestion.as_deref(), Some("psync"));
+    assert_eq!(choice::<(Access, Order)>("RANDREAD").unwrap_err().suggestion, None);
+    assert_eq!(choice::<(Access, Order)>("ranread").unwrap_err().suggestion.as_deref(), Some("randread"));
+    assert_eq!(choice::<Fallocate>("1"), Ok(Fallocate::Posix));
+    assert_eq!(list_words::<Fallocate>(), "none, native, posix, keep, truncate, 0, 1");
+}
+
+#[test]
+fn quoted_texts_stay_on_one_line_and_short() {
+    assert_eq!(Quoted("größe").to_string(), "'größe'");
+    assert_eq!(Quoted("a\nb\u{2028}c").to_string(), r"'a\nb\u{2028}c'");
+    assert_eq!(Quoted(&"é".repeat(100)).to_string(), format!("'{}…'", "é".repeat(60)));
+}
+
+#[test]
+fn short_numbers_use_the_largest_exact_suffix() {
+    assert_eq!(
+        [0, 1, 1000, 1024, 1 << 30, u64::MAX].map(|n| Short(n).to_string()),
+        ["0", "1", "1000", "1k", "1g", "18446744073709551615"]
+    );
+}

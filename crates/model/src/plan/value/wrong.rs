@@ -1,0 +1,59 @@
+//! How a refused text is shown, and numbers in the form in which they are typed.
+
+use super::POWERS_OF_1024;
+use std::fmt::{self, Display, Write};
+
+/// Why a text is not the value that it should be. What is expected instead, the caller knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Wrong {
+    /// What is wrong with the text, in one line.
+    pub reason: String,
+    /// The word that was probably meant.
+    pub suggestion: Option<String>,
+}
+
+impl Wrong {
+    /// Wrong for this reason, with no word that would be right.
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), suggestion: None }
+    }
+
+    /// `text` is wrong because it `is` so.
+    pub(crate) fn because(text: &str, is: impl Display) -> Self {
+        Self::new(format!("{} {is}", Quoted(text)))
+    }
+}
+
+/// A text of the user in quotes: one line and short, whatever it holds.
+pub(crate) struct Quoted<'a>(pub &'a str);
+
+/// Enough of a text to recognize it by.
+const QUOTED_CHARACTERS: usize = 60;
+
+impl Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut characters = self.0.chars();
+        f.write_char('\'')?;
+        for character in characters.by_ref().take(QUOTED_CHARACTERS) {
+            match character {
+                '\'' | '"' | '\\' => f.write_char(character)?,
+                _ => character.escape_debug().try_for_each(|escaped| f.write_char(escaped))?,
+            }
+        }
+        f.write_str(if characters.next().is_some() { "…'" } else { "'" })
+    }
+}
+
+/// A number in its shortest form: `1g` for 1073741824.
+pub(crate) struct Short(pub u64);
+
+impl Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = |(_, factor): &&(&str, u64)| self.0 >= *factor && self.0.is_multiple_of(*factor);
+        match POWERS_OF_1024.iter().rfind(whole) {
+            Some((suffix, factor)) => write!(f, "{}{suffix}", self.0 / factor),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! What was read from the machine, before anything is computed from it.
+//!
+//! A record is cumulative counters at instants ([`Snapshot`]), never differences: what a window held
+//! is worked out by the study, and can be worked out again. It is saved before it is studied.
+
+use crate::histogram::Histogram;
+use crate::plan::Plan;
+use crate::reading::Reading;
+use crate::unit::{Bytes, Hertz, Nanos};
+use crate::warning::Warning;
+use serde::{Deserialize, Serialize};
+
+/// The schema name in every saved record.
+pub const SCHEMA: &str = "iotoll.record/1";
+
+/// Raised whenever the meaning of a number changes; records of different versions are not compared.
+pub const METHOD_VERSION: u32 = 1;
+
+/// One measurement with its provenance.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// [`METHOD_VERSION`] of the program that measured.
+    pub method_version: u32,
+    /// Version of the program that measured.
+    pub iotoll_version: String,
+    /// When the measurement began.
+    pub started_unix_seconds: f64,
+    /// The command line, as typed.
+    pub command_line: Vec<String>,
+    /// What was measured.
+    pub source: Source,
+    /// Where.
+    pub host: Host,
+    /// Which meters ran, and why others did not.
+    pub meters: Vec<MeterStatus>,
+    /// Speeds of a stated set of operations, before and after.
+    pub canaries: Vec<Canaries>,
+    /// What the machine did without the workload: a stretch before, a stretch after.
+    pub background: Vec<Stretch>,
+    /// What was measured, phase by phase.
+    pub phases: Vec<PhaseRecord>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Caveats seen while measuring.
+    pub warnings: Vec<Warning>,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// `iotoll run`: our own engines.
+    Run(Plan),
+    /// `iotoll cost`: a foreign command.
+    Cost {
+        /// The command as it was executed.
+        command: Vec<String>,
+        /// Where its I/O count comes from, in words.
+        counted_by: String,
+    },
+}
+
+/// How a measurement ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// As planned.
+    Completed,
+    /// By a signal; what was measured until then is here.
+    Interrupted,
+    /// A job or the command failed; what was measured until then is here.
+    Failed(String),
+}
+
+/// The machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Kernel release (`uname -r`).
+    pub kernel: String,
+    /// CPU model name.
+    pub cpu_model: String,
+    /// CPUs online.
+    pub cpus: usize,
+    /// Rate of the reference clock (TSC); 0 never occurs in a saved record.
+    pub tsc_hertz: f64,
+    /// Where `tsc_hertz` comes from.
+    pub tsc_source: String,
+    /// Name of the hypervisor, when there is one.
+    pub hypervisor: Option<String>,
+    /// Kernel clock source in use.
+    pub clocksource: String,
+    /// Frequency governor, or that there is none.
+    pub governor: String,
+    /// Simultaneous multithreading: `on`, `off`, `notsupported`…
+    pub smt: String,
+    /// cpuidle driver and states.
+    pub idle_driver: String,
+    /// Active mitigations of CPU vulnerabilities, one line each.
+    pub mitigations: Vec<String>,
+    /// Total memory.
+    pub memory: Bytes,
+    /// User id is 0.
+    pub root: bool,
+}
+
+impl Host {
+    /// The reference clock.
+    pub fn clock(&self) -> Hertz {
+        Hertz(self.tsc_hertz)
+    }
+}
+
+/// A meter that was considered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeterStatus {
+    /// Which.
+    pub meter: Meter,
+    /// What it can see on this machine, or why it could not run.
+    pub status: Reading<String>,
+}
+
+/// The meters. DESIGN: a meter counts cycles; each sees something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Meter {
+    /// cpuidle residency: all time of a CPU that is not residency is busy.
+    Idle,
+    /// The kernel's tick-less idle clock in /proc/timer_list: nanoseconds, root only.
+    TimerList,
+    /// /proc/stat idle + iowait + steal, 10 ms grain.
+    ProcStat,
+    /// A SCHED_IDLE thread on each CPU that counts the time that nobody else wanted.
+    Soaker,
+    /// perf `cpu-clock` samples of CPUs that are not idle.
+    Sampler,
+    /// CPU clocks of the workload's own threads: what a per-process figure sees.
+    Thread,
+    /// Hardware cycle counters, system-wide.
+    Pmu,
+}
+
+impl Meter {
+    /// Every meter, in the order in which they are shown.
+    pub const ALL: [Self; 7] =
+        [Self::Pmu, Self::Idle, Self::TimerList, Self::ProcStat, Self::Soaker, Self::Sampler, Self::Thread];
+
+    /// The name in JSON and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::TimerList => "timer_list",
+            Self::ProcStat => "proc_stat",
+            Self::Soaker => "soaker",
+            Self::Sampler => "sampler",
+            Self::Thread => "thread",
+            Self::Pmu => "pmu",
+        }
+    }
+
+    /// Whether the meter sees the whole machine, not the workload's threads only.
+    pub fn sees_whole_machine(self) -> bool {
+        self != Self::Thread
+    }
+}
+
+/// Speeds of a stated set of operations, to see the machine change under the measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Canaries {
+    /// A system call that does nothing.
+    pub null_system_call_nanos: f64,
+    /// One switch between two threads of one CPU.
+    pub context_switch_nanos: Reading<f64>,
+    /// Waking a thread that sleeps on another CPU, until it runs.
+    pub wake_up_nanos: Reading<f64>,
+    /// One reading of CLOCK_MONOTONIC.
+    pub clock_read_nanos: f64,
+    /// Copying memory, 16 KiB at a time.
+    pub memcpy_gigabytes_per_second: f64,
+}
+
+/// Readings in a row, without a gap unless a snapshot says so.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Stretch {
+    /// In order of time.
+    pub snapshots: Vec<Snapshot>,
+    /// CPU time of every task of the machine at the beginning of the stretch, and at its end.
+    pub tasks: Option<TaskTimes>,
+}
+
+/// What the time after a snapshot, up to the next one, is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Only meters that do not disturb.
+    Quiet,
+    /// The soaker runs.
+    Soaker,
+    /// The sampler runs.
+    Sampler,
+    /// Not to be used: something is being started or stopped.
+    Gap,
+}
+
+/// Cumulative counters at one instant.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// What follows this snapshot.
+    pub mode: Mode,
+    /// CLOCK_MONOTONIC when the snapshot was asked for.
+    pub at_nanos: Nanos,
+    /// One reading per CPU, each taken on that CPU.
+    pub cpus: Vec<CpuReading>,
+    /// The kernel's tick-less idle clocks, all CPUs at one instant.
+    pub timer_list: Option<IdleClocks>,
+    /// /proc/stat at one instant.
+    pub proc_stat: Option<ProcStat>,
+    /// CPU time of all worker threads of the workload.
+    pub thread_nanos: Option<Nanos>,
+    /// I/Os and bytes completed, all jobs of the phase together.
+    pub done: Option<Done>,
+}
+
+/// I/Os and bytes completed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// I/Os.
+    pub ios: u64,
+    /// Bytes.
+    pub bytes: Bytes,
+}
+
+/// What a reader pinned to one CPU read there.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct CpuReading {
+    /// Number of the CPU.
+    pub cpu: u32,
+    /// CLOCK_MONOTONIC at the reading.
+    pub at_nanos: Nanos,
+    /// Residency of all cpuidle states.
+    pub idle_nanos: Option<Nanos>,
+    /// Time that the soaker got.
+    pub soaked_nanos: Option<Nanos>,
+    /// Hardware cycles.
+    pub pmu_cycles: Option<u64>,
+    /// Samples of the CPU while not idle.
+    pub samples: Option<Samples>,
+}
+
+/// Counts of perf samples by where they fell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Samples {
+    /// Time that one sample stands for.
+    pub period_nanos: Nanos,
+    /// In user mode.
+    pub user: u64,
+    /// In kernel mode.
+    pub kernel: u64,
+    /// Lost by the kernel or beyond the buffer.
+    pub lost: u64,
+}
+
+/// One idle clock per CPU.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct IdleClocks {
+    /// CLOCK_MONOTONIC at the reading.
+    pub at_nanos: Nanos,
+    /// Cumulative idle time of each CPU.
+    pub idle_nanos: Vec<Nanos>,
+}
+
+/// /proc/stat, all CPUs together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcStat {
+    /// CLOCK_MONOTONIC at the reading.
+    pub at_nanos: Nanos,
+    /// Idle and iowait.
+    pub idle_nanos: Nanos,
+    /// Taken away by the hypervisor.
+    pub steal_nanos: Nanos,
+    /// Context switches since boot.
+    pub context_switches: u64,
+}
+
+/// CPU time of tasks over a stretch.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct TaskTimes {
+    /// Time between the two scans.
+    pub wall_nanos: Nanos,
+    /// Tasks that ran, each task name of each process together.
+    pub tasks: Vec<TaskTime>,
+}
+
+/// CPU time that the scheduler charged to tasks of one name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskTime {
+    /// Name of the task (`comm`).
+    pub name: String,
+    /// Whose.
+    pub owner: TaskOwner,
+    /// CPU time.
+    pub nanos: Nanos,
+}
+
+/// Whose CPU time it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskOwner {
+    /// The workload: a worker thread, or the measured command and its children.
+    Workload,
+    /// iotoll itself: its readers, its progress display.
+    Iotoll,
+    /// A thread of the kernel.
+    Kernel,
+    /// Another process.
+    Other,
+}
+
+/// Jobs that ran together.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PhaseRecord {
+    /// One for `iotoll run`; one for each repetition of a measured command.
+    pub executions: Vec<Execution>,
+}
+
+/// One execution of a phase.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Execution {
+    /// The jobs.
+    pub jobs: Vec<JobRecord>,
+    /// Readings while they ran.
+    pub stretch: Stretch,
+    /// The part of the stretch in which I/O was done, when it is known to be less than all.
+    pub io_interval: Option<IoInterval>,
+    /// CPU time of the measured command and all its children.
+    pub command_cpu_nanos: Option<Nanos>,
+    /// How the measured command ended.
+    pub exit: Option<Exit>,
+}
+
+/// A part of a stretch, on CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoInterval {
+    /// When I/O began.
+    pub begin_nanos: Nanos,
+    /// When it ended.
+    pub end_nanos: Nanos,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    /// With this status.
+    Status(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+/// What one job did.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// The job's name.
+    pub name: String,
+    /// Which copy of it (`numjobs`), from 0.
+    pub copy: u32,
+    /// Copies are to be reported together.
+    pub group_reporting: bool,
+    /// What issued the I/O.
+    pub engine: String,
+    /// Reads, writes and trims.
+    pub read: Direction,
+    /// Writes.
+    pub write: Direction,
+    /// Trims.
+    pub trim: Direction,
+    /// fsync and fdatasync calls.
+    pub syncs: u64,
+    /// I/Os that failed.
+    pub errors: u64,
+    /// The first error, in words.
+    pub error: Option<String>,
+    /// From the first submission that counts to the last completion.
+    pub wall_nanos: Nanos,
+    /// CPU time of the job's thread.
+    pub thread_nanos: Option<Nanos>,
+    /// System calls that submitted, waited for or did I/O.
+    pub crossings: Option<u64>,
+    /// How far a time stamp can be from the event: only where stamps are shared by a batch.
+    pub stamp_error: Option<StampError>,
+    /// Percentiles to report, in percent.
+    pub percentiles: Vec<f64>,
+}
+
+/// How far apart the time stamps of a batch are from the events that they stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StampError {
+    /// Mean over I/Os.
+    pub mean_nanos: f64,
+    /// Largest.
+    pub max_nanos: Nanos,
+}
+
+/// What was done in one direction.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Direction {
+    /// I/Os completed.
+    pub ios: u64,
+    /// Bytes completed.
+    pub bytes: Bytes,
+    /// I/Os that moved less than was asked for.
+    pub short: u64,
+    /// From submission to completion.
+    pub latency: Latency,
+}
+
+/// Latencies as they were recorded.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Latency {
+    /// Not recorded.
+    #[default]
+    None,
+    /// Ours, in ticks of the TSC.
+    Ticks(Histogram),
+    /// As a foreign program reported it.
+    Reported {
+        /// Mean.
+        mean_nanos: f64,
+        /// Largest.
+        max_nanos: Nanos,
+        /// Percent and value.
+        percentiles: Vec<(f64, Nanos)>,
+    },
+}

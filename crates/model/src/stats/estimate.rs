@@ -1,0 +1,91 @@
+//! A value with its confidence interval.
+
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Confidence of every interval that is shown.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// A value, its standard error, and how many independent units the error comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The value.
+    pub value: f64,
+    /// Lower end of the 95 % interval; `None` when too few units were measured for one.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+}
+
+impl Estimate {
+    /// A value without an interval.
+    pub fn bare(value: f64) -> Self {
+        Self { value, low: None, high: None }
+    }
+
+    /// value ± t(0.975, degrees of freedom) × standard error.
+    pub fn with_error(value: f64, standard_error: f64, degrees_of_freedom: f64) -> Self {
+        match half_width(standard_error, degrees_of_freedom) {
+            Some(half) => Self { value, low: Some(value - half), high: Some(value + half) },
+            None => Self::bare(value),
+        }
+    }
+
+    /// Half of the interval's width.
+    pub fn half_width(&self) -> Option<f64> {
+        Some((self.high? - self.low?) / 2.0)
+    }
+
+    /// Whether the interval holds `truth`; `None` when there is no interval.
+    pub fn contains(&self, truth: f64) -> Option<bool> {
+        Some(self.low? <= truth && truth <= self.high?)
+    }
+
+    /// The same estimate in a unit `factor` times as fine.
+    pub fn scaled(&self, factor: f64) -> Self {
+        Self {
+            value: self.value * factor,
+            low: self.low.map(|low| low * factor),
+            high: self.high.map(|high| high * factor),
+        }
+    }
+}
+
+/// t(0.975, degrees of freedom) × standard error; `None` without a degree of freedom.
+pub fn half_width(standard_error: f64, degrees_of_freedom: f64) -> Option<f64> {
+    Some(student_t(0.5 + CONFIDENCE / 2.0, degrees_of_freedom)? * standard_error)
+}
+
+/// Quantile of Student's t distribution; `None` without a degree of freedom.
+pub fn student_t(probability: f64, degrees_of_freedom: f64) -> Option<f64> {
+    if degrees_of_freedom < 1.0 || !degrees_of_freedom.is_finite() {
+        return None;
+    }
+    Some(StudentsT::new(0.0, 1.0, degrees_of_freedom).ok()?.inverse_cdf(probability))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// scipy.stats.t.ppf(p, df), scipy 1.17.
+    #[test]
+    fn student_t_agrees_with_scipy() {
+        for (probability, degrees, expected) in [
+            (0.975, 1.0, 12.706204736174694),
+            (0.975, 4.0, 2.7764451051977934),
+            (0.975, 9.0, 2.262157162798205),
+            (0.975, 19.0, 2.0930240544083087),
+            (0.98, 9.0, 2.3984409848565056),
+            (0.8, 29.0, 0.8541919858818557),
+        ] {
+            let found = student_t(probability, degrees).unwrap();
+            assert!((found - expected).abs() < 1e-9, "t({probability}, {degrees}) = {found}, not {expected}");
+        }
+    }
+
+    #[test]
+    fn one_unit_gives_no_interval() {
+        assert_eq!(Estimate::with_error(1.0, 0.1, 0.0), Estimate::bare(1.0));
+    }
+}

@@ -1,0 +1,76 @@
+//! From a record to a finding: every derived number is made here, from raw readings, and can be made again.
+
+mod accounts;
+mod background;
+mod caveats;
+mod job;
+mod phase;
+mod windows;
+
+use crate::finding::{MeterFinding, RunFinding, SCHEMA};
+use crate::record::{MeterStatus, Record, Source};
+use crate::unit::Hertz;
+use background::BackgroundRates;
+
+/// Works out everything that can be known from a record.
+pub fn study(record: &Record) -> RunFinding {
+    let context = Context { clock: record.host.clock(), cpus: record.host.cpus.max(1) };
+    let rates = BackgroundRates::new(&record.background, &context);
+    let mut finding = RunFinding {
+        schema: SCHEMA.to_owned(),
+        method_version: record.method_version,
+        title: title(record),
+        started_unix_seconds: record.started_unix_seconds,
+        command_line: record.command_line.clone(),
+        counted_by: match &record.source {
+            Source::Run(_) => None,
+            Source::Cost { counted_by, .. } => Some(counted_by.clone()),
+        },
+        host: record.host.clone(),
+        meters: record.meters.iter().map(meter_finding).collect(),
+        background: rates.finding(&record.background, &context),
+        phases: record.phases.iter().map(|phase| phase::study(phase, &record.meters, &rates, &context)).collect(),
+        jobs: Vec::new(),
+        canaries: record.canaries.clone(),
+        outcome: record.outcome.clone(),
+        warnings: record.warnings.clone(),
+    };
+    for (phase, found) in record.phases.iter().zip(&finding.phases) {
+        let mut jobs = job::study(phase, context.clock);
+        if let [job] = jobs.as_mut_slice() {
+            job.cycles_per_io = found.cycles_per_io;
+        }
+        finding.jobs.extend(jobs);
+    }
+    caveats::add(record, &mut finding);
+    finding
+}
+
+/// What every part of the study needs.
+struct Context {
+    clock: Hertz,
+    cpus: usize,
+}
+
+fn title(record: &Record) -> String {
+    match &record.source {
+        Source::Run(plan) => {
+            let names: Vec<&str> =
+                plan.phases.iter().flat_map(|phase| &phase.jobs).map(|job| job.name.as_str()).collect();
+            names.join(", ")
+        }
+        Source::Cost { command, .. } => command.join(" "),
+    }
+}
+
+fn meter_finding(status: &MeterStatus) -> MeterFinding {
+    MeterFinding {
+        name: status.meter.name().to_owned(),
+        available: status.status.taken().is_some(),
+        reason: status.status.reason().map(str::to_owned),
+        sees: status.status.taken().cloned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

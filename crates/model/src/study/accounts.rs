@@ -1,0 +1,83 @@
+//! Whom the cost is charged to: tasks by name, and what no task is charged for.
+
+use super::Context;
+use super::background::BackgroundRates;
+use crate::finding::AccountFinding;
+use crate::record::{Execution, TaskOwner};
+use std::collections::BTreeMap;
+
+/// Smaller accounts are lumped together by owner: they are noise beside the rest.
+const LEAST_SHARE: f64 = 0.01;
+
+/// Splits `net` cycles per I/O. Empty when nothing is known to split.
+pub(super) fn study(
+    executions: &[Execution],
+    net: Option<f64>,
+    ios: Option<u64>,
+    rates: &BackgroundRates,
+    context: &Context,
+) -> Vec<AccountFinding> {
+    let (Some(net), Some(ios)) = (net.filter(|net| *net > 0.0), ios) else { return Vec::new() };
+    let per_io = |nanos: f64| nanos * context.clock.0 / 1e9 / ios as f64;
+    let mut sums: BTreeMap<(TaskOwner, String), f64> = BTreeMap::new();
+    for execution in executions {
+        let Some(tasks) = &execution.stretch.tasks else { return Vec::new() };
+        if let Some(nanos) = execution.command_cpu_nanos {
+            let name = "the command and its children".to_owned();
+            *sums.entry((TaskOwner::Workload, name)).or_default() += per_io(nanos.as_f64());
+        }
+        for task in &tasks.tasks {
+            // A command's tasks are in its own sum; soakers take only time that nobody wanted.
+            let counted = task.owner == TaskOwner::Workload && execution.command_cpu_nanos.is_some();
+            if counted || task.name.starts_with("iotoll-soak") {
+                continue;
+            }
+            let anyway = rates.task_nanos_per_second(task.owner, &task.name) * tasks.wall_nanos.seconds();
+            let anyway = if task.owner == TaskOwner::Workload { 0.0 } else { anyway };
+            *sums.entry((task.owner, label(task.owner, &task.name))).or_default() +=
+                per_io(task.nanos.as_f64() - anyway);
+        }
+    }
+    let mut accounts: Vec<AccountFinding> = Vec::new();
+    let mut lumps: BTreeMap<TaskOwner, f64> = BTreeMap::new();
+    let mut charged = 0.0;
+    for ((owner, name), cycles) in sums {
+        charged += cycles;
+        if cycles / net < LEAST_SHARE {
+            *lumps.entry(owner).or_default() += cycles;
+        } else {
+            accounts.push(AccountFinding { name, owner: Some(owner), cycles_per_io: cycles, share: cycles / net });
+        }
+    }
+    accounts.sort_by(|a, b| b.cycles_per_io.total_cmp(&a.cycles_per_io));
+    for (owner, cycles) in lumps {
+        let name = lump(owner).to_owned();
+        accounts.push(AccountFinding { name, owner: Some(owner), cycles_per_io: cycles, share: cycles / net });
+    }
+    let rest = net - charged;
+    accounts.push(AccountFinding {
+        name: "no task: interrupts while idle, entering and leaving idle, tasks that ended".to_owned(),
+        owner: None,
+        cycles_per_io: rest,
+        share: rest / net,
+    });
+    accounts
+}
+
+/// Workers of one pool are one account: `kworker/u4:2-flush` and `kworker/0:1` differ only in number.
+fn label(owner: TaskOwner, name: &str) -> String {
+    match (owner, name.split_once('/')) {
+        (TaskOwner::Kernel, Some((pool, _))) => pool.to_owned(),
+        (TaskOwner::Iotoll, _) => "iotoll's own meters".to_owned(),
+        _ => name.to_owned(),
+    }
+}
+
+fn lump(owner: TaskOwner) -> &'static str {
+    match owner {
+        TaskOwner::Workload => "other threads of the workload",
+        TaskOwner::Iotoll => "iotoll's own meters",
+        TaskOwner::Kernel => "other kernel threads",
+        TaskOwner::Other => "other processes",
+    }
+}

@@ -1,0 +1,217 @@
+//! Caveats that follow from the numbers: what a careful reader would ask about.
+
+use crate::finding::{JobFinding, PhaseFinding, RunFinding};
+use crate::record::{Canaries, Meter, Outcome, Record};
+use crate::warning::{Code, Warning};
+
+/// A background busier than this is worth a word: its own variation then shows in the result.
+const BUSY_BACKGROUND: f64 = 0.05;
+/// A background that moved by this part of the machine between before and after.
+const MOVED_BACKGROUND: f64 = 0.02;
+/// From here on no CPU had time to spare, and the background's work was squeezed by the load.
+const SATURATED: f64 = 0.98;
+/// Time stolen by the hypervisor, as a part of the machine's capacity.
+const STOLEN: f64 = 0.005;
+/// Meters that should agree and differ by more than this.
+const DISAGREEMENT: f64 = 0.03;
+/// A load on its CPUs this part of the time does not sleep, so that all meters must agree on it.
+const AWAKE: f64 = 0.97;
+/// A canary that moved by more than this.
+const CANARY_MOVED: f64 = 0.25;
+/// Windows whose rate differs this much (coefficient of variation) have no one mean.
+const UNSTEADY: f64 = 0.25;
+
+/// Adds the caveats and puts the gravest first.
+pub(super) fn add(record: &Record, finding: &mut RunFinding) {
+    let mut found = Vec::new();
+    outcome(finding, &mut found);
+    meters(finding, &mut found);
+    background(record, finding, &mut found);
+    steal(record, &mut found);
+    for phase in &finding.phases {
+        phase_caveats(phase, &mut found);
+    }
+    agreement(finding, &mut found);
+    for job in &finding.jobs {
+        few_samples(job, &mut found);
+    }
+    canaries(&finding.canaries, &mut found);
+    found.append(&mut finding.warnings);
+    finding.warnings = found;
+}
+
+fn outcome(finding: &RunFinding, found: &mut Vec<Warning>) {
+    match &finding.outcome {
+        Outcome::Completed => {}
+        Outcome::Interrupted => {
+            let message = "interrupted: the figures are of what was measured until then";
+            found.push(Warning::new(Code::Interrupted, message));
+        }
+        Outcome::Failed(why) => found.push(Warning::new(Code::JobFailed, why.clone())),
+    }
+}
+
+fn meters(finding: &RunFinding, found: &mut Vec<Warning>) {
+    let whole = |name: &str| Meter::ALL.iter().any(|meter| meter.name() == name && meter.sees_whole_machine());
+    if !finding.meters.iter().any(|meter| meter.available && whole(&meter.name)) {
+        let message = "no meter sees the whole machine here, so its cost is unknown; `iotoll doctor` says why";
+        found.push(Warning::new(Code::MeterUnavailable, message));
+    }
+    if finding.phases.iter().any(|phase| phase.ios.is_none()) {
+        let message = "the number of I/Os is not known, so there is no cost per I/O; give --ios, --bytes or --count";
+        found.push(Warning::new(Code::WorkUnknown, message));
+    }
+}
+
+fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
+    let background = &finding.background;
+    let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
+    let Some(busy) = background.busy_fraction else {
+        if !record.background.is_empty() {
+            let message = "the background could not be measured, so costs are gross";
+            found.push(Warning::new(Code::Unknown, message));
+        }
+        return;
+    };
+    if busy > BUSY_BACKGROUND {
+        let tasks: Vec<String> = background.tasks.iter().take(3).map(|task| task.name.clone()).collect();
+        let message = format!(
+            "the machine was {} busy without the workload ({}); stop that for a narrower interval",
+            percent(busy),
+            tasks.join(", ")
+        );
+        found.push(Warning::new(Code::BusyBackground, message));
+    }
+    if let (Some(before), Some(after)) = (background.busy_fraction_before, background.busy_fraction_after)
+        && (before - after).abs() > MOVED_BACKGROUND
+    {
+        let message = format!(
+            "the background was {} busy before and {} after; the interval allows for half of that",
+            percent(before),
+            percent(after)
+        );
+        found.push(Warning::new(Code::BackgroundMoved, message));
+    }
+    let cpus = finding.host.cpus as f64;
+    let saturated =
+        finding.phases.iter().any(|phase| phase.busy_cpus_gross.is_some_and(|busy| busy > SATURATED * cpus));
+    if saturated && busy > 0.01 {
+        let message = format!(
+            "all {cpus} CPUs were busy, so the background ({} of the machine) was held up by the load, and \
+             subtracting it in full may say too little",
+            percent(busy)
+        );
+        found.push(Warning::new(Code::BackgroundSqueezed, message));
+    }
+}
+
+fn steal(record: &Record, found: &mut Vec<Warning>) {
+    let stretches = record.phases.iter().flat_map(|phase| &phase.executions).map(|execution| &execution.stretch);
+    let (mut stolen, mut capacity) = (0.0, 0.0);
+    for stretch in stretches {
+        let mut readings = stretch.snapshots.iter().filter_map(|snapshot| snapshot.proc_stat);
+        if let (Some(first), Some(last)) = (readings.next(), readings.next_back()) {
+            stolen += last.steal_nanos.since(first.steal_nanos).seconds();
+            capacity += last.at_nanos.since(first.at_nanos).seconds() * record.host.cpus as f64;
+        }
+    }
+    if capacity > 0.0 && stolen / capacity > STOLEN {
+        let message = format!(
+            "the hypervisor took {:.1} % of the CPU time away; it is left out of the costs, but not of the times",
+            stolen / capacity * 100.0
+        );
+        found.push(Warning::new(Code::Steal, message));
+    }
+}
+
+fn phase_caveats(phase: &PhaseFinding, found: &mut Vec<Warning>) {
+    let jobs = phase.jobs.join(", ");
+    if phase.cycles_per_io.is_some() && phase.cycles_per_io_low.is_none() {
+        let message = format!("{jobs}: too short for an interval; run it longer");
+        found.push(Warning::new(Code::NoInterval, message));
+    }
+    let rates: Vec<f64> = phase.series.iter().filter_map(|point| point.iops).collect();
+    if let Some(variation) = variation(&rates).filter(|variation| *variation > UNSTEADY) {
+        let message = format!(
+            "{jobs}: I/Os per second vary by {:.0} % from window to window, so one mean does not describe it",
+            variation * 100.0
+        );
+        found.push(Warning::new(Code::UnsteadyLoad, message));
+    }
+    for exit in &phase.exits {
+        if *exit != crate::record::Exit::Status(0) {
+            let message = format!("{jobs}: the command ended with {exit:?}");
+            found.push(Warning::new(Code::CommandFailed, message));
+        }
+    }
+}
+
+/// Standard deviation ÷ mean; `None` for fewer than five values.
+fn variation(values: &[f64]) -> Option<f64> {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let square: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() >= 5 && mean > 0.0).then(|| (square / (count - 1.0)).sqrt() / mean)
+}
+
+/// Two definitions of idle need not agree on a load that sleeps; on one that does not, they must.
+fn agreement(finding: &RunFinding, found: &mut Vec<Warning>) {
+    for phase in &finding.phases {
+        let (Some(net), Some(thread)) = (phase.cycles_per_io, phase.thread_cycles_per_io) else { continue };
+        if thread < AWAKE * net {
+            continue;
+        }
+        for reading in &phase.by_meter_detail {
+            let Some(other) = reading.cycles_per_io else { continue };
+            let apart = (other.value / net - 1.0).abs() > DISAGREEMENT;
+            let overlap = match (phase.cycles_per_io_low, phase.cycles_per_io_high, other.low, other.high) {
+                (Some(low), Some(high), Some(other_low), Some(other_high)) => other_low <= high && low <= other_high,
+                _ => false,
+            };
+            if apart && !overlap && reading.name != Meter::Thread.name() {
+                let message = format!(
+                    "{}: {} says {:.0} cycles per I/O and {} {net:.0}, on a load that does not sleep; trust neither to \
+                     better than their distance",
+                    phase.jobs.join(", "),
+                    reading.name,
+                    other.value,
+                    phase.headline_meter.as_deref().unwrap_or("the headline meter"),
+                );
+                found.push(Warning::new(Code::MetersDisagree, message));
+            }
+        }
+    }
+}
+
+fn few_samples(job: &JobFinding, found: &mut Vec<Warning>) {
+    let missing: Vec<String> = job
+        .latency_ns
+        .percentiles
+        .iter()
+        .filter(|(_, value)| value.is_none())
+        .map(|(percent, _)| format!("p{percent}"))
+        .collect();
+    if !missing.is_empty() && job.ios > 0 {
+        let message = format!("{}: {} I/Os are too few for {}", job.name, job.ios, missing.join(", "));
+        found.push(Warning::new(Code::FewSamples, message));
+    }
+}
+
+fn canaries(canaries: &[Canaries], found: &mut Vec<Warning>) {
+    let [before, .., after] = canaries else { return };
+    let pairs = [
+        ("a null system call", before.null_system_call_nanos, after.null_system_call_nanos),
+        ("a clock reading", before.clock_read_nanos, after.clock_read_nanos),
+        ("copying memory", 1.0 / before.memcpy_gigabytes_per_second, 1.0 / after.memcpy_gigabytes_per_second),
+    ];
+    for (what, before, after) in pairs {
+        let change = after / before - 1.0;
+        if change.is_finite() && change.abs() > CANARY_MOVED {
+            let message = format!(
+                "{what} took {:+.0} % longer after the run than before: the machine changed speed",
+                change * 100.0
+            );
+            found.push(Warning::new(Code::CanaryMoved, message));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What each job did: rates, latencies, I/Os per crossing.
+
+use crate::finding::{DirectionFinding, JobFinding, LatencyFinding};
+use crate::histogram::{BUCKET_ERROR, Histogram};
+use crate::record::{Direction, JobRecord, Latency, PhaseRecord, StampError};
+use crate::unit::{Hertz, Nanos, Ticks};
+
+/// A percentile p needs this many I/Os beyond it to be told (METHOD.md: 10/(1 − p) in all).
+const SAMPLES_BEYOND: f64 = 10.0;
+/// The percentiles that every job has, in percent.
+const STANDARD: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// The jobs of a phase; copies of one job together where that was asked for, executions always.
+pub(super) fn study(phase: &PhaseRecord, clock: Hertz) -> Vec<JobFinding> {
+    let mut groups: Vec<Vec<&JobRecord>> = Vec::new();
+    for execution in &phase.executions {
+        for job in &execution.jobs {
+            let same = |group: &&mut Vec<&JobRecord>| {
+                group.first().is_some_and(|first| {
+                    first.name == job.name && (first.copy == job.copy || (first.group_reporting && job.group_reporting))
+                })
+            };
+            match groups.iter_mut().find(same) {
+                Some(group) => group.push(job),
+                None => groups.push(vec![job]),
+            }
+        }
+    }
+    let executions = phase.executions.len().max(1);
+    groups.iter().map(|group| finding(group, executions, clock)).collect()
+}
+
+fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
+    let Some(first) = jobs.first() else { return JobFinding::default() };
+    // Copies run at the same time, executions one after the other.
+    let copies = jobs.len().div_ceil(executions).max(1);
+    let longest = jobs.iter().map(|job| job.wall_nanos).max().unwrap_or_default();
+    let all: Nanos = jobs.iter().map(|job| job.wall_nanos).sum();
+    let seconds = if executions > 1 { all.seconds() / copies as f64 } else { longest.seconds() };
+    let sum = |of: fn(&JobRecord) -> u64| jobs.iter().map(|job| of(job)).sum::<u64>();
+    let ios = sum(|job| job.read.ios + job.write.ios + job.trim.ios);
+    let bytes = sum(|job| job.read.bytes.0 + job.write.bytes.0 + job.trim.bytes.0);
+    let per_second = |work: u64| if seconds > 0.0 { work as f64 / seconds } else { 0.0 };
+    let thread: Option<Nanos> = jobs.iter().map(|job| job.thread_nanos).sum();
+    let crossings: Option<u64> = jobs.iter().map(|job| job.crossings).sum();
+    let direction = |of: fn(&JobRecord) -> &Direction| {
+        let parts: Vec<&Direction> = jobs.iter().map(|job| of(job)).collect();
+        let ios = parts.iter().map(|part| part.ios).sum();
+        let bytes = parts.iter().map(|part| part.bytes.0).sum();
+        DirectionFinding {
+            ios,
+            bytes,
+            iops: per_second(ios),
+            bytes_per_second: per_second(bytes),
+            short: parts.iter().map(|part| part.short).sum(),
+            latency_ns: latency(&parts, &first.percentiles, None, clock),
+        }
+    };
+    let everything: Vec<&Direction> = jobs.iter().flat_map(|job| [&job.read, &job.write, &job.trim]).collect();
+    JobFinding {
+        name: first.name.clone(),
+        engine: first.engine.clone(),
+        copies: u32::try_from(copies).unwrap_or(u32::MAX),
+        ios,
+        bytes,
+        errors: sum(|job| job.errors),
+        error: jobs.iter().find_map(|job| job.error.clone()),
+        wall_seconds: seconds,
+        iops: per_second(ios),
+        bytes_per_second: per_second(bytes),
+        read: direction(|job| &job.read),
+        write: direction(|job| &job.write),
+        trim: direction(|job| &job.trim),
+        syncs: sum(|job| job.syncs),
+        thread_cycles_per_io: thread.filter(|_| ios > 0).map(|nanos| nanos.seconds() * clock.0 / ios as f64),
+        ios_per_crossing: crossings.filter(|count| *count > 0).map(|count| ios as f64 / count as f64),
+        latency_ns: latency(&everything, &first.percentiles, worst_stamp(jobs), clock),
+        cycles_per_io: None,
+    }
+}
+
+fn worst_stamp(jobs: &[&JobRecord]) -> Option<StampError> {
+    let stamps = jobs.iter().filter_map(|job| job.stamp_error);
+    stamps.reduce(|a, b| StampError {
+        mean_nanos: a.mean_nanos.max(b.mean_nanos),
+        max_nanos: a.max_nanos.max(b.max_nanos),
+    })
+}
+
+fn latency(parts: &[&Direction], asked: &[f64], stamp: Option<StampError>, clock: Hertz) -> LatencyFinding {
+    let mut merged: Option<Histogram> = None;
+    for part in parts {
+        match &part.latency {
+            Latency::Ticks(histogram) => match &mut merged {
+                Some(merged) => merged.merge(histogram),
+                None => merged = Some(histogram.clone()),
+            },
+            // Percentiles of different sources cannot be merged: one source speaks for itself.
+            Latency::Reported { mean_nanos, max_nanos, percentiles } => {
+                let mut measured = parts.iter().filter(|part| part.ios > 0);
+                let alone = measured.next().is_some() && measured.next().is_none();
+                return if alone { reported(*mean_nanos, *max_nanos, percentiles) } else { LatencyFinding::default() };
+            }
+            Latency::None => {}
+        }
+    }
+    let Some(histogram) = merged else { return LatencyFinding::default() };
+    let nanos = |ticks: u64| ticks as f64 * 1e9 / clock.0;
+    let told = |percent: f64| {
+        let beyond = histogram.total() as f64 * (1.0 - percent / 100.0);
+        let enough = beyond >= SAMPLES_BEYOND * 0.999_999 || percent >= 100.0;
+        histogram.quantile(percent / 100.0).filter(|_| enough).map(nanos)
+    };
+    let [p50, p90, p99, p999, p9999] = STANDARD.map(told);
+    LatencyFinding {
+        mean: histogram.mean().map(|ticks| ticks * 1e9 / clock.0),
+        p50,
+        p90,
+        p99,
+        p999,
+        p9999,
+        max: Some(clock.nanos(Ticks(histogram.max())).as_f64()),
+        percentiles: asked.iter().map(|&percent| (percent, told(percent))).collect(),
+        bucket_error_fraction: Some(BUCKET_ERROR),
+        stamp_error_mean: stamp.map(|stamp| stamp.mean_nanos),
+        stamp_error_max: stamp.map(|stamp| stamp.max_nanos.as_f64()),
+    }
+}
+
+fn reported(mean_nanos: f64, max_nanos: Nanos, percentiles: &[(f64, Nanos)]) -> LatencyFinding {
+    let told =
+        |percent: f64| percentiles.iter().find(|(p, _)| (p - percent).abs() < 1e-6).map(|(_, value)| value.as_f64());
+    let [p50, p90, p99, p999, p9999] = STANDARD.map(told);
+    LatencyFinding {
+        mean: Some(mean_nanos),
+        p50,
+        p90,
+        p99,
+        p999,
+        p9999,
+        max: Some(max_nanos.as_f64()),
+        ..LatencyFinding::default()
+    }
+}

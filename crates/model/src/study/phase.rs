@@ -1,0 +1,315 @@
+//! What the jobs of a phase cost together.
+
+use super::Context;
+use super::accounts;
+use super::background::{BackgroundRates, Rate};
+use super::windows::{Window, grouped, windows};
+use crate::cost::{BusyTime, WorkloadThreads};
+use crate::finding::{MeterReading, PhaseFinding, SeriesPoint};
+use crate::record::{Execution, IoInterval, JobRecord, Meter, MeterStatus, PhaseRecord, Stretch};
+use crate::stats::{Estimate, Pair, ratio_of_sums};
+use crate::unit::Nanos;
+use std::collections::BTreeMap;
+
+/// Which meter speaks for the phase, the most trusted first. The thread clock never does: it does not see
+/// what others do for the workload.
+const HEADLINE: [Meter; 6] =
+    [Meter::Pmu, Meter::Idle, Meter::TimerList, Meter::ProcStat, Meter::Soaker, Meter::Sampler];
+
+/// What a cost is divided by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Per {
+    Io,
+    Byte,
+    Second,
+}
+
+/// A cost by one meter: net and gross, each with its interval.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    net: Estimate,
+    gross: f64,
+    seconds: f64,
+    units: usize,
+}
+
+pub(super) fn study(
+    phase: &PhaseRecord,
+    meters: &[MeterStatus],
+    rates: &BackgroundRates,
+    context: &Context,
+) -> PhaseFinding {
+    let executions = &phase.executions;
+    let jobs = || executions.iter().flat_map(|execution| &execution.jobs);
+    let ios = total(jobs(), |job| job.read.ios + job.write.ios + job.trim.ios);
+    let bytes = total(jobs(), |job| job.read.bytes.0 + job.write.bytes.0 + job.trim.bytes.0);
+    let wall_seconds: f64 = executions.iter().map(io_seconds).sum();
+    let rate = |work: Option<u64>| work.filter(|_| wall_seconds > 0.0).map(|work| work as f64 / wall_seconds);
+
+    let readings: Vec<(Meter, Result<Cost, String>)> = meters
+        .iter()
+        .map(|status| {
+            let cost = match status.status.reason() {
+                Some(reason) => Err(reason.to_owned()),
+                None => cost(executions, status.meter, Per::Io, rates, context).ok_or_else(|| {
+                    if ios.is_none() { "the number of I/Os is not known" } else { absence(status.meter) }.to_owned()
+                }),
+            };
+            (status.meter, cost)
+        })
+        .collect();
+    let ran = |meter: Meter| meters.iter().any(|status| status.meter == meter && status.status.taken().is_some());
+    let headline = HEADLINE
+        .into_iter()
+        .find(|&meter| ran(meter) && cost(executions, meter, Per::Second, rates, context).is_some());
+    let by = |per| headline.and_then(|meter| cost(executions, meter, per, rates, context));
+    let (per_io, per_byte, per_second) = (by(Per::Io), by(Per::Byte), by(Per::Second));
+    let net = per_io.map(|cost| cost.net);
+    let thread = thread_cycles(executions, context).zip(ios).map(|(cycles, ios)| cycles / ios as f64);
+    let busy_cpus = |cycles_per_second: f64| cycles_per_second / context.clock.0;
+
+    PhaseFinding {
+        jobs: names(executions),
+        wall_seconds,
+        ios,
+        bytes,
+        cycles: per_second.map(|cost| cost.net.value * wall_seconds),
+        cycles_low: per_second.and_then(|cost| cost.net.low).map(|low| low * wall_seconds),
+        cycles_high: per_second.and_then(|cost| cost.net.high).map(|high| high * wall_seconds),
+        iops: rate(ios),
+        bytes_per_second: rate(bytes),
+        headline_meter: headline.map(|meter| meter.name().to_owned()),
+        cycles_per_io: net.map(|net| net.value),
+        cycles_per_io_low: net.and_then(|net| net.low),
+        cycles_per_io_high: net.and_then(|net| net.high),
+        cycles_per_io_gross: per_io.map(|cost| cost.gross),
+        cycles_per_io_background: per_io.map(|cost| cost.gross - cost.net.value),
+        interval_from: interval_from(executions, per_io.or(per_second)),
+        cycles_per_byte: per_byte.map(|cost| cost.net.value),
+        cycles_per_byte_low: per_byte.and_then(|cost| cost.net.low),
+        cycles_per_byte_high: per_byte.and_then(|cost| cost.net.high),
+        context_switches_per_io: switches(executions, rates).zip(ios).map(|(switches, ios)| switches / ios as f64),
+        busy_cpus: per_second.map(|cost| busy_cpus(cost.net.value)),
+        busy_cpus_gross: per_second.map(|cost| busy_cpus(cost.gross)),
+        thread_cycles_per_io: thread,
+        elsewhere_cycles_per_io: net.zip(thread).map(|(net, thread)| net.value - thread),
+        by_meter: readings.iter().map(|(meter, cost)| by_meter(*meter, cost, thread)).collect::<BTreeMap<_, _>>(),
+        by_meter_detail: readings.into_iter().map(|(meter, cost)| detail(meter, cost, thread)).collect(),
+        accounts: accounts::study(executions, net.map(|net| net.value), ios, rates, context),
+        exits: executions.iter().filter_map(|execution| execution.exit).collect(),
+        cycles_outside_io: outside(executions, headline, rates, context),
+        series: series(executions, headline, context),
+    }
+}
+
+fn total<'a>(jobs: impl Iterator<Item = &'a JobRecord>, of: impl Fn(&JobRecord) -> u64) -> Option<u64> {
+    Some(jobs.map(of).sum()).filter(|total| *total > 0)
+}
+
+fn by_meter(meter: Meter, cost: &Result<Cost, String>, thread: Option<f64>) -> (String, Option<f64>) {
+    let value = if meter == Meter::Thread { thread } else { cost.as_ref().ok().map(|cost| cost.net.value) };
+    (meter.name().to_owned(), value)
+}
+
+fn detail(meter: Meter, cost: Result<Cost, String>, thread: Option<f64>) -> MeterReading {
+    let name = meter.name().to_owned();
+    match cost {
+        Ok(cost) => MeterReading { name, cycles_per_io: Some(cost.net), seconds: cost.seconds, reason: None },
+        // A command's own CPU time is known as a total even where no window has it.
+        Err(reason) => MeterReading {
+            name,
+            cycles_per_io: thread.filter(|_| meter == Meter::Thread).map(Estimate::bare),
+            seconds: 0.0,
+            reason: thread.is_none().then(|| reason.clone()).or((meter != Meter::Thread).then_some(reason)),
+        },
+    }
+}
+
+/// Why a meter that ran has no figure.
+fn absence(meter: Meter) -> &'static str {
+    match meter {
+        Meter::Soaker => {
+            "no windows of its own: it joins by itself only a load that does not sleep, after a second; --meters all"
+        }
+        _ => "no complete window was read",
+    }
+}
+
+/// How long an execution did I/O.
+fn io_seconds(execution: &Execution) -> f64 {
+    match (execution.io_interval, execution.stretch.snapshots.as_slice()) {
+        (Some(interval), _) => interval.end_nanos.since(interval.begin_nanos).seconds(),
+        (None, [first, .., last]) => last.at_nanos.since(first.at_nanos).seconds(),
+        _ => 0.0,
+    }
+}
+
+fn names(executions: &[Execution]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for job in executions.iter().flat_map(|execution| &execution.jobs) {
+        if !names.contains(&job.name) {
+            names.push(job.name.clone());
+        }
+    }
+    names
+}
+
+fn interval_from(executions: &[Execution], cost: Option<Cost>) -> String {
+    match cost {
+        Some(cost) if cost.units < 2 => "none: too short for two windows".to_owned(),
+        Some(cost) if executions.len() > 1 => {
+            format!("the spread of {} executions, and the background's error", cost.units)
+        }
+        Some(cost) => format!(
+            "the spread of {} groups of windows within this one execution, and the background's error; \
+             not what another execution would differ by",
+            cost.units
+        ),
+        None => "none".to_owned(),
+    }
+}
+
+/// The phase's cost by one meter.
+fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRates, context: &Context) -> Option<Cost> {
+    // The thread clock sees no background.
+    let rate = match meter {
+        Meter::Thread => Rate { cycles_per_capacity_second: 0.0, standard_error: 0.0, degrees_of_freedom: 1.0 },
+        _ => rates.of(meter).unwrap_or(Rate {
+            cycles_per_capacity_second: 0.0,
+            standard_error: 0.0,
+            degrees_of_freedom: 1.0,
+        }),
+    };
+    let mut units = Vec::new();
+    let (mut capacity, mut cycles, mut seconds) = (0.0, 0.0, 0.0);
+    for execution in executions {
+        let found = windows(&execution.stretch, meter, execution.io_interval, context);
+        let shares = shares(execution, &found, per)?;
+        let sum = |of: fn(&Window) -> f64| found.iter().map(of).sum::<f64>();
+        capacity += sum(|window| window.capacity_seconds);
+        cycles += sum(|window| window.cycles);
+        seconds += sum(Window::seconds);
+        let net = |window: &Window| window.cycles - rate.cycles_per_capacity_second * window.capacity_seconds;
+        if executions.len() > 1 {
+            units.push(Pair { numerator: found.iter().map(net).sum(), denominator: shares * sum(Window::seconds) });
+        } else {
+            units.extend(grouped(&found).iter().map(|window| Pair {
+                numerator: net(window),
+                denominator: work(window, per).unwrap_or(shares * window.seconds()),
+            }));
+        }
+    }
+    let ratio = ratio_of_sums(&units)?;
+    let work: f64 = units.iter().map(|unit| unit.denominator).sum();
+    // The background's error falls on the phase as a whole.
+    let background = rate.standard_error * capacity / work;
+    let net = match ratio.standard_error {
+        None => Estimate::bare(ratio.value),
+        Some(own) => {
+            let error = own.hypot(background);
+            let degrees = satterthwaite(&[(own, ratio.degrees_of_freedom()), (background, rate.degrees_of_freedom)]);
+            Estimate::with_error(ratio.value, error, degrees)
+        }
+    };
+    Some(Cost { net, gross: cycles / work, seconds, units: units.len() })
+}
+
+/// Work of a window, where the snapshots hold it.
+fn work(window: &Window, per: Per) -> Option<f64> {
+    match per {
+        Per::Io => window.done.map(|done| done.ios as f64),
+        Per::Byte => window.done.map(|done| done.bytes.as_f64()),
+        Per::Second => Some(window.seconds()),
+    }
+}
+
+/// Work per second of an execution. Where the snapshots do not hold the work, only its total is known, and
+/// each window gets its share by time.
+fn shares(execution: &Execution, found: &[Window], per: Per) -> Option<f64> {
+    let jobs = || execution.jobs.iter();
+    let counted: Option<f64> = found.iter().map(|window| work(window, per)).sum();
+    let seconds: f64 = found.iter().map(Window::seconds).sum();
+    if let Some(counted) = counted.filter(|counted| *counted > 0.0 && seconds > 0.0) {
+        return Some(counted / seconds);
+    }
+    let work = match per {
+        Per::Io => total(jobs(), |job| job.read.ios + job.write.ios + job.trim.ios)?,
+        Per::Byte => total(jobs(), |job| job.read.bytes.0 + job.write.bytes.0 + job.trim.bytes.0)?,
+        Per::Second => return None,
+    };
+    let wall = io_seconds(execution);
+    (wall > 0.0 && seconds > 0.0).then(|| work as f64 / wall)
+}
+
+/// Degrees of freedom of a sum of independent errors (Satterthwaite, 1946).
+fn satterthwaite(errors: &[(f64, f64)]) -> f64 {
+    let square: f64 = errors.iter().map(|(error, _)| error.powi(2)).sum();
+    let fourth: f64 = errors.iter().map(|(error, degrees)| error.powi(4) / degrees.max(1.0)).sum();
+    if fourth > 0.0 { square.powi(2) / fourth } else { errors.iter().map(|(_, degrees)| *degrees).fold(1.0, f64::max) }
+}
+
+/// Cycles of the workload's own threads: of our workers, or of a command with all its children.
+fn thread_cycles(executions: &[Execution], context: &Context) -> Option<f64> {
+    let nanos = |execution: &Execution| match execution.command_cpu_nanos {
+        Some(nanos) => Some(nanos),
+        None if execution.jobs.is_empty() => None,
+        None => execution.jobs.iter().map(|job| job.thread_nanos).sum::<Option<Nanos>>(),
+    };
+    let nanos: Nanos = executions.iter().map(nanos).sum::<Option<Nanos>>()?;
+    Some(BusyTime::<WorkloadThreads>::from_nanos(nanos.as_f64()).cycles(context.clock).count())
+}
+
+/// Context switches of the whole machine, net of the background's.
+fn switches(executions: &[Execution], rates: &BackgroundRates) -> Option<f64> {
+    let background = rates.switches_per_second().unwrap_or(0.0);
+    let mut switches = 0.0;
+    for execution in executions {
+        let within = |at: Nanos| {
+            execution.io_interval.is_none_or(|interval| (interval.begin_nanos..=interval.end_nanos).contains(&at))
+        };
+        let mut readings =
+            execution.stretch.snapshots.iter().filter(|s| within(s.at_nanos)).filter_map(|s| s.proc_stat);
+        let first = readings.next()?;
+        let last = readings.next_back()?;
+        let seconds = last.at_nanos.since(first.at_nanos).seconds();
+        let counted = last.context_switches.saturating_sub(first.context_switches) as f64;
+        // The snapshots cover nearly all of the interval; the rest is taken to be like it.
+        let scale = if seconds > 0.0 { io_seconds(execution) / seconds } else { 1.0 };
+        switches += (counted - background * seconds) * scale;
+    }
+    Some(switches.max(0.0))
+}
+
+/// Net cycles of a command before and after the part in which it did I/O.
+fn outside(
+    executions: &[Execution],
+    headline: Option<Meter>,
+    rates: &BackgroundRates,
+    context: &Context,
+) -> Option<f64> {
+    let meter = headline?;
+    let rate = rates.of(meter).map_or(0.0, |rate| rate.cycles_per_capacity_second);
+    let net = |stretch: &Stretch, interval: Option<IoInterval>| -> f64 {
+        let found = windows(stretch, meter, interval, context);
+        found.iter().map(|window| window.cycles - rate * window.capacity_seconds).sum()
+    };
+    let mut cycles = None;
+    for execution in executions {
+        let interval = execution.io_interval?;
+        let inside = net(&execution.stretch, Some(interval));
+        *cycles.get_or_insert(0.0) += net(&execution.stretch, None) - inside;
+    }
+    cycles
+}
+
+fn series(executions: &[Execution], headline: Option<Meter>, context: &Context) -> Vec<SeriesPoint> {
+    let (Some(meter), Some(execution)) = (headline, executions.first()) else { return Vec::new() };
+    let found = windows(&execution.stretch, meter, None, context);
+    let Some(begin) = execution.stretch.snapshots.first().map(|snapshot| snapshot.at_nanos) else { return Vec::new() };
+    let point = |window: &Window| SeriesPoint {
+        seconds: (window.begin.since(begin).seconds() + window.end.since(begin).seconds()) / 2.0,
+        busy_cpus: window.cycles / context.clock.0 / window.seconds(),
+        iops: window.done.map(|done| done.ios as f64 / window.seconds()),
+    };
+    found.iter().map(point).collect()
+}

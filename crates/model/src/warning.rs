@@ -1,0 +1,63 @@
+//! Caveats that travel with a record and are shown beside its numbers.
+
+use serde::{Deserialize, Serialize};
+
+/// One caveat: a stable code for scripts, a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// What kind of caveat, for scripts; never renamed.
+    pub code: Code,
+    /// What was seen, and what to do about it.
+    pub message: String,
+}
+
+impl Warning {
+    /// A caveat.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
+
+/// The kinds of caveat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// A meter that was asked for, or is usually there, could not be read.
+    MeterUnavailable,
+    /// The machine did a lot besides the workload.
+    BusyBackground,
+    /// The background before and after differ by more than their errors.
+    BackgroundMoved,
+    /// All CPUs were busy: other work was squeezed, so subtracting it in full subtracts too much.
+    BackgroundSqueezed,
+    /// The hypervisor took CPU time away.
+    Steal,
+    /// Two meters that should agree on this load do not.
+    MetersDisagree,
+    /// The load slept, so what was measured holds waits and wake-ups as well as work.
+    LoadSleeps,
+    /// The rate of the load had two modes or a step; one mean does not describe it.
+    UnsteadyLoad,
+    /// Too few windows or executions for an interval.
+    NoInterval,
+    /// Too few I/Os for the percentiles asked for.
+    FewSamples,
+    /// The run was cut short.
+    Interrupted,
+    /// A job ended with an error.
+    JobFailed,
+    /// A canary moved between before and after: the machine changed speed.
+    CanaryMoved,
+    /// An option of the job file was ignored because `--ignore-unknown` was given.
+    OptionIgnored,
+    /// An option was accepted but means something slightly different here.
+    OptionDiffers,
+    /// The number of I/Os or bytes is unknown.
+    WorkUnknown,
+    /// The measured command did not end well.
+    CommandFailed,
+    /// Blocks are read that were never written, so they never reach the device.
+    UnwrittenBlocks,
+    /// A figure was left out because it could not be known.
+    Unknown,
+}

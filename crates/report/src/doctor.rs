@@ -1,0 +1,257 @@
+//! A diagnosis as text: what can be measured, then what to mend, then all the rest.
+//!
+//! What is wrong takes the room: it is told with its reason and its mend. What is in order takes one
+//! line. Every text comes from the diagnosis; only marks, order and line breaks are made here.
+
+use crate::ink::Ink;
+use crate::number::{self, BYTES, NANOS};
+use crate::page::{Page, Tone};
+use model::doctor::{Check, Diagnosis, State};
+use model::reading::Reading;
+use model::record::Host;
+
+/// Columns of the names on the left: two of margin, a mark, a blank, the longest topic, two blanks.
+const NAME_COLUMNS: usize = 22;
+
+/// For a terminal of so many columns.
+pub fn terminal(diagnosis: &Diagnosis, ink: Ink, columns: usize) -> String {
+    let page = Page::terminal(ink, columns);
+    let writer = Writer { page };
+    let poor = writer.checks(diagnosis, State::Poor);
+    let note = writer.checks(diagnosis, State::Note);
+    let unknown = writer.checks(diagnosis, State::Unknown);
+    let good = writer.checks(diagnosis, State::Good);
+    let sections = [
+        Some(page.wrap_toned(Tone::Strong, "", &units_tied(&diagnosis.summary))),
+        Some(writer.machine(&diagnosis.host)),
+        writer.section("To mend", poor),
+        writer.section("Meters", writer.meters(diagnosis)),
+        writer.section("To know", note),
+        writer.section("Not visible from here", unknown),
+        writer.section("In order", good),
+        writer.section("Speeds, to see the machine change", writer.speeds(diagnosis)),
+    ];
+    sections.into_iter().flatten().collect::<Vec<_>>().join("\n\n") + "\n"
+}
+
+/// For scripts: the diagnosis itself, indented.
+pub fn json(diagnosis: &Diagnosis) -> String {
+    // Every key of a diagnosis is a string, and that is all that serializing one could fail for.
+    serde_json::to_string_pretty(diagnosis).unwrap_or_default() + "\n"
+}
+
+struct Writer {
+    page: Page,
+}
+
+/// How a state looks.
+fn mark(state: State) -> (char, Tone) {
+    match state {
+        State::Good => ('✓', Tone::Own),
+        State::Note => ('!', Tone::Notice),
+        State::Poor => ('✗', Tone::Bad),
+        State::Unknown => ('?', Tone::Faint),
+    }
+}
+
+impl Writer {
+    fn section(&self, title: &str, rows: Vec<String>) -> Option<String> {
+        (!rows.is_empty()).then(|| format!("{}\n{}", self.page.paint(Tone::Strong, title), rows.join("\n")))
+    }
+
+    fn machine(&self, host: &Host) -> String {
+        let hypervisor = host.hypervisor.as_ref().map_or_else(String::new, |name| format!(" under {name}"));
+        let cpus = if host.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", host.cpus) };
+        let text = format!(
+            "{}, {cpus}, {} of memory, clock {}, Linux {}{hypervisor}",
+            host.cpu_model,
+            number::with_unit(BYTES, host.memory.as_f64()),
+            number::gigahertz(host.tsc_hertz),
+            host.kernel,
+        );
+        self.page.wrap("", &units_tied(&text))
+    }
+
+    fn checks(&self, diagnosis: &Diagnosis, state: State) -> Vec<String> {
+        diagnosis.checks_in(state).map(|check| self.check(check)).collect()
+    }
+
+    fn check(&self, check: &Check) -> String {
+        let mut lines = vec![self.row(check.state, check.topic.title(), &check.found)];
+        if matches!(check.state, State::Poor | State::Note) {
+            lines.push(self.below(Tone::Faint, "why it matters", &check.why_it_matters));
+        }
+        if let Some(mend) = &check.mend {
+            lines.push(self.below(Tone::Plain, "mend", mend));
+        }
+        lines.join("\n")
+    }
+
+    fn meters(&self, diagnosis: &Diagnosis) -> Vec<String> {
+        let row = |name: &str, status: &Reading<String>| match status {
+            Reading::Taken(text) => self.row(State::Good, name, text),
+            Reading::Unavailable(reason) => self.row(State::Unknown, name, &format!("cannot run: {reason}")),
+        };
+        diagnosis.meters.iter().map(|meter| row(meter.meter.name(), &meter.status)).collect()
+    }
+
+    fn speeds(&self, diagnosis: &Diagnosis) -> Vec<String> {
+        let canaries = &diagnosis.canaries;
+        let nanos = |nanos: f64| number::with_unit(NANOS, nanos);
+        let reading = |reading: &Reading<f64>| match reading {
+            Reading::Taken(value) => nanos(*value),
+            Reading::Unavailable(reason) => reason.clone(),
+        };
+        let memcpy = format!("{} GB/s", number::significant(canaries.memcpy_gigabytes_per_second));
+        [
+            ("null system call", nanos(canaries.null_system_call_nanos)),
+            ("context switch", reading(&canaries.context_switch_nanos)),
+            ("wake-up", reading(&canaries.wake_up_nanos)),
+            ("clock reading", nanos(canaries.clock_read_nanos)),
+            ("memory copy", memcpy),
+        ]
+        .iter()
+        .map(|(title, text)| self.page.wrap(&name(' ', title), &units_tied(text)))
+        .collect()
+    }
+
+    /// A marked line. Only the mark is coloured, so it is painted after the text has been broken.
+    fn row(&self, state: State, title: &str, text: &str) -> String {
+        let (mark, tone) = mark(state);
+        let row = self.page.wrap(&name(mark, title), &units_tied(text));
+        match row.strip_prefix(&format!("  {mark}")) {
+            Some(rest) => format!("  {}{rest}", self.page.paint(tone, &mark.to_string())),
+            None => row,
+        }
+    }
+
+    /// A line that goes on below a marked one.
+    fn below(&self, tone: Tone, label: &str, text: &str) -> String {
+        self.page.wrap_toned(tone, &name(' ', label), &units_tied(text))
+    }
+}
+
+/// The left column of a line.
+fn name(mark: char, title: &str) -> String {
+    format!("  {mark} {title:<room$}", room = NAME_COLUMNS - 4)
+}
+
+/// Units that no line break may part from their number.
+fn units_tied(text: &str) -> String {
+    const UNITS: [&str; 10] = ["%", "s", "ms", "µs", "ns", "GHz", "MHz", "KiB", "GiB", "CPUs"];
+    let mut words = text.split(' ').peekable();
+    let mut whole = String::with_capacity(text.len());
+    while let Some(word) = words.next() {
+        whole.push_str(word);
+        let Some(next) = words.peek() else { break };
+        let unit = next.trim_end_matches([',', '.', ';', ':', ')']);
+        let number = word.ends_with(|letter: char| letter.is_ascii_digit());
+        whole.push(if number && UNITS.contains(&unit) { '\u{a0}' } else { ' ' });
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::width;
+    use model::doctor::{Background, Topic};
+    use model::record::{Canaries, Meter, MeterStatus};
+    use model::unit::{Bytes, Nanos};
+
+    fn diagnosis() -> Diagnosis {
+        let host = Host {
+            kernel: "6.8.0".to_owned(),
+            cpu_model: "Intel(R) Xeon(R)".to_owned(),
+            cpus: 8,
+            tsc_hertz: 3.1e9,
+            memory: Bytes(64 << 30),
+            ..Host::default()
+        };
+        let meters = vec![
+            MeterStatus { meter: Meter::Pmu, status: Reading::unavailable("this machine offers no hardware counter") },
+            MeterStatus {
+                meter: Meter::Idle,
+                status: Reading::Taken("±1.6 % in 10 s, ±2.2 % with wake-ups".to_owned()),
+            },
+        ];
+        let checks = vec![
+            Check::new(Topic::Clocksource, State::Good, "tsc, 25 ns a reading"),
+            Check::new(Topic::Numa, State::Note, "2 nodes").mend("numactl --cpunodebind=0 --membind=0 iotoll …"),
+            Check::new(Topic::Governor, State::Unknown, "not visible to a guest").mend("only the host can: set it"),
+            Check::new(Topic::Turbo, State::Poor, "on").mend("echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo"),
+        ];
+        let background = Background {
+            watched_nanos: Nanos::from_millis(300),
+            busy_fraction: Reading::Taken(0.01),
+            steal_fraction: Reading::Taken(0.0),
+            steal_since_boot_fraction: Reading::Taken(0.0),
+        };
+        let canaries = Canaries {
+            null_system_call_nanos: 95.0,
+            context_switch_nanos: Reading::Taken(1_234.0),
+            wake_up_nanos: Reading::unavailable("needs two CPUs"),
+            clock_read_nanos: 25.0,
+            memcpy_gigabytes_per_second: 41.0,
+        };
+        Diagnosis::new(host, meters, checks, background, canaries, Vec::new())
+    }
+
+    #[test]
+    fn the_summary_is_first_and_what_to_mend_comes_before_what_is_in_order() {
+        let text = terminal(&diagnosis(), Ink::Plain, 100);
+        assert!(text.starts_with("This machine can measure cycles per I/O to about ±2 % in 10 s"), "{text}");
+        let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is missing in\n{text}"));
+        let order = ["To mend", "Meters", "To know", "Not visible", "In order", "Speeds"].map(place);
+        assert!(order.is_sorted(), "{text}");
+    }
+
+    #[test]
+    fn a_poor_thing_is_told_with_its_reason_and_its_mend() {
+        let text = terminal(&diagnosis(), Ink::Plain, 100);
+        let expected = "\
+To mend
+  ✗ turbo             on
+    why it matters    the core's frequency then depends on heat and on what the other cores do, so
+                      equal work takes unequal time
+    mend              echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo
+";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn what_is_in_order_takes_one_line() {
+        let text = terminal(&diagnosis(), Ink::Plain, 100);
+        assert!(text.contains("In order\n  ✓ kernel clock      tsc, 25 ns a reading\n\n"), "{text}");
+        assert!(text.contains("  ? pmu               cannot run: this machine offers no hardware counter\n"), "{text}");
+        assert!(text.contains("    context switch    1.23 µs\n    wake-up           needs two CPUs\n"), "{text}");
+    }
+
+    #[test]
+    fn no_line_is_longer_than_the_page_and_colour_moves_nothing() {
+        for columns in [60, 80, 100] {
+            let plain = terminal(&diagnosis(), Ink::Plain, columns);
+            let coloured = terminal(&diagnosis(), Ink::Colour, columns);
+            assert!(plain.lines().all(|line| width(line) <= columns), "{plain}");
+            assert!(coloured.contains("\u{1b}[31m✗\u{1b}[0m turbo"), "{coloured}");
+            let widths = |text: &str| text.lines().map(width).collect::<Vec<_>>();
+            assert_eq!(widths(&plain), widths(&coloured));
+        }
+    }
+
+    #[test]
+    fn a_number_keeps_its_unit() {
+        assert_eq!(units_tied("±2 % in 10 s, or 3 things"), "±2\u{a0}% in 10\u{a0}s, or 3 things");
+    }
+
+    #[test]
+    fn json_holds_the_diagnosis_and_reads_back() {
+        let text = json(&diagnosis());
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["schema"], "iotoll.doctor/1");
+        assert_eq!(value["checks"][3]["state"], "poor");
+        assert_eq!(value["checks"][3]["mend"], "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo");
+        let back: Diagnosis = serde_json::from_str(&text).unwrap();
+        assert_eq!(back.summary, diagnosis().summary);
+    }
+}

@@ -1,0 +1,272 @@
+//! Numbers as people read them: three significant digits and the unit that fits.
+//!
+//! A value that is missing, infinite or not a number is an em dash, and never 0. Every text is short:
+//! beyond the largest unit, and below the smallest, numbers turn to scientific notation.
+
+/// What stands where there is no number.
+pub const MISSING: &str = "—";
+
+/// The units of one quantity, each with its size in the smallest of them, in rising order.
+pub type Units = &'static [(f64, &'static str)];
+
+/// Processor cycles.
+pub const CYCLES: Units =
+    &[(1.0, "cycles"), (1e3, "kcycles"), (1e6, "Mcycles"), (1e9, "Gcycles"), (1e12, "Tcycles"), (1e15, "Pcycles")];
+/// Lengths of time, from nanoseconds.
+pub const NANOS: Units = &[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
+/// Things that are counted; the unit is the prefix alone.
+pub const COUNT: Units = &[(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P")];
+/// Amounts of data. Powers of two, as fio prints them.
+pub const BYTES: Units = &[
+    (1.0, "B"),
+    (1024.0, "KiB"),
+    (1_048_576.0, "MiB"),
+    (1_073_741_824.0, "GiB"),
+    (1_099_511_627_776.0, "TiB"),
+    (1_125_899_906_842_624.0, "PiB"),
+];
+
+/// From here on digits are no longer written out: a cell stays narrower than ten columns.
+const TOO_LARGE: f64 = 999_999.5;
+/// Below this, three significant digits would need more than six decimals.
+const TOO_SMALL: f64 = 1e-4;
+
+/// `value` to three significant digits, without a unit.
+pub fn significant(value: f64) -> String {
+    fixed(value, decimals(value))
+}
+
+/// How many decimals show three significant digits of `value`.
+fn decimals(value: f64) -> usize {
+    // Zero has no significant digit; two decimals are what most numbers beside it have.
+    let size = if value == 0.0 { 1.0 } else { value.abs() };
+    // The thresholds lie where rounding carries into the next digit: 9.995 is "10.0", not "10.00".
+    [99.95, 9.995, 0.9995, 0.09995, 0.009_995, 0.000_999_5].iter().take_while(|least| size < **least).count()
+}
+
+/// `value` with `decimals` decimals, where that says something about it.
+fn fixed(value: f64, decimals: usize) -> String {
+    if !value.is_finite() {
+        return MISSING.to_owned();
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if value.abs() >= TOO_LARGE || value.abs() < TOO_SMALL {
+        return format!("{value:.2e}");
+    }
+    format!("{value:.decimals$}")
+}
+
+/// One unit, chosen for a reference value, in which a whole column or an interval is written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    size: f64,
+    decimals: usize,
+    /// The name of the unit.
+    pub unit: &'static str,
+}
+
+impl Scale {
+    /// The unit in which `reference` has one to three digits before the point, and as many decimals
+    /// as give it three significant digits.
+    pub fn of(units: Units, reference: f64) -> Self {
+        let fits = |&&(size, _): &&(f64, &str)| (reference / size).abs() >= 0.9995;
+        // 1000 KiB and more read better as 0.98 MiB, so the largest unit that does not push the
+        // value below 1 is only kept while it leaves at most three digits.
+        let fitting = units.iter().rev().find(fits).or(units.first());
+        let next = fitting
+            .and_then(|(size, _)| units.iter().find(|(larger, _)| larger > size && (reference / size).abs() >= 999.5));
+        let (size, unit) = next.or(fitting).copied().unwrap_or((1.0, ""));
+        Self { size, decimals: decimals(reference / size), unit }
+    }
+
+    /// `value` in this unit, without the unit's name. What would round to 0 but is not 0 shows the
+    /// bound that it lies below.
+    pub fn cell(&self, value: f64) -> String {
+        let scaled = value / self.size;
+        let smallest = 0.1f64.powi(self.decimals as i32);
+        if scaled != 0.0 && scaled.abs() < smallest / 2.0 {
+            let sign = if scaled < 0.0 { ">-" } else { "<" };
+            return format!("{sign}{smallest:.*}", self.decimals);
+        }
+        fixed(scaled, self.decimals)
+    }
+
+    /// `[low, high]` in this unit.
+    pub fn interval(&self, low: f64, high: f64) -> String {
+        format!("[{}, {}]", self.cell(low), self.cell(high))
+    }
+}
+
+/// `value` in the unit that fits it: "3.12 µs".
+pub fn with_unit(units: Units, value: f64) -> String {
+    if !value.is_finite() {
+        return MISSING.to_owned();
+    }
+    let scale = Scale::of(units, value);
+    join(&scale.cell(value), scale.unit)
+}
+
+/// [`with_unit`] of a value that may be missing.
+pub fn known(units: Units, value: Option<f64>) -> String {
+    value.map_or_else(|| MISSING.to_owned(), |value| with_unit(units, value))
+}
+
+/// A count: every digit up to three of them, then [`with_unit`].
+pub fn count(value: u64) -> String {
+    if value < 1000 { value.to_string() } else { with_unit(COUNT, value as f64) }
+}
+
+/// Bytes per second: "1.08 GiB/s".
+pub fn bytes_per_second(value: f64) -> String {
+    if value.is_finite() { with_unit(BYTES, value) + "/s" } else { MISSING.to_owned() }
+}
+
+/// A length of time given in seconds: "9.60 s".
+pub fn seconds(value: f64) -> String {
+    with_unit(NANOS, value * 1e9)
+}
+
+/// The rate of a clock. A digit more than elsewhere: one looks for the rate that is printed on the
+/// processor.
+pub fn gigahertz(hertz: f64) -> String {
+    if hertz.is_finite() && hertz.abs() < 1e15 { format!("{:.3} GHz", hertz / 1e9) } else { MISSING.to_owned() }
+}
+
+/// A fraction as a percentage: "59 %", "2.1 %".
+pub fn percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    match percent.abs() {
+        size if !size.is_finite() => MISSING.to_owned(),
+        0.0 => "0 %".to_owned(),
+        size if size < 0.05 => if percent > 0.0 { "<0.1 %" } else { ">-0.1 %" }.to_owned(),
+        size if size < 9.95 => format!("{percent:.1} %"),
+        _ => fixed(percent, 0) + " %",
+    }
+}
+
+/// Half the interval's width as a part of the value: "±1.0 %".
+pub fn plus_minus(value: f64, low: Option<f64>, high: Option<f64>) -> String {
+    let (Some(low), Some(high)) = (low, high) else { return MISSING.to_owned() };
+    let half = (high - low) / 2.0 / value.abs();
+    if half.is_finite() { format!("±{}", percent(half)) } else { MISSING.to_owned() }
+}
+
+fn join(number: &str, unit: &str) -> String {
+    if unit.is_empty() { number.to_owned() } else { format!("{number} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn three_significant_digits() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1.0, "1.00"),
+            (6.914, "6.91"),
+            (9.994, "9.99"),
+            (9.996, "10.0"),
+            (99.94, "99.9"),
+            (99.96, "100"),
+            (-42.42, "-42.4"),
+            (1234.0, "1234"),
+            (0.5, "0.500"),
+            (0.0123, "0.0123"),
+            (0.00123, "0.00123"),
+            (0.00012345, "0.000123"),
+            (0.0000123, "1.23e-5"),
+            (1e7, "1.00e7"),
+            (f64::MAX, "1.80e308"),
+            (f64::NAN, MISSING),
+            (f64::INFINITY, MISSING),
+            (f64::NEG_INFINITY, MISSING),
+        ] {
+            assert_eq!(significant(value), text, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn the_unit_fits_the_value() {
+        for (units, value, text) in [
+            (CYCLES, 0.0, "0 cycles"),
+            (CYCLES, 0.25, "0.250 cycles"),
+            (CYCLES, 999.4, "999 cycles"),
+            (CYCLES, 999.95, "1.00 kcycles"),
+            (CYCLES, 6914.0, "6.91 kcycles"),
+            (CYCLES, -6914.0, "-6.91 kcycles"),
+            (CYCLES, 3.3e10, "33.0 Gcycles"),
+            (CYCLES, 1e300, "1.00e285 Pcycles"),
+            (CYCLES, f64::NAN, MISSING),
+            (NANOS, 3120.0, "3.12 µs"),
+            (NANOS, 999_600.0, "1.00 ms"),
+            (NANOS, 9.6e9, "9.60 s"),
+            (NANOS, 3.6e12, "3600 s"),
+            (COUNT, 284_000.0, "284 k"),
+            (COUNT, 7.0, "7.00"),
+            (BYTES, 1023.0, "0.999 KiB"),
+            (BYTES, 1024.0, "1.00 KiB"),
+            (BYTES, 1010.0 * 1024.0, "0.986 MiB"),
+        ] {
+            assert_eq!(with_unit(units, value), text, "{value:?}");
+        }
+        assert_eq!(known(CYCLES, None), MISSING);
+        assert_eq!(bytes_per_second(f64::INFINITY), MISSING);
+        assert_eq!([0, 12, 999, 1000, 2_843_112].map(count), ["0", "12", "999", "1.00 k", "2.84 M"]);
+        assert_eq!(seconds(0.0044), "4.40 ms");
+        assert_eq!(gigahertz(2.5961e9), "2.596 GHz");
+        assert_eq!(gigahertz(f64::NAN), MISSING);
+    }
+
+    #[test]
+    fn a_column_shares_its_unit() {
+        let scale = Scale::of(CYCLES, 6914.0);
+        assert_eq!((scale.unit, scale.cell(412.0).as_str()), ("kcycles", "0.41"));
+        assert_eq!(scale.cell(3.0), "<0.01");
+        assert_eq!(scale.cell(-3.0), ">-0.01");
+        assert_eq!(scale.cell(0.0), "0");
+        assert_eq!(scale.interval(6840.0, 6982.0), "[6.84, 6.98]");
+    }
+
+    #[test]
+    fn percentages() {
+        for (fraction, text) in [
+            (0.0, "0 %"),
+            (0.00001, "<0.1 %"),
+            (-0.00001, ">-0.1 %"),
+            (0.0213, "2.1 %"),
+            (0.0996, "10 %"),
+            (0.593, "59 %"),
+            (1.0, "100 %"),
+            (f64::NAN, MISSING),
+        ] {
+            assert_eq!(percent(fraction), text, "{fraction:?}");
+        }
+        assert_eq!(plus_minus(6.91, Some(6.84), Some(6.98)), "±1.0 %");
+        assert_eq!(plus_minus(0.0, Some(-1.0), Some(1.0)), MISSING);
+        assert_eq!(plus_minus(6.91, None, None), MISSING);
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_is_short_and_only_zero_is_zero(value in any::<f64>(), reference in any::<f64>()) {
+            for units in [CYCLES, NANOS, COUNT, BYTES] {
+                let text = with_unit(units, value);
+                prop_assert!(text.chars().count() <= 18, "{text}");
+                prop_assert_eq!(text.starts_with("0 ") || text == "0", value == 0.0, "{} is {}", value, text);
+                prop_assert!(Scale::of(units, reference).cell(value).chars().count() <= 14);
+            }
+        }
+
+        #[test]
+        fn what_is_shown_is_within_half_a_digit(value in 1e-3f64..1e15) {
+            let scale = Scale::of(CYCLES, value);
+            let read: f64 = scale.cell(value).parse().unwrap();
+            prop_assert!((read * scale.size / value - 1.0).abs() < 0.0051);
+        }
+    }
+}

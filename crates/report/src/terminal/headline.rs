@@ -1,0 +1,107 @@
+//! What a phase cost, in one line, and what it did, in the next.
+
+use crate::number::{self, COUNT, CYCLES, MISSING, NANOS, Scale};
+use crate::page::{Page, Tone};
+use model::finding::{PhaseFinding, RunFinding};
+use model::record::Exit;
+
+/// Columns between two figures of one line.
+const GAP: usize = 3;
+
+/// The headline of the phase at `index`.
+pub fn section(page: Page, finding: &RunFinding, index: usize, phase: &PhaseFinding) -> String {
+    let mut lines = Vec::new();
+    if finding.phases.len() > 1 {
+        let name = format!("Phase {} of {}: {}", index + 1, finding.phases.len(), phase.jobs.join(", "));
+        lines.push(page.wrap_toned(Tone::Strong, "", &name));
+    }
+    lines.push(page.flow(2, GAP, &cost(phase)));
+    lines.push(page.flow(2, GAP, &work(finding, phase)));
+    if phase.jobs.len() > 1 {
+        let shared =
+            format!("The cost is shared by {} jobs that ran together; it is not divided among them.", phase.jobs.len());
+        lines.push(page.wrap_toned(Tone::Faint, "  ", &shared));
+    }
+    if let Some(counted_by) = &finding.counted_by {
+        lines.push(page.wrap_toned(Tone::Faint, "  ", &format!("I/O count: {counted_by}")));
+    }
+    lines.retain(|line| !line.is_empty());
+    lines.join("\n")
+}
+
+fn cost(phase: &PhaseFinding) -> Vec<(Tone, String)> {
+    let mut chips = Vec::new();
+    match (phase.cycles_per_io, phase.ios) {
+        (Some(value), _) => {
+            chips.push((Tone::Strong, cycles(Some(value), "/IO")));
+            if let (Some(low), Some(high)) = (phase.cycles_per_io_low, phase.cycles_per_io_high) {
+                chips.push((Tone::Plain, Scale::of(CYCLES, value).interval(low, high)));
+            }
+        }
+        (None, Some(_)) => chips.push((Tone::Strong, cycles(None, "/IO"))),
+        (None, None) => {
+            chips.push((Tone::Strong, cycles(phase.cycles, "")));
+            chips.push((Tone::Plain, cycles(None, "/IO")));
+        }
+    }
+    if phase.ios.is_some() || phase.bytes.is_some() {
+        chips.push((Tone::Strong, cycles(phase.cycles_per_byte, "/byte")));
+        let switches = phase.context_switches_per_io.map_or_else(|| MISSING.to_owned(), number::significant);
+        chips.push((Tone::Strong, format!("{switches} context switches/IO")));
+    }
+    chips
+}
+
+/// A number of cycles; the unit stays when the number is missing.
+fn cycles(value: Option<f64>, per: &str) -> String {
+    match value.filter(|value| value.is_finite()) {
+        Some(value) => number::with_unit(CYCLES, value) + per,
+        None => format!("{MISSING} cycles{per}"),
+    }
+}
+
+fn work(finding: &RunFinding, phase: &PhaseFinding) -> Vec<(Tone, String)> {
+    let mut chips = Vec::new();
+    if let Some(iops) = phase.iops {
+        chips.push(number::with_unit(COUNT, iops) + " IOPS");
+    }
+    if let Some(rate) = phase.bytes_per_second {
+        chips.push(number::bytes_per_second(rate));
+    }
+    if let [name] = phase.jobs.as_slice()
+        && let Some(job) = finding.jobs.iter().find(|job| job.name == *name)
+    {
+        chips.push(format!("p50 {}", number::known(NANOS, job.latency_ns.p50)));
+        chips.push(format!("p99 {}", number::known(NANOS, job.latency_ns.p99)));
+    }
+    if let Some(busy) = phase.busy_cpus {
+        chips.push(format!("{} CPUs busy", number::significant(busy)));
+    }
+    chips.push(number::seconds(phase.wall_seconds));
+    let mut chips: Vec<_> = chips.into_iter().map(|text| (Tone::Plain, text)).collect();
+    chips.extend(exits(&phase.exits));
+    if let Some(outside) = phase.cycles_outside_io {
+        chips.push((Tone::Plain, format!("{} before and after the I/O", number::with_unit(CYCLES, outside))));
+    }
+    chips
+}
+
+/// Equal ends of executions together, in the order in which they first occurred.
+fn exits(exits: &[Exit]) -> Vec<(Tone, String)> {
+    let mut counted: Vec<(Exit, usize)> = Vec::new();
+    for exit in exits {
+        match counted.iter_mut().find(|(known, _)| known == exit) {
+            Some((_, times)) => *times += 1,
+            None => counted.push((*exit, 1)),
+        }
+    }
+    let chip = |(exit, times): (Exit, usize)| {
+        let times = if times > 1 { format!(" ×{times}") } else { String::new() };
+        match exit {
+            Exit::Status(0) => (Tone::Plain, format!("exit status 0{times}")),
+            Exit::Status(status) => (Tone::Bad, format!("exit status {status}{times}")),
+            Exit::Signal(signal) => (Tone::Bad, format!("killed by signal {signal}{times}")),
+        }
+    };
+    counted.into_iter().map(chip).collect()
+}

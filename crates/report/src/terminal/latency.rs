@@ -1,0 +1,108 @@
+//! Latencies of each job and direction, and how exact they are.
+
+use super::jobs::SHOWN;
+use crate::number::{self, NANOS};
+use crate::page::{Page, Tone, tied};
+use crate::table::{Cell, Column, Table};
+use model::finding::{JobFinding, LatencyFinding};
+
+/// Percentiles that have a column, in percent.
+const COLUMNS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// A line per job and direction.
+pub fn section(page: Page, jobs: &[JobFinding]) -> String {
+    let mut table = Table::new(vec![
+        Column::text("Latency"),
+        Column::number("I/Os").spare(0),
+        Column::number("mean").spare(3),
+        Column::number("p50"),
+        Column::number("p90").spare(1),
+        Column::number("p99"),
+        Column::number("p99.9").spare(4),
+        Column::number("p99.99").spare(2),
+        Column::number("max"),
+    ]);
+    let mut lines = Vec::new();
+    for job in jobs.iter().take(SHOWN) {
+        for (direction, ios, latency) in rows(job) {
+            let label = if jobs.len() > 1 { format!("  {} {direction}", job.name) } else { format!("  {direction}") };
+            table.row(cells(label, ios, latency));
+        }
+        let name = if jobs.len() > 1 { format!("{}: ", job.name) } else { String::new() };
+        lines.extend(asked_for(job).map(|text| page.wrap("  ", &(name + &text))));
+    }
+    lines.insert(0, table.render(page));
+    lines.extend(exactness(jobs).map(|text| page.wrap_toned(Tone::Faint, "  ", &text)));
+    lines.retain(|line| !line.is_empty());
+    lines.join("\n")
+}
+
+fn rows(job: &JobFinding) -> Vec<(&'static str, u64, &LatencyFinding)> {
+    let directions = [("read", &job.read), ("write", &job.write), ("trim", &job.trim)];
+    let done = directions.into_iter().filter(|(_, direction)| direction.ios > 0);
+    let rows: Vec<_> = done.map(|(name, direction)| (name, direction.ios, &direction.latency_ns)).collect();
+    // A foreign program may report its I/Os without saying which way they went.
+    if rows.is_empty() && job.ios > 0 { vec![("all", job.ios, &job.latency_ns)] } else { rows }
+}
+
+fn cells(label: String, ios: u64, latency: &LatencyFinding) -> Vec<Cell> {
+    let LatencyFinding { mean, p50, p90, p99, p999, p9999, max, .. } = latency;
+    let mut cells = vec![label.into(), number::count(ios).into()];
+    cells.extend([mean, p50, p90, p99, p999, p9999, max].map(|value| Cell::from(number::known(NANOS, *value))));
+    cells
+}
+
+/// Percentiles that were asked for and have no column.
+fn asked_for(job: &JobFinding) -> Option<String> {
+    let others = job.latency_ns.percentiles.iter().filter(|(percent, _)| !COLUMNS.contains(percent));
+    let others = others.map(|(percent, value)| tied(&format!("p{percent} {}", number::known(NANOS, *value))));
+    let others = others.collect::<Vec<_>>();
+    (!others.is_empty()).then(|| others.join(", "))
+}
+
+/// How far a percentile can be off. The worst job speaks for all.
+fn exactness(jobs: &[JobFinding]) -> Option<String> {
+    let worst =
+        |of: fn(&LatencyFinding) -> Option<f64>| jobs.iter().filter_map(|job| of(&job.latency_ns)).reduce(f64::max);
+    let mut parts = Vec::new();
+    if let Some(fraction) = worst(|latency| latency.bucket_error_fraction) {
+        parts.push(format!("percentiles are within {}", tied(&number::percent(fraction))));
+    }
+    if let Some(mean) = worst(|latency| latency.stamp_error_mean) {
+        let largest = number::known(NANOS, worst(|latency| latency.stamp_error_max));
+        let mean = number::with_unit(NANOS, mean);
+        parts.push(format!("time stamps of a batch are {} off, at most {}", tied(&mean), tied(&largest)));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::ink::Ink;
+
+    #[test]
+    fn percentiles_without_a_column_are_named() {
+        let text = section(Page::terminal(Ink::Plain, 100), &fixture::psync_4k().jobs);
+        assert!(text.contains("p95 5.11 µs") && !text.contains("p50 3.12"), "{text}");
+    }
+
+    #[test]
+    fn shared_stamps_say_how_far_they_are_off() {
+        let mut jobs = fixture::two_phases().jobs;
+        for (job, mean) in jobs.iter_mut().zip([120.0, 80.0]) {
+            job.latency_ns.stamp_error_mean = Some(mean);
+            job.latency_ns.stamp_error_max = Some(mean * 10.0);
+        }
+        let text = section(Page::terminal(Ink::Plain, 100), &jobs);
+        assert!(text.contains("time stamps of a batch are 120 ns off, at most 1.20 µs"), "{text}");
+    }
+
+    #[test]
+    fn i_os_of_unknown_direction_have_a_row() {
+        let mut jobs = fixture::psync_4k().jobs;
+        jobs.iter_mut().for_each(|job| job.read.ios = 0);
+        assert!(section(Page::terminal(Ink::Plain, 100), &jobs).contains("\n  all "));
+    }
+}

@@ -1,0 +1,138 @@
+//! Where the cycles went: the accounts, what a per-process figure would have missed, and how much of
+//! the gross figure was the machine's background.
+
+use crate::number::{self, CYCLES, Scale};
+use crate::page::{Page, Tone, tied};
+use crate::table::{Cell, Column, Table};
+use model::finding::{AccountFinding, PhaseFinding};
+use model::record::TaskOwner;
+
+/// A share of 1 is a bar this long.
+const BAR: usize = 32;
+/// Below this relative difference a per-process figure is near enough to say nothing about it: it is
+/// the error of the better meters.
+const NEAR: f64 = 0.05;
+/// Accounts named in the sentence on the per-process figure.
+const NAMED: usize = 3;
+
+/// The accounts of a phase and what they add up to.
+pub fn section(page: Page, phase: &PhaseFinding) -> String {
+    let lines = [accounts(page, phase), per_process(page, phase), gross(page, phase)];
+    let lines: Vec<_> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
+}
+
+fn accounts(page: Page, phase: &PhaseFinding) -> String {
+    let scale = phase.cycles_per_io.map(|total| Scale::of(CYCLES, total));
+    let mut columns = vec![Column::text("Where it went")];
+    columns.extend(scale.map(|scale| Column::number(format!("{}/IO", scale.unit))));
+    columns.extend([Column::number("share"), Column::text("").spare(0)]);
+    let mut table = Table::new(columns);
+    for account in &phase.accounts {
+        let mut cells = vec![Cell::from(format!("  {}", account.name))];
+        cells.extend(scale.map(|scale| Cell::from(scale.cell(account.cycles_per_io))));
+        cells.extend([number::percent(account.share).into(), Cell::new(tone(account), bar(account.share))]);
+        table.row(cells);
+    }
+    table.render(page)
+}
+
+fn tone(account: &AccountFinding) -> Tone {
+    match account.owner {
+        Some(TaskOwner::Workload) => Tone::Own,
+        Some(TaskOwner::Kernel | TaskOwner::Other) | None => Tone::Notice,
+        Some(TaskOwner::Iotoll) => Tone::Faint,
+    }
+}
+
+fn bar(share: f64) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share.clamp(0.0, 1.0) * BAR as f64 * 8.0).round() as usize;
+    "█".repeat(eighths / 8) + EIGHTHS.get(eighths % 8).unwrap_or(&"")
+}
+
+fn per_process(page: Page, phase: &PhaseFinding) -> String {
+    let (Some(net), Some(threads)) = (phase.cycles_per_io, phase.thread_cycles_per_io) else { return String::new() };
+    let ratio = threads / net;
+    if !ratio.is_finite() || (ratio - 1.0).abs() <= NEAR {
+        return String::new();
+    }
+    let scale = Scale::of(CYCLES, net);
+    let say = |value: f64| tied(&format!("{} {}/IO", scale.cell(value), scale.unit));
+    let mut text = format!(
+        "A per-process figure would say {}: {} of what the machine paid.",
+        say(threads),
+        tied(&number::percent(ratio))
+    );
+    let elsewhere = phase.elsewhere_cycles_per_io.filter(|elsewhere| *elsewhere > 0.0);
+    if let Some(elsewhere) = elsewhere {
+        let others = phase.accounts.iter().filter(|account| account.owner != Some(TaskOwner::Workload));
+        let others = others.take(NAMED).map(|other| format!("{}\u{a0}{}", other.name, scale.cell(other.cycles_per_io)));
+        let others = others.collect::<Vec<_>>().join(", ");
+        let colon = if others.is_empty() { "" } else { ": " };
+        text += &format!(" {} more were spent elsewhere for it{colon}{others}.", say(elsewhere));
+    }
+    page.wrap_toned(Tone::Notice, "  ", &text)
+}
+
+fn gross(page: Page, phase: &PhaseFinding) -> String {
+    let (Some(net), Some(gross), Some(background)) =
+        (phase.cycles_per_io, phase.cycles_per_io_gross, phase.cycles_per_io_background)
+    else {
+        return String::new();
+    };
+    let scale = Scale::of(CYCLES, gross);
+    let text = format!(
+        "gross {} = net {} + the machine's background {} {}/IO",
+        scale.cell(gross),
+        scale.cell(net),
+        scale.cell(background),
+        scale.unit
+    );
+    page.wrap_toned(Tone::Faint, "  ", &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::ink::Ink;
+
+    fn spent(change: impl Fn(&mut PhaseFinding)) -> String {
+        let mut finding = fixture::udp_like();
+        finding.phases.iter_mut().for_each(change);
+        finding.phases.iter().map(|phase| section(Page::terminal(Ink::Plain, 100), phase)).collect()
+    }
+
+    #[test]
+    fn a_per_process_figure_that_misses_much_is_named() {
+        let text = spent(|_| {});
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let sentence = "would say 2.76 kcycles/IO: 40 % of what the machine paid. 4.15 kcycles/IO more were spent";
+        assert!(text.contains(sentence), "{text}");
+        assert!(text.contains("ksoftirqd/0 2.35, iperf3 1.52"), "{text}");
+    }
+
+    #[test]
+    fn a_per_process_figure_that_is_near_is_not() {
+        let text = spent(|phase| phase.thread_cycles_per_io = Some(6800.0));
+        assert!(!text.contains("per-process"), "{text}");
+    }
+
+    #[test]
+    fn a_per_process_figure_can_be_too_large() {
+        let text = spent(|phase| {
+            phase.thread_cycles_per_io = Some(7600.0);
+            phase.elsewhere_cycles_per_io = Some(-690.0);
+        });
+        assert!(text.contains("110 % of what the machine paid.") && !text.contains("elsewhere"), "{text}");
+    }
+
+    #[test]
+    fn bars_are_as_long_as_the_share() {
+        assert_eq!(bar(1.0), "█".repeat(BAR));
+        assert_eq!(bar(0.5 / BAR as f64), "▌");
+        assert_eq!(bar(-1.0), "");
+        assert_eq!(bar(f64::NAN), "");
+    }
+}

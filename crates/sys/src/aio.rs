@@ -1,0 +1,203 @@
+//! Block I/O through the kernel's native asynchronous I/O (what libaio wraps).
+
+use crate::block::{Completion, Slots, Transfer, Way};
+use crate::buffer::AlignedBuffer;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// `struct iocb` of linux/aio_abi.h, little-endian.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct ControlBlock {
+    data: u64,
+    key: u32,
+    rw_flags: i32,
+    opcode: u16,
+    priority: i16,
+    descriptor: u32,
+    buffer: u64,
+    length: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    event_descriptor: u32,
+}
+
+/// `struct io_event` of linux/aio_abi.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Event {
+    data: u64,
+    object: u64,
+    result: i64,
+    result2: i64,
+}
+
+const PREAD: u16 = 0;
+const PWRITE: u16 = 1;
+
+/// A context of native asynchronous I/O that moves slots to and from files.
+pub struct AioContext {
+    context: libc::c_ulong,
+    slots: Slots,
+    blocks: Vec<ControlBlock>,
+    /// Addresses of the control blocks to hand over next, as io_submit takes them.
+    staged: Vec<u64>,
+    submitted: u32,
+    events: Vec<Event>,
+    ready: std::ops::Range<usize>,
+    crossings: u64,
+}
+
+impl AioContext {
+    /// A context of `count` slots that share `buffer`.
+    ///
+    /// # Errors
+    /// EAGAIN when the system's limit (`fs.aio-max-nr`) is used up; ENOSYS without the feature.
+    pub fn new(files: Vec<File>, buffer: AlignedBuffer, count: u32) -> io::Result<Self> {
+        let slots = Slots::new(files, buffer, count)?;
+        let mut context: libc::c_ulong = 0;
+        // SAFETY: io_setup writes the context id to the pointer, which must hold zero.
+        if unsafe { libc::syscall(libc::SYS_io_setup, libc::c_ulong::from(count), &mut context) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let length = count as usize;
+        Ok(Self {
+            context,
+            slots,
+            blocks: vec![ControlBlock::default(); length],
+            staged: Vec::with_capacity(length),
+            submitted: 0,
+            events: vec![Event::default(); length],
+            ready: 0..0,
+            crossings: 0,
+        })
+    }
+
+    /// Adds a transfer to those handed over at the next [`submit`](Self::submit) or
+    /// [`wait`](Self::wait).
+    ///
+    /// # Panics
+    /// When the slot is in flight or the transfer does not fit it.
+    #[inline]
+    pub fn stage(&mut self, slot: u32, transfer: &Transfer) {
+        let address = self.slots.lend(slot, transfer);
+        let descriptor = self.slots.files[transfer.file as usize].as_raw_fd();
+        self.blocks[slot as usize] = ControlBlock {
+            data: slot.into(),
+            opcode: if transfer.way == Way::Read { PREAD } else { PWRITE },
+            descriptor: descriptor.cast_unsigned(),
+            buffer: address as u64,
+            length: transfer.length.into(),
+            offset: transfer.offset.cast_signed(),
+            ..ControlBlock::default()
+        };
+        self.staged.push(&raw mut self.blocks[slot as usize] as u64);
+    }
+
+    /// Hands everything staged to the kernel. A transfer that the kernel refuses at once comes back as
+    /// a completion with its error, as if it had been accepted.
+    pub fn submit(&mut self) -> io::Result<()> {
+        while !self.staged.is_empty() {
+            self.crossings += 1;
+            let (count, pointers) = (self.staged.len() as libc::c_long, self.staged.as_ptr());
+            // SAFETY: each address is that of a control block of ours, whose buffer `lend` set aside until
+            // its completion; blocks are not moved, as the vector keeps its length.
+            let accepted = unsafe { libc::syscall(libc::SYS_io_submit, self.context, count, pointers) };
+            match usize::try_from(accepted) {
+                Ok(0) => return Err(io::Error::other("the kernel accepted no transfer")),
+                Ok(accepted) => {
+                    self.staged.drain(..accepted.min(self.staged.len()));
+                    self.submitted += accepted as u32;
+                }
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    match error.raw_os_error() {
+                        Some(libc::EINTR) => {}
+                        Some(libc::EAGAIN) if self.submitted > 0 => return Ok(()),
+                        _ => return Err(error),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands everything staged over, then waits for at least `least` completions and takes up to `most`.
+    pub fn wait(&mut self, least: u32, most: u32) -> io::Result<()> {
+        self.submit()?;
+        let most = (most.max(1) as usize).min(self.events.len());
+        let least = (least.min(self.submitted) as usize).min(most);
+        let mut have = 0;
+        loop {
+            self.crossings += 1;
+            // SAFETY: `events` has room for `most - have` more events; a null timeout waits without end.
+            let taken = unsafe {
+                libc::syscall(
+                    libc::SYS_io_getevents,
+                    self.context,
+                    least.saturating_sub(have) as libc::c_long,
+                    (most - have) as libc::c_long,
+                    self.events.as_mut_ptr().add(have),
+                    std::ptr::null_mut::<libc::timespec>(),
+                )
+            };
+            match usize::try_from(taken) {
+                Ok(taken) => {
+                    have += taken;
+                    self.submitted -= taken as u32;
+                }
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+            if have >= least {
+                self.ready = 0..have;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes the completions that [`wait`](Self::wait) brought.
+    #[inline]
+    pub fn reap(&mut self, mut each: impl FnMut(Completion)) {
+        for index in std::mem::replace(&mut self.ready, 0..0) {
+            let event = self.events[index];
+            let slot = event.data as u32;
+            self.slots.take_back(slot);
+            each(Completion { slot, result: i32::try_from(event.result).unwrap_or(i32::MAX) });
+        }
+    }
+
+    /// System calls so far that submitted or waited.
+    pub fn crossings(&self) -> u64 {
+        self.crossings
+    }
+
+    /// Transfers staged or in flight.
+    pub fn in_flight(&self) -> u32 {
+        self.slots.in_flight()
+    }
+
+    /// The files, for what is not a transfer.
+    pub fn files(&self) -> &[File] {
+        &self.slots.files
+    }
+
+    /// The contents of a slot; `None` while it is in flight.
+    pub fn contents(&mut self, slot: u32) -> Option<&mut [u8]> {
+        self.slots.contents(slot)
+    }
+}
+
+impl Drop for AioContext {
+    fn drop(&mut self) {
+        // io_destroy waits for everything in flight, so that the arena is ours again after it.
+        // SAFETY: the context was made by `new` and is destroyed once.
+        unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
+    }
+}

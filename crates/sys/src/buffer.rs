@@ -1,0 +1,76 @@
+//! Memory for I/O: aligned to a page, given back to the kernel when dropped.
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// A private anonymous mapping: page-aligned, zeroed, not on the heap.
+#[derive(Debug)]
+pub struct AlignedBuffer {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the mapping is owned by this value alone; moving it to another thread moves the ownership.
+unsafe impl Send for AlignedBuffer {}
+
+impl AlignedBuffer {
+    /// `length` zeroed bytes; at least one page is mapped.
+    pub fn zeroed(length: usize) -> io::Result<Self> {
+        let length = length.max(1);
+        // SAFETY: a null hint lets the kernel choose an address range that nothing else uses.
+        let start = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
+        };
+        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mmap returned a null pointer"))?;
+        Ok(Self { start, length })
+    }
+
+    /// The first byte, for the kernel to read or write while the buffer lives.
+    pub(crate) fn pointer(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+}
+
+impl Deref for AlignedBuffer {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start` is the beginning of a live mapping of `length` initialised (zeroed) bytes.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl DerefMut for AlignedBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`, and `&mut self` makes this the only access.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl Drop for AlignedBuffer {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by `zeroed` and nothing refers to it any more.
+        let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_aligned_zeroed_and_writable() {
+        let mut buffer = AlignedBuffer::zeroed(10_000).unwrap();
+        assert_eq!(buffer.as_ptr() as usize % 4096, 0);
+        assert!(buffer.iter().all(|byte| *byte == 0));
+        buffer.fill(7);
+        assert_eq!(buffer[9_999], 7);
+    }
+
+    #[test]
+    fn more_memory_than_there_is_is_an_error() {
+        assert!(AlignedBuffer::zeroed(usize::MAX / 2).is_err());
+    }
+}

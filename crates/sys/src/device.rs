@@ -1,0 +1,56 @@
+//! Block devices: how large they are, and discarding parts of them.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// _IOR(0x12, 114, size_t), linux/fs.h.
+const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
+/// _IO(0x12, 119), linux/fs.h.
+const BLKDISCARD: libc::c_ulong = 0x1277;
+
+/// Size of a block device in bytes.
+pub fn size(device: &File) -> io::Result<u64> {
+    let mut bytes = 0u64;
+    // SAFETY: BLKGETSIZE64 writes one u64 to the pointer.
+    if unsafe { libc::ioctl(device.as_raw_fd(), BLKGETSIZE64, &mut bytes) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(bytes)
+}
+
+/// Discards a range of a block device.
+pub fn discard(device: &File, offset: u64, length: u64) -> io::Result<()> {
+    let range = [offset, length];
+    // SAFETY: BLKDISCARD reads two u64 from the pointer.
+    if unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD, range.as_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// What offsets and lengths of O_DIRECT I/O must be multiples of, from statx (Linux 6.1); `None` when
+/// the kernel does not say, or the file takes no O_DIRECT.
+pub fn direct_alignment(file: &File) -> Option<u64> {
+    /// linux/stat.h
+    const STATX_DIOALIGN: libc::c_uint = 0x2000;
+    // SAFETY: all-zero is a valid statx structure, which the kernel then fills.
+    let mut answer: libc::statx = unsafe { std::mem::zeroed() };
+    let empty = c"";
+    // SAFETY: the path is a valid string, AT_EMPTY_PATH makes the call about the descriptor, and
+    // `answer` is valid for the kernel to write.
+    let done =
+        unsafe { libc::statx(file.as_raw_fd(), empty.as_ptr(), libc::AT_EMPTY_PATH, STATX_DIOALIGN, &mut answer) };
+    let told = done == 0 && answer.stx_mask & STATX_DIOALIGN != 0;
+    (told && answer.stx_dio_offset_align > 0).then(|| answer.stx_dio_offset_align.into())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_regular_file_is_not_a_device() {
+        let file = std::fs::File::open("/proc/self/exe").unwrap();
+        assert!(super::size(&file).is_err());
+        assert!(super::discard(&file, 0, 4096).is_err());
+    }
+}

@@ -1,0 +1,16 @@
+//! The operating system behind safe functions, and the only unsafe code of the project.
+//!
+//! What is here is what the standard library and rustix do not offer: the time-stamp counter, perf
+//! events, the rings of libaio and io_uring with buffers that outlive what is in flight, scheduling
+//! classes, and the resource use of a child.
+
+pub mod aio;
+pub mod availability;
+pub mod block;
+pub mod buffer;
+pub mod clock;
+pub mod device;
+pub mod perf;
+pub mod process;
+pub mod schedule;
+pub mod uring;

@@ -1,0 +1,143 @@
+//! perf events of one CPU: hardware cycles, and samples of where a CPU that is not idle spends its time.
+//!
+//! Every event here belongs to a CPU, not to a task: iotoll charges the whole machine, so interrupts,
+//! kernel threads and servers must be seen too. The kernel lets only root, a holder of CAP_PERFMON, or
+//! anyone below `perf_event_paranoid` 1 do that; an event that cannot be opened says which it was and
+//! what would mend it ([`why_unavailable`]).
+
+mod cpu_clock_sampler;
+mod cycle_counter;
+mod ring;
+mod sample_record;
+
+pub use cpu_clock_sampler::{CpuClockSampler, DEFAULT_PERIOD_NANOS};
+pub use cycle_counter::CycleCounter;
+pub use sample_record::Counts;
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// `struct perf_event_attr` of include/uapi/linux/perf_event.h, as far as its first version goes
+/// (PERF_ATTR_SIZE_VER0, 64 bytes): every kernel knows it, and nothing later is needed.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    /// Bit field in the header; bit 0 is the lowest one on the little-endian machines that we run on.
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_type: u32,
+    config1: u64,
+}
+
+const ATTRIBUTES_SIZE: u32 = 64;
+const _: () = assert!(size_of::<Attributes>() == ATTRIBUTES_SIZE as usize);
+
+const TYPE_HARDWARE: u32 = 0;
+const TYPE_SOFTWARE: u32 = 1;
+const HARDWARE_CPU_CYCLES: u64 = 0;
+const SOFTWARE_CPU_CLOCK: u64 = 0;
+const FORMAT_TOTAL_TIME_ENABLED: u64 = 1 << 0;
+const FORMAT_TOTAL_TIME_RUNNING: u64 = 1 << 1;
+const FLAG_DISABLED: u64 = 1 << 0;
+const FLAG_EXCLUDE_IDLE: u64 = 1 << 7;
+const OPEN_CLOEXEC: libc::c_ulong = 1 << 3;
+
+/// Opens an event that counts whatever runs on `cpu`.
+fn open_on_cpu(mut attributes: Attributes, cpu: u32) -> io::Result<OwnedFd> {
+    const ANY_TASK: libc::pid_t = -1;
+    const NO_GROUP: libc::c_int = -1;
+    attributes.size = ATTRIBUTES_SIZE;
+    let cpu = libc::c_int::try_from(cpu).map_err(|_| described(io::Error::from_raw_os_error(libc::ENODEV)))?;
+    // SAFETY: `attributes` is a live structure of the size that it states; the kernel reads it, and
+    // writes at most its size field, during the call only.
+    let fd =
+        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw mut attributes, ANY_TASK, cpu, NO_GROUP, OPEN_CLOEXEC) };
+    match libc::c_int::try_from(fd) {
+        // SAFETY: the kernel has just made this descriptor for us, nobody else owns it.
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(described(io::Error::last_os_error())),
+    }
+}
+
+/// Runs an ioctl of a perf event that takes no argument.
+fn control(fd: &OwnedFd, request: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: the descriptor is open for as long as `fd` is borrowed, and the request reads no memory.
+    let status = unsafe { libc::ioctl(fd.as_raw_fd(), request as _, 0) };
+    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The same error, with what it means for perf events in its text.
+fn described(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(errno) => io::Error::new(error.kind(), why_unavailable(errno)),
+        None => error,
+    }
+}
+
+/// What an `errno` of opening a perf event on a CPU means, and what would mend it.
+pub fn why_unavailable(errno: i32) -> String {
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
+    explain(errno, paranoid.as_deref().map(str::trim))
+}
+
+const NO_COUNTER: &str = "this machine offers no hardware counter of cycles; in a virtual machine only \
+                          the host can give one (QEMU `-cpu host,pmu=on`; on a cloud a metal instance)";
+const NO_MEMORY: &str = "no memory for the sample buffer: raise `sysctl kernel.perf_event_mlock_kb`, or \
+                         run as root";
+
+fn explain(errno: i32, paranoid: Option<&str>) -> String {
+    match errno {
+        libc::EACCES | libc::EPERM => {
+            let paranoid = paranoid.unwrap_or("unreadable");
+            format!(
+                "the kernel refuses perf events of a whole CPU to this user (perf_event_paranoid is \
+                 {paranoid}, 0 or less is needed): run as root, or give CAP_PERFMON, or \
+                 `sysctl kernel.perf_event_paranoid=0`; in a container the seccomp profile must allow \
+                 perf_event_open as well"
+            )
+        }
+        libc::ENOENT | libc::EOPNOTSUPP => NO_COUNTER.to_owned(),
+        libc::ENOSYS => "the kernel was built without perf events (CONFIG_PERF_EVENTS)".to_owned(),
+        libc::ENODEV => "there is no such CPU, or it is offline".to_owned(),
+        libc::EMFILE | libc::ENFILE => "too many files are open (one per CPU is needed): raise `ulimit -n`".to_owned(),
+        libc::ENOMEM => NO_MEMORY.to_owned(),
+        libc::EBUSY => "another program holds the hardware counters for itself: stop it".to_owned(),
+        _ => {
+            let paranoid = paranoid.unwrap_or("unreadable");
+            format!(
+                "perf events cannot be opened: {} (perf_event_paranoid is {paranoid})",
+                io::Error::from_raw_os_error(errno)
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_sysctl_its_value_and_the_mend() {
+        let text = explain(libc::EACCES, Some("2"));
+        assert!(text.contains("perf_event_paranoid is 2"), "{text}");
+        assert!(text.contains("sysctl kernel.perf_event_paranoid=0"), "{text}");
+    }
+
+    #[test]
+    fn an_unexpected_error_is_passed_on_in_words() {
+        let text = explain(libc::EIO, None);
+        assert!(text.contains("Input/output error"), "{text}");
+    }
+
+    #[test]
+    fn a_cpu_that_does_not_exist_is_an_error_that_says_so() {
+        let error = CycleCounter::open_cpu(u32::MAX).err().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), Some("there is no such CPU, or it is offline"));
+    }
+}

@@ -1,0 +1,73 @@
+//! A child process: how it ended and what it used.
+
+use std::io;
+use std::process::Child;
+
+/// How a child ended and the CPU time of it and of all its descendants that it waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How.
+    pub how: How,
+    /// User and system time in nanoseconds, at the kernel's grain of a microsecond.
+    pub cpu_nanos: u64,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// It exited with this status.
+    Status(i32),
+    /// This signal ended it.
+    Signal(i32),
+}
+
+/// Waits for `child` like [`Child::wait`], and says what it used.
+pub fn wait(child: Child) -> io::Result<Ended> {
+    let process = i32::try_from(child.id()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let mut status = 0;
+    // SAFETY: all-zero is a valid rusage, which the kernel then fills.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: both out-pointers are valid; the child is ours and `Child` does not reap on its own.
+        if unsafe { libc::wait4(process, &mut status, 0, &mut usage) } == process {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    let micros = |time: libc::timeval| time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_usec.unsigned_abs();
+    let how = if libc::WIFSIGNALED(status) {
+        How::Signal(libc::WTERMSIG(status))
+    } else {
+        How::Status(libc::WEXITSTATUS(status))
+    };
+    Ok(Ended { how, cpu_nanos: (micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000 })
+}
+
+/// Raises this process's limit of open files to what it may have at most.
+pub fn raise_open_file_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where it is refused, opening a file will say so.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn status_signal_and_cpu_time_of_descendants() {
+        let script = "sh -c 'i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done'; exit 7";
+        let child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let ended = wait(child).unwrap();
+        assert_eq!(ended.how, How::Status(7));
+        assert!(ended.cpu_nanos > 1_000_000, "{ended:?}");
+        let child = Command::new("sh").args(["-c", "kill -9 $$"]).spawn().unwrap();
+        assert_eq!(wait(child).unwrap().how, How::Signal(9));
+    }
+}

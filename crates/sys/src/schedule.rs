@@ -1,0 +1,116 @@
+//! Where and how a thread is scheduled.
+
+use rustix::thread::CpuSet;
+use std::io;
+
+/// The caller's kernel thread id.
+pub fn thread_id() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
+/// The CPUs that the calling thread may run on, ascending.
+pub fn allowed_cpus() -> io::Result<Vec<u32>> {
+    let set = rustix::thread::sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).filter_map(|cpu| u32::try_from(cpu).ok()).collect())
+}
+
+/// The CPUs that are online, ascending, whether or not the caller may run on them.
+pub fn online_cpus() -> io::Result<Vec<u32>> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
+    parse_cpu_list(text.trim())
+        .ok_or_else(|| io::Error::other(format!("/sys/devices/system/cpu/online says '{}'", text.trim())))
+}
+
+/// Whether some core runs two CPUs.
+pub fn has_siblings() -> bool {
+    std::fs::read_to_string("/sys/devices/system/cpu/smt/active").is_ok_and(|text| text.trim() == "1")
+}
+
+/// The kernel's list format: `0-3,8`.
+fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        cpus.extend(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?);
+    }
+    Some(cpus)
+}
+
+/// Keeps the calling thread on these CPUs.
+pub fn pin_to(cpus: &[u32]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        let index = usize::try_from(cpu).ok().filter(|index| *index < CpuSet::MAX_CPU);
+        set.set(index.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("no CPU {cpu}")))?);
+    }
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+/// A scheduling class for the calling thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// SCHED_FIFO at its lowest priority: runs at once, before every ordinary thread. Needs
+    /// CAP_SYS_NICE or an RLIMIT_RTPRIO. Threads and processes that it starts are ordinary again.
+    RealTime,
+    /// SCHED_IDLE: runs only when nothing else wants the CPU.
+    Idle,
+}
+
+/// Puts the calling thread into a scheduling class.
+pub fn set_class(class: Class) -> io::Result<()> {
+    let (policy, priority) = match class {
+        Class::RealTime => (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1),
+        Class::Idle => (libc::SCHED_IDLE, 0),
+    };
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: pid 0 is the calling thread and `parameters` is a valid structure for the call.
+    if unsafe { libc::sched_setscheduler(0, policy, &parameters) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Context switches of the calling thread so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// It waited for something.
+    pub voluntary: u64,
+    /// Another thread was given the CPU.
+    pub involuntary: u64,
+}
+
+/// Context switches of the calling thread so far.
+pub fn own_switches() -> io::Result<Switches> {
+    // SAFETY: all-zero is a valid rusage, which the kernel then fills.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is valid for the kernel to write.
+    if unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Switches { voluntary: usage.ru_nvcsw.unsigned_abs(), involuntary: usage.ru_nivcsw.unsigned_abs() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists_are_the_kernel_s() {
+        assert_eq!(parse_cpu_list("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(parse_cpu_list("x"), None);
+        assert!(!online_cpus().unwrap().is_empty());
+    }
+
+    #[test]
+    fn pinning_is_what_the_kernel_then_reports() {
+        std::thread::spawn(|| {
+            let first = *allowed_cpus().unwrap().first().unwrap();
+            pin_to(&[first]).unwrap();
+            assert_eq!(allowed_cpus().unwrap(), [first]);
+            assert!(pin_to(&[u32::MAX]).is_err());
+            set_class(Class::Idle).unwrap();
+        })
+        .join()
+        .unwrap();
+    }
+}

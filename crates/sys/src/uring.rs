@@ -1,0 +1,206 @@
+//! Block I/O through io_uring: one ring, one thread, registered files, buffers and ring descriptor.
+
+use crate::block::{Completion, Slots, Transfer, Way};
+use crate::buffer::AlignedBuffer;
+use io_uring::{IoUring, opcode, squeue, types};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+
+/// Whether something is registered with the kernel once, or looked up for each I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registration {
+    /// Once, before the first I/O.
+    Registered,
+    /// For each I/O.
+    PerIo,
+}
+
+/// An io_uring that moves slots to and from files.
+pub struct BlockRing {
+    // Dropped before `slots`: closing the ring ends what could still touch the memory.
+    ring: IoUring,
+    slots: Slots,
+    buffers: Registration,
+    files: Registration,
+    crossings: u64,
+}
+
+impl BlockRing {
+    /// A ring of `count` slots that share `buffer`.
+    ///
+    /// # Errors
+    /// What io_uring_setup or a registration says: EPERM or ENOSYS where io_uring is not allowed,
+    /// ENOMEM where RLIMIT_MEMLOCK does not hold the registered buffers.
+    pub fn new(
+        files: Vec<File>,
+        buffer: AlignedBuffer,
+        count: u32,
+        buffers: Registration,
+        registered: Registration,
+    ) -> io::Result<Self> {
+        let slots = Slots::new(files, buffer, count)?;
+        let ring = Self::set_up(count)?;
+        if buffers == Registration::Registered {
+            let vectors: Vec<libc::iovec> = (0..slots.count() as usize)
+                .map(|index| libc::iovec { iov_base: slots.address(index).cast(), iov_len: slots.slot_bytes() })
+                .collect();
+            // SAFETY: the vectors describe the arena, which `slots` owns until after the ring is closed.
+            unsafe { ring.submitter().register_buffers(&vectors)? };
+        }
+        if registered == Registration::Registered {
+            let descriptors: Vec<RawFd> = slots.files.iter().map(AsRawFd::as_raw_fd).collect();
+            ring.submitter().register_files(&descriptors)?;
+        }
+        // Saves the descriptor look-up of each crossing (5.18). A kernel without it works as well.
+        let _ = ring.submitter().register_ring_fd();
+        Ok(Self { ring, slots, buffers, files: registered, crossings: 0 })
+    }
+
+    fn set_up(count: u32) -> io::Result<IoUring> {
+        let entries = count.next_power_of_two();
+        // One thread submits and reaps, so completions are run when it asks for them (6.1). Older
+        // kernels refuse the flags with EINVAL and get a plain ring.
+        let modern = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag()
+            .setup_cqsize(entries * 2)
+            .build(entries);
+        match modern {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => IoUring::new(entries),
+            other => other,
+        }
+    }
+
+    /// Adds a transfer to those handed over at the next [`submit`](Self::submit) or
+    /// [`wait`](Self::wait).
+    ///
+    /// # Panics
+    /// When the slot is in flight or the transfer does not fit it.
+    #[inline]
+    pub fn stage(&mut self, slot: u32, transfer: &Transfer) -> io::Result<()> {
+        let address = self.slots.lend(slot, transfer);
+        let entry = self.entry(slot, transfer, address).user_data(slot.into());
+        // SAFETY: `lend` gave memory that stays valid and untouched until the completion is reaped, and
+        // the arena and the files outlive the ring.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        if pushed.is_err() {
+            // Cannot be while slots ≤ entries; giving the slot back keeps the count true all the same.
+            self.slots.take_back(slot);
+            return Err(io::Error::other("the submission ring is full"));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn entry(&self, slot: u32, transfer: &Transfer, address: *mut u8) -> squeue::Entry {
+        // A registered file is named by its index with a flag, in the field of the descriptor.
+        let (file, flags) = match self.files {
+            Registration::Registered => (types::Fd(transfer.file as RawFd), squeue::Flags::FIXED_FILE),
+            Registration::PerIo => {
+                (types::Fd(self.slots.files[transfer.file as usize].as_raw_fd()), squeue::Flags::empty())
+            }
+        };
+        let (length, offset, index) = (transfer.length, transfer.offset, slot as u16);
+        match (self.buffers, transfer.way) {
+            (Registration::Registered, Way::Read) => {
+                opcode::ReadFixed::new(file, address, length, index).offset(offset).build()
+            }
+            (Registration::Registered, Way::Write) => {
+                opcode::WriteFixed::new(file, address, length, index).offset(offset).build()
+            }
+            (Registration::PerIo, Way::Read) => opcode::Read::new(file, address, length).offset(offset).build(),
+            (Registration::PerIo, Way::Write) => opcode::Write::new(file, address, length).offset(offset).build(),
+        }
+        .flags(flags)
+    }
+
+    /// Hands everything staged to the kernel; one crossing.
+    pub fn submit(&mut self) -> io::Result<()> {
+        self.enter(0)
+    }
+
+    /// Hands everything staged over and waits until at least `least` completions can be reaped; one
+    /// crossing, or none when nothing is staged and they are there already.
+    pub fn wait(&mut self, least: u32) -> io::Result<()> {
+        let least = least.min(self.slots.in_flight()) as usize;
+        let staged = !self.ring.submission().is_empty();
+        // With deferred task work a completion may wait for a crossing to be posted at all.
+        if !staged && self.ring.completion().len() >= least && !self.ring.submission().taskrun() {
+            return Ok(());
+        }
+        self.enter(least)
+    }
+
+    fn enter(&mut self, least: usize) -> io::Result<()> {
+        loop {
+            self.crossings += 1;
+            match self.ring.submit_and_wait(least) {
+                Ok(_) => {
+                    let short = !self.ring.submission().is_empty() || self.ring.completion().len() < least;
+                    if !short {
+                        return Ok(());
+                    }
+                }
+                // A signal: what is staged stays staged, what completed stays in the ring.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // The kernel is short of memory for requests, or completions have to be reaped first.
+                Err(error)
+                    if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY))
+                        && !self.ring.completion().is_empty() =>
+                {
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Takes up to `most` completions that are there; no crossing.
+    #[inline]
+    pub fn reap(&mut self, most: u32, mut each: impl FnMut(Completion)) {
+        let slots = &mut self.slots;
+        for entry in self.ring.completion().take(most as usize) {
+            let slot = entry.user_data() as u32;
+            slots.take_back(slot);
+            each(Completion { slot, result: entry.result() });
+        }
+    }
+
+    /// System calls so far that submitted or waited.
+    pub fn crossings(&self) -> u64 {
+        self.crossings
+    }
+
+    /// Transfers staged or in flight.
+    pub fn in_flight(&self) -> u32 {
+        self.slots.in_flight()
+    }
+
+    /// The files, for what is not a transfer.
+    pub fn files(&self) -> &[File] {
+        &self.slots.files
+    }
+
+    /// The contents of a slot; `None` while it is in flight.
+    pub fn contents(&mut self, slot: u32) -> Option<&mut [u8]> {
+        self.slots.contents(slot)
+    }
+}
+
+impl Drop for BlockRing {
+    fn drop(&mut self) {
+        // The kernel may write into the arena until the last completion: wait for all of them.
+        while self.slots.in_flight() > 0 {
+            if self.wait(1).is_err() {
+                // The memory cannot be given back safely any more; leaking it is the lesser evil.
+                if let Ok(empty) = AlignedBuffer::zeroed(1).and_then(|buffer| Slots::new(Vec::new(), buffer, 1)) {
+                    std::mem::forget(std::mem::replace(&mut self.slots, empty));
+                }
+                return;
+            }
+            self.reap(u32::MAX, |_| {});
+        }
+    }
+}

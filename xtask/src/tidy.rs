@@ -1,0 +1,74 @@
+//! The rules of the tree, a row each: a name, and the function that finds what breaks it.
+//!
+//! A rule sees the files as text. What a compiler lint can check is left to the lint; where both do,
+//! the rule here is there because a crate could switch the lint off for itself.
+
+mod files;
+mod imports;
+mod safety;
+mod source;
+pub mod tree;
+mod words;
+
+use std::fmt;
+use tree::Tree;
+
+/// One rule.
+pub struct Rule {
+    /// Its name in the output.
+    pub name: &'static str,
+    find: fn(&Tree) -> Vec<Breach>,
+}
+
+/// Every rule.
+pub const RULES: [Rule; 13] = [
+    Rule { name: "imports", find: imports::against_manifests },
+    Rule { name: "use", find: imports::against_sources },
+    Rule { name: "architecture", find: imports::against_architecture },
+    Rule { name: "unsafe", find: safety::only_in_sys },
+    Rule { name: "safety", find: safety::explained },
+    Rule { name: "print", find: words::prints },
+    Rule { name: "unfinished", find: words::unfinished },
+    Rule { name: "machine-path", find: words::machine_paths },
+    Rule { name: "registry", find: words::registries },
+    Rule { name: "name", find: files::names },
+    Rule { name: "opening", find: files::openings },
+    Rule { name: "length", find: files::lengths },
+    Rule { name: "mod-rs", find: files::mod_rs },
+];
+
+/// A place where a rule is broken.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Breach {
+    path: String,
+    line: usize,
+    message: String,
+    rule: &'static str,
+}
+
+impl Breach {
+    /// At `line` (from 1) of `path`; the message says what is wrong and the mend.
+    pub fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, message: message.into(), rule: "" }
+    }
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}: {} [{}]", self.path, self.line, self.message, self.rule)
+    }
+}
+
+/// Everything that breaks a rule, file by file.
+pub fn check(tree: &Tree) -> Vec<Breach> {
+    let found = RULES.iter().flat_map(|rule| {
+        let breaches = (rule.find)(tree).into_iter();
+        breaches.map(|breach| Breach { rule: rule.name, ..breach })
+    });
+    let mut found: Vec<_> = found.collect();
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests;

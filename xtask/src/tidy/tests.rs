@@ -1,0 +1,162 @@
+//! Every rule against trees that break it: a rule that cannot fail cannot be in the table.
+
+use super::*;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const MANIFEST: &str = "[package]\nname = \"x\"\n\n[lints]\nworkspace = true\n\n[dependencies]\n";
+
+const LAB: &str = r#"//! The lab.
+use model::plan;
+use std::path::Path;
+// It does not println! a thing.
+const A: &str = "unsafe todo!";
+"#;
+
+const SYS: &str = "//! System.
+fn f() {
+    // SAFETY: nothing is passed.
+    unsafe { g() };
+}
+/// Does g.
+///
+/// # Safety
+/// None.
+#[inline]
+pub unsafe fn g() {}
+";
+
+/// A tree in a directory of its own that goes when the test ends.
+struct Fixture {
+    root: PathBuf,
+}
+
+impl Fixture {
+    fn new(files: &[(&str, String)]) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("iotoll-tidy-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let fixture = Self { root: std::env::temp_dir().join(name) };
+        for (path, text) in files {
+            let path = fixture.root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        fixture
+    }
+
+    fn check(&self) -> Vec<Breach> {
+        check(&Tree::read(&self.root).unwrap())
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        // A directory that stays behind in the temporary directory breaks nothing.
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+/// A small tree that keeps every rule and comes close to breaking some.
+fn kept() -> Vec<(&'static str, String)> {
+    vec![
+        ("ARCHITECTURE.md", format!("# Map\n\n```\n{}```\n", imports::architecture())),
+        ("Cargo.lock", "source = \"registry+https://github.com/rust-lang/crates.io-index\"\n".to_owned()),
+        ("crates/model/Cargo.toml", MANIFEST.to_owned()),
+        ("crates/lab/Cargo.toml", format!("{MANIFEST}model.workspace = true\nsys = {{ path = \"../sys\" }}\n")),
+        ("crates/lab/src/lib.rs", LAB.to_owned()),
+        ("crates/sys/Cargo.toml", "[dependencies]\nlibc.workspace = true\n".to_owned()),
+        ("crates/sys/src/lib.rs", SYS.to_owned()),
+        ("crates/iotoll/src/main.rs", "//! The binary.\nfn main() {\n    println!(\"\");\n}\n".to_owned()),
+        ("target/debug/build/mod.rs", "unsafe".to_owned()),
+    ]
+}
+
+/// What to add to the kept tree, or to replace in it, so that the rule breaks at that line.
+fn broken(rule: &str) -> Vec<(&'static str, usize, String)> {
+    let model = |line: &str| ("crates/model/src/lib.rs", 2, format!("//! Model.\n{line}\n"));
+    match rule {
+        "imports" => vec![
+            ("crates/model/Cargo.toml", 8, format!("{MANIFEST}sys.workspace = true\n")),
+            ("crates/model/Cargo.toml", 8, format!("{MANIFEST}[dev-dependencies.iotoll-lab]\n")),
+            ("crates/report/Cargo.toml", 9, format!("{MANIFEST}\nlab = {{ path = \"../lab\" }}\n")),
+            ("crates/extra/Cargo.toml", 1, MANIFEST.to_owned()),
+        ],
+        "use" => vec![
+            model("pub use lab::worker::Worker;"),
+            model("use iotoll_sys::clock;"),
+            model("#[path = \"../../lab/src/lib.rs\"] mod lab;"),
+        ],
+        "architecture" => vec![
+            ("ARCHITECTURE.md", 1, imports::architecture().replace("report → model\n", "")),
+            ("ARCHITECTURE.md", 5, imports::architecture().replace("report → model\n", "report → model, lab\n")),
+        ],
+        "unsafe" => vec![
+            model("fn f() { unsafe { g() } }"),
+            model("#![allow(unsafe_code)]"),
+            ("crates/model/Cargo.toml", 1, "[package]\n[dependencies]\n".to_owned()),
+        ],
+        "safety" => {
+            let sys = |line: &str| {
+                ("crates/sys/src/lib.rs", 4, format!("//! Sys.\n// SAFETY: of another.\nfn f() {{}}\n{line}\n"))
+            };
+            vec![sys("fn h() { unsafe { g() } }"), sys("pub unsafe fn g() {}"), sys("unsafe impl Send for X {}")]
+        }
+        "print" => ["println!(\"\")", "std::eprintln!()", "let x = dbg!(1);"].map(model).to_vec(),
+        "unfinished" => {
+            let notes = [concat!("// FIX", "ME later"), concat!("/* HA", "CK */")];
+            let code = ["fn f() { todo!() }", "fn f() { unimplemented!() }", "#[ignore]", "#[ignore = \"slow\"]"];
+            let mut trees: Vec<_> = notes.into_iter().chain(code).map(model).collect();
+            trees.push(("check", 1, concat!("# XX", "X\n").to_owned()));
+            trees
+        }
+        "machine-path" => vec![
+            ("README.md", 1, concat!("see /wo", "rk/main\n").to_owned()),
+            model(concat!("const A: &str = \"/wo", "rk/x\";")),
+        ],
+        "registry" => vec![
+            ("Cargo.lock", 1, "source = \"registry+https://mirror.example/index\"\n".to_owned()),
+            (".cargo/config.toml", 1, "[source.crates-io]\n".to_owned()),
+        ],
+        "name" => vec![
+            ("crates/model/src/utils.rs", 1, "//! Model.\n".to_owned()),
+            ("crates/model/src/common/job.rs", 1, "//! Model.\n".to_owned()),
+        ],
+        "opening" => vec![("crates/model/src/job.rs", 1, "use std::fmt;\n//! Late.\n".to_owned())],
+        "length" => vec![("crates/model/src/job.rs", 601, format!("//! Long.\n{}", "\n".repeat(600)))],
+        "mod-rs" => vec![("crates/model/src/job/mod.rs", 1, "//! Jobs.\n".to_owned())],
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn a_tree_that_keeps_the_rules_has_no_breach() {
+    assert_eq!(Fixture::new(&kept()).check(), []);
+}
+
+#[test]
+fn every_rule_can_be_broken_and_says_where() {
+    for rule in &RULES {
+        let trees = broken(rule.name);
+        assert!(!trees.is_empty(), "no tree breaks the rule `{}`: add one, or drop the rule", rule.name);
+        for (path, line, text) in trees {
+            let mut files = kept();
+            files.retain(|(kept, _)| *kept != path);
+            files.push((path, text.clone()));
+            let found = Fixture::new(&files).check();
+            let expected = found.iter().any(|it| (it.rule, it.path.as_str(), it.line) == (rule.name, path, line));
+            assert!(expected, "`{}` at {path}:{line} of {text:?} is not among {found:?}", rule.name);
+        }
+    }
+}
+
+#[test]
+fn a_breach_reads_like_a_compiler_error() {
+    let breach = Breach { rule: "print", ..Breach::new("crates/lab/src/lib.rs", 7, "println! outside of the binary") };
+    assert_eq!(breach.to_string(), "crates/lab/src/lib.rs:7: println! outside of the binary [print]");
+}
+
+#[test]
+fn the_tree_of_a_missing_root_is_an_error() {
+    assert!(Tree::read(&std::env::temp_dir().join("iotoll-tidy-none")).is_err());
+}

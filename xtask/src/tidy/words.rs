@@ -1,0 +1,101 @@
+//! Words that must not be in the tree.
+//!
+//! Words that this file would otherwise contain itself are put together from two halves.
+
+use super::Breach;
+use super::source::has_word;
+use super::tree::{File, Tree};
+
+/// Macros that write to the terminal.
+const PRINTS: [&str; 5] = ["println!", "eprintln!", "print!", "eprint!", "dbg!"];
+/// Crates that talk to people.
+const PRINTERS: [&str; 2] = ["iotoll", "xtask"];
+/// Code that stands for code.
+const UNFINISHED_CODE: [&str; 4] = ["todo!", "unimplemented!", "#[ignore]", "#[ignore "];
+/// Notes that a work is not done.
+const UNFINISHED_NOTES: [&str; 3] = [concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
+/// Where one developer's machine keeps the tree.
+const MACHINE_PATH: &str = concat!("/wo", "rk/");
+/// The one source that a lock file names for everybody.
+const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+/// Nothing outside of the binary prints.
+pub fn prints(tree: &Tree) -> Vec<Breach> {
+    let quiet = tree.sources().filter(|file| !file.member().is_some_and(|member| PRINTERS.contains(&member)));
+    let mut breaches = Vec::new();
+    for file in quiet {
+        for (index, line) in file.lines.iter().enumerate() {
+            let found = PRINTS.iter().filter(|word| line.has_word(word));
+            let message = |word| format!("{word} outside of the binary: return the text, or a Warning");
+            breaches.extend(found.map(|word| Breach::new(&file.path, index + 1, message(word))));
+        }
+    }
+    breaches
+}
+
+/// No stubs, no ignored tests, no notes that something is left to do.
+pub fn unfinished(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for file in &tree.files {
+        for (number, code, prose) in channels(file) {
+            let code = UNFINISHED_CODE.iter().filter(|word| has_word(code, word));
+            let notes = UNFINISHED_NOTES.iter().filter(|word| has_word(prose, word));
+            for word in code.chain(notes) {
+                breaches.push(Breach::new(
+                    &file.path,
+                    number,
+                    format!("{word} says it is not done: do it, or leave it out"),
+                ));
+            }
+        }
+    }
+    breaches
+}
+
+/// Line number, code and prose of each line; a file that is not Rust is all prose.
+fn channels(file: &File) -> Vec<(usize, &str, &str)> {
+    if file.is_rust() {
+        let lines = file.lines.iter().enumerate();
+        return lines.map(|(index, line)| (index + 1, line.code.as_str(), line.comment.as_str())).collect();
+    }
+    if file.path.ends_with(".lock") {
+        return Vec::new();
+    }
+    file.text.lines().enumerate().map(|(index, line)| (index + 1, "", line)).collect()
+}
+
+/// No path of one developer's machine.
+pub fn machine_paths(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for file in &tree.files {
+        for (index, line) in file.text.lines().enumerate() {
+            let absolute = line.match_indices(MACHINE_PATH).any(|(start, _)| {
+                let before = line.get(..start).and_then(|before| before.chars().next_back());
+                !before.is_some_and(|letter| letter.is_alphanumeric() || "._-/~".contains(letter))
+            });
+            if absolute {
+                let message = "a path that only one machine has: make it relative to the repository, or an argument";
+                breaches.push(Breach::new(&file.path, index + 1, message));
+            }
+        }
+    }
+    breaches
+}
+
+/// Packages come from the one place that everybody has, not from a mirror near one machine.
+pub fn registries(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for file in &tree.files {
+        let lock = file.path.ends_with("Cargo.lock");
+        let config = file.path.ends_with(".cargo/config.toml");
+        for (index, line) in file.text.lines().map(str::trim).enumerate() {
+            let foreign = lock && line.starts_with("source = ") && line != format!("source = \"{SOURCE}\"");
+            let replaced = config && (line.starts_with("[source") || line.starts_with("[registries"));
+            if foreign || replaced {
+                let message = "a registry that is not everybody's: keep it in the configuration of the machine";
+                breaches.push(Breach::new(&file.path, index + 1, message));
+            }
+        }
+    }
+    breaches
+}
