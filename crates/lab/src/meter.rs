@@ -24,8 +24,9 @@ use std::sync::Arc;
 use sys::clock::monotonic_nanos;
 use timer_list::TimerList;
 
-/// Reading /proc/timer_list takes 130 µs here, so it is not read at every boundary.
-const TIMER_LIST_INTERVAL: Nanos = Nanos(1_000_000_000);
+/// Reading /proc/timer_list takes 130 µs on 2 CPUs and grows with them, so it is read at most as often as
+/// keeps it below a 500th of one CPU's time.
+const TIMER_LIST_SHARE: u64 = 500;
 
 /// Which meters may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +73,7 @@ impl Work for NoWork {
 pub struct Panel {
     readers: CpuReaders,
     timer_list: Option<TimerList>,
-    timer_list_read: Option<(Mode, Nanos)>,
+    timer_list_read: Option<(Mode, Nanos, Nanos)>,
     proc_stat: Option<ProcStatFile>,
     soakers: Option<Arc<Soakers>>,
     sampler: bool,
@@ -177,14 +178,14 @@ impl Panel {
         let done = work.done();
         let thread_nanos = if self.reads_threads() { work.thread_nanos() } else { None };
         let proc_stat = self.proc_stat.as_mut().and_then(ProcStatFile::read);
-        let due = match self.timer_list_read {
-            Some((before, read)) => before != mode || at_nanos.since(read) >= TIMER_LIST_INTERVAL,
-            None => true,
-        };
+        let due = self.timer_list_read.is_none_or(|(before, read, took)| {
+            before != mode || at_nanos.since(read).0 >= took.0.saturating_mul(TIMER_LIST_SHARE)
+        });
         // Just after the readers woke every CPU, so that no idle clock is older than they are.
+        let began = Nanos(monotonic_nanos());
         let timer_list = self.timer_list.as_mut().filter(|_| due).and_then(TimerList::read);
         if timer_list.is_some() {
-            self.timer_list_read = Some((mode, at_nanos));
+            self.timer_list_read = Some((mode, at_nanos, Nanos(monotonic_nanos()).since(began)));
         }
         if let Some(soakers) = &self.soakers {
             soakers.run(mode == Mode::Soaker);

@@ -182,7 +182,7 @@ impl Work for Idle<'_> {
 
 impl Subject for Idle<'_> {
     fn begin(&mut self) {
-        self.deadline = std::time::Instant::now() + self.total;
+        self.deadline = std::time::Instant::now() + self.total.saturating_sub(self.settle());
     }
 
     fn wait(&mut self, timeout: Duration) -> bool {
@@ -193,6 +193,13 @@ impl Subject for Idle<'_> {
 
     fn soaker(&self) -> Soaker {
         Soaker::AtOnce
+    }
+
+    fn settle(&self) -> Duration {
+        /// A program that starts beside us (`iotoll … | jq`), or the workload's last writes, take about this
+        /// long; but the larger part of the time is for watching.
+        const TRANSIENT: Duration = Duration::from_millis(300);
+        TRANSIENT.min(self.total / 3)
     }
 
     fn step(&mut self, step: Step) {

@@ -28,6 +28,10 @@ pub trait Subject: Work {
     fn wait(&mut self, timeout: Duration) -> bool;
     /// When the soaker joins.
     fn soaker(&self) -> Soaker;
+    /// How long to wait before the first window: what starts or ends just then is not what is watched.
+    fn settle(&self) -> Duration {
+        Duration::ZERO
+    }
     /// A window ended.
     fn step(&mut self, step: Step);
 }
@@ -60,9 +64,13 @@ pub fn watch(panel: &mut Panel, subject: &mut dyn Subject) -> Stretch {
         rotation.join(Mode::Soaker);
     }
     let mut stretch = Stretch::default();
+    let started = Instant::now();
+    if !subject.settle().is_zero() {
+        stretch.snapshots.push(panel.snapshot(Mode::Gap, subject));
+        std::thread::sleep(subject.settle());
+    }
     stretch.snapshots.push(panel.snapshot(rotation.mode(), subject));
     subject.begin();
-    let started = Instant::now();
     loop {
         let over = subject.wait(rotation.length(started.elapsed()));
         rotation.advance();

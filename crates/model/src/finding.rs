@@ -138,6 +138,9 @@ pub struct PhaseFinding {
     pub busy_cpus_gross: Option<f64>,
     /// Cycles of the workload's own threads per I/O: what a per-process figure would say.
     pub thread_cycles_per_io: Option<f64>,
+    /// Part of the time that the workload's own threads were on a CPU, 0 to 1: near 1 for a load that does not
+    /// sleep.
+    pub threads_on_cpu_fraction: Option<f64>,
     /// Net cycles per I/O less the workload's own threads: what others did for it.
     pub elsewhere_cycles_per_io: Option<f64>,
     /// Net cycles per I/O by each meter that ran.

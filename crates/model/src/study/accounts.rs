@@ -4,6 +4,7 @@ use super::Context;
 use super::background::BackgroundRates;
 use crate::finding::AccountFinding;
 use crate::record::{Execution, TaskOwner};
+use crate::unit::Nanos;
 use std::collections::BTreeMap;
 
 /// Smaller accounts are lumped together by owner: they are noise beside the rest.
@@ -22,8 +23,12 @@ pub(super) fn study(
     let mut sums: BTreeMap<(TaskOwner, String), f64> = BTreeMap::new();
     for execution in executions {
         let Some(tasks) = &execution.stretch.tasks else { return Vec::new() };
-        if let Some(nanos) = execution.command_cpu_nanos {
-            let name = "the command and its children".to_owned();
+        if let Some(total) = execution.command_cpu_nanos {
+            // Where the command says what its threads used while they did I/O, its setup stays out.
+            let io = execution.jobs.iter().map(|job| job.thread_nanos).sum::<Option<Nanos>>();
+            let io = io.filter(|nanos| *nanos > Nanos(0));
+            let name = if io.is_some() { "the command's I/O threads" } else { "the command and its children" };
+            let (nanos, name) = (io.unwrap_or(total), name.to_owned());
             *sums.entry((TaskOwner::Workload, name)).or_default() += per_io(nanos.as_f64());
         }
         for task in &tasks.tasks {

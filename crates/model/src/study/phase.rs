@@ -11,10 +11,12 @@ use crate::stats::{Estimate, Pair, ratio_of_sums};
 use crate::unit::Nanos;
 use std::collections::BTreeMap;
 
-/// Which meter speaks for the phase, the most trusted first. The thread clock never does: it does not see
-/// what others do for the workload.
+/// Which meter speaks for the phase, the most trusted first. The kernel's idle clock goes before cpuidle's
+/// residency, which counts interrupts taken while halted as idle: on a load that sleeps it shows less than
+/// the load's own threads used, which cannot be all that the machine paid (METHOD.md). The thread clock
+/// never speaks: it does not see what others do for the workload.
 const HEADLINE: [Meter; 6] =
-    [Meter::Pmu, Meter::Idle, Meter::TimerList, Meter::ProcStat, Meter::Soaker, Meter::Sampler];
+    [Meter::Pmu, Meter::TimerList, Meter::Idle, Meter::ProcStat, Meter::Soaker, Meter::Sampler];
 
 /// What a cost is divided by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +94,7 @@ pub(super) fn study(
         busy_cpus: per_second.map(|cost| busy_cpus(cost.net.value)),
         busy_cpus_gross: per_second.map(|cost| busy_cpus(cost.gross)),
         thread_cycles_per_io: thread,
+        threads_on_cpu_fraction: threads_on_cpu(executions, wall_seconds),
         elsewhere_cycles_per_io: net.zip(thread).map(|(net, thread)| net.value - thread),
         by_meter: readings.iter().map(|(meter, cost)| by_meter(*meter, cost, thread)).collect::<BTreeMap<_, _>>(),
         by_meter_detail: readings.into_iter().map(|(meter, cost)| detail(meter, cost, thread)).collect(),
@@ -250,13 +253,20 @@ fn satterthwaite(errors: &[(f64, f64)]) -> f64 {
 
 /// Cycles of the workload's own threads: of our workers, or of a command with all its children.
 fn thread_cycles(executions: &[Execution], context: &Context) -> Option<f64> {
-    let nanos = |execution: &Execution| match execution.command_cpu_nanos {
-        Some(nanos) => Some(nanos),
-        None if execution.jobs.is_empty() => None,
-        None => execution.jobs.iter().map(|job| job.thread_nanos).sum::<Option<Nanos>>(),
-    };
+    // A job's own figure is of the time in which it did I/O; a command's holds its setup too.
+    let of_jobs = |execution: &Execution| execution.jobs.iter().map(|job| job.thread_nanos).sum::<Option<Nanos>>();
+    let nanos =
+        |execution: &Execution| of_jobs(execution).filter(|nanos| *nanos > Nanos(0)).or(execution.command_cpu_nanos);
     let nanos: Nanos = executions.iter().map(nanos).sum::<Option<Nanos>>()?;
     Some(BusyTime::<WorkloadThreads>::from_nanos(nanos.as_f64()).cycles(context.clock).count())
+}
+
+/// Which part of the time the workload's own threads were on a CPU.
+fn threads_on_cpu(executions: &[Execution], wall_seconds: f64) -> Option<f64> {
+    let jobs = || executions.iter().flat_map(|execution| &execution.jobs);
+    let threads = jobs().count() as f64 / executions.len().max(1) as f64;
+    let nanos: Nanos = jobs().map(|job| job.thread_nanos).sum::<Option<Nanos>>()?;
+    (threads > 0.0 && wall_seconds > 0.0).then(|| nanos.seconds() / wall_seconds / threads)
 }
 
 /// Context switches of the whole machine, net of the background's.
