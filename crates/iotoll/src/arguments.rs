@@ -3,6 +3,7 @@
 //! `run` takes fio's options as flags beside our own. Ours are known to clap; what clap does not know is
 //! set apart before it parses, and read by the same table as a job file.
 
+use crate::failure::BadInput;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
 use model::record::Meter;
@@ -155,19 +156,43 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// Parses the command line of this process; bad usage ends it with status 2.
-    pub fn from_command_line() -> Self {
-        let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    /// Parses the command line of this process. Asked for help, it prints that and ends the process.
+    ///
+    /// # Errors
+    /// Bad usage.
+    pub fn from_command_line() -> anyhow::Result<Self> {
+        let words: Result<Vec<String>, _> = std::env::args_os().map(std::ffi::OsString::into_string).collect();
+        let words = words.map_err(|word| {
+            BadInput(format!("'{}': not UTF-8 text, which a record cannot hold; rename it", word.display()))
+        })?;
         let mut command = CommandLine::command().mut_subcommand("run", |run| run.after_help(job_help()));
         let (ours, job) = split(&command, &words);
         let parsed = command.try_get_matches_from_mut(ours);
         let parsed = parsed.and_then(|matches| CommandLine::from_arg_matches(&matches));
-        let mut verb = parsed.unwrap_or_else(|error| error.exit()).verb;
+        let mut verb = match parsed {
+            Ok(parsed) => parsed.verb,
+            Err(error) if error.use_stderr() && error.kind() != NO_VERB => {
+                return Err(BadInput(in_one_line(&error)).into());
+            }
+            Err(error) => error.exit(),
+        };
         if let Verb::Run(arguments) = &mut verb {
             arguments.job = job;
         }
-        Self { verb, words }
+        Ok(Self { verb, words })
     }
+}
+
+/// `iotoll` alone: the help is what is wanted, so it is printed whole.
+const NO_VERB: clap::error::ErrorKind = clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+
+/// What is wrong and the tips, without the usage that clap prints below.
+fn in_one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
+    let line = lines.collect::<Vec<_>>().join(" ");
+    format!("{}; see --help", line.strip_prefix("error: ").unwrap_or(&line))
 }
 
 /// Sets apart what follows `run` and is not ours: a job file, fio's options.

@@ -5,7 +5,7 @@ use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
 use crate::render::{self, Keeping};
 use crate::run::measurement;
-use lab::cost::{CommandPlan, Count};
+use lab::cost::{CommandPlan, Count, Printed};
 use model::record::{Exit, Record};
 use std::io::Write;
 use std::process::ExitCode;
@@ -20,28 +20,26 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         (None, None, None) => Count::Program,
         (None, ios, bytes) => Count::Stated { ios, bytes },
     };
-    let plan = CommandPlan { command: arguments.command.clone(), count, repeat: arguments.repeat };
+    let printed = if arguments.no_output { Printed::Nowhere } else { Printed::ToStderr };
+    let plan = CommandPlan { command: arguments.command.clone(), count, repeat: arguments.repeat, printed };
     let keeping = Keeping::prepare(&arguments.output, program.rsplit('/').next().unwrap_or(program))?;
     let measurement = measurement(&arguments.measuring, words)?;
     let line = ProgressLine::new(arguments.output.quiet);
     let mut print = |text: &str| {
-        if !arguments.no_output {
-            // What the command said to a person is not our result, so it does not go where that goes.
-            let _ = std::io::stderr().write_all(text.as_bytes());
-        }
+        // What the command said to a person is not our result, so it does not go where that goes.
+        let _ = std::io::stderr().write_all(text.as_bytes());
     };
     let outcome = lab::cost::cost(&plan, &measurement, &mut |progress| line.show(&progress), &mut print);
     line.clear();
     let record = outcome.inspect_err(|_| keeping.abandon())?;
-    keeping.keep(&record, !arguments.output.quiet)?;
-    render::print(&model::study::study(&record), arguments.output.format)?;
+    render::keep_and_print(&record, &keeping, &arguments.output)?;
     Ok(exit_code(&record))
 }
 
 /// As the command ended: the last execution that failed, or as the measurement ended.
 fn exit_code(record: &Record) -> ExitCode {
     let exits = record.phases.iter().flat_map(|phase| &phase.executions).filter_map(|execution| execution.exit);
-    match exits.filter(|exit| *exit != Exit::Status(0)).last() {
+    match exits.rev().find(|exit| *exit != Exit::Status(0)) {
         Some(exit) => failure::of_command(exit),
         None => failure::of_outcome(&record.outcome),
     }

@@ -32,7 +32,12 @@ pub fn exit_code(outcome: anyhow::Result<ExitCode>) -> ExitCode {
     if error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
-    complain(&format!("{error:#}"));
+    // An error of the lab names its source itself; others leave that to the chain.
+    let message = if error.is::<lab::Error>() { format!("{error}") } else { format!("{error:#}") };
+    complain(&message);
+    if error.downcast_ref::<lab::Error>().is_some_and(|error| matches!(error, lab::Error::Interrupted(_))) {
+        return ExitCode::from(INTERRUPTED);
+    }
     ExitCode::from(if is_bad_input(&error) { BAD_INPUT } else { FAILED })
 }
 
@@ -41,7 +46,13 @@ fn is_bad_input(error: &anyhow::Error) -> bool {
     match error.downcast_ref::<lab::Error>() {
         Some(lab::Error::Refused(_)) => true,
         Some(lab::Error::File { source, .. }) => {
-            let kinds = [ErrorKind::NotFound, ErrorKind::PermissionDenied, ErrorKind::IsADirectory];
+            let kinds = [
+                ErrorKind::NotFound,
+                ErrorKind::PermissionDenied,
+                ErrorKind::IsADirectory,
+                ErrorKind::NotADirectory,
+                ErrorKind::InvalidData,
+            ];
             kinds.contains(&source.kind())
         }
         Some(_) => false,
@@ -50,9 +61,10 @@ fn is_bad_input(error: &anyhow::Error) -> bool {
 }
 
 /// One line on standard error.
-#[allow(clippy::print_stderr)] // the binary is the one place that prints
 pub fn complain(message: &str) {
-    eprintln!("iotoll: {}", message.replace('\n', " "));
+    use std::io::Write;
+    // Where standard error was closed there is nobody to tell; eprintln! would panic.
+    let _ = writeln!(std::io::stderr(), "iotoll: {}", message.replace('\n', " "));
 }
 
 /// How a measurement that ended like this makes the program exit.

@@ -14,13 +14,15 @@ use arguments::{Invocation, Verb};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let invocation = Invocation::from_command_line();
-    let outcome = match &invocation.verb {
+    failure::exit_code(Invocation::from_command_line().and_then(|invocation| execute(&invocation)))
+}
+
+fn execute(invocation: &Invocation) -> anyhow::Result<ExitCode> {
+    match &invocation.verb {
         Verb::Run(arguments) => run::run(arguments, &invocation.words),
         Verb::Cost(arguments) => cost::cost(arguments, &invocation.words),
         Verb::Report(arguments) => render::report(arguments),
         Verb::Doctor(arguments) => doctor::doctor(arguments),
         Verb::Demo(arguments) => demo::demo(arguments, &invocation.words),
-    };
-    failure::exit_code(outcome)
+    }
 }

@@ -1,8 +1,9 @@
 //! Keeping a record, studying it, and printing what was found.
 
 use crate::arguments::{Output, ReportArguments};
-use crate::failure;
+use crate::failure::{self, BadInput};
 use anyhow::Context;
+use lab::store::RecordFolder;
 use model::finding::RunFinding;
 use model::record::Record;
 use report::Format;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 /// Where a record is going to be kept, made sure of before anything is measured.
 pub enum Keeping {
     /// In this folder.
-    In(std::path::PathBuf),
+    In(RecordFolder),
     /// Nowhere.
     Not,
 }
@@ -28,30 +29,34 @@ impl Keeping {
         Ok(Self::In(lab::store::folder(output.out.as_deref(), name)?))
     }
 
-    /// Saves the record. The folder of a measurement that never began is removed again.
+    /// Saves the record.
     pub fn keep(&self, record: &Record, note: bool) -> anyhow::Result<()> {
         let Self::In(folder) = self else { return Ok(()) };
-        let path = lab::store::save(folder, record)?;
+        let path = lab::store::save(&folder.path, record)?;
         if note {
             failure::complain(&format!(
                 "record in {}; show it again: iotoll report {}",
                 path.display(),
-                folder.display()
+                folder.path.display()
             ));
         }
         Ok(())
     }
 
-    /// Nothing was measured: takes the empty folder away again.
+    /// Nothing was measured: takes the folder away again.
     pub fn abandon(&self) {
         if let Self::In(folder) = self {
-            // Only an empty folder goes; one that was there with other things in it stays.
-            let _ = std::fs::remove_dir(folder);
-            if let Some(parent) = folder.parent() {
-                let _ = std::fs::remove_dir(parent);
-            }
+            folder.abandon();
         }
     }
+}
+
+/// Saves a record, studies it, and prints what was found. A record that could not be saved is printed all the
+/// same: it is all that is left of the measurement.
+pub fn keep_and_print(record: &Record, keeping: &Keeping, output: &Output) -> anyhow::Result<()> {
+    let kept = keeping.keep(record, !output.quiet);
+    print(&model::study::study(record), output.format)?;
+    kept
 }
 
 /// `iotoll report`.
@@ -87,8 +92,9 @@ pub fn columns() -> usize {
 
 /// Text of a file named on the command line.
 pub fn read(path: &Path) -> anyhow::Result<String> {
-    let bytes = std::fs::read(path).map_err(|error| lab::Error::file(path, "reading the job file", error))?;
+    let unreadable = |error| BadInput(format!("{}: reading the job file: {error}; give JOB.fio", path.display()));
+    let bytes = std::fs::read(path).map_err(unreadable)?;
     String::from_utf8(bytes)
         .ok()
-        .with_context(|| crate::failure::BadInput(format!("{}: not UTF-8 text", path.display())))
+        .with_context(|| BadInput(format!("{}: not UTF-8 text; save it as UTF-8", path.display())))
 }

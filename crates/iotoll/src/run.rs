@@ -23,8 +23,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     let outcome = lab::run::run(&plan, &measurement, &mut |progress| line.show(&progress));
     line.clear();
     let record = outcome.inspect_err(|_| keeping.abandon())?;
-    keeping.keep(&record, !arguments.output.quiet)?;
-    render::print(&model::study::study(&record), arguments.output.format)?;
+    render::keep_and_print(&record, &keeping, &arguments.output)?;
     Ok(failure::of_outcome(&record.outcome))
 }
 
@@ -48,46 +47,45 @@ fn plan(arguments: &RunArguments) -> anyhow::Result<Plan> {
     let unknown_options = if arguments.ignore_unknown { UnknownOptions::Ignore } else { UnknownOptions::Refuse };
     let device_writes = if arguments.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse };
     let mut overrides: Vec<String> = arguments.seed.map(|seed| format!("randseed={seed}")).into_iter().collect();
-    let (files, flags) = files_and_flags(&arguments.job);
-    let from_file = match files.as_slice() {
-        [] => None,
-        [file] => Some(*file),
-        [_, second, ..] => {
-            let message = format!("'{second}': one job file at a time; put the jobs into one file, or run twice");
-            return Err(BadInput(message).into());
-        }
-    };
+    let (files, options) = files_and_options(&arguments.job);
     let settings = |overrides| Settings { environment: &environment, overrides, unknown_options, device_writes };
-    match from_file {
-        Some(file) => {
+    match files.as_slice() {
+        [file] => {
             // On top of a file, options on the command line hold for every job of it.
-            overrides.extend(flags.iter().map(|flag| flag.trim_start_matches('-').to_owned()));
+            overrides.extend(options);
             let text = render::read(Path::new(file))?;
             Ok(parse::job_file(file, &text, &settings(&overrides))?)
         }
-        None if flags.is_empty() => {
+        [_, second, ..] => {
+            let message = format!("'{second}': one job file at a time; put the jobs into one file, or run twice");
+            Err(BadInput(message).into())
+        }
+        [] if options.is_empty() => {
             Err(BadInput("run: no job; give JOB.fio, or --name=NAME --rw=randread --filename=FILE …".to_owned()).into())
         }
-        None => Ok(parse::flags(&arguments.job, &settings(&overrides))?),
+        [] => Ok(parse::flags(&arguments.job, &settings(&overrides))?),
     }
 }
 
-/// Job files stand before the first option; after it, a word may be an option's value.
-fn files_and_flags(job: &[String]) -> (Vec<&str>, &[String]) {
-    let first = job.iter().position(|word| word.starts_with('-')).unwrap_or(job.len());
-    let (files, flags) = job.split_at(first);
-    // …or at the end, where the last option has its value behind an equals sign.
-    match flags {
-        [options @ .., file] if files.is_empty() && !file.starts_with('-') => {
-            let complete = options.iter().all(|option| option.contains('=') || is_switch(option));
-            if complete { (vec![file.as_str()], options) } else { (Vec::new(), flags) }
+/// Job files, and options as `name=value` or a bare `name`. A word that is neither an option nor the value of
+/// one is a job file.
+fn files_and_options(job: &[String]) -> (Vec<&str>, Vec<String>) {
+    let (mut files, mut options) = (Vec::new(), Vec::new());
+    let mut rest = job.iter().map(String::as_str).peekable();
+    while let Some(word) = rest.next() {
+        if !word.starts_with('-') {
+            files.push(word);
+            continue;
         }
-        _ => (files.iter().map(String::as_str).collect(), flags),
+        let option = word.trim_start_matches('-');
+        let complete = option.contains('=') || is_switch(option);
+        let value = rest.next_if(|next| !complete && !next.starts_with("--"));
+        options.push(value.map_or_else(|| option.to_owned(), |value| format!("{option}={value}")));
     }
+    (files, options)
 }
 
-fn is_switch(option: &str) -> bool {
-    let name = option.trim_start_matches('-');
+fn is_switch(name: &str) -> bool {
     let found = model::plan::options::reference().find(|reference| reference.name == name);
     found.is_some_and(|reference| reference.value.contains("switch"))
 }
@@ -101,12 +99,12 @@ mod tests {
     }
 
     #[test]
-    fn a_job_file_may_stand_first_or_last() {
-        let first = words("j.fio --bs=4k");
-        assert_eq!(files_and_flags(&first), (vec!["j.fio"], &first[1..]));
-        let last = words("--bs=4k j.fio");
-        assert_eq!(files_and_flags(&last), (vec!["j.fio"], &last[..1]));
+    fn a_job_file_may_stand_anywhere_but_in_a_value_s_place() {
+        for text in ["j.fio --bs=4k --thread", "--bs=4k --thread j.fio", "--bs 4k j.fio --thread"] {
+            let words = words(text);
+            assert_eq!(files_and_options(&words), (vec!["j.fio"], vec!["bs=4k".into(), "thread".into()]), "{text}");
+        }
         let flags = words("--name=a --bs 4k");
-        assert_eq!(files_and_flags(&flags), (vec![], &flags[..]));
+        assert_eq!(files_and_options(&flags), (vec![], vec!["name=a".into(), "bs=4k".into()]));
     }
 }

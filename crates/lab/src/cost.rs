@@ -33,6 +33,27 @@ pub struct CommandPlan {
     pub count: Count,
     /// How many times it is executed.
     pub repeat: u32,
+    /// Where what it prints for people goes.
+    pub printed: Printed,
+}
+
+/// Where what a command prints on its standard output goes. Never to ours, which holds the result alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Printed {
+    /// To our standard error.
+    ToStderr,
+    /// Nowhere.
+    Nowhere,
+}
+
+impl Printed {
+    fn stdio(self) -> Stdio {
+        let stderr = || std::io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
+        match self {
+            Self::ToStderr => stderr(),
+            Self::Nowhere => Stdio::null(),
+        }
+    }
 }
 
 /// How the I/Os of a command are counted.
@@ -54,7 +75,7 @@ pub enum Count {
 /// A program that can say what it did.
 trait Talker {
     /// The command with what makes it talk, and where its standard output goes.
-    fn prepare(&mut self, command: &[String]) -> Result<(Vec<String>, Stdio)>;
+    fn prepare(&mut self, command: &[String], printed: Printed) -> Result<(Vec<String>, Stdio)>;
     /// What it said, after it ended.
     fn jobs(&mut self) -> std::result::Result<Said, String>;
 }
@@ -73,18 +94,13 @@ struct Said {
 struct Mute;
 
 impl Talker for Mute {
-    fn prepare(&mut self, command: &[String]) -> Result<(Vec<String>, Stdio)> {
-        Ok((command.to_vec(), to_stderr()))
+    fn prepare(&mut self, command: &[String], printed: Printed) -> Result<(Vec<String>, Stdio)> {
+        Ok((command.to_vec(), printed.stdio()))
     }
 
     fn jobs(&mut self) -> std::result::Result<Said, String> {
         Ok(Said::default())
     }
-}
-
-/// Our standard output holds the result alone, so the command's goes to standard error.
-fn to_stderr() -> Stdio {
-    std::io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from)
 }
 
 fn talker(plan: &CommandPlan) -> Box<dyn Talker> {
@@ -130,11 +146,22 @@ pub fn cost(
         if session.interrupted() || session.record.outcome != Outcome::Completed {
             break;
         }
-        let execution = execute(plan, number, &mut session, observer, print)?;
+        let execution = match execute(plan, number, &mut session, observer, print) {
+            Ok(execution) => execution,
+            Err(error) if phase.executions.is_empty() => return Err(error),
+            // What the executions before it cost is known.
+            Err(error) => {
+                session.note_outcome(Outcome::Failed(error.to_string()));
+                break;
+            }
+        };
         if let Some(exit) = execution.exit.filter(|exit| *exit != Exit::Status(0)) {
             session.note_outcome(Outcome::Failed(describe(exit)));
         }
         phase.executions.push(execution);
+    }
+    if phase.executions.is_empty() {
+        return Err(Error::Interrupted("before the command was started".to_owned()));
     }
     session.record.phases.push(phase);
     session.watch_background(observer);
@@ -156,7 +183,7 @@ fn execute(
     print: &mut dyn FnMut(&str),
 ) -> Result<Execution> {
     let mut talker = talker(plan);
-    let (command, stdout) = talker.prepare(&plan.command)?;
+    let (command, stdout) = talker.prepare(&plan.command, plan.printed)?;
     let (program, arguments) = command.split_first().ok_or_else(|| Error::Refused("there is no command".to_owned()))?;
     let mut child = Command::new(program);
     child.args(arguments).stdout(stdout);
@@ -193,7 +220,7 @@ fn execute(
         session.record.warnings.push(Warning::new(Code::WorkUnknown, message));
         Said::default()
     });
-    if !said.text.is_empty() {
+    if !said.text.is_empty() && plan.printed == Printed::ToStderr {
         print(&said.text);
     }
     let jobs = match (&plan.count, counter) {

@@ -21,6 +21,9 @@ pub enum Error {
     /// A request that is refused.
     #[error("{0}")]
     Refused(String),
+    /// A signal ended it before anything was measured.
+    #[error("interrupted {0}; nothing was measured, and files that it made are removed")]
+    Interrupted(String),
     /// An operation of a job failed.
     #[error("job '{job}': {what}: {source}{mend}")]
     Job {

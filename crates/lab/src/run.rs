@@ -231,8 +231,17 @@ pub fn run(plan: &Plan, settings: &Settings, observer: Observer) -> Result<Recor
         if session.interrupted() || session.record.outcome != Outcome::Completed {
             break;
         }
+        let crew = match Crew::muster(copies, session.clock()) {
+            Ok(crew) => crew,
+            Err(error) if session.record.phases.is_empty() => return Err(error),
+            // What the phases before it cost is known.
+            Err(error) => {
+                session.note_outcome(Outcome::Failed(error.to_string()));
+                break;
+            }
+        };
         let mut subject = Running {
-            crew: Crew::muster(copies, session.clock())?,
+            crew,
             interrupted: &settings.interrupted,
             observer,
             number,
@@ -251,6 +260,9 @@ pub fn run(plan: &Plan, settings: &Settings, observer: Observer) -> Result<Recor
         if let Some(failure) = failure {
             session.note_outcome(Outcome::Failed(failure.to_string()));
         }
+    }
+    if session.record.phases.is_empty() {
+        return Err(Error::Interrupted("before the first I/O".to_owned()));
     }
     session.watch_background(observer);
     let record = session.close();

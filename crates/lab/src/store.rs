@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use model::record::{METHOD_VERSION, Record, SCHEMA};
+use rustix::fs::Access;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -12,11 +13,30 @@ const RECORD: &str = "record.json";
 /// Where records go that nobody named a place for.
 const RUNS: &str = "iotoll-runs";
 
-/// A new folder for a record: the one that was asked for, or `iotoll-runs/TIME-NAME`.
+/// A folder that a record will be saved in.
+#[derive(Debug)]
+pub struct RecordFolder {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The folders that were made for it, the innermost first.
+    made: Vec<PathBuf>,
+}
+
+impl RecordFolder {
+    /// Nothing was measured: takes away again what was made, except where somebody put something there.
+    pub fn abandon(&self) {
+        for folder in &self.made {
+            // One that is not empty stays, and so do those around it.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+/// A folder for a record: the one that was asked for, or a new `iotoll-runs/TIME-NAME`.
 ///
 /// # Errors
-/// When it cannot be made, or holds a record already.
-pub fn folder(asked: Option<&Path>, name: &str) -> Result<PathBuf> {
+/// When it cannot be made or written to, or holds a record already.
+pub fn folder(asked: Option<&Path>, name: &str) -> Result<RecordFolder> {
     let path = match asked {
         Some(path) => path.to_owned(),
         None => {
@@ -33,9 +53,21 @@ pub fn folder(asked: Option<&Path>, name: &str) -> Result<PathBuf> {
         let path = path.display();
         return Err(Error::Refused(format!("{path} already holds a record; choose another --out, or remove it")));
     }
-    fs::create_dir_all(&path).map_err(|error| Error::file(&path, "making the folder of the record", error))?;
-    Ok(path)
+    let folders = path.ancestors().filter(|folder| !folder.as_os_str().is_empty());
+    let made = folders.take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
+    let folder = RecordFolder { path, made };
+    // Before anything is measured, so that no measurement is lost.
+    let usable = fs::create_dir_all(&folder.path).and_then(|()| Ok(rustix::fs::access(&folder.path, WRITABLE)?));
+    usable.map_err(|error| {
+        folder.abandon();
+        let path = folder.path.display();
+        Error::Refused(format!("{path}: no record can be saved there: {error}; choose another --out, or --no-save"))
+    })?;
+    Ok(folder)
 }
+
+/// What saving a file in a folder takes.
+const WRITABLE: Access = Access::WRITE_OK.union(Access::EXEC_OK);
 
 /// A name of which a file name can be made.
 fn file_name(name: &str) -> String {
@@ -69,7 +101,10 @@ fn write(path: &Path, record: &Record) -> io::Result<()> {
 /// When there is none, or it was written by another version of the method.
 pub fn load(path: &Path) -> Result<Record> {
     let path = if path.is_dir() { path.join(RECORD) } else { path.to_owned() };
-    let text = fs::read_to_string(&path).map_err(|error| Error::file(&path, "reading the record", error))?;
+    let text = fs::read_to_string(&path).map_err(|error| {
+        let what = format!("{}: reading the record: {error}; give the folder of a saved run", path.display());
+        Error::Refused(what)
+    })?;
     let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
     let value: serde_json::Value =
         serde_json::from_str(&text).map_err(|error| refused(format!("is not a record: {error}")))?;

@@ -175,8 +175,8 @@ pub struct MeterReading {
 pub struct AccountFinding {
     /// Who, in words.
     pub name: String,
-    /// Whose task; `null` for what no task is charged for: interrupts while idle, entering and
-    /// leaving idle, and tasks that ended before they could be read.
+    /// Whose task; `null` for a sum over several and for what no task is charged for: interrupts while idle,
+    /// entering and leaving idle, and tasks that ended before they could be read.
     pub owner: Option<TaskOwner>,
     /// Net cycles per I/O.
     pub cycles_per_io: f64,

@@ -71,6 +71,7 @@ pub fn cost_without_ios() -> RunFinding {
         phases: vec![PhaseFinding {
             jobs: vec!["dd".to_owned()],
             wall_seconds: 13.42,
+            cycles: Some(4.2086e10),
             headline_meter: Some("idle".to_owned()),
             busy_cpus: Some(1.208),
             busy_cpus_gross: Some(1.25),
@@ -237,6 +238,7 @@ pub fn hostile(number: f64, text: &str) -> RunFinding {
         phase.cycles_per_io_high = Some(number);
         phase.cycles_per_io_gross = Some(number);
         phase.cycles_per_io_background = Some(number);
+        phase.cycles = Some(number);
         phase.cycles_per_byte = Some(number);
         phase.context_switches_per_io = Some(number);
         phase.busy_cpus = Some(number);
@@ -334,6 +336,9 @@ fn phase(job: &str) -> PhaseFinding {
         wall_seconds: 10.0,
         ios: Some(2_843_112),
         bytes: Some(2_843_112 * 4096),
+        cycles: Some(1.9646e10),
+        cycles_low: Some(1.9447e10),
+        cycles_high: Some(1.9845e10),
         iops: Some(284_311.2),
         bytes_per_second: Some(284_311.2 * 4096.0),
         headline_meter: Some("idle".to_owned()),
@@ -350,6 +355,7 @@ fn phase(job: &str) -> PhaseFinding {
         busy_cpus: Some(0.757),
         busy_cpus_gross: Some(0.8),
         thread_cycles_per_io: Some(6702.0),
+        threads_on_cpu_fraction: Some(0.74),
         elsewhere_cycles_per_io: Some(208.0),
         accounts: vec![
             account("the workload's threads", TaskOwner::Workload, 6702.0),
@@ -381,6 +387,10 @@ fn unmeasured() -> PhaseFinding {
         wall_seconds: 0.0,
         ios: None,
         bytes: None,
+        cycles: None,
+        cycles_low: None,
+        cycles_high: None,
+        threads_on_cpu_fraction: None,
         iops: None,
         bytes_per_second: None,
         headline_meter: None,

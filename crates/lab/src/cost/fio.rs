@@ -1,6 +1,6 @@
 //! fio says what it did in JSON, when it is asked to.
 
-use super::{Said, Talker, scratch, to_stderr};
+use super::{Printed, Said, Talker, scratch};
 use crate::error::{Error, Result};
 use model::record::{Direction, JobRecord, Latency};
 use model::unit::{Bytes, Nanos};
@@ -17,7 +17,7 @@ pub(super) struct Fio {
 }
 
 impl Talker for Fio {
-    fn prepare(&mut self, command: &[String]) -> Result<(Vec<String>, Stdio)> {
+    fn prepare(&mut self, command: &[String], printed: Printed) -> Result<(Vec<String>, Stdio)> {
         let taken = |argument: &&String| argument.starts_with("--output") || argument.as_str() == "--minimal";
         if let Some(argument) = command.iter().find(taken) {
             return Err(Error::Refused(format!(
@@ -30,7 +30,7 @@ impl Talker for Fio {
         command.insert(1, "--output-format=normal,json".to_owned());
         command.insert(2, format!("--output={}", file.path().display()));
         self.file = Some((file, reader));
-        Ok((command, to_stderr()))
+        Ok((command, printed.stdio()))
     }
 
     fn jobs(&mut self) -> std::result::Result<Said, String> {
@@ -136,6 +136,6 @@ mod tests {
     #[test]
     fn flags_that_would_hide_the_output_are_refused() {
         let command = ["fio", "--output=x", "j.fio"].map(str::to_owned);
-        assert!(Fio::default().prepare(&command).unwrap_err().to_string().contains("--output=x"));
+        assert!(Fio::default().prepare(&command, Printed::Nowhere).unwrap_err().to_string().contains("--output=x"));
     }
 }

@@ -1,6 +1,6 @@
 //! iperf3 says what it did in JSON, when it is asked to.
 
-use super::{Said, Talker, scratch};
+use super::{Printed, Said, Talker, scratch};
 use crate::error::Result;
 use model::record::{Direction, JobRecord, Latency};
 use model::unit::{Bytes, Nanos};
@@ -16,7 +16,7 @@ pub(super) struct Iperf3 {
 }
 
 impl Talker for Iperf3 {
-    fn prepare(&mut self, command: &[String]) -> Result<(Vec<String>, Stdio)> {
+    fn prepare(&mut self, command: &[String], _: Printed) -> Result<(Vec<String>, Stdio)> {
         let mut command = command.to_vec();
         if !command.iter().any(|argument| argument == "-J" || argument == "--json") {
             command.push("--json".to_owned());

@@ -68,7 +68,7 @@ mod tests {
         let text = "Timer List Version: v0.10\n\ncpu: 0\n clock 0:\n  .idle_sleeptime : 100 nsecs\n  \
                     .iowait_sleeptime: 5 nsecs\ncpu: 1\n  .idle_sleeptime : 7 nsecs\n  .iowait_sleeptime: 1 nsecs\n\
                     Tick Device: mode:     1\n";
-        assert_eq!(parse(text), [Nanos(100), Nanos(8)]);
+        assert_eq!(parse(text), [Nanos(105), Nanos(8)]);
         assert_eq!(parse("cpu: 0\n nothing\n"), []);
     }
 }

@@ -107,7 +107,7 @@ impl LiveCounters {
             let before = self.sequence.load(Ordering::Acquire);
             let pair = (self.ios.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
             fence(Ordering::Acquire);
-            if before % 2 == 0 && self.sequence.load(Ordering::Relaxed) == before {
+            if before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before {
                 return pair;
             }
             std::hint::spin_loop();

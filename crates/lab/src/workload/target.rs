@@ -134,12 +134,20 @@ fn prepare_one(
         if metadata.is_none() {
             created.note(&path);
         }
-        lay_out(plan, &path, length, end, progress)?;
+        lay_out(plan, &path, length, end, progress).inspect_err(|_| {
+            if metadata.is_some() {
+                // As long as it was: the failure is reported, and a second one would add nothing.
+                let _ = OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(length));
+            }
+        })?;
     }
     if plan.invalidate {
         invalidate(&path, span)?;
     }
-    Ok(Target { path, span })
+    let target = Target { path, span };
+    // Whether it can be opened as the engine will is known before anything is measured.
+    open(plan, &target)?;
+    Ok(target)
 }
 
 fn writes(plan: &JobPlan) -> bool {
@@ -210,7 +218,7 @@ fn write_noise(file: &mut File, path: &Path, begin: u64, end: u64, progress: Lay
     let mut done = begin;
     while done < end {
         if !progress(path, done - begin, end - begin) {
-            return Err(Error::Refused(format!("interrupted while writing {}", path.display())));
+            return Err(Error::Interrupted(format!("while writing {}", path.display())));
         }
         fill_with_noise(&mut chunk, &mut seed);
         let length = (end - done).min(CHUNK as u64) as usize;

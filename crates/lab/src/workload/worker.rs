@@ -119,7 +119,6 @@ pub struct Worker {
 }
 
 /// What slows a job down on purpose.
-#[derive(Default)]
 struct Manners {
     held: Option<Request>,
     think: Duration,
@@ -127,7 +126,7 @@ struct Manners {
     /// Ticks between requests of a kind; 0 for no limit.
     interval: [u64; 3],
     due: [u64; 3],
-    sync_every: [(u32, Option<Sync>); 2],
+    sync_every: [(u32, Sync); 2],
     writes: u64,
     synced_at: u64,
     end_sync: bool,
@@ -155,9 +154,12 @@ impl Worker {
             think: plan.think_time.duration(),
             thought: true,
             interval: [interval(plan.rates.read), interval(plan.rates.write), interval(plan.rates.trim)],
-            sync_every: [(plan.fsync_every, Some(Sync::All)), (plan.fdatasync_every, Some(Sync::Data))],
+            sync_every: [(plan.fsync_every, Sync::All), (plan.fdatasync_every, Sync::Data)],
             end_sync: plan.end_fsync,
-            ..Manners::default()
+            held: None,
+            due: [0; 3],
+            writes: 0,
+            synced_at: 0,
         };
         let mannered = plan.think_time > Nanos(0)
             || manners.interval != [0; 3]
@@ -440,11 +442,10 @@ impl Worker {
         let manners = &mut self.manners;
         if manners.held.is_none() {
             if manners.writes != manners.synced_at {
-                for (every, what) in manners.sync_every {
-                    if let (true, Some(what)) = (every > 0 && manners.writes % u64::from(every.max(1)) == 0, what) {
-                        manners.synced_at = manners.writes;
-                        return Next::Sync(what);
-                    }
+                let due = |every: u32| every > 0 && manners.writes.is_multiple_of(every.into());
+                if let Some(&(_, what)) = manners.sync_every.iter().find(|(every, _)| due(*every)) {
+                    manners.synced_at = manners.writes;
+                    return Next::Sync(what);
                 }
             }
             if !std::mem::replace(&mut manners.thought, true) {

@@ -7,7 +7,7 @@ use crate::record::{Execution, TaskOwner};
 use crate::unit::Nanos;
 use std::collections::BTreeMap;
 
-/// Smaller accounts are lumped together by owner: they are noise beside the rest.
+/// Smaller accounts are lumped together: they are noise beside the rest.
 const LEAST_SHARE: f64 = 0.01;
 
 /// Splits `net` cycles per I/O. Empty when nothing is known to split.
@@ -44,28 +44,27 @@ pub(super) fn study(
         }
     }
     let mut accounts: Vec<AccountFinding> = Vec::new();
-    let mut lumps: BTreeMap<TaskOwner, f64> = BTreeMap::new();
-    let mut charged = 0.0;
+    let (mut charged, mut small) = (0.0, 0.0);
     for ((owner, name), cycles) in sums {
         charged += cycles;
         if cycles / net < LEAST_SHARE {
-            *lumps.entry(owner).or_default() += cycles;
+            small += cycles;
         } else {
             accounts.push(AccountFinding { name, owner: Some(owner), cycles_per_io: cycles, share: cycles / net });
         }
     }
     accounts.sort_by(|a, b| b.cycles_per_io.total_cmp(&a.cycles_per_io));
-    for (owner, cycles) in lumps {
-        let name = lump(owner).to_owned();
-        accounts.push(AccountFinding { name, owner: Some(owner), cycles_per_io: cycles, share: cycles / net });
-    }
+    let mut other = |name: &str, cycles: f64| {
+        accounts.push(AccountFinding {
+            name: name.to_owned(),
+            owner: None,
+            cycles_per_io: cycles,
+            share: cycles / net,
+        });
+    };
+    other("other tasks, each below 1 %", small);
     let rest = net - charged;
-    accounts.push(AccountFinding {
-        name: "no task: interrupts while idle, entering and leaving idle, tasks that ended".to_owned(),
-        owner: None,
-        cycles_per_io: rest,
-        share: rest / net,
-    });
+    other("no task: interrupts while idle, entering and leaving idle, tasks that ended", rest);
     accounts
 }
 
@@ -74,15 +73,9 @@ fn label(owner: TaskOwner, name: &str) -> String {
     match (owner, name.split_once('/')) {
         (TaskOwner::Kernel, Some((pool, _))) => pool.to_owned(),
         (TaskOwner::Iotoll, _) => "iotoll's own meters".to_owned(),
+        // The kernel's name of a worker that io_uring gives a request to that would block.
+        (TaskOwner::Workload, _) if name.starts_with("iou-") => "io_uring's workers for it (iou-wrk)".to_owned(),
+        (TaskOwner::Workload, _) => "the workload's own threads".to_owned(),
         _ => name.to_owned(),
-    }
-}
-
-fn lump(owner: TaskOwner) -> &'static str {
-    match owner {
-        TaskOwner::Workload => "other threads of the workload",
-        TaskOwner::Iotoll => "iotoll's own meters",
-        TaskOwner::Kernel => "other kernel threads",
-        TaskOwner::Other => "other processes",
     }
 }

@@ -185,15 +185,10 @@ fn agreement(finding: &RunFinding, found: &mut Vec<Warning>) {
 }
 
 fn few_samples(job: &JobFinding, found: &mut Vec<Warning>) {
-    let missing: Vec<String> = job
-        .latency_ns
-        .percentiles
-        .iter()
-        .filter(|(_, value)| value.is_none())
-        .map(|(percent, _)| format!("p{percent}"))
-        .collect();
-    if !missing.is_empty() && job.ios > 0 {
-        let message = format!("{}: {} I/Os are too few for {}", job.name, job.ios, missing.join(", "));
+    let latency = &job.latency_ns;
+    let missing = if latency.p50.is_none() { "p50" } else { "p99" };
+    if job.ios > 0 && latency.mean.is_some() && latency.p99.is_none() {
+        let message = format!("{}: {} I/Os are too few to tell {missing}", job.name, job.ios);
         found.push(Warning::new(Code::FewSamples, message));
     }
 }

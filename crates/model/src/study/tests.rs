@@ -1,1 +1,333 @@
+//! The study on records whose truth is known, because they were made up from it.
 
+use super::study;
+use crate::finding::RunFinding;
+use crate::histogram::Histogram;
+use crate::plan::Plan;
+use crate::reading::Reading;
+use crate::record::*;
+use crate::unit::{Bytes, Nanos};
+use crate::warning::Code;
+
+const CLOCK: f64 = 2e9;
+const CPUS: usize = 2;
+const WINDOW: u64 = 100_000_000;
+
+/// A machine that is made up: what each of its counters is at the moment.
+struct Machine {
+    now: u64,
+    idle: u64,
+    soaked: u64,
+    steal: u64,
+    switches: u64,
+    thread: u64,
+    ios: u64,
+    snapshots: Vec<Snapshot>,
+}
+
+/// What happens in a window.
+#[derive(Clone, Copy)]
+struct Happening {
+    /// CPU time used on the whole machine, nanoseconds.
+    busy: u64,
+    thread: u64,
+    ios: u64,
+    steal: u64,
+}
+
+impl Machine {
+    fn begin(mode: Mode) -> Self {
+        let (idle, soaked) = (5_000_000_000, 7_000_000_000);
+        let mut machine =
+            Self { now: 1_000_000_000, idle, soaked, steal: 0, switches: 100, thread: 0, ios: 0, snapshots: vec![] };
+        machine.look(mode);
+        machine
+    }
+
+    fn look(&mut self, mode: Mode) {
+        let at = Nanos(self.now);
+        let cpu = |cpu: u32| CpuReading {
+            cpu,
+            at_nanos: at,
+            idle_nanos: Some(Nanos(self.idle / 2)),
+            soaked_nanos: Some(Nanos(self.soaked / 2)),
+            pmu_cycles: None,
+            samples: None,
+        };
+        self.snapshots.push(Snapshot {
+            mode,
+            at_nanos: at,
+            cpus: vec![cpu(0), cpu(1)],
+            timer_list: None,
+            proc_stat: Some(ProcStat {
+                at_nanos: at,
+                idle_nanos: Nanos(self.idle),
+                steal_nanos: Nanos(self.steal),
+                context_switches: self.switches,
+            }),
+            thread_nanos: Some(Nanos(self.thread)),
+            done: Some(Done { ios: self.ios, bytes: Bytes(self.ios * 4096) }),
+        });
+    }
+
+    fn pass(&mut self, happening: Happening, next: Mode) {
+        let soaking = self.snapshots.last().is_some_and(|snapshot| snapshot.mode == Mode::Soaker);
+        let free = 2 * WINDOW - happening.busy - happening.steal;
+        *(if soaking { &mut self.soaked } else { &mut self.idle }) += free;
+        self.steal += happening.steal;
+        self.now += WINDOW;
+        self.thread += happening.thread;
+        self.ios += happening.ios;
+        self.switches += 2 * happening.ios + 10;
+        self.look(next);
+    }
+
+    fn stretch(self) -> Stretch {
+        Stretch { snapshots: self.snapshots, tasks: Some(TaskTimes::default()) }
+    }
+}
+
+const NOTHING: Happening = Happening { busy: 0, thread: 0, ios: 0, steal: 0 };
+
+fn quiet(windows: usize, happening: Happening) -> Stretch {
+    let mut machine = Machine::begin(Mode::Quiet);
+    (0..windows).for_each(|_| machine.pass(happening, Mode::Quiet));
+    machine.stretch()
+}
+
+fn job(ios: u64) -> JobRecord {
+    let mut latency = Histogram::new();
+    latency.record(2000, ios);
+    let read = Direction { ios, bytes: Bytes(ios * 4096), short: 0, latency: Latency::Ticks(latency) };
+    JobRecord { name: "a".into(), engine: "psync".into(), read, wall_nanos: Nanos(WINDOW), ..JobRecord::default() }
+}
+
+fn record(background: Vec<Stretch>, executions: Vec<Execution>) -> Record {
+    let meter = |meter| MeterStatus { meter, status: Reading::Taken("seen".into()) };
+    let missing = |meter, why: &str| MeterStatus { meter, status: Reading::unavailable(why) };
+    Record {
+        schema: SCHEMA.into(),
+        method_version: METHOD_VERSION,
+        iotoll_version: "0".into(),
+        started_unix_seconds: 0.0,
+        command_line: vec![],
+        source: Source::Run(Plan::default()),
+        host: Host { cpus: CPUS, tsc_hertz: CLOCK, ..Host::default() },
+        meters: vec![
+            missing(Meter::Pmu, "no counters"),
+            meter(Meter::Idle),
+            missing(Meter::TimerList, "not root"),
+            meter(Meter::ProcStat),
+            meter(Meter::Soaker),
+            missing(Meter::Sampler, "not chosen"),
+            meter(Meter::Thread),
+        ],
+        canaries: vec![],
+        background,
+        phases: vec![PhaseRecord { executions }],
+        outcome: Outcome::Completed,
+        warnings: vec![],
+    }
+}
+
+fn execution(stretch: Stretch, ios: u64) -> Execution {
+    Execution { jobs: vec![job(ios)], stretch, ..Execution::default() }
+}
+
+fn has(finding: &RunFinding, code: Code) -> bool {
+    finding.warnings.iter().any(|warning| warning.code == code)
+}
+
+/// 60 ms busy of 200 ms, of which 10 ms would be busy anyway; 1000 I/Os: (60 − 10) ms × 2 GHz / 1000.
+#[test]
+fn the_cost_is_busy_time_less_the_background_per_io() {
+    let background = quiet(10, Happening { busy: 10_000_000, ..NOTHING });
+    let load = Happening { busy: 60_000_000, thread: 30_000_000, ios: 1000, steal: 0 };
+    let finding = study(&record(vec![background], vec![execution(quiet(30, load), 30_000)]));
+    let phase = &finding.phases[0];
+    let near = |found: Option<f64>, expected: f64| assert!((found.unwrap() / expected - 1.0).abs() < 1e-9, "{found:?}");
+    near(phase.cycles_per_io, 100_000.0);
+    near(phase.cycles_per_io_gross, 120_000.0);
+    near(phase.cycles_per_io_background, 20_000.0);
+    near(phase.cycles_per_byte, 100_000.0 / 4096.0);
+    near(phase.by_meter["proc_stat"], 100_000.0);
+    near(phase.busy_cpus, 0.5);
+    near(phase.cycles, 100_000.0 * 30_000.0);
+    near(phase.context_switches_per_io, 2.0);
+    near(finding.background.busy_fraction, 0.05);
+    near(finding.jobs[0].latency_ns.p50, 1000.0);
+    near(finding.jobs[0].cycles_per_io, 100_000.0);
+    assert_eq!(phase.headline_meter.as_deref(), Some("idle"));
+    assert!(phase.cycles_per_io_low.unwrap() <= 100_000.0 + 1e-6);
+}
+
+#[test]
+fn what_could_not_be_read_is_null_and_says_why() {
+    let load = Happening { busy: 60_000_000, thread: 30_000_000, ios: 1000, steal: 0 };
+    let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution(quiet(30, load), 30_000)]));
+    let phase = &finding.phases[0];
+    for (name, why) in [("pmu", "no counters"), ("timer_list", "not root"), ("soaker", "no windows of its own")] {
+        assert_eq!(phase.by_meter[name], None);
+        let detail = phase.by_meter_detail.iter().find(|reading| reading.name == name).unwrap();
+        assert!(detail.reason.as_ref().unwrap().contains(why), "{detail:?}");
+    }
+    let json = serde_json::to_value(&finding).unwrap();
+    assert!(json["phases"][0]["by_meter"]["pmu"].is_null());
+}
+
+/// The soaker's windows are its own: what happens in them is in no other meter's figure.
+#[test]
+fn windows_of_different_modes_are_never_mixed() {
+    let cheap = Happening { busy: 50_000_000, thread: 0, ios: 1000, steal: 0 };
+    let dear = Happening { busy: 150_000_000, thread: 0, ios: 1000, steal: 0 };
+    let mut machine = Machine::begin(Mode::Quiet);
+    for _ in 0..8 {
+        machine.pass(cheap, Mode::Quiet);
+        machine.pass(cheap, Mode::Gap);
+        machine.pass(Happening { busy: 190_000_000, ..cheap }, Mode::Soaker);
+        machine.pass(dear, Mode::Gap);
+        machine.pass(cheap, Mode::Quiet);
+    }
+    let finding = study(&record(vec![], vec![execution(machine.stretch(), 40_000)]));
+    let by = &finding.phases[0].by_meter;
+    assert!((by["idle"].unwrap() - 100_000.0).abs() < 1e-6, "{by:?}");
+    assert!((by["soaker"].unwrap() - 300_000.0).abs() < 1e-6, "{by:?}");
+}
+
+#[test]
+fn stolen_time_is_nobody_s_cost_and_is_said() {
+    let load = Happening { busy: 50_000_000, thread: 50_000_000, ios: 1000, steal: 20_000_000 };
+    let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution(quiet(20, load), 20_000)]));
+    assert!((finding.phases[0].cycles_per_io.unwrap() - 100_000.0).abs() < 1e-6);
+    assert!(has(&finding, Code::Steal));
+}
+
+/// A command that lays out a file first: what is outside the time of its I/O is not in the cost of one.
+#[test]
+fn only_the_time_of_io_counts_where_it_is_known() {
+    let mut machine = Machine::begin(Mode::Quiet);
+    let blind = |mut stretch: Stretch| {
+        stretch.snapshots.iter_mut().for_each(|snapshot| (snapshot.done, snapshot.thread_nanos) = (None, None));
+        stretch
+    };
+    (0..10).for_each(|_| machine.pass(Happening { busy: 200_000_000, ..NOTHING }, Mode::Quiet));
+    let begin_nanos = Nanos(machine.now);
+    (0..20).for_each(|_| machine.pass(Happening { busy: 50_000_000, ..NOTHING }, Mode::Quiet));
+    let end_nanos = Nanos(machine.now);
+    let mut execution = execution(blind(machine.stretch()), 20_000);
+    execution.io_interval = Some(IoInterval { begin_nanos, end_nanos });
+    let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution]));
+    let phase = &finding.phases[0];
+    assert!((phase.cycles_per_io.unwrap() - 100_000.0).abs() < 1e-6, "{:?}", phase.cycles_per_io);
+    assert!((phase.cycles_outside_io.unwrap() - 4e9).abs() < 1.0, "{:?}", phase.cycles_outside_io);
+    assert!((phase.wall_seconds - 2.0).abs() < 1e-9);
+}
+
+#[test]
+fn executions_are_the_units_where_there_are_several() {
+    let load = |busy| Happening { busy, thread: 0, ios: 1000, steal: 0 };
+    let executions = [49, 50, 51].map(|millis| execution(quiet(10, load(millis * 1_000_000)), 10_000));
+    let finding = study(&record(vec![quiet(10, NOTHING)], executions.to_vec()));
+    let phase = &finding.phases[0];
+    assert!((phase.cycles_per_io.unwrap() - 100_000.0).abs() < 1e-6);
+    // sd of the three is 2,000 cycles: half-width t(0.975, 2) × 2000 / √3.
+    let half = (phase.cycles_per_io_high.unwrap() - phase.cycles_per_io_low.unwrap()) / 2.0;
+    assert!((half - 4.302652729749464 * 2000.0 / 3f64.sqrt()).abs() < 1.0, "{half}");
+    assert!(phase.interval_from.contains("3 executions"));
+    assert_eq!(finding.jobs.len(), 1);
+    assert_eq!(finding.jobs[0].ios, 30_000);
+}
+
+#[test]
+fn without_a_count_there_are_cycles_but_no_cost_per_io() {
+    let mut stretch = quiet(20, Happening { busy: 50_000_000, ..NOTHING });
+    stretch.snapshots.iter_mut().for_each(|snapshot| snapshot.done = None);
+    let finding = study(&record(vec![quiet(10, NOTHING)], vec![Execution { stretch, ..Execution::default() }]));
+    let phase = &finding.phases[0];
+    assert_eq!((phase.ios, phase.cycles_per_io, phase.cycles_per_byte), (None, None, None));
+    assert!((phase.cycles.unwrap() - 2e9).abs() < 1.0);
+    assert!(has(&finding, Code::WorkUnknown));
+}
+
+#[test]
+fn accounts_sum_to_the_cost() {
+    let load = Happening { busy: 60_000_000, thread: 30_000_000, ios: 1000, steal: 0 };
+    let mut stretch = quiet(20, load);
+    let task = |name: &str, owner, millis| TaskTime { name: name.into(), owner, nanos: Nanos::from_millis(millis) };
+    stretch.tasks = Some(TaskTimes {
+        wall_nanos: Nanos::from_secs(2),
+        tasks: vec![
+            task("job a", TaskOwner::Workload, 600),
+            task("kworker/0:1", TaskOwner::Kernel, 200),
+            task("kworker/1:3-x", TaskOwner::Kernel, 100),
+            task("cron", TaskOwner::Other, 1),
+            task("iotoll-soak0", TaskOwner::Iotoll, 900),
+        ],
+    });
+    let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution(stretch, 20_000)]));
+    let phase = &finding.phases[0];
+    let of = |name: &str| phase.accounts.iter().find(|account| account.name.starts_with(name)).unwrap().cycles_per_io;
+    assert!((of("the workload's own threads") - 60_000.0).abs() < 1e-6);
+    assert!((of("kworker") - 30_000.0).abs() < 1e-6, "pools of workers are one account");
+    assert!((of("other tasks") - 100.0).abs() < 1e-6);
+    let sum: f64 = phase.accounts.iter().map(|account| account.cycles_per_io).sum();
+    assert!((sum / phase.cycles_per_io.unwrap() - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn an_empty_record_is_studied_too() {
+    let finding = study(&record(vec![], vec![]));
+    assert_eq!(finding.phases[0].cycles_per_io, None);
+    let mut nothing = record(vec![], vec![]);
+    nothing.phases.clear();
+    nothing.host = Host::default();
+    study(&nothing);
+}
+
+/// Splitmix64 and Box–Muller, so that the calibration needs no dependency and repeats exactly.
+struct Noise(u64);
+
+impl Noise {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((word ^ (word >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+}
+
+/// A load that keeps one CPU busy, whose speed wanders: the cost of an I/O varies by 5 % from window to
+/// window, and the background by 20 % of itself. In 95 % of 2,000 records the interval must hold the truth;
+/// 93–97 % allows for the number of records (three standard errors are 1.5 %).
+#[test]
+fn intervals_hold_the_truth_as_often_as_they_say() {
+    let mut noise = Noise(2026);
+    let (truth, records) = (100_000.0, 2000);
+    let mut held = 0;
+    for _ in 0..records {
+        let mut idle = Machine::begin(Mode::Quiet);
+        let anyway = |noise: &mut Noise| (10e6 * (1.0 + 0.2 * noise.normal()).max(0.0)) as u64;
+        (0..14).for_each(|_| idle.pass(Happening { busy: anyway(&mut noise), ..NOTHING }, Mode::Quiet));
+        let mut load = Machine::begin(Mode::Quiet);
+        let mut ios = 0;
+        for _ in 0..100 {
+            let cost = truth * (1.0 + 0.05 * noise.normal());
+            let done = (0.1 * CLOCK / cost) as u64;
+            let busy = (done as f64 * cost / CLOCK * 1e9) as u64 + anyway(&mut noise);
+            ios += done;
+            load.pass(Happening { busy: busy.min(2 * WINDOW), thread: 0, ios: done, steal: 0 }, Mode::Quiet);
+        }
+        let finding = study(&record(vec![idle.stretch()], vec![execution(load.stretch(), ios)]));
+        let phase = &finding.phases[0];
+        let (low, high) = (phase.cycles_per_io_low.unwrap(), phase.cycles_per_io_high.unwrap());
+        held += usize::from(low <= truth && truth <= high);
+    }
+    let coverage = held as f64 / records as f64;
+    assert!((0.93..=0.97).contains(&coverage), "{coverage}");
+}

@@ -5,6 +5,7 @@ use crate::number::{self, NANOS};
 use crate::page::{Page, Tone, tied};
 use crate::table::{Cell, Column, Table};
 use model::finding::{JobFinding, LatencyFinding};
+use model::plan::JobPlan;
 
 /// Percentiles that have a column, in percent.
 const COLUMNS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
@@ -52,9 +53,13 @@ fn cells(label: String, ios: u64, latency: &LatencyFinding) -> Vec<Cell> {
     cells
 }
 
-/// Percentiles that were asked for and have no column.
+/// Percentiles that were asked for and have no column. fio's default list was not asked for.
 fn asked_for(job: &JobFinding) -> Option<String> {
-    let others = job.latency_ns.percentiles.iter().filter(|(percent, _)| !COLUMNS.contains(percent));
+    let asked = &job.latency_ns.percentiles;
+    if asked.iter().map(|(percent, _)| *percent).eq(JobPlan::default().percentiles) {
+        return None;
+    }
+    let others = asked.iter().filter(|(percent, _)| !COLUMNS.contains(percent));
     let others = others.map(|(percent, value)| tied(&format!("p{percent} {}", number::known(NANOS, *value))));
     let others = others.collect::<Vec<_>>();
     (!others.is_empty()).then(|| others.join(", "))
@@ -71,7 +76,11 @@ fn exactness(jobs: &[JobFinding]) -> Option<String> {
     if let Some(mean) = worst(|latency| latency.stamp_error_mean) {
         let largest = number::known(NANOS, worst(|latency| latency.stamp_error_max));
         let mean = number::with_unit(NANOS, mean);
-        parts.push(format!("time stamps of a batch are {} off, at most {}", tied(&mean), tied(&largest)));
+        parts.push(format!(
+            "a time stamp that I/Os share is up to {} off on average, at most {}",
+            tied(&mean),
+            tied(&largest)
+        ));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
 }
@@ -96,7 +105,10 @@ mod tests {
             job.latency_ns.stamp_error_max = Some(mean * 10.0);
         }
         let text = section(Page::terminal(Ink::Plain, 100), &jobs);
-        assert!(text.contains("time stamps of a batch are 120 ns off, at most 1.20 µs"), "{text}");
+        assert!(
+            text.contains("a time stamp that I/Os share is up to 120 ns off on average, at most 1.20 µs"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -12,7 +12,9 @@ const BAR: usize = 32;
 /// Below this relative difference a per-process figure is near enough to say nothing about it: it is
 /// the error of the better meters.
 const NEAR: f64 = 0.05;
-/// Accounts named in the sentence on the per-process figure.
+/// Accounts below this share of the cost are not named in the sentence on the per-process figure.
+const LEAST_SHARE: f64 = 0.01;
+/// Accounts named in that sentence.
 const NAMED: usize = 3;
 
 /// The accounts of a phase and what they add up to.
@@ -66,7 +68,9 @@ fn per_process(page: Page, phase: &PhaseFinding) -> String {
     );
     let elsewhere = phase.elsewhere_cycles_per_io.filter(|elsewhere| *elsewhere > 0.0);
     if let Some(elsewhere) = elsewhere {
+        // What is small or negative (the background's error) is in the table; a sentence is for the rest.
         let others = phase.accounts.iter().filter(|account| account.owner != Some(TaskOwner::Workload));
+        let others = others.filter(|account| account.share >= LEAST_SHARE);
         let others = others.take(NAMED).map(|other| format!("{}\u{a0}{}", other.name, scale.cell(other.cycles_per_io)));
         let others = others.collect::<Vec<_>>().join(", ");
         let colon = if others.is_empty() { "" } else { ": " };
