@@ -223,11 +223,16 @@ fn execute(
     if !said.text.is_empty() && plan.printed == Printed::ToStderr {
         print(&said.text);
     }
-    let jobs = match (&plan.count, counter) {
+    let mut jobs = match (&plan.count, counter) {
         (Count::Stated { ios, bytes }, _) => vec![stated(*ios, *bytes)],
         (_, Some(counter)) => counter.job(&stretch).into_iter().collect(),
         _ => said.jobs,
     };
+    // Who does not say how long it worked, worked all the time.
+    if let [first, .., last] = stretch.snapshots.as_slice() {
+        let wall = last.at_nanos.since(first.at_nanos);
+        jobs.iter_mut().filter(|job| job.wall_nanos == Nanos(0)).for_each(|job| job.wall_nanos = wall);
+    }
     let on_monotonic = |unix: u64| Nanos(unix.saturating_sub(unix_less_monotonic));
     let io_interval = said
         .io_unix_nanos

@@ -153,6 +153,8 @@ pub struct PhaseFinding {
     pub exits: Vec<Exit>,
     /// Measured command: cycles outside the part in which it did I/O (setup, layout, exit), all.
     pub cycles_outside_io: Option<f64>,
+    /// Part of the sampler's samples that fell in user mode, 0 to 1, the background's included.
+    pub sampled_user_fraction: Option<f64>,
     /// Over time: when, and net cycles per I/O or (where I/Os are not known) busy CPUs.
     pub series: Vec<SeriesPoint>,
 }

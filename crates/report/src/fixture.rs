@@ -413,6 +413,7 @@ fn unmeasured() -> PhaseFinding {
         accounts: Vec::new(),
         exits: Vec::new(),
         cycles_outside_io: None,
+        sampled_user_fraction: None,
         series: Vec::new(),
     }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 const NAMED_TASKS: usize = 5;
 
 /// Cycles per second of CPU capacity that a meter saw without the workload.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rate {
     pub cycles_per_capacity_second: f64,
     pub standard_error: f64,
@@ -47,6 +47,11 @@ impl BackgroundRates {
     /// What `meter` saw; `None` when it did not run then.
     pub(super) fn of(&self, meter: Meter) -> Option<Rate> {
         self.rates.get(&meter).copied()
+    }
+
+    /// Whether any meter saw a background.
+    pub(super) fn watched(&self) -> bool {
+        !self.rates.is_empty()
     }
 
     /// CPU time per second of a task.

@@ -48,7 +48,11 @@ fn outcome(finding: &RunFinding, found: &mut Vec<Warning>) {
             let message = "interrupted: the figures are of what was measured until then";
             found.push(Warning::new(Code::Interrupted, message));
         }
-        Outcome::Failed(why) => found.push(Warning::new(Code::JobFailed, why.clone())),
+        Outcome::Failed(why) => {
+            let command = finding.phases.iter().any(|phase| !phase.exits.is_empty());
+            let code = if command { Code::CommandFailed } else { Code::JobFailed };
+            found.push(Warning::new(code, why.clone()));
+        }
     }
 }
 
@@ -138,12 +142,6 @@ fn phase_caveats(phase: &PhaseFinding, found: &mut Vec<Warning>) {
             variation * 100.0
         );
         found.push(Warning::new(Code::UnsteadyLoad, message));
-    }
-    for exit in &phase.exits {
-        if *exit != crate::record::Exit::Status(0) {
-            let message = format!("{jobs}: the command ended with {exit:?}");
-            found.push(Warning::new(Code::CommandFailed, message));
-        }
     }
 }
 

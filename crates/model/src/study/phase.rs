@@ -97,10 +97,11 @@ pub(super) fn study(
         threads_on_cpu_fraction: threads_on_cpu(executions, wall_seconds),
         elsewhere_cycles_per_io: net.zip(thread).map(|(net, thread)| net.value - thread),
         by_meter: readings.iter().map(|(meter, cost)| by_meter(*meter, cost, thread)).collect::<BTreeMap<_, _>>(),
-        by_meter_detail: readings.into_iter().map(|(meter, cost)| detail(meter, cost, thread)).collect(),
+        by_meter_detail: readings.into_iter().map(|(meter, cost)| detail(meter, cost, thread, wall_seconds)).collect(),
         accounts: accounts::study(executions, net.map(|net| net.value), ios, rates, context),
         exits: executions.iter().filter_map(|execution| execution.exit).collect(),
         cycles_outside_io: outside(executions, headline, rates, context),
+        sampled_user_fraction: sampled_user(executions),
         series: series(executions, headline, context),
     }
 }
@@ -114,16 +115,17 @@ fn by_meter(meter: Meter, cost: &Result<Cost, String>, thread: Option<f64>) -> (
     (meter.name().to_owned(), value)
 }
 
-fn detail(meter: Meter, cost: Result<Cost, String>, thread: Option<f64>) -> MeterReading {
+fn detail(meter: Meter, cost: Result<Cost, String>, thread: Option<f64>, wall_seconds: f64) -> MeterReading {
     let name = meter.name().to_owned();
     match cost {
         Ok(cost) => MeterReading { name, cycles_per_io: Some(cost.net), seconds: cost.seconds, reason: None },
         // A command's own CPU time is known as a total even where no window has it.
-        Err(reason) => MeterReading {
-            name,
-            cycles_per_io: thread.filter(|_| meter == Meter::Thread).map(Estimate::bare),
-            seconds: 0.0,
-            reason: thread.is_none().then(|| reason.clone()).or((meter != Meter::Thread).then_some(reason)),
+        Err(reason) => match thread.filter(|_| meter == Meter::Thread) {
+            Some(total) => {
+                let cycles_per_io = Some(Estimate::bare(total));
+                MeterReading { name, cycles_per_io, seconds: wall_seconds, reason: None }
+            }
+            None => MeterReading { name, cycles_per_io: None, seconds: 0.0, reason: Some(reason) },
         },
     }
 }
@@ -131,8 +133,9 @@ fn detail(meter: Meter, cost: Result<Cost, String>, thread: Option<f64>) -> Mete
 /// Why a meter that ran has no figure.
 fn absence(meter: Meter) -> &'static str {
     match meter {
+        Meter::Sampler => "no window of its own, or none of the background: run longer, with a longer --background",
         Meter::Soaker => {
-            "no windows of its own: it joins by itself only a load that does not sleep, after a second; --meters all"
+            "no window of its own: `run` gives it some once a load was seen not to sleep, --meters soaker always"
         }
         _ => "no complete window was read",
     }
@@ -159,7 +162,7 @@ fn names(executions: &[Execution]) -> Vec<String> {
 
 fn interval_from(executions: &[Execution], cost: Option<Cost>) -> String {
     match cost {
-        Some(cost) if cost.units < 2 => "none: too short for two windows".to_owned(),
+        Some(cost) if cost.units < 2 => "nothing: the run was too short for two windows".to_owned(),
         Some(cost) if executions.len() > 1 => {
             format!("the spread of {} executions, and the background's error", cost.units)
         }
@@ -168,20 +171,17 @@ fn interval_from(executions: &[Execution], cost: Option<Cost>) -> String {
              not what another execution would differ by",
             cost.units
         ),
-        None => "none".to_owned(),
+        None => "nothing".to_owned(),
     }
 }
 
 /// The phase's cost by one meter.
 fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRates, context: &Context) -> Option<Cost> {
-    // The thread clock sees no background.
-    let rate = match meter {
-        Meter::Thread => Rate { cycles_per_capacity_second: 0.0, standard_error: 0.0, degrees_of_freedom: 1.0 },
-        _ => rates.of(meter).unwrap_or(Rate {
-            cycles_per_capacity_second: 0.0,
-            standard_error: 0.0,
-            degrees_of_freedom: 1.0,
-        }),
+    let rate = match rates.of(meter) {
+        Some(rate) => rate,
+        // The thread clock sees no background, and where none was watched every cost is gross, with a warning.
+        None if meter == Meter::Thread || !rates.watched() => Rate::default(),
+        None => return None,
     };
     let mut units = Vec::new();
     let (mut capacity, mut cycles, mut seconds) = (0.0, 0.0, 0.0);
@@ -310,6 +310,20 @@ fn outside(
         *cycles.get_or_insert(0.0) += net(&execution.stretch, None) - inside;
     }
     cycles
+}
+
+/// Which part of the sampler's samples fell in user mode.
+fn sampled_user(executions: &[Execution]) -> Option<f64> {
+    let (mut user, mut kernel) = (0, 0);
+    for execution in executions {
+        for cpu in &execution.stretch.snapshots.last()?.cpus {
+            let first = execution.stretch.snapshots.first()?.cpus.iter().find(|reading| reading.cpu == cpu.cpu)?;
+            let (first, last) = (first.samples?, cpu.samples?);
+            user += last.user.saturating_sub(first.user);
+            kernel += last.kernel.saturating_sub(first.kernel);
+        }
+    }
+    (user + kernel > 0).then(|| user as f64 / (user + kernel) as f64)
 }
 
 fn series(executions: &[Execution], headline: Option<Meter>, context: &Context) -> Vec<SeriesPoint> {

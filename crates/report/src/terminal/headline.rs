@@ -71,8 +71,9 @@ fn work(finding: &RunFinding, phase: &PhaseFinding) -> Vec<(Tone, String)> {
     if let [name] = phase.jobs.as_slice()
         && let Some(job) = finding.jobs.iter().find(|job| job.name == *name)
     {
-        chips.push(format!("p50 {}", number::known(NANOS, job.latency_ns.p50)));
-        chips.push(format!("p99 {}", number::known(NANOS, job.latency_ns.p99)));
+        let known = |name: &str, value: Option<f64>| Some(format!("{name} {}", number::with_unit(NANOS, value?)));
+        chips.extend(known("p50", job.latency_ns.p50));
+        chips.extend(known("p99", job.latency_ns.p99));
     }
     if let Some(busy) = phase.busy_cpus {
         chips.push(format!("{} CPUs busy", number::significant(busy)));

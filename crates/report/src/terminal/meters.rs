@@ -23,6 +23,8 @@ pub fn section(page: Page, finding: &RunFinding, index: usize, phase: &PhaseFind
         Column::number("watched").spare(1),
         Column::text("").spare(0),
     ]);
+    let last = index + 1 == finding.phases.len();
+    let lacking = |name: &str| finding.meters.iter().any(|meter| meter.name == name && !meter.available);
     for reading in readings {
         let headline = phase.headline_meter.as_ref() == Some(&reading.name);
         let tone = if headline { Tone::Strong } else { Tone::Plain };
@@ -39,10 +41,12 @@ pub fn section(page: Page, finding: &RunFinding, index: usize, phase: &PhaseFind
                     Cell::new(if headline { Tone::Own } else { Tone::Plain }, strip.unwrap_or_default()),
                 ]);
             }
+            // What this machine lacks is the same in every phase: said once, in the last.
+            _ if !last && lacking(&reading.name) => {}
             _ => table.note(name, missing(reading.reason.as_deref())),
         }
     }
-    if index + 1 == finding.phases.len() {
+    if last {
         let named = |name: &str| readings.iter().any(|reading| reading.name == name);
         for meter in finding.meters.iter().filter(|meter| !meter.available && !named(&meter.name)) {
             let earlier = finding.meters.iter().find(|other| !other.available && other.reason == meter.reason);

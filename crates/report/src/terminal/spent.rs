@@ -19,7 +19,7 @@ const NAMED: usize = 3;
 
 /// The accounts of a phase and what they add up to.
 pub fn section(page: Page, phase: &PhaseFinding) -> String {
-    let lines = [accounts(page, phase), per_process(page, phase), gross(page, phase)];
+    let lines = [accounts(page, phase), per_process(page, phase), modes(page, phase), gross(page, phase)];
     let lines: Vec<_> = lines.into_iter().filter(|line| !line.is_empty()).collect();
     lines.join("\n")
 }
@@ -77,6 +77,14 @@ fn per_process(page: Page, phase: &PhaseFinding) -> String {
         text += &format!(" {} more were spent elsewhere for it{colon}{others}.", say(elsewhere));
     }
     page.wrap_toned(Tone::Notice, "  ", &text)
+}
+
+/// What the sampler saw of the two modes.
+fn modes(page: Page, phase: &PhaseFinding) -> String {
+    let Some(user) = phase.sampled_user_fraction else { return String::new() };
+    let text =
+        format!("samples: {} in user mode, {} in the kernel", number::percent(user), number::percent(1.0 - user));
+    page.wrap_toned(Tone::Faint, "  ", &text)
 }
 
 fn gross(page: Page, phase: &PhaseFinding) -> String {
