@@ -166,7 +166,7 @@ fn what_could_not_be_read_is_null_and_says_why() {
     let load = Happening { busy: 60_000_000, thread: 30_000_000, ios: 1000, steal: 0 };
     let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution(quiet(30, load), 30_000)]));
     let phase = &finding.phases[0];
-    for (name, why) in [("pmu", "no counters"), ("timer_list", "not root"), ("soaker", "no windows of its own")] {
+    for (name, why) in [("pmu", "no counters"), ("timer_list", "not root"), ("soaker", "no window of its own")] {
         assert_eq!(phase.by_meter[name], None);
         let detail = phase.by_meter_detail.iter().find(|reading| reading.name == name).unwrap();
         assert!(detail.reason.as_ref().unwrap().contains(why), "{detail:?}");
