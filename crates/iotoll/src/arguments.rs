@@ -162,9 +162,13 @@ impl Invocation {
     /// Bad usage.
     pub fn from_command_line() -> anyhow::Result<Self> {
         let words: Result<Vec<String>, _> = std::env::args_os().map(std::ffi::OsString::into_string).collect();
-        let words = words.map_err(|word| {
+        let mut words = words.map_err(|word| {
             BadInput(format!("'{}': not UTF-8 text, which a record cannot hold; rename it", word.display()))
         })?;
+        if let Some(program) = words.first_mut() {
+            // Where the program lies is of no interest to who reads the record.
+            *program = "iotoll".to_owned();
+        }
         let mut command = CommandLine::command().mut_subcommand("run", |run| run.after_help(job_help()));
         let (ours, job) = split(&command, &words);
         let parsed = command.try_get_matches_from_mut(ours);

@@ -16,7 +16,8 @@ const JOBS: &str = "\
 filename=SCRATCH
 size=64m
 time_based
-runtime=3500ms
+ramp_time=500ms
+runtime=3
 [4 KiB random reads, page cache]
 rw=randread
 bs=4k

@@ -124,17 +124,12 @@ impl Crew {
         let thread = std::thread::Builder::new().name(format!("job {}", plan.name)).stack_size(STACK_BYTES);
         let thread = thread.spawn(move || {
             let ready = tell.clone();
-            let begun = Arc::new(Mutex::new(None));
-            let begin = begun.clone();
             worker.at_start(move || {
                 if let Ok(mut clocks) = clocks.lock() {
                     clocks.push((sys::schedule::thread_id().unsigned_abs(), ThreadClock::of_caller()));
                 }
                 let _ = ready.send(News::Ready);
                 go.pass();
-                if let Ok(mut begin) = begin.lock() {
-                    *begin = Some(sys::clock::own_thread_nanos());
-                }
             });
             let outcome = match plan.cpus_allowed.as_slice() {
                 [] => Ok(()),
@@ -145,8 +140,7 @@ impl Crew {
             let failed = outcome.as_ref().err().map(ToString::to_string);
             let _ = tell.send(News::Ended(outcome));
             release.pass();
-            let begun = begun.lock().ok().and_then(|begun| *begun);
-            let thread_nanos = begun.map(|begun| Nanos(ended).since(Nanos(begun)));
+            let thread_nanos = Nanos(ended).since(worker.thread_begin);
             job_record(&plan, number, &worker, clock, thread_nanos, failed)
         });
         let thread = thread.map_err(|error| Error::instrument("starting a worker thread", error))?;
@@ -257,7 +251,7 @@ fn job_record(
     copy: u32,
     worker: &Worker,
     clock: Hertz,
-    thread_nanos: Option<Nanos>,
+    thread_nanos: Nanos,
     failed: Option<String>,
 ) -> JobRecord {
     let ledger = &worker.ledger;
@@ -280,7 +274,7 @@ fn job_record(
         errors: u64::from(failed.is_some()),
         error: failed,
         wall_nanos: clock.nanos(Ticks(ledger.end_ticks.saturating_sub(ledger.begin_ticks))),
-        thread_nanos,
+        thread_nanos: Some(thread_nanos),
         crossings: worker.crossings,
         stamp_error: (stamps > 0).then(|| StampError {
             mean_nanos: ledger.stamp_error_sum as f64 / stamps as f64 * 1e9 / clock.0,

@@ -97,9 +97,14 @@ impl Panel {
         let not_chosen = || Reading::unavailable("not chosen; see --meters");
         let allowed = |meter: Meter| selection.allows(meter);
 
-        let cpuidle = if allowed(Meter::Idle) { cpuidle::status(&cpus) } else { not_chosen() };
+        let out_of_reach = cpu_reader::out_of_reach(&cpus);
+        let cpuidle = match (&out_of_reach, allowed(Meter::Idle)) {
+            (_, false) => not_chosen(),
+            (Some(reason), true) => Reading::unavailable(reason.clone()),
+            (None, true) => cpuidle::status(&cpus),
+        };
         let cpuidle = choose(Meter::Idle, cpuidle);
-        let timer_list = TimerList::open(cpus.len());
+        let timer_list = out_of_reach.map_or_else(|| TimerList::open(cpus.len()), Err);
         let timer_list = match (allowed(Meter::TimerList), timer_list) {
             (false, _) => (None, not_chosen()),
             (true, Ok(file)) => (Some(file), Reading::Taken(timer_list::SEES.to_owned())),

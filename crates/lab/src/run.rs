@@ -8,7 +8,9 @@ use crate::meter::{NoWork, Owners, Panel, Selection, TaskScan, Work};
 use crate::watch::{Soaker, Step, Subject, watch};
 use crate::workload::target::{self, Created};
 use model::plan::{Phase, Plan};
-use model::record::{Done, Execution, METHOD_VERSION, Outcome, PhaseRecord, Record, SCHEMA, Source, Stretch};
+use model::record::{
+    Done, Execution, IoInterval, METHOD_VERSION, Outcome, PhaseRecord, Record, SCHEMA, Source, Stretch,
+};
 use model::unit::{Hertz, Nanos};
 use model::warning::{Code, Warning};
 use std::path::Path;
@@ -255,7 +257,8 @@ pub fn run(plan: &Plan, settings: &Settings, observer: Observer) -> Result<Recor
         let tasks = TaskScan::now().since(&before, &owners);
         let (jobs, failure) = subject.crew.dismiss();
         let stretch = Stretch { tasks: Some(tasks), ..stretch };
-        let execution = Execution { jobs, stretch, ..Execution::default() };
+        let io_interval = counted_interval(phase, &stretch);
+        let execution = Execution { jobs, stretch, io_interval, ..Execution::default() };
         session.record.phases.push(PhaseRecord { executions: vec![execution] });
         if let Some(failure) = failure {
             session.note_outcome(Outcome::Failed(failure.to_string()));
@@ -313,6 +316,20 @@ fn warn_of_holes(phases: &Prepared, warnings: &mut Vec<Warning>) {
             }
         }
     }
+}
+
+/// The part of a phase that counts, where that is not all: after the ramps, and from when the first job is
+/// to start.
+fn counted_interval(phase: &Phase, stretch: &Stretch) -> Option<IoInterval> {
+    let delay = phase.jobs.iter().map(|job| job.start_delay).min().unwrap_or_default();
+    let ramped = phase.jobs.iter().filter(|job| job.duration.ramp > Nanos(0));
+    let ramp = ramped.map(|job| job.start_delay + job.duration.ramp).max().unwrap_or_default();
+    let uncounted = delay.max(ramp);
+    let (first, last) = (stretch.snapshots.first()?, stretch.snapshots.last()?);
+    let begin_nanos = first.at_nanos + uncounted;
+    // A run that ended within its ramp has nothing that counts; then all of it is shown.
+    let counts = uncounted > Nanos(0) && begin_nanos < last.at_nanos;
+    counts.then_some(IoInterval { begin_nanos, end_nanos: last.at_nanos })
 }
 
 /// How long a phase will take, when its jobs say so.

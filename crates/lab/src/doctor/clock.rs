@@ -9,7 +9,7 @@ pub(super) fn hypervisor(scene: &Scene) -> Check {
     let topic = Topic::Hypervisor;
     match (&scene.host.hypervisor, scene.place(), cpu_flag(scene.root, "hypervisor")) {
         (Some(name), _, _) => Check::new(topic, State::Note, format!("runs under {name}"))
-            .mend("for true cycles run on metal; to compare, keep both arms in one guest and one run"),
+            .mend("for true cycles run on metal; compare only figures of one guest"),
         (None, Place::Hidden, None) => scene.unseen(topic, "", ""),
         (None, _, _) => Check::new(topic, State::Good, "none: this kernel runs on the machine itself"),
     }

@@ -134,8 +134,9 @@ fn a_ramp_leaves_no_trace_in_the_results() {
     each_engine(|engine, directory| {
         let mut plan = job(engine, directory, Access::Read);
         plan.duration.time_based = true;
-        plan.duration.ramp = model::unit::Nanos::from_millis(20);
-        plan.duration.runtime = model::unit::Nanos::from_millis(20);
+        plan.duration.ramp = model::unit::Nanos::from_millis(50);
+        plan.duration.runtime = model::unit::Nanos::from_millis(50);
+        plan.invalidate = false;
         let created = Created::default();
         let targets = prepare(&plan, 0, &created, &mut |_, _, _| true).unwrap();
         let spans: Vec<_> = targets.iter().map(|target| target.span).collect();

@@ -23,6 +23,17 @@ pub(super) struct Instruments {
     pub soakers: Option<Arc<Soakers>>,
 }
 
+/// Why the idle clock of some CPU cannot be read there, as in a container that may not use it.
+pub(super) fn out_of_reach(cpus: &[u32]) -> Option<String> {
+    // On a thread of its own, whose affinity does not matter afterwards.
+    let cpus = cpus.to_vec();
+    let probe = std::thread::spawn(move || cpus.into_iter().find(|cpu| sys::schedule::pin_to(&[*cpu]).is_err()));
+    let cpu = probe.join().ok()??;
+    Some(format!(
+        "may not run on CPU {cpu}, whose idle clock stands still until it is woken there (a cpuset); run outside the container"
+    ))
+}
+
 /// Whether hardware cycle counters work on all of these CPUs.
 pub(super) fn pmu_status(cpus: &[u32]) -> Reading<String> {
     match cpus.iter().try_for_each(|&cpu| CycleCounter::open_cpu(cpu).map(drop)) {

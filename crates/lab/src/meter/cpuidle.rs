@@ -1,4 +1,4 @@
-//! The headline idle clock: residency of the cpuidle states, `cpuidle/state*/time`, in microseconds.
+//! The idle clock that needs no root: residency of the cpuidle states, `cpuidle/state*/time`, in microseconds.
 //!
 //! It is what the idle loop itself timed, so it needs no root and no tick. Interrupts taken while halted
 //! count as idle here (see METHOD.md); polling in the idle loop does too.

@@ -112,6 +112,8 @@ pub struct Worker {
     /// Whether anything of [`Manners`] is in force; the common case asks this one flag only.
     mannered: bool,
     manners: Manners,
+    /// CPU time of this thread when counting began.
+    pub thread_begin: Nanos,
     /// What came of it.
     pub ledger: Ledger,
     /// System calls that the engine made; counted when it ends.
@@ -175,7 +177,11 @@ impl Worker {
             start_delay: plan.start_delay.duration(),
             at_start: None,
             bytes_left: if plan.duration.time_based { u64::MAX } else { budget_bytes },
-            ios_left: plan.duration.number_ios.unwrap_or(u64::MAX),
+            // As in fio, a round of the loop ends after number_ios; time_based starts over until its time is up.
+            ios_left: match plan.duration.number_ios {
+                Some(ios) if !plan.duration.time_based => ios.saturating_mul(plan.duration.loops.max(1).into()),
+                _ => u64::MAX,
+            },
             ramp_ticks: clock.ticks(plan.duration.ramp).0,
             runtime_ticks: clock.ticks(plan.duration.runtime).0,
             alarm: u64::MAX,
@@ -183,6 +189,7 @@ impl Worker {
             inject_ticks: clock.ticks(plan.inject).0,
             mannered,
             manners,
+            thread_begin: Nanos(0),
             ledger: Ledger::new(ticks()),
             crossings: None,
         }
@@ -200,11 +207,16 @@ impl Worker {
         }
         self.control.pause(self.start_delay);
         let now = ticks();
-        self.ledger.restart(now);
+        self.begin_counting(now);
         self.ramping = self.ramp_ticks > 0;
         self.alarm = if self.ramping { now + self.ramp_ticks } else { self.deadline(now) };
         self.manners.due = [now; 3];
         now
+    }
+
+    fn begin_counting(&mut self, now: u64) {
+        self.ledger.restart(now);
+        self.thread_begin = Nanos(sys::clock::own_thread_nanos());
     }
 
     fn deadline(&self, begin: u64) -> u64 {
@@ -426,7 +438,7 @@ impl Worker {
     fn alarm_ends_it(&mut self, now: u64) -> bool {
         if self.ramping {
             self.ramping = false;
-            self.ledger.restart(now);
+            self.begin_counting(now);
             self.alarm = self.deadline(now);
             return false;
         }

@@ -183,17 +183,16 @@ impl Reader<'_> {
                 continue;
             }
             let refusal = refuse(options::unknown(name));
-            if !self.may_ignore(*origin) {
+            if self.settings.unknown_options != UnknownOptions::Ignore {
                 return Err(refusal);
             }
-            warnings.push(Warning::new(Code::OptionIgnored, self.error(refusal).to_string()));
+            // What holds for every job is read once for each, and said once.
+            let warning = Warning::new(Code::OptionIgnored, self.error(refusal).to_string());
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
         }
         Ok(())
-    }
-
-    /// An override is never ignored: it is the difference that somebody wants to see.
-    fn may_ignore(&self, origin: Origin) -> bool {
-        self.settings.unknown_options == UnknownOptions::Ignore && origin != Origin::Override
     }
 
     fn error(&self, refusal: Refusal) -> ParseError {

@@ -23,6 +23,11 @@ pub(super) fn study(
     let mut sums: BTreeMap<(TaskOwner, String), f64> = BTreeMap::new();
     for execution in executions {
         let Some(tasks) = &execution.stretch.tasks else { return Vec::new() };
+        // Tasks were read before and after all of it; where only a part counts, they get its share by time.
+        let seconds = tasks.wall_nanos.seconds();
+        let part = execution.io_interval.map_or(1.0, |interval| {
+            if seconds > 0.0 { interval.end_nanos.since(interval.begin_nanos).seconds() / seconds } else { 1.0 }
+        });
         if let Some(total) = execution.command_cpu_nanos {
             // Where the command says what its threads used while they did I/O, its setup stays out.
             let io = execution.jobs.iter().map(|job| job.thread_nanos).sum::<Option<Nanos>>();
@@ -37,10 +42,10 @@ pub(super) fn study(
             if counted || task.name.starts_with("iotoll-soak") {
                 continue;
             }
-            let anyway = rates.task_nanos_per_second(task.owner, &task.name) * tasks.wall_nanos.seconds();
+            let anyway = rates.task_nanos_per_second(task.owner, &task.name) * seconds;
             let anyway = if task.owner == TaskOwner::Workload { 0.0 } else { anyway };
             *sums.entry((task.owner, label(task.owner, &task.name))).or_default() +=
-                per_io(task.nanos.as_f64() - anyway);
+                per_io((task.nanos.as_f64() - anyway) * part);
         }
     }
     let mut accounts: Vec<AccountFinding> = Vec::new();
@@ -64,7 +69,7 @@ pub(super) fn study(
     };
     other("other tasks, each below 1 %", small);
     let rest = net - charged;
-    other("no task: interrupts while idle, entering and leaving idle, tasks that ended", rest);
+    other("no task: interrupts, entering and leaving idle", rest);
     accounts
 }
 
@@ -76,6 +81,7 @@ fn label(owner: TaskOwner, name: &str) -> String {
         // The kernel's name of a worker that io_uring gives a request to that would block.
         (TaskOwner::Workload, _) if name.starts_with("iou-") => "io_uring's workers for it (iou-wrk)".to_owned(),
         (TaskOwner::Workload, _) => "the workload's own threads".to_owned(),
+        (TaskOwner::Other, _) => format!("{name} (another process)"),
         _ => name.to_owned(),
     }
 }

@@ -63,7 +63,10 @@ fn meters(finding: &RunFinding, found: &mut Vec<Warning>) {
         found.push(Warning::new(Code::MeterUnavailable, message));
     }
     if finding.phases.iter().any(|phase| phase.ios.is_none()) {
-        let message = "the number of I/Os is not known, so there is no cost per I/O; give --ios, --bytes or --count";
+        let message = match finding.jobs.is_empty() {
+            true => "the number of I/Os is not known, so there is no cost per I/O; give --ios, --bytes or --count",
+            false => "no I/O was counted, so there is no cost per I/O; did what counts them count what was done?",
+        };
         found.push(Warning::new(Code::WorkUnknown, message));
     }
 }
@@ -91,22 +94,31 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
         && (before - after).abs() > MOVED_BACKGROUND
     {
         let message = format!(
-            "the background was {} busy before and {} after; the interval allows for half of that",
+            "the background was {} busy before and {} after; the interval allows for it",
             percent(before),
             percent(after)
         );
         found.push(Warning::new(Code::BackgroundMoved, message));
     }
     let cpus = finding.host.cpus as f64;
-    let saturated =
-        finding.phases.iter().any(|phase| phase.busy_cpus_gross.is_some_and(|busy| busy > SATURATED * cpus));
-    if saturated && busy > 0.01 {
+    let full = |phase: &PhaseFinding| phase.busy_cpus_gross.is_some_and(|busy| busy > SATURATED * cpus);
+    let below_own = |phase: &PhaseFinding| {
+        phase.cycles_per_io.zip(phase.thread_cycles_per_io).is_some_and(|(net, own)| net < own * (1.0 - DISAGREEMENT))
+    };
+    let squeezed = finding.phases.iter().find(|phase| full(phase) || below_own(phase) && busy > BUSY_BACKGROUND);
+    if let Some(phase) = squeezed.filter(|_| busy > 0.01) {
+        let between = match (phase.thread_cycles_per_io, phase.cycles_per_io_gross) {
+            (Some(own), Some(gross)) => {
+                format!("; the truth lies between {own:.0} (its own threads) and {gross:.0} (gross)")
+            }
+            _ => String::new(),
+        };
         let message = format!(
-            "all {cpus} CPUs were busy, so the background ({} of the machine) was held up by the load, and \
-             subtracting it in full may say too little",
+            "the load left the background ({} of the machine) less time than it had before, so subtracting all of it \
+             says too little{between}",
             percent(busy)
         );
-        found.push(Warning::new(Code::BackgroundSqueezed, message));
+        found.insert(0, Warning::new(Code::BackgroundSqueezed, message));
     }
 }
 

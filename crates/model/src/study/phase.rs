@@ -6,7 +6,7 @@ use super::background::{BackgroundRates, Rate};
 use super::windows::{Window, grouped, windows};
 use crate::cost::{BusyTime, WorkloadThreads};
 use crate::finding::{MeterReading, PhaseFinding, SeriesPoint};
-use crate::record::{Execution, IoInterval, JobRecord, Meter, MeterStatus, PhaseRecord, Stretch};
+use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, PhaseRecord, Stretch};
 use crate::stats::{Estimate, Pair, ratio_of_sums};
 use crate::unit::Nanos;
 use std::collections::BTreeMap;
@@ -46,7 +46,12 @@ pub(super) fn study(
     let ios = total(jobs(), |job| job.read.ios + job.write.ios + job.trim.ios);
     let bytes = total(jobs(), |job| job.read.bytes.0 + job.write.bytes.0 + job.trim.bytes.0);
     let wall_seconds: f64 = executions.iter().map(io_seconds).sum();
-    let rate = |work: Option<u64>| work.filter(|_| wall_seconds > 0.0).map(|work| work as f64 / wall_seconds);
+    let rate = |work: Option<u64>, of: fn(&Done) -> u64| {
+        // Where the snapshots hold the work, theirs is the rate: jobs may count from different times on.
+        let counted: Option<f64> = executions.iter().map(|execution| counted(execution, of)).sum();
+        let work = counted.or(Some(work? as f64)).filter(|_| work.is_some())?;
+        (wall_seconds > 0.0).then(|| work / wall_seconds)
+    };
 
     let readings: Vec<(Meter, Result<Cost, String>)> = meters
         .iter()
@@ -78,8 +83,8 @@ pub(super) fn study(
         cycles: per_second.map(|cost| cost.net.value * wall_seconds),
         cycles_low: per_second.and_then(|cost| cost.net.low).map(|low| low * wall_seconds),
         cycles_high: per_second.and_then(|cost| cost.net.high).map(|high| high * wall_seconds),
-        iops: rate(ios),
-        bytes_per_second: rate(bytes),
+        iops: rate(ios, |done| done.ios),
+        bytes_per_second: rate(bytes, |done| done.bytes.0),
         headline_meter: headline.map(|meter| meter.name().to_owned()),
         cycles_per_io: net.map(|net| net.value),
         cycles_per_io_low: net.and_then(|net| net.low),
@@ -139,6 +144,19 @@ fn absence(meter: Meter) -> &'static str {
         }
         _ => "no complete window was read",
     }
+}
+
+/// Work of an execution while it did I/O, from its snapshots. The ends of the interval lie between two of
+/// them, so the first and the last within it stand for all of it, by time.
+fn counted(execution: &Execution, of: fn(&Done) -> u64) -> Option<f64> {
+    let within = |at: Nanos| {
+        execution.io_interval.is_none_or(|interval| (interval.begin_nanos..=interval.end_nanos).contains(&at))
+    };
+    let mut snapshots = execution.stretch.snapshots.iter().filter(|snapshot| within(snapshot.at_nanos));
+    let (first, last) = (snapshots.next()?, snapshots.next_back()?);
+    let seconds = last.at_nanos.since(first.at_nanos).seconds();
+    let work = of(&last.done?).saturating_sub(of(&first.done?)) as f64;
+    (seconds > 0.0).then(|| work * io_seconds(execution) / seconds)
 }
 
 /// How long an execution did I/O.
@@ -304,7 +322,7 @@ fn outside(
         found.iter().map(|window| window.cycles - rate * window.capacity_seconds).sum()
     };
     let mut cycles = None;
-    for execution in executions {
+    for execution in executions.iter().filter(|execution| execution.command_cpu_nanos.is_some()) {
         let interval = execution.io_interval?;
         let inside = net(&execution.stretch, Some(interval));
         *cycles.get_or_insert(0.0) += net(&execution.stretch, None) - inside;

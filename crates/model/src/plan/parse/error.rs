@@ -55,11 +55,10 @@ impl Display for ParseError {
             (Place::Line { file, line }, _) => {
                 write!(f, "{}:{line}: {kind} {}", OneLine(file), Quoted(name))
             }
-            (Place::Flag, Subject::Option(_)) => {
+            (Place::Flag | Place::Override, Subject::Option(_)) => {
                 write!(f, "{kind} {}", Quoted(&format!("--{name}")))
             }
-            (Place::Flag, _) => write!(f, "{kind} {}", Quoted(name)),
-            (Place::Override, _) => write!(f, "override {}", Quoted(name)),
+            (Place::Flag | Place::Override, _) => write!(f, "{kind} {}", Quoted(name)),
         }?;
         write!(f, ": {}", self.message)?;
         match &self.suggestion {

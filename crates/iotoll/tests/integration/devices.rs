@@ -1,0 +1,108 @@
+//! Block devices: read as they are, written to only when that is meant and nobody uses them.
+
+use super::iotoll::{Folder, warns, whole};
+use super::machine::{LoopDevice, Mount, skip, tool};
+
+/// A loop device of 8 MiB, with what it is made of.
+fn device(options: &[&str], prepare: impl Fn(&str) -> Result<(), String>) -> Result<(Folder, LoopDevice), String> {
+    let folder = Folder::with_file("image", 8 << 20);
+    prepare(&folder.path("image").display().to_string())?;
+    let device = LoopDevice::attach(&folder.path("image"), options)?;
+    Ok((folder, device))
+}
+
+fn run(folder: &Folder, device: &str, options: &str) -> super::iotoll::Ended {
+    let options =
+        format!("run --background 200ms --no-save --quiet --format json --name=d --filename={device} {options}");
+    folder.iotoll(&options).run()
+}
+
+#[test]
+fn a_device_is_read_and_written_when_that_is_meant() {
+    let (folder, device) = match device(&[], |_| Ok(())) {
+        Ok(made) => made,
+        Err(reason) => return skip("a_device_is_read_and_written_when_that_is_meant", &reason),
+    };
+    let before = folder.read("image");
+    let read = run(&folder, &device.path, "--rw=randread --bs=4k --number_ios=100");
+    read.done();
+    assert_eq!(whole(&read.json()["jobs"][0]["ios"]), 100);
+    for rw in ["write", "randrw", "trim"] {
+        let refused = run(&folder, &device.path, &format!("--rw={rw} --bs=4k --number_ios=100"));
+        refused.refused(2, &["'d'", &device.path, "is a block device", "--allow-device-write"]);
+    }
+    assert_eq!(folder.read("image"), before, "a refused write wrote");
+    for engine in ["psync", "libaio", "io_uring"] {
+        let options = format!("--rw=write --bs=4k --direct=1 --number_ios=16 --ioengine={engine} --allow-device-write");
+        let written = run(&folder, &device.path, &options);
+        written.done();
+        assert_eq!(whole(&written.json()["jobs"][0]["write"]["bytes"]), 65_536, "{engine}");
+    }
+    let after = folder.read("image");
+    assert!(after[..65_536].chunks(4096).all(|block| block.iter().any(|byte| *byte != 0x5a)), "nothing was written");
+    assert_eq!(after[65_536..], before[65_536..], "more was written than was asked for");
+    let trimmed = run(&folder, &device.path, "--rw=trim --bs=64k --number_ios=4 --allow-device-write");
+    trimmed.done();
+    assert_eq!(whole(&trimmed.json()["jobs"][0]["trim"]["bytes"]), 4 * 65_536);
+    let beyond = run(&folder, &device.path, "--rw=read --size=1g");
+    beyond.refused(2, &["'d'", "8388608 bytes", "ask for less"]);
+}
+
+#[test]
+fn a_device_that_is_mounted_is_never_written_to() {
+    let test = "a_device_that_is_mounted_is_never_written_to";
+    let made = device(&[], |image| tool("mkfs.ext4", &["-q", image]).map(|_| ()));
+    let (folder, device) = match made {
+        Ok(made) => made,
+        Err(reason) => return skip(test, &reason),
+    };
+    let _mounted = match Mount::new(folder.path("mounted"), &["-t", "ext4", &device.path]) {
+        Ok(mounted) => mounted,
+        Err(reason) => return skip(test, &reason),
+    };
+    for options in ["--rw=write", "--rw=randrw --direct=1", "--rw=trim"] {
+        let ended = run(&folder, &device.path, &format!("{options} --number_ios=1 --allow-device-write"));
+        ended.refused(2, &[&device.path, "is mounted on", "mounted"]);
+    }
+    run(&folder, &device.path, "--rw=read --number_ios=10").done();
+}
+
+#[test]
+fn a_device_with_partitions_is_never_written_to() {
+    let test = "a_device_with_partitions_is_never_written_to";
+    let made = device(&["--partscan"], |image| {
+        // One partition of type 0x83, from sector 2048 on, 8192 sectors, and the boot signature.
+        let mut sector = [0u8; 512];
+        sector[446..462].copy_from_slice(&[0, 0, 0, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 0x20, 0, 0]);
+        sector[510..].copy_from_slice(&[0x55, 0xaa]);
+        let file = std::fs::OpenOptions::new().write(true).open(image).map_err(|error| error.to_string())?;
+        std::os::unix::fs::FileExt::write_all_at(&file, &sector, 0).map_err(|error| error.to_string())
+    });
+    let (folder, device) = match made {
+        Ok(made) => made,
+        Err(reason) => return skip(test, &reason),
+    };
+    if !std::path::Path::new("/sys/block").join(device.name()).join(format!("{}p1", device.name())).exists() {
+        return skip(test, "this kernel does not look for partitions on loop devices");
+    }
+    let ended = run(&folder, &device.path, "--rw=write --number_ios=1 --allow-device-write");
+    ended.refused(2, &[&device.path, "has 1 partition"]);
+    run(&folder, &device.path, "--rw=read --number_ios=10").done();
+}
+
+#[test]
+fn a_device_that_reports_errors_ends_the_run() {
+    // The image is cut while the device keeps its size: reads beyond its end fail as a broken disk's do.
+    let test = "a_device_that_reports_errors_ends_the_run";
+    let (folder, device) = match device(&[], |_| Ok(())) {
+        Ok(made) => made,
+        Err(reason) => return skip(test, &reason),
+    };
+    std::fs::OpenOptions::new().write(true).open(folder.path("image")).unwrap().set_len(4096).unwrap();
+    let ended = run(&folder, &device.path, "--rw=read --bs=64k --direct=1");
+    if ended.code == Some(0) {
+        return skip(test, "this kernel reads zeros beyond the end of a loop device's file");
+    }
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(warns(&ended.json(), "job_failed", &["'d'", "read of 65536 bytes at offset"]), "{ended:?}");
+}

@@ -1,0 +1,165 @@
+//! Where `iotoll cost` gets its counts from: fio's and iperf3's own JSON, and the kernel's counters.
+
+use super::iotoll::{Folder, number, warns, whole};
+use super::machine::{LoopDevice, skip};
+use serde_json::Value;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+#[test]
+fn fio_counts_for_itself() {
+    let folder = Folder::new();
+    folder.write(
+        "job.fio",
+        "[global]\nsize=4m\nbs=4k\nioengine=psync\n[r]\nrw=randread\nruntime=500ms\ntime_based\n\
+         [w]\nrw=randrw\nbs=8k\nnumber_ios=100\n",
+    );
+    // The command's own output is left as it is, and says how much it did.
+    let cost = "cost --background 200ms --no-save --format json -- fio job.fio";
+    let ended = folder.iotoll(cost).run();
+    ended.done();
+    let finding = ended.json();
+    assert!(finding["counted_by"].as_str().is_some_and(|words| words.contains("fio")), "{}", finding["counted_by"]);
+    let jobs = finding["jobs"].as_array().unwrap();
+    let names: Vec<&str> = jobs.iter().map(|job| job["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["r", "w"]);
+    let total = |job: &Value| whole(&job["read"]["ios"]) + whole(&job["write"]["ios"]);
+    assert_eq!(total(&jobs[1]), 100);
+    assert_eq!(whole(&jobs[1]["bytes"]), 100 * 8192);
+    // fio says the same to a person, in a line such as "issued rwts: total=1234,0,0,0".
+    let said: Vec<u64> = ended
+        .stderr
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("issued rwts: total="))
+        .filter_map(|counts| counts.split(' ').next())
+        .map(|counts| counts.split(',').take(2).map(|count| count.parse::<u64>().unwrap()).sum())
+        .collect();
+    assert_eq!(said, [total(&jobs[0]), total(&jobs[1])], "{}", ended.stderr);
+    assert_eq!(whole(&finding["phases"][0]["ios"]), said.iter().sum::<u64>());
+    assert!(number(&finding["phases"][0]["cycles_per_io"]) > 0.0);
+}
+
+#[test]
+fn the_time_in_which_fio_did_no_io_is_set_apart() {
+    let folder = Folder::new();
+    let cost = "cost --background 200ms --quiet --no-output --format json --out kept -- \
+                fio --name=a --rw=randread --size=32m --ioengine=psync --runtime=500ms --time_based";
+    let ended = folder.iotoll(cost).run();
+    ended.done();
+    let record: Value = serde_json::from_slice(&folder.read("kept/record.json")).unwrap();
+    let execution = &record["phases"][0]["executions"][0];
+    let snapshots = execution["stretch"]["snapshots"].as_array().unwrap();
+    let (first, last) = (whole(&snapshots[0]["at_nanos"]), whole(&snapshots[snapshots.len() - 1]["at_nanos"]));
+    let (begin, end) = (whole(&execution["io_interval"]["begin_nanos"]), whole(&execution["io_interval"]["end_nanos"]));
+    assert!(first <= begin && begin < end && end <= last, "{first} {begin} {end} {last}");
+    assert!((400_000_000..2_000_000_000).contains(&(end - begin)), "{}", end - begin);
+    assert!(end - begin < last - first, "laying out the file and starting up are outside");
+}
+
+#[test]
+fn fio_flags_that_hide_its_output_are_refused() {
+    let folder = Folder::new();
+    for flag in ["--output=x", "--output-format=json", "--minimal"] {
+        let ended = folder.iotoll(&format!("cost --background 200ms -- fio {flag} --name=a --size=1m")).run();
+        ended.refused(2, &["fio", flag, "leave it out", "--ios"]);
+        assert!(folder.listing().is_empty(), "{:?}", folder.listing());
+    }
+}
+
+#[test]
+fn a_fio_that_fails_is_reported_as_it_ended() {
+    let folder = Folder::new();
+    let cost = |arguments: &str| {
+        let ended =
+            folder.iotoll(&format!("cost --background 200ms --no-save --quiet --format json -- fio {arguments}")).run();
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(!ended.stderr.contains("panicked"), "{ended:?}");
+        let finding = ended.json();
+        assert_eq!(finding["outcome"]["failed"], "the command ended with status 1");
+        finding
+    };
+    let option = cost("--name=a --nosuchoption=1");
+    assert!(warns(&option, "work_unknown", &["fio did not say what it did"]), "{}", option["warnings"]);
+    assert!(option["phases"][0]["cycles_per_io"].is_null());
+    // Without read permission fio still prints JSON, with an error in it.
+    cost("--name=a --rw=read --size=1m --filename=nowhere/x");
+}
+
+/// A server of iperf3 for one client, ended when dropped.
+struct Iperf3Server {
+    child: Child,
+    port: u16,
+}
+
+impl Iperf3Server {
+    fn start() -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new("iperf3");
+        command.args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().expect("iperf3 must be installed: apt-get install iperf3");
+        assert!(super::iotoll::eventually(|| TcpStream::connect(("127.0.0.1", port)).is_ok()), "iperf3 did not listen");
+        Self { child, port }
+    }
+}
+
+impl Drop for Iperf3Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn iperf3_counts_for_itself() {
+    let (folder, server) = (Folder::new(), Iperf3Server::start());
+    let client = format!("iperf3 -c 127.0.0.1 -p {} -t 1", server.port);
+    let tcp = folder.measured(&format!("cost -- {client} -l 64k"));
+    let phase = &tcp["phases"][0];
+    assert!(whole(&phase["bytes"]) > 1 << 20, "{phase}");
+    assert_eq!(whole(&phase["ios"]), whole(&phase["bytes"]) / 65_536);
+    assert!(number(&phase["cycles_per_byte"]) > 0.0, "{phase}");
+    let udp = folder.measured(&format!("cost -- {client} -u -b 10m -l 1000"));
+    let phase = &udp["phases"][0];
+    assert_eq!(whole(&phase["bytes"]), whole(&phase["ios"]) * 1000, "{phase}");
+    drop(server);
+    let ended = folder.iotoll(&format!("cost --background 200ms --no-save --quiet --format json -- {client}")).run();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(warns(&ended.json(), "work_unknown", &["iperf3 did not say what it did", "refused"]), "{}", ended.stdout);
+}
+
+#[test]
+fn the_kernel_counts_packets() {
+    let (folder, server) = (Folder::new(), Iperf3Server::start());
+    let options = format!("cost --no-output --count net:lo -- iperf3 -c 127.0.0.1 -p {} -t 1", server.port);
+    let finding = folder.measured(&options);
+    let (phase, job) = (&finding["phases"][0], &finding["jobs"][0]);
+    assert!(whole(&phase["ios"]) > 100 && whole(&phase["bytes"]) > 1 << 20, "{phase}");
+    assert_eq!((job["name"].as_str(), job["engine"].as_str()), (Some("net:lo"), Some("counter")));
+    assert!(finding["counted_by"].as_str().is_some_and(|words| words.contains("net:lo")), "{}", finding["counted_by"]);
+}
+
+#[test]
+fn the_kernel_counts_blocks() {
+    let folder = Folder::with_file("image", 8 << 20);
+    let device = match LoopDevice::attach(&folder.path("image"), &[]) {
+        Ok(device) => device,
+        Err(reason) => return skip("the_kernel_counts_blocks", &reason),
+    };
+    let options =
+        format!("--count block:{} -- dd if={} of=/dev/null bs=64k iflag=direct count=64", device.name(), device.path);
+    let finding =
+        folder.iotoll(&format!("cost --background 200ms --no-save --quiet --no-output --format json {options}")).run();
+    finding.done();
+    let phase = &finding.json()["phases"][0];
+    assert!(whole(&phase["ios"]) >= 64 && whole(&phase["bytes"]) >= 4 << 20, "{phase}");
+}
+
+#[test]
+fn counters_that_do_not_exist_are_refused() {
+    let folder = Folder::new();
+    for counter in ["block:nosuch", "net:nosuch"] {
+        let ended = folder.iotoll(&format!("cost --count {counter} -- touch began")).run();
+        ended.refused(2, &[counter, "there is no /sys"]);
+        assert!(folder.listing().is_empty(), "the command was started: {:?}", folder.listing());
+    }
+}

@@ -1,0 +1,76 @@
+//! A file system without space: said in one line when a file is laid out, kept in the record when it ends a run.
+
+use super::iotoll::{Folder, whole};
+use super::machine::{LoopDevice, Mount, skip, tool};
+
+/// A file system of 8 MiB, or why there is none here.
+fn tiny(folder: &Folder, kind: &str) -> Result<(Mount, Option<LoopDevice>), String> {
+    let place = folder.path("tiny");
+    if kind == "tmpfs" {
+        return Ok((Mount::new(place, &["-t", "tmpfs", "-o", "size=8m", "iotoll-test"])?, None));
+    }
+    folder.write("image", vec![0; 8 << 20]);
+    tool("mkfs.ext4", &["-q", &folder.path("image").display().to_string()])?;
+    let device = LoopDevice::attach(&folder.path("image"), &[])?;
+    Ok((Mount::new(place, &["-t", "ext4", &device.path])?, Some(device)))
+}
+
+fn each_file_system(test: &str, check: impl Fn(&str, &Folder)) {
+    for kind in ["tmpfs", "ext4"] {
+        let folder = Folder::new();
+        match tiny(&folder, kind) {
+            Ok(_mounted) => check(kind, &folder),
+            Err(reason) => skip(test, &format!("{kind}: {reason}")),
+        }
+    }
+}
+
+#[test]
+fn laying_out_fails_in_one_line() {
+    each_file_system("laying_out_fails_in_one_line", |kind, folder| {
+        folder.write("tiny/mine", [3; 4096]);
+        let before = folder.listing();
+        for options in ["--rw=read", "--rw=write", "--rw=read --fallocate=none", "--rw=read --filename=tiny/mine"] {
+            let name = if options.contains("filename") { "" } else { " --filename=tiny/big" };
+            let ended = folder.iotoll(&format!("run --background 200ms --name=a --size=64m {options}{name}")).run();
+            ended.refused(1, &["tiny/", "No space left", "smaller size="]);
+            assert_eq!(folder.listing(), before, "{kind} {options}");
+        }
+    });
+}
+
+#[test]
+fn writing_until_it_is_full_keeps_what_was_measured() {
+    each_file_system("writing_until_it_is_full_keeps_what_was_measured", |kind, folder| {
+        for engine in ["psync", "libaio", "io_uring"] {
+            let options =
+                "run --background 200ms --quiet --format json --name=w --filename=tiny/big --rw=write --size=64m";
+            let ended =
+                folder.iotoll(&format!("{options} --fallocate=none --ioengine={engine} --out kept-{engine}")).run();
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""), "{kind} {engine} {ended:?}");
+            let finding = ended.json();
+            let why = finding["outcome"]["failed"].as_str().unwrap_or_default();
+            assert!(why.contains("'w'") && why.contains("No space left") && why.contains("free some space"), "{why}");
+            let ios = whole(&finding["jobs"][0]["write"]["ios"]);
+            assert!((100..2048).contains(&ios), "{kind} {engine}: {ios} writes fit into 8 MiB");
+            assert!(folder.exists(&format!("kept-{engine}/record.json")));
+            assert!(!folder.exists("tiny/big"), "{kind} {engine}: the file that it made is removed");
+        }
+    });
+}
+
+#[test]
+fn a_record_that_does_not_fit_is_printed_all_the_same() {
+    each_file_system("a_record_that_does_not_fit_is_printed_all_the_same", |kind, folder| {
+        let room = rustix::fs::statvfs(folder.path("tiny")).unwrap();
+        folder.write("tiny/filler", vec![1; (room.f_bavail * room.f_frsize) as usize]);
+        let options =
+            "run --background 200ms --format json --name=n --ioengine=null --size=1g --runtime=200ms --time_based";
+        let ended = folder.iotoll(&format!("{options} --out tiny")).run();
+        assert_eq!(ended.code, Some(1), "{kind} {ended:?}");
+        assert!(whole(&ended.json()["jobs"][0]["ios"]) > 0, "{kind}");
+        assert!(ended.stderr.contains("saving the record") && ended.stderr.lines().count() == 1, "{kind} {ended:?}");
+        let left: Vec<_> = folder.listing().into_keys().filter(|path| path.contains("record")).collect();
+        assert!(left.is_empty(), "{kind}: {left:?}");
+    });
+}

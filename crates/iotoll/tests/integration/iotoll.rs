@@ -1,0 +1,300 @@
+//! The program under test: a command line in a folder of its own, and what came of it.
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The binary.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_iotoll");
+/// No test waits longer than this for anything.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder to run in. It is on the disk that the build is on: a temporary folder is often in memory.
+pub struct Folder {
+    directory: TempDir,
+}
+
+impl Folder {
+    pub fn new() -> Self {
+        Self { directory: TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }
+    }
+
+    /// A folder elsewhere.
+    pub fn within(place: &Path) -> Self {
+        Self { directory: TempDir::new_in(place).unwrap() }
+    }
+
+    /// A folder with a file of `bytes` that is full of data.
+    pub fn with_file(name: &str, bytes: usize) -> Self {
+        let folder = Self::new();
+        folder.write(name, vec![0x5a; bytes]);
+        folder
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
+        fs::write(self.path(name), contents).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    pub fn exists(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    /// Everything in it: path and, of a file, its size.
+    pub fn listing(&self) -> BTreeMap<String, Option<u64>> {
+        let mut found = BTreeMap::new();
+        list(self.directory.path(), "", &mut found);
+        found
+    }
+
+    /// iotoll in this folder, with words separated by blanks.
+    pub fn iotoll(&self, words: &str) -> Iotoll {
+        Iotoll::new(self.directory.path(), words)
+    }
+
+    /// A short measurement that is not saved: its JSON. It must end well and say nothing else.
+    #[track_caller]
+    pub fn measured(&self, verb_and_options: &str) -> Value {
+        let (verb, options) = verb_and_options.split_once(' ').unwrap();
+        let words = format!("{verb} --background 200ms --no-save --quiet --format json {options}");
+        let ended = self.iotoll(&words).run();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{words}\n{}", ended.stdout);
+        ended.json()
+    }
+
+    /// The same for a job file's text.
+    #[track_caller]
+    pub fn measured_job(&self, text: &str) -> Value {
+        self.write("job.fio", text);
+        self.measured("run job.fio")
+    }
+
+    /// Whether a process still runs in this folder.
+    fn has_processes(&self) -> bool {
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        processes
+            .filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok())
+            .any(|cwd| cwd == self.directory.path())
+    }
+
+    /// Nothing that was started here is still running.
+    #[track_caller]
+    pub fn assert_no_processes(&self) {
+        assert!(eventually(|| !self.has_processes()), "a process is left in {}", self.directory.path().display());
+    }
+}
+
+fn list(directory: &Path, below: &str, found: &mut BTreeMap<String, Option<u64>>) {
+    for entry in fs::read_dir(directory).unwrap().flatten() {
+        let name = format!("{below}{}", entry.file_name().display());
+        let Ok(metadata) = entry.metadata() else { continue };
+        if metadata.is_dir() {
+            list(&entry.path(), &format!("{name}/"), found);
+        }
+        found.insert(name, metadata.is_file().then_some(metadata.len()));
+    }
+}
+
+/// Waits until something is so: whether it ever was.
+pub fn eventually(mut so: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        if so() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+/// A command line that was not started yet.
+pub struct Iotoll {
+    words: Vec<String>,
+    folder: PathBuf,
+    stdout: Stdio,
+    stderr: Stdio,
+}
+
+impl Iotoll {
+    fn new(folder: &Path, words: &str) -> Self {
+        let words = std::iter::once(PROGRAM).chain(words.split_whitespace()).map(str::to_owned).collect();
+        Self { words, folder: folder.to_owned(), stdout: Stdio::piped(), stderr: Stdio::piped() }
+    }
+
+    /// More words, separated by blanks.
+    pub fn word_list(mut self, words: &str) -> Self {
+        self.words.extend(words.split_whitespace().map(str::to_owned));
+        self
+    }
+
+    /// One more word, which may hold blanks.
+    pub fn word(mut self, word: impl Into<String>) -> Self {
+        self.words.push(word.into());
+        self
+    }
+
+    /// Another copy of the binary.
+    pub fn program(mut self, path: &Path) -> Self {
+        self.words[0] = path.display().to_string();
+        self
+    }
+
+    /// Under another command, such as prlimit.
+    pub fn under(mut self, command: &[&str]) -> Self {
+        self.words.splice(0..0, command.iter().map(|word| (*word).to_owned()));
+        self
+    }
+
+    pub fn stdout(mut self, stdout: impl Into<Stdio>) -> Self {
+        self.stdout = stdout.into();
+        self
+    }
+
+    pub fn stderr(mut self, stderr: impl Into<Stdio>) -> Self {
+        self.stderr = stderr.into();
+        self
+    }
+
+    #[track_caller]
+    pub fn start(self) -> Running {
+        let mut command = Command::new(&self.words[0]);
+        command.args(&self.words[1..]).current_dir(&self.folder);
+        command.stdin(Stdio::null()).stdout(self.stdout).stderr(self.stderr);
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.words[0]));
+        let (stdout, stderr) = (child.stdout.take().map(reader), child.stderr.take().map(reader));
+        Running { child, words: self.words, stdout, stderr }
+    }
+
+    #[track_caller]
+    pub fn run(self) -> Ended {
+        self.start().wait()
+    }
+}
+
+fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    })
+}
+
+/// A command line that runs.
+pub struct Running {
+    child: Child,
+    words: Vec<String>,
+    stdout: Option<JoinHandle<String>>,
+    stderr: Option<JoinHandle<String>>,
+}
+
+impl Running {
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether the program has this many threads named `name`.
+    pub fn has_threads(&self, name: &str, count: usize) -> bool {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.id())).into_iter().flatten().flatten();
+        let named =
+            tasks.filter(|task| fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == name));
+        named.count() >= count
+    }
+
+    #[track_caller]
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(i32::try_from(self.id()).unwrap()).unwrap(), signal).unwrap();
+    }
+
+    pub fn ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    #[track_caller]
+    pub fn wait(mut self) -> Ended {
+        let mut status: Option<ExitStatus> = None;
+        if !eventually(|| {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        }) {
+            self.child.kill().unwrap();
+            panic!("{:?} did not end", self.words);
+        }
+        let status = status.unwrap();
+        let text =
+            |reader: Option<JoinHandle<String>>| reader.map_or_else(String::new, |reader| reader.join().unwrap());
+        Ended {
+            code: status.code(),
+            signal: status.signal(),
+            stdout: text(self.stdout.take()),
+            stderr: text(self.stderr.take()),
+        }
+    }
+}
+
+/// What came of a command line.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// It was refused: this exit status, nothing but one line, and the line names all of `named`.
+    #[track_caller]
+    pub fn refused(&self, code: i32, named: &[&str]) {
+        assert_eq!((self.code, self.stdout.as_str()), (Some(code), ""), "{self:?}");
+        assert!(self.stderr.starts_with("iotoll: ") && self.stderr.ends_with('\n'), "{self:?}");
+        assert_eq!(self.stderr.lines().count(), 1, "{self:?}");
+        for word in named {
+            assert!(self.stderr.contains(word), "'{word}' is not in {self:?}");
+        }
+    }
+
+    /// It ended well.
+    #[track_caller]
+    pub fn done(&self) {
+        assert_eq!((self.code, self.signal), (Some(0), None), "{self:?}");
+    }
+}
+
+/// A whole number in JSON.
+#[track_caller]
+pub fn whole(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("no whole number: {value}"))
+}
+
+/// A number in JSON.
+#[track_caller]
+pub fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+/// Whether a warning of this code says all of these words.
+pub fn warns(finding: &Value, code: &str, words: &[&str]) -> bool {
+    let warnings = finding["warnings"].as_array().into_iter().flatten();
+    let mut messages =
+        warnings.filter(|warning| warning["code"] == code).filter_map(|warning| warning["message"].as_str());
+    messages.any(|message| words.iter().all(|word| message.contains(word)))
+}

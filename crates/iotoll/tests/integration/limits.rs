@@ -1,0 +1,160 @@
+//! Less than root, and less than usual: limits of the process, and kernels that forbid.
+
+use super::iotoll::{Folder, Iotoll, PROGRAM, whole};
+use super::machine::{has, is_root, skip};
+use serde_json::Value;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+const READ: &str = "run --background 200ms --no-save --quiet --format json --name=r --filename=data --rw=randread --runtime=300ms --time_based";
+
+/// Refuses io_uring_setup(2), number 425 on every architecture, with errno $1, then runs the rest.
+const WITHOUT_IO_URING: &str = r#"
+import ctypes, os, struct, sys
+refuse = 0x00050000 | int(sys.argv[1])
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, 425), (0x06, 0, 0, refuse), (0x06, 0, 0, 0x7fff0000)]
+program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+filter = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(program)))
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, filter):
+    sys.exit(99)
+os.execv(sys.argv[2], sys.argv[2:])
+"#;
+
+#[test]
+fn a_kernel_without_io_uring_is_said_to_be_one() {
+    let test = "a_kernel_without_io_uring_is_said_to_be_one";
+    if !has("python3") {
+        return skip(test, "python3 installs the seccomp filter, and is not here");
+    }
+    let folder = Folder::with_file("data", 1 << 20);
+    let before = folder.listing();
+    for errno in ["1", "38"] {
+        let filtered = |options: &str| {
+            folder.iotoll(READ).word_list(options).under(&["python3", "-c", WITHOUT_IO_URING, errno]).run()
+        };
+        let ended = filtered("--ioengine=io_uring");
+        if ended.code == Some(99) {
+            return skip(test, "this kernel takes no seccomp filter");
+        }
+        ended.refused(2, &["'r'", "io_uring is not allowed here", "kernel.io_uring_disabled", "ioengine=libaio"]);
+        filtered("--ioengine=libaio").done();
+        assert_eq!(folder.listing(), before);
+    }
+}
+
+#[test]
+fn too_few_open_files_are_said_in_one_line() {
+    let folder = Folder::with_file("data", 1 << 20);
+    let names: Vec<String> = (0..64).map(|number| format!("f{number}")).collect();
+    names.iter().for_each(|name| folder.write(name, [1; 4096]));
+    let before = folder.listing();
+    for engine in ["psync", "libaio", "io_uring"] {
+        let many =
+            format!("run --background 200ms --name=m --rw=read --ioengine={engine} --filename={}", names.join(":"));
+        let ended = folder.iotoll(&many).under(&["prlimit", "--nofile=48:48"]).run();
+        ended.refused(1, &["Too many open files", "ulimit -n"]);
+        assert_eq!(folder.listing(), before, "{engine}");
+    }
+    // So few that not even the meters have enough: whatever comes of it, it is no panic.
+    for limit in ["3", "5", "8", "12", "16", "24"] {
+        let ended = folder.iotoll(READ).under(&["prlimit", &format!("--nofile={limit}:{limit}")]).run();
+        assert!(matches!(ended.code, Some(0..=2)), "{limit}: {ended:?}");
+        assert!(!ended.stderr.contains("panicked") && ended.stderr.lines().count() <= 1, "{limit}: {ended:?}");
+        if ended.code != Some(0) {
+            ended.refused(1, &["Too many open files", "ulimit -n"]);
+        }
+    }
+    assert_eq!(folder.listing(), before);
+}
+
+/// A folder that everybody may write to, with a copy of the binary; and how to become an ordinary user.
+struct Ordinary {
+    folder: Folder,
+    _place: tempfile::TempDir,
+    program: std::path::PathBuf,
+}
+
+impl Ordinary {
+    const SETPRIV: [&'static str; 7] =
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--"];
+
+    fn new(test: &str) -> Option<Self> {
+        if !has("setpriv") {
+            skip(test, "setpriv becomes another user, and is not here");
+            return None;
+        }
+        if !is_root() {
+            skip(test, "becoming another user takes root");
+            return None;
+        }
+        // The build may be where others must not look.
+        let place = tempfile::tempdir().unwrap();
+        let program = place.path().join("iotoll");
+        fs::copy(PROGRAM, &program).unwrap();
+        fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
+        let folder = Folder::within(place.path());
+        fs::set_permissions(folder.path("."), Permissions::from_mode(0o777)).unwrap();
+        folder.write("data", vec![1; 1 << 20]);
+        fs::set_permissions(folder.path("data"), Permissions::from_mode(0o666)).unwrap();
+        Some(Self { folder, _place: place, program })
+    }
+
+    fn iotoll(&self, words: &str) -> Iotoll {
+        self.folder.iotoll(words).program(&self.program).under(&Self::SETPRIV)
+    }
+}
+
+#[test]
+fn an_ordinary_user_gets_a_cost_and_hears_what_root_would_add() {
+    let Some(ordinary) = Ordinary::new("an_ordinary_user_gets_a_cost_and_hears_what_root_would_add") else { return };
+    let ended = ordinary.iotoll(READ).run();
+    ended.done();
+    let finding = ended.json();
+    assert_eq!(finding["host"]["root"], Value::Bool(false));
+    let cost = &finding["phases"][0]["cycles_per_io"];
+    assert!(cost.as_f64().is_some_and(f64::is_normal), "{cost}");
+    let meters = finding["meters"].as_array().unwrap();
+    let timer_list = meters.iter().find(|meter| meter["name"] == "timer_list").unwrap();
+    assert_eq!(timer_list["available"], Value::Bool(false), "{timer_list}");
+    assert!(timer_list["reason"].as_str().is_some_and(|reason| reason.contains("root")), "{timer_list}");
+    let doctor = ordinary.iotoll("doctor --format json").run();
+    doctor.done();
+    assert!(doctor.stdout.contains("root"), "{doctor:?}");
+    ordinary.iotoll("cost --background 200ms --quiet --ios 10 -- sleep 0.1").run().done();
+}
+
+#[test]
+fn files_of_others_are_refused() {
+    let Some(ordinary) = Ordinary::new("files_of_others_are_refused") else { return };
+    let folder = &ordinary.folder;
+    folder.write("secret", [1; 4096]);
+    fs::set_permissions(folder.path("secret"), Permissions::from_mode(0o600)).unwrap();
+    fs::create_dir(folder.path("closed")).unwrap();
+    let before = folder.listing();
+    let run = "run --background 200ms --name=a --rw=read";
+    let cases: &[(&str, &[&str])] = &[
+        ("--filename=secret", &["secret", "Permission denied", "run as root"]),
+        ("--filename=secret --rw=write", &["secret", "Permission denied"]),
+        ("--filename=closed/new --size=1m", &["closed/new", "Permission denied"]),
+        ("--filename=data --out closed", &["closed", "Permission denied", "another --out"]),
+        ("--filename=data --out closed/new", &["closed/new", "Permission denied", "another --out"]),
+    ];
+    for (options, named) in cases {
+        ordinary.iotoll(&format!("{run} {options}")).run().refused(2, named);
+        assert_eq!(folder.listing(), before, "{options}");
+    }
+}
+
+#[test]
+fn too_little_locked_memory_is_said_in_one_line() {
+    let Some(ordinary) = Ordinary::new("too_little_locked_memory_is_said_in_one_line") else { return };
+    let run = |options: &str| {
+        let iotoll = ordinary.iotoll(READ).word_list(options).word_list("--ioengine=io_uring --iodepth=32 --bs=64k");
+        iotoll.under(&["prlimit", "--memlock=65536:65536"]).run()
+    };
+    run("").refused(1, &["'r'", "ulimit -l", "smaller buffers"]);
+    let unregistered = run("--fixedbufs=0");
+    unregistered.done();
+    assert!(whole(&unregistered.json()["jobs"][0]["ios"]) > 0);
+}

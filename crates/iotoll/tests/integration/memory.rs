@@ -1,0 +1,40 @@
+//! How much memory a run takes beside its buffers.
+
+use super::iotoll::{Folder, eventually};
+use std::fs;
+
+/// What a run of 32 jobs of depth 32 may take beside its I/O buffers (the issue that asked for it).
+const LIMIT_KIB: u64 = 64 << 10;
+const BUFFERS_KIB: u64 = 32 * 32 * 4;
+
+/// The largest resident memory of a process so far.
+fn peak_kib(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[track_caller]
+fn peak_of(engine: &str, options: &str) -> u64 {
+    let folder = Folder::new();
+    let run = "run --background 200ms --quiet --format json --out kept --name=m --numjobs=32 --iodepth=32 --bs=4k --rw=randread";
+    let mut running =
+        folder.iotoll(&format!("{run} --ioengine={engine} {options} --runtime=500ms --time_based")).start();
+    let (mut peak, mut threads) = (0, false);
+    assert!(eventually(|| {
+        threads |= running.has_threads("job m", 32);
+        peak = peak.max(peak_kib(running.id()).unwrap_or(0));
+        running.ended()
+    }));
+    running.wait().done();
+    assert!(threads, "{engine}: the workers were never seen, so the peak was missed");
+    peak
+}
+
+#[test]
+fn thirty_two_jobs_of_depth_thirty_two_fit_beside_their_buffers() {
+    for (engine, options) in [("null", "--size=1t"), ("io_uring", "--size=64k"), ("libaio", "--size=64k")] {
+        let peak = peak_of(engine, options);
+        assert!(peak > 0 && peak < LIMIT_KIB + BUFFERS_KIB, "{engine}: {peak} KiB");
+    }
+}

@@ -1,0 +1,81 @@
+//! Phases: what runs together shares one cost, what runs alone has its own.
+
+use super::iotoll::{Folder, number, whole};
+use serde_json::Value;
+
+fn names(value: &Value) -> Vec<&str> {
+    value.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect()
+}
+
+#[test]
+fn stonewall_begins_a_phase() {
+    let folder = Folder::new();
+    let finding = folder.measured_job(
+        "[global]\nioengine=null\nsize=100g\nruntime=300ms\ntime_based\n\
+         [alone]\n[one]\nstonewall\n[two]\nbs=8k\n[last]\nstonewall\n",
+    );
+    let phases = finding["phases"].as_array().unwrap();
+    let jobs: Vec<Vec<&str>> = phases.iter().map(|phase| names(&phase["jobs"])).collect();
+    assert_eq!(jobs, [vec!["alone"], vec!["one", "two"], vec!["last"]]);
+    let job = |index: usize| &finding["jobs"][index];
+    assert!(number(&phases[0]["cycles_per_io"]) > 0.0);
+    assert_eq!(job(0)["cycles_per_io"], phases[0]["cycles_per_io"]);
+    // Two that ran together have one cost, which is nobody's own.
+    assert!(number(&phases[1]["cycles_per_io"]) > 0.0);
+    assert!(job(1)["cycles_per_io"].is_null() && job(2)["cycles_per_io"].is_null());
+    assert!(number(&job(1)["thread_cycles_per_io"]) > 0.0, "a thread's own is its own");
+    assert_eq!(job(3)["cycles_per_io"], phases[2]["cycles_per_io"]);
+    assert_eq!(whole(&phases[1]["ios"]), whole(&job(1)["ios"]) + whole(&job(2)["ios"]));
+    for phase in phases {
+        let seconds = number(&phase["wall_seconds"]);
+        assert!((0.25..10.0).contains(&seconds), "{seconds}");
+    }
+}
+
+#[test]
+fn copies_are_reported_apart_or_together() {
+    let folder = Folder::with_file("data", 1 << 20);
+    let options = "run --name=c --filename=data --rw=randread --numjobs=3 --number_ios=50";
+    let apart = folder.measured(options);
+    let jobs = apart["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 3);
+    assert!(jobs.iter().all(|job| whole(&job["ios"]) == 50 && job["cycles_per_io"].is_null()), "{jobs:?}");
+    assert_eq!(whole(&apart["phases"][0]["ios"]), 150);
+    let together = folder.measured(&format!("{options} --group_reporting"));
+    let jobs = together["jobs"].as_array().unwrap();
+    assert_eq!((jobs.len(), whole(&jobs[0]["ios"]), whole(&jobs[0]["copies"])), (1, 150, 3));
+    assert_eq!(jobs[0]["cycles_per_io"], together["phases"][0]["cycles_per_io"], "alone in its phase");
+}
+
+#[test]
+fn copies_without_a_file_name_have_files_of_their_own() {
+    let folder = Folder::new();
+    folder.measured("run --name=own --rw=write --size=64k --numjobs=3");
+    let sizes: Vec<_> = folder.listing().into_iter().collect();
+    let expected = [0, 1, 2].map(|copy| (format!("own.{copy}.0"), Some(65_536)));
+    assert_eq!(sizes, expected);
+}
+
+#[test]
+fn a_later_phase_that_cannot_begin_leaves_what_was_measured() {
+    let folder = Folder::with_file("data", 1 << 20);
+    // The region of the second job holds no block: that is known when its turn comes.
+    folder.write("tiny", [1; 100]);
+    folder.write("job.fio", "[good]\nfilename=data\nrw=read\n[bad]\nstonewall\nfilename=tiny\nrw=read\n");
+    let ended = folder.iotoll("run job.fio --background 200ms --quiet --format json --out kept").run();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let finding = ended.json();
+    assert!(finding["outcome"]["failed"].as_str().is_some_and(|why| why.contains("'bad'")), "{}", finding["outcome"]);
+    assert_eq!(whole(&finding["jobs"][0]["ios"]), 256);
+    assert!(folder.exists("kept/record.json"));
+}
+
+#[test]
+fn a_phase_waits_for_the_one_before() {
+    let folder = Folder::new();
+    // The reader finds what the writer wrote, or reads nothing.
+    let finding = folder.measured_job(
+        "[writer]\nfilename=f\nrw=write\nsize=256k\nfallocate=none\n[reader]\nstonewall\nfilename=f\nrw=read\nsize=256k\n",
+    );
+    assert_eq!(whole(&finding["jobs"][1]["read"]["bytes"]), 262_144);
+}

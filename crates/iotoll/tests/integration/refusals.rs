@@ -1,0 +1,112 @@
+//! Targets that cannot be used, and ones that vanish: one clear line, the right status, nothing left behind.
+
+use super::iotoll::{Folder, warns, whole};
+use super::machine::skip;
+use std::fs;
+
+#[test]
+fn targets_that_cannot_be_used_are_refused() {
+    let folder = Folder::with_file("data", 1 << 20);
+    fs::create_dir(folder.path("folder")).unwrap();
+    folder.write("empty", "");
+    let before = folder.listing();
+    let cases: &[(&str, &[&str])] = &[
+        ("--rw=read --filename=absent", &["absent", "does not exist", "size="]),
+        ("--rw=read --filename=empty", &["empty", "is empty", "size="]),
+        ("--rw=read --filename=folder --size=1m", &["folder is a directory", "directory="]),
+        ("--rw=read --filename=/dev/null --size=1m", &["/dev/null", "neither a file nor a block device"]),
+        ("--rw=write --filename=/dev/zero --size=1m", &["/dev/zero", "neither a file nor a block device"]),
+        ("--rw=read --filename=nowhere/x --size=1m", &["nowhere/x", "No such file", "check filename= and directory="]),
+        ("--rw=read --directory=nowhere --size=1m", &["nowhere/a.0.0", "check filename= and directory="]),
+        ("--rw=read --filename=data/x --size=1m", &["data/x", "Not a directory"]),
+        (
+            "--rw=read --filename=data --offset=2m --size=2t --fallocate=none --bs=4m --number_ios=0 --offset=9223372036854775807 --size=4m",
+            &["offset"],
+        ),
+        ("--rw=read --filename=data --cpus_allowed=1023", &["cpus_allowed"]),
+    ];
+    for (options, named) in cases {
+        let ended = folder.iotoll(&format!("run --background 200ms --name=a {options}")).run();
+        let code = if options.contains("cpus_allowed") { 1 } else { 2 };
+        ended.refused(code, named);
+        assert_eq!(folder.listing(), before, "{options} left something behind");
+    }
+    folder.assert_no_processes();
+}
+
+#[test]
+fn direct_io_that_is_not_aligned_is_refused() {
+    let folder = Folder::with_file("data", 1 << 20);
+    let run = |options: &str| {
+        folder.iotoll(&format!("run --background 200ms --quiet --name=a --filename=data --direct=1 {options}")).run()
+    };
+    let usable = run("--rw=read --bs=4k --out direct");
+    if usable.stderr.contains("has no O_DIRECT") {
+        return skip("direct_io_that_is_not_aligned_is_refused", "the build folder's file system has no O_DIRECT");
+    }
+    usable.done();
+    let before = folder.listing();
+    for engine in ["psync", "libaio", "io_uring"] {
+        for (options, what) in [
+            ("--rw=read --bs=1000", "bs=1000"),
+            ("--rw=read --bs=4k --offset=100", "offset=100"),
+            ("--rw=randrw --bs=4k,4000", "bs of writes=4000"),
+        ] {
+            let ended = run(&format!("{options} --ioengine={engine}"));
+            // Where the kernel does not say what it takes, its answer to the first I/O is all there is.
+            if ended.code == Some(1) {
+                assert!(ended.json()["outcome"]["failed"].as_str().is_some_and(|why| why.contains("Invalid argument")));
+                continue;
+            }
+            ended.refused(2, &["'a'", what, "data", "multiple", "direct=0"]);
+            assert_eq!(folder.listing(), before, "{options}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_removes_files_that_were_laid_out_for_it() {
+    let folder = Folder::with_file("data", 1 << 20);
+    let before = folder.listing();
+    folder.write("job.fio", "[made]\nrw=read\nsize=1m\n[bad]\nfilename=nowhere/x\nrw=read\nsize=1m\n");
+    folder.iotoll("run job.fio").run().refused(2, &["nowhere/x"]);
+    fs::remove_file(folder.path("job.fio")).unwrap();
+    assert_eq!(folder.listing(), before);
+}
+
+#[test]
+fn a_target_that_vanishes_ends_the_run_with_what_was_measured() {
+    for engine in ["psync", "libaio", "io_uring"] {
+        let folder = Folder::with_file("data", 4 << 20);
+        let options =
+            "run --background 200ms --format json --name=v --filename=data --rw=randread --runtime=30 --time_based";
+        let running = folder.iotoll(&format!("{options} --out kept --ioengine={engine}")).start();
+        assert!(super::iotoll::eventually(|| running.has_threads("job v", 1)), "{engine}");
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        fs::OpenOptions::new().write(true).open(folder.path("data")).unwrap().set_len(0).unwrap();
+        let ended = running.wait();
+        assert_eq!(ended.code, Some(1), "{engine} {ended:?}");
+        let finding = ended.json();
+        let why = finding["outcome"]["failed"].as_str().unwrap_or_default();
+        assert!(why.contains("'v'") && why.contains("truncated"), "{engine}: {why}");
+        assert!(warns(&finding, "job_failed", &["truncated"]), "{}", finding["warnings"]);
+        let job = &finding["jobs"][0];
+        assert!(whole(&job["ios"]) > 100 && whole(&job["errors"]) == 1, "{engine}: {job}");
+        assert!(folder.exists("kept/record.json"), "{engine}");
+        assert!(folder.exists("data"), "{engine}: the user's own file stays");
+        let again = folder.iotoll("report kept --format json").run();
+        again.done();
+        assert_eq!(again.stdout, ended.stdout, "{engine}");
+    }
+}
+
+#[test]
+fn reading_holes_is_warned_of() {
+    let folder = Folder::new();
+    fs::File::create(folder.path("holes")).unwrap().set_len(1 << 20).unwrap();
+    let finding = folder.measured("run --name=h --filename=holes --rw=read");
+    assert!(warns(&finding, "unwritten_blocks", &["holes"]), "{}", finding["warnings"]);
+    folder.write("full", vec![7; 1 << 20]);
+    let finding = folder.measured("run --name=h --filename=full --rw=read");
+    assert!(!warns(&finding, "unwritten_blocks", &[]), "{}", finding["warnings"]);
+}

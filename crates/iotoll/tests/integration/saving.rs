@@ -1,0 +1,154 @@
+//! Where records go, and that rendering one again says the same.
+
+use super::iotoll::{Folder, PROGRAM};
+use std::process::{Command, Stdio};
+
+const NULL: &str = "run --background 200ms --name=n --ioengine=null --size=1g --runtime=200ms --time_based";
+
+#[test]
+fn a_record_goes_where_it_is_told() {
+    // Options, and what they leave: a file name ends what is compared.
+    let cases = [("--no-save", ""), ("--out here", "here/"), ("--out deep/er", "deep/er/"), ("", "iotoll-runs/")];
+    for (options, place) in cases {
+        let folder = Folder::new();
+        let ended = folder.iotoll(NULL).word_list(options).run();
+        ended.done();
+        let records: Vec<String> = folder.listing().into_keys().filter(|path| path.ends_with("record.json")).collect();
+        match place {
+            "" => assert!(folder.listing().is_empty(), "{:?}", folder.listing()),
+            place => {
+                assert!(matches!(records.as_slice(), [one] if one.starts_with(place)), "{options}: {records:?}");
+                assert!(ended.stderr.contains(&records[0]), "{ended:?}");
+            }
+        }
+        assert!(!folder.listing().keys().any(|path| path.ends_with(".partial")));
+    }
+}
+
+#[test]
+fn report_renders_what_the_run_printed() {
+    let folder = Folder::with_file("data", 1 << 20);
+    let run = "run --background 200ms --quiet --name=r --filename=data --rw=randrw --runtime=300ms --time_based";
+    for format in ["json", "mail", "table"] {
+        let ended = folder.iotoll(run).word_list(&format!("--format {format} --out kept-{format}")).run();
+        ended.done();
+        assert_eq!(ended.stderr, "", "--quiet");
+        let again = folder.iotoll(&format!("report kept-{format} --format {format}")).run();
+        again.done();
+        assert_eq!(again.stdout, ended.stdout, "{format}");
+        let by_file = folder.iotoll(&format!("report kept-{format}/record.json --format={format}")).run();
+        assert_eq!(by_file.stdout, ended.stdout, "{format}");
+    }
+}
+
+#[test]
+fn a_cost_is_rendered_again_as_well() {
+    let folder = Folder::new();
+    let ended = folder.iotoll("cost --background 200ms --quiet --format json --out c --ios 10 -- sleep 0.1").run();
+    ended.done();
+    assert_eq!(folder.iotoll("report c --format json").run().stdout, ended.stdout);
+}
+
+#[test]
+fn each_format_is_what_it_says() {
+    let folder = Folder::new();
+    let ended = |format: &str| folder.iotoll(NULL).word_list(&format!("--quiet --no-save --format {format}")).run();
+    assert_eq!(ended("json").json()["schema"], "iotoll.run/1");
+    let mail = ended("mail").stdout;
+    assert!(mail.lines().all(|line| line.chars().count() <= 72), "{mail}");
+    let table = ended("table").stdout;
+    for text in [&mail, &table] {
+        assert!(text.contains("cycles") && !text.contains('\u{1b}'), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_record_is_refused() {
+    let folder = Folder::new();
+    folder.iotoll(NULL).word_list("--quiet --out good").run().done();
+    let good = String::from_utf8(folder.read("good/record.json")).unwrap();
+    let older = good.replacen("\"method_version\":1,", "\"method_version\":0,", 1);
+    assert_ne!(older, good);
+    std::fs::create_dir(folder.path("empty")).unwrap();
+    folder.write("garbage", "garbage");
+    folder.write("other", "{\"schema\":\"iotoll.compare/1\"}");
+    folder.write("older", older);
+    folder.write("cut", &good[..good.len() / 2]);
+    folder.write("bytes", [0xff, 0xfe, 0]);
+    let cases = [
+        ("nowhere", "reading the record"),
+        ("empty", "record.json"),
+        ("garbage", "is not a record"),
+        ("other", "its schema is 'iotoll.compare/1'"),
+        ("older", "was measured by method 0"),
+        ("cut", "is not a record"),
+        ("bytes", "reading the record"),
+    ];
+    for (path, why) in cases {
+        folder.iotoll(&format!("report {path}")).run().refused(2, &[path, why]);
+    }
+}
+
+#[test]
+fn a_place_that_takes_no_record_is_refused_before_anything_is_measured() {
+    let folder = Folder::new();
+    folder.write("file", "");
+    folder.iotoll(NULL).word_list("--quiet --out taken").run().done();
+    let before = folder.listing();
+    for (out, why) in
+        [("file", "file"), ("file/x", "file/x"), ("taken", "already holds a record"), ("/proc/x", "/proc/x")]
+    {
+        folder.iotoll(NULL).word_list(&format!("--out {out}")).run().refused(2, &[why, "choose another --out"]);
+        assert_eq!(folder.listing(), before, "{out}");
+    }
+}
+
+#[test]
+fn a_refused_run_takes_away_only_the_folders_that_it_made() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("mine")).unwrap();
+    let before = folder.listing();
+    for out in ["mine", "mine/new", "new/new"] {
+        let ended = folder.iotoll(&format!("run --name=a --rw=read --filename=absent --out {out}")).run();
+        ended.refused(2, &["absent", "size="]);
+        assert_eq!(folder.listing(), before, "{out}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let folder = Folder::new();
+    for words in [&format!("{NULL} --no-save --quiet --format json"), "doctor --format json", "run --help"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ended = folder.iotoll(words).stdout(writer).run();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{words}");
+    }
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ended = folder.iotoll("run --nonsense").stderr(writer).run();
+    assert_eq!(ended.code, Some(2), "a closed standard error is no panic");
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    let folder = Folder::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    folder.iotoll(NULL).word_list("--no-save --quiet").stdout(full).run().refused(1, &["No space left"]);
+}
+
+#[test]
+fn notes_go_to_standard_error_alone() {
+    let folder = Folder::new();
+    let output = Command::new(PROGRAM)
+        .args(NULL.split(' '))
+        .args(["--format", "json", "--out", "o"])
+        .current_dir(folder.path("."))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok());
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.starts_with("iotoll: record in o/record.json"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+}

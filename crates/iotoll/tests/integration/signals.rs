@@ -1,0 +1,156 @@
+//! Ctrl-C: what was measured is saved and printed, what was made is removed, and a second one ends it at once.
+
+use super::iotoll::{Ended, Folder, Running, eventually, whole};
+use rustix::process::Signal;
+use std::fs;
+use std::time::Duration;
+
+const RUN: &str = "run --format json --out kept --name=s --rw=randread --background";
+
+/// Whether the program takes signals as it should, or would still die of them.
+fn catches_signals(running: &Running) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", running.id())).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // Signals are numbered from 1: SIGINT is 2, SIGTERM is 15.
+    caught & (1 << 1) != 0 && caught & (1 << 14) != 0
+}
+
+/// Sends `signal` when `ready`, and waits for the end.
+#[track_caller]
+fn interrupted(folder: &Folder, running: Running, signal: Signal, ready: impl Fn(&Running) -> bool) -> Ended {
+    assert!(eventually(|| catches_signals(&running) && ready(&running)), "never ready for the signal");
+    running.signal(signal);
+    let ended = running.wait();
+    assert_eq!((ended.code, ended.signal), (Some(130), None), "{ended:?}");
+    folder.assert_no_processes();
+    ended
+}
+
+#[test]
+fn while_a_file_is_laid_out() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let folder = Folder::with_file("mine", 1 << 20);
+        let before = folder.listing();
+        for name in ["new", "mine"] {
+            let running = folder.iotoll(&format!("{RUN} 200ms --filename={name} --size=20g --fallocate=none")).start();
+            let begun = |_: &Running| fs::metadata(folder.path(name)).is_ok_and(|file| file.len() > 2 << 20);
+            let ended = interrupted(&folder, running, signal, begun);
+            ended.refused(130, &["interrupted", name, "nothing was measured"]);
+            assert_eq!(folder.listing(), before, "{signal:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn while_the_background_is_watched() {
+    let folder = Folder::with_file("mine", 1 << 20);
+    let before = folder.listing();
+    let running = folder.iotoll(&format!("{RUN} 30s --filename=mine")).start();
+    let ended = interrupted(&folder, running, Signal::INT, |running| {
+        // The readers of the clocks are at work, the job is not.
+        fs::read_dir(format!("/proc/{}/task", running.id())).is_ok_and(|tasks| tasks.count() > 1)
+    });
+    ended.refused(130, &["interrupted", "nothing was measured"]);
+    assert_eq!(folder.listing(), before);
+}
+
+/// What a run that was ended while it measured must leave.
+#[track_caller]
+fn kept(folder: &Folder, ended: &Ended) {
+    let finding = ended.json();
+    assert_eq!(finding["outcome"], "interrupted");
+    assert!(super::iotoll::warns(&finding, "interrupted", &["until then"]), "{}", finding["warnings"]);
+    assert!(whole(&finding["jobs"][0]["ios"]) > 100, "{}", finding["jobs"]);
+    let again = folder.iotoll("report kept --format json").run();
+    assert_eq!((again.code, &again.stdout), (Some(0), &ended.stdout));
+}
+
+#[test]
+fn while_it_measures() {
+    let ways = ["--ioengine=psync", "--ioengine=libaio --iodepth=8", "--ioengine=io_uring --iodepth=8"];
+    for (options, signal) in ways.into_iter().zip([Signal::INT, Signal::TERM, Signal::INT]) {
+        for name in ["made", "mine"] {
+            let folder = Folder::with_file("mine", 1 << 20);
+            let run = format!("{RUN} 200ms --filename={name} --size=1m --runtime=50 --time_based {options}");
+            let ended = interrupted(&folder, folder.iotoll(&run).start(), signal, |running| {
+                let measuring = running.has_threads("job s", 1);
+                std::thread::sleep(Duration::from_millis(if measuring { 300 } else { 0 }));
+                measuring
+            });
+            kept(&folder, &ended);
+            assert!(!folder.exists("made"), "{options}: what it made is removed");
+            assert_eq!(folder.listing()["mine"], Some(1 << 20), "{options}: what was there stays");
+        }
+    }
+}
+
+#[test]
+fn while_a_job_sleeps() {
+    for options in ["--startdelay=50", "--thinktime=50s", "--rate_iops=1"] {
+        let folder = Folder::with_file("mine", 1 << 20);
+        let run = format!("{RUN} 200ms --filename=mine --runtime=50 --time_based {options}");
+        let ready = |running: &Running| running.has_threads("job s", 1);
+        let ended = interrupted(&folder, folder.iotoll(&run).start(), Signal::INT, ready);
+        assert_eq!(ended.json()["outcome"], "interrupted", "{options}");
+    }
+}
+
+#[test]
+fn while_the_background_is_watched_again() {
+    let folder = Folder::new();
+    // The job is over in no time; the watch after it lasts.
+    let run = format!("{RUN} 2s --filename=made --size=1m --number_ios=200");
+    let seen = std::cell::Cell::new(false);
+    let ended = interrupted(&folder, folder.iotoll(&run).start(), Signal::INT, |running| {
+        let working = running.has_threads("job s", 1);
+        seen.set(seen.get() || working);
+        seen.get() && !working
+    });
+    kept(&folder, &ended);
+    assert!(!folder.exists("made"));
+}
+
+#[test]
+fn a_second_one_ends_it_at_once() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let folder = Folder::new();
+        // The command ignores the first; waiting for it would take 50 seconds.
+        let script = "trap '' INT TERM; touch ready; exec sleep 50";
+        let iotoll = folder.iotoll("cost --background 200ms --no-save --quiet -- sh -c").word(script);
+        let running = iotoll.stderr(std::process::Stdio::null()).start();
+        assert!(eventually(|| folder.exists("ready")));
+        let command = child_of(running.id());
+        running.signal(signal);
+        std::thread::sleep(Duration::from_millis(300));
+        running.signal(signal);
+        let ended = running.wait();
+        assert_eq!((ended.code, ended.signal), (Some(130), None), "{ended:?}");
+        let command = rustix::process::Pid::from_raw(i32::try_from(command).unwrap()).unwrap();
+        rustix::process::kill_process(command, Signal::KILL).unwrap();
+        folder.assert_no_processes();
+    }
+}
+
+fn child_of(parent: u32) -> u32 {
+    let is_child = |status: &str| {
+        status.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|id| id.trim() == parent.to_string()))
+    };
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let mut processes = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    processes.find(|id| fs::read_to_string(format!("/proc/{id}/status")).is_ok_and(|status| is_child(&status))).unwrap()
+}
+
+#[test]
+fn while_a_command_runs() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let folder = Folder::new();
+        let cost = "cost --background 200ms --format json --quiet --out kept --ios 5 -- sleep 50";
+        let ended = interrupted(&folder, folder.iotoll(cost).start(), signal, |running| {
+            let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id()));
+            children.is_ok_and(|children| !children.trim().is_empty())
+        });
+        assert_eq!(ended.json()["phases"][0]["exits"][0]["signal"], 2, "{}", ended.stdout);
+        assert!(folder.exists("kept/record.json"));
+    }
+}

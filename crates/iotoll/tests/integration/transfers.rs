@@ -1,0 +1,148 @@
+//! What is transferred: counts and bytes by direction, for every engine, and what the files hold afterwards.
+
+use super::iotoll::{Folder, whole};
+use super::machine::skip;
+use serde_json::Value;
+use std::process::Command;
+
+const ENGINES: [&str; 3] = ["psync", "libaio", "io_uring"];
+/// Words of `rw=`, and which directions they use.
+const PATTERNS: [(&str, [bool; 3]); 10] = [
+    ("read", [true, false, false]),
+    ("write", [false, true, false]),
+    ("trim", [false, false, true]),
+    ("randread", [true, false, false]),
+    ("randwrite", [false, true, false]),
+    ("randtrim", [false, false, true]),
+    ("rw", [true, true, false]),
+    ("randrw", [true, true, false]),
+    ("trimwrite", [false, true, true]),
+    ("randtrimwrite", [false, true, true]),
+];
+
+/// All patterns, one after the other, each over 16 blocks of a file of its own.
+fn all_patterns(engine: &str, direct: u8) {
+    let folder = Folder::new();
+    let mut text = format!("[global]\nioengine={engine}\ndirect={direct}\nbs=4k\nsize=64k\niodepth=4\nstonewall\n");
+    PATTERNS.iter().for_each(|(rw, _)| text += &format!("[{rw}]\nrw={rw}\n"));
+    folder.write("job.fio", text);
+    let ended = folder.iotoll("run job.fio --background 200ms --no-save --quiet --format json").run();
+    if direct == 1 && ended.stderr.contains("has no O_DIRECT") {
+        return skip("transfers", "the build folder's file system has no O_DIRECT");
+    }
+    ended.done();
+    let finding = ended.json();
+    let jobs = finding["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), PATTERNS.len());
+    for (job, (rw, uses)) in jobs.iter().zip(PATTERNS) {
+        let context = format!("{engine} direct={direct} {rw}");
+        assert_eq!((job["name"].as_str(), job["engine"].as_str()), (Some(rw), Some(engine)), "{context}");
+        assert_eq!((whole(&job["ios"]), whole(&job["bytes"]), whole(&job["errors"])), (16, 65_536, 0), "{context}");
+        for (direction, used) in ["read", "write", "trim"].into_iter().zip(uses) {
+            let (ios, bytes) = (whole(&job[direction]["ios"]), whole(&job[direction]["bytes"]));
+            assert_eq!((ios > 0, bytes), (used, ios * 4096), "{context} {direction}");
+        }
+        assert_eq!(folder.listing()[&format!("{rw}.0.0")], Some(65_536), "{context}");
+    }
+    let written = folder.read("write.0.0");
+    assert!(written.chunks(4096).all(|block| block.iter().any(|byte| *byte != 0)), "{engine}: a block was not written");
+    assert!(folder.read("trim.0.0").iter().all(|byte| *byte == 0), "{engine}: a block was not trimmed");
+}
+
+#[test]
+fn every_pattern_with_psync() {
+    all_patterns("psync", 0);
+    all_patterns("psync", 1);
+}
+
+#[test]
+fn every_pattern_with_libaio() {
+    all_patterns("libaio", 0);
+    all_patterns("libaio", 1);
+}
+
+#[test]
+fn every_pattern_with_io_uring() {
+    all_patterns("io_uring", 0);
+    all_patterns("io_uring", 1);
+}
+
+#[test]
+fn io_stays_within_offset_and_size() {
+    for engine in ENGINES {
+        let folder = Folder::new();
+        folder.write("data", [0; 65_536]);
+        let options =
+            format!("run --name=w --filename=data --rw=randwrite --offset=16k --size=32k --ioengine={engine}");
+        assert_eq!(whole(&folder.measured(&options)["jobs"][0]["ios"]), 8);
+        let touched: Vec<bool> =
+            folder.read("data").chunks(4096).map(|block| block.iter().any(|byte| *byte != 0)).collect();
+        let expected: Vec<bool> = (0..16).map(|block| (4..12).contains(&block)).collect();
+        assert_eq!(touched, expected, "{engine}");
+    }
+}
+
+#[test]
+fn batches_and_registrations_do_not_change_what_is_done() {
+    let folder = Folder::with_file("data", 1 << 20);
+    let variants = [
+        "iodepth=1",
+        "iodepth=8",
+        "iodepth=64\niodepth_batch_submit=16\niodepth_batch_complete_min=8",
+        "iodepth=8\niodepth_batch_complete_min=0",
+        "iodepth=8\niodepth_batch_complete_max=8",
+        "fixedbufs=0\nregisterfiles=0\niodepth=4",
+        "bs=1m",
+        "bs=3000",
+        "bs=512\nnumber_ios=100",
+        "norandommap",
+    ];
+    for engine in ["libaio", "io_uring"] {
+        let mut text = format!("[global]\nioengine={engine}\nfilename=data\nrw=randread\nbs=4k\nstonewall\n");
+        variants.iter().enumerate().for_each(|(index, options)| text += &format!("[v{index}]\n{options}\n"));
+        let finding = folder.measured_job(&text);
+        let ios: Vec<u64> = finding["jobs"].as_array().unwrap().iter().map(|job| whole(&job["ios"])).collect();
+        assert_eq!(ios, [256, 256, 256, 256, 256, 256, 1, 349, 100, 256], "{engine}");
+    }
+}
+
+/// Job files whose counts do not depend on dice, so that fio's and ours must be equal.
+const DETERMINED: [&str; 16] = [
+    "rw=write\nfsync=4",
+    "rw=randwrite\nfsync=1",
+    "rw=read\nloops=3",
+    "rw=read\nloops=3\nnumber_ios=10",
+    "rw=randread\nio_size=100k",
+    "rw=randread\nio_size=20k",
+    "rw=randread\nio_size=50%",
+    "rw=randread\nnumber_ios=7",
+    "rw=randread\nnumber_ios=100",
+    "rw=write\nsize=30000",
+    "rw=randread\nsize=30000",
+    "rw=randread\nnumjobs=3\ngroup_reporting",
+    "rw=read\nfilename=j1.0.0\noffset=16k\nsize=32k",
+    "rw=read\nfilename=j1.0.0\noffset=25%\nsize=50%",
+    "rw=read\nfilename=two1:two2",
+    "rw=read\nnumber_ios=10\nramp_time=10ms",
+];
+
+#[test]
+fn counts_are_those_of_fio() {
+    let folder = Folder::new();
+    let mut text = "[global]\nbs=4k\nsize=64k\nioengine=psync\nstonewall\n".to_owned();
+    DETERMINED.iter().enumerate().for_each(|(index, options)| text += &format!("[j{index}]\n{options}\n"));
+    let ours = folder.measured_job(&text);
+    let output = Command::new("fio").args(["--output-format=json", "job.fio"]).current_dir(folder.path(".")).output();
+    let output = output.expect("fio must be installed: apt-get install fio");
+    let theirs: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let counts = |job: &Value, ios: &str, bytes: &str, syncs: u64| {
+        let of = |direction: &str, key: &str| whole(&job[direction][key]);
+        [of("read", ios), of("write", ios), of("read", bytes), of("write", bytes), syncs]
+    };
+    for (index, options) in DETERMINED.iter().enumerate() {
+        let (job, fio) = (&ours["jobs"][index], &theirs["jobs"][index]);
+        let job = counts(job, "ios", "bytes", whole(&job["syncs"]));
+        let fio = counts(fio, "total_ios", "io_bytes", whole(&fio["sync"]["total_ios"]));
+        assert_eq!(job, fio, "reads, writes, their bytes, syncs of\n{options}");
+    }
+}
