@@ -226,7 +226,12 @@ fn split(command: &clap::Command, words: &[String]) -> (Vec<String>, Vec<String>
 fn job_help() -> String {
     let mut text = "Options of a job, as flags or in a job file (fio's meanings and units):\n".to_owned();
     for option in model::plan::options::reference() {
-        text += &format!("  {:<28} {}\n", option.name, option.help);
+        const INDENT: &str = "                              ";
+        let first = format!("  {:<28}", option.name);
+        let about = format!("{} [{}]", option.help, option.value);
+        let layout = textwrap::Options::new(99).initial_indent(&first).subsequent_indent(INDENT);
+        text += &textwrap::fill(&about, layout);
+        text.push('\n');
     }
     text + "\n" + AFTER_HELP
 }

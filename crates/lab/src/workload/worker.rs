@@ -88,6 +88,8 @@ enum Next {
     Pause(Duration),
     /// Make durable what was written, with nothing in flight.
     Sync(Sync),
+    /// The ramp has ended; what the engine did until now does not count.
+    Count,
     Done,
 }
 
@@ -116,8 +118,9 @@ pub struct Worker {
     pub thread_begin: Nanos,
     /// What came of it.
     pub ledger: Ledger,
-    /// System calls that the engine made; counted when it ends.
+    /// System calls that the engine made since counting began; known when it ends.
     pub crossings: Option<u64>,
+    crossings_before: Option<u64>,
 }
 
 /// What slows a job down on purpose.
@@ -192,6 +195,7 @@ impl Worker {
             thread_begin: Nanos(0),
             ledger: Ledger::new(ticks()),
             crossings: None,
+            crossings_before: None,
         }
     }
 
@@ -214,6 +218,10 @@ impl Worker {
         now
     }
 
+    fn since_counting(&self, crossings: Option<u64>) -> Option<u64> {
+        crossings.map(|crossings| crossings.saturating_sub(self.crossings_before.unwrap_or(0)))
+    }
+
     fn begin_counting(&mut self, now: u64) {
         self.ledger.restart(now);
         self.thread_begin = Nanos(sys::clock::own_thread_nanos());
@@ -229,7 +237,7 @@ impl Worker {
     /// The first request that fails ends the job.
     pub fn run_direct<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
         let outcome = self.direct_loop(engine);
-        self.crossings = engine.crossings();
+        self.crossings = self.since_counting(engine.crossings());
         outcome
     }
 
@@ -251,6 +259,10 @@ impl Worker {
                     engine.sync(what).map_err(|error| Error::job(&self.job, "fsync", error))?;
                     self.ledger.syncs += 1;
                     stamp = ticks();
+                    continue;
+                }
+                Next::Count => {
+                    self.crossings_before = engine.crossings();
                     continue;
                 }
                 Next::Done => return Ok(()),
@@ -277,7 +289,7 @@ impl Worker {
     /// The first request that fails ends the job, after what is in flight.
     pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
         let outcome = self.queued_loop(engine);
-        self.crossings = engine.crossings();
+        self.crossings = self.since_counting(engine.crossings());
         outcome
     }
 
@@ -308,6 +320,7 @@ impl Worker {
                             stamp = ticks();
                         }
                     }
+                    Next::Count => self.crossings_before = engine.crossings(),
                     other => {
                         interlude = Some(other);
                         break;
@@ -334,7 +347,7 @@ impl Worker {
                     self.ledger.syncs += 1;
                 }
                 Some(Next::Done) => return Ok(()),
-                Some(Next::Issue(_)) | None => continue,
+                Some(Next::Issue(_) | Next::Count) | None => continue,
             }
             stamp = ticks();
             looked = stamp;
@@ -418,8 +431,8 @@ impl Worker {
 
     #[inline(always)]
     fn next(&mut self, now: u64) -> Next {
-        if now >= self.alarm && self.alarm_ends_it(now) {
-            return self.finish();
+        if now >= self.alarm {
+            return self.alarm(now);
         }
         if self.control.stopped() || self.ios_left == 0 || self.bytes_left == 0 {
             return self.finish();
@@ -435,14 +448,13 @@ impl Worker {
 
     /// The ramp's end starts the counting, the runtime's end ends the job.
     #[cold]
-    fn alarm_ends_it(&mut self, now: u64) -> bool {
-        if self.ramping {
-            self.ramping = false;
-            self.begin_counting(now);
-            self.alarm = self.deadline(now);
-            return false;
+    fn alarm(&mut self, now: u64) -> Next {
+        if !std::mem::take(&mut self.ramping) {
+            return self.finish();
         }
-        true
+        self.begin_counting(now);
+        self.alarm = self.deadline(now);
+        Next::Count
     }
 
     #[cold]

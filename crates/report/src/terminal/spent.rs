@@ -57,7 +57,7 @@ fn per_process(page: Page, phase: &PhaseFinding) -> String {
     let (Some(net), Some(threads)) = (phase.cycles_per_io, phase.thread_cycles_per_io) else { return String::new() };
     let ratio = threads / net;
     // A net figure below the threads' own is a matter of the background, and a warning says so.
-    if !ratio.is_finite() || ratio >= 1.0 - NEAR {
+    if !ratio.is_finite() || ratio <= 0.0 || ratio >= 1.0 - NEAR {
         return String::new();
     }
     let scale = Scale::of(CYCLES, net);
