@@ -1,13 +1,14 @@
-//! `cargo run -p xtask -- tidy`: holds the tree against the rules that no compiler checks.
+//! What developers run: `tidy` holds the tree against the rules that no compiler checks, `prove` shows what the
+//! README says of iotoll, `load` is the workloads that `prove` measures.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command for developers talks on the terminal")]
 
+mod load;
+mod prove;
 mod tidy;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-const USAGE: &str = "usage: cargo run -p xtask -- tidy [ROOT]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -15,8 +16,12 @@ fn main() -> ExitCode {
     match arguments.as_slice() {
         ["tidy"] => tidy(&workspace()),
         ["tidy", root] => tidy(Path::new(root)),
+        ["prove", rest @ ..] => prove::main(rest),
+        ["load", rest @ ..] => load::main(rest),
         _ => {
-            eprintln!("{USAGE}");
+            eprintln!("usage: cargo run -p xtask -- tidy [ROOT]");
+            eprintln!("{}", prove::usage());
+            eprintln!("{}", load::usage());
             ExitCode::from(2)
         }
     }

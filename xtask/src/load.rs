@@ -1,0 +1,63 @@
+//! `xtask load NAME …`: programs that the proofs measure, each with a known behaviour.
+
+mod bare_pread;
+mod hog;
+mod ping_pong;
+mod sleeper;
+mod udp_loopback;
+
+use anyhow::Context;
+use std::process::ExitCode;
+use std::str::FromStr;
+
+pub use ping_pong::{Trip, read_trips};
+
+/// One program.
+struct Load {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    run: fn(&[&str]) -> anyhow::Result<()>,
+}
+
+const LOADS: [Load; 5] = [
+    Load { name: "hog", arguments: &["CPU"], run: hog::run },
+    Load { name: "sleeper", arguments: &["IOS"], run: sleeper::run },
+    Load { name: "udp-loopback", arguments: &["DATAGRAMS"], run: udp_loopback::run },
+    Load { name: "bare-pread", arguments: &["FILE", "SECONDS", "BLOCK"], run: bare_pread::run },
+    Load { name: "ping-pong", arguments: &["SECONDS", "FILE"], run: ping_pong::run },
+];
+
+/// How the loads are called.
+pub fn usage() -> String {
+    let lines = LOADS.iter().map(|load| format!("       xtask load {} {}", load.name, load.arguments.join(" ")));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Runs the load that is named first.
+pub fn main(arguments: &[&str]) -> ExitCode {
+    let named = arguments.split_first().and_then(|(name, rest)| {
+        let load = LOADS.iter().find(|load| load.name == *name)?;
+        (rest.len() == load.arguments.len()).then_some((load, rest))
+    });
+    let Some((load, rest)) = named else {
+        eprintln!("usage:\n{}", usage());
+        return ExitCode::from(2);
+    };
+    match (load.run)(rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("load {}: {error:#}", load.name);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The argument at `place`, which [`main`] has seen to be there.
+fn argument<T>(arguments: &[&str], place: usize) -> anyhow::Result<T>
+where
+    T: FromStr,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    let text = arguments.get(place).copied().unwrap_or_default();
+    text.parse().with_context(|| format!("'{text}' is not what argument {} should be", place + 1))
+}

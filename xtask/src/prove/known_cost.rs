@@ -1,0 +1,147 @@
+//! Each meter against a cost that is known: `spin` burns a stated number of cycles an I/O, and `null`, which
+//! burns none, is the floor that is taken off. On a quiet machine, and while a hog keeps the other CPU busy.
+
+mod elsewhere;
+
+use super::bench::Bench;
+use super::evidence::{self, Evidence};
+use super::iotoll::{self, Measuring};
+use super::{fio, rounds};
+use anyhow::{Context, ensure};
+use model::finding::RunFinding;
+use model::stats::Estimate;
+
+/// Cycles that are burnt for each I/O.
+const TRUTHS: [u32; 3] = [1_000, 10_000, 100_000];
+/// Meters, and how far each may be from the truth; those without a bound are only shown.
+const METERS: [(&str, Option<f64>); 6] = [
+    ("idle", Some(0.03)),
+    ("timer_list", Some(0.03)),
+    ("proc_stat", None),
+    ("soaker", Some(0.03)),
+    ("sampler", Some(0.10)),
+    ("thread", None),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Machine {
+    Quiet,
+    Hog,
+}
+
+impl Machine {
+    const BOTH: [Self; 2] = [Self::Quiet, Self::Hog];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Quiet => "quiet",
+            Self::Hog => "hog on the other CPU",
+        }
+    }
+}
+
+/// A run: on which machine, and what is burnt; `None` is the floor.
+type Cell = (Machine, Option<u32>);
+
+pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
+    let cpus = sys::schedule::online_cpus()?;
+    let [ours, theirs, ..] = cpus.as_slice() else {
+        anyhow::bail!("this proof needs two CPUs: one for the load, one for the hog");
+    };
+    let (ours, theirs) = (*ours, theirs.to_string());
+    let mut cells: Vec<Cell> = Vec::new();
+    for machine in Machine::BOTH {
+        cells.push((machine, None));
+        cells.extend(TRUTHS.map(|truth| (machine, Some(truth))));
+    }
+    let block = |(machine, _): &Cell| usize::from(*machine == Machine::Hog);
+    let named = |(machine, truth): &Cell| match truth {
+        Some(truth) => format!("spin {truth}, {}", machine.name()),
+        None => format!("null, {}", machine.name()),
+    };
+    let found = bench.in_rounds(&cells, block, named, |bench, (machine, truth)| {
+        // It runs before iotoll looks at the background, and until after it has looked again.
+        let _hog = (*machine == Machine::Hog).then(|| bench.beside(&["hog", &theirs])).transpose()?;
+        spin(bench, *truth, ours)
+    })?;
+    let mut evidence = Evidence::default();
+    let mut rows = Vec::new();
+    for machine in Machine::BOTH {
+        let runs = |truth| {
+            let place = cells.iter().position(|cell| *cell == (machine, truth));
+            place.and_then(|place| found.get(place)).context("a cell was not measured")
+        };
+        let floors = runs(None)?;
+        let mut errors: Vec<Vec<Estimate>> = METERS.iter().map(|_| Vec::new()).collect();
+        for truth in TRUTHS {
+            let spins = runs(Some(truth))?;
+            let mut row = vec![machine.name().to_owned(), truth.to_string(), busy(spins)];
+            for ((meter, _), errors) in METERS.iter().zip(&mut errors) {
+                let error = error(spins, floors, meter, f64::from(truth));
+                row.push(error.as_ref().map_or("–".to_owned(), evidence::percent));
+                errors.extend(error);
+            }
+            rows.push(row);
+        }
+        for ((meter, bound), errors) in METERS.iter().zip(&errors) {
+            let Some(bound) = bound else { continue };
+            let met = errors.len() == TRUTHS.len() && errors.iter().all(|error| error.value.abs() <= *bound);
+            let worst = errors.iter().map(|error| error.value.abs()).fold(0.0, f64::max);
+            let text = format!(
+                "{}: {meter} is within {:.0} % of the truth at {TRUTHS:?} cycles (at most {:.1} % off{})",
+                machine.name(),
+                bound * 100.0,
+                worst * 100.0,
+                if errors.len() == TRUTHS.len() { "" } else { "; not everywhere measured" }
+            );
+            evidence.criterion(met, text);
+        }
+    }
+    let (quiet, hogged) = (mean_busy(&cells, &found, Machine::Quiet), mean_busy(&cells, &found, Machine::Hog));
+    // The hog adds one CPU; a tenth of it is left for what else the machine does meanwhile.
+    let told = hogged - quiet >= 0.9 / cpus.len() as f64;
+    evidence.criterion(
+        told,
+        format!("the background says so: {:.1} % busy with the hog, {:.1} % without", hogged * 100.0, quiet * 100.0),
+    );
+    let meters = METERS.map(|(meter, _)| meter);
+    let header: Vec<&str> = ["machine", "truth, cycles", "background busy"].into_iter().chain(meters).collect();
+    evidence.note("Net cycles per I/O of `spin`, less those of `null`, against the cycles that were burnt: error.");
+    evidence.table(&header, &rows);
+    elsewhere::prove(bench, &mut evidence)?;
+    Ok(evidence)
+}
+
+fn spin(bench: &Bench, truth: Option<u32>, cpu: u32) -> anyhow::Result<RunFinding> {
+    let (pin, burn) = (format!("--cpus_allowed={cpu}"), truth.map(|truth| format!("--spin_cycles={truth}")));
+    let mut options = vec!["--bs=4k", "--size=64m", &pin];
+    options.extend(burn.as_deref());
+    let engine = if truth.is_some() { "spin" } else { "null" };
+    let measuring = Measuring { meters: "all", background_millis: 1000, out: None };
+    let finding = iotoll::run(bench, &measuring, &fio::job(engine, bench.options.seconds, &options))?;
+    ensure!(iotoll::phase(&finding)?.ios.is_some_and(|ios| ios > 0), "no I/O was done");
+    Ok(finding)
+}
+
+/// (spin − null − truth) ÷ truth, over rounds; `None` when the meter did not run in each.
+fn error(spins: &[RunFinding], floors: &[RunFinding], meter: &str, truth: f64) -> Option<Estimate> {
+    let (spins, floors) = (by_meter(spins, meter)?, by_meter(floors, meter)?);
+    let errors: Vec<f64> = rounds::differences(&spins, &floors).iter().map(|found| (found - truth) / truth).collect();
+    Some(rounds::mean(&errors))
+}
+
+fn by_meter(runs: &[RunFinding], meter: &str) -> Option<Vec<f64>> {
+    runs.iter().map(|run| run.phases.first()?.by_meter.get(meter).copied().flatten()).collect()
+}
+
+fn busy(runs: &[RunFinding]) -> String {
+    let fractions: Option<Vec<f64>> = runs.iter().map(|run| run.background.busy_fraction).collect();
+    fractions.map_or("–".to_owned(), |fractions| format!("{:.1} %", rounds::mean(&fractions).value * 100.0))
+}
+
+fn mean_busy(cells: &[Cell], found: &[Vec<RunFinding>], machine: Machine) -> f64 {
+    let of_machine = cells.iter().zip(found).filter(|((on, _), _)| *on == machine);
+    let fractions: Vec<f64> =
+        of_machine.flat_map(|(_, runs)| runs).filter_map(|run| run.background.busy_fraction).collect();
+    rounds::mean(&fractions).value
+}
