@@ -10,7 +10,7 @@ use anyhow::Context;
 use std::process::ExitCode;
 use std::str::FromStr;
 
-pub use ping_pong::{Trip, read_trips};
+pub use ping_pong::read_trips;
 
 /// One program.
 struct Load {

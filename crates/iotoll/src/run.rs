@@ -6,7 +6,7 @@ use crate::progress::ProgressLine;
 use crate::render::{self, Keeping};
 use crate::signals;
 use lab::run::Settings as Measurement;
-use model::plan::{DeviceWrites, Plan, Settings, UnknownOptions, parse};
+use model::plan::{DeviceWrites, Plan, Settings, UnknownOptions, options, parse};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -70,7 +70,7 @@ fn plan(arguments: &RunArguments) -> anyhow::Result<Plan> {
 /// Job files, and options as `name=value` or a bare `name`. A word that is neither an option nor the value of
 /// one is a job file.
 fn files_and_options(job: &[String]) -> (Vec<&str>, Vec<String>) {
-    let (mut files, mut options) = (Vec::new(), Vec::new());
+    let (mut files, mut found) = (Vec::new(), Vec::new());
     let mut rest = job.iter().map(String::as_str).peekable();
     while let Some(word) = rest.next() {
         if !word.starts_with('-') {
@@ -78,16 +78,11 @@ fn files_and_options(job: &[String]) -> (Vec<&str>, Vec<String>) {
             continue;
         }
         let option = word.trim_start_matches('-');
-        let complete = option.contains('=') || is_switch(option);
+        let complete = option.contains('=') || options::is_switch(option);
         let value = rest.next_if(|next| !complete && !next.starts_with("--"));
-        options.push(value.map_or_else(|| option.to_owned(), |value| format!("{option}={value}")));
+        found.push(value.map_or_else(|| option.to_owned(), |value| format!("{option}={value}")));
     }
-    (files, options)
-}
-
-fn is_switch(name: &str) -> bool {
-    let found = model::plan::options::reference().find(|reference| reference.name == name);
-    found.is_some_and(|reference| reference.value.contains("switch"))
+    (files, found)
 }
 
 #[cfg(test)]

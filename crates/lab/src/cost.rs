@@ -12,7 +12,7 @@ pub use counter::Counter;
 use crate::error::{Error, Result};
 use crate::meter::{Owners, TaskScan, Work};
 use crate::run::{Observer, Progress, Session, Settings, iops};
-use crate::watch::{Soaker, Step, Subject, watch};
+use crate::watch::{Step, Subject, watch};
 use model::record::{Done, Execution, Exit, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Source, Stretch};
 use model::unit::{Bytes, Nanos};
 use model::warning::{Code, Warning};
@@ -88,6 +88,8 @@ struct Said {
     io_unix_nanos: Option<(u64, u64)>,
     /// The text that it meant for a person.
     text: String,
+    /// Why it failed, from a program whose exit status does not say that it did.
+    failure: Option<String>,
 }
 
 /// A program whose output is not understood.
@@ -220,6 +222,9 @@ fn execute(
         session.record.warnings.push(Warning::new(Code::WorkUnknown, message));
         Said::default()
     });
+    if let Some(failure) = &said.failure {
+        session.note_outcome(Outcome::Failed(format!("{program}: {failure}")));
+    }
     if !said.text.is_empty() && plan.printed == Printed::ToStderr {
         print(&said.text);
     }
@@ -342,11 +347,6 @@ impl Subject for Running<'_> {
             left = left.saturating_sub(GLANCE);
         }
         false
-    }
-
-    fn soaker(&self) -> Soaker {
-        // How a command waits is not known while it runs, so what disturbs sleepers stays out.
-        Soaker::Never
     }
 
     fn step(&mut self, step: Step) {

@@ -31,7 +31,7 @@ const TIMER_LIST_SHARE: u64 = 500;
 /// Which meters may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// Those that do not disturb; the soaker too on a load that turns out not to sleep.
+    /// Those that do not disturb.
     Default,
     /// These and no others.
     Only(Vec<Meter>),
@@ -42,11 +42,25 @@ pub enum Selection {
 impl Selection {
     fn allows(&self, meter: Meter) -> bool {
         match self {
-            Self::Default => meter != Meter::Sampler,
+            Self::Default => !disturbs(meter),
             Self::Only(chosen) => chosen.contains(&meter),
             Self::All => true,
         }
     }
+}
+
+/// Whether a meter changes what it measures, so that it needs windows of its own.
+fn disturbs(meter: Meter) -> bool {
+    matches!(meter, Meter::Soaker | Meter::Sampler)
+}
+
+/// Which windows the meters of a panel need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// Windows in which nothing runs that disturbs.
+    pub quiet: bool,
+    /// Meters that disturb.
+    pub disturbing: Vec<Mode>,
 }
 
 /// What counts the work between two snapshots.
@@ -95,6 +109,8 @@ impl Panel {
             ran
         };
         let not_chosen = || Reading::unavailable("not chosen; see --meters");
+        let disturbing =
+            |name: &str| format!("not chosen: it disturbs; --meters all or {name} gives it windows of its own");
         let allowed = |meter: Meter| selection.allows(meter);
 
         let out_of_reach = cpu_reader::out_of_reach(&cpus);
@@ -122,7 +138,7 @@ impl Panel {
         let soakers = if allowed(Meter::Soaker) {
             Soakers::start(&cpus).map(Arc::new).map_err(|error| format!("a SCHED_IDLE thread per CPU: {error}"))
         } else {
-            Err("not chosen; see --meters".to_owned())
+            Err(disturbing("soaker"))
         };
         choose(Meter::Soaker, Reading::from(soakers.as_ref().map(|_| soaker::SEES.to_owned())));
         let soakers = soakers.ok();
@@ -130,7 +146,7 @@ impl Panel {
         let pmu = choose(Meter::Pmu, pmu);
         let sampler = match allowed(Meter::Sampler) {
             true => cpu_reader::sampler_status(&cpus),
-            false => Reading::unavailable("not chosen: it disturbs; --meters sampler runs it in its own windows"),
+            false => Reading::unavailable(disturbing("sampler")),
         };
         let sampler = choose(Meter::Sampler, sampler);
         let thread = match allowed(Meter::Thread) {
@@ -163,17 +179,12 @@ impl Panel {
         self.selection.allows(Meter::Thread)
     }
 
-    /// Meters that need windows of their own because they disturb: those asked for by name.
-    pub fn own_windows(&self) -> Vec<Mode> {
-        let soaker = self.soakers.is_some() && self.selection != Selection::Default;
-        let modes = [(soaker, Mode::Soaker), (self.sampler, Mode::Sampler)];
-        modes.into_iter().filter(|(runs, _)| *runs).map(|(_, mode)| mode).collect()
-    }
-
-    /// Whether the soaker may join, once the load was seen not to sleep. Not where two CPUs share a
-    /// core: there it slows the load that it measures.
-    pub fn soaker_may_join(&self) -> bool {
-        self.selection == Selection::Default && self.soakers.is_some() && !sys::schedule::has_siblings()
+    /// The windows that the chosen meters need.
+    pub fn windows(&self) -> Windows {
+        let modes = [(self.soakers.is_some(), Mode::Soaker), (self.sampler, Mode::Sampler)];
+        let disturbing: Vec<Mode> = modes.into_iter().filter(|(runs, _)| *runs).map(|(_, mode)| mode).collect();
+        let quiet = Meter::ALL.into_iter().any(|meter| self.selection.allows(meter) && !disturbs(meter));
+        Windows { quiet: quiet || disturbing.is_empty(), disturbing }
     }
 
     /// Reads every clock, then starts what `mode`, the time after this snapshot, needs.

@@ -5,7 +5,7 @@ use crate::crew::{Copy, Crew};
 use crate::error::{Error, Result};
 use crate::host;
 use crate::meter::{NoWork, Owners, Panel, Selection, TaskScan, Work};
-use crate::watch::{Soaker, Step, Subject, watch};
+use crate::watch::{Step, Subject, watch};
 use crate::workload::target::{self, Created};
 use model::plan::{Phase, Plan};
 use model::record::{
@@ -193,10 +193,6 @@ impl Subject for Idle<'_> {
         left <= timeout || self.interrupted.load(Ordering::Relaxed)
     }
 
-    fn soaker(&self) -> Soaker {
-        Soaker::AtOnce
-    }
-
     fn settle(&self) -> Duration {
         /// A program that starts beside us (`iotoll … | jq`), or the workload's last writes, take about this
         /// long; but the larger part of the time is for watching.
@@ -249,7 +245,6 @@ pub fn run(plan: &Plan, settings: &Settings, observer: Observer) -> Result<Recor
             number,
             count: phases.len(),
             total: planned_length(phase),
-            threads: copies.len(),
         };
         let before = TaskScan::now();
         let stretch = watch(&mut session.panel, &mut subject);
@@ -349,7 +344,6 @@ struct Running<'a> {
     number: usize,
     count: usize,
     total: Option<Duration>,
-    threads: usize,
 }
 
 impl Work for Running<'_> {
@@ -383,10 +377,6 @@ impl Subject for Running<'_> {
                 return false;
             }
         }
-    }
-
-    fn soaker(&self) -> Soaker {
-        Soaker::WhenAwake(self.threads)
     }
 
     fn step(&mut self, step: Step) {

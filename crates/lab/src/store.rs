@@ -84,7 +84,11 @@ pub fn save(folder: &Path, record: &Record) -> Result<PathBuf> {
     let path = folder.join(RECORD);
     let partial = folder.join(format!("{RECORD}.partial"));
     let written = write(&partial, record).and_then(|()| fs::rename(&partial, &path));
-    written.map_err(|error| Error::file(&path, "saving the record", error))?;
+    written.map_err(|error| {
+        // Half of a record is of no use, and takes space that there may be none of.
+        let _ = fs::remove_file(&partial);
+        Error::file(&path, "saving the record", error)
+    })?;
     Ok(path)
 }
 

@@ -1,8 +1,7 @@
 //! Watching: snapshots of the machine at the boundaries of windows, while something runs or nothing does.
 
-use crate::meter::{Panel, Work};
+use crate::meter::{Panel, Windows, Work};
 use model::record::{Mode, Snapshot, Stretch};
-use model::unit::Nanos;
 use std::time::{Duration, Instant};
 
 /// The first windows. Shorter ones would hold too few wake-ups of the readers' own grain (METHOD.md:
@@ -15,10 +14,6 @@ const WINDOWS_PER_RUN: u32 = 50;
 const QUIET_WINDOWS: usize = 3;
 /// Left out while such a meter starts or stops.
 const GAP: Duration = Duration::from_millis(20);
-/// How long the load is looked at before it is said not to sleep.
-const JUDGED_AFTER: Duration = Duration::from_millis(900);
-/// A load whose threads are on a CPU this part of the time does not sleep.
-const AWAKE: f64 = 0.97;
 
 /// What is being watched.
 pub trait Subject: Work {
@@ -26,25 +21,12 @@ pub trait Subject: Work {
     fn begin(&mut self);
     /// Sleeps until it is over, or `timeout` has passed; whether it is over.
     fn wait(&mut self, timeout: Duration) -> bool;
-    /// When the soaker joins.
-    fn soaker(&self) -> Soaker;
     /// How long to wait before the first window: what starts or ends just then is not what is watched.
     fn settle(&self) -> Duration {
         Duration::ZERO
     }
     /// A window ended.
     fn step(&mut self, step: Step);
-}
-
-/// When the soaker joins a watch that did not ask for it by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Soaker {
-    /// At once: the background, so that there is something to subtract.
-    AtOnce,
-    /// When this many threads were seen not to sleep.
-    WhenAwake(usize),
-    /// Never.
-    Never,
 }
 
 /// How far a watch has come.
@@ -58,11 +40,7 @@ pub struct Step<'a> {
 
 /// Takes snapshots from before the subject begins until it is over.
 pub fn watch(panel: &mut Panel, subject: &mut dyn Subject) -> Stretch {
-    let mut rotation = Rotation::new(panel.own_windows());
-    let mut may_join = panel.soaker_may_join();
-    if may_join && subject.soaker() == Soaker::AtOnce {
-        rotation.join(Mode::Soaker);
-    }
+    let mut rotation = Rotation::new(panel.windows());
     let mut stretch = Stretch::default();
     let started = Instant::now();
     if !subject.settle().is_zero() {
@@ -82,23 +60,7 @@ pub fn watch(panel: &mut Panel, subject: &mut dyn Subject) -> Stretch {
         if over {
             return stretch;
         }
-        if let (true, Soaker::WhenAwake(threads)) = (may_join, subject.soaker())
-            && started.elapsed() > JUDGED_AFTER
-        {
-            may_join = false;
-            if stays_awake(&stretch, threads) {
-                rotation.join(Mode::Soaker);
-            }
-        }
     }
-}
-
-/// Whether the workload's threads were on a CPU all the time so far.
-fn stays_awake(stretch: &Stretch, threads: usize) -> bool {
-    let (Some(first), Some(last)) = (stretch.snapshots.first(), stretch.snapshots.last()) else { return false };
-    let (Some(begin), Some(end)) = (first.thread_nanos, last.thread_nanos) else { return false };
-    let wall = last.at_nanos.since(first.at_nanos);
-    wall > Nanos(0) && end.since(begin).as_f64() >= AWAKE * threads as f64 * wall.as_f64()
 }
 
 /// Which mode the next window has, and how long it is.
@@ -108,16 +70,15 @@ struct Rotation {
 }
 
 impl Rotation {
-    fn new(own: Vec<Mode>) -> Self {
-        let mut rotation = Self { cycle: vec![Mode::Quiet; QUIET_WINDOWS], place: 0 };
-        own.into_iter().for_each(|mode| rotation.join(mode));
-        rotation
-    }
-
-    fn join(&mut self, mode: Mode) {
-        if !self.cycle.contains(&mode) {
-            self.cycle.extend([Mode::Gap, mode, Mode::Gap]);
+    /// Quiet windows, and between them one of each mode that disturbs. One such mode alone, which nothing
+    /// quiet is to be compared with, runs all the time.
+    fn new(windows: Windows) -> Self {
+        let mut cycle = vec![Mode::Quiet; if windows.quiet { QUIET_WINDOWS } else { 0 }];
+        match windows.disturbing.as_slice() {
+            [only] if cycle.is_empty() => cycle.push(*only),
+            several => cycle.extend(several.iter().flat_map(|mode| [Mode::Gap, *mode, Mode::Gap])),
         }
+        Self { cycle, place: 0 }
     }
 
     fn mode(&self) -> Mode {
@@ -139,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_meter_that_disturbs_has_windows_of_its_own_with_gaps_around() {
-        let mut rotation = Rotation::new(vec![Mode::Soaker]);
+        let mut rotation = Rotation::new(Windows { quiet: true, disturbing: vec![Mode::Soaker] });
         let mut modes = Vec::new();
         for _ in 0..7 {
             modes.push(rotation.mode());
@@ -150,8 +111,16 @@ mod tests {
     }
 
     #[test]
+    fn a_meter_that_disturbs_and_is_alone_runs_all_the_time() {
+        let mut rotation = Rotation::new(Windows { quiet: false, disturbing: vec![Mode::Sampler] });
+        rotation.advance();
+        assert_eq!(rotation.mode(), Mode::Sampler);
+        assert!(rotation.length(Duration::ZERO) > GAP);
+    }
+
+    #[test]
     fn windows_grow_with_the_run() {
-        let rotation = Rotation::new(Vec::new());
+        let rotation = Rotation::new(Windows { quiet: true, disturbing: Vec::new() });
         assert_eq!(rotation.length(Duration::from_secs(1)), SHORTEST_WINDOW);
         assert_eq!(rotation.length(Duration::from_secs(600)), Duration::from_secs(12));
     }

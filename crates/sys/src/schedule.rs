@@ -21,11 +21,6 @@ pub fn online_cpus() -> io::Result<Vec<u32>> {
         .ok_or_else(|| io::Error::other(format!("/sys/devices/system/cpu/online says '{}'", text.trim())))
 }
 
-/// Whether some core runs two CPUs.
-pub fn has_siblings() -> bool {
-    std::fs::read_to_string("/sys/devices/system/cpu/smt/active").is_ok_and(|text| text.trim() == "1")
-}
-
 /// The kernel's list format: `0-3,8`.
 fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();

@@ -3,7 +3,6 @@
 use super::bench::Bench;
 use anyhow::Context;
 use model::finding::{JobFinding, PhaseFinding, RunFinding};
-use model::record::Record;
 use std::path::{Path, PathBuf};
 
 /// Flags of iotoll's own: what it measures with, for how long, and where the record goes.
@@ -67,11 +66,4 @@ pub fn job(finding: &RunFinding) -> anyhow::Result<&JobFinding> {
 /// Net cycles per I/O by the headline meter.
 pub fn net(finding: &RunFinding) -> anyhow::Result<f64> {
     phase(finding)?.cycles_per_io.context("iotoll found no cycles per I/O")
-}
-
-/// The record that `--out` kept.
-pub fn record(folder: &Path) -> anyhow::Result<Record> {
-    let path = folder.join("record.json");
-    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    serde_json::from_str(&text).with_context(|| path.display().to_string())
 }

@@ -110,6 +110,15 @@ fn list(directory: &Path, below: &str, found: &mut BTreeMap<String, Option<u64>>
     }
 }
 
+/// Checks all cases at the same time: they mostly sleep.
+pub fn at_once<C: Send>(cases: impl IntoIterator<Item = C>, check: impl Fn(C) + Sync) {
+    std::thread::scope(|scope| {
+        for case in cases {
+            scope.spawn(|| check(case));
+        }
+    });
+}
+
 /// Waits until something is so: whether it ever was.
 pub fn eventually(mut so: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();

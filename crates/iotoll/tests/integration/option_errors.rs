@@ -34,7 +34,7 @@ fn flags_are_refused_in_one_line() {
         ("run --bs=4k", &["'--name'", "--name=JOB"]),
         ("run --name=", &["'--name'"]),
         ("run a.fio a.fio", &["one job file at a time"]),
-        ("run a.fio --frobnicate=1", &["'frobnicate'"]),
+        ("run a.fio --frobnicate=1", &["frobnicate", "unknown"]),
         ("run absent.fio", &["absent.fio", "reading the job file", "No such file"]),
         ("run .", &[".", "reading the job file", "Is a directory"]),
         ("run a.fio --format=csvv", &["--format", "table, json, mail", "--help"]),

@@ -18,10 +18,10 @@ fn stonewall_begins_a_phase() {
     let jobs: Vec<Vec<&str>> = phases.iter().map(|phase| names(&phase["jobs"])).collect();
     assert_eq!(jobs, [vec!["alone"], vec!["one", "two"], vec!["last"]]);
     let job = |index: usize| &finding["jobs"][index];
-    assert!(number(&phases[0]["cycles_per_io"]) > 0.0);
+    assert!(number(&phases[0]["cycles_per_io_gross"]) > 0.0);
     assert_eq!(job(0)["cycles_per_io"], phases[0]["cycles_per_io"]);
     // Two that ran together have one cost, which is nobody's own.
-    assert!(number(&phases[1]["cycles_per_io"]) > 0.0);
+    assert!(phases[1]["cycles_per_io"].is_number());
     assert!(job(1)["cycles_per_io"].is_null() && job(2)["cycles_per_io"].is_null());
     assert!(number(&job(1)["thread_cycles_per_io"]) > 0.0, "a thread's own is its own");
     assert_eq!(job(3)["cycles_per_io"], phases[2]["cycles_per_io"]);

@@ -57,8 +57,14 @@ fn flags_and_a_job_file_give_the_same_plan() {
     folder.write("j.fio", format!("[job]\n{}\n", options.join("\n")));
     let flags: Vec<String> = options.iter().map(|option| format!("--{option}")).collect();
     assert_eq!(plan(&folder, "j.fio"), plan(&folder, &format!("--name=job {}", flags.join(" "))));
-    let apart = flags.join(" ").replace('=', " ").replace("--thread", "--thread=1");
-    assert_eq!(plan(&folder, "j.fio"), plan(&folder, &format!("--name job {apart}")), "values set apart");
+    // A switch takes its value behind an equals sign only, as in fio.
+    let switches = ["fixedbufs", "registerfiles"];
+    let apart = |option: &&str| {
+        let switch = switches.iter().any(|switch| option.starts_with(switch));
+        format!("--{}", if switch { (*option).to_owned() } else { option.replacen('=', " ", 1) })
+    };
+    let apart: Vec<String> = options.iter().map(apart).collect();
+    assert_eq!(plan(&folder, "j.fio"), plan(&folder, &format!("--name job {}", apart.join(" "))), "values set apart");
     assert_eq!(plan(&folder, "j.fio")["phases"][0]["jobs"][0]["depth"]["in_flight"], 32);
     assert_eq!(folder.listing().len(), 1, "--parse-only does nothing");
 }

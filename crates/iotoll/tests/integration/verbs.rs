@@ -35,7 +35,7 @@ fn demo_shows_two_costs_and_leaves_nothing() {
     let finding = ended.json();
     let phases = finding["phases"].as_array().unwrap();
     assert_eq!(phases.len(), 2);
-    assert!(phases.iter().all(|phase| number(&phase["cycles_per_io"]) > 0.0), "{phases:?}");
+    assert!(phases.iter().all(|phase| number(&phase["cycles_per_io_gross"]) > 0.0), "{phases:?}");
     let jobs = finding["jobs"].as_array().unwrap();
     assert!(whole(&jobs[0]["read"]["ios"]) > 0 && whole(&jobs[1]["write"]["ios"]) > 0, "{jobs:?}");
     assert!(folder.listing().is_empty(), "{:?}", folder.listing());

@@ -39,7 +39,8 @@ impl Talker for Iperf3 {
 fn parse(text: &str) -> std::result::Result<Said, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("its JSON is broken: {error}"))?;
     if let Some(error) = value.get("error").and_then(Value::as_str) {
-        return Err(error.to_owned());
+        // With --json it exits with status 0 all the same.
+        return Ok(Said { failure: Some(error.to_owned()), ..Said::default() });
     }
     let end = value.get("end").ok_or("its JSON has no end")?;
     let test = value.pointer("/start/test_start").ok_or("its JSON has no test_start")?;
@@ -72,7 +73,8 @@ mod tests {
         assert_eq!((job.write.ios, job.write.bytes.0, job.wall_nanos), (10, 1_310_720, Nanos::from_secs(2)));
         let udp = r#"{"start":{"test_start":{"protocol":"UDP","blksize":1448}},"end":{"sum":{"bytes":2896,"seconds":1.0,"packets":2}}}"#;
         assert_eq!(parse(udp).unwrap().jobs[0].write.ios, 2);
-        assert_eq!(parse(r#"{"error":"unable to connect"}"#).unwrap_err(), "unable to connect");
+        let failed = parse(r#"{"error":"unable to connect"}"#).unwrap();
+        assert_eq!((failed.jobs.len(), failed.failure.as_deref()), (0, Some("unable to connect")));
         assert!(parse("").is_err());
     }
 }

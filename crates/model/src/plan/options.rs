@@ -138,6 +138,11 @@ pub(crate) fn find(name: &str) -> Option<&'static JobOption> {
     OPTIONS.iter().find(|option| option.names().any(|known| known == name))
 }
 
+/// Whether the bare name is enough, so that the word after it is not its value.
+pub fn is_switch(name: &str) -> bool {
+    find(name).is_some_and(|option| !option.needs_value())
+}
+
 /// Why `name` is refused, when [`find`] does not know it.
 pub(crate) fn unknown(name: &str) -> Wrong {
     let reason = match fio_names::OTHER.binary_search(&name) {

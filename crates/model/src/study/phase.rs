@@ -138,9 +138,8 @@ fn detail(meter: Meter, cost: Result<Cost, String>, thread: Option<f64>, wall_se
 /// Why a meter that ran has no figure.
 fn absence(meter: Meter) -> &'static str {
     match meter {
-        Meter::Sampler => "no window of its own, or none of the background: run longer, with a longer --background",
-        Meter::Soaker => {
-            "no window of its own: `run` gives it some once a load was seen not to sleep, --meters soaker always"
+        Meter::Soaker | Meter::Sampler => {
+            "no window of its own, or none of the background: run longer, with a longer --background"
         }
         _ => "no complete window was read",
     }
