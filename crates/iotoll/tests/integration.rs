@@ -11,6 +11,7 @@ mod integration {
     mod iotoll;
     mod machine;
 
+    mod demo_and_doctor;
     mod devices;
     mod foreign_commands;
     mod foreign_counts;
@@ -26,5 +27,4 @@ mod integration {
     mod saving;
     mod signals;
     mod transfers;
-    mod verbs;
 }

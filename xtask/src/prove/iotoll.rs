@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use anyhow::Context;
 use model::finding::{JobFinding, PhaseFinding, RunFinding};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Flags of iotoll's own: what it measures with, for how long, and where the record goes.
 #[derive(Clone, Debug)]

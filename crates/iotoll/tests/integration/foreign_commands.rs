@@ -1,6 +1,6 @@
 //! `iotoll cost -- CMD`: any command, its exit status, its output, its children.
 
-use super::iotoll::{Ended, Folder, number, warns, whole};
+use super::iotoll::{Ended, Folder, at_once, number, warns, whole};
 use std::time::{Duration, Instant};
 
 fn shell(folder: &Folder, options: &str, script: &str) -> Ended {
@@ -18,14 +18,14 @@ fn the_exit_status_is_the_command_s() {
         ("kill -9 $$", 137, "signal", 9),
         ("kill -TERM $$", 143, "signal", 15),
     ];
-    for (script, code, how, value) in cases {
+    at_once(cases, |(script, code, how, value)| {
         let ended = shell(&folder, "", script);
         assert_eq!(ended.code, Some(code), "{script}: {ended:?}");
         let finding = ended.json();
         assert_eq!(finding["phases"][0]["exits"][0][how], value, "{script}");
         assert_eq!(finding["outcome"] == "completed", code == 0, "{script}: {}", finding["outcome"]);
         assert_eq!(warns(&finding, "command_failed", &[]), code != 0, "{script}: {}", finding["warnings"]);
-    }
+    });
 }
 
 #[test]

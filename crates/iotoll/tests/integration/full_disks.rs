@@ -1,6 +1,6 @@
 //! A file system without space: said in one line when a file is laid out, kept in the record when it ends a run.
 
-use super::iotoll::{Folder, whole};
+use super::iotoll::{Folder, at_once, whole};
 use super::machine::{LoopDevice, Mount, skip, tool};
 
 /// A file system of 8 MiB, or why there is none here.
@@ -10,19 +10,19 @@ fn tiny(folder: &Folder, kind: &str) -> Result<(Mount, Option<LoopDevice>), Stri
         return Ok((Mount::new(place, &["-t", "tmpfs", "-o", "size=8m", "iotoll-test"])?, None));
     }
     folder.write("image", vec![0; 8 << 20]);
-    tool("mkfs.ext4", &["-q", &folder.path("image").display().to_string()])?;
+    tool("mkfs.ext4", &["-q", "-m", "0", &folder.path("image").display().to_string()])?;
     let device = LoopDevice::attach(&folder.path("image"), &[])?;
     Ok((Mount::new(place, &["-t", "ext4", &device.path])?, Some(device)))
 }
 
-fn each_file_system(test: &str, check: impl Fn(&str, &Folder)) {
-    for kind in ["tmpfs", "ext4"] {
+fn each_file_system(test: &str, check: impl Fn(&str, &Folder) + Sync) {
+    at_once(["tmpfs", "ext4"], |kind| {
         let folder = Folder::new();
         match tiny(&folder, kind) {
             Ok(_mounted) => check(kind, &folder),
             Err(reason) => skip(test, &format!("{kind}: {reason}")),
         }
-    }
+    });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Less than root, and less than usual: limits of the process, and kernels that forbid.
 
-use super::iotoll::{Folder, Iotoll, PROGRAM, whole};
+use super::iotoll::{Folder, Iotoll, PROGRAM, at_once, whole};
 use super::machine::{has, is_root, skip};
 use serde_json::Value;
 use std::fs::{self, Permissions};
@@ -57,14 +57,14 @@ fn too_few_open_files_are_said_in_one_line() {
         assert_eq!(folder.listing(), before, "{engine}");
     }
     // Fewer than five would not even do for the loader. So few that not even the meters have enough: whatever comes of it, it is no panic.
-    for limit in ["6", "8", "12", "16", "24"] {
+    at_once(["6", "8", "12", "16", "24"], |limit| {
         let ended = folder.iotoll(READ).under(&["prlimit", &format!("--nofile={limit}:{limit}")]).run();
         assert!(matches!(ended.code, Some(0..=2)), "{limit}: {ended:?}");
         assert!(!ended.stderr.contains("panicked") && ended.stderr.lines().count() <= 1, "{limit}: {ended:?}");
         if ended.code != Some(0) {
             ended.refused(1, &["Too many open files", "ulimit -n"]);
         }
-    }
+    });
     assert_eq!(folder.listing(), before);
 }
 

@@ -1,6 +1,6 @@
 //! How much memory a run takes beside its buffers.
 
-use super::iotoll::{Folder, eventually};
+use super::iotoll::{Folder, at_once, eventually};
 use std::fs;
 
 /// What a run of 32 jobs of depth 32 may take beside its I/O buffers (the issue that asked for it).
@@ -33,8 +33,8 @@ fn peak_of(engine: &str, options: &str) -> u64 {
 
 #[test]
 fn thirty_two_jobs_of_depth_thirty_two_fit_beside_their_buffers() {
-    for (engine, options) in [("null", "--size=1t"), ("io_uring", "--size=64k"), ("libaio", "--size=64k")] {
+    at_once([("null", "--size=1t"), ("io_uring", "--size=64k"), ("libaio", "--size=64k")], |(engine, options)| {
         let peak = peak_of(engine, options);
         assert!(peak > 0 && peak < LIMIT_KIB + BUFFERS_KIB, "{engine}: {peak} KiB");
-    }
+    });
 }

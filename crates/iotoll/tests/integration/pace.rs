@@ -1,6 +1,6 @@
 //! Time: how long a job runs, how fast, when it begins, what it waits for. Bounds are wide.
 
-use super::iotoll::{Folder, number, whole};
+use super::iotoll::{Folder, at_once, number, whole};
 use serde_json::Value;
 
 /// A job of engine `null` with these options, alone.
@@ -35,12 +35,12 @@ fn a_ramp_does_not_count() {
 #[test]
 fn a_rate_is_kept() {
     let folder = Folder::with_file("data", 1 << 20);
-    for engine in ["psync", "libaio", "io_uring"] {
+    at_once(["psync", "libaio", "io_uring"], |engine| {
         let options = "run --name=r --filename=data --rw=randread --rate_iops=200 --runtime=1 --time_based";
         let job = folder.measured(&format!("{options} --ioengine={engine}"))["jobs"][0].clone();
         let ios = whole(&job["ios"]);
         assert!((150..=250).contains(&ios), "{engine}: {ios}");
-    }
+    });
 }
 
 #[test]

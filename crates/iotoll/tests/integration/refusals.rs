@@ -1,6 +1,6 @@
 //! Targets that cannot be used, and ones that vanish: one clear line, the right status, nothing left behind.
 
-use super::iotoll::{Folder, warns, whole};
+use super::iotoll::{Folder, at_once, warns, whole};
 use super::machine::skip;
 use std::fs;
 
@@ -76,7 +76,7 @@ fn a_refusal_removes_files_that_were_laid_out_for_it() {
 
 #[test]
 fn a_target_that_vanishes_ends_the_run_with_what_was_measured() {
-    for engine in ["psync", "libaio", "io_uring"] {
+    at_once(["psync", "libaio", "io_uring"], |engine| {
         let folder = Folder::with_file("data", 4 << 20);
         let options =
             "run --background 200ms --format json --name=v --filename=data --rw=randread --runtime=30 --time_based";
@@ -97,7 +97,7 @@ fn a_target_that_vanishes_ends_the_run_with_what_was_measured() {
         let again = folder.iotoll("report kept --format json").run();
         again.done();
         assert_eq!(again.stdout, ended.stdout, "{engine}");
-    }
+    });
 }
 
 #[test]

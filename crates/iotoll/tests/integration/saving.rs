@@ -1,6 +1,6 @@
 //! Where records go, and that rendering one again says the same.
 
-use super::iotoll::{Folder, PROGRAM};
+use super::iotoll::{Folder, PROGRAM, at_once};
 use std::process::{Command, Stdio};
 
 const NULL: &str = "run --background 200ms --name=n --ioengine=null --size=1g --runtime=200ms --time_based";
@@ -9,7 +9,7 @@ const NULL: &str = "run --background 200ms --name=n --ioengine=null --size=1g --
 fn a_record_goes_where_it_is_told() {
     // Options, and what they leave: a file name ends what is compared.
     let cases = [("--no-save", ""), ("--out here", "here/"), ("--out deep/er", "deep/er/"), ("", "iotoll-runs/")];
-    for (options, place) in cases {
+    at_once(cases, |(options, place)| {
         let folder = Folder::new();
         let ended = folder.iotoll(NULL).word_list(options).run();
         ended.done();
@@ -22,14 +22,14 @@ fn a_record_goes_where_it_is_told() {
             }
         }
         assert!(!folder.listing().keys().any(|path| path.ends_with(".partial")));
-    }
+    });
 }
 
 #[test]
 fn report_renders_what_the_run_printed() {
     let folder = Folder::with_file("data", 1 << 20);
     let run = "run --background 200ms --quiet --name=r --filename=data --rw=randrw --runtime=300ms --time_based";
-    for format in ["json", "mail", "table"] {
+    at_once(["json", "mail", "table"], |format| {
         let ended = folder.iotoll(run).word_list(&format!("--format {format} --out kept-{format}")).run();
         ended.done();
         assert_eq!(ended.stderr, "", "--quiet");
@@ -38,7 +38,7 @@ fn report_renders_what_the_run_printed() {
         assert_eq!(again.stdout, ended.stdout, "{format}");
         let by_file = folder.iotoll(&format!("report kept-{format}/record.json --format={format}")).run();
         assert_eq!(by_file.stdout, ended.stdout, "{format}");
-    }
+    });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Ctrl-C: what was measured is saved and printed, what was made is removed, and a second one ends it at once.
 
-use super::iotoll::{Ended, Folder, Running, eventually, whole};
+use super::iotoll::{Ended, Folder, Running, at_once, eventually, whole};
 use rustix::process::Signal;
 use std::fs;
 use std::time::Duration;
@@ -69,7 +69,7 @@ fn kept(folder: &Folder, ended: &Ended) {
 #[test]
 fn while_it_measures() {
     let ways = ["--ioengine=psync", "--ioengine=libaio --iodepth=8", "--ioengine=io_uring --iodepth=8"];
-    for (options, signal) in ways.into_iter().zip([Signal::INT, Signal::TERM, Signal::INT]) {
+    at_once(ways.into_iter().zip([Signal::INT, Signal::TERM, Signal::INT]), |(options, signal)| {
         for name in ["made", "mine"] {
             let folder = Folder::with_file("mine", 1 << 20);
             let run = format!("{RUN} 200ms --filename={name} --size=1m --runtime=50 --time_based {options}");
@@ -82,18 +82,18 @@ fn while_it_measures() {
             assert!(!folder.exists("made"), "{options}: what it made is removed");
             assert_eq!(folder.listing()["mine"], Some(1 << 20), "{options}: what was there stays");
         }
-    }
+    });
 }
 
 #[test]
 fn while_a_job_sleeps() {
-    for options in ["--startdelay=50", "--thinktime=50s", "--rate_iops=1"] {
+    at_once(["--startdelay=50", "--thinktime=50s", "--rate_iops=1"], |options| {
         let folder = Folder::with_file("mine", 1 << 20);
         let run = format!("{RUN} 200ms --filename=mine --runtime=50 --time_based {options}");
         let ready = |running: &Running| running.has_threads("job s", 1);
         let ended = interrupted(&folder, folder.iotoll(&run).start(), Signal::INT, ready);
         assert_eq!(ended.json()["outcome"], "interrupted", "{options}");
-    }
+    });
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn while_the_background_is_watched_again() {
 
 #[test]
 fn a_second_one_ends_it_at_once() {
-    for signal in [Signal::INT, Signal::TERM] {
+    at_once([Signal::INT, Signal::TERM], |signal| {
         let folder = Folder::new();
         // The command ignores the first; waiting for it would take 50 seconds.
         let script = "trap '' INT TERM; touch ready; exec sleep 50";
@@ -130,7 +130,7 @@ fn a_second_one_ends_it_at_once() {
         let command = rustix::process::Pid::from_raw(i32::try_from(command).unwrap()).unwrap();
         rustix::process::kill_process(command, Signal::KILL).unwrap();
         folder.assert_no_processes();
-    }
+    });
 }
 
 fn child_of(parent: u32) -> u32 {

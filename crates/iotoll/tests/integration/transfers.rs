@@ -1,6 +1,6 @@
 //! What is transferred: counts and bytes by direction, for every engine, and what the files hold afterwards.
 
-use super::iotoll::{Folder, whole};
+use super::iotoll::{Folder, at_once, whole};
 use super::machine::skip;
 use serde_json::Value;
 use std::process::Command;
@@ -51,25 +51,22 @@ fn all_patterns(engine: &str, direct: u8) {
 
 #[test]
 fn every_pattern_with_psync() {
-    all_patterns("psync", 0);
-    all_patterns("psync", 1);
+    at_once([0, 1], |direct| all_patterns("psync", direct));
 }
 
 #[test]
 fn every_pattern_with_libaio() {
-    all_patterns("libaio", 0);
-    all_patterns("libaio", 1);
+    at_once([0, 1], |direct| all_patterns("libaio", direct));
 }
 
 #[test]
 fn every_pattern_with_io_uring() {
-    all_patterns("io_uring", 0);
-    all_patterns("io_uring", 1);
+    at_once([0, 1], |direct| all_patterns("io_uring", direct));
 }
 
 #[test]
 fn io_stays_within_offset_and_size() {
-    for engine in ENGINES {
+    at_once(ENGINES, |engine| {
         let folder = Folder::new();
         folder.write("data", [0; 65_536]);
         let options =
@@ -79,7 +76,7 @@ fn io_stays_within_offset_and_size() {
             folder.read("data").chunks(4096).map(|block| block.iter().any(|byte| *byte != 0)).collect();
         let expected: Vec<bool> = (0..16).map(|block| (4..12).contains(&block)).collect();
         assert_eq!(touched, expected, "{engine}");
-    }
+    });
 }
 
 #[test]

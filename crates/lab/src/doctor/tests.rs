@@ -1,3 +1,5 @@
+//! The doctor on trees of made-up machines.
+
 use super::fixture::{Fixture, amd_metal, container, guest, intel_metal};
 use super::*;
 use flate2::{Compression, write::GzEncoder};

@@ -216,6 +216,7 @@ fn only_the_time_of_io_counts_where_it_is_known() {
     let end_nanos = Nanos(machine.now);
     let mut execution = execution(blind(machine.stretch()), 20_000);
     execution.io_interval = Some(IoInterval { begin_nanos, end_nanos });
+    execution.command_cpu_nanos = Some(Nanos::from_secs(2));
     let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution]));
     let phase = &finding.phases[0];
     assert!((phase.cycles_per_io.unwrap() - 100_000.0).abs() < 1e-6, "{:?}", phase.cycles_per_io);

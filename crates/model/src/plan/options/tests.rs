@@ -1,3 +1,5 @@
+//! Every option of the table takes its good example and refuses its bad one.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Files and flags mean what fio takes them to mean, and refusals name their place.
+
 use super::*;
 use crate::plan::{Access, Depth, EngineKind, JobPlan, Order, Size};
 use crate::unit::{Bytes, Nanos};

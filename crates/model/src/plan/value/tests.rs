@@ -1,3 +1,5 @@
+//! Values in fio's syntax, at and beyond their limits.
+
 use super::*;
 use crate::plan::{Access, EngineKind, Fallocate, Order};
 

@@ -1,4 +1,4 @@
-//! The verbs that take no job: `doctor` and `demo`.
+//! The verbs that take no job.
 
 use super::iotoll::{Folder, number, whole};
 
