@@ -82,8 +82,10 @@ fn a_device_with_partitions_is_never_written_to() {
         Ok(made) => made,
         Err(reason) => return skip(test, &reason),
     };
+    // Where the kernel does not look by itself, it is told.
+    let _ = tool("partx", &["--add", &device.path]);
     if !std::path::Path::new("/sys/block").join(device.name()).join(format!("{}p1", device.name())).exists() {
-        return skip(test, "this kernel does not look for partitions on loop devices");
+        return skip(test, "this kernel has no partitions on loop devices");
     }
     let ended = run(&folder, &device.path, "--rw=write --number_ios=1 --allow-device-write");
     ended.refused(2, &[&device.path, "has 1 partition"]);
@@ -100,7 +102,7 @@ fn a_device_that_reports_errors_ends_the_run() {
     };
     std::fs::OpenOptions::new().write(true).open(folder.path("image")).unwrap().set_len(4096).unwrap();
     let ended = run(&folder, &device.path, "--rw=read --bs=64k --direct=1");
-    if ended.code == Some(0) {
+    if ended.json()["outcome"] == "completed" {
         return skip(test, "this kernel reads zeros beyond the end of a loop device's file");
     }
     assert_eq!(ended.code, Some(1), "{ended:?}");

@@ -3,6 +3,9 @@
 use super::iotoll::{Folder, at_once, whole};
 use super::machine::{LoopDevice, Mount, skip, tool};
 
+/// One whose space is memory, and one whose space is a device's.
+const KINDS: [&str; 2] = ["tmpfs", "ext4"];
+
 /// A file system of 8 MiB, or why there is none here.
 fn tiny(folder: &Folder, kind: &str) -> Result<(Mount, Option<LoopDevice>), String> {
     let place = folder.path("tiny");
@@ -15,8 +18,8 @@ fn tiny(folder: &Folder, kind: &str) -> Result<(Mount, Option<LoopDevice>), Stri
     Ok((Mount::new(place, &["-t", "ext4", &device.path])?, Some(device)))
 }
 
-fn each_file_system(test: &str, check: impl Fn(&str, &Folder) + Sync) {
-    at_once(["tmpfs", "ext4"], |kind| {
+fn each_file_system(test: &str, kinds: &[&str], check: impl Fn(&str, &Folder) + Sync) {
+    at_once(kinds, |kind| {
         let folder = Folder::new();
         match tiny(&folder, kind) {
             Ok(_mounted) => check(kind, &folder),
@@ -27,7 +30,7 @@ fn each_file_system(test: &str, check: impl Fn(&str, &Folder) + Sync) {
 
 #[test]
 fn laying_out_fails_in_one_line() {
-    each_file_system("laying_out_fails_in_one_line", |kind, folder| {
+    each_file_system("laying_out_fails_in_one_line", &KINDS, |kind, folder| {
         folder.write("tiny/mine", [3; 4096]);
         let before = folder.listing();
         for options in ["--rw=read", "--rw=write", "--rw=read --fallocate=none", "--rw=read --filename=tiny/mine"] {
@@ -41,7 +44,7 @@ fn laying_out_fails_in_one_line() {
 
 #[test]
 fn writing_until_it_is_full_keeps_what_was_measured() {
-    each_file_system("writing_until_it_is_full_keeps_what_was_measured", |kind, folder| {
+    each_file_system("writing_until_it_is_full_keeps_what_was_measured", &KINDS, |kind, folder| {
         for engine in ["psync", "libaio", "io_uring"] {
             let options =
                 "run --background 200ms --quiet --format json --name=w --filename=tiny/big --rw=write --size=64m";
@@ -61,7 +64,8 @@ fn writing_until_it_is_full_keeps_what_was_measured() {
 
 #[test]
 fn a_record_that_does_not_fit_is_printed_all_the_same() {
-    each_file_system("a_record_that_does_not_fit_is_printed_all_the_same", |kind, folder| {
+    // ext4 has room for a small file when it is full.
+    each_file_system("a_record_that_does_not_fit_is_printed_all_the_same", &["tmpfs"], |kind, folder| {
         let filler = std::fs::write(folder.path("tiny/filler"), vec![1; 16 << 20]);
         assert_eq!(filler.unwrap_err().kind(), std::io::ErrorKind::StorageFull, "{kind}");
         let options =

@@ -143,6 +143,16 @@ fn child_of(parent: u32) -> u32 {
 }
 
 #[test]
+fn while_the_demo_runs() {
+    let folder = Folder::new();
+    let ended = interrupted(&folder, folder.iotoll("demo --quiet --format json").start(), Signal::INT, |running| {
+        running.has_threads("job 4 KiB rando", 1)
+    });
+    assert_eq!(ended.json()["outcome"], "interrupted");
+    assert!(folder.listing().is_empty(), "{:?}", folder.listing());
+}
+
+#[test]
 fn while_a_command_runs() {
     for signal in [Signal::INT, Signal::TERM] {
         let folder = Folder::new();
