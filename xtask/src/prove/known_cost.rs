@@ -117,7 +117,7 @@ fn spin(bench: &Bench, truth: Option<u32>, cpu: u32) -> anyhow::Result<RunFindin
     let mut options = vec!["--bs=4k", "--size=64m", &pin];
     options.extend(burn.as_deref());
     let engine = if truth.is_some() { "spin" } else { "null" };
-    let measuring = Measuring { meters: "all", background_millis: 1000, out: None };
+    let measuring = Measuring { meters: "all", background_millis: 3000, out: None };
     let finding = iotoll::run(bench, &measuring, &fio::job(engine, bench.options.seconds, &options))?;
     ensure!(iotoll::phase(&finding)?.ios.is_some_and(|ios| ios > 0), "no I/O was done");
     Ok(finding)

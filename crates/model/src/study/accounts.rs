@@ -15,12 +15,14 @@ pub(super) fn study(
     executions: &[Execution],
     net: Option<f64>,
     ios: Option<u64>,
+    outside: Option<f64>,
     rates: &BackgroundRates,
     context: &Context,
 ) -> Vec<AccountFinding> {
     let (Some(net), Some(ios)) = (net.filter(|net| *net > 0.0), ios) else { return Vec::new() };
     let per_io = |nanos: f64| nanos * context.clock.0 / 1e9 / ios as f64;
     let mut sums: BTreeMap<(TaskOwner, String), f64> = BTreeMap::new();
+    let mut others = 0.0;
     for execution in executions {
         let Some(tasks) = &execution.stretch.tasks else { return Vec::new() };
         // Tasks were read before and after all of it; where only a part counts, they get its share by time.
@@ -32,6 +34,7 @@ pub(super) fn study(
             // Where the command says what its threads used while they did I/O, its setup stays out.
             let io = execution.jobs.iter().map(|job| job.thread_nanos).sum::<Option<Nanos>>();
             let io = io.filter(|nanos| *nanos > Nanos(0));
+            others += io.map_or(0.0, |io| per_io(total.since(io).as_f64()));
             let name = if io.is_some() { "the command's I/O threads" } else { "the command and its children" };
             let (nanos, name) = (io.unwrap_or(total), name.to_owned());
             *sums.entry((TaskOwner::Workload, name)).or_default() += per_io(nanos.as_f64());
@@ -47,6 +50,12 @@ pub(super) fn study(
             *sums.entry((task.owner, label(task.owner, &task.name))).or_default() +=
                 per_io((task.nanos.as_f64() - anyway) * part);
         }
+    }
+    // What the command used beyond its I/O threads is its setup, which was paid outside of the I/O, and helpers
+    // that the I/O threads do not know of, such as io_uring's workers.
+    let helpers = others - outside.unwrap_or(0.0) / ios as f64;
+    if helpers > 0.0 {
+        sums.insert((TaskOwner::Workload, "the command's other threads, io_uring's workers too".to_owned()), helpers);
     }
     let mut accounts: Vec<AccountFinding> = Vec::new();
     let (mut charged, mut small) = (0.0, 0.0);

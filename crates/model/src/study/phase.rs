@@ -73,6 +73,7 @@ pub(super) fn study(
     let (per_io, per_byte, per_second) = (by(Per::Io), by(Per::Byte), by(Per::Second));
     let net = per_io.map(|cost| cost.net);
     let thread = thread_cycles(executions, context).zip(ios).map(|(cycles, ios)| cycles / ios as f64);
+    let cycles_outside_io = outside(executions, headline, rates, context);
     let busy_cpus = |cycles_per_second: f64| cycles_per_second / context.clock.0;
 
     PhaseFinding {
@@ -103,9 +104,9 @@ pub(super) fn study(
         elsewhere_cycles_per_io: net.zip(thread).map(|(net, thread)| net.value - thread),
         by_meter: readings.iter().map(|(meter, cost)| by_meter(*meter, cost, thread)).collect::<BTreeMap<_, _>>(),
         by_meter_detail: readings.into_iter().map(|(meter, cost)| detail(meter, cost, thread, wall_seconds)).collect(),
-        accounts: accounts::study(executions, net.map(|net| net.value), ios, rates, context),
+        accounts: accounts::study(executions, net.map(|net| net.value), ios, cycles_outside_io, rates, context),
         exits: executions.iter().filter_map(|execution| execution.exit).collect(),
-        cycles_outside_io: outside(executions, headline, rates, context),
+        cycles_outside_io,
         sampled_user_fraction: sampled_user(executions),
         series: series(executions, headline, context),
     }

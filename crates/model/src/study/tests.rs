@@ -275,6 +275,31 @@ fn accounts_sum_to_the_cost() {
     assert!((sum / phase.cycles_per_io.unwrap() - 1.0).abs() < 1e-9);
 }
 
+/// fio's own figure is of its I/O threads; io_uring's workers and the setup are in the command's alone.
+#[test]
+fn helpers_of_a_command_are_what_its_io_threads_and_its_setup_leave() {
+    let mut machine = Machine::begin(Mode::Quiet);
+    (0..10).for_each(|_| machine.pass(Happening { busy: 100_000_000, ..NOTHING }, Mode::Quiet));
+    let begin_nanos = Nanos(machine.now);
+    (0..20).for_each(|_| machine.pass(Happening { busy: 50_000_000, ..NOTHING }, Mode::Quiet));
+    let end_nanos = Nanos(machine.now);
+    let mut stretch = machine.stretch();
+    stretch.snapshots.iter_mut().for_each(|snapshot| (snapshot.done, snapshot.thread_nanos) = (None, None));
+    let mut execution = execution(stretch, 20_000);
+    execution.io_interval = Some(IoInterval { begin_nanos, end_nanos });
+    // 1 s of setup, 0.4 s in the I/O thread, 0.5 s in workers.
+    execution.jobs[0].thread_nanos = Some(Nanos::from_millis(400));
+    execution.command_cpu_nanos = Some(Nanos::from_millis(1900));
+    let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution]));
+    let of = |name: &str| {
+        let account = finding.phases[0].accounts.iter().find(|account| account.name.starts_with(name));
+        account.unwrap().cycles_per_io
+    };
+    assert!((of("the command's I/O threads") - 40_000.0).abs() < 1e-6);
+    assert!((of("the command's other threads") - 50_000.0).abs() < 1e-6);
+    assert!((of("no task") - 10_000.0).abs() < 1e-6);
+}
+
 #[test]
 fn an_empty_record_is_studied_too() {
     let finding = study(&record(vec![], vec![]));
