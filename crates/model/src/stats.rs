@@ -4,4 +4,4 @@ pub mod estimate;
 pub mod ratio;
 
 pub use estimate::Estimate;
-pub use ratio::{Pair, ratio_of_sums};
+pub use ratio::{Pair, Series, ratio_of_series, ratio_of_sums};

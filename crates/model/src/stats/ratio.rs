@@ -60,6 +60,46 @@ pub fn ratio_of_sums(pairs: &[Pair]) -> Option<Ratio> {
     Some(Ratio { value, standard_error, units })
 }
 
+/// As [`ratio_of_sums`], for units that follow each other in time: neighbours that err the same way make the
+/// error larger than their number says. With ρ the correlation of residuals that follow each other, the
+/// standard error grows by sqrt((1 + ρ)/(1 − ρ)) and the degrees of freedom shrink by the inverse square
+/// (Bartlett, 1935). Twenty units do not tell a large ρ from a trend, so it is taken as at most 0.7.
+pub fn ratio_of_series(pairs: &[Pair]) -> Option<Series> {
+    const MOST: f64 = 0.7;
+    let ratio = ratio_of_sums(pairs)?;
+    let residuals: Vec<f64> = pairs.iter().map(|pair| pair.numerator - ratio.value * pair.denominator).collect();
+    let squares: f64 = residuals.iter().map(|residual| residual.powi(2)).sum();
+    let products: f64 = residuals.windows(2).map(|pair| pair.iter().product::<f64>()).sum();
+    let correlation = if squares > 0.0 { (products / squares).clamp(0.0, MOST) } else { 0.0 };
+    let growth = (1.0 + correlation) / (1.0 - correlation);
+    Some(Series {
+        value: ratio.value,
+        standard_error: ratio.standard_error.map(|error| error * growth.sqrt()),
+        degrees_of_freedom: (ratio.degrees_of_freedom() / growth).max(1.0),
+        units: ratio.units,
+    })
+}
+
+/// A ratio over units that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Series {
+    /// Σ numerator / Σ denominator.
+    pub value: f64,
+    /// Standard error; `None` with fewer than two units.
+    pub standard_error: Option<f64>,
+    /// What the standard error is worth.
+    pub degrees_of_freedom: f64,
+    /// Units.
+    pub units: usize,
+}
+
+impl From<Ratio> for Series {
+    fn from(ratio: Ratio) -> Self {
+        let degrees_of_freedom = ratio.degrees_of_freedom();
+        Self { value: ratio.value, standard_error: ratio.standard_error, degrees_of_freedom, units: ratio.units }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +117,16 @@ mod tests {
         assert!((ratio.standard_error.unwrap() - 3f64.sqrt() / 30.0).abs() < 1e-15);
         let interval = ratio.estimate();
         assert!((interval.half_width().unwrap() - 4.302652729749464 * 3f64.sqrt() / 30.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn neighbours_that_err_alike_widen_the_error() {
+        let alike = pairs(&[(11.0, 1.0); 4].into_iter().chain([(9.0, 1.0); 4]).collect::<Vec<_>>());
+        let (plain, series) = (ratio_of_sums(&alike).unwrap(), ratio_of_series(&alike).unwrap());
+        assert!(series.standard_error > plain.standard_error);
+        assert!(series.degrees_of_freedom < plain.degrees_of_freedom());
+        let unlike = pairs(&[(11.0, 1.0), (9.0, 1.0), (11.0, 1.0), (9.0, 1.0)]);
+        assert_eq!(ratio_of_series(&unlike), ratio_of_sums(&unlike).map(Series::from), "never narrower");
     }
 
     #[test]

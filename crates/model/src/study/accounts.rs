@@ -30,18 +30,27 @@ pub(super) fn study(
         let part = execution.io_interval.map_or(1.0, |interval| {
             if seconds > 0.0 { interval.end_nanos.since(interval.begin_nanos).seconds() / seconds } else { 1.0 }
         });
-        if let Some(total) = execution.command_cpu_nanos {
-            // Where the command says what its threads used while they did I/O, its setup stays out.
-            let io = execution.jobs.iter().map(|job| job.thread_nanos).sum::<Option<Nanos>>();
-            let io = io.filter(|nanos| *nanos > Nanos(0));
-            others += io.map_or(0.0, |io| per_io(total.since(io).as_f64()));
-            let name = if io.is_some() { "the command's I/O threads" } else { "the command and its children" };
-            let (nanos, name) = (io.unwrap_or(total), name.to_owned());
+        // Where the jobs say what their threads used while they did I/O, setup and ramps stay out.
+        let io = execution.jobs.iter().map(|job| job.thread_nanos).sum::<Option<Nanos>>();
+        let io = io.filter(|nanos| *nanos > Nanos(0));
+        let own = match (io, execution.command_cpu_nanos) {
+            (Some(io), None) => Some((io, "the workload's own threads")),
+            (Some(io), Some(total)) => {
+                others += per_io(total.since(io).as_f64());
+                Some((io, "the command's I/O threads"))
+            }
+            (None, Some(total)) => Some((total, "the command and its children")),
+            (None, None) => None,
+        };
+        if let Some((nanos, name)) = own {
+            let name = name.to_owned();
             *sums.entry((TaskOwner::Workload, name)).or_default() += per_io(nanos.as_f64());
         }
         for task in &tasks.tasks {
-            // A command's tasks are in its own sum; soakers take only time that nobody wanted.
-            let counted = task.owner == TaskOwner::Workload && execution.command_cpu_nanos.is_some();
+            // The workload's tasks are in its own sum, except the kernel's workers for our own engines; soakers
+            // take only time that nobody wanted.
+            let helper = task.name.starts_with("iou-") && execution.command_cpu_nanos.is_none();
+            let counted = task.owner == TaskOwner::Workload && own.is_some() && !helper;
             if counted || task.name.starts_with("iotoll-soak") {
                 continue;
             }

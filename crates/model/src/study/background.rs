@@ -1,11 +1,12 @@
 //! What the machine does anyway, as a rate that each meter's figures are relieved of.
 
 use super::Context;
+use super::phase::HEADLINE;
 use super::windows::{Window, grouped, windows};
 use crate::finding::{Background, BackgroundTask};
-use crate::record::{Meter, Stretch, TaskOwner};
+use crate::record::{Meter, Mode, Snapshot, Stretch, TaskOwner};
 use crate::stats::estimate::half_width;
-use crate::stats::{Pair, ratio_of_sums};
+use crate::stats::{Pair, ratio_of_series, ratio_of_sums};
 use std::collections::BTreeMap;
 
 /// Tasks that are named in the report of the background.
@@ -64,8 +65,8 @@ impl BackgroundRates {
     }
 
     pub(super) fn finding(&self, stretches: &[Stretch], context: &Context) -> Background {
-        let meter =
-            [Meter::Idle, Meter::TimerList, Meter::ProcStat].into_iter().find(|meter| self.of(*meter).is_some());
+        // The meter that speaks for the costs speaks for what is taken off them; core cycles are no fraction.
+        let meter = HEADLINE.into_iter().find(|meter| *meter != Meter::Pmu && self.of(*meter).is_some());
         let fraction = |cycles: f64| cycles / context.clock.0;
         let rate = meter.and_then(|meter| self.of(meter));
         let half = rate.and_then(|rate| half_width(rate.standard_error, rate.degrees_of_freedom)).map(fraction);
@@ -96,35 +97,43 @@ impl BackgroundRates {
 }
 
 fn length_seconds(stretch: &Stretch) -> Option<f64> {
-    Some(stretch.snapshots.last()?.at_nanos.since(stretch.snapshots.first()?.at_nanos).seconds())
+    Some(stretch.snapshots.last()?.at_nanos.since(settled(stretch)?.at_nanos).seconds())
+}
+
+/// The first snapshot that counts: what starts or ends just before is not the background.
+fn settled(stretch: &Stretch) -> Option<&Snapshot> {
+    stretch.snapshots.iter().find(|snapshot| snapshot.mode != Mode::Gap)
 }
 
 fn pairs(windows: &[Window]) -> Vec<Pair> {
     windows.iter().map(|window| Pair { numerator: window.cycles, denominator: window.capacity_seconds }).collect()
 }
 
-/// All stretches together. When before and after differ, half of their distance is at least the error:
-/// nobody knows when it changed.
+/// All stretches together. When before and after differ, half of their distance is taken for a standard error
+/// if it is the larger one: it supposes that the background during the run lay about between the two, which
+/// nobody saw.
 fn rate(stretches: &[Stretch], meter: Meter, context: &Context) -> Option<Rate> {
     let parts: Vec<Vec<Window>> =
         stretches.iter().map(|stretch| grouped(&windows(stretch, meter, None, context))).collect();
     let all: Vec<Pair> = parts.iter().flat_map(|part| pairs(part)).collect();
-    let whole = ratio_of_sums(&all)?;
+    let whole = ratio_of_series(&all)?;
     let values: Vec<f64> = parts.iter().filter_map(|part| Some(ratio_of_sums(&pairs(part))?.value)).collect();
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    // With one window nothing is known of its error: then all of it may be wrong.
+    let within = whole.standard_error.unwrap_or(whole.value.abs());
+    let apart = (high - low) / 2.0;
     Some(Rate {
         cycles_per_capacity_second: whole.value,
-        // With one window nothing is known of its error: then all of it may be wrong.
-        standard_error: whole.standard_error.unwrap_or(whole.value.abs()).max((high - low) / 2.0),
-        degrees_of_freedom: whole.degrees_of_freedom().max(1.0),
+        standard_error: within.max(apart),
+        degrees_of_freedom: whole.degrees_of_freedom.max(1.0),
     })
 }
 
 fn switches_per_second(stretches: &[Stretch]) -> Option<f64> {
     let (mut switches, mut seconds) = (0, 0.0);
     for stretch in stretches {
-        let first = stretch.snapshots.first()?.proc_stat?;
+        let first = settled(stretch)?.proc_stat?;
         let last = stretch.snapshots.last()?.proc_stat?;
         switches += last.context_switches.saturating_sub(first.context_switches);
         seconds += last.at_nanos.since(first.at_nanos).seconds();

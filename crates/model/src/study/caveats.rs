@@ -75,8 +75,8 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     let background = &finding.background;
     let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
     let Some(busy) = background.busy_fraction else {
-        if !record.background.is_empty() {
-            let message = "the background could not be measured, so costs are gross";
+        if record.background.is_empty() && finding.phases.iter().any(|phase| phase.cycles.is_some()) {
+            let message = "the background was not watched, so costs are gross";
             found.push(Warning::new(Code::Unknown, message));
         }
         return;
@@ -109,7 +109,7 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     if let Some(phase) = squeezed.filter(|_| busy > 0.01) {
         let between = match (phase.thread_cycles_per_io, phase.cycles_per_io_gross) {
             (Some(own), Some(gross)) => {
-                format!("; the truth lies between {own:.0} (its own threads) and {gross:.0} (gross)")
+                format!("; its own threads used {own:.0}, gross is {gross:.0}, and neither is a bound")
             }
             _ => String::new(),
         };
@@ -134,7 +134,8 @@ fn steal(record: &Record, found: &mut Vec<Warning>) {
     }
     if capacity > 0.0 && stolen / capacity > STOLEN {
         let message = format!(
-            "the hypervisor took {:.1} % of the CPU time away; it is left out of the costs, but not of the times",
+            "the hypervisor took {:.1} % of the CPU time away; it is left out of the costs, but not of the times. On a load \
+             that sleeps part of it may be idle time too, and the cost too low by up to that",
             stolen / capacity * 100.0
         );
         found.push(Warning::new(Code::Steal, message));

@@ -6,8 +6,8 @@ use super::background::{BackgroundRates, Rate};
 use super::windows::{Window, grouped, windows};
 use crate::cost::{BusyTime, WorkloadThreads};
 use crate::finding::{MeterReading, PhaseFinding, SeriesPoint};
-use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, PhaseRecord, Stretch};
-use crate::stats::{Estimate, Pair, ratio_of_sums};
+use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Stretch};
+use crate::stats::{Estimate, Pair, ratio_of_series, ratio_of_sums};
 use crate::unit::Nanos;
 use std::collections::BTreeMap;
 
@@ -15,8 +15,12 @@ use std::collections::BTreeMap;
 /// residency, which counts interrupts taken while halted as idle: on a load that sleeps it shows less than
 /// the load's own threads used, which cannot be all that the machine paid (METHOD.md). The thread clock
 /// never speaks: it does not see what others do for the workload.
-const HEADLINE: [Meter; 6] =
-    [Meter::Pmu, Meter::TimerList, Meter::Idle, Meter::ProcStat, Meter::Soaker, Meter::Sampler];
+///
+/// The PMU is last, though it counts best: it counts core cycles, and every figure that stands beside a cost
+/// (threads, accounts, busy CPUs) is time in reference cycles. Mixing the two would find a cost elsewhere
+/// whenever the core's clock is not the reference clock.
+pub(super) const HEADLINE: [Meter; 6] =
+    [Meter::TimerList, Meter::Idle, Meter::ProcStat, Meter::Soaker, Meter::Sampler, Meter::Pmu];
 
 /// What a cost is divided by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +77,8 @@ pub(super) fn study(
     let (per_io, per_byte, per_second) = (by(Per::Io), by(Per::Byte), by(Per::Second));
     let net = per_io.map(|cost| cost.net);
     let thread = thread_cycles(executions, context).zip(ios).map(|(cycles, ios)| cycles / ios as f64);
+    let counted_ios: Option<f64> = executions.iter().map(|execution| counted(execution, |done| done.ios)).sum();
+    let counted_ios = counted_ios.or(ios.map(|ios| ios as f64)).filter(|ios| *ios > 0.0);
     let cycles_outside_io = outside(executions, headline, rates, context);
     let busy_cpus = |cycles_per_second: f64| cycles_per_second / context.clock.0;
 
@@ -96,7 +102,7 @@ pub(super) fn study(
         cycles_per_byte: per_byte.map(|cost| cost.net.value),
         cycles_per_byte_low: per_byte.and_then(|cost| cost.net.low),
         cycles_per_byte_high: per_byte.and_then(|cost| cost.net.high),
-        context_switches_per_io: switches(executions, rates).zip(ios).map(|(switches, ios)| switches / ios as f64),
+        context_switches_per_io: switches(executions, rates).zip(counted_ios).map(|(switches, ios)| switches / ios),
         busy_cpus: per_second.map(|cost| busy_cpus(cost.net.value)),
         busy_cpus_gross: per_second.map(|cost| busy_cpus(cost.gross)),
         thread_cycles_per_io: thread,
@@ -140,7 +146,8 @@ fn detail(meter: Meter, cost: Result<Cost, String>, thread: Option<f64>, wall_se
 fn absence(meter: Meter) -> &'static str {
     match meter {
         Meter::Soaker | Meter::Sampler => {
-            "no window of its own, or none of the background: run longer, with a longer --background"
+            "too few windows of its own, or I/Os counted only in all: run longer, with a longer --background, or choose \
+             it alone"
         }
         _ => "no complete window was read",
     }
@@ -205,6 +212,11 @@ fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRate
     let (mut capacity, mut cycles, mut seconds) = (0.0, 0.0, 0.0);
     for execution in executions {
         let found = windows(&execution.stretch, meter, execution.io_interval, context);
+        let alone = execution.stretch.snapshots.iter().all(|snapshot| snapshot.mode != Mode::Quiet);
+        if disturbs(meter) && per != Per::Second && !alone && found.iter().any(|window| window.done.is_none()) {
+            // Only the rate of all of the execution is known, and in this meter's windows it was another.
+            return None;
+        }
         let shares = shares(execution, &found, per)?;
         let sum = |of: fn(&Window) -> f64| found.iter().map(of).sum::<f64>();
         capacity += sum(|window| window.capacity_seconds);
@@ -220,7 +232,10 @@ fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRate
             }));
         }
     }
-    let ratio = ratio_of_sums(&units)?;
+    let ratio = match executions {
+        [_] => ratio_of_series(&units)?,
+        _ => ratio_of_sums(&units)?.into(),
+    };
     let work: f64 = units.iter().map(|unit| unit.denominator).sum();
     // The background's error falls on the phase as a whole.
     let background = rate.standard_error * capacity / work;
@@ -228,11 +243,16 @@ fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRate
         None => Estimate::bare(ratio.value),
         Some(own) => {
             let error = own.hypot(background);
-            let degrees = satterthwaite(&[(own, ratio.degrees_of_freedom()), (background, rate.degrees_of_freedom)]);
+            let degrees = satterthwaite(&[(own, ratio.degrees_of_freedom), (background, rate.degrees_of_freedom)]);
             Estimate::with_error(ratio.value, error, degrees)
         }
     };
     Some(Cost { net, gross: cycles / work, seconds, units: units.len() })
+}
+
+/// Whether a meter changes the rate of what it measures.
+fn disturbs(meter: Meter) -> bool {
+    matches!(meter, Meter::Soaker | Meter::Sampler)
 }
 
 /// Work of a window, where the snapshots hold it.
@@ -346,7 +366,15 @@ fn sampled_user(executions: &[Execution]) -> Option<f64> {
 
 fn series(executions: &[Execution], headline: Option<Meter>, context: &Context) -> Vec<SeriesPoint> {
     let (Some(meter), Some(execution)) = (headline, executions.first()) else { return Vec::new() };
-    let found = windows(&execution.stretch, meter, None, context);
+    // A command's setup is worth seeing, a ramp is not: it was asked for.
+    let interval = execution.io_interval.filter(|_| execution.command_cpu_nanos.is_none());
+    let mut found = windows(&execution.stretch, meter, interval, context);
+    // The last window is cut short by the end, and says little.
+    if let [.., before, last] = found.as_slice()
+        && last.seconds() < before.seconds() / 2.0
+    {
+        found.pop();
+    }
     let Some(begin) = execution.stretch.snapshots.first().map(|snapshot| snapshot.at_nanos) else { return Vec::new() };
     let point = |window: &Window| SeriesPoint {
         seconds: (window.begin.since(begin).seconds() + window.end.since(begin).seconds()) / 2.0,

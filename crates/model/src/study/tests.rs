@@ -166,7 +166,7 @@ fn what_could_not_be_read_is_null_and_says_why() {
     let load = Happening { busy: 60_000_000, thread: 30_000_000, ios: 1000, steal: 0 };
     let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution(quiet(30, load), 30_000)]));
     let phase = &finding.phases[0];
-    for (name, why) in [("pmu", "no counters"), ("timer_list", "not root"), ("soaker", "no window of its own")] {
+    for (name, why) in [("pmu", "no counters"), ("timer_list", "not root"), ("soaker", "too few windows of its own")] {
         assert_eq!(phase.by_meter[name], None);
         let detail = phase.by_meter_detail.iter().find(|reading| reading.name == name).unwrap();
         assert!(detail.reason.as_ref().unwrap().contains(why), "{detail:?}");
@@ -328,32 +328,54 @@ impl Noise {
     }
 }
 
-/// A load that keeps one CPU busy, whose speed wanders: the cost of an I/O varies by 5 % from window to
-/// window, and the background by 20 % of itself. In 95 % of 2,000 records the interval must hold the truth;
-/// 93–97 % allows for the number of records (three standard errors are 1.5 %).
-#[test]
-fn intervals_hold_the_truth_as_often_as_they_say() {
-    let mut noise = Noise(2026);
-    let (truth, records) = (100_000.0, 2000);
+/// Part of `records` whose interval holds the truth: a load that keeps one CPU busy, on a background that varies
+/// by a fifth of itself. `speed` gives the relative error of each window's cost.
+fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Noise) -> f64) -> f64 {
+    let mut noise = Noise(seed);
+    let truth = 100_000.0;
     let mut held = 0;
     for _ in 0..records {
-        let mut idle = Machine::begin(Mode::Quiet);
         let anyway = |noise: &mut Noise| (10e6 * (1.0 + 0.2 * noise.normal()).max(0.0)) as u64;
-        (0..14).for_each(|_| idle.pass(Happening { busy: anyway(&mut noise), ..NOTHING }, Mode::Quiet));
+        let mut background = || {
+            let mut idle = Machine::begin(Mode::Quiet);
+            (0..7).for_each(|_| idle.pass(Happening { busy: anyway(&mut noise), ..NOTHING }, Mode::Quiet));
+            idle.stretch()
+        };
+        let background = vec![background(), background()];
         let mut load = Machine::begin(Mode::Quiet);
         let mut ios = 0;
         for _ in 0..100 {
-            let cost = truth * (1.0 + 0.05 * noise.normal());
+            let cost = truth * (1.0 + speed(&mut noise));
             let done = (0.1 * CLOCK / cost) as u64;
             let busy = (done as f64 * cost / CLOCK * 1e9) as u64 + anyway(&mut noise);
             ios += done;
             load.pass(Happening { busy: busy.min(2 * WINDOW), thread: 0, ios: done, steal: 0 }, Mode::Quiet);
         }
-        let finding = study(&record(vec![idle.stretch()], vec![execution(load.stretch(), ios)]));
+        let finding = study(&record(background, vec![execution(load.stretch(), ios)]));
         let phase = &finding.phases[0];
         let (low, high) = (phase.cycles_per_io_low.unwrap(), phase.cycles_per_io_high.unwrap());
-        held += usize::from(low <= truth && truth <= high);
+        held += u32::from(low <= truth && truth <= high);
     }
-    let coverage = held as f64 / records as f64;
-    assert!((0.93..=0.97).contains(&coverage), "{coverage}");
+    f64::from(held) / f64::from(records)
+}
+
+/// In 95 % of 2,000 records the interval must hold the truth; 93–97.5 % allows for the number of records (three
+/// standard errors are 1.5 %) and for the guard against neighbours that err alike, which only ever widens.
+#[test]
+fn intervals_hold_the_truth_as_often_as_they_say() {
+    let found = coverage(2000, 2026, |noise| 0.05 * noise.normal());
+    assert!((0.93..=0.975).contains(&found), "{found}");
+}
+
+/// A speed that wanders by 3 % and forgets it in half a second, beside independent noise of as much: what a
+/// virtual machine does. Found: 93.9 %; without the guard against neighbours that err alike, 87.6 %.
+#[test]
+fn intervals_hold_up_when_the_speed_wanders() {
+    let mut wander = 0.0;
+    let found = coverage(2000, 11, |noise| {
+        let forgets = (-0.1f64 / 0.5).exp();
+        wander = wander * forgets + 0.03 * (1.0 - forgets * forgets).sqrt() * noise.normal();
+        wander + 0.03 * noise.normal()
+    });
+    assert!((0.92..=0.97).contains(&found), "{found}");
 }
