@@ -28,10 +28,6 @@ pub fn exit_code(outcome: anyhow::Result<ExitCode>) -> ExitCode {
         Ok(code) => return code,
         Err(error) => error,
     };
-    // A reader that went away (`iotoll … | head`) needs no message.
-    if error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
-        return ExitCode::SUCCESS;
-    }
     // An error of the lab names its source itself; others leave that to the chain.
     let message = if error.is::<lab::Error>() { format!("{error}") } else { format!("{error:#}") };
     complain(&message);
@@ -64,7 +60,8 @@ fn is_bad_input(error: &anyhow::Error) -> bool {
 pub fn complain(message: &str) {
     use std::io::Write;
     // Where standard error was closed there is nobody to tell; eprintln! would panic.
-    let _ = writeln!(std::io::stderr(), "iotoll: {}", message.replace('\n', " "));
+    // What others named (files, jobs) may hold anything; it stays one line, and cannot steer a terminal.
+    let _ = writeln!(std::io::stderr(), "iotoll: {}", message.replace(char::is_control, " "));
 }
 
 /// How a measurement that ended like this makes the program exit.

@@ -55,8 +55,11 @@ impl Keeping {
 /// same: it is all that is left of the measurement.
 pub fn keep_and_print(record: &Record, keeping: &Keeping, output: &Output) -> anyhow::Result<()> {
     let kept = keeping.keep(record, !output.quiet);
-    print(&model::study::study(record), output.format)?;
-    kept
+    let printed = print(&model::study::study(record), output.format);
+    if let (Err(lost), Err(_)) = (&kept, &printed) {
+        failure::complain(&format!("{lost:#}"));
+    }
+    printed.and(kept)
 }
 
 /// `iotoll report`.
@@ -71,11 +74,14 @@ pub fn print(finding: &RunFinding, format: Format) -> anyhow::Result<()> {
     write(&format.render(finding, ink(), columns()))
 }
 
-/// Writes text to standard output.
+/// Writes text to standard output. A reader that went away (`iotoll … | head`) has read enough; how the
+/// measurement ended is not changed by it.
 pub fn write(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    Ok(stdout.flush()?)
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Colour on a terminal, unless NO_COLOR is set (no-color.org).

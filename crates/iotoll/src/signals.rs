@@ -1,6 +1,6 @@
-//! Ctrl-C and SIGTERM: the first asks the measurement to end and keep what it has, a second one ends it.
+//! Ctrl-C, SIGTERM and a terminal that goes away: the first asks the measurement to end and keep what it has, a second one ends it.
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +14,9 @@ pub fn interrupted() -> anyhow::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = flag.clone();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    if !ignores_hangup() {
+        signals.add_signal(SIGHUP)?;
+    }
     std::thread::Builder::new().name("iotoll-signals".to_owned()).spawn(move || {
         let mut first: Option<Instant> = None;
         for _ in &mut signals {
@@ -24,4 +27,12 @@ pub fn interrupted() -> anyhow::Result<Arc<AtomicBool>> {
         }
     })?;
     Ok(flag)
+}
+
+/// Whether the program was started to outlive its terminal, as with nohup(1).
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // Signals are numbered from 1, bits from 0.
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 << (SIGHUP - 1) != 0)
 }

@@ -24,6 +24,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 use sys::process::{Ended, How};
 
+/// How far a program's clock may be off: its grain, and what passes between its last I/O and its report.
+const CLOCK_SLACK: Nanos = Nanos(100_000_000);
+
 /// A command and where its I/O count comes from.
 #[derive(Clone, Debug)]
 pub struct CommandPlan {
@@ -242,6 +245,18 @@ fn execute(
     let io_interval = said
         .io_unix_nanos
         .map(|(begin, end)| IoInterval { begin_nanos: on_monotonic(begin), end_nanos: on_monotonic(end) });
+    let io_interval = match (io_interval, stretch.snapshots.first()) {
+        (Some(interval), Some(first)) if first.at_nanos.since(interval.begin_nanos) > CLOCK_SLACK => {
+            let message = format!(
+                "{program} says that its I/O began {:.1} s before it was started; when it did I/O is unknown, and \
+                 all of its time counts",
+                first.at_nanos.since(interval.begin_nanos).seconds()
+            );
+            session.record.warnings.push(Warning::new(Code::Unknown, message));
+            None
+        }
+        (interval, _) => interval,
+    };
     Ok(Execution {
         jobs,
         stretch: Stretch { tasks: Some(tasks), ..stretch },

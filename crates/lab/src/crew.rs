@@ -135,7 +135,11 @@ impl Crew {
                 [] => Ok(()),
                 cpus => sys::schedule::pin_to(cpus).map_err(|error| Error::job(&plan.name, "cpus_allowed", error)),
             };
-            let outcome = outcome.and_then(|()| engine(&mut worker));
+            // A worker that ended without a word would be waited for for ever. What is left of it is only read.
+            let work = std::panic::AssertUnwindSafe(|| engine(&mut worker));
+            let outcome = outcome.and_then(|()| {
+                std::panic::catch_unwind(work).unwrap_or_else(|payload| Err(panicked(&plan.name, payload.as_ref())))
+            });
             let ended = sys::clock::own_thread_nanos();
             let failed = outcome.as_ref().err().map(ToString::to_string);
             let _ = tell.send(News::Ended(outcome));
@@ -226,6 +230,13 @@ impl Work for Crew {
         let clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
         clocks.iter().map(|(_, clock)| clock.nanos().ok().map(Nanos)).sum()
     }
+}
+
+/// The failure of a worker that panicked: a mistake of ours, which its message helps to find.
+fn panicked(job: &str, payload: &(dyn std::any::Any + Send)) -> Error {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    Error::job(job, "the worker panicked; please report this", std::io::Error::other(text.to_owned()))
 }
 
 /// Bytes that a job moves when its time does not end it first: `io_size`, or `size` × `loops`.

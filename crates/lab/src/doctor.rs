@@ -16,7 +16,6 @@ pub(crate) mod fixture;
 
 use crate::sysroot::Sysroot;
 use model::doctor::{Background, Check, Diagnosis, State, Topic};
-use model::reading::Reading;
 use model::record::{Canaries, Host, Meter, MeterStatus};
 use model::warning::{Code, Warning};
 use std::io;
@@ -26,6 +25,9 @@ use std::time::Duration;
 /// How long the machine is watched: /proc/stat counts in steps of 10 ms, so that a shorter look would see
 /// little but the step.
 const WATCH: Duration = Duration::from_millis(300);
+
+/// Meters of the whole machine that do not disturb it. With one of them a cost can be told.
+const UNDISTURBING: [Meter; 4] = [Meter::TimerList, Meter::Idle, Meter::ProcStat, Meter::Pmu];
 
 /// Everything that is looked at, in the order in which it is shown.
 const EXAMINATIONS: [fn(&Scene) -> Check; 21] = [
@@ -120,12 +122,10 @@ impl Scene<'_> {
 
 /// The findings that scripts wait for.
 fn warnings(meters: &[MeterStatus], checks: &[Check]) -> Vec<Warning> {
-    let idle = meters.iter().find(|row| row.meter == Meter::Idle);
-    let idle = idle.and_then(|row| match &row.status {
-        Reading::Taken(_) => None,
-        Reading::Unavailable(reason) => {
-            Some(Warning::new(Code::MeterUnavailable, format!("the idle meter cannot run: {reason}")))
-        }
+    let runs = |meter: Meter| meters.iter().any(|row| row.meter == meter && row.status.taken().is_some());
+    let blind = (!UNDISTURBING.into_iter().any(runs)).then(|| {
+        let message = "no meter that leaves the load alone sees the whole machine here; the meters' reasons are below";
+        Warning::new(Code::MeterUnavailable, message)
     });
     let poor = checks.iter().filter(|check| check.state == State::Poor).filter_map(|check| {
         let code = match check.topic {
@@ -135,7 +135,7 @@ fn warnings(meters: &[MeterStatus], checks: &[Check]) -> Vec<Warning> {
         };
         Some(Warning::new(code, check.found.clone()))
     });
-    idle.into_iter().chain(poor).collect()
+    blind.into_iter().chain(poor).collect()
 }
 
 #[cfg(test)]

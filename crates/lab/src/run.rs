@@ -99,9 +99,6 @@ impl<'a> Session<'a> {
     pub(crate) fn open(settings: &'a Settings, source: Source) -> Result<Self> {
         let calibration = Calibration::begin();
         sys::process::raise_open_file_limit();
-        // A boundary must not wait behind the workload. Where this is not allowed, it comes later and its
-        // time stamps say so; what is started from here is ordinary again.
-        let _ = sys::schedule::set_class(sys::schedule::Class::RealTime);
         let panel = Panel::open(settings.meters.clone())?;
         let record = Record {
             schema: SCHEMA.to_owned(),
@@ -140,10 +137,10 @@ impl<'a> Session<'a> {
             deadline: std::time::Instant::now(),
             interrupted: &self.settings.interrupted,
             observer,
+            before: None,
         };
-        let before = TaskScan::now();
         let mut stretch = watch(&mut self.panel, &mut idle);
-        stretch.tasks = Some(TaskScan::now().since(&before, &Owners::default()));
+        stretch.tasks = idle.before.map(|before| TaskScan::now().since(&before, &Owners::default()));
         self.record.background.push(stretch);
     }
 
@@ -171,6 +168,8 @@ struct Idle<'a> {
     deadline: std::time::Instant,
     interrupted: &'a AtomicBool,
     observer: Observer<'a>,
+    /// Every task when the first window began.
+    before: Option<TaskScan>,
 }
 
 impl Work for Idle<'_> {
@@ -185,6 +184,7 @@ impl Work for Idle<'_> {
 impl Subject for Idle<'_> {
     fn begin(&mut self) {
         self.deadline = std::time::Instant::now() + self.total.saturating_sub(self.settle());
+        self.before = Some(TaskScan::now());
     }
 
     fn wait(&mut self, timeout: Duration) -> bool {
@@ -229,7 +229,9 @@ pub fn run(plan: &Plan, settings: &Settings, observer: Observer) -> Result<Recor
         if session.interrupted() || session.record.outcome != Outcome::Completed {
             break;
         }
-        let crew = match Crew::muster(copies, session.clock()) {
+        // The phases before may have filled the page cache since the files were prepared.
+        let invalidated = if number > 0 { copies.iter().try_for_each(invalidate) } else { Ok(()) };
+        let crew = match invalidated.and_then(|()| Crew::muster(copies, session.clock())) {
             Ok(crew) => crew,
             Err(error) if session.record.phases.is_empty() => return Err(error),
             // What the phases before it cost is known.
@@ -268,6 +270,12 @@ pub fn run(plan: &Plan, settings: &Settings, observer: Observer) -> Result<Recor
         created.keep();
     }
     Ok(record)
+}
+
+/// Applies a job's `invalidate` to its files, as fio does when a job begins.
+fn invalidate(copy: &Copy) -> Result<()> {
+    let mut files = copy.targets.iter().filter(|target| copy.plan.invalidate && !target.path.as_os_str().is_empty());
+    files.try_for_each(|target| target::invalidate(&target.path, target.span))
 }
 
 type Prepared<'a> = Vec<(&'a Phase, Vec<Copy<'a>>)>;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// The first windows. Shorter ones would hold too few wake-ups of the readers' own grain (METHOD.md:
 /// 20 ms is the least for loads that sleep).
 const SHORTEST_WINDOW: Duration = Duration::from_millis(100);
-/// Windows grow with the run, to a fiftieth of what has passed: a run of any length has a hundred or
+/// Windows grow with the run, to a fiftieth of what has passed: their number grows with the logarithm of the run, and so does
 /// two, and the record does not grow with it.
 const WINDOWS_PER_RUN: u32 = 50;
 /// Quiet windows between two windows of a meter that disturbs.
@@ -40,6 +40,20 @@ pub struct Step<'a> {
 
 /// Takes snapshots from before the subject begins until it is over.
 pub fn watch(panel: &mut Panel, subject: &mut dyn Subject) -> Stretch {
+    use sys::schedule::{Class, set_class};
+    // A boundary must not wait behind the workload. Where this is not allowed, it comes later and its time
+    // stamps say so; what is started meanwhile is ordinary. Only while watching: laying out files and
+    // studying are long work, which must not keep others from a CPU.
+    let real_time = set_class(Class::RealTime).is_ok();
+    let stretch = watch_at_once(panel, subject);
+    if real_time {
+        // Going down is always allowed.
+        let _ = set_class(Class::Ordinary);
+    }
+    stretch
+}
+
+fn watch_at_once(panel: &mut Panel, subject: &mut dyn Subject) -> Stretch {
     let mut rotation = Rotation::new(panel.windows());
     let mut stretch = Stretch::default();
     let started = Instant::now();

@@ -155,7 +155,8 @@ pub struct PhaseFinding {
     pub cycles_outside_io: Option<f64>,
     /// Part of the sampler's samples that fell in user mode, 0 to 1, the background's included.
     pub sampled_user_fraction: Option<f64>,
-    /// Over time: when, and net cycles per I/O or (where I/Os are not known) busy CPUs.
+    /// Over time: CPUs busy (gross) and I/Os per second in each window of the headline meter, first execution
+    /// only.
     pub series: Vec<SeriesPoint>,
 }
 
@@ -177,8 +178,8 @@ pub struct MeterReading {
 pub struct AccountFinding {
     /// Who, in words.
     pub name: String,
-    /// Whose task; `null` for a sum over several and for what no task is charged for: interrupts while idle,
-    /// entering and leaving idle, and tasks that ended before they could be read.
+    /// Whose task; `null` for a sum over several owners and for what no task is charged for: interrupts,
+    /// entering and leaving idle, tasks that were born and died between two scans, and the error of the rest.
     pub owner: Option<TaskOwner>,
     /// Net cycles per I/O.
     pub cycles_per_io: f64,
@@ -274,7 +275,7 @@ pub struct LatencyFinding {
     pub max: Option<f64>,
     /// The percentiles that were asked for, in percent.
     pub percentiles: Vec<(f64, Option<f64>)>,
-    /// Half the relative width of a histogram bucket bounds the error of a percentile by this.
+    /// Largest relative width of a histogram bucket: bounds the error of a percentile.
     pub bucket_error_fraction: Option<f64>,
     /// Mean distance of a time stamp that a batch shares from the event it stands for.
     pub stamp_error_mean: Option<f64>,

@@ -137,8 +137,9 @@ impl<'de> Deserialize<'de> for Histogram {
         for (index, count) in sparse.buckets {
             let slot = histogram.counts.get_mut(index as usize);
             let slot = slot.ok_or_else(|| serde::de::Error::custom(format!("no histogram bucket {index}")))?;
-            *slot += count;
-            histogram.total += count;
+            let total = histogram.total.checked_add(count);
+            histogram.total = total.ok_or_else(|| serde::de::Error::custom("a histogram counts beyond 64 bits"))?;
+            *slot += count; // at most the total
         }
         Ok(histogram)
     }
@@ -182,6 +183,12 @@ mod tests {
         assert_eq!(histogram.quantile(1.0), Some(100));
         assert_eq!(histogram.mean(), Some(50.5));
         assert_eq!(Histogram::new().quantile(0.5), None);
+    }
+
+    #[test]
+    fn counts_beyond_64_bits_are_refused() {
+        let text = format!("{{\"buckets\":[[1,{0}],[1,{0}]],\"sum\":0,\"max\":0}}", u64::MAX);
+        assert!(serde_json::from_str::<Histogram>(&text).is_err());
     }
 
     #[test]

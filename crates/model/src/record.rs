@@ -1,7 +1,8 @@
 //! What was read from the machine, before anything is computed from it.
 //!
-//! A record is cumulative counters at instants ([`Snapshot`]), never differences: what a window held
-//! is worked out by the study, and can be worked out again. It is saved before it is studied.
+//! A record is cumulative counters at instants ([`Snapshot`]): what a window held is worked out by the
+//! study, and can be worked out again. One exception: [`TaskTimes`] is a difference between two scans,
+//! because two scans of every task would be most of a record. It is saved before it is studied.
 
 use crate::histogram::Histogram;
 use crate::plan::Plan;
@@ -121,7 +122,7 @@ pub struct MeterStatus {
     pub status: Reading<String>,
 }
 
-/// The meters. DESIGN: a meter counts cycles; each sees something else.
+/// The meters. A meter counts cycles; each sees something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Meter {
@@ -129,7 +130,7 @@ pub enum Meter {
     Idle,
     /// The kernel's tick-less idle clock in /proc/timer_list: nanoseconds, root only.
     TimerList,
-    /// /proc/stat idle + iowait + steal, 10 ms grain.
+    /// /proc/stat idle + iowait (steal apart), 10 ms grain.
     ProcStat,
     /// A SCHED_IDLE thread on each CPU that counts the time that nobody else wanted.
     Soaker,
@@ -185,7 +186,8 @@ pub struct Canaries {
 pub struct Stretch {
     /// In order of time.
     pub snapshots: Vec<Snapshot>,
-    /// CPU time of every task of the machine at the beginning of the stretch, and at its end.
+    /// CPU time of every task of the machine over the stretch: a difference between a scan at its beginning
+    /// and one at its end.
     pub tasks: Option<TaskTimes>,
 }
 
@@ -283,7 +285,7 @@ pub struct ProcStat {
     pub context_switches: u64,
 }
 
-/// CPU time of tasks over a stretch.
+/// CPU time of tasks over a stretch: the difference between two scans.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TaskTimes {
     /// Time between the two scans.
@@ -369,7 +371,7 @@ pub struct JobRecord {
     pub group_reporting: bool,
     /// What issued the I/O.
     pub engine: String,
-    /// Reads, writes and trims.
+    /// Reads.
     pub read: Direction,
     /// Writes.
     pub write: Direction,

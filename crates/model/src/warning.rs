@@ -22,21 +22,20 @@ impl Warning {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
-    /// A meter that was asked for, or is usually there, could not be read.
+    /// No meter of the whole machine could be read, so its cost is unknown.
     MeterUnavailable,
     /// The machine did a lot besides the workload.
     BusyBackground,
-    /// The background before and after differ by more than their errors.
+    /// The background before and after differ by more than a fixed part of the machine.
     BackgroundMoved,
-    /// All CPUs were busy: other work was squeezed, so subtracting it in full subtracts too much.
+    /// All CPUs were busy, or the net cost is below the workload's own threads: other work was squeezed, so
+    /// subtracting it in full subtracts too much.
     BackgroundSqueezed,
     /// The hypervisor took CPU time away.
     Steal,
     /// Two meters that should agree on this load do not.
     MetersDisagree,
-    /// The load slept, so what was measured holds waits and wake-ups as well as work.
-    LoadSleeps,
-    /// The rate of the load had two modes or a step; one mean does not describe it.
+    /// The rate of the load varied much from window to window; one mean does not describe it.
     UnsteadyLoad,
     /// Too few windows or executions for an interval.
     NoInterval,

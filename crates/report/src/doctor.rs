@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn the_summary_is_first_and_what_to_mend_comes_before_what_is_in_order() {
         let text = terminal(&diagnosis(), Ink::Plain, 100);
-        assert!(text.starts_with("This machine can measure cycles per I/O to about ±2 % in 10 s"), "{text}");
+        assert!(text.starts_with("This machine can measure cycles per I/O to about ±2.2 % in 10 s"), "{text}");
         let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is missing in\n{text}"));
         let order = ["To mend", "Meters", "To know", "Not visible", "In order", "Speeds"].map(place);
         assert!(order.is_sorted(), "{text}");

@@ -47,14 +47,14 @@ pub fn udp_like() -> RunFinding {
         thread_cycles_per_io: Some(2764.0),
         elsewhere_cycles_per_io: Some(4146.0),
         accounts: vec![
-            account("the workload's threads", TaskOwner::Workload, 2764.0),
-            account("ksoftirqd/0", TaskOwner::Kernel, 2350.0),
-            account("iperf3", TaskOwner::Other, 1520.0),
+            account("the workload's own threads", TaskOwner::Workload, 2764.0),
+            account("ksoftirqd", TaskOwner::Kernel, 2350.0),
+            account("iperf3 (another process)", TaskOwner::Other, 1520.0),
+            account("iotoll's own meters", TaskOwner::Iotoll, 36.0),
             AccountFinding {
                 owner: None,
-                ..account("interrupts while idle, idle entry and exit", TaskOwner::Other, 240.0)
+                ..account("no task: interrupts, entering and leaving idle", TaskOwner::Other, 240.0)
             },
-            account("iotoll's readers", TaskOwner::Iotoll, 36.0),
         ],
         ..phase("udp-64")
     }];
@@ -72,12 +72,17 @@ pub fn cost_without_ios() -> RunFinding {
             jobs: vec!["dd".to_owned()],
             wall_seconds: 13.42,
             cycles: Some(4.2086e10),
+            cycles_low: Some(4.161e10),
+            cycles_high: Some(4.256e10),
             headline_meter: Some("idle".to_owned()),
             busy_cpus: Some(1.208),
             busy_cpus_gross: Some(1.25),
             accounts: vec![
-                AccountFinding { cycles_per_io: f64::NAN, ..account("dd", TaskOwner::Workload, 4100.0) },
-                AccountFinding { cycles_per_io: f64::NAN, ..account("kworker/u4:2", TaskOwner::Kernel, 2810.0) },
+                AccountFinding {
+                    cycles_per_io: f64::NAN,
+                    ..account("the command and its children", TaskOwner::Workload, 4100.0)
+                },
+                AccountFinding { cycles_per_io: f64::NAN, ..account("kworker", TaskOwner::Kernel, 2810.0) },
             ],
             by_meter_detail: vec![MeterReading {
                 name: "idle".to_owned(),
@@ -87,7 +92,7 @@ pub fn cost_without_ios() -> RunFinding {
             }],
             exits: vec![Exit::Status(0)],
             cycles_outside_io: Some(3.1e9),
-            interval_from: "one execution: no interval".to_owned(),
+            interval_from: "134 windows of 100 ms and the background's error".to_owned(),
             ..unmeasured()
         }],
         warnings: vec![Warning::new(
@@ -358,9 +363,9 @@ fn phase(job: &str) -> PhaseFinding {
         threads_on_cpu_fraction: Some(0.74),
         elsewhere_cycles_per_io: Some(208.0),
         accounts: vec![
-            account("the workload's threads", TaskOwner::Workload, 6702.0),
-            account("kworker/0:1H", TaskOwner::Kernel, 131.0),
-            account("iotoll's readers", TaskOwner::Iotoll, 77.0),
+            account("the workload's own threads", TaskOwner::Workload, 6702.0),
+            account("kworker", TaskOwner::Kernel, 131.0),
+            account("iotoll's own meters", TaskOwner::Iotoll, 77.0),
         ],
         by_meter_detail: vec![
             reading("idle", 6910.0, 70.0),
@@ -370,10 +375,7 @@ fn phase(job: &str) -> PhaseFinding {
                 name: "soaker".to_owned(),
                 cycles_per_io: None,
                 seconds: 0.0,
-                reason: Some(
-                    "not run: this load sleeps, and the soaker would disturb it; --meters soaker runs it all the same"
-                        .to_owned(),
-                ),
+                reason: Some("not chosen: it disturbs; --meters all or soaker gives it windows of its own".to_owned()),
             },
             reading("thread", 6702.0, 20.0),
         ],

@@ -96,8 +96,12 @@ impl AioContext {
         self.staged.push(&raw mut self.blocks[slot as usize] as u64);
     }
 
-    /// Hands everything staged to the kernel. A transfer that the kernel refuses at once comes back as
-    /// a completion with its error, as if it had been accepted.
+    /// Hands everything staged to the kernel, except what it has no room for while others are in flight: that
+    /// stays staged for the next call.
+    ///
+    /// # Errors
+    /// Also when the kernel refuses a transfer at once, as it does with one that O_DIRECT cannot do: there is
+    /// no completion for it.
     pub fn submit(&mut self) -> io::Result<()> {
         while !self.staged.is_empty() {
             self.crossings += 1;

@@ -47,6 +47,8 @@ pub enum Class {
     /// SCHED_FIFO at its lowest priority: runs at once, before every ordinary thread. Needs
     /// CAP_SYS_NICE or an RLIMIT_RTPRIO. Threads and processes that it starts are ordinary again.
     RealTime,
+    /// SCHED_OTHER, as every thread has it that did not ask for more or less.
+    Ordinary,
     /// SCHED_IDLE: runs only when nothing else wants the CPU.
     Idle,
 }
@@ -55,6 +57,7 @@ pub enum Class {
 pub fn set_class(class: Class) -> io::Result<()> {
     let (policy, priority) = match class {
         Class::RealTime => (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1),
+        Class::Ordinary => (libc::SCHED_OTHER, 0),
         Class::Idle => (libc::SCHED_IDLE, 0),
     };
     let parameters = libc::sched_param { sched_priority: priority };
@@ -104,6 +107,7 @@ mod tests {
             assert_eq!(allowed_cpus().unwrap(), [first]);
             assert!(pin_to(&[u32::MAX]).is_err());
             set_class(Class::Idle).unwrap();
+            set_class(Class::Ordinary).unwrap();
         })
         .join()
         .unwrap();

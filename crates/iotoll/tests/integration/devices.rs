@@ -108,3 +108,19 @@ fn a_device_that_reports_errors_ends_the_run() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(warns(&ended.json(), "job_failed", &["'d'", "read of 65536 bytes at offset"]), "{ended:?}");
 }
+
+#[test]
+fn a_device_that_somebody_holds_is_never_written_to() {
+    use std::os::unix::fs::OpenOptionsExt;
+    let (folder, device) = match device(&[], |_| Ok(())) {
+        Ok(made) => made,
+        Err(reason) => return skip("a_device_that_somebody_holds_is_never_written_to", &reason),
+    };
+    let exclusive = rustix::fs::OFlags::EXCL.bits().cast_signed();
+    let held = std::fs::OpenOptions::new().read(true).custom_flags(exclusive).open(&device.path).unwrap();
+    let write = "--rw=write --bs=4k --number_ios=1 --allow-device-write";
+    run(&folder, &device.path, write).refused(2, &[&device.path, "is in use"]);
+    drop(held);
+    // Two jobs of one run share its claim.
+    run(&folder, &device.path, &format!("{write} --numjobs=2")).done();
+}

@@ -56,6 +56,20 @@ fn the_time_in_which_fio_did_no_io_is_set_apart() {
     assert!(end - begin < last - first, "laying out the file and starting up are outside");
 }
 
+/// Of a group, fio's run time is the sum over its members, which run at the same time.
+#[test]
+fn a_group_takes_as_long_as_its_members() {
+    let folder = Folder::new();
+    let finding = folder.measured(
+        "cost --no-output -- fio --name=a --numjobs=2 --group_reporting --rw=randread --size=4m --bs=4k \
+         --ioengine=psync --runtime=1 --time_based",
+    );
+    assert_eq!(finding["jobs"].as_array().unwrap().len(), 1);
+    let seconds = number(&finding["phases"][0]["wall_seconds"]);
+    assert!((0.5..1.5).contains(&seconds), "{seconds}");
+    assert!(!warns(&finding, "unknown", &["before it was started"]), "{}", finding["warnings"]);
+}
+
 #[test]
 fn fio_flags_that_hide_its_output_are_refused() {
     let folder = Folder::new();

@@ -110,3 +110,34 @@ fn reading_holes_is_warned_of() {
     let finding = folder.measured("run --name=h --filename=full --rw=read");
     assert!(!warns(&finding, "unwritten_blocks", &[]), "{}", finding["warnings"]);
 }
+
+#[test]
+fn a_link_to_nothing_is_refused_and_stays() {
+    let folder = Folder::new();
+    std::os::unix::fs::symlink("elsewhere", folder.path("link")).unwrap();
+    let before = folder.listing();
+    let ended = folder.iotoll("run --background 200ms --name=a --rw=write --filename=link --size=1m").run();
+    ended.refused(2, &["'a'", "link is a link to a file that does not exist"]);
+    assert_eq!(folder.listing(), before);
+    assert!(fs::symlink_metadata(folder.path("link")).is_ok());
+}
+
+#[test]
+fn a_file_that_was_made_longer_is_as_it_was_after_a_failure() {
+    let folder = Folder::with_file("data", 1 << 20);
+    // The second job cannot be prepared, after the first one's file was.
+    folder.write("job.fio", "[a]\nrw=write\nfilename=data\nsize=2m\n[b]\nrw=read\nfilename=absent\n");
+    let before = folder.listing();
+    folder.iotoll("run --background 200ms job.fio").run().refused(2, &["'b'", "absent", "does not exist"]);
+    assert_eq!(folder.listing(), before);
+    assert!(folder.read("data").iter().all(|byte| *byte == 0x5a));
+}
+
+#[test]
+fn control_characters_in_a_name_are_refused() {
+    let folder = Folder::new();
+    folder.write("job.fio", "[a\0b]\nioengine=null\nrw=read\nsize=1m\n");
+    folder.iotoll("run --background 200ms job.fio").run().refused(2, &["job.fio:1", "control characters"]);
+    let flags = "run --background 200ms --ioengine=null --rw=read --size=1m";
+    folder.iotoll(flags).word("--name=a\x1b[2J").run().refused(2, &["control characters"]);
+}

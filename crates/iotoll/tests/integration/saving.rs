@@ -152,3 +152,15 @@ fn notes_go_to_standard_error_alone() {
     assert!(stderr.starts_with("iotoll: record in o/record.json"), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
+
+#[test]
+fn a_reader_that_went_away_does_not_hide_how_it_ended() {
+    let folder = Folder::new();
+    for (script, code) in [("exit 3", 3), ("true", 0)] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let cost = "cost --background 200ms --no-save --quiet --ios 1 -- sh -c";
+        let ended = folder.iotoll(cost).word(script).stdout(writer).run();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(code), ""), "{ended:?}");
+    }
+}

@@ -18,10 +18,10 @@ pub(super) struct Fio {
 
 impl Talker for Fio {
     fn prepare(&mut self, command: &[String], printed: Printed) -> Result<(Vec<String>, Stdio)> {
-        let taken = |argument: &&String| argument.starts_with("--output") || argument.as_str() == "--minimal";
-        if let Some(argument) = command.iter().find(taken) {
+        if let Some(argument) = command.iter().skip(1).find(|argument| is_in_the_way(argument)) {
             return Err(Error::Refused(format!(
-                "fio's {argument} is in the way: iotoll reads fio's output as JSON; leave it out, or count with --ios"
+                "fio's {argument} is in the way: iotoll reads fio's output as JSON, once, when fio has ended; \
+                 leave it out, or count with --ios"
             )));
         }
         let (file, reader) = scratch("fio's JSON")?;
@@ -35,15 +35,30 @@ impl Talker for Fio {
 
     fn jobs(&mut self) -> std::result::Result<Said, String> {
         let (_file, mut reader) = self.file.take().ok_or("it was not asked")?;
-        let mut text = String::new();
-        reader.read_to_string(&mut text).map_err(|error| error.to_string())?;
-        parse(&text)
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        // Names of files, which fio repeats, need not be UTF-8.
+        parse(&String::from_utf8_lossy(&bytes))
     }
 }
 
-/// fio prints its JSON first or last, and errors before it; the object begins on a line of its own.
+/// Whether an argument would hide fio's JSON, print more than one, or let fio end before its work does.
+/// fio takes its long options with one dash too.
+fn is_in_the_way(argument: &str) -> bool {
+    if !argument.starts_with('-') {
+        return false;
+    }
+    let name = argument.trim_start_matches('-');
+    let name = name.split_once('=').map_or(name, |(name, _)| name);
+    name.starts_with("output") || matches!(name, "minimal" | "status-interval" | "daemonize")
+}
+
+/// fio prints its JSON first or last, and errors before it; the object begins on a line of its own. Where fio
+/// was told to print its status now and then, the last one is of the whole run.
 fn parse(text: &str) -> std::result::Result<Said, String> {
-    let begin = text.find("{\n").ok_or("there is no JSON in its output")?;
+    let first = text.starts_with("{\n").then_some(0);
+    // The braces within the object are indented.
+    let begin = text.rfind("\n{\n").map(|newline| newline + 1).or(first).ok_or("there is no JSON in its output")?;
     let rest = text.get(begin..).unwrap_or_default();
     let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
     let value = values.next().ok_or("its JSON is empty")?.map_err(|error| format!("its JSON is broken: {error}"))?;
@@ -53,7 +68,7 @@ fn parse(text: &str) -> std::result::Result<Said, String> {
     // Jobs of one group run together, groups (after a stonewall) one after the other.
     let mut group_millis: BTreeMap<u64, u64> = BTreeMap::new();
     for job in jobs {
-        let millis = unsigned(job, "job_runtime");
+        let millis = wall_millis(job);
         let group = group_millis.entry(unsigned(job, "groupid")).or_default();
         *group = millis.max(*group);
         said.jobs.push(record(job, millis));
@@ -65,6 +80,16 @@ fn parse(text: &str) -> std::result::Result<Said, String> {
         said.io_unix_nanos = Some((end.saturating_sub(runtime * 1_000_000), end));
     }
     Ok(said)
+}
+
+/// How long a job took. Of a reported group, `job_runtime` is the sum over its members, which run at the same
+/// time; the run times of the directions are of the longest member.
+fn wall_millis(job: &Value) -> u64 {
+    let of_direction = |name| job.get(name).map_or(0, |part| unsigned(part, "runtime"));
+    match ["read", "write", "trim"].into_iter().map(of_direction).max() {
+        Some(millis) if millis > 0 => millis,
+        _ => unsigned(job, "job_runtime"),
+    }
 }
 
 fn record(job: &Value, millis: u64) -> JobRecord {
@@ -82,8 +107,8 @@ fn record(job: &Value, millis: u64) -> JobRecord {
         errors: unsigned(job, "total_err"),
         error: (error > 0).then(|| format!("fio reports error {error}")),
         wall_nanos: Nanos::from_millis(millis),
-        // usr_cpu and sys_cpu are of fio's own threads, in percent of the job's run time.
-        thread_nanos: (fraction > 0.0).then_some(Nanos((fraction * millis as f64 * 1e6) as u64)),
+        // usr_cpu and sys_cpu are of fio's own threads, in percent of their run time, summed over a group.
+        thread_nanos: (fraction > 0.0).then_some(Nanos((fraction * unsigned(job, "job_runtime") as f64 * 1e6) as u64)),
         ..JobRecord::default()
     }
 }
@@ -134,8 +159,33 @@ mod tests {
     }
 
     #[test]
+    fn members_of_a_reported_group_run_at_the_same_time() {
+        let text = "{\n \"timestamp_ms\": 9000, \"jobs\": [{\"jobname\": \"a\", \"groupid\": 0,\
+             \"job_runtime\": 8000, \"usr_cpu\": 10.0, \"sys_cpu\": 40.0,\
+             \"read\": {\"total_ios\": 7, \"runtime\": 2000}, \"write\": {\"runtime\": 1990}}]}\n";
+        let said = parse(text).unwrap();
+        assert_eq!(said.io_unix_nanos, Some((7_000_000_000, 9_000_000_000)));
+        assert_eq!(said.jobs[0].wall_nanos, Nanos::from_millis(2000));
+        assert_eq!(said.jobs[0].thread_nanos, Some(Nanos::from_millis(4000)), "half of four CPUs' two seconds");
+    }
+
+    #[test]
+    fn the_last_report_counts() {
+        let report =
+            |ios| format!("{{\n  \"jobs\" : [\n    {{\n \"read\": {{\n\"total_ios\": {ios}\n}}\n    }}\n  ]\n}}\n");
+        let said = parse(&format!("{}{}done\n", report(1), report(5))).unwrap();
+        assert_eq!((said.jobs.len(), said.jobs[0].read.ios), (1, 5));
+    }
+
+    #[test]
     fn flags_that_would_hide_the_output_are_refused() {
-        let command = ["fio", "--output=x", "j.fio"].map(str::to_owned);
-        assert!(Fio::default().prepare(&command, Printed::Nowhere).unwrap_err().to_string().contains("--output=x"));
+        for flag in
+            ["--output=x", "-output=x", "--output-format=terse", "-minimal", "--status-interval=1", "--daemonize=p"]
+        {
+            let command = ["fio", flag, "j.fio"].map(str::to_owned);
+            assert!(Fio::default().prepare(&command, Printed::Nowhere).unwrap_err().to_string().contains(flag));
+        }
+        let harmless = ["fio", "output.fio", "--minimise=1"].map(str::to_owned);
+        assert!(Fio::default().prepare(&harmless, Printed::Nowhere).is_ok());
     }
 }

@@ -8,6 +8,9 @@ use crate::workload::worker::{Queue, Sync};
 use std::io;
 use sys::uring::{BlockRing, Registration};
 
+/// Most buffers that the kernel registers with a ring; the ring itself may have twice as many entries.
+const MOST_BUFFERS: u32 = 16_384;
+
 struct Uring {
     ring: BlockRing,
     trimmed: Vec<(u32, i32)>,
@@ -26,17 +29,20 @@ pub(super) fn open(setup: &Setup) -> Result<Ready> {
         };
         let (buffers, registered) = (registration(plan.fixed_buffers), registration(plan.registered_files));
         let ring = BlockRing::new(files, slots, depth, buffers, registered);
-        let ring = ring.map_err(|error| unusable(&plan.name, error))?;
+        let ring = ring.map_err(|error| unusable(&plan.name, depth, error))?;
         let mut engine = Uring { ring, trimmed: Vec::with_capacity(depth as usize) };
         worker.run_queued(&mut engine)
     }))
 }
 
-fn unusable(job: &str, error: io::Error) -> Error {
+fn unusable(job: &str, depth: u32, error: io::Error) -> Error {
     match error.raw_os_error() {
         Some(1 | 38) => Error::Refused(format!(
             "job '{job}': io_uring is not allowed here ({error}): sysctl kernel.io_uring_disabled=0, or a container \
              whose seccomp profile allows it, or ioengine=libaio"
+        )),
+        Some(22) if depth > MOST_BUFFERS => Error::Refused(format!(
+            "job '{job}': iodepth={depth} is more than io_uring takes: at most {MOST_BUFFERS}, or 32768 with fixedbufs=0"
         )),
         _ => Error::job(job, "setting up io_uring", error),
     }

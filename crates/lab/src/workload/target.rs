@@ -3,12 +3,13 @@
 use crate::error::{Error, Result};
 use model::plan::{Access, EngineKind, Fallocate, JobPlan, Size};
 use rustix::fs::{Advice, FallocateFlags, FileType, OFlags};
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 mod device;
 
@@ -30,34 +31,67 @@ pub struct Target {
     pub span: Span,
 }
 
-/// Files that this run created, removed again unless the run ends well.
+/// What this run made of the files it uses, undone unless the run ends well, and the devices that it has
+/// claimed for as long as it runs.
 #[derive(Debug, Default)]
 pub struct Created {
-    paths: Mutex<BTreeSet<PathBuf>>,
+    made: Mutex<Made>,
+}
+
+#[derive(Debug, Default)]
+struct Made {
+    /// Files that were not there.
+    paths: BTreeSet<PathBuf>,
+    /// Files that were shorter, with the length that they had.
+    lengthened: BTreeMap<PathBuf, u64>,
+    /// Devices, by number, opened so that nobody else can mount them or claim them too.
+    devices: BTreeMap<u64, File>,
 }
 
 impl Created {
-    fn note(&self, path: &Path) {
-        if let Ok(mut paths) = self.paths.lock() {
-            paths.insert(path.to_owned());
+    fn made(&self) -> MutexGuard<'_, Made> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_created(&self, path: &Path) {
+        self.made().paths.insert(path.to_owned());
+    }
+
+    fn note_lengthened(&self, path: &Path, length: u64) {
+        let mut made = self.made();
+        if !made.paths.contains(path) {
+            // A later job may lengthen it once more; what counts is how it was found.
+            made.lengthened.entry(path.to_owned()).or_insert(length);
         }
+    }
+
+    /// Claims a device that is going to be written to.
+    fn claim(&self, path: &Path, plan: &JobPlan) -> Result<()> {
+        let number = fs::metadata(path).map_err(|error| Error::file(path, "looking at the device", error))?.rdev();
+        let mut made = self.made();
+        if let Entry::Vacant(place) = made.devices.entry(number) {
+            place.insert(device::claim(path, plan)?);
+        }
+        Ok(())
     }
 
     /// The run ended well: what it created stays, as fio's files do.
     pub fn keep(&self) {
-        if let Ok(mut paths) = self.paths.lock() {
-            paths.clear();
-        }
+        let mut made = self.made();
+        made.paths.clear();
+        made.lengthened.clear();
     }
 }
 
 impl Drop for Created {
     fn drop(&mut self) {
-        if let Ok(paths) = self.paths.lock() {
-            for path in paths.iter() {
-                // Removing is a courtesy at the end of a run that failed: it cannot fail it once more.
-                let _ = fs::remove_file(path);
-            }
+        // Undoing is a courtesy at the end of a run that failed: it cannot fail it once more.
+        let made = self.made();
+        for (path, &length) in &made.lengthened {
+            let _ = OpenOptions::new().write(true).open(path).and_then(|file| file.set_len(length));
+        }
+        for path in &made.paths {
+            let _ = fs::remove_file(path);
         }
     }
 }
@@ -115,6 +149,7 @@ fn prepare_one(
     }
     if device && writes(plan) {
         device::refuse_unsafe_write(&path, plan)?;
+        created.claim(&path, plan)?;
     }
     let length = match (&metadata, device) {
         (_, true) => device::size(&path)?,
@@ -131,15 +166,14 @@ fn prepare_one(
         )));
     }
     if !device && end > length {
-        if metadata.is_none() {
-            created.note(&path);
+        let file = open_to_lay_out(plan, &path, metadata.is_some())?;
+        // Noted when it is known that the file is ours, and before anything is put into it.
+        if metadata.is_some() {
+            created.note_lengthened(&path, length);
+        } else {
+            created.note_created(&path);
         }
-        lay_out(plan, &path, length, end, progress).inspect_err(|_| {
-            if metadata.is_some() {
-                // As long as it was: the failure is reported, and a second one would add nothing.
-                let _ = OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(length));
-            }
-        })?;
+        lay_out(plan, file, &path, length, end, progress)?;
     }
     if plan.invalidate {
         invalidate(&path, span)?;
@@ -180,12 +214,25 @@ fn span(plan: &JobPlan, path: &Path, count: u64, exists: bool, length: u64) -> R
     Ok(Span { begin, length: wanted })
 }
 
+/// Opens a file that is to be made or lengthened. One that was not there must really be made: behind a link
+/// to nothing, a file elsewhere would be made, and the link removed for it.
+fn open_to_lay_out(plan: &JobPlan, path: &Path, exists: bool) -> Result<File> {
+    let what = if exists { "opening the file to make it longer" } else { "creating the file" };
+    let file = OpenOptions::new().write(true).create_new(!exists).open(path);
+    file.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::Refused(format!(
+            "job '{}': {} is a link to a file that does not exist; remove the link, or make that file",
+            plan.name,
+            path.display()
+        )),
+        _ => Error::file(path, what, error),
+    })
+}
+
 /// Makes the file as large as the job needs. What is to be read is written first: reading a hole never
 /// reaches the device.
-fn lay_out(plan: &JobPlan, path: &Path, length: u64, end: u64, progress: LayoutProgress) -> Result<()> {
+fn lay_out(plan: &JobPlan, mut file: File, path: &Path, length: u64, end: u64, progress: LayoutProgress) -> Result<()> {
     let failed = |what: &'static str| move |error: io::Error| Error::file(path, what, error);
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-    let mut file = file.map_err(failed("creating the file"))?;
     allocate(&file, plan.fallocate, length, end).map_err(failed("allocating the file"))?;
     if reads(plan) {
         write_noise(&mut file, path, length, end, progress)?;
@@ -239,7 +286,10 @@ pub fn fill_with_noise(memory: &mut [u8], seed: &mut u64) {
 }
 
 /// fio's `invalidate`: asks the kernel to drop the cached pages. Dirty ones stay.
-fn invalidate(path: &Path, span: Span) -> Result<()> {
+///
+/// # Errors
+/// When the file cannot be opened any more, or the kernel refuses.
+pub fn invalidate(path: &Path, span: Span) -> Result<()> {
     let file = File::open(path).map_err(|error| Error::file(path, "opening", error))?;
     let length = std::num::NonZeroU64::new(span.length);
     rustix::fs::fadvise(&file, span.begin, length, Advice::DontNeed)

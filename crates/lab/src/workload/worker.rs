@@ -300,10 +300,14 @@ impl Worker {
         let mut free: Vec<u32> = (0..depth).rev().collect();
         let mut stamp = self.begin();
         let mut looked = stamp;
+        // What was drawn but has to wait for what is in flight. It outlives a turn, because a wait may return
+        // before everything is done, and it would not be drawn again.
+        let mut interlude = None;
         loop {
             let mut staged = 0;
-            let mut interlude = None;
-            while let Some(&slot) = free.last() {
+            while interlude.is_none()
+                && let Some(&slot) = free.last()
+            {
                 match self.next(stamp) {
                     Next::Issue(request) => {
                         free.pop();
@@ -323,7 +327,6 @@ impl Worker {
                     Next::Count => self.crossings_before = engine.crossings(),
                     other => {
                         interlude = Some(other);
-                        break;
                     }
                 }
             }
@@ -340,7 +343,7 @@ impl Worker {
             if in_flight > 0 && free.len() < depth as usize {
                 continue;
             }
-            match interlude {
+            match interlude.take() {
                 Some(Next::Pause(duration)) => self.control.pause(duration),
                 Some(Next::Sync(what)) => {
                     engine.sync(what).map_err(|error| Error::job(&self.job, "fsync", error))?;

@@ -158,6 +158,11 @@ impl Reader<'_> {
                 self.apply(&section.assignments, &mut global, &mut plan.warnings)?;
                 continue;
             };
+            if name.chars().any(char::is_control) {
+                // It names threads, files and the lines of a report; a NUL none of them can hold.
+                let wrong = Wrong::new("a job's name must not hold control characters; use letters, digits, - and _");
+                return Err(Refusal { origin: section.origin, subject: Subject::Section(name), wrong });
+            }
             let mut draft = global.clone();
             draft.job.name = name;
             self.apply(&section.assignments, &mut draft, &mut plan.warnings)?;

@@ -41,11 +41,19 @@ fn cost(phase: &PhaseFinding) -> Vec<(Tone, String)> {
         (None, Some(_)) => chips.push((Tone::Strong, cycles(None, "/IO"))),
         (None, None) => {
             chips.push((Tone::Strong, cycles(phase.cycles, "")));
+            if let (Some(value), Some(low), Some(high)) = (phase.cycles, phase.cycles_low, phase.cycles_high) {
+                chips.push((Tone::Plain, Scale::of(CYCLES, value).interval(low, high)));
+            }
             chips.push((Tone::Plain, cycles(None, "/IO")));
         }
     }
     if phase.ios.is_some() || phase.bytes.is_some() {
         chips.push((Tone::Strong, cycles(phase.cycles_per_byte, "/byte")));
+        // Where the I/Os are known, the interval of their cost is that of the bytes' too, in other units.
+        if let (None, Some(value)) = (phase.cycles_per_io, phase.cycles_per_byte) {
+            let error = number::plus_minus(value, phase.cycles_per_byte_low, phase.cycles_per_byte_high);
+            chips.push((Tone::Plain, error));
+        }
         let switches = phase.context_switches_per_io.map_or_else(|| MISSING.to_owned(), number::significant);
         chips.push((Tone::Strong, format!("{switches} context switches/IO")));
     }

@@ -60,7 +60,7 @@ fn a_cost_that_jobs_share_is_not_divided() {
 #[test]
 fn without_i_os_there_are_cycles_and_an_exit_status() {
     let text = sheet(&fixture::cost_without_ios());
-    assert!(text.contains("42.1 Gcycles   — cycles/IO"), "{text}");
+    assert!(text.contains("42.1 Gcycles   [41.6, 42.6]   — cycles/IO"), "{text}");
     assert!(text.contains("exit status 0") && text.contains("3.10 Gcycles before and after the I/O"), "{text}");
 }
 

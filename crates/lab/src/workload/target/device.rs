@@ -3,8 +3,10 @@
 use super::Target;
 use crate::error::{Error, Result};
 use model::plan::{Access, JobPlan};
-use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
+use rustix::fs::OFlags;
+use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Size of a block device.
@@ -28,6 +30,21 @@ pub(super) fn refuse_unsafe_write(path: &Path, plan: &JobPlan) -> Result<()> {
         None => Ok(()),
         Some(use_) => refused(format!("{use_}; not written to, whatever is allowed")),
     }
+}
+
+/// Opens a device so that, while it is open, nobody can mount it or claim it as well. What the files of
+/// /proc and /sys do not show (another mount namespace, a device-mapper table being made), the kernel knows.
+pub(super) fn claim(path: &Path, plan: &JobPlan) -> Result<File> {
+    let exclusive = OFlags::EXCL.bits().cast_signed();
+    let device = OpenOptions::new().read(true).custom_flags(exclusive).open(path);
+    device.map_err(|error| match error.kind() {
+        ErrorKind::ResourceBusy => Error::Refused(format!(
+            "job '{}': {}: is in use (mounted, or part of something); not written to, whatever is allowed",
+            plan.name,
+            path.display()
+        )),
+        _ => Error::file(path, "claiming the device", error),
+    })
 }
 
 /// How the device with this number is in use, if it is.
