@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 /// The first windows. Shorter ones would hold too few wake-ups of the readers' own grain (METHOD.md:
 /// 20 ms is the least for loads that sleep).
 const SHORTEST_WINDOW: Duration = Duration::from_millis(100);
-/// Windows grow with the run, to a fiftieth of what has passed: their number grows with the logarithm of the run, and so does
-/// two, and the record does not grow with it.
+/// Windows grow with the run, to a fiftieth of what has passed: their number, and the record's size, grow with
+/// the logarithm of the run's length.
 const WINDOWS_PER_RUN: u32 = 50;
 /// Quiet windows between two windows of a meter that disturbs.
 const QUIET_WINDOWS: usize = 3;
