@@ -2,7 +2,7 @@
 //!
 //! A host and the status of its meters enter, a [`Diagnosis`] leaves. Nothing is changed on the machine:
 //! every mend is a command for the user to run. To look at one more thing, write a function from
-//! [`Scene`] to [`Check`] beside those of its kind, and add it to [`EXAMINATIONS`].
+//! `Scene` to [`Check`] beside those of its kind, and add it to `EXAMINATIONS`.
 
 mod clock;
 mod kernel;
