@@ -53,7 +53,7 @@ pub fn udp_like() -> RunFinding {
             account("iotoll's own meters", TaskOwner::Iotoll, 36.0),
             AccountFinding {
                 owner: None,
-                ..account("no task: interrupts, entering and leaving idle", TaskOwner::Other, 240.0)
+                ..account("no task: interrupts, idle entry and exit, ended tasks", TaskOwner::Other, 240.0)
             },
         ],
         ..phase("udp-64")

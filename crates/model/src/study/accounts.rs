@@ -87,7 +87,7 @@ pub(super) fn study(
     };
     other("other tasks, each below 1 %", small);
     let rest = net - charged;
-    other("no task: interrupts, entering and leaving idle", rest);
+    other("no task: interrupts, idle entry and exit, ended tasks", rest);
     accounts
 }
 
