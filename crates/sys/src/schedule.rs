@@ -68,26 +68,6 @@ pub fn set_class(class: Class) -> io::Result<()> {
     Ok(())
 }
 
-/// Context switches of the calling thread so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Switches {
-    /// It waited for something.
-    pub voluntary: u64,
-    /// Another thread was given the CPU.
-    pub involuntary: u64,
-}
-
-/// Context switches of the calling thread so far.
-pub fn own_switches() -> io::Result<Switches> {
-    // SAFETY: all-zero is a valid rusage, which the kernel then fills.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: `usage` is valid for the kernel to write.
-    if unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(Switches { voluntary: usage.ru_nvcsw.unsigned_abs(), involuntary: usage.ru_nivcsw.unsigned_abs() })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
