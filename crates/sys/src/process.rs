@@ -55,10 +55,33 @@ pub fn raise_open_file_limit() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
+/// Gives the calling thread a table of file descriptors of its own, with what is open now. From then on what
+/// this thread opens and closes is open and closed for it alone, and all of it is closed when it ends.
+pub fn unshare_descriptors() -> io::Result<()> {
+    // SAFETY: descriptors that other threads own stay open in their table. In this thread's, their numbers
+    // keep naming the same files, and no code of ours hands a descriptor from one thread to another after this.
+    Ok(unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::process::Command;
+
+    #[test]
+    fn what_a_thread_with_a_table_of_its_own_opens_is_open_for_it_alone() {
+        use std::os::fd::AsRawFd;
+        let opened = std::thread::spawn(|| {
+            unshare_descriptors().unwrap();
+            let file = std::fs::File::open("/proc/self/stat").unwrap();
+            let number = file.as_raw_fd();
+            let here = std::fs::read_link(format!("/proc/thread-self/fd/{number}")).unwrap();
+            let elsewhere = std::fs::read_link(format!("/proc/self/fd/{number}"));
+            (here, elsewhere.ok())
+        });
+        let (here, elsewhere) = opened.join().unwrap();
+        assert_ne!(Some(here), elsewhere);
+    }
 
     #[test]
     fn status_signal_and_cpu_time_of_descendants() {

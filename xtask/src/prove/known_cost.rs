@@ -13,14 +13,20 @@ use model::stats::Estimate;
 
 /// Cycles that are burnt for each I/O.
 const TRUTHS: [u32; 3] = [1_000, 10_000, 100_000];
-/// Meters, and how far each may be from the truth; those without a bound are only shown.
-const METERS: [(&str, Option<f64>); 6] = [
-    ("idle", Some(0.03)),
-    ("timer_list", Some(0.03)),
-    ("proc_stat", None),
-    ("soaker", Some(0.03)),
-    ("sampler", Some(0.10)),
-    ("thread", None),
+/// What runs together. Soaker and sampler run alone, because beside others they only get windows between
+/// theirs, and a short run has few of those.
+const PANELS: [&str; 3] = ["idle,timer_list,proc_stat,thread", "soaker", "sampler"];
+/// The panel that also says how busy the machine is without the load.
+const CLOCKS: usize = 0;
+/// Meters, the panel in which each runs, and how far it may be from the truth; those without a bound are only
+/// shown.
+const METERS: [(&str, usize, Option<f64>); 6] = [
+    ("idle", CLOCKS, Some(0.03)),
+    ("timer_list", CLOCKS, Some(0.03)),
+    ("proc_stat", CLOCKS, None),
+    ("soaker", 1, Some(0.03)),
+    ("sampler", 2, Some(0.10)),
+    ("thread", CLOCKS, None),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +46,8 @@ impl Machine {
     }
 }
 
-/// A run: on which machine, and what is burnt; `None` is the floor.
-type Cell = (Machine, Option<u32>);
+/// A run: on which machine, with which of [`PANELS`], and what is burnt; `None` is the floor.
+type Cell = (Machine, usize, Option<u32>);
 
 pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let cpus = sys::schedule::online_cpus()?;
@@ -50,40 +56,41 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
     };
     let (ours, theirs) = (*ours, theirs.to_string());
     let mut cells: Vec<Cell> = Vec::new();
-    for machine in Machine::BOTH {
-        cells.push((machine, None));
-        cells.extend(TRUTHS.map(|truth| (machine, Some(truth))));
+    for (machine, panel) in
+        Machine::BOTH.into_iter().flat_map(|machine| (0..PANELS.len()).map(move |panel| (machine, panel)))
+    {
+        cells.push((machine, panel, None));
+        cells.extend(TRUTHS.map(|truth| (machine, panel, Some(truth))));
     }
-    let block = |(machine, _): &Cell| usize::from(*machine == Machine::Hog);
-    let named = |(machine, truth): &Cell| match truth {
-        Some(truth) => format!("spin {truth}, {}", machine.name()),
-        None => format!("null, {}", machine.name()),
+    let block = |(machine, panel, _): &Cell| usize::from(*machine == Machine::Hog) * PANELS.len() + panel;
+    let named = |(machine, panel, truth): &Cell| {
+        let load = truth.map_or("null".to_owned(), |truth| format!("spin {truth}"));
+        format!("{load}, {}, {}", PANELS.get(*panel).unwrap_or(&""), machine.name())
     };
-    let found = bench.in_rounds(&cells, block, named, |bench, (machine, truth)| {
+    let found = bench.in_rounds(&cells, block, named, |bench, (machine, panel, truth)| {
         // It runs before iotoll looks at the background, and until after it has looked again.
         let _hog = (*machine == Machine::Hog).then(|| bench.beside(&["hog", &theirs])).transpose()?;
-        spin(bench, *truth, ours)
+        spin(bench, PANELS.get(*panel).context("no such panel")?, *truth, ours)
     })?;
     let mut evidence = Evidence::default();
     let mut rows = Vec::new();
     for machine in Machine::BOTH {
-        let runs = |truth| {
-            let place = cells.iter().position(|cell| *cell == (machine, truth));
+        let runs = |panel, truth| {
+            let place = cells.iter().position(|cell| *cell == (machine, panel, truth));
             place.and_then(|place| found.get(place)).context("a cell was not measured")
         };
-        let floors = runs(None)?;
         let mut errors: Vec<Vec<Estimate>> = METERS.iter().map(|_| Vec::new()).collect();
         for truth in TRUTHS {
-            let spins = runs(Some(truth))?;
-            let mut row = vec![machine.name().to_owned(), truth.to_string(), busy(spins)];
-            for ((meter, _), errors) in METERS.iter().zip(&mut errors) {
+            let mut row = vec![machine.name().to_owned(), truth.to_string(), busy(runs(CLOCKS, Some(truth))?)];
+            for ((meter, panel, _), errors) in METERS.iter().zip(&mut errors) {
+                let (spins, floors) = (runs(*panel, Some(truth))?, runs(*panel, None)?);
                 let error = error(spins, floors, meter, f64::from(truth));
                 row.push(error.as_ref().map_or("–".to_owned(), evidence::percent));
                 errors.extend(error);
             }
             rows.push(row);
         }
-        for ((meter, bound), errors) in METERS.iter().zip(&errors) {
+        for ((meter, _, bound), errors) in METERS.iter().zip(&errors) {
             let Some(bound) = bound else { continue };
             let met = errors.len() == TRUTHS.len() && errors.iter().all(|error| error.value.abs() <= *bound);
             let worst = errors.iter().map(|error| error.value.abs()).fold(0.0, f64::max);
@@ -104,7 +111,7 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
         told,
         format!("the background says so: {:.1} % busy with the hog, {:.1} % without", hogged * 100.0, quiet * 100.0),
     );
-    let meters = METERS.map(|(meter, _)| meter);
+    let meters = METERS.map(|(meter, ..)| meter);
     let header: Vec<&str> = ["machine", "truth, cycles", "background busy"].into_iter().chain(meters).collect();
     evidence.note("Net cycles per I/O of `spin`, less those of `null`, against the cycles that were burnt: error.");
     evidence.table(&header, &rows);
@@ -112,12 +119,12 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
     Ok(evidence)
 }
 
-fn spin(bench: &Bench, truth: Option<u32>, cpu: u32) -> anyhow::Result<RunFinding> {
+fn spin(bench: &Bench, meters: &'static str, truth: Option<u32>, cpu: u32) -> anyhow::Result<RunFinding> {
     let (pin, burn) = (format!("--cpus_allowed={cpu}"), truth.map(|truth| format!("--spin_cycles={truth}")));
     let mut options = vec!["--bs=4k", "--size=64m", &pin];
     options.extend(burn.as_deref());
     let engine = if truth.is_some() { "spin" } else { "null" };
-    let measuring = Measuring { meters: "all", background_millis: 3000, out: None };
+    let measuring = Measuring { meters, background_millis: 2000, out: None };
     let finding = iotoll::run(bench, &measuring, &fio::job(engine, bench.options.seconds, &options))?;
     ensure!(iotoll::phase(&finding)?.ios.is_some_and(|ios| ios > 0), "no I/O was done");
     Ok(finding)
@@ -140,7 +147,7 @@ fn busy(runs: &[RunFinding]) -> String {
 }
 
 fn mean_busy(cells: &[Cell], found: &[Vec<RunFinding>], machine: Machine) -> f64 {
-    let of_machine = cells.iter().zip(found).filter(|((on, _), _)| *on == machine);
+    let of_machine = cells.iter().zip(found).filter(|((on, panel, _), _)| *on == machine && *panel == CLOCKS);
     let fractions: Vec<f64> =
         of_machine.flat_map(|(_, runs)| runs).filter_map(|run| run.background.busy_fraction).collect();
     rounds::mean(&fractions).value

@@ -8,7 +8,9 @@ use crate::prove::iotoll::{self, Measuring};
 use model::finding::PhaseFinding;
 
 /// The headline is not enough: the two idle clocks are two definitions.
-const MEASURING: Measuring = Measuring { meters: "idle,thread", background_millis: 1000, out: None };
+const MEASURING: Measuring = Measuring { meters: "idle,thread", background_millis: 3000, out: None };
+/// Executions of each load at least: its interval is over executions, and that of a load which sleeps varies.
+const LEAST_EXECUTIONS: usize = 10;
 /// Accounts that are shown.
 const ACCOUNTS: usize = 3;
 /// The sleeper takes 200 µs, 10,000 ticks, and what waking it takes.
@@ -32,7 +34,7 @@ pub fn prove(bench: &Bench, evidence: &mut Evidence) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for (name, ios, command) in loads {
         bench.progress(&format!("work done elsewhere: {name}"));
-        let mut flags = vec![format!("--repeat={}", bench.options.rounds)];
+        let mut flags = vec![format!("--repeat={}", bench.options.rounds.max(LEAST_EXECUTIONS))];
         flags.extend(ios.map(|ios| format!("--ios={ios}")));
         let finding = iotoll::cost(bench, &MEASURING, &flags, &command)?;
         let phase = iotoll::phase(&finding)?;
