@@ -3,6 +3,7 @@
 mod bare_pread;
 mod hog;
 mod ping_pong;
+mod restless_hog;
 mod sleeper;
 mod udp_loopback;
 
@@ -19,8 +20,9 @@ struct Load {
     run: fn(&[&str]) -> anyhow::Result<()>,
 }
 
-const LOADS: [Load; 5] = [
+const LOADS: [Load; 6] = [
     Load { name: "hog", arguments: &["CPU"], run: hog::run },
+    Load { name: "restless-hog", arguments: &["CPU"], run: restless_hog::run },
     Load { name: "sleeper", arguments: &["IOS"], run: sleeper::run },
     Load { name: "udp-loopback", arguments: &["DATAGRAMS"], run: udp_loopback::run },
     Load { name: "bare-pread", arguments: &["FILE", "SECONDS", "BLOCK"], run: bare_pread::run },

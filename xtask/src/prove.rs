@@ -4,6 +4,7 @@
 //! a proof whose criterion is not met ends with status 1.
 
 mod bench;
+mod compare;
 mod disturbance;
 mod evidence;
 mod fio;
@@ -34,26 +35,26 @@ pub struct Proof {
 }
 
 /// Every proof. The lengths keep each one, all rounds together, to the minutes named.
-const PROOFS: [Proof; 6] = [
+const PROOFS: [Proof; 10] = [
     Proof {
         name: "known-cost",
-        shows: "each meter finds a cost that is known, also on a busy machine (6 min)",
-        seconds: 4.0,
-        rounds: 5,
+        shows: "each meter finds a cost that is known, also on a busy machine (15 min)",
+        seconds: 2.0,
+        rounds: 8,
         run: known_cost::prove,
     },
     Proof {
         name: "foreign-fio",
-        shows: "`iotoll cost -- fio` and `iotoll run` find the same cost (9 min)",
+        shows: "`iotoll cost -- fio` and `iotoll run` find the same cost (18 min)",
         seconds: 2.0,
-        rounds: 6,
+        rounds: 12,
         run: foreign_fio::prove,
     },
     Proof {
         name: "generator-tax",
-        shows: "iotoll takes less of the machine for itself than fio (6 min)",
+        shows: "iotoll takes less of the machine for itself than fio (8 min)",
         seconds: 1.0,
-        rounds: 5,
+        rounds: 8,
         run: generator_tax::prove,
     },
     Proof {
@@ -62,6 +63,34 @@ const PROOFS: [Proof; 6] = [
         seconds: 2.0,
         rounds: 5,
         run: disturbance::prove,
+    },
+    Proof {
+        name: "compare-aa",
+        shows: "identical arms are called different as seldom as the interval says (11 min)",
+        seconds: 15.0,
+        rounds: 40,
+        run: compare::same,
+    },
+    Proof {
+        name: "compare-aa-hog",
+        shows: "the same while a hog comes and goes (11 min)",
+        seconds: 15.0,
+        rounds: 40,
+        run: compare::same_beside_a_hog,
+    },
+    Proof {
+        name: "compare-aa-fio",
+        shows: "the same for unmodified fio, an execution a slice (11 min)",
+        seconds: 15.0,
+        rounds: 40,
+        run: compare::same_fio,
+    },
+    Proof {
+        name: "compare-injected",
+        shows: "the interval holds a change that is known, of 2, 5 and 10 % (15 min)",
+        seconds: 15.0,
+        rounds: 20,
+        run: compare::injected,
     },
     Proof {
         name: "memory",

@@ -6,8 +6,10 @@
 use crate::failure::BadInput;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
+use model::experiment::{Limit, Metric};
 use model::record::Meter;
 use report::Format;
+use report::compare::CompareFormat;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,12 +32,21 @@ pub enum Verb {
     Run(RunArguments),
     /// Say what any command costs: iotoll cost -- fio job.fio
     Cost(CostArguments),
+    /// Say whether a change made it cheaper: two options, commands or settings, interleaved, with true intervals
+    #[command(after_help = "")]
+    Compare(Box<CompareArguments>),
     /// Render a saved record again
     Report(ReportArguments),
     /// Say what this machine can measure, how well, and what would mend it
     Doctor(DoctorArguments),
     /// Ten seconds that show what iotoll does, on a scratch file that is removed again
     Demo(DemoArguments),
+    /// iotoll's own worker, which it starts for itself
+    #[command(hide = true)]
+    Worker {
+        /// Threads.
+        threads: usize,
+    },
 }
 
 /// How results are shown and kept.
@@ -118,14 +129,154 @@ pub struct CostArguments {
     pub command: Vec<String>,
 }
 
+/// `iotoll compare`.
+#[derive(Args, Clone, Debug)]
+pub struct CompareArguments {
+    /// The job of all arms, as for run: fio's options as flags, or a job file and options that override it; or an
+    /// experiment file
+    #[arg(value_name = "JOB.fio | EXPERIMENT.toml | --OPTION=VALUE")]
+    pub job: Vec<String>,
+    /// Options of the baseline alone: 'bs=4k iodepth=8' [default: the job as it is]
+    #[arg(long, value_name = "OPTIONS", value_parser = words)]
+    pub baseline: Option<Words>,
+    /// Options of a candidate; several make several candidates
+    #[arg(long, value_name = "OPTIONS", value_parser = words)]
+    pub candidate: Vec<Words>,
+    /// The baseline is this command
+    #[arg(long, value_name = "COMMAND", value_parser = words)]
+    pub baseline_cmd: Option<Words>,
+    /// A candidate is this command; several make several candidates
+    #[arg(long, value_name = "COMMAND", value_parser = words)]
+    pub candidate_cmd: Vec<Words>,
+    /// The candidate runs under this setting: sysctl:NAME=VALUE or file:/sys/…=VALUE; what was found is put back
+    #[arg(long, value_name = "SETTING", value_parser = setting)]
+    pub candidate_set: Vec<model::experiment::Setting>,
+    /// A shell command that switches something on for the candidate
+    #[arg(long, value_name = "COMMAND", requires = "candidate_leave")]
+    pub candidate_enter: Option<String>,
+    /// The shell command that switches it off again; it always runs
+    #[arg(long, value_name = "COMMAND", requires = "candidate_enter")]
+    pub candidate_leave: Option<String>,
+    /// Compare the baseline with itself: what this machine can tell apart, and how fast
+    #[arg(long)]
+    pub aa: bool,
+    /// Vary an option of the job, or a name in braces of the command: bs=4k,64k,1m; several make a grid
+    #[arg(long, value_name = "NAME=A,B,…", value_parser = axis)]
+    pub sweep: Vec<model::experiment::Axis>,
+    /// Metrics whose intervals decide when it ends [default: cycles_per_io,iops]
+    #[arg(long, value_name = "METRICS", value_delimiter = ',', value_parser = metric)]
+    pub target: Vec<Metric>,
+    /// A change below this does not matter [default: 3%]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub margin: Option<f64>,
+    /// It ends when every interval is this narrow to either side [default: a third of the margin]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub precision: Option<f64>,
+    /// It ends after this time at the latest [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = budget)]
+    pub budget: Option<Duration>,
+    /// Exit with 3 when a change lies beyond this limit, 4 when that is undecided: 'cycles_per_io > +3%'
+    #[arg(long, value_name = "LIMIT", value_parser = limit)]
+    pub fail_on: Vec<Limit>,
+    /// Seed of the order of slices [default: another one each time; it is printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Note options of the job that are not known, instead of refusing them
+    #[arg(long)]
+    pub ignore_unknown: bool,
+    /// Writing to a block device is meant; never one that is mounted or partitioned
+    #[arg(long)]
+    pub allow_device_write: bool,
+    /// Print what would be compared, and do nothing
+    #[arg(long)]
+    pub parse_only: bool,
+    /// Meters that may run, as for run
+    #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = selection)]
+    pub meters: Selection,
+    /// How to print the result: table, json, mail, markdown, csv
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = compare_format)]
+    pub format: CompareFormat,
+    /// Keep the record and report.html in this folder [default: iotoll-runs/TIME-NAME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Do not keep the record
+    #[arg(long, conflicts_with = "out")]
+    pub no_save: bool,
+    /// No progress, no notes
+    #[arg(long)]
+    pub quiet: bool,
+    /// The command of all arms; {NAME} in it takes the value of a sweep
+    #[arg(value_name = "COMMAND", last = true)]
+    pub command: Vec<String>,
+}
+
+/// Several words in one argument, as a shell would split them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words(pub Vec<String>);
+
+fn words(text: &str) -> Result<Words, String> {
+    match shell_words::split(text) {
+        Ok(words) if words.is_empty() => Err("there is nothing in it".to_owned()),
+        Ok(words) => Ok(Words(words)),
+        Err(error) => Err(format!("{error}; quote it as for a shell")),
+    }
+}
+
+fn setting(text: &str) -> Result<model::experiment::Setting, String> {
+    model::experiment::Setting::parse(text).map_err(|wrong| wrong.to_string())
+}
+
+fn axis(text: &str) -> Result<model::experiment::Axis, String> {
+    let (name, values) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected NAME=A,B,…")?;
+    let values = values.split(',').map(str::to_owned).collect();
+    Ok(model::experiment::Axis { name: name.trim_start_matches('-').to_owned(), values })
+}
+
+fn metric(text: &str) -> Result<Metric, String> {
+    Metric::parse(text).ok_or_else(|| {
+        let names: Vec<&str> = Metric::ALL.iter().map(|metric| metric.name()).collect();
+        format!("expected some of {}", names.join(", "))
+    })
+}
+
+fn limit(text: &str) -> Result<Limit, String> {
+    Limit::parse(text).map_err(|wrong| wrong.to_string())
+}
+
+/// A percentage as a fraction; one below 0.01 % would never be reached.
+fn percent(text: &str) -> Result<f64, String> {
+    let percent = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    match percent {
+        Ok(percent) if (0.01..=100.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("expected 0.01% to 100%".to_owned()),
+    }
+}
+
+/// Shorter ones hold too few rounds; longer ones are surely a slip of the hand.
+fn budget(text: &str) -> Result<Duration, String> {
+    let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; expected 60s, 5min, …"))?;
+    match duration {
+        duration if duration < Duration::from_secs(1) => Err("at least 1s".to_owned()),
+        duration if duration > Duration::from_secs(86_400) => Err("at most 1 day".to_owned()),
+        duration => Ok(duration),
+    }
+}
+
+fn compare_format(text: &str) -> Result<CompareFormat, String> {
+    CompareFormat::parse(text).ok_or_else(|| {
+        let names: Vec<&str> = CompareFormat::ALL.iter().map(|format| format.name()).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
 /// `iotoll report`.
 #[derive(Args, Clone, Debug)]
 pub struct ReportArguments {
     /// Folder (or record.json) of a saved run
     pub record: PathBuf,
-    /// How to print it: table, json, mail
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format)]
-    pub format: Format,
+    /// How to print it: table, json, mail; a comparison also markdown, csv
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = compare_format)]
+    pub format: CompareFormat,
 }
 
 /// `iotoll doctor`.
@@ -169,7 +320,10 @@ impl Invocation {
             // Where the program lies is of no interest to who reads the record.
             *program = "iotoll".to_owned();
         }
-        let mut command = CommandLine::command().mut_subcommand("run", |run| run.after_help(job_help()));
+        let mut command = CommandLine::command();
+        for verb in JOB_VERBS {
+            command = command.mut_subcommand(verb, |verb| verb.after_help(job_help()));
+        }
         let (ours, job) = split(&command, &words);
         let parsed = command.try_get_matches_from_mut(ours);
         let parsed = parsed.and_then(|matches| CommandLine::from_arg_matches(&matches));
@@ -180,8 +334,10 @@ impl Invocation {
             }
             Err(error) => error.exit(),
         };
-        if let Verb::Run(arguments) = &mut verb {
-            arguments.job = job;
+        match &mut verb {
+            Verb::Run(arguments) => arguments.job = job,
+            Verb::Compare(arguments) => arguments.job = job,
+            _ => {}
         }
         Ok(Self { verb, words })
     }
@@ -199,13 +355,21 @@ fn in_one_line(error: &clap::Error) -> String {
     format!("{}; see --help", line.strip_prefix("error: ").unwrap_or(&line))
 }
 
-/// Sets apart what follows `run` and is not ours: a job file, fio's options.
+/// Verbs that take a job.
+const JOB_VERBS: [&str; 2] = ["run", "compare"];
+
+/// Sets apart what follows such a verb and is not ours: a job file, fio's options. What follows `--` is a command.
 fn split(command: &clap::Command, words: &[String]) -> (Vec<String>, Vec<String>) {
-    let run = command.find_subcommand("run").filter(|_| words.get(1).is_some_and(|word| word == "run"));
-    let Some(run) = run else { return (words.to_vec(), Vec::new()) };
+    let verb = words.get(1).filter(|word| JOB_VERBS.contains(&word.as_str()));
+    let Some(run) = verb.and_then(|verb| command.find_subcommand(verb)) else { return (words.to_vec(), Vec::new()) };
     let (mut ours, mut job) = (words.iter().take(2).cloned().collect::<Vec<_>>(), Vec::new());
     let mut rest = words.iter().skip(2);
     while let Some(word) = rest.next() {
+        if word == "--" {
+            ours.push(word.clone());
+            ours.extend(rest.cloned());
+            break;
+        }
         let name = word.strip_prefix("--").map(|long| long.split('=').next().unwrap_or(long));
         let known = name.and_then(|name| run.get_arguments().find(|argument| argument.get_long() == Some(name)));
         let help = matches!(word.as_str(), "-h" | "--help");
@@ -310,10 +474,12 @@ mod tests {
     #[test]
     fn no_flag_of_ours_hides_an_option_of_a_job() {
         let command = CommandLine::command();
-        let run = command.find_subcommand("run").unwrap();
-        for option in model::plan::options::reference() {
-            for name in std::iter::once(option.name).chain(option.aliases.iter().copied()) {
-                assert!(run.get_arguments().all(|argument| argument.get_long() != Some(name)), "{name}");
+        for verb in JOB_VERBS {
+            let verb = command.find_subcommand(verb).unwrap();
+            for option in model::plan::options::reference() {
+                for name in std::iter::once(option.name).chain(option.aliases.iter().copied()) {
+                    assert!(verb.get_arguments().all(|argument| argument.get_long() != Some(name)), "{name}");
+                }
             }
         }
     }

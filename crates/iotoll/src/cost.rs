@@ -21,7 +21,8 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         (None, ios, bytes) => Count::Stated { ios, bytes },
     };
     let printed = if arguments.no_output { Printed::Nowhere } else { Printed::ToStderr };
-    let plan = CommandPlan { command: arguments.command.clone(), count, repeat: arguments.repeat, printed };
+    let plan =
+        CommandPlan { command: arguments.command.clone(), count, repeat: arguments.repeat, printed, longest: None };
     let keeping = Keeping::prepare(&arguments.output, program.rsplit('/').next().unwrap_or(program))?;
     let measurement = measurement(&arguments.measuring, words)?;
     let line = ProgressLine::new(arguments.output.quiet);

@@ -1,6 +1,7 @@
 //! iotoll: what one I/O costs the whole machine.
 
 mod arguments;
+mod compare;
 mod cost;
 mod demo;
 mod doctor;
@@ -21,6 +22,8 @@ fn execute(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     match &invocation.verb {
         Verb::Run(arguments) => run::run(arguments, &invocation.words),
         Verb::Cost(arguments) => cost::cost(arguments, &invocation.words),
+        Verb::Compare(arguments) => compare::compare(arguments, &invocation.words),
+        Verb::Worker { threads } => compare::worker(*threads),
         Verb::Report(arguments) => render::report(arguments),
         Verb::Doctor(arguments) => doctor::doctor(arguments),
         Verb::Demo(arguments) => demo::demo(arguments, &invocation.words),

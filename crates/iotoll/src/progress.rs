@@ -1,6 +1,7 @@
 //! The progress line: on standard error, and only when that is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lab::compare::Stage;
 use lab::run::Progress;
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -28,6 +29,12 @@ impl ProgressLine {
         self.bar.tick();
     }
 
+    /// Shows how far a comparison is.
+    pub fn show_stage(&self, stage: &Stage) {
+        self.bar.set_message(describe_stage(stage));
+        self.bar.tick();
+    }
+
     /// Takes the line away.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
@@ -50,6 +57,30 @@ fn describe(progress: &Progress) -> String {
                 .map(|iops| format!(", {} IOPS", report::number::with_unit(report::number::COUNT, *iops)))
                 .unwrap_or_default();
             format!("measuring {which}{}{rate}", of(*elapsed, *total))
+        }
+    }
+}
+
+fn describe_stage(stage: &Stage) -> String {
+    match stage {
+        Stage::Preparing(progress) => describe(progress),
+        Stage::Measuring { rounds, elapsed, budget, standing } => {
+            let so_far = format!("round {rounds}, {}", of(*elapsed, Some(*budget)));
+            let Some(standing) = standing else { return so_far };
+            // The error shrinks with the square root of the time.
+            let left = elapsed.as_secs_f64() * ((standing.half_width / standing.wanted).powi(2) - 1.0);
+            let left = if left > 0.0 && elapsed.as_secs_f64() + left < budget.as_secs_f64() {
+                format!(", about {left:.0} s more")
+            } else {
+                String::new()
+            };
+            format!(
+                "{so_far}: {} {:+.1} % ± {:.1} %, until ± {:.1} %{left}",
+                standing.metric.name(),
+                standing.change * 100.0,
+                standing.half_width * 100.0,
+                standing.wanted * 100.0
+            )
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::arguments::{Output, ReportArguments};
 use crate::failure::{self, BadInput};
 use anyhow::Context;
-use lab::store::RecordFolder;
+use lab::store::{RecordFolder, RoundsFile};
 use model::finding::RunFinding;
 use model::record::Record;
 use report::Format;
@@ -64,8 +64,16 @@ pub fn keep_and_print(record: &Record, keeping: &Keeping, output: &Output) -> an
 
 /// `iotoll report`.
 pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
+    if RoundsFile::is_at(&arguments.record) {
+        let finding = model::comparison::study(&lab::store::load_rounds(&arguments.record)?);
+        write(&arguments.format.render(&finding, ink(), columns()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let format = Format::parse(arguments.format.name()).ok_or_else(|| {
+        BadInput(format!("--format {}: of comparisons only; expected table, json or mail", arguments.format.name()))
+    })?;
     let record = lab::store::load(&arguments.record)?;
-    print(&model::study::study(&record), arguments.format)?;
+    print(&model::study::study(&record), format)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -69,7 +69,7 @@ fn plan(arguments: &RunArguments) -> anyhow::Result<Plan> {
 
 /// Job files, and options as `name=value` or a bare `name`. A word that is neither an option nor the value of
 /// one is a job file.
-fn files_and_options(job: &[String]) -> (Vec<&str>, Vec<String>) {
+pub fn files_and_options(job: &[String]) -> (Vec<&str>, Vec<String>) {
     let (mut files, mut found) = (Vec::new(), Vec::new());
     let mut rest = job.iter().map(String::as_str).peekable();
     while let Some(word) = rest.next() {

@@ -11,6 +11,8 @@ mod integration {
     mod iotoll;
     mod machine;
 
+    mod comparisons;
+    mod comparisons_fail;
     mod demo_and_doctor;
     mod devices;
     mod foreign_commands;

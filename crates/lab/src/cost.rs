@@ -10,18 +10,21 @@ mod iperf3;
 pub use counter::Counter;
 
 use crate::error::{Error, Result};
-use crate::meter::{Owners, TaskScan, Work};
+use crate::meter::{Owners, Panel, TaskScan, Work};
 use crate::run::{Observer, Progress, Session, Settings, iops};
 use crate::watch::{Step, Subject, watch};
 use model::record::{Done, Execution, Exit, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Source, Stretch};
 use model::unit::{Bytes, Nanos};
 use model::warning::{Code, Warning};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs::File;
+use std::io::{Read, Seek};
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use sys::process::{Ended, How};
 
 /// How far a program's clock may be off: its grain, and what passes between its last I/O and its report.
@@ -38,6 +41,9 @@ pub struct CommandPlan {
     pub repeat: u32,
     /// Where what it prints for people goes.
     pub printed: Printed,
+    /// When it is to have ended. Then the command has a process group of its own, no input, and whatever of it
+    /// still runs at its end, or after this time, is killed.
+    pub longest: Option<Duration>,
 }
 
 /// Where what a command prints on its standard output goes. Never to ours, which holds the result alone.
@@ -151,8 +157,13 @@ pub fn cost(
         if session.interrupted() || session.record.outcome != Outcome::Completed {
             break;
         }
-        let execution = match execute(plan, number, &mut session, observer, print) {
-            Ok(execution) => execution,
+        let mut surroundings = Surroundings {
+            panel: &mut session.panel,
+            interrupted: &session.settings.interrupted,
+            warnings: &mut session.record.warnings,
+        };
+        let Executed { execution, failure } = match execute(plan, number, &mut surroundings, observer, print) {
+            Ok(executed) => executed,
             Err(error) if phase.executions.is_empty() => return Err(error),
             // What the executions before it cost is known.
             Err(error) => {
@@ -160,8 +171,8 @@ pub fn cost(
                 break;
             }
         };
-        if let Some(exit) = execution.exit.filter(|exit| *exit != Exit::Status(0)) {
-            session.note_outcome(Outcome::Failed(describe(exit)));
+        if let Some(failure) = failure {
+            session.note_outcome(Outcome::Failed(failure));
         }
         phase.executions.push(execution);
     }
@@ -180,18 +191,38 @@ fn describe(exit: Exit) -> String {
     }
 }
 
-fn execute(
+/// What an execution needs besides its plan.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) panel: &'a mut Panel,
+    pub(crate) interrupted: &'a AtomicBool,
+    pub(crate) warnings: &'a mut Vec<Warning>,
+}
+
+/// An execution, and why it counts as failed.
+pub(crate) struct Executed {
+    pub(crate) execution: Execution,
+    pub(crate) failure: Option<String>,
+}
+
+/// Executes the command once.
+pub(crate) fn execute(
     plan: &CommandPlan,
     number: usize,
-    session: &mut Session,
+    surroundings: &mut Surroundings,
     observer: Observer,
     print: &mut dyn FnMut(&str),
-) -> Result<Execution> {
+) -> Result<Executed> {
     let mut talker = talker(plan);
     let (command, stdout) = talker.prepare(&plan.command, plan.printed)?;
     let (program, arguments) = command.split_first().ok_or_else(|| Error::Refused("there is no command".to_owned()))?;
     let mut child = Command::new(program);
     child.args(arguments).stdout(stdout);
+    let mut complaints = None;
+    if plan.longest.is_some() {
+        let (kept, stderr) = quietly()?;
+        child.stdin(Stdio::null()).stderr(stderr).process_group(0);
+        complaints = Some(kept);
+    }
     let before = TaskScan::now();
     let unix_less_monotonic = unix_less_monotonic();
     let counter = match &plan.count {
@@ -206,13 +237,16 @@ fn execute(
         failure: None,
         counter,
         first: counter.and_then(|counter| counter.read().ok()),
-        interrupted: &session.settings.interrupted,
+        interrupted: surroundings.interrupted,
         told_to_end: false,
+        longest: plan.longest,
+        begun: Instant::now(),
         observer,
         number,
         count: plan.repeat.max(1) as usize,
     };
-    let stretch = watch(&mut session.panel, &mut running);
+    let stretch = watch(surroundings.panel, &mut running);
+    running.end_what_is_left();
     if let Some(failure) = running.failure {
         return Err(Error::Refused(format!("{program}: cannot be started: {failure}; check the command after --")));
     }
@@ -222,12 +256,24 @@ fn execute(
     let said = talker.jobs();
     let said = said.unwrap_or_else(|why| {
         let message = format!("{program} did not say what it did: {why}; --ios, --bytes or --count say it instead");
-        session.record.warnings.push(Warning::new(Code::WorkUnknown, message));
+        note(surroundings.warnings, Code::WorkUnknown, message);
         Said::default()
     });
-    if let Some(failure) = &said.failure {
-        session.note_outcome(Outcome::Failed(format!("{program}: {failure}")));
-    }
+    let exit = match ended.how {
+        How::Status(status) => Exit::Status(status),
+        How::Signal(signal) => Exit::Signal(signal),
+    };
+    let failure = match (running.is_overdue(), &said.failure) {
+        (Some(longest), _) => {
+            Some(format!("{program}: did not end within {:.0} s and was killed", longest.as_secs_f64()))
+        }
+        (None, Some(failure)) => Some(format!("{program}: {failure}")),
+        (None, None) => (exit != Exit::Status(0)).then(|| describe(exit)),
+    };
+    let failure = failure.map(|failure| match complaints.as_mut().and_then(last_line) {
+        Some(line) => format!("{failure}: {line}"),
+        None => failure,
+    });
     if !said.text.is_empty() && plan.printed == Printed::ToStderr {
         print(&said.text);
     }
@@ -252,21 +298,41 @@ fn execute(
                  all of its time counts",
                 first.at_nanos.since(interval.begin_nanos).seconds()
             );
-            session.record.warnings.push(Warning::new(Code::Unknown, message));
+            note(surroundings.warnings, Code::Unknown, message);
             None
         }
         (interval, _) => interval,
     };
-    Ok(Execution {
+    let execution = Execution {
         jobs,
         stretch: Stretch { tasks: Some(tasks), ..stretch },
         io_interval,
         command_cpu_nanos: Some(Nanos(ended.cpu_nanos)),
-        exit: Some(match ended.how {
-            How::Status(status) => Exit::Status(status),
-            How::Signal(signal) => Exit::Signal(signal),
-        }),
-    })
+        exit: Some(exit),
+    };
+    Ok(Executed { execution, failure })
+}
+
+/// A file for what a command says on standard error, where it would otherwise be said again and again.
+fn quietly() -> Result<(File, File)> {
+    let made = tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
+    made.map_err(|error| Error::instrument("a temporary file for what the command says", error))
+}
+
+/// The last thing that was written to a file.
+fn last_line(file: &mut File) -> Option<String> {
+    let mut bytes = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned)
+}
+
+/// A caveat that many executions may share is said once.
+fn note(warnings: &mut Vec<Warning>, code: Code, message: String) {
+    let warning = Warning::new(code, message);
+    if !warnings.contains(&warning) {
+        warnings.push(warning);
+    }
 }
 
 fn unix_less_monotonic() -> u64 {
@@ -293,6 +359,8 @@ struct Running<'a> {
     first: Option<Done>,
     interrupted: &'a AtomicBool,
     told_to_end: bool,
+    longest: Option<Duration>,
+    begun: Instant,
     observer: Observer<'a>,
     number: usize,
     count: usize,
@@ -304,11 +372,41 @@ impl Running<'_> {
         if !self.interrupted.load(Ordering::Relaxed) || std::mem::replace(&mut self.told_to_end, true) {
             return;
         }
-        let process = self.process.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
-        if let Some(process) = process {
-            // It may have ended just now.
-            let _ = rustix::process::kill_process(process, rustix::process::Signal::INT);
+        self.kill(Signal::INT);
+    }
+
+    /// How long it was allowed, when that has passed.
+    fn is_overdue(&self) -> Option<Duration> {
+        self.longest.filter(|longest| self.begun.elapsed() > *longest)
+    }
+
+    /// Ends a command that does not end, or that was asked to and does not.
+    fn hurry(&self) {
+        /// After it was asked to.
+        const GRACE: Duration = Duration::from_secs(2);
+        let Some(longest) = self.longest else { return };
+        match self.begun.elapsed() {
+            elapsed if elapsed > longest + GRACE => self.kill(Signal::KILL),
+            elapsed if elapsed > longest => self.kill(Signal::TERM),
+            _ => {}
         }
+    }
+
+    /// Nothing of a command with a process group of its own outlives it.
+    fn end_what_is_left(&self) {
+        if self.longest.is_some() {
+            self.kill(Signal::KILL);
+        }
+    }
+
+    /// Sends a signal to the command, or to its process group where it has one. It may have ended just now.
+    fn kill(&self, signal: Signal) {
+        let process = self.process.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let Some(process) = process else { return };
+        let _ = match self.longest {
+            Some(_) => kill_process_group(process, signal),
+            None => kill_process(process, signal),
+        };
     }
 }
 
@@ -328,6 +426,7 @@ impl Subject for Running<'_> {
         let Some(mut command) = self.child.take() else { return };
         match command.spawn() {
             Ok(child) => {
+                self.begun = Instant::now();
                 self.process = Some(child.id());
                 let (tell, news) = channel();
                 self.news = Some(news);
@@ -359,6 +458,7 @@ impl Subject for Running<'_> {
                 Err(RecvTimeoutError::Disconnected) => return true,
             }
             self.pass_interruption_on();
+            self.hurry();
             left = left.saturating_sub(GLANCE);
         }
         false

@@ -107,20 +107,10 @@ impl Crew {
     }
 
     fn start(&mut self, copy: &Copy, clock: Hertz, tell: &Sender<News>) -> Result<()> {
-        let plan = copy.plan.clone();
-        let spans: Vec<_> = copy.targets.iter().map(|target| target.span).collect();
-        let source = RequestSource::new(&plan, &spans, copy.number).ok_or_else(|| {
-            Error::Refused(format!(
-                "job '{}': a file is smaller than one block: check size=, offset= and bs=",
-                plan.name
-            ))
-        })?;
-        let targets = copy.targets.clone();
         let live = Arc::new(LiveCounters::default());
-        let budget = budget_bytes(&plan, &copy.targets);
-        let mut worker = Worker::new(&plan, source, budget, live.clone(), self.control.clone(), clock);
+        let mut worker = enlist(copy, live.clone(), self.control.clone(), clock)?;
+        let (plan, number, targets) = (copy.plan.clone(), copy.number, copy.targets.clone());
         let (go, release, clocks, tell) = (self.go.clone(), self.release.clone(), self.clocks.clone(), tell.clone());
-        let number = copy.number;
         let thread = std::thread::Builder::new().name(format!("job {}", plan.name)).stack_size(STACK_BYTES);
         let thread = thread.spawn(move || {
             let ready = tell.clone();
@@ -131,22 +121,8 @@ impl Crew {
                 let _ = ready.send(News::Ready);
                 go.pass();
             });
-            let outcome = match plan.cpus_allowed.as_slice() {
-                [] => Ok(()),
-                cpus => sys::schedule::pin_to(cpus).map_err(|error| Error::job(&plan.name, "cpus_allowed", error)),
-            };
-            // A worker that ended without a word would be waited for for ever. What is left of it is only read.
-            let work = std::panic::AssertUnwindSafe(|| {
-                // Where threads share a table of descriptors, each system call takes and drops a reference to the
-                // file that it names: 2 % of a cached 4 KiB pread here. Where this is refused, they share it.
-                let _ = sys::process::unshare_descriptors();
-                // Opened here, because what is opened in this table is closed in it.
-                let engine = engine::open(&Setup { plan: &plan, targets: &targets, clock })?;
-                engine(&mut worker)
-            });
-            let outcome = outcome.and_then(|()| {
-                std::panic::catch_unwind(work).unwrap_or_else(|payload| Err(panicked(&plan.name, payload.as_ref())))
-            });
+            let copy = Copy { plan: &plan, number, targets };
+            let outcome = with_engine(&copy, clock, |engine| engine(&mut worker));
             let ended = sys::clock::own_thread_nanos();
             let failed = outcome.as_ref().err().map(ToString::to_string);
             let _ = tell.send(News::Ended(outcome));
@@ -237,6 +213,38 @@ impl Work for Crew {
         let clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
         clocks.iter().map(|(_, clock)| clock.nanos().ok().map(Nanos)).sum()
     }
+}
+
+/// A worker for a copy of a job, its requests drawn but nothing opened yet.
+pub(crate) fn enlist(copy: &Copy, live: Arc<LiveCounters>, control: Arc<Control>, clock: Hertz) -> Result<Worker> {
+    let plan = copy.plan;
+    let spans: Vec<_> = copy.targets.iter().map(|target| target.span).collect();
+    let source = RequestSource::new(plan, &spans, copy.number).ok_or_else(|| {
+        Error::Refused(format!("job '{}': a file is smaller than one block: check size=, offset= and bs=", plan.name))
+    })?;
+    Ok(Worker::new(plan, source, budget_bytes(plan, &copy.targets), live, control, clock))
+}
+
+/// Opens a copy's engine in this thread, which becomes its worker, and gives it to `work`.
+pub(crate) fn with_engine<T>(
+    copy: &Copy,
+    clock: Hertz,
+    work: impl FnOnce(&mut engine::Ready) -> Result<T>,
+) -> Result<T> {
+    let plan = copy.plan;
+    if !plan.cpus_allowed.is_empty() {
+        let pinned = sys::schedule::pin_to(&plan.cpus_allowed);
+        pinned.map_err(|error| Error::job(&plan.name, "cpus_allowed", error))?;
+    }
+    // A worker that ended without a word would be waited for for ever. What is left of it is only read.
+    let work = std::panic::AssertUnwindSafe(|| {
+        // Where threads share a table of descriptors, each system call takes and drops a reference to the
+        // file that it names: 2 % of a cached 4 KiB pread here. Where this is refused, they share it.
+        let _ = sys::process::unshare_descriptors();
+        // Opened here, because what is opened in this table is closed in it.
+        work(&mut engine::open(&Setup { plan, targets: &copy.targets, clock })?)
+    });
+    std::panic::catch_unwind(work).unwrap_or_else(|payload| Err(panicked(&plan.name, payload.as_ref())))
 }
 
 /// The failure of a worker that panicked: a mistake of ours, which its message helps to find.

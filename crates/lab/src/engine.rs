@@ -27,8 +27,9 @@ pub struct Setup<'a> {
     pub clock: Hertz,
 }
 
-/// An engine that is open and only has to be run.
-pub type Ready = Box<dyn FnOnce(&mut Worker) -> Result<()> + Send>;
+/// An engine that is open and only has to be run; it can be run again. It belongs to the thread that opened it, as
+/// the ring of io_uring does.
+pub type Ready = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 
 /// One engine.
 pub struct Row {
@@ -61,7 +62,7 @@ pub fn open(setup: &Setup) -> Result<Ready> {
 }
 
 /// An engine that performs at once, run at the job's queue depth.
-fn ready(mut engine: impl Perform + Send + 'static, depth: u32) -> Ready {
+fn ready(mut engine: impl Perform + 'static, depth: u32) -> Ready {
     if depth <= 1 {
         return Box::new(move |worker| worker.run_direct(&mut engine));
     }

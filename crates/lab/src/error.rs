@@ -21,6 +21,9 @@ pub enum Error {
     /// A request that is refused.
     #[error("{0}")]
     Refused(String),
+    /// Something that was measured failed.
+    #[error("{0}")]
+    Failed(String),
     /// A signal ended it before anything was measured.
     #[error("interrupted {0}; nothing was measured, and files that it made are removed")]
     Interrupted(String),

@@ -4,6 +4,7 @@
 //! results into the record.
 
 pub mod canary;
+pub mod compare;
 pub mod cost;
 pub mod crew;
 pub mod doctor;

@@ -88,6 +88,8 @@ pub struct Panel {
     readers: CpuReaders,
     timer_list: Option<TimerList>,
     timer_list_read: Option<(Mode, Nanos, Nanos)>,
+    /// The fastest of its readings.
+    timer_list_cost: Option<Nanos>,
     proc_stat: Option<ProcStatFile>,
     soakers: Option<Arc<Soakers>>,
     sampler: bool,
@@ -161,6 +163,7 @@ impl Panel {
             readers,
             timer_list: timer_list.0,
             timer_list_read: None,
+            timer_list_cost: None,
             proc_stat: proc_stat.ok(),
             soakers,
             sampler,
@@ -189,19 +192,36 @@ impl Panel {
 
     /// Reads every clock, then starts what `mode`, the time after this snapshot, needs.
     pub fn snapshot(&mut self, mode: Mode, work: &dyn Work) -> Snapshot {
+        let now = Nanos(monotonic_nanos());
+        let due = self.timer_list_read.is_none_or(|(before, read, took)| {
+            before != mode || now.since(read).0 >= took.0.saturating_mul(TIMER_LIST_SHARE)
+        });
+        self.read(mode, work, due)
+    }
+
+    /// Reads every clock at an end of a slice of this length. The two ends must show the same clocks, so whether
+    /// /proc/timer_list can be read as often as that is not asked of each of them.
+    pub fn boundary(&mut self, slice: Nanos) -> Snapshot {
+        /// Of a slice, for reading at its two ends.
+        const MOST: u64 = 100;
+        // By the fastest reading so far: a slow one was held up, and says nothing of the next.
+        let due = self.timer_list_cost.is_none_or(|cost| cost.0.saturating_mul(MOST) <= slice.0);
+        self.read(Mode::Quiet, &NoWork, due)
+    }
+
+    fn read(&mut self, mode: Mode, work: &dyn Work, timer_list_is_due: bool) -> Snapshot {
         let at_nanos = Nanos(monotonic_nanos());
         let cpus = self.readers.read(mode);
         let done = work.done();
         let thread_nanos = if self.reads_threads() { work.thread_nanos() } else { None };
         let proc_stat = self.proc_stat.as_mut().and_then(ProcStatFile::read);
-        let due = self.timer_list_read.is_none_or(|(before, read, took)| {
-            before != mode || at_nanos.since(read).0 >= took.0.saturating_mul(TIMER_LIST_SHARE)
-        });
         // Just after the readers woke every CPU, so that no idle clock is older than they are.
         let began = Nanos(monotonic_nanos());
-        let timer_list = self.timer_list.as_mut().filter(|_| due).and_then(TimerList::read);
+        let timer_list = self.timer_list.as_mut().filter(|_| timer_list_is_due).and_then(TimerList::read);
         if timer_list.is_some() {
-            self.timer_list_read = Some((mode, at_nanos, Nanos(monotonic_nanos()).since(began)));
+            let took = Nanos(monotonic_nanos()).since(began);
+            self.timer_list_read = Some((mode, at_nanos, took));
+            self.timer_list_cost = Some(self.timer_list_cost.map_or(took, |cost| cost.min(took)));
         }
         if let Some(soakers) = &self.soakers {
             soakers.run(mode == Mode::Soaker);

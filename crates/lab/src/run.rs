@@ -273,7 +273,7 @@ pub fn run(plan: &Plan, settings: &Settings, observer: Observer) -> Result<Recor
 }
 
 /// Applies a job's `invalidate` to its files, as fio does when a job begins.
-fn invalidate(copy: &Copy) -> Result<()> {
+pub(crate) fn invalidate(copy: &Copy) -> Result<()> {
     let mut files = copy.targets.iter().filter(|target| copy.plan.invalidate && !target.path.as_os_str().is_empty());
     files.try_for_each(|target| target::invalidate(&target.path, target.span))
 }

@@ -1,5 +1,9 @@
 //! Records on disk: saved before they are studied, so that no study that fails can lose one.
 
+mod rounds;
+
+pub use rounds::{RoundsFile, load_rounds};
+
 use crate::error::{Error, Result};
 use model::record::{METHOD_VERSION, Record, SCHEMA};
 use rustix::fs::Access;
@@ -49,7 +53,7 @@ pub fn folder(asked: Option<&Path>, name: &str) -> Result<RecordFolder> {
             free.ok_or_else(|| Error::Refused(format!("{RUNS}: a thousand runs in one second; use --out DIR")))?
         }
     };
-    if path.join(RECORD).exists() {
+    if path.join(RECORD).exists() || RoundsFile::is_at(&path) {
         let path = path.display();
         return Err(Error::Refused(format!("{path} already holds a record; choose another --out, or remove it")));
     }

@@ -72,6 +72,11 @@ impl Histogram {
         self.max
     }
 
+    /// The sum of all values, exact.
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+
     /// The mean, exact; `None` when empty.
     pub fn mean(&self) -> Option<f64> {
         (self.total > 0).then(|| self.sum as f64 / self.total as f64)

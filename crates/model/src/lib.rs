@@ -4,8 +4,10 @@
 //! [`finding`]. Nothing here does I/O, reads a clock or starts a thread: everything can be replayed
 //! from a saved record.
 
+pub mod comparison;
 pub mod cost;
 pub mod doctor;
+pub mod experiment;
 pub mod finding;
 pub mod histogram;
 pub mod plan;

@@ -4,8 +4,8 @@ mod accounts;
 mod background;
 mod caveats;
 mod job;
-mod phase;
-mod windows;
+pub(crate) mod phase;
+pub(crate) mod windows;
 
 use crate::finding::{MeterFinding, RunFinding, SCHEMA};
 use crate::record::{MeterStatus, Record, Source};
@@ -47,9 +47,9 @@ pub fn study(record: &Record) -> RunFinding {
 }
 
 /// What every part of the study needs.
-struct Context {
-    clock: Hertz,
-    cpus: usize,
+pub(crate) struct Context {
+    pub(crate) clock: Hertz,
+    pub(crate) cpus: usize,
 }
 
 fn title(record: &Record) -> String {

@@ -59,4 +59,10 @@ pub enum Code {
     UnwrittenBlocks,
     /// A figure was left out because it could not be known.
     Unknown,
+    /// All arms together became faster or slower at once: the machine changed.
+    EnvironmentStep,
+    /// A slice depends on which arm ran before it.
+    CarryOver,
+    /// The rate of all arms together did not settle.
+    NoSteadyState,
 }

@@ -5,7 +5,7 @@
 
 use crate::ink::Ink;
 use crate::number::{self, BYTES, NANOS};
-use crate::page::{Page, Tone};
+use crate::page::{Page, Tone, units_tied};
 use model::doctor::{Check, Diagnosis, State};
 use model::reading::Reading;
 use model::record::Host;
@@ -136,21 +136,6 @@ fn name(mark: char, title: &str) -> String {
     format!("  {mark} {title:<room$}", room = NAME_COLUMNS - 4)
 }
 
-/// Units that no line break may part from their number.
-fn units_tied(text: &str) -> String {
-    const UNITS: [&str; 10] = ["%", "s", "ms", "µs", "ns", "GHz", "MHz", "KiB", "GiB", "CPUs"];
-    let mut words = text.split(' ').peekable();
-    let mut whole = String::with_capacity(text.len());
-    while let Some(word) = words.next() {
-        whole.push_str(word);
-        let Some(next) = words.peek() else { break };
-        let unit = next.trim_end_matches([',', '.', ';', ':', ')']);
-        let number = word.ends_with(|letter: char| letter.is_ascii_digit());
-        whole.push(if number && UNITS.contains(&unit) { '\u{a0}' } else { ' ' });
-    }
-    whole
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,11 +222,6 @@ To mend
             let widths = |text: &str| text.lines().map(width).collect::<Vec<_>>();
             assert_eq!(widths(&plain), widths(&coloured));
         }
-    }
-
-    #[test]
-    fn a_number_keeps_its_unit() {
-        assert_eq!(units_tied("±2 % in 10 s, or 3 things"), "±2\u{a0}% in 10\u{a0}s, or 3 things");
     }
 
     #[test]

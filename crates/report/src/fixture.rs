@@ -284,7 +284,7 @@ fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }
 
-fn host() -> Host {
+pub fn host() -> Host {
     Host {
         kernel: "6.1.0-18-cloud-amd64".to_owned(),
         cpu_model: "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz".to_owned(),

@@ -1,8 +1,10 @@
-//! A finding as text: a cost sheet for the terminal, JSON for scripts, a mail for a patch thread.
+//! A finding as text: a cost sheet for the terminal, JSON for scripts, a mail for a patch thread. What a comparison
+//! found has its own formats in [`compare`].
 //!
 //! Nothing here computes a statistic: every number is in the finding already, and changes at most
 //! its unit. Nothing prints: a report is a `String`, and the binary decides where it goes.
 
+pub mod compare;
 pub mod doctor;
 pub mod format;
 pub mod ink;
@@ -17,6 +19,7 @@ pub mod terminal;
 #[cfg(test)]
 mod fixture;
 
+pub use compare::CompareFormat;
 pub use format::Format;
 pub use ink::Ink;
 pub use json::json;

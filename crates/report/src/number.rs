@@ -128,6 +128,15 @@ pub fn seconds(value: f64) -> String {
     with_unit(NANOS, value * 1e9)
 }
 
+/// How long one has to wait, given in seconds: "58.2 s", "12 min", "3.4 h".
+pub fn lasting(value: f64) -> String {
+    match value {
+        long if (7200.0..TOO_LARGE).contains(&long) => format!("{:.1} h", long / 3600.0),
+        long if (120.0..7200.0).contains(&long) => format!("{:.0} min", long / 60.0),
+        _ => seconds(value),
+    }
+}
+
 /// The rate of a clock. A digit more than elsewhere: one looks for the rate that is printed on the
 /// processor.
 pub fn gigahertz(hertz: f64) -> String {
@@ -218,6 +227,7 @@ mod tests {
         assert_eq!(bytes_per_second(f64::INFINITY), MISSING);
         assert_eq!([0, 12, 999, 1000, 2_843_112].map(count), ["0", "12", "999", "1.00 k", "2.84 M"]);
         assert_eq!(seconds(0.0044), "4.40 ms");
+        assert_eq!([58.2, 733.0, 12_300.0, f64::NAN].map(lasting), ["58.2 s", "12 min", "3.4 h", MISSING]);
         assert_eq!(gigahertz(2.5961e9), "2.596 GHz");
         assert_eq!(gigahertz(f64::NAN), MISSING);
     }

@@ -107,8 +107,9 @@ impl Page {
             .word_splitter(WordSplitter::NoHyphenation);
         let text = self.spell(text);
         let lines = textwrap::wrap(&text, options);
-        let lines: Vec<_> = lines.iter().map(|line| self.paint(tone, &free(line))).collect();
-        lines.join("\n")
+        // A blank that ties may end a line all the same, where what it ties is longer than one.
+        let lines = lines.iter().map(|line| self.paint(tone, &free(line.trim_end_matches('\u{a0}'))));
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     /// `text` beside a label that stands out; the lines after the first are under the text.
@@ -180,6 +181,21 @@ pub fn tied(text: &str) -> String {
     text.replace(' ', "\u{a0}")
 }
 
+/// `text` in which no line break parts a number from its unit.
+pub fn units_tied(text: &str) -> String {
+    const UNITS: [&str; 10] = ["%", "s", "ms", "µs", "ns", "GHz", "MHz", "KiB", "GiB", "CPUs"];
+    let mut words = text.split(' ').peekable();
+    let mut whole = String::with_capacity(text.len());
+    while let Some(word) = words.next() {
+        whole.push_str(word);
+        let Some(next) = words.peek() else { break };
+        let unit = next.trim_end_matches([',', '.', ';', ':', ')']);
+        let number = word.ends_with(|letter: char| letter.is_ascii_digit());
+        whole.push(if number && UNITS.contains(&unit) { '\u{a0}' } else { ' ' });
+    }
+    whole
+}
+
 fn free(text: &str) -> String {
     text.replace('\u{a0}', " ")
 }
@@ -204,6 +220,8 @@ fn ascii(letter: char) -> Option<&'static str> {
         '×' => "x",
         '·' => ",",
         '—' => "-",
+        '→' => "->",
+        '…' => "...",
         '\u{2212}' => "-",
         _ => return None,
     })
@@ -219,6 +237,11 @@ mod tests {
         let page = Page::mail(60);
         let text = format!("{} costs {}", "x".repeat(45), tied("6.91 kcycles"));
         assert_eq!(page.wrap("  ", &text), format!("  {} costs\n  6.91 kcycles", "x".repeat(45)));
+    }
+
+    #[test]
+    fn units_in_a_sentence_are_tied() {
+        assert_eq!(units_tied("±2 % in 10 s, or 3 things"), "±2\u{a0}% in 10\u{a0}s, or 3 things");
     }
 
     #[test]

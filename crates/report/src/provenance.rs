@@ -47,9 +47,14 @@ pub fn machine(host: &Host) -> String {
 pub fn cycles(finding: &RunFinding) -> String {
     let headline =
         |meter: Meter| finding.phases.iter().any(|phase| phase.headline_meter.as_deref() == Some(meter.name()));
-    if headline(Meter::Pmu) {
+    cycles_of(&finding.host, headline(Meter::Pmu))
+}
+
+/// What one cycle is on a host, by the processor's own counter or by the clock.
+pub fn cycles_of(host: &Host, by_pmu: bool) -> String {
+    if by_pmu {
         return "counted by the processor (PMU), all CPUs, user and kernel".to_owned();
     }
-    let guest = if finding.host.hypervisor.is_some() { "guest reference cycles" } else { "reference cycles" };
-    format!("{guest}: TSC {} × CPU time of the whole machine", tied(&number::gigahertz(finding.host.tsc_hertz)))
+    let guest = if host.hypervisor.is_some() { "guest reference cycles" } else { "reference cycles" };
+    format!("{guest}: TSC {} × CPU time of the whole machine", tied(&number::gigahertz(host.tsc_hertz)))
 }

@@ -79,6 +79,10 @@ enum Row {
     Cells(Vec<Cell>),
     /// Text in place of all columns but the first: why there are no numbers.
     Note(Cell, String),
+    /// An empty line, between groups.
+    Gap,
+    /// A line of its own, however long the names in the first column are.
+    Title(String),
 }
 
 /// Rows under heads; the first head is the title.
@@ -104,6 +108,16 @@ impl Table {
         self.rows.push(Row::Note(label, text.into()));
     }
 
+    /// Adds an empty line.
+    pub fn gap(&mut self) {
+        self.rows.push(Row::Gap);
+    }
+
+    /// Adds a line above a group.
+    pub fn title(&mut self, text: impl Into<String>) {
+        self.rows.push(Row::Title(text.into()));
+    }
+
     /// The lines, joined; nothing when there are no rows.
     pub fn render(mut self, page: Page) -> String {
         if self.rows.is_empty() {
@@ -120,6 +134,8 @@ impl Table {
                     let label = padded(&page.cut(&label.text, first), first + GAP);
                     lines.push(page.wrap_toned(Tone::Faint, &label, text));
                 }
+                Row::Gap => lines.push(String::new()),
+                Row::Title(text) => lines.push(page.paint(Tone::Strong, page.cut(text, page.columns()).trim_end())),
             }
         }
         lines.join("\n")
@@ -133,6 +149,8 @@ impl Table {
             match row {
                 Row::Cells(cells) => cells.iter_mut().for_each(|cell| cell.text = page.spell(&cell.text)),
                 Row::Note(label, _) => label.text = page.spell(&label.text),
+                Row::Title(text) => *text = page.spell(text),
+                Row::Gap => {}
             }
         }
     }
@@ -164,6 +182,7 @@ impl Table {
         let cells = self.rows.iter().filter_map(|row| match row {
             Row::Cells(cells) => cells.get(index),
             Row::Note(label, _) => (index == 0).then_some(label),
+            Row::Gap | Row::Title(_) => None,
         });
         cells.map(|cell| width(&cell.text)).fold(head, usize::max)
     }

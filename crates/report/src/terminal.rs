@@ -15,6 +15,7 @@ use crate::ink::Ink;
 use crate::page::{Page, Tone};
 use model::finding::RunFinding;
 use model::record::Outcome;
+use model::warning::Warning;
 
 /// The cost sheet, no line longer than `columns` (or [`crate::page::LEAST_COLUMNS`]).
 pub fn terminal(finding: &RunFinding, ink: Ink, columns: usize) -> String {
@@ -28,7 +29,7 @@ pub fn terminal(finding: &RunFinding, ink: Ink, columns: usize) -> String {
     sections.push(jobs::section(page, &finding.jobs));
     sections.push(latency::section(page, &finding.jobs));
     sections.push(machine::section(page, finding));
-    sections.push(warnings(page, finding));
+    sections.push(warnings(page, &finding.warnings));
     sections.retain(|section| !section.is_empty());
     sections.join("\n\n") + "\n"
 }
@@ -46,8 +47,9 @@ fn title(page: Page, finding: &RunFinding) -> String {
     lines.join("\n")
 }
 
-fn warnings(page: Page, finding: &RunFinding) -> String {
-    let lines = finding.warnings.iter().map(|warning| page.labelled(Tone::Notice, "!", 3, &warning.message));
+/// The caveats, a paragraph each.
+pub(crate) fn warnings(page: Page, warnings: &[Warning]) -> String {
+    let lines = warnings.iter().map(|warning| page.labelled(Tone::Notice, "!", 3, &warning.message));
     lines.collect::<Vec<_>>().join("\n")
 }
 

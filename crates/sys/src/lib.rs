@@ -2,7 +2,7 @@
 //!
 //! What is here is what the standard library and rustix do not offer: the time-stamp counter, perf
 //! events, the rings of libaio and io_uring with buffers that outlive what is in flight, scheduling
-//! classes, and the resource use of a child.
+//! classes, memory shared between processes, and the resource use of a child.
 
 pub mod aio;
 pub mod availability;
@@ -13,4 +13,5 @@ pub mod device;
 pub mod perf;
 pub mod process;
 pub mod schedule;
+pub mod shared_words;
 pub mod uring;

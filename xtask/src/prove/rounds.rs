@@ -10,6 +10,15 @@ pub fn mean(values: &[f64]) -> Estimate {
     Estimate::with_error(mean, (squares / (count - 1.0) / count).sqrt(), count - 1.0)
 }
 
+/// The middle of the values, or the mean of the two in the middle; NaN of none.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let upper = sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN);
+    let lower = sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN);
+    (lower + upper) / 2.0
+}
+
 /// Candidate ÷ baseline, round by round: the mean of the logarithms with its t interval, as a ratio.
 pub fn ratio(candidate: &[f64], baseline: &[f64]) -> Estimate {
     let logarithms: Vec<f64> = candidate.iter().zip(baseline).map(|(one, other)| (one / other).ln()).collect();
@@ -45,6 +54,13 @@ mod tests {
         assert_eq!(found.value, 2.0);
         assert!((found.half_width().unwrap() - 4.302652729749464 / 3f64.sqrt()).abs() < 1e-9);
         assert_eq!(mean(&[5.0]), Estimate::bare(5.0));
+    }
+
+    #[test]
+    fn a_median_is_not_moved_by_one_odd_round() {
+        assert_eq!(median(&[3.0, 1.0, 100.0]), 3.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 100.0]), 3.0);
+        assert!(median(&[]).is_nan());
     }
 
     #[test]

@@ -18,6 +18,11 @@ impl Seeded {
         mixed ^ (mixed >> 31)
     }
 
+    /// A number below `bound`, which must be positive; small bounds are drawn evenly.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
     /// Every order equally often, but for 2⁻³² or so (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {

@@ -107,7 +107,7 @@ fn a_file_cut_short_underneath_is_one_clear_error() {
         let targets = [crate::workload::target::Target { path, span: spans[0] }];
         let source = RequestSource::new(&plan, &spans, 0).unwrap();
         let mut worker = Worker::new(&plan, source, BLOCK, Arc::default(), Arc::default(), Hertz(1e9));
-        let engine = open(&Setup { plan: &plan, targets: &targets, clock: Hertz(1e9) }).unwrap();
+        let mut engine = open(&Setup { plan: &plan, targets: &targets, clock: Hertz(1e9) }).unwrap();
         let said = engine(&mut worker).unwrap_err().to_string();
         assert!(said.contains("the file ends before") && said.contains(&plan.name), "{said}");
         assert_eq!(said.lines().count(), 1);

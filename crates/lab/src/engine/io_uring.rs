@@ -17,22 +17,19 @@ struct Uring {
 }
 
 pub(super) fn open(setup: &Setup) -> Result<Ready> {
-    let plan = setup.plan.clone();
+    let plan = setup.plan;
     let depth = plan.depth.in_flight;
     let files = open_files(setup)?;
-    let slots = noisy_slots(&plan, depth)?;
-    // The ring belongs to the thread that makes it, so it is made by the worker.
-    Ok(Box::new(move |worker| {
-        let registration = |asked: Option<bool>| match asked {
-            Some(false) => Registration::PerIo,
-            Some(true) | None => Registration::Registered,
-        };
-        let (buffers, registered) = (registration(plan.fixed_buffers), registration(plan.registered_files));
-        let ring = BlockRing::new(files, slots, depth, buffers, registered);
-        let ring = ring.map_err(|error| unusable(&plan.name, depth, error))?;
-        let mut engine = Uring { ring, trimmed: Vec::with_capacity(depth as usize) };
-        worker.run_queued(&mut engine)
-    }))
+    let slots = noisy_slots(plan, depth)?;
+    let registration = |asked: Option<bool>| match asked {
+        Some(false) => Registration::PerIo,
+        Some(true) | None => Registration::Registered,
+    };
+    let (buffers, registered) = (registration(plan.fixed_buffers), registration(plan.registered_files));
+    let ring = BlockRing::new(files, slots, depth, buffers, registered);
+    let ring = ring.map_err(|error| unusable(&plan.name, depth, error))?;
+    let mut engine = Uring { ring, trimmed: Vec::with_capacity(depth as usize) };
+    Ok(Box::new(move |worker| worker.run_queued(&mut engine)))
 }
 
 fn unusable(job: &str, depth: u32, error: io::Error) -> Error {

@@ -1,12 +1,11 @@
 //! pread and pwrite: one system call an I/O, one I/O at a time.
 
-use super::{Ready, Setup, noisy_slots, open_files, result_of, sync_all, trim};
+use super::{Ready, Setup, noisy_slots, open_files, sync_all, trim};
 use crate::error::Result;
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::worker::{Perform, Sync};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use sys::buffer::AlignedBuffer;
 
 struct Psync {
@@ -27,14 +26,17 @@ impl Perform for Psync {
         let Some(memory) = self.buffer.get_mut(..request.length as usize) else { return -14 };
         loop {
             self.calls += 1;
+            // The bare system calls: those of the C library are points of cancellation, which in a process with
+            // several threads costs two locked instructions each.
             let outcome = match request.kind {
-                Kind::Read => file.read_at(memory, request.offset),
-                Kind::Write => file.write_at(memory, request.offset),
+                Kind::Read => rustix::io::pread(file, &mut *memory, request.offset),
+                Kind::Write => rustix::io::pwrite(file, memory, request.offset),
                 Kind::Trim => return trim(file, request.offset, request.length),
             };
             match outcome {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                outcome => return result_of(outcome),
+                Err(rustix::io::Errno::INTR) => {}
+                Ok(bytes) => return i32::try_from(bytes).unwrap_or(i32::MAX),
+                Err(error) => return -error.raw_os_error(),
             }
         }
     }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sys::clock::ticks;
+use sys::shared_words::SharedWords;
 
 /// An engine that has done a request when it returns.
 pub trait Perform {
@@ -54,9 +55,19 @@ pub enum Sync {
 #[derive(Debug, Default)]
 pub struct Control {
     stop: AtomicBool,
+    /// Where another process says it.
+    shared: Option<Arc<SharedWords>>,
 }
 
+/// The signal of shared memory that asks to end.
+pub const STOP_SIGNAL: usize = 1;
+
 impl Control {
+    /// Workers that another process asks to end.
+    pub fn shared(words: Arc<SharedWords>) -> Self {
+        Self { stop: AtomicBool::new(false), shared: Some(words) }
+    }
+
     /// Asks every worker to end after what it has in flight.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -65,7 +76,10 @@ impl Control {
     /// Whether workers were asked to end.
     #[inline(always)]
     pub fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        match &self.shared {
+            None => self.stop.load(Ordering::Relaxed),
+            Some(words) => words.signals().get(STOP_SIGNAL).is_some_and(|stop| stop.load(Ordering::Relaxed) != 0),
+        }
     }
 
     /// Sleeps until `duration` has passed or the workers were asked to end.
@@ -134,7 +148,10 @@ struct Manners {
     sync_every: [(u32, Sync); 2],
     writes: u64,
     synced_at: u64,
+    /// The job ends with a sync.
     end_sync: bool,
+    /// And that is still to come.
+    end_sync_due: bool,
 }
 
 /// One I/O in flight.
@@ -161,6 +178,7 @@ impl Worker {
             interval: [interval(plan.rates.read), interval(plan.rates.write), interval(plan.rates.trim)],
             sync_every: [(plan.fsync_every, Sync::All), (plan.fdatasync_every, Sync::Data)],
             end_sync: plan.end_fsync,
+            end_sync_due: false,
             held: None,
             due: [0; 3],
             writes: 0,
@@ -215,6 +233,7 @@ impl Worker {
         self.ramping = self.ramp_ticks > 0;
         self.alarm = if self.ramping { now + self.ramp_ticks } else { self.deadline(now) };
         self.manners.due = [now; 3];
+        self.manners.end_sync_due = self.manners.end_sync;
         now
     }
 
@@ -462,7 +481,7 @@ impl Worker {
 
     #[cold]
     fn finish(&mut self) -> Next {
-        if std::mem::take(&mut self.manners.end_sync) { Next::Sync(Sync::All) } else { Next::Done }
+        if std::mem::take(&mut self.manners.end_sync_due) { Next::Sync(Sync::All) } else { Next::Done }
     }
 
     fn next_mannered(&mut self, now: u64) -> Next {

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 /// The PMU is last, though it counts best: it counts core cycles, and every figure that stands beside a cost
 /// (threads, accounts, busy CPUs) is time in reference cycles. Mixing the two would find a cost elsewhere
 /// whenever the core's clock is not the reference clock.
-pub(super) const HEADLINE: [Meter; 6] =
+pub(crate) const HEADLINE: [Meter; 6] =
     [Meter::TimerList, Meter::Idle, Meter::ProcStat, Meter::Soaker, Meter::Sampler, Meter::Pmu];
 
 /// What a cost is divided by.
@@ -167,7 +167,7 @@ fn counted(execution: &Execution, of: fn(&Done) -> u64) -> Option<f64> {
 }
 
 /// How long an execution did I/O.
-fn io_seconds(execution: &Execution) -> f64 {
+pub(crate) fn io_seconds(execution: &Execution) -> f64 {
     match (execution.io_interval, execution.stretch.snapshots.as_slice()) {
         (Some(interval), _) => interval.end_nanos.since(interval.begin_nanos).seconds(),
         (None, [first, .., last]) => last.at_nanos.since(first.at_nanos).seconds(),

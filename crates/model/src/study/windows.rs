@@ -11,7 +11,7 @@ const GROUPS: usize = 20;
 
 /// What one meter saw from one snapshot to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Window {
+pub(crate) struct Window {
     /// Begin and end.
     pub begin: Nanos,
     pub end: Nanos,
@@ -24,7 +24,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         self.end.since(self.begin).seconds()
     }
 
@@ -40,7 +40,7 @@ impl Window {
 }
 
 /// The windows in which `meter` was read, within `interval` where one is given.
-pub(super) fn windows(stretch: &Stretch, meter: Meter, interval: Option<IoInterval>, context: &Context) -> Vec<Window> {
+pub(crate) fn windows(stretch: &Stretch, meter: Meter, interval: Option<IoInterval>, context: &Context) -> Vec<Window> {
     let wanted = match meter {
         Meter::Soaker => Mode::Soaker,
         Meter::Sampler => Mode::Sampler,
@@ -98,7 +98,8 @@ pub(super) fn grouped(windows: &[Window]) -> Vec<Window> {
     groups
 }
 
-fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context: &Context) -> Option<Window> {
+/// What `meter` saw from one snapshot to another.
+pub(crate) fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context: &Context) -> Option<Window> {
     let length = after.at_nanos.since(before.at_nanos);
     if length == Nanos(0) {
         return None;

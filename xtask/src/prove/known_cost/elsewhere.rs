@@ -5,12 +5,13 @@ use crate::prove::bench::Bench;
 use crate::prove::evidence::{self, Evidence};
 use crate::prove::fio;
 use crate::prove::iotoll::{self, Measuring};
+use crate::prove::rounds;
 use model::finding::PhaseFinding;
 
 /// The headline is not enough: the two idle clocks are two definitions.
-const MEASURING: Measuring = Measuring { meters: "idle,thread", background_millis: 3000, out: None };
-/// Executions of each load at least: its interval is over executions, and that of a load which sleeps varies.
-const LEAST_EXECUTIONS: usize = 10;
+const MEASURING: Measuring = Measuring { meters: "idle,thread", background_millis: 1000, out: None };
+/// Measurements of each load at least: that of a load which sleeps varies from one to the next.
+const LEAST_ROUNDS: usize = 12;
 /// Accounts that are shown.
 const ACCOUNTS: usize = 3;
 /// The sleeper takes 200 µs, 10,000 ticks, and what waking it takes.
@@ -33,28 +34,34 @@ pub fn prove(bench: &Bench, evidence: &mut Evidence) -> anyhow::Result<()> {
     ];
     let mut rows = Vec::new();
     for (name, ios, command) in loads {
-        bench.progress(&format!("work done elsewhere: {name}"));
-        let mut flags = vec![format!("--repeat={}", bench.options.rounds.max(LEAST_EXECUTIONS))];
-        flags.extend(ios.map(|ios| format!("--ios={ios}")));
-        let finding = iotoll::cost(bench, &MEASURING, &flags, &command)?;
-        let phase = iotoll::phase(&finding)?;
-        rows.push(row(name, phase));
-        let (met, text) = paid_more(phase);
+        let mut found = Vec::new();
+        for round in 1..=bench.options.rounds.max(LEAST_ROUNDS) {
+            bench.progress(&format!("work done elsewhere, {round}: {name}"));
+            let flags: Vec<String> = ios.map(|ios| format!("--ios={ios}")).into_iter().collect();
+            found.push(iotoll::phase(&iotoll::cost(bench, &MEASURING, &flags, &command)?)?.clone());
+        }
+        rows.push(row(name, &found));
+        let (met, text) = paid_more(&found);
         evidence.criterion(met, format!("{name}: {text}"));
     }
     evidence.note(
         "Work done elsewhere, by `iotoll cost`: cycles per I/O of the whole machine, and what the workload's own \
-         threads show.",
+         threads show. Means over measurements; where, in the last of them.",
     );
     evidence
         .table(&["load", "machine (timer_list)", "machine (idle)", "own threads", "machine ÷ threads", "where"], &rows);
     Ok(())
 }
 
-fn row(name: &str, phase: &PhaseFinding) -> Vec<String> {
-    let by = |meter: &str| evidence::number(phase.by_meter.get(meter).copied().flatten(), 0);
-    let ratio = phase.cycles_per_io.zip(phase.thread_cycles_per_io).map(|(machine, threads)| machine / threads);
-    let mut accounts: Vec<_> = phase.accounts.iter().collect();
+fn row(name: &str, found: &[PhaseFinding]) -> Vec<String> {
+    let mean = |of: &dyn Fn(&PhaseFinding) -> Option<f64>| {
+        let values: Option<Vec<f64>> = found.iter().map(of).collect();
+        values.map(|values| rounds::mean(&values).value)
+    };
+    let by = |meter: &str| evidence::number(mean(&|phase| phase.by_meter.get(meter).copied().flatten()), 0);
+    let threads = mean(&|phase| phase.thread_cycles_per_io);
+    let ratio = mean(&|phase| phase.cycles_per_io).zip(threads).map(|(machine, threads)| machine / threads);
+    let mut accounts: Vec<_> = found.last().map(|phase| phase.accounts.iter().collect()).unwrap_or_default();
     accounts.sort_by(|one, other| other.cycles_per_io.total_cmp(&one.cycles_per_io));
     let largest = accounts.iter().take(ACCOUNTS).map(|account| {
         // What follows the colon explains the name, in more words than a table has room for.
@@ -65,20 +72,21 @@ fn row(name: &str, phase: &PhaseFinding) -> Vec<String> {
         name.to_owned(),
         by("timer_list"),
         by("idle"),
-        evidence::number(phase.thread_cycles_per_io, 0),
+        evidence::number(threads, 0),
         evidence::number(ratio, 2),
         largest.collect::<Vec<_>>().join("; "),
     ]
 }
 
-/// Whether the machine paid more than the threads show, by more than the interval, in words.
-fn paid_more(phase: &PhaseFinding) -> (bool, String) {
-    let (Some(threads), Some(machine)) = (phase.thread_cycles_per_io, phase.cycles_per_io) else {
+/// Whether the machine paid more than the threads show, in words. Both move together from one measurement to the next,
+/// so it is their difference that has the interval.
+fn paid_more(found: &[PhaseFinding]) -> (bool, String) {
+    let more = |phase: &PhaseFinding| Some(phase.cycles_per_io? - phase.thread_cycles_per_io?);
+    let Some(more) = found.iter().map(more).collect::<Option<Vec<f64>>>() else {
         return (false, "the machine's or the threads' figure is unknown".to_owned());
     };
-    let (Some(low), Some(high)) = (phase.cycles_per_io_low, phase.cycles_per_io_high) else {
-        return (false, "one execution has no interval; give --rounds".to_owned());
-    };
-    let text = format!("the machine paid {machine:.0} [{low:.0}, {high:.0}], its own threads show {threads:.0}");
-    (threads < low, text)
+    let more = rounds::mean(&more);
+    let text =
+        format!("the machine paid {} cycles an I/O more than its own threads show", evidence::interval(&more, 0));
+    (more.low.is_some_and(|low| low > 0.0), text)
 }

@@ -1,0 +1,176 @@
+//! `iotoll compare`: what it finds, how it is asked, what it prints.
+
+use super::iotoll::{Folder, at_once, number, whole};
+use serde_json::Value;
+
+/// Engine `spin` burns what it is told to, and the thread's own clock sees that however busy other tests keep the
+/// machine; IOPS and the cost of the whole machine it does not.
+const SPIN: &str = "compare --budget 3s --no-save --quiet --format json --ioengine=spin --size=1m --spin_cycles=20000";
+
+#[track_caller]
+fn compared(folder: &Folder, words: &str) -> Value {
+    let ended = folder.iotoll(words).run();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{words}\n{}", ended.stdout);
+    ended.json()
+}
+
+#[test]
+fn a_change_that_is_known_is_found() {
+    let folder = Folder::new();
+    let found = compared(&folder, &format!("{SPIN} --seed 7 --candidate spin_cycles=40000"));
+    assert_eq!((found["schema"].as_str(), whole(&found["seed"])), (Some("iotoll.compare/1"), 7));
+    let metrics = &found["cells"][0]["metrics"];
+    let threads = &metrics["thread_cycles_per_io"];
+    let change = number(&threads["change"]);
+    assert!((0.8..1.2).contains(&change), "{threads}");
+    assert!(number(&threads["low"]) <= change && change <= number(&threads["high"]), "{threads}");
+    assert_eq!((threads["verdict"].as_str(), threads["detected"].as_bool()), (Some("worse"), Some(true)), "{threads}");
+    assert!((19_000.0..30_000.0).contains(&number(&threads["baseline"])), "{threads}");
+    // Unknown or a number, never nothing.
+    for metric in ["cycles_per_io", "iops", "bytes_per_second", "latency_mean", "latency_p99"] {
+        let found = &metrics[metric];
+        assert!(found["change"].is_number() != found["reason"].is_string(), "{metric}: {found}");
+    }
+    assert!(number(&metrics["iops"]["baseline"]) > 0.0);
+    assert_eq!(found["arms"][1]["what"], "spin_cycles=40000");
+}
+
+#[test]
+fn limits_decide_the_exit_status() {
+    let folder = Folder::new();
+    let cases = [
+        ("thread_cycles_per_io > +10%", Some(3), "exceeded"),
+        ("thread_cycles_per_io < -10%", Some(0), "kept"),
+        // A slice takes as long as it is told to, so nobody knows.
+        ("seconds > +10%", Some(4), "undecided"),
+    ];
+    for (limit, code, state) in cases {
+        let ended = folder.iotoll(SPIN).word_list("--candidate spin_cycles=60000 --fail-on").word(limit).run();
+        assert_eq!(ended.code, code, "{limit}: {ended:?}");
+        assert_eq!(ended.json()["limits"][0]["state"], state, "{limit}");
+    }
+}
+
+#[test]
+fn the_baseline_against_itself_says_what_the_machine_can_tell_apart() {
+    let found = compared(&Folder::new(), &format!("{SPIN} --aa"));
+    let noise = &found["noise_floor"]["metrics"]["iops"];
+    assert!(number(&noise["half_width"]) > 0.0, "{noise}");
+    assert_eq!(noise["seconds_needed"][0][0], 0.01);
+}
+
+#[test]
+fn a_sweep_has_a_cell_for_each_point_and_arm() {
+    let folder = Folder::new();
+    let words = format!(
+        "{SPIN} --sweep bs=4k,16k,64k --sweep iodepth=1,4 --candidate spin_cycles=30000 --candidate inject_ns=99"
+    );
+    let found = compared(&folder, &words);
+    let cells = found["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 12);
+    assert!(
+        cells
+            .iter()
+            .any(|cell| cell["cell"]["bs"] == "64k" && cell["cell"]["iodepth"] == "4" && cell["arm"] == "candidate2")
+    );
+    assert_eq!(found["axes"][0]["name"], "bs");
+    assert!(!found["crossovers"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn commands_are_compared_by_what_they_say_they_did() {
+    let folder = Folder::with_file("data", 1 << 20);
+    let fio = "fio --name=a --rw=randread --bs=4k --size=1m --filename=data --time_based --runtime=300ms --ioengine";
+    let words = "compare --budget 4s --no-save --quiet --format json --baseline-cmd";
+    let ended = folder
+        .iotoll(words)
+        .word(format!("{fio}=psync"))
+        .word("--candidate-cmd")
+        .word(format!("{fio}=psync --thinktime=1000"))
+        .run();
+    ended.done();
+    let metrics = &ended.json()["cells"][0]["metrics"];
+    assert!(number(&metrics["iops"]["change"]) < 0.0, "{}", metrics["iops"]);
+    assert!(number(&metrics["latency_p50"]["baseline"]) > 0.0, "{}", metrics["latency_p50"]);
+    let seconds = number(&metrics["seconds"]["baseline"]);
+    assert!((0.2..30.0).contains(&seconds), "{seconds}");
+}
+
+/// A program that says nothing of I/O is compared by execution.
+#[test]
+fn any_program_can_be_compared() {
+    let ended = Folder::new()
+        .iotoll("compare --budget 2s --no-save --quiet --format json --baseline-cmd")
+        .word("sleep 0.05")
+        .word("--candidate-cmd")
+        .word("sleep 0.4")
+        .run();
+    ended.done();
+    let metrics = &ended.json()["cells"][0]["metrics"];
+    assert!(number(&metrics["seconds"]["change"]) > 1.0, "{}", metrics["seconds"]);
+    assert!(metrics["iops"]["change"].is_null() && metrics["iops"]["reason"].is_string(), "{}", metrics["iops"]);
+}
+
+#[test]
+fn a_toggle_is_on_for_the_candidate_alone_and_put_back() {
+    let folder = Folder::new();
+    folder.write("knob", "found\n");
+    folder.write("log", "");
+    let knob = folder.path("knob");
+    let ended = folder
+        .iotoll("compare --budget 3s --quiet --out kept --ioengine=spin --size=1m --spin_cycles=20000 --candidate-set")
+        .word(format!("file:{}=changed", knob.display()))
+        .word("--candidate-enter")
+        .word("cat knob >> log; echo >> log")
+        .word("--candidate-leave")
+        .word("echo left >> log")
+        .run();
+    ended.done();
+    assert_eq!(folder.read("knob"), b"found");
+    let log = String::from_utf8(folder.read("log")).unwrap();
+    let entered = log.matches("changed").count();
+    assert!(entered >= 2 && entered == log.matches("left").count(), "{log}");
+    assert!(!log.contains("found"), "{log}");
+    assert!(folder.exists("kept/report.html") && folder.exists("kept/rounds.jsonl"));
+}
+
+#[test]
+fn buffered_writes_are_measured_with_the_sync_that_they_need() {
+    let folder = Folder::new();
+    let found = compared(
+        &folder,
+        "compare --budget 4s --no-save --quiet --format json --rw=write --bs=64k --size=8m --filename=data --candidate bs=4k",
+    );
+    assert!(found["method"].as_str().unwrap().contains("sync"), "{}", found["method"]);
+    assert!(number(&found["cells"][0]["metrics"]["bytes_per_second"]["baseline"]) > 0.0);
+}
+
+#[test]
+fn report_renders_what_compare_printed() {
+    let folder = Folder::new();
+    at_once(["json", "mail", "table", "markdown", "csv"], |format| {
+        let words =
+            format!("compare --budget 1s --quiet --out kept-{format} --format {format} --ioengine=null --size=1m --aa");
+        let ended = folder.iotoll(&words).run();
+        ended.done();
+        let again = folder.iotoll(&format!("report kept-{format} --format {format}")).run();
+        assert_eq!((again.code, again.stdout), (Some(0), ended.stdout), "{format}");
+    });
+}
+
+#[test]
+fn an_experiment_file_says_all_of_it() {
+    let folder = Folder::new();
+    folder.write(
+        "x.toml",
+        "title = 'twice the work'\nbudget = '2s'\njob = '''\n[a]\nioengine=spin\nsize=1m\nspin_cycles=20000\n'''\n\
+         [[arm]]\nname = 'plain'\n[[arm]]\nname = 'double'\noptions = ['spin_cycles=40000']\n\
+         [[published]]\nmetric = 'iops'\nchange = -0.5\nsource = 'arithmetic'\n",
+    );
+    let found = compared(&folder, "compare x.toml --no-save --quiet --format json");
+    assert_eq!((found["title"].as_str(), found["arms"][1]["name"].as_str()), (Some("twice the work"), Some("double")));
+    assert_eq!(found["published"][0]["source"], "arithmetic");
+    let parsed = folder.iotoll("compare x.toml --parse-only").run();
+    parsed.done();
+    assert_eq!(parsed.json()["cases"].as_array().unwrap().len(), 2);
+}

@@ -1,0 +1,181 @@
+//! `iotoll compare` when something goes wrong: one clear line, toggles put back, nothing left running, and the rounds
+//! that were measured kept.
+
+use super::iotoll::{Folder, Running, at_once, eventually};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+
+const SPIN: &str =
+    "compare --quiet --out kept --ioengine=spin --size=1m --spin_cycles=20000 --budget 60s --precision 0.01%";
+
+/// Process ids of the workers of a comparison.
+fn workers(running: &Running) -> Vec<i32> {
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id())).unwrap_or_default();
+    children.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+}
+
+/// Complete rounds in a record.
+fn rounds(folder: &Folder) -> usize {
+    let path = folder.path("kept/rounds.jsonl");
+    fs::read_to_string(path).unwrap_or_default().lines().filter(|line| line.starts_with("{\"round\"")).count()
+}
+
+#[test]
+fn what_is_asked_wrongly_is_refused_in_one_line() {
+    let cases: [(&str, &[&str]); 12] = [
+        ("compare", &["one arm is no comparison", "--candidate"]),
+        ("compare --rw=read", &["one arm is no comparison"]),
+        ("compare --rw=read --candidate bz=8k", &["bz"]),
+        ("compare --rw=read --candidate bs=8k --aa", &["--aa"]),
+        ("compare --candidate-cmd true", &["no workload"]),
+        ("compare --rw=read --candidate bs=8k --sweep bs", &["--sweep", "NAME=A,B"]),
+        ("compare --rw=read --candidate bs=8k --sweep bs=4k,8k", &["bs is swept", "choose one"]),
+        ("compare --rw=read --candidate-set vm.x=1", &["sysctl:NAME=VALUE"]),
+        ("compare --rw=read --candidate-enter true", &["--candidate-leave"]),
+        ("compare --rw=read --candidate bs=8k --fail-on fast", &["--fail-on", "expected a limit"]),
+        ("compare --rw=read --candidate bs=8k --budget 0s", &["--budget", "at least 1s"]),
+        ("compare --rw=read --candidate bs=8k -- fio", &["which of them"]),
+    ];
+    let folder = Folder::new();
+    at_once(cases, |(words, named)| folder.iotoll(words).run().refused(2, named));
+    assert!(folder.listing().is_empty(), "{:?}", folder.listing());
+}
+
+#[test]
+fn an_arm_that_fails_at_once_is_one_line_and_leaves_nothing() {
+    let folder = Folder::with_file("data", 4096);
+    let cases: [(&str, &str, i32, &[&str]); 4] = [
+        ("sleep 0.1", "false", 1, &["arm 'candidate'", "ended with status 1"]),
+        ("sleep 0.1", "no-such-program-here", 2, &["no-such-program-here", "cannot be started"]),
+        ("sleep 0.1", "sh -c 'kill -9 $$'", 1, &["arm 'candidate'", "signal 9"]),
+        (
+            "sleep 0.1",
+            "fio --name=a --rw=read --filename=data/below --size=4k",
+            1,
+            &["arm 'candidate'", "Not a directory"],
+        ),
+    ];
+    for (baseline, candidate, code, named) in cases {
+        let words = "compare --quiet --out kept --budget 3s --baseline-cmd";
+        let ended = folder.iotoll(words).word(baseline).word("--candidate-cmd").word(candidate).run();
+        ended.refused(code, named);
+        assert!(!folder.exists("kept"), "{candidate}: {:?}", folder.listing());
+    }
+    folder.assert_no_processes();
+}
+
+/// What a command leaves running is ended with it: it would be in the next slice.
+#[test]
+fn an_arm_that_forks_leaves_nothing_running() {
+    let folder = Folder::new();
+    let ended = folder
+        .iotoll("compare --quiet --no-save --budget 1s --baseline-cmd")
+        .word("sleep 0.05")
+        .word("--candidate-cmd")
+        .word("sh -c 'sleep 300 & sleep 300 & exit 0'")
+        .run();
+    ended.done();
+    folder.assert_no_processes();
+}
+
+#[test]
+fn a_worker_that_is_killed_ends_it_with_a_line_and_the_rounds_so_far() {
+    let folder = Folder::new();
+    let running = folder.iotoll(SPIN).word_list("--candidate spin_cycles=30000").start();
+    assert!(eventually(|| rounds(&folder) >= 2 && !workers(&running).is_empty()));
+    let victim = workers(&running).into_iter().next().and_then(Pid::from_raw);
+    // It may end by itself just now; the next one is as good.
+    let mut killed = victim.is_some_and(|worker| kill_process(worker, Signal::KILL).is_ok());
+    while !killed {
+        let worker = workers(&running).into_iter().next().and_then(Pid::from_raw);
+        killed = worker.is_some_and(|worker| kill_process(worker, Signal::KILL).is_ok());
+    }
+    let ended = running.wait();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    assert!(ended.stderr.contains("arm '") && ended.stderr.contains("worker process"), "{ended:?}");
+    let again = folder.iotoll("report kept --format json").run();
+    again.done();
+    assert!(again.json()["rounds"].as_u64().unwrap() >= 2);
+    folder.assert_no_processes();
+}
+
+#[test]
+fn an_interruption_keeps_what_was_measured_and_puts_the_toggle_back() {
+    let folder = Folder::new();
+    folder.write("knob", "found");
+    let setting = format!("file:{}=changed", folder.path("knob").display());
+    for signal in [Signal::INT, Signal::TERM] {
+        let running = folder.iotoll(SPIN).word_list("--candidate-set").word(setting.as_str()).start();
+        assert!(eventually(|| rounds(&folder) >= 1 && folder.read("knob") == b"changed"));
+        running.signal(signal);
+        let ended = running.wait();
+        assert_eq!(ended.code, Some(130), "{ended:?}");
+        assert_eq!(folder.read("knob"), b"found");
+        assert!(ended.stdout.contains("interrupted"), "{ended:?}");
+        assert!(rounds(&folder) >= 1);
+        fs::remove_dir_all(folder.path("kept")).unwrap();
+    }
+    folder.assert_no_processes();
+}
+
+#[test]
+fn an_interruption_before_the_first_round_leaves_nothing() {
+    let folder = Folder::new();
+    let words = "compare --quiet --out kept --budget 60s --baseline-cmd";
+    let running = folder.iotoll(words).word("sleep 300").word("--candidate-cmd").word("sleep 301").start();
+    assert!(eventually(|| !workers(&running).is_empty()));
+    running.signal(Signal::INT);
+    let ended = running.wait();
+    ended.refused(130, &["interrupted"]);
+    assert!(!folder.exists("kept"));
+    folder.assert_no_processes();
+}
+
+#[test]
+fn a_toggle_that_fails_is_undone_and_named() {
+    let folder = Folder::new();
+    folder.write("knob", "found");
+    let setting = format!("file:{}=changed", folder.path("knob").display());
+    let ended = folder
+        .iotoll(SPIN)
+        .word_list("--candidate-set")
+        .word(setting)
+        .word("--candidate-enter")
+        .word("test -e once && exit 7; touch once")
+        .word("--candidate-leave")
+        .word("touch left")
+        .run();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("arm 'candidate': enter") && ended.stderr.contains("exit status: 7"), "{ended:?}");
+    assert_eq!(folder.read("knob"), b"found");
+    assert!(folder.exists("left"));
+    folder.assert_no_processes();
+}
+
+#[test]
+fn a_setting_that_is_not_there_is_refused_before_anything_is_measured() {
+    let folder = Folder::new();
+    let ended = folder.iotoll(SPIN).word_list("--candidate-set sysctl:no.such=1").run();
+    ended.refused(2, &["sysctl:no.such=1", "/proc/sys/no/such"]);
+    assert!(folder.listing().is_empty(), "{:?}", folder.listing());
+}
+
+#[test]
+fn a_record_that_was_cut_off_is_shown_as_far_as_it_goes() {
+    let folder = Folder::new();
+    let words = "compare --quiet --out kept --budget 3s --ioengine=null --size=1m --aa --format json";
+    folder.iotoll(words).run().done();
+    let text = String::from_utf8(folder.read("kept/rounds.jsonl")).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.pop();
+    let half = lines.pop().unwrap();
+    let cut = format!("{}\n{}", lines.join("\n"), &half[..half.len() / 2]);
+    folder.write("kept/rounds.jsonl", cut);
+    let again = folder.iotoll("report kept --format json").run();
+    again.done();
+    assert_eq!(again.json()["rounds"].as_u64().unwrap() as usize, lines.len() - 1);
+    assert!(again.json()["outcome"]["failed"].as_str().unwrap().contains("cut off"));
+    folder.write("kept/rounds.jsonl", "garbage\n");
+    folder.iotoll("report kept").run().refused(2, &["rounds.jsonl", "line 1"]);
+}

@@ -1,0 +1,321 @@
+//! `iotoll compare`: an experiment becomes a record, round by round.
+//!
+//! A round measures every case as often as every other, in an order that is drawn anew, so that what the machine does
+//! meanwhile befalls all arms alike. How a round is cut depends on what is compared ([`Schedule`]).
+
+mod executions;
+mod order;
+mod protocol;
+mod slices;
+mod team;
+mod toggle;
+mod whole;
+pub mod worker;
+
+use crate::canary;
+use crate::cost::Surroundings;
+use crate::crew::Copy;
+use crate::error::{Error, Result};
+use crate::host;
+use crate::meter::Panel;
+use crate::run::{self, Calibration};
+use crate::workload::target::{self, Created};
+use model::comparison::record::{
+    CompareRecord, End, Header, RoundRecord, SCHEMA, Schedule, SliceReading, SliceRecord, SliceWork,
+};
+use model::comparison::study::{Progress, Standing};
+use model::experiment::{Experiment, Work};
+use model::plan::{Access, JobPlan, Medium, Phase};
+use model::record::{METHOD_VERSION, Outcome};
+use model::unit::{Hertz, Nanos};
+use model::warning::Warning;
+use order::Orders;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use sys::clock::monotonic_nanos;
+use sys::schedule::{Class, set_class};
+use toggle::Toggles;
+
+/// How to measure.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Meters, signals, command line; its background is not used: each round has its own.
+    pub measuring: run::Settings,
+    /// Seed of the order of slices.
+    pub seed: u64,
+    /// This program, which is started again as a worker.
+    pub program: PathBuf,
+}
+
+/// Where a record is written as it is measured.
+pub trait Keeper {
+    /// What is known before the first round.
+    ///
+    /// # Errors
+    /// When it cannot be written: the measurement ends.
+    fn header(&mut self, header: &Header) -> Result<()>;
+    /// A complete round.
+    ///
+    /// # Errors
+    /// As above.
+    fn round(&mut self, round: &RoundRecord) -> Result<()>;
+    /// How it ended.
+    ///
+    /// # Errors
+    /// As above.
+    fn end(&mut self, end: &End) -> Result<()>;
+}
+
+/// How far an experiment has come.
+#[derive(Clone, Copy, Debug)]
+pub enum Stage<'a> {
+    /// Before the first round.
+    Preparing(run::Progress<'a>),
+    /// A round was completed.
+    Measuring {
+        /// Rounds.
+        rounds: usize,
+        /// How long so far.
+        elapsed: Duration,
+        /// How long at most.
+        budget: Duration,
+        /// The comparison that is furthest from being precise.
+        standing: Option<Standing>,
+    },
+}
+
+/// Told how far an experiment has come.
+pub type Observer<'a> = &'a mut dyn FnMut(Stage);
+
+/// Fewer have no spread, so no interval: they are measured whatever the budget says.
+const FEWEST_ROUNDS: usize = 2;
+
+/// Measures an experiment.
+///
+/// # Errors
+/// When not one round could be measured. What fails later is in the record, with every round until then.
+pub fn compare(
+    experiment: Experiment,
+    settings: &Settings,
+    keeper: &mut dyn Keeper,
+    observer: Observer,
+) -> Result<CompareRecord> {
+    let calibration = Calibration::begin();
+    sys::process::raise_open_file_limit();
+    let created = Created::default();
+    lay_out(&experiment, settings, &created, observer)?;
+    let mut bench = Bench {
+        panel: Panel::open(settings.measuring.meters.clone())?,
+        toggles: Toggles::prepare(&experiment.arms)?,
+        orders: Orders::new(settings.seed),
+        warnings: caveats(&experiment),
+        // Replaced below, when the experiment has gone on for longer; the workers' shares of it cancel.
+        clock: Hertz(0.0),
+        experiment: &experiment,
+        settings,
+    };
+    let canaries = canary::run();
+    let (hertz, source) = calibration.end();
+    bench.clock = Hertz(hertz);
+    let schedule = bench.schedule()?;
+    let header = Header {
+        schema: SCHEMA.to_owned(),
+        method_version: METHOD_VERSION,
+        iotoll_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_unix_seconds: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()),
+        command_line: settings.measuring.command_line.clone(),
+        experiment: experiment.clone(),
+        seed: settings.seed,
+        schedule,
+        host: host::read(Path::new("/"), hertz, &source),
+        meters: bench.panel.statuses().to_vec(),
+        canaries,
+    };
+    keeper.header(&header)?;
+    let mut record = CompareRecord { header, rounds: Vec::new(), end: None };
+    let (outcome, reason) = bench.rounds(schedule, &mut record, keeper, observer)?;
+    let mut warnings = std::mem::take(&mut bench.warnings);
+    // Whatever is still switched on is switched off here, and said if it cannot be.
+    let outcome = match bench.toggles.leave() {
+        Err(error) if outcome == Outcome::Completed => Outcome::Failed(error.to_string()),
+        _ => outcome,
+    };
+    warnings.dedup();
+    let end = End { outcome, reason, tsc_hertz: calibration.end().0, canaries: canary::run(), warnings };
+    keeper.end(&end)?;
+    created.keep();
+    record.end = Some(end);
+    Ok(record)
+}
+
+/// What measuring takes.
+struct Bench<'a> {
+    panel: Panel,
+    toggles: Toggles,
+    orders: Orders,
+    warnings: Vec<Warning>,
+    clock: Hertz,
+    experiment: &'a Experiment,
+    settings: &'a Settings,
+}
+
+impl Bench<'_> {
+    fn interrupted(&self) -> bool {
+        self.settings.measuring.interrupted.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    fn surroundings(&mut self) -> Surroundings<'_> {
+        Surroundings {
+            panel: &mut self.panel,
+            interrupted: &self.settings.measuring.interrupted,
+            warnings: &mut self.warnings,
+        }
+    }
+
+    /// How this experiment's rounds are cut.
+    fn schedule(&mut self) -> Result<Schedule> {
+        let commands = self.experiment.cases.iter().any(|case| matches!(case.work, Work::Command(_)));
+        if commands {
+            return Ok(Schedule::Executions);
+        }
+        let toggled = self.experiment.arms.iter().any(|arm| arm.is_toggled());
+        if toggled || self.phases().any(|phase| phase.jobs.iter().any(leaves_dirty_pages)) {
+            return Ok(whole::SCHEDULE);
+        }
+        self.rehearse()
+    }
+
+    fn phases(&self) -> impl Iterator<Item = &Phase> {
+        let plans = self.experiment.cases.iter().filter_map(|case| match &case.work {
+            Work::Jobs(plan) => plan.phases.first(),
+            Work::Command(_) => None,
+        });
+        plans.into_iter()
+    }
+
+    /// Rounds until it is precise enough, the budget ends, or something fails.
+    fn rounds(
+        &mut self,
+        schedule: Schedule,
+        record: &mut CompareRecord,
+        keeper: &mut dyn Keeper,
+        observer: Observer,
+    ) -> Result<(Outcome, String)> {
+        let budget = Duration::from_secs_f64(self.experiment.rules.budget_seconds);
+        let mut progress = Progress::new(&record.header);
+        let begun = Instant::now();
+        loop {
+            let before = begun.elapsed();
+            let begin_nanos = Nanos(monotonic_nanos());
+            let measured = self.round(schedule);
+            let (slices, latencies) = match measured {
+                Ok(Some(measured)) => measured,
+                Ok(None) if record.rounds.is_empty() => {
+                    return Err(Error::Interrupted("before the first round was complete".to_owned()));
+                }
+                Ok(None) => return Ok((Outcome::Interrupted, "interrupted".to_owned())),
+                Err(error) if record.rounds.is_empty() => return Err(error),
+                Err(error) => return Ok((Outcome::Failed(error.to_string()), "failed".to_owned())),
+            };
+            let round = RoundRecord { begin_nanos, end_nanos: Nanos(monotonic_nanos()), slices, latencies };
+            progress.add(&round);
+            let kept = keeper.round(&round);
+            record.rounds.push(round);
+            if let Err(error) = kept {
+                // What was measured is still shown; and the file holds all that there was room for.
+                return Ok((Outcome::Failed(error.to_string()), "failed".to_owned()));
+            }
+            let (rounds, elapsed, standing) = (record.rounds.len(), begun.elapsed(), progress.standing());
+            observer(Stage::Measuring { rounds, elapsed, budget, standing });
+            if standing.is_some_and(|standing| standing.precise) {
+                return Ok((Outcome::Completed, "precise enough".to_owned()));
+            }
+            // Another one as long as this would go beyond it.
+            if rounds >= FEWEST_ROUNDS && elapsed + (elapsed - before).mul_f64(0.5) > budget {
+                return Ok((Outcome::Completed, format!("budget of {:.0} s", budget.as_secs_f64())));
+            }
+        }
+    }
+
+    /// One round; `None` when it was interrupted.
+    fn round(&mut self, schedule: Schedule) -> Result<Option<Measured>> {
+        match schedule {
+            Schedule::Slices { slice_nanos, guard_nanos, blocks } => {
+                at_once(|| self.round_of_slices(slice_nanos.duration(), guard_nanos.duration(), blocks))
+            }
+            Schedule::WholeRounds { slice_nanos } => self.whole_round(slice_nanos.duration()),
+            Schedule::Executions => self.round_of_executions(),
+        }
+    }
+
+    /// The machine alone, for a while.
+    fn alone(&mut self, length: Duration) -> SliceRecord {
+        let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        let before = Box::new(self.panel.boundary(nanos));
+        std::thread::sleep(length);
+        let after = Box::new(self.panel.boundary(nanos));
+        SliceRecord { case: None, reading: SliceReading::Slice { before, after, work: SliceWork::default() } }
+    }
+
+    /// What a case is called in messages.
+    fn name(&self, case: usize) -> String {
+        let Some(case) = self.experiment.cases.get(case) else { return String::new() };
+        let arm = self.experiment.arms.get(case.arm).map_or("", |arm| arm.name.as_str());
+        match self.experiment.cells.get(case.cell).map(ToString::to_string) {
+            Some(cell) if !cell.is_empty() => format!("arm '{arm}', {cell}"),
+            _ => format!("arm '{arm}'"),
+        }
+    }
+}
+
+/// Slices of a round, and latencies of its cases.
+type Measured = (Vec<SliceRecord>, Vec<model::comparison::record::CaseLatency>);
+
+/// A boundary must not wait behind the workload; what is started meanwhile is ordinary.
+fn at_once<T>(work: impl FnOnce() -> T) -> T {
+    let real_time = set_class(Class::RealTime).is_ok();
+    let outcome = work();
+    if real_time {
+        // Going down is always allowed.
+        let _ = set_class(Class::Ordinary);
+    }
+    outcome
+}
+
+/// Whether something is still being written after the job's last I/O.
+fn leaves_dirty_pages(job: &JobPlan) -> bool {
+    job.access != Access::Read && !job.direct && job.engine.medium() == Medium::Files
+}
+
+/// Finds or makes every file before anything is measured.
+fn lay_out(experiment: &Experiment, settings: &Settings, created: &Created, observer: Observer) -> Result<()> {
+    let interrupted = || settings.measuring.interrupted.load(std::sync::atomic::Ordering::Relaxed);
+    let mut progress = |path: &Path, done, total| {
+        observer(Stage::Preparing(run::Progress::LayingOut { path, done, total }));
+        !interrupted()
+    };
+    let mut copies = Vec::new();
+    for case in &experiment.cases {
+        let Work::Jobs(plan) = &case.work else { continue };
+        for job in plan.phases.iter().flat_map(|phase| &phase.jobs) {
+            for number in 0..job.copies.max(1) {
+                let targets = target::prepare(job, number, created, &mut progress)?;
+                copies.push(Copy { plan: job, number, targets });
+            }
+        }
+    }
+    // Once, before the first round: between arms that share a file it would be one arm's doing.
+    copies.iter().try_for_each(run::invalidate)
+}
+
+/// What the plans already say against themselves.
+fn caveats(experiment: &Experiment) -> Vec<Warning> {
+    let mut caveats: Vec<Warning> = Vec::new();
+    for case in &experiment.cases {
+        if let Work::Jobs(plan) = &case.work {
+            caveats
+                .extend(plan.warnings.iter().filter(|warning| !caveats.contains(warning)).cloned().collect::<Vec<_>>());
+        }
+    }
+    caveats
+}

@@ -1,0 +1,45 @@
+//! The order of a block: drawn anew for each, from a seed that the record keeps.
+
+use crate::workload::permutation::{below, split_mix};
+
+/// A source of orders.
+pub(super) struct Orders {
+    state: u64,
+}
+
+impl Orders {
+    pub fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// `items` in an order of which every one is equally likely (Fisher and Yates).
+    pub fn shuffled<T>(&mut self, items: impl IntoIterator<Item = T>) -> Vec<T> {
+        let mut items: Vec<T> = items.into_iter().collect();
+        for last in (1..items.len()).rev() {
+            // At most `last`, so it fits.
+            let other = below(split_mix(&mut self.state), last as u64 + 1) as usize;
+            items.swap(last, other);
+        }
+        items
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_order_is_as_likely_and_a_seed_repeats_them() {
+        let mut orders = Orders::new(7);
+        let mut counts = std::collections::BTreeMap::new();
+        for _ in 0..6000 {
+            *counts.entry(orders.shuffled(0..3)).or_insert(0) += 1;
+        }
+        assert_eq!(counts.len(), 6);
+        // Six standard deviations of a count of 1000.
+        assert!(counts.values().all(|count| (820..1180).contains(count)), "{counts:?}");
+        let again = |seed| Orders::new(seed).shuffled(0..50);
+        assert_eq!(again(1), again(1));
+        assert_ne!(again(1), again(2));
+    }
+}

@@ -1,0 +1,118 @@
+//! What the scheduler and a worker process say to each other: signals and words in shared memory.
+
+use crate::workload::worker::STOP_SIGNAL;
+use model::plan::Phase;
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use sys::shared_words::SharedWords;
+
+/// Raised for each slice; [`QUIT`] ends the process. (1 is [`STOP_SIGNAL`]: finish what is in flight, come back.)
+const TURN: usize = 0;
+/// Threads that wait for their next turn.
+const ARRIVED: usize = 2;
+/// 1: the latencies of this slice count.
+const KEEP: usize = 3;
+/// The turn that is the last.
+pub(super) const QUIT: u32 = u32::MAX;
+
+/// Words of each thread: two cache lines, so that neighbours do not disturb each other.
+pub(super) const WORDS_PER_THREAD: usize = 16;
+
+/// What a worker process is to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Assignment {
+    /// Jobs and their copies, a thread each.
+    pub phase: Phase,
+    /// Rate of the time-stamp counter.
+    pub clock_hertz: f64,
+}
+
+impl Assignment {
+    /// How many threads it takes.
+    pub fn threads(&self) -> usize {
+        self.phase.jobs.iter().map(|job| job.copies.max(1) as usize).sum()
+    }
+}
+
+/// The signals of a worker process by name.
+#[derive(Clone, Copy)]
+pub(super) struct Signals<'a>(&'a SharedWords);
+
+impl<'a> Signals<'a> {
+    pub fn of(words: &'a SharedWords) -> Self {
+        Self(words)
+    }
+
+    fn signal(self, place: usize) -> &'a AtomicU32 {
+        // A page of them, of which four are used.
+        #[expect(clippy::indexing_slicing, reason = "places are constants far below SIGNALS")]
+        &self.0.signals()[place]
+    }
+
+    pub fn turn(self) -> &'a AtomicU32 {
+        self.signal(TURN)
+    }
+
+    pub fn stop(self) -> &'a AtomicU32 {
+        self.signal(STOP_SIGNAL)
+    }
+
+    pub fn arrived(self) -> &'a AtomicU32 {
+        self.signal(ARRIVED)
+    }
+
+    pub fn keep(self) -> &'a AtomicU32 {
+        self.signal(KEEP)
+    }
+}
+
+/// What one thread did in a slice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Report {
+    pub ios: u64,
+    pub bytes: u64,
+    /// When the first I/O was submitted.
+    pub begin_ticks: u64,
+    /// When the last one had completed, or the sync after it.
+    pub end_ticks: u64,
+    pub thread_nanos: u64,
+    /// Sum of submission to completion.
+    pub latency_ticks: u64,
+}
+
+impl Report {
+    /// Writes it where the scheduler reads it; the arrival that follows makes it visible.
+    pub fn publish(self, words: &SharedWords, thread: usize) {
+        let values = [self.ios, self.bytes, self.begin_ticks, self.end_ticks, self.thread_nanos, self.latency_ticks];
+        let slot = words.words().iter().skip(thread * WORDS_PER_THREAD);
+        slot.zip(values).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+    }
+
+    /// What `thread` published.
+    pub fn read(words: &SharedWords, thread: usize) -> Self {
+        let mut slot = words.words().iter().skip(thread * WORDS_PER_THREAD);
+        let mut next = || slot.next().map_or(0, |word: &AtomicU64| word.load(Ordering::Relaxed));
+        Self {
+            ios: next(),
+            bytes: next(),
+            begin_ticks: next(),
+            end_ticks: next(),
+            thread_nanos: next(),
+            latency_ticks: next(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_read_as_it_was_published() {
+        let (words, _) = SharedWords::create(2 * WORDS_PER_THREAD, b"").unwrap();
+        let report = Report { ios: 1, bytes: 2, begin_ticks: 3, end_ticks: 4, thread_nanos: 5, latency_ticks: 6 };
+        report.publish(&words, 1);
+        assert_eq!(Report::read(&words, 1), report);
+        assert_eq!(Report::read(&words, 0), Report::default());
+    }
+}

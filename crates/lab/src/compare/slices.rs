@@ -1,0 +1,133 @@
+//! Rounds of slices: warm worker processes, fresh in each round, that take turns of some 50 ms.
+
+use super::protocol::Assignment;
+use super::team::Team;
+use super::{Bench, Measured};
+use crate::error::{Error, Result};
+use model::comparison::record::{CaseLatency, Schedule, SliceReading, SliceRecord};
+use model::experiment::Work;
+use model::plan::Phase;
+use model::unit::Nanos;
+use std::time::{Duration, Instant};
+
+/// METHOD.md: shorter ones hold too few wake-ups of loads that sleep.
+const SLICE: Duration = Duration::from_millis(50);
+/// I/O before a slice that does not count: caches and predictors belong to the arm again.
+const GUARD: Duration = Duration::from_millis(10);
+/// A slice holds so many I/Os one after the other, so that its drained end weighs little.
+const LATENCIES_PER_SLICE: u32 = 20;
+/// About how long a round is.
+const ROUND: Duration = Duration::from_secs(1);
+/// Blocks beyond this add nothing to a round that a new round would not add better.
+const MOST_BLOCKS: u32 = 50;
+/// Part of a round that starting its workers may take.
+const START_SHARE: f64 = 0.05;
+/// How long a rehearsal waits for the first I/Os of a slow target.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl Bench<'_> {
+    /// Starts every case once, to see how long its I/Os take and how long its start.
+    pub(super) fn rehearse(&mut self) -> Result<Schedule> {
+        let begun = Instant::now();
+        let mut teams = self.teams()?;
+        let start = begun.elapsed();
+        let mut slowest = Duration::ZERO;
+        for team in &mut teams {
+            let mut length = GUARD;
+            let latency = loop {
+                team.warm_up(length)?;
+                let work = team.work();
+                if work.ios > 0 || length > PATIENCE {
+                    break Duration::from_nanos(work.latency_nanos.0.checked_div(work.ios).unwrap_or(0));
+                }
+                length *= 4;
+            };
+            slowest = slowest.max(latency);
+            if self.interrupted() {
+                return Err(Error::Interrupted("before the first round".to_owned()));
+            }
+        }
+        for team in teams {
+            team.finish()?;
+        }
+        let slice = SLICE.max(slowest * LATENCIES_PER_SLICE);
+        let guard = GUARD.max(slowest);
+        // A turn for each case and one for the machine alone.
+        let turns = u32::try_from(self.experiment.cases.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let block = (slice + guard) * turns;
+        let wanted = ROUND.max(start.div_f64(START_SHARE));
+        let blocks = (wanted.as_secs_f64() / block.as_secs_f64()).round().clamp(1.0, MOST_BLOCKS.into()) as u32;
+        let nanos = |duration: Duration| Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        Ok(Schedule::Slices { slice_nanos: nanos(slice), guard_nanos: nanos(guard), blocks })
+    }
+
+    /// One round; `None` when it was interrupted.
+    pub(super) fn round_of_slices(
+        &mut self,
+        slice: Duration,
+        guard: Duration,
+        blocks: u32,
+    ) -> Result<Option<Measured>> {
+        let mut teams = self.teams()?;
+        for team in &mut teams {
+            team.warm_up(guard)?;
+        }
+        let mut slices = Vec::new();
+        for _ in 0..blocks {
+            let turns = (0..teams.len()).map(Some).chain([None]);
+            for turn in self.orders.shuffled(turns) {
+                if self.interrupted() {
+                    return Ok(None);
+                }
+                match turn.and_then(|case| Some((case, teams.get_mut(case)?))) {
+                    Some((case, team)) => slices.push(self.slice(case, team, slice, guard)?),
+                    None => {
+                        std::thread::sleep(guard);
+                        slices.push(self.alone(slice));
+                    }
+                }
+            }
+        }
+        let mut latencies = Vec::new();
+        for (case, team) in teams.into_iter().enumerate() {
+            latencies.push(CaseLatency { case, ticks: team.finish()? });
+        }
+        Ok(Some((slices, latencies)))
+    }
+
+    /// A guard, then a slice of one case.
+    pub(super) fn slice(
+        &mut self,
+        case: usize,
+        team: &mut Team,
+        length: Duration,
+        guard: Duration,
+    ) -> Result<SliceRecord> {
+        let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        team.warm_up(guard)?;
+        let before = Box::new(self.panel.boundary(nanos));
+        team.go(true);
+        std::thread::sleep(length);
+        team.halt()?;
+        let after = Box::new(self.panel.boundary(nanos));
+        Ok(SliceRecord { case: Some(case), reading: SliceReading::Slice { before, after, work: team.work() } })
+    }
+
+    /// A worker process for each case, started together, all ready.
+    fn teams(&self) -> Result<Vec<Team>> {
+        let starts = self.experiment.cases.iter().enumerate();
+        let mut teams: Vec<Team> = starts.map(|(case, _)| self.team(case, |phase| phase)).collect::<Result<_>>()?;
+        teams.iter_mut().try_for_each(Team::ready)?;
+        Ok(teams)
+    }
+
+    /// A worker process for a case, started.
+    pub(super) fn team(&self, case: usize, adapt: impl FnOnce(Phase) -> Phase) -> Result<Team> {
+        let phase = match self.experiment.cases.get(case).map(|case| &case.work) {
+            Some(Work::Jobs(plan)) => plan.phases.first().cloned().unwrap_or_default(),
+            Some(Work::Command(_)) | None => Phase::default(),
+        };
+        let assignment = Assignment { phase: adapt(phase), clock_hertz: self.clock.0 };
+        Team::start(&self.settings.program, &self.name(case), &assignment)
+    }
+}

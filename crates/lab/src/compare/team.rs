@@ -1,0 +1,153 @@
+//! A worker process as the scheduler sees it: started, run for a slice, asked what it did, ended.
+
+use super::protocol::{Assignment, QUIT, Report, Signals, WORDS_PER_THREAD};
+use crate::error::{Error, Result};
+use model::comparison::record::SliceWork;
+use model::histogram::Histogram;
+use model::unit::{Bytes, Hertz, Nanos, Ticks};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use sys::shared_words::{SharedWords, wait_while, wake_all};
+
+/// How long a worker may take to open its files and buffers, or to finish what it has in flight.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often a worker that does not answer is looked after.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// A worker process. Dropped, it is killed.
+pub(super) struct Team {
+    name: String,
+    child: Child,
+    words: SharedWords,
+    threads: usize,
+    clock: Hertz,
+}
+
+impl Team {
+    /// Starts a process for `assignment`. [`Team::ready`] waits for it, so that several can start together.
+    pub fn start(program: &Path, name: &str, assignment: &Assignment) -> Result<Self> {
+        let failed = |error| Error::instrument(format!("starting a worker process for {name}"), error);
+        let text = serde_json::to_vec(assignment).map_err(|error| failed(error.into()))?;
+        let threads = assignment.threads();
+        let (words, file) = SharedWords::create(threads * WORDS_PER_THREAD, &text).map_err(failed)?;
+        let child = Command::new(program)
+            .args(["worker", &threads.to_string()])
+            .stdin(file)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C is for the scheduler, which then ends its workers in order.
+            .process_group(0)
+            .spawn()
+            .map_err(failed)?;
+        Ok(Self { name: name.to_owned(), child, words, threads, clock: Hertz(assignment.clock_hertz) })
+    }
+
+    /// Waits until every thread waits for its first turn.
+    pub fn ready(&mut self) -> Result<()> {
+        self.gather("getting ready")
+    }
+
+    /// Starts a slice.
+    pub fn go(&self, keep: bool) {
+        let signals = Signals::of(&self.words);
+        signals.keep().store(keep.into(), Ordering::Relaxed);
+        signals.stop().store(0, Ordering::Relaxed);
+        signals.arrived().store(0, Ordering::Relaxed);
+        // Never QUIT by itself: that is some hundred years of slices.
+        signals.turn().fetch_add(1, Ordering::Release);
+        wake_all(signals.turn());
+    }
+
+    /// Ends the slice, and waits until nothing is in flight.
+    pub fn halt(&mut self) -> Result<()> {
+        Signals::of(&self.words).stop().store(1, Ordering::Relaxed);
+        self.gather("finishing what it has in flight")
+    }
+
+    /// A whole slice that does not count.
+    pub fn warm_up(&mut self, length: Duration) -> Result<()> {
+        self.go(false);
+        std::thread::sleep(length);
+        self.halt()
+    }
+
+    /// What all threads together did in the slice that has just ended.
+    pub fn work(&self) -> SliceWork {
+        let reports: Vec<Report> = (0..self.threads).map(|thread| Report::read(&self.words, thread)).collect();
+        let sum = |of: fn(&Report) -> u64| reports.iter().map(of).fold(0, u64::saturating_add);
+        let begin = reports.iter().map(|report| report.begin_ticks).min().unwrap_or(0);
+        let end = reports.iter().map(|report| report.end_ticks).max().unwrap_or(0);
+        SliceWork {
+            ios: sum(|report| report.ios),
+            bytes: Bytes(sum(|report| report.bytes)),
+            wall_nanos: self.clock.nanos(Ticks(end.saturating_sub(begin))),
+            thread_nanos: Nanos(sum(|report| report.thread_nanos)),
+            latency_nanos: self.clock.nanos(Ticks(sum(|report| report.latency_ticks))),
+        }
+    }
+
+    /// Ends the process: its latencies.
+    pub fn finish(mut self) -> Result<Histogram> {
+        let signals = Signals::of(&self.words);
+        signals.turn().store(QUIT, Ordering::Release);
+        wake_all(signals.turn());
+        let mut text = Vec::new();
+        let read = self.child.stdout.take().map(|mut stdout| stdout.read_to_end(&mut text));
+        let status = self.child.wait();
+        match (read, status) {
+            (Some(Ok(_)), Ok(status)) if status.success() => serde_json::from_slice(&text)
+                .map_err(|error| self.failed(&format!("its latencies cannot be read: {error}"))),
+            (_, Ok(status)) => Err(self.died(&status.to_string())),
+            (_, Err(error)) => Err(Error::instrument(format!("waiting for the worker of {}", self.name), error)),
+        }
+    }
+
+    fn gather(&mut self, doing: &str) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let arrived = Signals::of(&self.words).arrived().load(Ordering::Acquire);
+            if arrived as usize >= self.threads {
+                return Ok(());
+            }
+            wait_while(Signals::of(&self.words).arrived(), arrived, GLANCE);
+            if begun.elapsed() < GLANCE {
+                continue;
+            }
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Err(self.died(&status.to_string())),
+                Ok(None) if begun.elapsed() > PATIENCE => {
+                    let seconds = PATIENCE.as_secs();
+                    return Err(self.failed(&format!("no answer for {seconds} s while {doing}")));
+                }
+                Ok(None) => {}
+                Err(error) => return Err(Error::instrument("looking after a worker process", error)),
+            }
+        }
+    }
+
+    fn died(&mut self, how: &str) -> Error {
+        let mut said = String::new();
+        // It has ended: this does not wait.
+        let _ = self.child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));
+        match said.lines().next().map(|line| line.strip_prefix("iotoll: ").unwrap_or(line)) {
+            Some(line) => self.failed(line),
+            None => self.failed(&format!("its worker process ended by itself: {how}")),
+        }
+    }
+
+    fn failed(&self, why: &str) -> Error {
+        Error::Failed(format!("{}: {why}", self.name))
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way nothing is left.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

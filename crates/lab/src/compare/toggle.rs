@@ -1,0 +1,230 @@
+//! Switching the system for an arm, and back: files of the kernel, and pairs of shell commands.
+//!
+//! What a file held is read before anything is measured. It is put back after each slice, when something fails, on
+//! Ctrl-C, and when this is dropped.
+
+use crate::error::{Error, Result};
+use model::experiment::{ArmPlan, Setting};
+use std::fs;
+use std::io::{Read, Seek};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a shell command of a toggle may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The switches of all arms.
+pub(super) struct Toggles {
+    /// What each file held.
+    found: Vec<(PathBuf, String)>,
+    /// The arm that is switched on: its settings and how to leave it.
+    on: Option<On>,
+}
+
+struct On {
+    settings: Vec<PathBuf>,
+    leave: Option<String>,
+}
+
+impl Toggles {
+    /// Reads what is to be put back, and makes sure that it can be.
+    ///
+    /// # Errors
+    /// When a file is not there, cannot be written, or refuses a value that an arm would set.
+    pub fn prepare(arms: &[ArmPlan]) -> Result<Self> {
+        let mut toggles = Self { found: Vec::new(), on: None };
+        for setting in arms.iter().flat_map(|arm| &arm.settings) {
+            if toggles.found.iter().any(|(path, _)| *path == setting.path) {
+                continue;
+            }
+            let refused = |what: &str, error: std::io::Error| {
+                Error::Refused(format!(
+                    "{setting}: {what} {}: {error}; run as root, check the name",
+                    setting.path.display()
+                ))
+            };
+            let text = fs::read_to_string(&setting.path).map_err(|error| refused("reading", error))?;
+            let value = present(&text);
+            fs::write(&setting.path, &value).map_err(|error| refused("writing back what was found in", error))?;
+            toggles.found.push((setting.path.clone(), value));
+        }
+        // Each arm once, so that a value that is refused is known before anything is measured.
+        for arm in arms.iter().filter(|arm| !arm.settings.is_empty()) {
+            toggles.on = Some(On { settings: paths(&arm.settings), leave: None });
+            let applied = apply(&arm.settings);
+            toggles.leave()?;
+            applied?;
+        }
+        Ok(toggles)
+    }
+
+    /// Switches on what `arm` asks for; what was switched on before it failed is switched off again.
+    pub fn enter(&mut self, arm: &ArmPlan) -> Result<()> {
+        if !arm.is_toggled() {
+            return Ok(());
+        }
+        self.on = Some(On { settings: paths(&arm.settings), leave: arm.leave.clone() });
+        let entered = apply(&arm.settings).and_then(|()| match &arm.enter {
+            Some(enter) => shell(&format!("arm '{}': enter", arm.name), enter),
+            None => Ok(()),
+        });
+        entered.inspect_err(|_| {
+            // The first failure is the one to tell.
+            let _ = self.leave();
+        })
+    }
+
+    /// Switches everything off again, whatever fails on the way.
+    ///
+    /// # Errors
+    /// The first thing that could not be put back.
+    pub fn leave(&mut self) -> Result<()> {
+        let Some(on) = self.on.take() else { return Ok(()) };
+        let left = on.leave.map_or(Ok(()), |leave| shell("leave", &leave));
+        let mut outcome = left;
+        for path in on.settings.iter().rev() {
+            let Some((_, value)) = self.found.iter().find(|(found, _)| found == path) else { continue };
+            let restored = fs::write(path, value).map_err(|error| {
+                Error::Failed(format!(
+                    "{}: could not be set back to '{value}': {error}; set it by hand",
+                    path.display()
+                ))
+            });
+            outcome = outcome.and(restored);
+        }
+        outcome
+    }
+}
+
+impl Drop for Toggles {
+    fn drop(&mut self) {
+        // Whoever could be told has been told by then, or a panic is under way.
+        let _ = self.leave();
+    }
+}
+
+fn paths(settings: &[Setting]) -> Vec<PathBuf> {
+    settings.iter().map(|setting| setting.path.clone()).collect()
+}
+
+/// What a file of the kernel holds, as it can be written back: of `none [mq-deadline] bfq` the word in brackets.
+fn present(text: &str) -> String {
+    let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    chosen.unwrap_or_else(|| text.trim_end_matches('\n')).to_owned()
+}
+
+fn apply(settings: &[Setting]) -> Result<()> {
+    settings.iter().try_for_each(|setting| {
+        fs::write(&setting.path, &setting.value)
+            .map_err(|error| Error::Failed(format!("{setting}: writing {}: {error}", setting.path.display())))
+    })
+}
+
+/// Runs a shell command to its end. What it starts and leaves running is its own affair, but its output is not waited
+/// for.
+fn shell(what: &str, command: &str) -> Result<()> {
+    let failed = |why: String| Error::Failed(format!("{what}: `{command}` {why}"));
+    let mut said = tempfile::tempfile().map_err(|error| Error::instrument("a temporary file for a toggle", error))?;
+    let stderr = said.try_clone().map_err(|error| Error::instrument("a temporary file for a toggle", error))?;
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(stderr)
+        // Ctrl-C must not end it half-way.
+        .process_group(0)
+        .spawn()
+        .map_err(|error| failed(format!("cannot be started: {error}")))?;
+    let begun = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if begun.elapsed() > PATIENCE => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(failed(format!(
+                    "did not end within {} s; put what runs on into the background",
+                    PATIENCE.as_secs()
+                )));
+            }
+            Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+            Err(error) => return Err(failed(format!("was lost sight of: {error}"))),
+        }
+    };
+    if status.success() {
+        return Ok(());
+    }
+    let mut text = String::new();
+    // What it said only explains; without it the status must do.
+    let _ = said.rewind().and_then(|()| said.read_to_string(&mut text));
+    let last = text.lines().rfind(|line| !line.trim().is_empty()).map(|line| format!(": {line}")).unwrap_or_default();
+    Err(failed(format!("failed ({status}){last}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arm(settings: &[Setting], enter: Option<&str>, leave: Option<&str>) -> ArmPlan {
+        ArmPlan {
+            name: "candidate".to_owned(),
+            settings: settings.to_vec(),
+            enter: enter.map(str::to_owned),
+            leave: leave.map(str::to_owned),
+            ..ArmPlan::default()
+        }
+    }
+
+    fn setting(path: &std::path::Path, value: &str) -> Setting {
+        Setting::parse(&format!("file:{}={value}", path.display())).unwrap()
+    }
+
+    #[test]
+    fn what_was_found_is_put_back_also_when_enter_fails_and_when_dropped() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, mark) = (directory.path().join("knob"), directory.path().join("left"));
+        fs::write(&file, "old\n").unwrap();
+        let good = arm(&[setting(&file, "new")], None, None);
+        let leave = format!("touch {}", mark.display());
+        let bad = arm(&[setting(&file, "new")], Some("echo broken knob >&2; exit 3"), Some(&leave));
+        let mut toggles = Toggles::prepare(&[good.clone(), bad.clone()]).unwrap();
+        let holds = || fs::read_to_string(&file).unwrap().trim_end().to_owned();
+        assert_eq!(holds(), "old");
+        toggles.enter(&good).unwrap();
+        assert_eq!(holds(), "new");
+        toggles.leave().unwrap();
+        assert_eq!(holds(), "old");
+        let error = toggles.enter(&bad).unwrap_err().to_string();
+        assert!(error.contains("broken knob") && error.contains("exit status: 3"), "{error}");
+        assert!(mark.exists(), "leave ran");
+        assert_eq!(holds(), "old");
+        toggles.enter(&good).unwrap();
+        drop(toggles);
+        assert_eq!(holds(), "old");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_refused_before_anything_is_measured() {
+        let missing = Setting::parse("sysctl:no.such.knob=1").unwrap();
+        let error = Toggles::prepare(&[arm(&[missing], None, None)]).err().unwrap().to_string();
+        assert!(error.contains("sysctl:no.such.knob=1") && error.contains("/proc/sys/no/such/knob"), "{error}");
+    }
+
+    #[test]
+    fn of_several_choices_the_one_in_brackets_is_present() {
+        assert_eq!(present("none [mq-deadline] bfq\n"), "mq-deadline");
+        assert_eq!(present("10\n"), "10");
+        assert_eq!(present("4096\t87380\t6291456\n"), "4096\t87380\t6291456");
+    }
+
+    #[test]
+    fn what_a_command_leaves_running_is_not_waited_for() {
+        let begun = Instant::now();
+        let pid = tempfile::NamedTempFile::new().unwrap();
+        shell("enter", &format!("sleep 30 & echo $! > {}", pid.path().display())).unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        shell("leave", &format!("kill $(cat {})", pid.path().display())).unwrap();
+    }
+}

@@ -1,0 +1,132 @@
+//! The inside of a worker process: the jobs of one case, opened once, run slice by slice as the scheduler says.
+
+use super::protocol::{Assignment, QUIT, Report, Signals, WORDS_PER_THREAD};
+use crate::crew::{Copy, enlist, with_engine};
+use crate::error::{Error, Result};
+use crate::workload::target::{self, Created};
+use crate::workload::worker::{Control, Worker};
+use model::histogram::Histogram;
+use model::plan::{Duration, Phase};
+use model::unit::{Hertz, Nanos};
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
+use std::time;
+use sys::clock::ticks;
+use sys::shared_words::{SharedWords, wait_while, wake_all};
+
+/// Runs the assignment in `memory` until the scheduler says that it is over: the latencies of all slices that
+/// count.
+///
+/// # Errors
+/// The first thing that fails; the process is to end then.
+pub fn serve(memory: &File, threads: usize) -> Result<Histogram> {
+    // The scheduler may be killed; nobody would end us then.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    let foreign = |error: String| Error::Refused(format!("this is iotoll's own worker, not for people: {error}"));
+    let words = threads.checked_mul(WORDS_PER_THREAD).ok_or_else(|| foreign("too many threads".to_owned()))?;
+    let (words, text) = SharedWords::open(memory, words).map_err(|error| foreign(error.to_string()))?;
+    let assignment: Assignment = serde_json::from_slice(&text).map_err(|error| foreign(error.to_string()))?;
+    if assignment.threads() != threads {
+        return Err(foreign("its assignment has another number of threads".to_owned()));
+    }
+    sys::process::raise_open_file_limit();
+    let words = Arc::new(words);
+    let clock = Hertz(assignment.clock_hertz);
+    let phase = endless(assignment.phase);
+    let (tell, news) = channel();
+    let mut number = 0;
+    for job in &phase.jobs {
+        for copy in 0..job.copies.max(1) {
+            // The scheduler has laid the files out; what is missing now was taken away since.
+            let targets = target::prepare(job, copy, &Created::default(), &mut |_, _, _| true)?;
+            let member = Member { copy: (job.clone(), copy, targets), thread: number, words: words.clone(), clock };
+            let tell = tell.clone();
+            let spawned = std::thread::Builder::new().name(format!("job {}", job.name)).spawn(move || {
+                // The receiver is gone when another thread failed first.
+                let _ = tell.send(member.serve());
+            });
+            spawned.map_err(|error| Error::instrument("starting a worker thread", error))?;
+            number += 1;
+        }
+    }
+    drop(tell);
+    let mut all = Histogram::new();
+    for latencies in news {
+        all.merge(&latencies?);
+    }
+    Ok(all)
+}
+
+/// The scheduler decides when a slice ends, nothing else does.
+fn endless(mut phase: Phase) -> Phase {
+    for job in &mut phase.jobs {
+        job.duration =
+            Duration { time_based: true, number_ios: None, runtime: Nanos(0), ramp: Nanos(0), ..job.duration };
+        job.start_delay = Nanos(0);
+    }
+    phase
+}
+
+/// One thread of the process.
+struct Member {
+    copy: (model::plan::JobPlan, u32, Vec<target::Target>),
+    thread: usize,
+    words: Arc<SharedWords>,
+    clock: Hertz,
+}
+
+impl Member {
+    fn serve(self) -> Result<Histogram> {
+        let (plan, number, targets) = self.copy;
+        let copy = Copy { plan: &plan, number, targets };
+        let control = Arc::new(Control::shared(self.words.clone()));
+        let mut worker = enlist(&copy, Arc::default(), control, self.clock)?;
+        let signals = Signals::of(&self.words);
+        with_engine(&copy, self.clock, |engine| {
+            let (mut kept, mut pending, mut turn) = (Histogram::new(), false, 0);
+            loop {
+                arrive(signals);
+                while signals.turn().load(Ordering::Acquire) == turn {
+                    wait_while(signals.turn(), turn, time::Duration::from_secs(3600));
+                }
+                turn = signals.turn().load(Ordering::Acquire);
+                if std::mem::take(&mut pending) {
+                    // Here, because what comes next is a guard, which does not count.
+                    worker
+                        .ledger
+                        .kinds
+                        .iter()
+                        .filter(|kind| kind.latency.total() > 0)
+                        .for_each(|kind| kept.merge(&kind.latency));
+                }
+                if turn == QUIT {
+                    return Ok(kept);
+                }
+                engine(&mut worker)?;
+                report(&worker).publish(&self.words, self.thread);
+                pending = signals.keep().load(Ordering::Relaxed) == 1;
+            }
+        })
+    }
+}
+
+fn report(worker: &Worker) -> Report {
+    let end_ticks = ticks();
+    let thread_nanos = Nanos(sys::clock::own_thread_nanos()).since(worker.thread_begin).0;
+    let kinds = &worker.ledger.kinds;
+    Report {
+        ios: kinds.iter().map(|kind| kind.latency.total()).sum(),
+        bytes: kinds.iter().map(|kind| kind.bytes).sum(),
+        begin_ticks: worker.ledger.begin_ticks,
+        end_ticks,
+        thread_nanos,
+        latency_ticks: kinds.iter().map(|kind| kind.latency.sum()).sum(),
+    }
+}
+
+fn arrive(signals: Signals) {
+    signals.arrived().fetch_add(1, Ordering::AcqRel);
+    wake_all(signals.arrived());
+}

@@ -1,0 +1,107 @@
+//! The record of a comparison: a line for the header, a line for each round, a line for the end.
+//!
+//! Each line is on disk before the next round begins, so a record is complete up to the moment at which something
+//! ended it.
+
+use crate::error::{Error, Result};
+use model::comparison::record::{CompareRecord, End, Header, RoundRecord, SCHEMA};
+use model::record::METHOD_VERSION;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The record's file within its folder.
+const ROUNDS: &str = "rounds.jsonl";
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line<H, R, E> {
+    Header(H),
+    Round(R),
+    End(E),
+}
+
+/// A record that is being written.
+pub struct RoundsFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl RoundsFile {
+    /// Whether `path` is the record of a comparison, or a folder that holds one.
+    pub fn is_at(path: &Path) -> bool {
+        path.file_name().is_some_and(|name| name == ROUNDS) || path.join(ROUNDS).exists()
+    }
+
+    /// Begins a record in `folder`, which must not hold one.
+    pub fn create(folder: &Path) -> Result<Self> {
+        let path = folder.join(ROUNDS);
+        let file = File::create_new(&path).map_err(|error| Error::file(&path, "creating the record", error))?;
+        Ok(Self { file, path })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the header.
+    pub fn header(&mut self, header: &Header) -> Result<()> {
+        self.line(&Line::<_, (), ()>::Header(header))
+    }
+
+    /// Adds a round.
+    pub fn round(&mut self, round: &RoundRecord) -> Result<()> {
+        self.line(&Line::<(), _, ()>::Round(round))
+    }
+
+    /// Adds the end.
+    pub fn end(&mut self, end: &End) -> Result<()> {
+        self.line(&Line::<(), (), _>::End(end))
+    }
+
+    fn line(&mut self, line: &impl Serialize) -> Result<()> {
+        let failed = |error| Error::file(&self.path, "saving the record", error);
+        let mut text = serde_json::to_vec(line).map_err(|error| failed(error.into()))?;
+        text.push(b'\n');
+        // Half a line, where there is no room for more, is left out when it is read again.
+        self.file.write_all(&text).and_then(|()| self.file.sync_data()).map_err(failed)
+    }
+}
+
+/// Loads the record of a comparison from its folder or its file.
+///
+/// # Errors
+/// When there is none, or it was written by another version of the method.
+pub fn load_rounds(path: &Path) -> Result<CompareRecord> {
+    let path = if path.is_dir() { path.join(ROUNDS) } else { path.to_owned() };
+    let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
+    let text = fs::read(&path).map_err(|error| refused(format!("reading the record: {error}")))?;
+    let mut record: Option<CompareRecord> = None;
+    let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+    for (number, line) in lines.iter().enumerate() {
+        let parsed = serde_json::from_slice::<Line<Header, RoundRecord, End>>(line);
+        match (parsed, &mut record) {
+            (Ok(Line::Header(header)), None) => record = Some(CompareRecord { header, rounds: Vec::new(), end: None }),
+            (Ok(Line::Round(round)), Some(record)) => record.rounds.push(round),
+            (Ok(Line::End(end)), Some(record)) => record.end = Some(end),
+            // Measuring was cut off while this line was being written.
+            (Err(_), Some(_)) if number + 1 == lines.len() => {}
+            (Err(error), _) => return Err(refused(format!("line {}: is damaged: {error}", number + 1))),
+            (Ok(_), _) => return Err(refused(format!("line {}: is out of place", number + 1))),
+        }
+    }
+    let record = record.ok_or_else(|| refused("is empty".to_owned()))?;
+    let header = &record.header;
+    if header.schema != SCHEMA {
+        return Err(refused(format!("its schema is '{}', not {SCHEMA}", header.schema)));
+    }
+    if header.method_version != METHOD_VERSION {
+        return Err(refused(format!(
+            "was measured by method {}, this is method {METHOD_VERSION}; render it with iotoll {}",
+            header.method_version, header.iotoll_version
+        )));
+    }
+    Ok(record)
+}

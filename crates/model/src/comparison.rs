@@ -1,0 +1,10 @@
+//! Comparing: an [`Experiment`](crate::experiment::Experiment) was measured into a [`record`], which
+//! [`study`](study::study) turns into a [`finding`].
+
+pub mod finding;
+pub mod record;
+pub mod study;
+
+pub use finding::CompareFinding;
+pub use record::{CompareRecord, RoundRecord, SliceRecord};
+pub use study::study;

@@ -1,0 +1,152 @@
+//! What was read while comparing, before anything is computed from it.
+//!
+//! A record is a header, then rounds, then an end. It is written as it is measured, a line each, so that what was
+//! measured survives whatever happens next; a record without an end was cut off.
+
+use crate::experiment::Experiment;
+use crate::histogram::Histogram;
+use crate::record::{Canaries, Execution, Host, MeterStatus, Outcome, Snapshot};
+use crate::unit::{Bytes, Nanos};
+use crate::warning::Warning;
+use serde::{Deserialize, Serialize};
+
+/// The schema name in every saved record.
+pub const SCHEMA: &str = "iotoll.compare-record/1";
+
+/// One experiment, as far as it was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CompareRecord {
+    /// What is known before the first round.
+    pub header: Header,
+    /// Complete rounds, in order.
+    pub rounds: Vec<RoundRecord>,
+    /// How it ended; `None` when it was cut off.
+    pub end: Option<End>,
+}
+
+/// What is known before the first round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Header {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// [`crate::record::METHOD_VERSION`] of the program that measured.
+    pub method_version: u32,
+    /// Version of the program that measured.
+    pub iotoll_version: String,
+    /// When the measurement began.
+    pub started_unix_seconds: f64,
+    /// The command line, as typed.
+    pub command_line: Vec<String>,
+    /// What is compared.
+    pub experiment: Experiment,
+    /// Seed of the order of slices.
+    pub seed: u64,
+    /// How each round is cut.
+    pub schedule: Schedule,
+    /// Where.
+    pub host: Host,
+    /// Which meters run, and why others do not.
+    pub meters: Vec<MeterStatus>,
+    /// Speeds of a stated set of operations, before.
+    pub canaries: Canaries,
+}
+
+/// How a round is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Schedule {
+    /// Warm workers, fresh in each round; slices of all cases in random order, block after block.
+    Slices {
+        /// Length of a slice.
+        slice_nanos: Nanos,
+        /// I/O before each slice that does not count.
+        guard_nanos: Nanos,
+        /// Blocks in a round.
+        blocks: u32,
+    },
+    /// Each case once in each round, with workers of its own, ended by a sync.
+    WholeRounds {
+        /// Length of a slice.
+        slice_nanos: Nanos,
+    },
+    /// Each case once in each round, from its beginning to its end.
+    Executions,
+}
+
+/// How it ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct End {
+    /// How.
+    pub outcome: Outcome,
+    /// Why it ended, when it completed: precise enough, or the budget.
+    pub reason: String,
+    /// The reference clock, measured over the whole experiment.
+    pub tsc_hertz: f64,
+    /// Speeds of a stated set of operations, after.
+    pub canaries: Canaries,
+    /// Caveats seen while measuring.
+    pub warnings: Vec<Warning>,
+}
+
+/// One round: every case was measured as often as every other.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RoundRecord {
+    /// CLOCK_MONOTONIC when it began, its workers not yet started.
+    pub begin_nanos: Nanos,
+    /// When its last slice had ended.
+    pub end_nanos: Nanos,
+    /// In order of time.
+    pub slices: Vec<SliceRecord>,
+    /// Submission to completion in all slices of a case, in ticks of the TSC.
+    pub latencies: Vec<CaseLatency>,
+}
+
+/// Latencies of a case in one round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CaseLatency {
+    /// Which case.
+    pub case: usize,
+    /// Reads, writes and trims together.
+    pub ticks: Histogram,
+}
+
+/// One slice, or a time in which nothing of ours ran.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SliceRecord {
+    /// Which case; `None` for the machine alone.
+    pub case: Option<usize>,
+    /// What the machine did in it.
+    pub reading: SliceReading,
+}
+
+/// What was read at a slice's ends.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SliceReading {
+    /// Of a worker of ours, or of the machine alone.
+    Slice {
+        /// Just before it began.
+        before: Box<Snapshot>,
+        /// Just after the last I/O in flight was done.
+        after: Box<Snapshot>,
+        /// What was done; nothing for the machine alone.
+        work: SliceWork,
+    },
+    /// Of a foreign command, with windows in between.
+    Execution(Execution),
+}
+
+/// What the workers of a case did in a slice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SliceWork {
+    /// I/Os, all of them submitted and completed in the slice.
+    pub ios: u64,
+    /// Bytes that they moved.
+    pub bytes: Bytes,
+    /// From the first submission to the last completion, or the end of the sync after it.
+    pub wall_nanos: Nanos,
+    /// CPU time of the workers' threads.
+    pub thread_nanos: Nanos,
+    /// Sum over I/Os of submission to completion.
+    pub latency_nanos: Nanos,
+}

@@ -1,0 +1,338 @@
+//! From the record of a comparison to its finding: every derived number is made here, and can be made again.
+
+mod change;
+mod course;
+mod sweep;
+pub(crate) mod tally;
+#[cfg(test)]
+mod tests;
+
+use super::finding::{
+    ArmFinding, CellFinding, CompareFinding, Environment, LimitFinding, LimitState, NoiseFloor, NoiseOfMetric, SCHEMA,
+    SlicePoint,
+};
+use super::record::{CompareRecord, Header, RoundRecord, Schedule, SliceReading};
+use crate::experiment::limit::Beyond;
+use crate::experiment::{Cell, Experiment, Limit, Metric};
+use crate::histogram::Histogram;
+use crate::record::Outcome;
+use crate::stats::{LogRatio, Pair, stopping};
+use crate::warning::{Code, Warning};
+use change::Judge;
+use course::WarmUp;
+use tally::Tally;
+
+/// How far an experiment has come, kept up to date while it is measured.
+pub struct Progress {
+    experiment: Experiment,
+    tally: Tally,
+}
+
+/// The comparison that is furthest from being precise.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing {
+    /// In which metric.
+    pub metric: Metric,
+    /// candidate ÷ baseline − 1, so far.
+    pub change: f64,
+    /// What the stopping rule looks at, as a fraction.
+    pub half_width: f64,
+    /// At which it ends.
+    pub wanted: f64,
+    /// Whether every comparison is precise enough.
+    pub precise: bool,
+}
+
+impl Progress {
+    /// Nothing measured yet.
+    pub fn new(header: &Header) -> Self {
+        Self { experiment: header.experiment.clone(), tally: Tally::new(header) }
+    }
+
+    /// Adds a complete round.
+    pub fn add(&mut self, round: &RoundRecord) {
+        self.tally.add(round);
+    }
+
+    /// Where it stands; `None` while nothing can be said.
+    pub fn standing(&self) -> Option<Standing> {
+        let wanted = self.experiment.rules.precision;
+        let mut worst: Option<(f64, Standing)> = None;
+        for (metric, ratio) in self.targets() {
+            let half_width = ratio.stopping_half_width()?;
+            let allowed = wanted.max(ratio.theta.abs() / 5.0);
+            let precise = stopping::precise_enough(&ratio, wanted);
+            let standing = Standing { metric, change: ratio.theta.exp_m1(), half_width, wanted: allowed, precise };
+            if worst.as_ref().is_none_or(|(distance, _)| half_width / allowed > *distance) {
+                worst = Some((half_width / allowed, standing));
+            }
+        }
+        // The widest of all says where it stands, but all must be precise.
+        let all = self.targets().all(|(_, ratio)| stopping::precise_enough(&ratio, wanted));
+        worst.map(|(_, standing)| Standing { precise: all, ..standing })
+    }
+
+    /// Every comparison in every target that has a value; where none of them has, whole executions.
+    fn targets(&self) -> impl Iterator<Item = (Metric, LogRatio)> {
+        let of = |metrics: &[Metric]| -> Vec<(Metric, LogRatio)> {
+            let pairs = comparisons(&self.experiment);
+            let ratio = |metric: Metric, (baseline, candidate)| {
+                Some((metric, crate::stats::log_ratio::log_ratio(&self.tally.paired(metric, baseline, candidate)?)?))
+            };
+            metrics.iter().flat_map(|&metric| pairs.iter().filter_map(move |&pair| ratio(metric, pair))).collect()
+        };
+        let asked = of(&self.experiment.rules.targets);
+        if asked.is_empty() { of(&[Metric::Cycles, Metric::Seconds]).into_iter() } else { asked.into_iter() }
+    }
+}
+
+/// Each case but the baselines, beside the baseline of its cell.
+fn comparisons(experiment: &Experiment) -> Vec<(usize, usize)> {
+    let baseline = |cell| experiment.cases.iter().position(|case| case.cell == cell && case.arm == 0);
+    let candidates = experiment.cases.iter().enumerate().filter(|(_, case)| case.arm > 0);
+    candidates.filter_map(|(place, case)| Some((baseline(case.cell)?, place))).collect()
+}
+
+/// Works out everything that can be known from a record.
+pub fn study(record: &CompareRecord) -> CompareFinding {
+    let warm_up = course::warm_up(record);
+    let settled =
+        CompareRecord { rounds: record.rounds.iter().skip(warm_up.rounds).cloned().collect(), ..record.clone() };
+    study_of(&settled, &warm_up)
+}
+
+/// The same, of rounds that all count.
+fn study_of(record: &CompareRecord, warm_up: &WarmUp) -> CompareFinding {
+    let header = &record.header;
+    let mut tally = Tally::new(header);
+    record.rounds.iter().for_each(|round| tally.add(round));
+    let experiment = &header.experiment;
+    let seconds = match (record.rounds.first(), record.rounds.last()) {
+        (Some(first), Some(last)) => last.end_nanos.since(first.begin_nanos).seconds(),
+        _ => 0.0,
+    };
+    let judge = Judge { tally: &tally, record, seconds };
+    let mut cells: Vec<CellFinding> = comparisons(experiment)
+        .into_iter()
+        .filter_map(|(baseline, candidate)| {
+            let case = experiment.cases.get(candidate)?;
+            Some(CellFinding {
+                cell: experiment.cells.get(case.cell)?.values.clone(),
+                arm: experiment.arms.get(case.arm)?.name.clone(),
+                metrics: judge.metrics(baseline, candidate),
+                shift: judge.shift(baseline, candidate),
+                slices: slices(record, &tally, baseline, candidate),
+            })
+        })
+        .collect();
+    change::correct_for_many(&mut cells, experiment.rules.margin);
+    let warnings = warnings(record, &tally, warm_up);
+    CompareFinding {
+        schema: SCHEMA.to_owned(),
+        method_version: header.method_version,
+        title: experiment.title.clone(),
+        started_unix_seconds: header.started_unix_seconds,
+        command_line: header.command_line.clone(),
+        seed: header.seed,
+        rounds: record.rounds.len(),
+        seconds,
+        slice_seconds: match header.schedule {
+            Schedule::Slices { slice_nanos, .. } | Schedule::WholeRounds { slice_nanos } => Some(slice_nanos.seconds()),
+            Schedule::Executions => None,
+        },
+        method: method(record, warm_up),
+        arms: experiment
+            .arms
+            .iter()
+            .map(|arm| ArmFinding { name: arm.name.clone(), what: arm.what(), plan: arm.clone() })
+            .collect(),
+        axes: experiment.axes.clone(),
+        crossovers: sweep::crossovers(experiment, &tally),
+        lines: sweep::lines(experiment, &tally),
+        noise_floor: experiment.against_itself.then(|| noise_floor(&cells, seconds)),
+        limits: limits(experiment, &cells),
+        cells,
+        rules: experiment.rules.clone(),
+        environment: environment(record, &tally),
+        published: experiment.published.clone(),
+        outcome: record.end.as_ref().map_or_else(cut_off, |end| end.outcome.clone()),
+        warnings,
+    }
+}
+
+fn cut_off() -> Outcome {
+    Outcome::Failed("the record has no end: it was cut off while measuring".to_owned())
+}
+
+fn method(record: &CompareRecord, warm_up: &WarmUp) -> String {
+    let ended = record.end.as_ref().map_or("cut off", |end| end.reason.as_str());
+    let ended = match warm_up.rounds {
+        0 => ended.to_owned(),
+        rounds => format!("{ended}; {rounds} more at the beginning were left out as warm-up"),
+    };
+    let rounds = record.rounds.len();
+    match record.header.schedule {
+        Schedule::Slices { slice_nanos, guard_nanos, blocks } => format!(
+            "{rounds} rounds with fresh worker processes, each of {blocks} blocks of one {:.0} ms slice per arm and one of \
+             the machine alone in random order, {:.0} ms before each discarded; ended: {ended}",
+            slice_nanos.seconds() * 1e3,
+            guard_nanos.seconds() * 1e3
+        ),
+        Schedule::WholeRounds { slice_nanos } => format!(
+            "{rounds} rounds, in each every arm once for {:.1} s with workers of its own in random order, a sync of what \
+             was written included; ended: {ended}",
+            slice_nanos.seconds()
+        ),
+        Schedule::Executions => format!(
+            "{rounds} rounds, in each every command executed once in random order, so the interval is as wide as whole \
+             executions differ; ended: {ended}"
+        ),
+    }
+}
+
+fn slices(record: &CompareRecord, tally: &Tally, baseline: usize, candidate: usize) -> Vec<SlicePoint> {
+    let Some(begin) = record.rounds.first().map(|round| round.begin_nanos) else { return Vec::new() };
+    let rounds = record.rounds.iter().enumerate();
+    let all = rounds.flat_map(|(number, round)| round.slices.iter().map(move |slice| (number, slice)));
+    let points = all.filter_map(|(round, slice)| {
+        let case = slice.case.filter(|case| [baseline, candidate].contains(case))?;
+        let (from, to) = match &slice.reading {
+            SliceReading::Slice { before, after, .. } => (before.at_nanos, after.at_nanos),
+            SliceReading::Execution(execution) => {
+                let snapshots = &execution.stretch.snapshots;
+                (snapshots.first()?.at_nanos, snapshots.last()?.at_nanos)
+            }
+        };
+        let seconds = (from.since(begin).seconds() + to.since(begin).seconds()) / 2.0;
+        let (cycles_per_io, iops) = tally.point(round, slice);
+        Some(SlicePoint { seconds, round, baseline: case == baseline, iops, cycles_per_io })
+    });
+    points.collect()
+}
+
+/// The latencies of both cases in every round that has them.
+fn latencies(record: &CompareRecord, case: usize) -> Option<Vec<&Histogram>> {
+    let of = |round: &'_ RoundRecord| round.latencies.iter().position(|latency| latency.case == case);
+    record.rounds.iter().map(|round| Some(&round.latencies.get(of(round)?)?.ticks)).collect()
+}
+
+fn noise_floor(cells: &[CellFinding], seconds: f64) -> NoiseFloor {
+    let metrics = cells.first().into_iter().flat_map(|cell| &cell.metrics);
+    let metrics = metrics.filter_map(|(name, found)| {
+        let half_width = (found.high? - found.low?) / 2.0;
+        let needed = |wanted: f64| (wanted, seconds * (half_width / wanted).powi(2));
+        let seconds_needed = [needed(0.01), needed(0.02), needed(0.05)];
+        Some((name.clone(), NoiseOfMetric { half_width, false_difference: found.detected, seconds_needed }))
+    });
+    NoiseFloor { metrics: metrics.collect() }
+}
+
+fn limits(experiment: &Experiment, cells: &[CellFinding]) -> Vec<LimitFinding> {
+    let each = experiment.limits.iter().flat_map(|limit| cells.iter().map(move |cell| (limit, cell)));
+    let finding = |(limit, cell): (&Limit, &CellFinding)| {
+        let found = cell.metrics.get(limit.metric.name());
+        let interval = found.and_then(|found| Some((found.low?, found.high?)));
+        let state = match (interval, limit.beyond) {
+            (None, _) => LimitState::Undecided,
+            (Some((low, _)), Beyond::Above) if low > limit.change => LimitState::Exceeded,
+            (Some((_, high)), Beyond::Above) if high <= limit.change => LimitState::Kept,
+            (Some((_, high)), Beyond::Below) if high < limit.change => LimitState::Exceeded,
+            (Some((low, _)), Beyond::Below) if low >= limit.change => LimitState::Kept,
+            (Some(_), _) => LimitState::Undecided,
+        };
+        let place = Cell { values: cell.cell.clone() }.to_string();
+        LimitFinding { limit: limit.to_string(), cell: place, arm: cell.arm.clone(), state }
+    };
+    each.map(finding).collect()
+}
+
+fn environment(record: &CompareRecord, tally: &Tally) -> Environment {
+    let header = &record.header;
+    let mut host = header.host.clone();
+    if let Some(end) = &record.end {
+        host.tsc_hertz = end.tsc_hertz;
+    }
+    let canaries = std::iter::once(&header.canaries).chain(record.end.as_ref().map(|end| &end.canaries));
+    Environment {
+        host,
+        meter: tally.meter.map(|meter| meter.name().to_owned()),
+        background_busy_fraction: tally.background_fraction(),
+        steal_fraction: tally.steal_fraction(),
+        canaries: canaries.cloned().collect(),
+        step: step(record, tally),
+    }
+}
+
+/// A step in the rate of all cases together.
+fn step(record: &CompareRecord, tally: &Tally) -> Option<(usize, f64)> {
+    let cases = record.header.experiment.cases.len();
+    let together = |round: &tally::RoundSums| {
+        let pair = |case| round.pair(Metric::Iops, case).or_else(|| round.pair(Metric::Seconds, case));
+        let pairs: Option<Vec<Pair>> = (0..cases).map(pair).collect();
+        let sum = |of: fn(&Pair) -> f64| pairs.as_ref().map(|pairs| pairs.iter().map(of).sum());
+        Some(Pair { numerator: sum(|pair| pair.numerator)?, denominator: sum(|pair| pair.denominator)? })
+    };
+    let rounds: Option<Vec<Pair>> = tally.rounds.iter().map(together).collect();
+    crate::stats::step::step(&rounds?).map(|step| (step.after_round, step.change))
+}
+
+fn warnings(record: &CompareRecord, tally: &Tally, warm_up: &WarmUp) -> Vec<Warning> {
+    /// As for `run`: a machine that does more than this besides is not quiet.
+    const BUSY: f64 = 0.05;
+    /// Above this part of the capacity all CPUs are busy, and a background above the other is held up.
+    const FULL: f64 = 0.98;
+    const SQUEEZED: f64 = 0.01;
+    /// Steal above this part of the capacity is worth a word.
+    const STOLEN: f64 = 0.01;
+    let mut warnings = record.end.as_ref().map(|end| end.warnings.clone()).unwrap_or_default();
+    let mut warn = |code, message: String| warnings.push(Warning::new(code, message));
+    let rounds = record.rounds.len();
+    if rounds < stopping::FEWEST_ROUNDS {
+        let message = format!(
+            "only {rounds} rounds: with fewer than {} the interval itself is uncertain; give more --budget",
+            stopping::FEWEST_ROUNDS
+        );
+        warn(Code::NoInterval, message);
+    }
+    if tally.meter.is_none() && rounds > 0 {
+        warn(Code::MeterUnavailable, "no meter of the whole machine could be read; see iotoll doctor".to_owned());
+    }
+    if let Some(busy) = tally.background_fraction().filter(|busy| *busy > BUSY) {
+        let message = format!(
+            "the machine was {:.1} % busy without the workload; what else runs makes intervals wider",
+            busy * 100.0
+        );
+        warn(Code::BusyBackground, message);
+    }
+    let full = tally.busy_fraction().filter(|busy| *busy > FULL);
+    if full.is_some() && tally.background_fraction().is_some_and(|busy| busy > SQUEEZED) {
+        let message = "all CPUs were busy while arms ran: what else runs was held up, so taking it off in full takes off too \
+                       much, and net costs are too low; measure on a quieter machine";
+        warn(Code::BackgroundSqueezed, message.to_owned());
+    }
+    if let Some(steal) = tally.steal_fraction().filter(|steal| *steal > STOLEN) {
+        warn(Code::Steal, format!("the hypervisor took {:.1} % of the CPU time away", steal * 100.0));
+    }
+    if !warm_up.settles {
+        let message = "the rate of all arms together never settled: nothing was left out, and absolute values depend on \
+                       when they were measured; run it longer";
+        warn(Code::NoSteadyState, message.to_owned());
+    }
+    if let Some(change) = course::carry_over(record) {
+        let message = format!(
+            "slices run at a rate {:+.1} % different after their own arm as after another one: arms disturb each other, and the change \
+             is blurred; compare whole executions instead (commands)",
+            change * 100.0
+        );
+        warn(Code::CarryOver, message);
+    }
+    if let Some((round, change)) = step(record, tally) {
+        let percent = change * 100.0;
+        let message = format!(
+            "after round {round} all arms together changed their rate by {percent:+.0} %: the machine changed. The comparison \
+             within each round is not touched by it, absolute values are"
+        );
+        warn(Code::EnvironmentStep, message);
+    }
+    warnings
+}

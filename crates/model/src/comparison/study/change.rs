@@ -1,0 +1,200 @@
+//! One comparison: each metric's change with its interval and verdict, and the latency's shift.
+
+use super::latencies;
+use super::tally::Tally;
+use crate::comparison::finding::{CellFinding, Interval, MetricFinding, ShiftPoint};
+use crate::comparison::record::CompareRecord;
+use crate::experiment::Metric;
+use crate::stats::holm::holm;
+use crate::stats::log_ratio::log_ratio;
+use crate::stats::percentile::{LatencyRound, PercentileShift, percentile, shift_function};
+use crate::stats::typical::{shape_changed, typical};
+use crate::stats::verdict::verdict;
+use crate::stats::{Estimate, LogRatio, Pair, PairedRound, Verdict, stopping};
+use crate::unit::Ticks;
+use std::collections::BTreeMap;
+
+/// Percentiles of the shift function: the whole distribution, and its tail.
+const SHIFT: [f64; 11] = [5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99];
+/// Below this p-value, after Holm's correction, a difference is detected in a sweep.
+const LEVEL: f64 = 0.05;
+
+/// What judging needs.
+pub(super) struct Judge<'a> {
+    pub tally: &'a Tally,
+    pub record: &'a CompareRecord,
+    /// How long it was measured.
+    pub seconds: f64,
+}
+
+/// A change, or why there is none.
+struct Found {
+    ratio: LogRatio,
+    typical: Option<Estimate>,
+    baseline: f64,
+    candidate: f64,
+}
+
+impl Judge<'_> {
+    /// Every metric.
+    pub fn metrics(&self, baseline: usize, candidate: usize) -> BTreeMap<String, MetricFinding> {
+        let finding = |metric: Metric| {
+            let found = match metric.percent() {
+                Some(percent) => self.percentile(percent, baseline, candidate),
+                None => self.ratio(metric, baseline, candidate),
+            };
+            (metric.name().to_owned(), self.finding(metric, found))
+        };
+        Metric::ALL.into_iter().map(finding).collect()
+    }
+
+    fn ratio(&self, metric: Metric, baseline: usize, candidate: usize) -> Result<Found, String> {
+        let rounds = self.tally.paired(metric, baseline, candidate).filter(|rounds| !rounds.is_empty());
+        let rounds = rounds.ok_or_else(|| self.absence(metric))?;
+        let ratio = log_ratio(&rounds).ok_or_else(|| {
+            "an arm's sum is not positive: it did nothing, or its cost is below the background's noise".to_owned()
+        })?;
+        let value = |arm: fn(&PairedRound) -> Pair| {
+            let sum = |of: fn(&Pair) -> f64| rounds.iter().map(|round| of(&arm(round))).sum::<f64>();
+            sum(|pair| pair.numerator) / sum(|pair| pair.denominator)
+        };
+        let (baseline, candidate) = (value(|round| round.baseline), value(|round| round.candidate));
+        Ok(Found { ratio, typical: typical(&rounds), baseline, candidate })
+    }
+
+    fn absence(&self, metric: Metric) -> String {
+        let unmetered = self.tally.meter.is_none();
+        match metric {
+            _ if self.tally.rounds.is_empty() => "no round was completed",
+            Metric::CyclesPerIo | Metric::CyclesPerByte | Metric::Cycles if unmetered => {
+                "no meter of the whole machine could be read"
+            }
+            Metric::Cycles | Metric::Seconds => "a slice is as long as it was told to be",
+            Metric::ThreadCyclesPerIo | Metric::LatencyMean => "not every execution said so",
+            _ => "the number of I/Os or bytes is not known",
+        }
+        .to_owned()
+    }
+
+    fn percentile(&self, percent: f64, baseline: usize, candidate: usize) -> Result<Found, String> {
+        let Some(rounds) = self.latency_rounds(baseline, candidate) else {
+            return self.reported(percent, baseline, candidate);
+        };
+        let shift = percentile(&rounds, percent).map_err(|why| why.to_string())?;
+        let (baseline, candidate) = (self.nanos(shift.baseline_ticks), self.nanos(shift.candidate_ticks));
+        Ok(Found { ratio: shift.ratio, typical: None, baseline, candidate })
+    }
+
+    /// Percentiles as a foreign program reports them cannot be pooled; each execution's own is one unit.
+    fn reported(&self, percent: f64, baseline: usize, candidate: usize) -> Result<Found, String> {
+        let of = |case: usize| -> Option<Vec<f64>> {
+            let value = |reported: &[(f64, f64)]| {
+                reported.iter().find(|(at, _)| (at - percent).abs() < 1e-6).map(|(_, nanos)| *nanos)
+            };
+            self.tally.rounds.iter().map(|round| value(&round.cases.get(case)?.reported)).collect()
+        };
+        let unknown = || format!("not every execution reported p{percent}");
+        let (baselines, candidates) = of(baseline).zip(of(candidate)).ok_or_else(unknown)?;
+        let logs: Vec<f64> = baselines.iter().zip(&candidates).map(|(a, b)| (b / a).ln()).collect();
+        let ratio = LogRatio::of_units(&logs).ok_or_else(unknown)?;
+        let mean = |values: &[f64]| (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp();
+        Ok(Found { ratio, typical: None, baseline: mean(&baselines), candidate: mean(&candidates) })
+    }
+
+    fn latency_rounds(&self, baseline: usize, candidate: usize) -> Option<Vec<LatencyRound<'_>>> {
+        let (baselines, candidates) = latencies(self.record, baseline).zip(latencies(self.record, candidate))?;
+        let rounds = baselines.into_iter().zip(candidates);
+        Some(rounds.map(|(baseline, candidate)| LatencyRound { baseline, candidate }).collect())
+    }
+
+    fn nanos(&self, ticks: f64) -> f64 {
+        let clock = self.record.header.host.clock();
+        clock.nanos(Ticks(1 << 40)).as_f64() / (1_u64 << 40) as f64 * ticks
+    }
+
+    /// Latency at a range of percentiles.
+    pub fn shift(&self, baseline: usize, candidate: usize) -> Vec<ShiftPoint> {
+        let rounds = self.latency_rounds(baseline, candidate).unwrap_or_default();
+        let shifts = shift_function(&rounds, &SHIFT).into_iter().filter_map(Result::ok);
+        let point = |shift: PercentileShift| ShiftPoint {
+            percent: shift.percent,
+            baseline_ns: self.nanos(shift.baseline_ticks),
+            candidate_ns: self.nanos(shift.candidate_ticks),
+            change: interval(&shift.ratio.change()),
+        };
+        shifts.map(point).collect()
+    }
+
+    fn finding(&self, metric: Metric, found: Result<Found, String>) -> MetricFinding {
+        let rules = &self.record.header.experiment.rules;
+        let found = match found {
+            Ok(found) => found,
+            Err(reason) => return MetricFinding { reason: Some(reason), ..unknown() },
+        };
+        let change = found.ratio.change();
+        let detected = found.ratio.excludes_zero();
+        let word = verdict(&change, detected, rules.margin, metric.good());
+        let differs = found.typical.filter(|typical| shape_changed(&change, typical));
+        let seconds_to_decide = (word == Verdict::Inconclusive)
+            .then(|| stopping::seconds_to_decide(self.seconds, &found.ratio, rules.precision))
+            .flatten();
+        MetricFinding {
+            baseline: Some(found.baseline),
+            candidate: Some(found.candidate),
+            change: Some(change.value),
+            low: change.low,
+            high: change.high,
+            mde80: found.ratio.mde80(),
+            detected,
+            verdict: word,
+            p_value: found.ratio.p_value(),
+            typical: found.typical.as_ref().and_then(interval),
+            shape_changed: differs.is_some(),
+            seconds_to_decide,
+            units: found.ratio.units,
+            reason: None,
+        }
+    }
+}
+
+fn unknown() -> MetricFinding {
+    MetricFinding {
+        baseline: None,
+        candidate: None,
+        change: None,
+        low: None,
+        high: None,
+        mde80: None,
+        detected: false,
+        verdict: Verdict::Inconclusive,
+        p_value: None,
+        typical: None,
+        shape_changed: false,
+        seconds_to_decide: None,
+        units: 0,
+        reason: None,
+    }
+}
+
+fn interval(estimate: &Estimate) -> Option<Interval> {
+    Some(Interval { change: estimate.value, low: estimate.low?, high: estimate.high? })
+}
+
+/// Where there are many cells, some differ by chance: Holm's correction, metric by metric, over cells and arms.
+pub(super) fn correct_for_many(cells: &mut [CellFinding], margin: f64) {
+    if cells.len() < 2 {
+        return;
+    }
+    for metric in Metric::ALL {
+        let p_values: Vec<Option<f64>> =
+            cells.iter().map(|cell| cell.metrics.get(metric.name()).and_then(|found| found.p_value)).collect();
+        for (cell, p_value) in cells.iter_mut().zip(holm(&p_values)) {
+            let Some(found) = cell.metrics.get_mut(metric.name()) else { continue };
+            let Some(value) = found.change else { continue };
+            found.p_value = p_value;
+            found.detected = found.detected && p_value.is_some_and(|p| p < LEVEL);
+            let change = Estimate { value, low: found.low, high: found.high };
+            found.verdict = verdict(&change, found.detected, margin, metric.good());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The course of an experiment: where its warm-up ends, and whether a slice depends on which arm ran before it. Neither
+//! looks at the difference between arms.
+
+use crate::comparison::record::{CompareRecord, RoundRecord, Schedule, SliceReading, SliceRecord};
+use crate::stats::steady::{Steady, steady};
+use crate::stats::stopping::FEWEST_ROUNDS;
+use statrs::distribution::{ContinuousCDF, Normal};
+
+/// What is left out at the beginning.
+pub(super) struct WarmUp {
+    /// Whole rounds.
+    pub rounds: usize,
+    /// Whether there is a steady state after them.
+    pub settles: bool,
+}
+
+/// Rounds before the common rate of all arms is steady. Only of slices: executions are too few to tell.
+pub(super) fn warm_up(record: &CompareRecord) -> WarmUp {
+    let Schedule::Slices { blocks, .. } = record.header.schedule else { return WarmUp { rounds: 0, settles: true } };
+    let blocks = blocks.max(1) as usize;
+    let series: Vec<f64> = record.rounds.iter().flat_map(|round| rates_of_blocks(round, blocks)).collect();
+    let settled = series.len() == record.rounds.len() * blocks && series.iter().all(|rate| rate.is_finite());
+    match if settled { steady(&series) } else { Steady::TooShort } {
+        // What is left must still be enough to judge by.
+        Steady::From(block) if record.rounds.len() >= block.div_ceil(blocks) + FEWEST_ROUNDS => {
+            WarmUp { rounds: block.div_ceil(blocks), settles: true }
+        }
+        Steady::From(_) => WarmUp { rounds: 0, settles: true },
+        Steady::Never => WarmUp { rounds: 0, settles: false },
+        Steady::TooShort => WarmUp { rounds: 0, settles: true },
+    }
+}
+
+/// I/Os per second of all arms together in each block of a round.
+fn rates_of_blocks(round: &RoundRecord, blocks: usize) -> Vec<f64> {
+    let turns = (round.slices.len() / blocks).max(1);
+    let rate = |slices: &[SliceRecord]| {
+        let (ios, seconds) = slices
+            .iter()
+            .filter_map(work)
+            .fold((0.0, 0.0), |(ios, seconds), (more, longer)| (ios + more, seconds + longer));
+        ios / seconds
+    };
+    round.slices.chunks(turns).map(rate).collect()
+}
+
+/// I/Os and seconds of a slice of an arm.
+fn work(slice: &SliceRecord) -> Option<(f64, f64)> {
+    match (&slice.reading, slice.case) {
+        (SliceReading::Slice { work, .. }, Some(_)) => Some((work.ios as f64, work.wall_nanos.seconds())),
+        _ => None,
+    }
+}
+
+/// How much faster slices are that follow their own arm than those that follow another, as a fraction, when that is
+/// detected and not negligible. Slices after the machine alone say nothing of it.
+pub(super) fn carry_over(record: &CompareRecord) -> Option<f64> {
+    /// A smaller one blurs the change by less than the margin does.
+    const LEAST: f64 = 0.01;
+    /// It is looked for in every comparison, so chance must hardly ever find it.
+    const FALSE_ALARM: f64 = 0.001;
+    let (mut own, mut other) = (Vec::new(), Vec::new());
+    for round in &record.rounds {
+        let logs: Vec<Option<(usize, f64)>> = round.slices.iter().map(log_rate).collect();
+        let mean = |case: usize| {
+            let of_case = || logs.iter().flatten().filter(|(other, _)| *other == case).map(|(_, log)| log);
+            of_case().sum::<f64>() / of_case().count() as f64
+        };
+        for pair in logs.windows(2) {
+            let [Some((before, _)), Some((case, log))] = pair else { continue };
+            // Against the arm's own mean of the round, so that arms and rounds may differ.
+            if before == case { &mut own } else { &mut other }.push(log - mean(*case));
+        }
+    }
+    let difference = median(&own)? - median(&other)?;
+    (rank_sum_p(&own, &other)? < FALSE_ALARM && difference.abs() > LEAST).then(|| difference.exp_m1())
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// Two-sided p-value of the rank-sum test (Wilcoxon, 1945; Mann and Whitney, 1947) by its normal approximation: a few
+/// slices in a stall must not look like an effect. `None` with fewer than 10 values on either side.
+fn rank_sum_p(one: &[f64], other: &[f64]) -> Option<f64> {
+    const FEWEST: usize = 10;
+    if one.len() < FEWEST || other.len() < FEWEST {
+        return None;
+    }
+    let mut all: Vec<(f64, bool)> = one.iter().map(|value| (*value, true)).collect();
+    all.extend(other.iter().map(|value| (*value, false)));
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let rank_sum: f64 = (1..).zip(&all).filter(|(_, (_, first))| *first).map(|(rank, _)| f64::from(rank)).sum();
+    let (n, m) = (one.len() as f64, other.len() as f64);
+    let z = (rank_sum - n * (n + m + 1.0) / 2.0) / (n * m * (n + m + 1.0) / 12.0).sqrt();
+    Some(2.0 * Normal::standard().cdf(-z.abs()))
+}
+
+fn log_rate(slice: &SliceRecord) -> Option<(usize, f64)> {
+    let (ios, seconds) = work(slice)?;
+    let log = (ios / seconds).ln();
+    log.is_finite().then_some((slice.case?, log))
+}

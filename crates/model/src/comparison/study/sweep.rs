@@ -1,0 +1,116 @@
+//! What a sweep shows beyond its cells: where the candidate starts to win, and what each byte costs.
+
+use super::comparisons;
+use super::tally::Tally;
+use crate::comparison::finding::{CrossoverFinding, LineFinding};
+use crate::experiment::{Axis, Experiment, Metric};
+use crate::stats::crossover::{Crossover, SweepPoint, Winner, crossover};
+use crate::stats::line::{SizePoint, cost_line};
+use crate::stats::{Pair, PairedRound};
+use std::collections::BTreeMap;
+
+/// The option whose values are sizes of an I/O.
+const SIZE: &str = "bs";
+
+/// A line through the sweep: all points that differ in one numeric axis only.
+struct Along<'a> {
+    axis: &'a Axis,
+    /// The other axes.
+    at: BTreeMap<String, String>,
+    arm: usize,
+    /// Place on the axis, and the case there.
+    points: Vec<(f64, usize)>,
+}
+
+fn lines_along(experiment: &Experiment) -> Vec<Along<'_>> {
+    let mut all: Vec<Along> = Vec::new();
+    for axis in &experiment.axes {
+        let Some(numbers) = axis.numbers().filter(|numbers| numbers.iter().all(|number| *number > 0.0)) else {
+            continue;
+        };
+        for (place, case) in experiment.cases.iter().enumerate() {
+            let Some(cell) = experiment.cells.get(case.cell) else { continue };
+            let mut at = cell.values.clone();
+            let value = at.remove(&axis.name);
+            let position = axis.values.iter().position(|known| Some(known) == value.as_ref());
+            let Some(&number) = position.and_then(|position| numbers.get(position)) else { continue };
+            let same = |along: &&mut Along| along.axis == axis && along.at == at && along.arm == case.arm;
+            match all.iter_mut().find(same) {
+                Some(along) => along.points.push((number, place)),
+                None => all.push(Along { axis, at, arm: case.arm, points: vec![(number, place)] }),
+            }
+        }
+    }
+    all
+}
+
+/// Where each arm starts to win, along each numeric axis, in each metric that was aimed at.
+pub(super) fn crossovers(experiment: &Experiment, tally: &Tally) -> Vec<CrossoverFinding> {
+    let pairs = comparisons(experiment);
+    let baseline =
+        |candidate: usize| pairs.iter().find(|(_, other)| *other == candidate).map(|(baseline, _)| *baseline);
+    let mut found = Vec::new();
+    for along in lines_along(experiment).iter().filter(|along| along.arm > 0) {
+        for &metric in &experiment.rules.targets {
+            let rounds = |case| tally.paired(metric, baseline(case)?, case);
+            let points: Option<Vec<(f64, Vec<PairedRound>)>> =
+                along.points.iter().map(|&(at, case)| Some((at, rounds(case)?))).collect();
+            let points = points.unwrap_or_default();
+            let points: Vec<SweepPoint> = points.iter().map(|(at, rounds)| SweepPoint { at: *at, rounds }).collect();
+            let Some(place) = crossover(&points, metric.good()) else { continue };
+            let arm = experiment.arms.get(along.arm).map_or("", |arm| arm.name.as_str());
+            found.push(in_words(&place, along, arm, metric));
+        }
+    }
+    found
+}
+
+fn in_words(place: &Crossover, along: &Along, arm: &str, metric: Metric) -> CrossoverFinding {
+    let axis = &along.axis.name;
+    let name = |winner: &Winner| if *winner == Winner::Candidate { arm } else { "baseline" };
+    let (at, words) = match place {
+        Crossover::At { at, winner_above: Winner::Candidate } => {
+            (Some(at), format!("{arm} wins above {axis} {:.0}, baseline below", at.value))
+        }
+        Crossover::At { at, winner_above: Winner::Baseline } => {
+            (Some(at), format!("{arm} wins below {axis} {:.0}, baseline above", at.value))
+        }
+        Crossover::Everywhere { winner } => (None, format!("{} wins wherever a difference was detected", name(winner))),
+        Crossover::Several { changes } => (None, format!("the winner changes {changes} times: there is no one place")),
+        Crossover::Undecided => (None, "no difference was detected anywhere".to_owned()),
+    };
+    CrossoverFinding {
+        axis: axis.clone(),
+        at: along.at.clone(),
+        arm: arm.to_owned(),
+        metric: metric.name().to_owned(),
+        value: at.map(|at| at.value),
+        low: at.and_then(|at| at.low),
+        high: at.and_then(|at| at.high),
+        words,
+    }
+}
+
+/// cost(b) = c0 + c1·b for each arm, where block sizes were swept.
+pub(super) fn lines(experiment: &Experiment, tally: &Tally) -> Vec<LineFinding> {
+    let mut found = Vec::new();
+    for along in lines_along(experiment).iter().filter(|along| along.axis.name == SIZE) {
+        let rounds = |case| -> Option<Vec<Pair>> {
+            tally.rounds.iter().map(|round| round.pair(Metric::CyclesPerIo, case)).collect()
+        };
+        let points: Option<Vec<(f64, Vec<Pair>)>> =
+            along.points.iter().map(|&(bytes, case)| Some((bytes, rounds(case)?))).collect();
+        let points = points.unwrap_or_default();
+        let points: Vec<SizePoint> = points.iter().map(|(bytes, rounds)| SizePoint { bytes: *bytes, rounds }).collect();
+        let Some(line) = cost_line(&points) else { continue };
+        let arm = experiment.arms.get(along.arm).map_or("", |arm| arm.name.as_str());
+        found.push(LineFinding {
+            arm: arm.to_owned(),
+            at: along.at.clone(),
+            per_io: line.per_io,
+            per_byte: line.per_byte,
+            misfit: line.misfit,
+        });
+    }
+    found
+}

@@ -1,0 +1,325 @@
+//! What each case did in each round, summed from its slices: all that the statistics look at.
+//!
+//! Kept up to date while measuring, because the experiment ends when it is precise enough.
+
+use crate::comparison::record::{Header, RoundRecord, SliceReading, SliceRecord};
+use crate::experiment::Metric;
+use crate::record::{Execution, JobRecord, Latency, Meter, Mode, Snapshot, Stretch};
+use crate::stats::{Pair, PairedRound};
+use crate::study::Context;
+use crate::study::phase::{HEADLINE, io_seconds};
+use crate::study::windows::{Window, window, windows};
+
+/// Sums of one case in one round. What could not be read is `None`, and then the sum is of no use.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct CaseSums {
+    /// Slices or executions.
+    pub count: f64,
+    /// Executions; a slice is as long as it was told to be.
+    pub executions: Option<f64>,
+    pub seconds: f64,
+    pub ios: Option<f64>,
+    pub bytes: Option<f64>,
+    /// Cycles of the whole machine, the background included.
+    pub gross_cycles: Option<f64>,
+    /// Seconds of CPU that the machine had meanwhile.
+    pub capacity_seconds: f64,
+    pub switches: Option<f64>,
+    pub thread_cycles: Option<f64>,
+    pub latency_nanos: Option<f64>,
+    /// Percentiles as a foreign program reported them: percent and nanoseconds.
+    pub reported: Vec<(f64, f64)>,
+}
+
+/// One round.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RoundSums {
+    /// By case.
+    pub cases: Vec<CaseSums>,
+    /// The machine alone.
+    pub background: CaseSums,
+    /// Steal as a part of the capacity of all slices.
+    pub steal_seconds: f64,
+}
+
+impl RoundSums {
+    /// Cycles of a case, relieved of what the machine does anyway.
+    pub fn net_cycles(&self, case: usize) -> Option<f64> {
+        let sums = self.cases.get(case)?;
+        let rate = match self.background.gross_cycles {
+            Some(cycles) if self.background.capacity_seconds > 0.0 => cycles / self.background.capacity_seconds,
+            _ => return None,
+        };
+        Some(sums.gross_cycles? - rate * sums.capacity_seconds)
+    }
+
+    fn net_switches(&self, case: usize) -> Option<f64> {
+        let sums = self.cases.get(case)?;
+        let rate = match self.background.switches {
+            Some(switches) if self.background.seconds > 0.0 => switches / self.background.seconds,
+            _ => return None,
+        };
+        Some(sums.switches? - rate * sums.seconds)
+    }
+
+    /// What a metric that is a ratio of sums divides in this round.
+    pub fn pair(&self, metric: Metric, case: usize) -> Option<Pair> {
+        let sums = self.cases.get(case)?;
+        let (numerator, denominator) = match metric {
+            Metric::CyclesPerIo => (self.net_cycles(case)?, sums.ios?),
+            Metric::CyclesPerByte => (self.net_cycles(case)?, sums.bytes?),
+            Metric::Cycles => (self.net_cycles(case)?, sums.executions.filter(|count| *count > 0.0)?),
+            Metric::Seconds => (sums.seconds, sums.executions.filter(|count| *count > 0.0)?),
+            Metric::Iops => (sums.ios?, sums.seconds),
+            Metric::BytesPerSecond => (sums.bytes?, sums.seconds),
+            Metric::ContextSwitchesPerIo => (self.net_switches(case)?, sums.ios?),
+            Metric::ThreadCyclesPerIo => (sums.thread_cycles?, sums.ios?),
+            Metric::LatencyMean => (sums.latency_nanos?, sums.ios?),
+            Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999 => return None,
+        };
+        Some(Pair { numerator, denominator })
+    }
+}
+
+/// All rounds so far.
+pub(crate) struct Tally {
+    cases: usize,
+    context: Context,
+    /// The meter that cycles come from; known with the first round.
+    pub meter: Option<Meter>,
+    pub rounds: Vec<RoundSums>,
+}
+
+impl Tally {
+    pub fn new(header: &Header) -> Self {
+        let context = Context { clock: header.host.clock(), cpus: header.host.cpus.max(1) };
+        Self { cases: header.experiment.cases.len(), context, meter: None, rounds: Vec::new() }
+    }
+
+    /// Adds a complete round.
+    pub fn add(&mut self, round: &RoundRecord) {
+        if self.meter.is_none() {
+            let reads = |meter: &Meter| round.slices.iter().all(|slice| cycles(slice, *meter, &self.context).is_some());
+            self.meter = HEADLINE.into_iter().find(reads);
+        }
+        let mut sums = RoundSums { cases: vec![CaseSums::default(); self.cases], ..RoundSums::default() };
+        for slice in &round.slices {
+            let read = sums_of(slice, self.meter, &self.context);
+            sums.steal_seconds += steal_seconds(slice);
+            match slice.case {
+                None => sums.background.add(&read),
+                Some(case) => {
+                    if let Some(case) = sums.cases.get_mut(case) {
+                        case.add(&read);
+                    }
+                }
+            }
+        }
+        self.rounds.push(sums);
+    }
+
+    /// Both cases of a comparison in every round; `None` when a round lacks one.
+    pub fn paired(&self, metric: Metric, baseline: usize, candidate: usize) -> Option<Vec<PairedRound>> {
+        let pair = |round: &RoundSums| {
+            Some(PairedRound { baseline: round.pair(metric, baseline)?, candidate: round.pair(metric, candidate)? })
+        };
+        self.rounds.iter().map(pair).collect()
+    }
+
+    /// Net cycles and I/Os per second of one slice, its round's background taken off.
+    pub fn point(&self, round: usize, slice: &SliceRecord) -> (Option<f64>, Option<f64>) {
+        let read = sums_of(slice, self.meter, &self.context);
+        let iops = read.ios.filter(|_| read.seconds > 0.0).map(|ios| ios / read.seconds);
+        let alone = self.rounds.get(round).map(|round| RoundSums {
+            cases: vec![read],
+            background: round.background.clone(),
+            steal_seconds: 0.0,
+        });
+        let pair = alone.and_then(|alone| alone.pair(Metric::CyclesPerIo, 0));
+        let cost = pair.filter(|pair| pair.denominator > 0.0).map(|pair| pair.numerator / pair.denominator);
+        (cost, iops)
+    }
+
+    /// Part of the capacity that the machine used without the workload.
+    pub fn background_fraction(&self) -> Option<f64> {
+        let cycles: Option<f64> = self.rounds.iter().map(|round| round.background.gross_cycles).sum();
+        let capacity: f64 = self.rounds.iter().map(|round| round.background.capacity_seconds).sum();
+        (capacity > 0.0).then_some(cycles? / capacity / self.context.clock.0)
+    }
+
+    /// Part of the capacity that was busy while arms ran, the background included.
+    pub fn busy_fraction(&self) -> Option<f64> {
+        let arms = || self.rounds.iter().flat_map(|round| &round.cases);
+        let cycles: Option<f64> = arms().map(|sums| sums.gross_cycles).sum();
+        let capacity: f64 = arms().map(|sums| sums.capacity_seconds).sum();
+        (capacity > 0.0).then_some(cycles? / capacity / self.context.clock.0)
+    }
+
+    /// Part of the capacity that the hypervisor took.
+    pub fn steal_fraction(&self) -> Option<f64> {
+        let steal: f64 = self.rounds.iter().map(|round| round.steal_seconds).sum();
+        let sums = self.rounds.iter().flat_map(|round| round.cases.iter().chain([&round.background]));
+        let capacity: f64 = sums.map(|sums| sums.capacity_seconds).sum();
+        (capacity > 0.0).then_some(steal / capacity)
+    }
+}
+
+impl CaseSums {
+    fn add(&mut self, other: &Self) {
+        // The first slice sets what is known; later ones that lack it make it unknown.
+        let add = |sum: &mut Option<f64>, more: Option<f64>, first: bool| {
+            *sum = if first { more } else { (*sum).zip(more).map(|(sum, more)| sum + more) };
+        };
+        let first = self.count == 0.0;
+        self.count += other.count;
+        self.seconds += other.seconds;
+        self.capacity_seconds += other.capacity_seconds;
+        add(&mut self.executions, other.executions, first);
+        add(&mut self.ios, other.ios, first);
+        add(&mut self.bytes, other.bytes, first);
+        add(&mut self.gross_cycles, other.gross_cycles, first);
+        add(&mut self.switches, other.switches, first);
+        add(&mut self.thread_cycles, other.thread_cycles, first);
+        add(&mut self.latency_nanos, other.latency_nanos, first);
+        if first {
+            self.reported.clone_from(&other.reported);
+        }
+    }
+}
+
+fn sums_of(slice: &SliceRecord, meter: Option<Meter>, context: &Context) -> CaseSums {
+    let (gross_cycles, capacity_seconds) = meter
+        .and_then(|meter| cycles(slice, meter, context))
+        .map_or((None, 0.0), |(cycles, capacity)| (Some(cycles), capacity));
+    match &slice.reading {
+        SliceReading::Slice { before, after, work } => {
+            let machine_seconds = after.at_nanos.since(before.at_nanos).seconds();
+            let ran = slice.case.is_some();
+            let known = |value: f64| ran.then_some(value);
+            CaseSums {
+                count: 1.0,
+                executions: None,
+                seconds: if ran { work.wall_nanos.seconds() } else { machine_seconds },
+                ios: known(work.ios as f64),
+                bytes: known(work.bytes.as_f64()),
+                gross_cycles,
+                capacity_seconds,
+                switches: switches(before, after),
+                thread_cycles: known(work.thread_nanos.seconds() * context.clock.0),
+                latency_nanos: known(work.latency_nanos.as_f64()),
+                reported: Vec::new(),
+            }
+        }
+        SliceReading::Execution(execution) => CaseSums {
+            count: 1.0,
+            executions: Some(1.0),
+            seconds: io_seconds(execution),
+            ios: total(execution, |job| job.read.ios + job.write.ios + job.trim.ios),
+            bytes: total(execution, |job| job.read.bytes.0 + job.write.bytes.0 + job.trim.bytes.0),
+            gross_cycles,
+            capacity_seconds,
+            switches: execution_switches(execution),
+            thread_cycles: execution.command_cpu_nanos.map(|nanos| nanos.seconds() * context.clock.0),
+            latency_nanos: reported_mean(execution),
+            reported: reported_percentiles(execution),
+        },
+    }
+}
+
+/// Cycles of the whole machine in a slice, and the seconds of CPU that it had meanwhile.
+fn cycles(slice: &SliceRecord, meter: Meter, context: &Context) -> Option<(f64, f64)> {
+    match &slice.reading {
+        SliceReading::Slice { before, after, .. } => {
+            let window = window(before, after, meter, context)?;
+            (window.capacity_seconds > 0.0).then_some((window.cycles, window.capacity_seconds))
+        }
+        SliceReading::Execution(execution) => {
+            let whole = io_seconds(execution) * context.cpus as f64;
+            let (cycles, capacity) = inside(execution, meter, context);
+            // Windows cover all of the time but its ends: their rate holds there too.
+            (capacity > 0.0).then(|| (cycles / capacity * whole, whole))
+        }
+    }
+}
+
+/// Cycles and capacity of the windows in which the command did I/O. Where that time is so short that windows cover less
+/// than half of it, those at its ends count with the part that lies in it.
+fn inside(execution: &Execution, meter: Meter, context: &Context) -> (f64, f64) {
+    let sum = |windows: &[(f64, Window)]| {
+        let add = |(cycles, capacity): (f64, f64), (part, window): &(f64, Window)| {
+            (cycles + part * window.cycles, capacity + part * window.capacity_seconds)
+        };
+        windows.iter().fold((0.0, 0.0), add)
+    };
+    let within = windows(&execution.stretch, meter, execution.io_interval, context);
+    let covered: f64 = within.iter().map(Window::seconds).sum();
+    match execution.io_interval {
+        Some(interval) if covered < io_seconds(execution) / 2.0 => {
+            let part = |window: Window| {
+                let (begin, end) = (window.begin.max(interval.begin_nanos), window.end.min(interval.end_nanos));
+                (end.since(begin).seconds() / window.seconds(), window)
+            };
+            sum(&windows(&execution.stretch, meter, None, context).into_iter().map(part).collect::<Vec<_>>())
+        }
+        _ => sum(&within.into_iter().map(|window| (1.0, window)).collect::<Vec<_>>()),
+    }
+}
+
+fn switches(before: &Snapshot, after: &Snapshot) -> Option<f64> {
+    let (before, after) = (before.proc_stat.as_ref()?, after.proc_stat.as_ref()?);
+    Some(after.context_switches.saturating_sub(before.context_switches) as f64)
+}
+
+fn execution_switches(execution: &Execution) -> Option<f64> {
+    let interval = execution.io_interval;
+    let within = |snapshot: &&Snapshot| {
+        interval.is_none_or(|interval| (interval.begin_nanos..=interval.end_nanos).contains(&snapshot.at_nanos))
+    };
+    let mut inside = execution.stretch.snapshots.iter().filter(within);
+    let first = inside.next()?;
+    let last = inside.next_back()?;
+    let seconds = last.at_nanos.since(first.at_nanos).seconds();
+    (seconds > 0.0).then_some(switches(first, last)? / seconds * io_seconds(execution))
+}
+
+fn total(execution: &Execution, of: fn(&JobRecord) -> u64) -> Option<f64> {
+    let total: u64 = execution.jobs.iter().map(of).fold(0, u64::saturating_add);
+    (total > 0).then_some(total as f64)
+}
+
+fn reported_mean(execution: &Execution) -> Option<f64> {
+    let directions = || execution.jobs.iter().flat_map(|job| [&job.read, &job.write, &job.trim]);
+    let mut sum = 0.0;
+    for direction in directions().filter(|direction| direction.ios > 0) {
+        let Latency::Reported { mean_nanos, .. } = direction.latency else { return None };
+        sum += mean_nanos * direction.ios as f64;
+    }
+    (sum > 0.0).then_some(sum)
+}
+
+/// Percentiles of several jobs or directions cannot be pooled, so there are none then.
+fn reported_percentiles(execution: &Execution) -> Vec<(f64, f64)> {
+    let directions = execution.jobs.iter().flat_map(|job| [&job.read, &job.write, &job.trim]);
+    let active: Vec<_> = directions.filter(|direction| direction.ios > 0).collect();
+    match active.as_slice() {
+        [only] => match &only.latency {
+            Latency::Reported { percentiles, .. } => {
+                percentiles.iter().map(|(percent, nanos)| (*percent, nanos.as_f64())).collect()
+            }
+            Latency::None | Latency::Ticks(_) => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+fn steal_seconds(slice: &SliceRecord) -> f64 {
+    let ends = match &slice.reading {
+        SliceReading::Slice { before, after, .. } => Some((before.as_ref(), after.as_ref())),
+        SliceReading::Execution(Execution { stretch: Stretch { snapshots, .. }, .. }) => {
+            let measured = |snapshot: &&Snapshot| snapshot.mode != Mode::Gap;
+            snapshots.iter().find(measured).zip(snapshots.last())
+        }
+    };
+    let stats = ends.and_then(|(before, after)| Some((before.proc_stat.as_ref()?, after.proc_stat.as_ref()?)));
+    stats.map_or(0.0, |(before, after)| after.steal_nanos.since(before.steal_nanos).seconds())
+}

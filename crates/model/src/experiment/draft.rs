@@ -1,0 +1,314 @@
+//! What a user wrote, and how it becomes an [`Experiment`].
+
+use super::{ArmPlan, Axis, Case, Cell, Experiment, Limit, Published, Rules, Work};
+use crate::plan::{DeviceWrites, ParseError, Plan, Settings, UnknownOptions, parse};
+use std::collections::BTreeMap;
+
+/// An experiment as it was written.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    /// In one line; made up of the arms when it is empty.
+    pub title: String,
+    /// What every arm does.
+    pub workload: Workload,
+    /// The arms, baseline first. One alone is compared with itself.
+    pub arms: Vec<ArmPlan>,
+    /// What is varied besides.
+    pub axes: Vec<Axis>,
+    /// When it ends and what counts.
+    pub rules: Rules,
+    /// What must not happen.
+    pub limits: Vec<Limit>,
+    /// What others published.
+    pub published: Vec<Published>,
+    /// Compare the baseline with itself.
+    pub against_itself: bool,
+}
+
+/// What every arm does, before its own options.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Workload {
+    /// Nothing was said: each arm has a command.
+    #[default]
+    None,
+    /// A job file, by name and text.
+    JobFile {
+        /// What messages call it.
+        name: String,
+        /// Its text.
+        text: String,
+        /// Options on top of it, as `name=value`.
+        options: Vec<String>,
+    },
+    /// Options of a job as flags.
+    Flags(Vec<String>),
+    /// A foreign command.
+    Command(Vec<String>),
+}
+
+/// What resolving depends on besides the draft.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// The environment, for `${NAME}` in job files.
+    pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// What to do with options of a job that are not known.
+    pub unknown_options: UnknownOptions,
+    /// Whether jobs may write to devices.
+    pub device_writes: DeviceWrites,
+}
+
+/// Why a draft is no experiment.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DraftError {
+    /// An option of a job.
+    #[error(transparent)]
+    Job(#[from] ParseError),
+    /// The experiment as a whole: what, and how to mend it.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+fn wrong<T>(message: impl Into<String>) -> Result<T, DraftError> {
+    Err(DraftError::Wrong(message.into()))
+}
+
+/// More cases than this are surely a slip of the hand; each has a process of its own in every round.
+const MOST_CASES: usize = 512;
+
+impl Draft {
+    /// The experiment that it means.
+    ///
+    /// # Errors
+    /// What is missing or contradicts itself, in one line.
+    pub fn resolve(self, surroundings: &Surroundings) -> Result<Experiment, DraftError> {
+        let arms = self.arms()?;
+        let cells = self.cells()?;
+        if cells.len().saturating_mul(arms.len()) > MOST_CASES {
+            let (cells, arms) = (cells.len(), arms.len());
+            return wrong(format!("{cells} cells × {arms} arms: at most {MOST_CASES} cases; sweep fewer values"));
+        }
+        let mut cases = Vec::new();
+        for (cell_index, cell) in cells.iter().enumerate() {
+            for (arm_index, arm) in arms.iter().enumerate() {
+                let work = self.work(cell, arm, surroundings)?;
+                cases.push(Case { cell: cell_index, arm: arm_index, work });
+            }
+        }
+        let title = match self.title.as_str() {
+            "" if self.against_itself => format!("{} against itself", arms.first().map_or("", |arm| &arm.name)),
+            "" => arms.iter().map(ArmPlan::what).collect::<Vec<_>>().join(" | "),
+            title => title.to_owned(),
+        };
+        Ok(Experiment {
+            title,
+            arms,
+            axes: self.axes,
+            cells,
+            cases,
+            rules: self.rules,
+            limits: self.limits,
+            published: self.published,
+            against_itself: self.against_itself,
+        })
+    }
+
+    fn arms(&self) -> Result<Vec<ArmPlan>, DraftError> {
+        let mut arms = self.arms.clone();
+        if self.against_itself {
+            arms.truncate(1);
+            let Some(baseline) = arms.first() else { return wrong("--aa: there is no baseline") };
+            arms.push(ArmPlan { name: "itself".to_owned(), ..baseline.clone() });
+            return Ok(arms);
+        }
+        if arms.len() < 2 {
+            return wrong(
+                "one arm is no comparison: give --candidate OPTIONS, --candidate-cmd CMD, --candidate-set … or --aa",
+            );
+        }
+        for (place, arm) in arms.iter().enumerate() {
+            if arms.iter().take(place).any(|other| other.name == arm.name) {
+                return wrong(format!("two arms are called '{}'; name them apart", arm.name));
+            }
+            if arm.leave.is_some() && arm.enter.is_none() {
+                return wrong(format!("arm '{}': leave without enter; give both", arm.name));
+            }
+            let nameless = |other: &&ArmPlan| ArmPlan { name: String::new(), ..(*other).clone() };
+            if arms.iter().take(place).any(|other| nameless(&other) == nameless(&arm)) {
+                return wrong(format!("arm '{}' is the same as another; --aa compares an arm with itself", arm.name));
+            }
+        }
+        Ok(arms)
+    }
+
+    fn cells(&self) -> Result<Vec<Cell>, DraftError> {
+        let mut cells = vec![Cell::default()];
+        for (place, axis) in self.axes.iter().enumerate() {
+            if axis.values.is_empty() || axis.values.iter().any(String::is_empty) {
+                return wrong(format!("sweep of {}: a value is missing; expected {}=A,B,C", axis.name, axis.name));
+            }
+            if self.axes.iter().take(place).any(|other| other.name == axis.name) {
+                return wrong(format!("{} is swept twice; put all its values into one sweep", axis.name));
+            }
+            if let Some(again) = axis
+                .values
+                .iter()
+                .enumerate()
+                .find(|(at, value)| axis.values.iter().take(*at).any(|other| other == *value))
+            {
+                return wrong(format!("sweep of {}: the value {} stands there twice", axis.name, again.1));
+            }
+            let sets = |option: &String| option.split('=').next() == Some(axis.name.as_str());
+            if let Some(arm) = self.arms.iter().find(|arm| arm.options.iter().any(sets)) {
+                return wrong(format!("{} is swept, and arm '{}' sets it; choose one", axis.name, arm.name));
+            }
+            if cells.len().saturating_mul(axis.values.len()) > MOST_CASES {
+                return wrong(format!("the sweep has more than {MOST_CASES} cells; sweep fewer values"));
+            }
+            let with = |cell: &Cell, value: &String| {
+                let mut values = cell.values.clone();
+                values.insert(axis.name.clone(), value.clone());
+                Cell { values }
+            };
+            cells = cells.iter().flat_map(|cell| axis.values.iter().map(move |value| with(cell, value))).collect();
+        }
+        Ok(cells)
+    }
+
+    fn work(&self, cell: &Cell, arm: &ArmPlan, surroundings: &Surroundings) -> Result<Work, DraftError> {
+        let command = match (&arm.command, &self.workload) {
+            (Some(command), Workload::None) => Some(command),
+            (Some(_), _) => {
+                return wrong(format!("arm '{}' has a command, and there is a workload for all; choose one", arm.name));
+            }
+            (None, Workload::Command(command)) => Some(command),
+            (None, _) => None,
+        };
+        if let Some(command) = command {
+            if let Some(option) = arm.options.first() {
+                let name = &arm.name;
+                return wrong(format!(
+                    "arm '{name}': '{option}' is an option of a job, and a command has none; give --{name}-cmd"
+                ));
+            }
+            return fill_in(command, &cell.values).map(Work::Command);
+        }
+        let swept = cell.values.iter().map(|(name, value)| format!("{name}={value}"));
+        let options: Vec<String> = swept.chain(arm.options.iter().cloned()).collect();
+        let plan = self.plan(&options, surroundings)?;
+        match plan.phases.as_slice() {
+            [_] => Ok(Work::Jobs(plan)),
+            phases => wrong(format!(
+                "the job has {} phases (stonewall): which of them is compared? Put one into a job file of its own",
+                phases.len()
+            )),
+        }
+    }
+
+    fn plan(&self, case: &[String], surroundings: &Surroundings) -> Result<Plan, DraftError> {
+        let &Surroundings { environment, unknown_options, device_writes } = surroundings;
+        let settings = |overrides| Settings { environment, overrides, unknown_options, device_writes };
+        match &self.workload {
+            Workload::JobFile { name, text, options } => {
+                let options = [options.as_slice(), case].concat();
+                Ok(parse::job_file(name, text, &settings(&options))?)
+            }
+            Workload::Flags(flags) => {
+                // A job needs a name only where there are several.
+                let named = flags.iter().any(|flag| flag == "--name" || flag.starts_with("--name="));
+                let name = (!named).then(|| "--name=job".to_owned());
+                let flags: Vec<String> = name.into_iter().chain(flags.iter().cloned()).collect();
+                Ok(parse::flags(&flags, &settings(case))?)
+            }
+            Workload::None | Workload::Command(_) => {
+                wrong("there is no workload: give JOB.fio, options such as --rw=randread, or a command after --")
+            }
+        }
+    }
+}
+
+/// A command with the values of a cell in the place of their names in braces.
+fn fill_in(command: &[String], values: &BTreeMap<String, String>) -> Result<Vec<String>, DraftError> {
+    let mut filled = command.to_vec();
+    for (name, value) in values {
+        let braced = format!("{{{name}}}");
+        if !filled.iter().any(|word| word.contains(&braced)) {
+            return wrong(format!(
+                "{name} is swept, but the command does not hold {braced}; write it where the value belongs"
+            ));
+        }
+        filled.iter_mut().for_each(|word| *word = word.replace(&braced, value));
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn surroundings() -> Surroundings<'static> {
+        Surroundings {
+            environment: &|_| None,
+            unknown_options: UnknownOptions::Refuse,
+            device_writes: DeviceWrites::Refuse,
+        }
+    }
+
+    fn arm(name: &str, options: &[&str]) -> ArmPlan {
+        let options = options.iter().map(|&option| option.to_owned()).collect();
+        ArmPlan { name: name.to_owned(), options, ..ArmPlan::default() }
+    }
+
+    fn draft() -> Draft {
+        Draft {
+            workload: Workload::Flags(["--ioengine=null", "--size=1m"].map(str::to_owned).to_vec()),
+            arms: vec![arm("baseline", &[]), arm("candidate", &["inject_ns=100"])],
+            ..Draft::default()
+        }
+    }
+
+    fn axis(name: &str, values: &[&str]) -> Axis {
+        Axis { name: name.to_owned(), values: values.iter().map(|&value| value.to_owned()).collect() }
+    }
+
+    #[test]
+    fn each_case_has_the_options_of_its_cell_and_arm() {
+        let draft = Draft { axes: vec![axis("bs", &["4k", "64k"]), axis("rw", &["read", "write"])], ..draft() };
+        let experiment = draft.resolve(&surroundings()).unwrap();
+        assert_eq!((experiment.cells.len(), experiment.cases.len()), (4, 8));
+        let last = experiment.cases.last().unwrap();
+        let Work::Jobs(plan) = &last.work else { panic!("no jobs") };
+        let job = &plan.phases[0].jobs[0];
+        assert_eq!((job.block_sizes.read.0, job.rw(), job.inject.0), (65_536, "write", 100));
+        assert_eq!(experiment.cells[last.cell].to_string(), "bs=64k rw=write");
+    }
+
+    #[test]
+    fn a_command_takes_the_sweep_s_values_in_braces() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let mut draft = Draft { axes: vec![axis("bs", &["4k", "8k"])], against_itself: true, ..draft() };
+        draft.workload = Workload::Command(words("fio --bs={bs} j.fio"));
+        let experiment = draft.clone().resolve(&surroundings()).unwrap();
+        let Work::Command(command) = &experiment.cases[2].work else { panic!("no command") };
+        assert_eq!(command, &words("fio --bs=8k j.fio"));
+        draft.workload = Workload::Command(words("fio j.fio"));
+        assert!(draft.resolve(&surroundings()).unwrap_err().to_string().contains("does not hold {bs}"));
+    }
+
+    #[test]
+    fn what_is_no_comparison_is_refused_in_words() {
+        let says = |draft: Draft| draft.resolve(&surroundings()).unwrap_err().to_string();
+        assert!(says(Draft { arms: vec![arm("baseline", &[])], ..draft() }).contains("one arm is no comparison"));
+        assert!(says(Draft { arms: vec![arm("a", &[]), arm("a", &["bs=8k"])], ..draft() }).contains("called 'a'"));
+        assert!(says(Draft { arms: vec![arm("a", &[]), arm("b", &[])], ..draft() }).contains("--aa"));
+        assert!(says(Draft { axes: vec![axis("bs", &["4k", "4k"])], ..draft() }).contains("twice"));
+        assert!(says(Draft { axes: vec![axis("inject_ns", &["1"])], ..draft() }).contains("choose one"));
+        assert!(says(Draft { axes: vec![axis("bs", &[""])], ..draft() }).contains("missing"));
+        assert!(says(Draft { workload: Workload::None, ..draft() }).contains("no workload"));
+        let command = Workload::Command(vec!["fio".to_owned()]);
+        assert!(says(Draft { workload: command, ..draft() }).contains("option of a job"));
+        assert!(says(Draft { arms: vec![arm("a", &[]), arm("b", &["bz=8k"])], ..draft() }).contains("bz"));
+        let many: Vec<String> = (1..600).map(|number| number.to_string()).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(says(Draft { axes: vec![axis("iodepth", &many)], ..draft() }).contains("fewer values"));
+    }
+}

@@ -1,0 +1,124 @@
+//! What can be compared: a row of the table for each metric.
+
+use crate::stats::Good;
+use serde::{Deserialize, Serialize};
+
+/// A metric of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Cycles of the whole machine per I/O, net of the background.
+    CyclesPerIo,
+    /// The same per byte.
+    CyclesPerByte,
+    /// I/Os per second.
+    Iops,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Context switches of the whole machine per I/O, net.
+    ContextSwitchesPerIo,
+    /// Cycles of the workload's own threads per I/O.
+    ThreadCyclesPerIo,
+    /// Mean of submission to completion, nanoseconds.
+    LatencyMean,
+    /// Median of it.
+    LatencyP50,
+    /// 99th percentile of it.
+    LatencyP99,
+    /// 99.9th percentile of it.
+    LatencyP999,
+    /// Cycles of the whole machine for one execution of a command, net.
+    Cycles,
+    /// Seconds that one execution of a command takes.
+    Seconds,
+}
+
+/// Facts about a metric.
+struct Row {
+    metric: Metric,
+    name: &'static str,
+    unit: &'static str,
+    good: Good,
+    percent: Option<f64>,
+}
+
+const fn row(metric: Metric, name: &'static str, unit: &'static str, good: Good, percent: Option<f64>) -> Row {
+    Row { metric, name, unit, good, percent }
+}
+
+static TABLE: [Row; 12] = [
+    row(Metric::CyclesPerIo, "cycles_per_io", "cycles/I/O", Good::Lower, None),
+    row(Metric::CyclesPerByte, "cycles_per_byte", "cycles/B", Good::Lower, None),
+    row(Metric::Iops, "iops", "I/O/s", Good::Higher, None),
+    row(Metric::BytesPerSecond, "bytes_per_second", "B/s", Good::Higher, None),
+    row(Metric::ContextSwitchesPerIo, "context_switches_per_io", "switches/I/O", Good::Lower, None),
+    row(Metric::ThreadCyclesPerIo, "thread_cycles_per_io", "cycles/I/O", Good::Lower, None),
+    row(Metric::LatencyMean, "latency_mean", "ns", Good::Lower, None),
+    row(Metric::LatencyP50, "latency_p50", "ns", Good::Lower, Some(50.0)),
+    row(Metric::LatencyP99, "latency_p99", "ns", Good::Lower, Some(99.0)),
+    row(Metric::LatencyP999, "latency_p999", "ns", Good::Lower, Some(99.9)),
+    row(Metric::Cycles, "cycles", "cycles", Good::Lower, None),
+    row(Metric::Seconds, "seconds", "s", Good::Lower, None),
+];
+
+impl Metric {
+    /// Every metric, in the order in which they are shown.
+    pub const ALL: [Self; 12] = [
+        Self::CyclesPerIo,
+        Self::CyclesPerByte,
+        Self::Iops,
+        Self::BytesPerSecond,
+        Self::ContextSwitchesPerIo,
+        Self::ThreadCyclesPerIo,
+        Self::LatencyMean,
+        Self::LatencyP50,
+        Self::LatencyP99,
+        Self::LatencyP999,
+        Self::Cycles,
+        Self::Seconds,
+    ];
+
+    /// The metric that `name` stands for.
+    pub fn parse(name: &str) -> Option<Self> {
+        TABLE.iter().find(|row| row.name == name).map(|row| row.metric)
+    }
+
+    /// The name in JSON and on the command line.
+    pub fn name(self) -> &'static str {
+        self.row().map_or("", |row| row.name)
+    }
+
+    /// Its unit.
+    pub fn unit(self) -> &'static str {
+        self.row().map_or("", |row| row.unit)
+    }
+
+    /// Which direction is good.
+    pub fn good(self) -> Good {
+        self.row().map_or(Good::Lower, |row| row.good)
+    }
+
+    /// Which percentile of latency it is, in percent.
+    pub fn percent(self) -> Option<f64> {
+        self.row().and_then(|row| row.percent)
+    }
+
+    fn row(self) -> Option<&'static Row> {
+        TABLE.iter().find(|row| row.metric == self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_has_its_row_and_its_name_in_json() {
+        for metric in Metric::ALL {
+            assert_eq!(Metric::parse(metric.name()), Some(metric));
+            assert_eq!(serde_json::to_value(metric).unwrap(), metric.name());
+            assert!(!metric.unit().is_empty());
+        }
+        assert_eq!(Metric::parse("speed"), None);
+    }
+}

@@ -1,0 +1,161 @@
+//! Where along an axis the candidate begins or ceases to win.
+//!
+//! The points of a sweep over a numeric axis (block size, queue depth, submitters) enter, each with its rounds; the
+//! place where the difference changes its sign leaves, or why there is none.
+
+use super::estimate::{CONFIDENCE, Estimate, student_t};
+use super::holm::holm;
+use super::log_ratio::{LogRatio, PairedRound, influences, log_ratio};
+use super::verdict::Good;
+use serde::{Deserialize, Serialize};
+
+/// One point of a sweep.
+#[derive(Clone, Copy, Debug)]
+pub struct SweepPoint<'a> {
+    /// Where on the axis; positive.
+    pub at: f64,
+    /// Its rounds; round r of every point belongs to the same complete block.
+    pub rounds: &'a [PairedRound],
+}
+
+/// The arm that is ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Winner {
+    /// The arm that was compared with.
+    Baseline,
+    /// The arm that was judged.
+    Candidate,
+}
+
+/// Where the winner changes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Crossover {
+    /// It changes once.
+    At {
+        /// Where on the axis.
+        at: Estimate,
+        /// Who wins beyond it.
+        winner_above: Winner,
+    },
+    /// It does not change: wherever a difference was detected, the same arm wins.
+    Everywhere {
+        /// Who.
+        winner: Winner,
+    },
+    /// It changes more than once, so there is no one place.
+    Several {
+        /// How often.
+        changes: usize,
+    },
+    /// No point shows a difference.
+    Undecided,
+}
+
+/// A point with all that follows from its rounds.
+struct Studied {
+    log_at: f64,
+    ratio: LogRatio,
+    influences: Vec<f64>,
+}
+
+/// Where the candidate's change crosses 0.
+///
+/// Only points whose difference is detected after Holm's correction say who wins, so noise around 0 is no crossing.
+/// Between the last of one sign and the first of the other, θ is interpolated linearly in the logarithm of the axis.
+/// The interval holds every place at which the interpolated θ cannot be told from 0, |θ(x)| ≤ t(0.975)·se(x), with
+/// se(x) from the rounds' interpolated influences. That is Fieller's (1954) construction. It is used, and not the
+/// jackknife, because it inverts an exact t test, needs no derivative at the crossing, and cannot lose the crossing in
+/// a replicate. What the interval does not contain is how far θ is from straight between two points.
+///
+/// `None` with fewer than two points, places that are not positive or not distinct, fewer than two rounds, or points
+/// with different numbers of rounds.
+pub fn crossover(points: &[SweepPoint], good: Good) -> Option<Crossover> {
+    let points = studied(points)?;
+    let p_values: Vec<Option<f64>> = points.iter().map(|point| point.ratio.p_value()).collect();
+    let detected = holm(&p_values).into_iter().map(|p| p.is_some_and(|p| p < 1.0 - CONFIDENCE));
+    let told: Vec<(usize, Winner)> = points
+        .iter()
+        .zip(detected)
+        .enumerate()
+        .filter(|(_, (_, detected))| *detected)
+        .map(|(index, (point, _))| (index, winner(point.ratio.theta, good)))
+        .collect();
+    let changes: Vec<(usize, usize, Winner)> = told
+        .windows(2)
+        .filter_map(|pair| match pair {
+            [(last, before), (first, after)] if before != after => Some((*last, *first, *after)),
+            _ => None,
+        })
+        .collect();
+    Some(match (changes.as_slice(), told.first()) {
+        ([], None) => Crossover::Undecided,
+        ([], Some((_, winner))) => Crossover::Everywhere { winner: *winner },
+        ([(last, first, winner_above)], _) => {
+            Crossover::At { at: crossing(points.get(*last..=*first)?)?, winner_above: *winner_above }
+        }
+        (several, _) => Crossover::Several { changes: several.len() },
+    })
+}
+
+fn winner(theta: f64, good: Good) -> Winner {
+    if (theta > 0.0) == (good == Good::Higher) { Winner::Candidate } else { Winner::Baseline }
+}
+
+/// In the order of the axis.
+fn studied(points: &[SweepPoint]) -> Option<Vec<Studied>> {
+    let rounds = points.first()?.rounds.len();
+    if points.len() < 2 || rounds < 2 || points.iter().any(|point| point.rounds.len() != rounds || point.at <= 0.0) {
+        return None;
+    }
+    let study = |point: &SweepPoint| {
+        let influences = influences(point.rounds)?;
+        Some(Studied { log_at: point.at.ln(), ratio: log_ratio(point.rounds)?, influences })
+    };
+    let mut points = points.iter().map(study).collect::<Option<Vec<Studied>>>()?;
+    points.sort_by(|a, b| a.log_at.total_cmp(&b.log_at));
+    let distinct = points.windows(2).all(|pair| matches!(pair, [a, b] if a.log_at < b.log_at));
+    distinct.then_some(points)
+}
+
+/// The crossing between the first and the last of `points`, whose signs are known and differ.
+fn crossing(points: &[Studied]) -> Option<Estimate> {
+    let rounds = points.first()?.influences.len();
+    let t = student_t(0.5 + CONFIDENCE / 2.0, (rounds - 1) as f64)?;
+    let (mut zeros, mut bounds) = (Vec::new(), Vec::new());
+    for pair in points.windows(2) {
+        let [left, right] = pair else { continue };
+        let at = |part: f64| left.log_at + part * (right.log_at - left.log_at);
+        let zero = left.ratio.theta / (left.ratio.theta - right.ratio.theta);
+        zeros.extend(Some(zero).filter(|part| (0.0..=1.0).contains(part)).map(at));
+        bounds.extend(indistinct(left, right, t).into_iter().map(at));
+    }
+    // θ may cross 0 several times where it cannot be told from 0; the middle one of an odd number is the value.
+    let zero = *zeros.get(zeros.len() / 2)?;
+    let low = bounds.iter().copied().fold(zero, f64::min);
+    let high = bounds.iter().copied().fold(zero, f64::max);
+    Some(Estimate { value: zero.exp(), low: Some(low.exp()), high: Some(high.exp()) })
+}
+
+/// The parts of the way from `left` to `right` at which θ² = t²·se²: ends of the stretches where θ may be 0.
+fn indistinct(left: &Studied, right: &Studied, t: f64) -> Vec<f64> {
+    let rounds = left.influences.len() as f64;
+    let covariance = |a: &Studied, b: &Studied| -> f64 {
+        a.influences.iter().zip(&b.influences).map(|(a, b)| a * b).sum::<f64>() / (rounds * (rounds - 1.0))
+    };
+    // At part λ: θ = θ_l + λ·(θ_r − θ_l), and the same of the influences. Both squares are quadratic in λ.
+    let (theta, rise) = (left.ratio.theta, right.ratio.theta - left.ratio.theta);
+    let (own, joint, other) = (covariance(left, left), covariance(left, right), covariance(right, right));
+    let (variance_rise, variance_both) = (other - 2.0 * joint + own, joint - own);
+    let a = rise.powi(2) - t.powi(2) * variance_rise;
+    let half_b = theta * rise - t.powi(2) * variance_both;
+    let c = theta.powi(2) - t.powi(2) * own;
+    let root = (half_b.powi(2) - a * c).sqrt();
+    // Both forms of the solution, so that neither subtracts two nearly equal numbers. NaN is in no range.
+    let q = -(half_b + root.copysign(half_b));
+    [q / a, c / q].into_iter().filter(|part| (0.0..=1.0).contains(part)).collect()
+}
+
+#[cfg(test)]
+mod tests;

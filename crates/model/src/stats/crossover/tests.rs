@@ -1,0 +1,135 @@
+//! Where a crossing is found, and where none is.
+
+use super::*;
+use crate::stats::ratio::Pair;
+use proptest::prelude::*;
+
+const ROUNDS: usize = 10;
+
+/// Rounds whose θ is `theta`, with a standard error of about `error`, by a rule without randomness.
+fn rounds(theta: f64, error: f64, turn: usize) -> Vec<PairedRound> {
+    let wobble = |round: usize| ((round * 7 + turn * 3) % ROUNDS) as f64 / (ROUNDS - 1) as f64 - 0.5;
+    let round = |round: usize| PairedRound {
+        baseline: Pair { numerator: 1000.0, denominator: 1.0 },
+        candidate: Pair { numerator: 1000.0 * (theta + 9.0 * error * wobble(round)).exp(), denominator: 1.0 },
+    };
+    (0..ROUNDS).map(round).collect()
+}
+
+/// The crossover of points at 1, 2, 4, 8 … with these θ.
+fn of(thetas: &[f64], error: f64, good: Good) -> Crossover {
+    let cells: Vec<Vec<PairedRound>> =
+        thetas.iter().enumerate().map(|(turn, theta)| rounds(*theta, error, turn)).collect();
+    let points = cells.iter().enumerate().map(|(index, rounds)| SweepPoint { at: 2f64.powi(index as i32), rounds });
+    crossover(&points.collect::<Vec<_>>(), good).unwrap()
+}
+
+#[test]
+fn a_crossing_lies_between_its_points_by_the_logarithm() {
+    let found = of(&[-0.2, -0.1, 0.1, 0.2], 1e-4, Good::Higher);
+    let Crossover::At { at, winner_above } = found else { panic!("{found:?}") };
+    assert_eq!(winner_above, Winner::Candidate);
+    assert!((at.value - 8f64.sqrt()).abs() < 0.01, "half way from 2 to 4: {at:?}");
+    assert!(at.low.unwrap() < at.value && at.value < at.high.unwrap(), "{at:?}");
+    assert!(at.half_width().unwrap() < 0.01, "{at:?}");
+}
+
+#[test]
+fn of_a_cost_less_is_more() {
+    let found = of(&[-0.2, -0.1, 0.1, 0.2], 1e-4, Good::Lower);
+    assert!(matches!(found, Crossover::At { winner_above: Winner::Baseline, .. }), "{found:?}");
+}
+
+#[test]
+fn noise_widens_the_interval_and_is_no_crossing_of_its_own() {
+    let narrow = of(&[-0.2, -0.1, 0.1, 0.2], 0.001, Good::Higher);
+    let wide = of(&[-0.2, -0.01, 0.01, -0.01, 0.01, 0.2], 0.02, Good::Higher);
+    let (Crossover::At { at: narrow, .. }, Crossover::At { at: wide, .. }) = (narrow, wide) else {
+        panic!("{narrow:?} {wide:?}")
+    };
+    assert!(wide.half_width() > narrow.half_width());
+    assert!(wide.low.unwrap() < 2.0 && wide.high.unwrap() > 16.0, "all of the flat part may be it: {wide:?}");
+}
+
+#[test]
+fn no_crossing_says_who_wins() {
+    let everywhere = |thetas: &[f64], good| match of(thetas, 0.001, good) {
+        Crossover::Everywhere { winner } => winner,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(everywhere(&[0.1, 0.2, 0.05], Good::Higher), Winner::Candidate);
+    assert_eq!(everywhere(&[0.1, 0.2, 0.05], Good::Lower), Winner::Baseline);
+    assert_eq!(everywhere(&[-0.1, 0.0001, -0.05], Good::Higher), Winner::Baseline);
+}
+
+#[test]
+fn several_and_undecided() {
+    assert_eq!(of(&[0.1, -0.1, 0.1], 0.001, Good::Higher), Crossover::Several { changes: 2 });
+    assert_eq!(of(&[0.01, -0.01, 0.01], 0.1, Good::Higher), Crossover::Undecided);
+}
+
+#[test]
+fn what_is_no_axis_has_no_crossover() {
+    let cell = rounds(0.1, 0.001, 0);
+    let point = |at| SweepPoint { at, rounds: &cell };
+    assert_eq!(crossover(&[point(1.0)], Good::Higher), None);
+    assert_eq!(crossover(&[point(0.0), point(1.0)], Good::Higher), None);
+    assert_eq!(crossover(&[point(1.0), point(1.0)], Good::Higher), None);
+    assert_eq!(crossover(&[point(f64::NAN), point(1.0)], Good::Higher), None);
+    assert_eq!(crossover(&[], Good::Higher), None);
+    let shorter = SweepPoint { at: 2.0, rounds: &cell[1..] };
+    assert_eq!(crossover(&[point(1.0), shorter], Good::Higher), None);
+}
+
+/// A round's noise that all cells share moves θ alike everywhere, and the interval must know.
+#[test]
+fn errors_that_cells_share_are_shared() {
+    let (same, different) = ([5, 5], [5, 10]);
+    let width = |turns: [usize; 2]| {
+        let cells = [rounds(-0.05, 0.01, turns[0]), rounds(0.05, 0.01, turns[1])];
+        let points = [SweepPoint { at: 1.0, rounds: &cells[0] }, SweepPoint { at: 2.0, rounds: &cells[1] }];
+        match crossover(&points, Good::Higher) {
+            Some(Crossover::At { at, .. }) => at.high.unwrap().ln() - at.low.unwrap().ln(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(width(same) > 1.2 * width(different), "{} {}", width(same), width(different));
+}
+
+#[test]
+fn the_words_in_json() {
+    let text = serde_json::to_string(&Crossover::Everywhere { winner: Winner::Candidate }).unwrap();
+    assert_eq!(text, r#"{"kind":"everywhere","winner":"candidate"}"#);
+}
+
+proptest! {
+    #[test]
+    fn exchanging_the_arms_changes_the_winner_and_not_the_place(
+        thetas in proptest::collection::vec(-0.2f64..0.2, 2..8),
+    ) {
+        let cells: Vec<Vec<PairedRound>> =
+            thetas.iter().enumerate().map(|(turn, theta)| rounds(*theta, 0.01, turn)).collect();
+        let swapped: Vec<Vec<PairedRound>> =
+            cells.iter().map(|cell| cell.iter().map(|round| round.swapped()).collect()).collect();
+        let of = |cells: &[Vec<PairedRound>]| {
+            let points: Vec<SweepPoint> = cells
+                .iter()
+                .enumerate()
+                .map(|(index, rounds)| SweepPoint { at: 1.5f64.powi(index as i32), rounds })
+                .collect();
+            crossover(&points, Good::Higher).unwrap()
+        };
+        match (of(&cells), of(&swapped)) {
+            (Crossover::At { at, winner_above }, Crossover::At { at: other, winner_above: loser }) => {
+                prop_assert_ne!(winner_above, loser);
+                prop_assert!((at.value / other.value - 1.0).abs() < 1e-9);
+                prop_assert!(at.low.unwrap() <= at.value && at.value <= at.high.unwrap());
+                prop_assert!((at.low.unwrap() / other.low.unwrap() - 1.0).abs() < 1e-6);
+            }
+            (Crossover::Everywhere { winner }, Crossover::Everywhere { winner: loser }) => {
+                prop_assert_ne!(winner, loser);
+            }
+            (there, back) => prop_assert_eq!(there, back),
+        }
+    }
+}

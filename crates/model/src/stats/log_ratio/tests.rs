@@ -1,0 +1,167 @@
+//! Golden values, and what must hold for any rounds.
+
+use super::*;
+use proptest::prelude::*;
+
+fn round((n_a, d_a, n_b, d_b): (f64, f64, f64, f64)) -> PairedRound {
+    PairedRound {
+        baseline: Pair { numerator: n_a, denominator: d_a },
+        candidate: Pair { numerator: n_b, denominator: d_b },
+    }
+}
+
+/// Six rounds of cycles and I/Os.
+fn golden_rounds() -> Vec<PairedRound> {
+    [
+        (50_310.0, 1000.0, 51_020.0, 990.0),
+        (48_950.0, 985.0, 52_300.0, 1012.0),
+        (51_400.0, 1020.0, 50_800.0, 975.0),
+        (47_700.0, 930.0, 53_900.0, 1041.0),
+        (49_250.0, 995.0, 51_650.0, 1003.0),
+        (52_080.0, 1033.0, 49_990.0, 961.0),
+    ]
+    .map(round)
+    .to_vec()
+}
+
+fn close(found: f64, expected: f64) {
+    assert!((found - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{found} is not {expected}");
+}
+
+/// numpy 2.4.6 and scipy.stats.t of scipy 1.17.1, from the formulas of METHOD.md.
+#[test]
+fn golden() {
+    let ratio = log_ratio(&golden_rounds()).unwrap();
+    close(ratio.theta, 0.029545064255999832);
+    close(ratio.standard_error.unwrap(), 0.004442952204387824);
+    let change = ratio.change();
+    close(change.value, 0.029985849972085754);
+    close(change.low.unwrap(), 0.018289330132657836);
+    close(change.high.unwrap(), 0.04181672119113218);
+    close(ratio.p_value().unwrap(), 0.0011597825174907196);
+    close(ratio.mde80().unwrap(), 0.01550646129865176);
+    close(ratio.stopping_half_width().unwrap(), 0.012247035613831518);
+    assert!(ratio.excludes_zero());
+}
+
+/// scipy.stats.t.sf(t, df)·2, scipy 1.17.1: also where 1 − cdf has no digits left.
+#[test]
+fn p_values_agree_with_scipy() {
+    for (t, degrees, expected) in [
+        (0.001, 11.0, 0.999220020627701),
+        (0.5, 1.0, 0.7048327646991335),
+        (2.0, 5.0, 0.10193947882985835),
+        (2.5, 9.0, 0.033861827682985735),
+        (6.0, 9.0, 0.00020249932206764079),
+        (10.0, 29.0, 6.599862576433525e-11),
+        (30.0, 59.0, 2.0159597914156017e-37),
+    ] {
+        let found = two_sided_p(t, degrees).unwrap();
+        assert!((found / expected - 1.0).abs() < 1e-9, "t {t}, {degrees} degrees: {found} is not {expected}");
+    }
+}
+
+#[test]
+fn one_round_has_a_value_and_no_error() {
+    let ratio = log_ratio(&[round((100.0, 10.0, 110.0, 10.0))]).unwrap();
+    assert!((ratio.change().value - 0.1).abs() < 1e-12);
+    assert_eq!(ratio.change().low, None);
+    assert_eq!((ratio.standard_error, ratio.p_value(), ratio.mde80()), (None, None, None));
+    assert_eq!(ratio.stopping_half_width(), None);
+    assert!(!ratio.excludes_zero());
+}
+
+#[test]
+fn only_the_sums_need_to_be_positive() {
+    let one_below = [round((-5.0, 10.0, 40.0, 10.0)), round((100.0, 10.0, 80.0, 10.0))];
+    assert!(log_ratio(&one_below).is_some());
+    let all_below = [round((-5.0, 10.0, 40.0, 10.0)), round((4.0, 10.0, 80.0, 10.0))];
+    assert_eq!(log_ratio(&all_below), None);
+    assert_eq!(log_ratio(&[round((1.0, 0.0, 1.0, 1.0)); 3]), None, "no work");
+    assert_eq!(log_ratio(&[]), None);
+    assert_eq!(log_ratio(&[round((f64::NAN, 1.0, 1.0, 1.0)); 3]), None);
+    assert_eq!(log_ratio(&[round((f64::INFINITY, 1.0, 1.0, 1.0)); 3]), None);
+}
+
+#[test]
+fn rounding_is_no_difference() {
+    // Thirds are not exact, so θ is a few 1e-17 and its error no larger.
+    let third = 1.0 / 3.0;
+    let ratio = log_ratio(&[round((third, 0.1, 10.0 * third, 1.0)); 11]).unwrap();
+    assert!(!ratio.excludes_zero());
+    assert_eq!(ratio.p_value(), Some(1.0));
+    let exact = log_ratio(&[round((10.0, 1.0, 11.0, 1.0)); 4]).unwrap();
+    assert!(exact.excludes_zero(), "a difference without any noise");
+    assert!(exact.p_value().unwrap() < 1e-9);
+}
+
+fn rounds() -> impl Strategy<Value = Vec<PairedRound>> {
+    let arm = || (0.5f64..2.0, 0.5f64..2.0);
+    let one = (arm(), arm()).prop_map(|((n_a, d_a), (n_b, d_b))| round((n_a, d_a, n_b, d_b)));
+    proptest::collection::vec(one, 2..40)
+}
+
+fn scaled(rounds: &[PairedRound], numerators: (f64, f64), denominators: (f64, f64)) -> Vec<PairedRound> {
+    let scale = |pair: Pair, n: f64, d: f64| Pair { numerator: pair.numerator * n, denominator: pair.denominator * d };
+    let both = |round: &PairedRound| PairedRound {
+        baseline: scale(round.baseline, numerators.0, denominators.0),
+        candidate: scale(round.candidate, numerators.1, denominators.1),
+    };
+    rounds.iter().map(both).collect()
+}
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9
+}
+
+proptest! {
+    #[test]
+    fn exchanging_the_arms_negates_theta(rounds in rounds()) {
+        let there = log_ratio(&rounds).unwrap();
+        let swapped: Vec<PairedRound> = rounds.iter().map(|round| round.swapped()).collect();
+        let back = log_ratio(&swapped).unwrap();
+        prop_assert!(near(there.theta, -back.theta));
+        prop_assert!(near(there.standard_error.unwrap(), back.standard_error.unwrap()));
+        prop_assert!(near(there.p_value().unwrap(), back.p_value().unwrap()));
+        let (there, back) = (there.change(), back.change());
+        prop_assert!(near((1.0 + there.low.unwrap()) * (1.0 + back.high.unwrap()), 1.0));
+    }
+
+    #[test]
+    fn units_of_cost_and_work_do_not_matter(rounds in rounds(), n in 0.001f64..1000.0, d in 0.001f64..1000.0) {
+        let (plain, other) = (log_ratio(&rounds).unwrap(), log_ratio(&scaled(&rounds, (n, n), (d, d))).unwrap());
+        prop_assert!(near(plain.theta, other.theta));
+        prop_assert!(near(plain.standard_error.unwrap(), other.standard_error.unwrap()));
+    }
+
+    #[test]
+    fn a_dearer_candidate_shifts_theta_and_leaves_its_error(rounds in rounds(), factor in 0.1f64..10.0) {
+        let plain = log_ratio(&rounds).unwrap();
+        let dearer = log_ratio(&scaled(&rounds, (1.0, factor), (1.0, 1.0))).unwrap();
+        prop_assert!(near(dearer.theta - plain.theta, factor.ln()));
+        prop_assert!(near(plain.standard_error.unwrap(), dearer.standard_error.unwrap()));
+    }
+
+    #[test]
+    fn the_order_of_rounds_does_not_matter(rounds in rounds()) {
+        let mut turned = rounds.clone();
+        turned.reverse();
+        let (plain, turned) = (log_ratio(&rounds).unwrap(), log_ratio(&turned).unwrap());
+        prop_assert!(near(plain.theta, turned.theta));
+        prop_assert!(near(plain.standard_error.unwrap(), turned.standard_error.unwrap()));
+    }
+
+    #[test]
+    fn influences_sum_to_nothing(rounds in rounds()) {
+        prop_assert!(near(influences(&rounds).unwrap().iter().sum(), 0.0));
+    }
+
+    #[test]
+    fn detected_is_a_p_value_below_five_percent(rounds in rounds()) {
+        let ratio = log_ratio(&rounds).unwrap();
+        let p = ratio.p_value().unwrap();
+        prop_assume!((p - 0.05).abs() > 1e-9);
+        prop_assert_eq!(ratio.excludes_zero(), p < 0.05);
+        prop_assert_eq!(ratio.excludes_zero(), ratio.change().contains(0.0) == Some(false));
+    }
+}

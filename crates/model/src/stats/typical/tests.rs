@@ -1,0 +1,110 @@
+//! Golden values against scipy, and what must hold for any rounds.
+
+use super::*;
+use crate::stats::log_ratio::log_ratio;
+use proptest::prelude::*;
+
+fn of_ratios(ratios: &[f64]) -> Vec<PairedRound> {
+    let round = |&ratio: &f64| PairedRound {
+        baseline: Pair { numerator: 3.0, denominator: 1.0 },
+        candidate: Pair { numerator: 6.0 * ratio, denominator: 2.0 },
+    };
+    ratios.iter().map(round).collect()
+}
+
+/// For each number of rounds the largest k with scipy.stats.wilcoxon's exact two-sided p of W = k at most 0.05, scipy
+/// 1.17.1; they are also the critical values of printed tables.
+#[test]
+fn cuts_agree_with_scipy() {
+    for (rounds, expected) in [
+        (6, 0),
+        (7, 2),
+        (8, 3),
+        (9, 5),
+        (10, 8),
+        (12, 13),
+        (15, 25),
+        (20, 52),
+        (25, 89),
+        (30, 137),
+        (40, 264),
+        (50, 434),
+    ] {
+        assert_eq!(cut(rounds), Some(expected), "{rounds} rounds");
+    }
+    for rounds in 0..6 {
+        assert_eq!(cut(rounds), None, "{rounds} rounds cannot give 95 %");
+    }
+}
+
+/// The exact cut, by the same recursion in numpy, beyond the rounds for which this code uses it.
+#[test]
+fn the_normal_cut_errs_by_one_at_most_and_to_the_safe_side() {
+    for (rounds, exact) in [(101, 1997), (120, 2881), (200, 8444)] {
+        let found = cut(rounds).unwrap();
+        assert!(found == exact || found + 1 == exact, "{rounds} rounds: {found} for {exact}");
+    }
+}
+
+/// Median of the 55 Walsh averages of the logs, the 9th from below and the 9th from above, numpy 2.4.6.
+#[test]
+fn golden() {
+    let found = typical(&of_ratios(&[1.02, 1.05, 0.99, 1.04, 1.31, 1.03, 1.06, 1.01, 1.045, 1.025])).unwrap();
+    for (found, expected) in [
+        (found.value, 0.034951689693774955),
+        (found.low.unwrap(), 0.017128310489881074),
+        (found.high.unwrap(), 0.15026083999369694),
+    ] {
+        assert!((found - expected).abs() < 1e-9, "{found} is not {expected}");
+    }
+}
+
+#[test]
+fn few_rounds_have_a_value_without_an_interval() {
+    let found = typical(&of_ratios(&[1.1, 1.1, 1.1])).unwrap();
+    assert!((found.value - 0.1).abs() < 1e-12);
+    assert_eq!((found.low, found.high), (None, None));
+    assert_eq!(typical(&[]), None);
+}
+
+#[test]
+fn a_round_below_nothing_has_no_logarithm() {
+    assert_eq!(typical(&of_ratios(&[1.0, 1.0, -0.1, 1.0, 1.0, 1.0, 1.0])), None);
+    assert_eq!(typical(&of_ratios(&[1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0])), None);
+}
+
+/// Six rounds of sixty are a tenth as fast: the sums see it, the typical round does not, and that is said.
+#[test]
+fn rare_stalls_change_the_shape() {
+    let wobble = |i: usize| 1.0 + 0.001 * ((i * 37 % 11) as f64 - 5.0);
+    let with_stalls = |stalled: f64| -> Vec<PairedRound> {
+        let ratios: Vec<f64> = (0..60).map(|i| if i % 10 == 3 { stalled } else { wobble(i) }).collect();
+        of_ratios(&ratios)
+    };
+    let told = |rounds: &[PairedRound]| shape_changed(&log_ratio(rounds).unwrap().change(), &typical(rounds).unwrap());
+    assert!(told(&with_stalls(0.1)));
+    assert!(!told(&with_stalls(1.0)));
+    assert!(typical(&with_stalls(0.1)).unwrap().value.abs() < 0.002);
+    assert!(!shape_changed(&Estimate::bare(0.5), &Estimate::bare(0.0)), "without intervals nothing is told");
+}
+
+proptest! {
+    #[test]
+    fn exchanging_the_arms_inverts_the_ratio(ratios in proptest::collection::vec(0.5f64..2.0, 6..40)) {
+        let rounds = of_ratios(&ratios);
+        let swapped: Vec<PairedRound> = rounds.iter().map(|round| round.swapped()).collect();
+        let (there, back) = (typical(&rounds).unwrap(), typical(&swapped).unwrap());
+        let inverse = |a: f64, b: f64| ((1.0 + a) * (1.0 + b) - 1.0).abs() < 1e-9;
+        prop_assert!(inverse(there.value, back.value));
+        prop_assert!(inverse(there.low.unwrap(), back.high.unwrap()));
+        prop_assert!(inverse(there.high.unwrap(), back.low.unwrap()));
+    }
+
+    #[test]
+    fn one_round_as_bad_as_can_be_hardly_moves_it(ratios in proptest::collection::vec(0.99f64..1.01, 10..40)) {
+        let mut worse = ratios.clone();
+        worse[0] = 1e-9;
+        let (plain, worse) = (typical(&of_ratios(&ratios)).unwrap(), typical(&of_ratios(&worse)).unwrap());
+        prop_assert!((plain.value - worse.value).abs() < 0.02);
+    }
+}

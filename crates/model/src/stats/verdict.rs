@@ -1,0 +1,134 @@
+//! What a change means: better, worse, none that matters, or not known yet.
+//!
+//! An interval enters with what was asked of it; one word leaves. The interval is always shown beside the word.
+
+use super::estimate::Estimate;
+use serde::{Deserialize, Serialize};
+
+/// A change within ±3 % is no difference, unless the user says otherwise.
+pub const DEFAULT_MARGIN: f64 = 0.03;
+
+/// The word for a change. Its name in JSON is a promise to scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The whole interval lies beyond the margin, on the good side.
+    Better,
+    /// The whole interval lies beyond the margin, on the bad side.
+    Worse,
+    /// A difference was detected on the good side; it may be smaller than the margin.
+    BetterMaybeSmall,
+    /// A difference was detected on the bad side; it may be smaller than the margin.
+    WorseMaybeSmall,
+    /// The whole interval lies within the margin. There may be a difference; it does not matter.
+    NoDifference,
+    /// The interval holds both 0 and changes that matter.
+    Inconclusive,
+}
+
+/// Which direction of a metric is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Good {
+    /// More is better: IOPS, bytes per second.
+    Higher,
+    /// Less is better: costs, latencies, context switches.
+    Lower,
+}
+
+/// The verdict on `change`, a fraction with its interval; the first that holds of
+///
+/// 1. the interval beyond ±`margin`, and `detected`: `Better` or `Worse`;
+/// 2. the interval within ±`margin`: `NoDifference`;
+/// 3. `detected`: `BetterMaybeSmall` or `WorseMaybeSmall`;
+/// 4. `Inconclusive`, also when there is no interval.
+///
+/// `detected` says that a difference was shown: the interval excludes 0, or, in a sweep, the p-value after Holm's
+/// correction is below 0.05. What is not detected is never better or worse. That nothing *matters* (2) needs no
+/// correction: an interval within the margin is wrong no more often in a sweep's cell than alone.
+pub fn verdict(change: &Estimate, detected: bool, margin: f64, good: Good) -> Verdict {
+    let (Some(low), Some(high)) = (change.low, change.high) else { return Verdict::Inconclusive };
+    let is_better = (change.value > 0.0) == (good == Good::Higher);
+    if detected && (low > margin || high < -margin) {
+        return if is_better { Verdict::Better } else { Verdict::Worse };
+    }
+    if low >= -margin && high <= margin {
+        return Verdict::NoDifference;
+    }
+    match (detected, is_better) {
+        (true, true) => Verdict::BetterMaybeSmall,
+        (true, false) => Verdict::WorseMaybeSmall,
+        (false, _) => Verdict::Inconclusive,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn change(low: f64, high: f64) -> Estimate {
+        Estimate { value: (low + high) / 2.0, low: Some(low), high: Some(high) }
+    }
+
+    fn of(low: f64, high: f64, good: Good) -> Verdict {
+        verdict(&change(low, high), low > 0.0 || high < 0.0, DEFAULT_MARGIN, good)
+    }
+
+    #[test]
+    fn each_word_for_a_metric_of_which_more_is_better() {
+        for (low, high, expected) in [
+            (0.031, 0.05, Verdict::Better),
+            (-0.05, -0.031, Verdict::Worse),
+            (0.001, 0.029, Verdict::NoDifference),
+            (-0.02, 0.02, Verdict::NoDifference),
+            (0.001, 0.031, Verdict::BetterMaybeSmall),
+            (-0.031, -0.001, Verdict::WorseMaybeSmall),
+            (-0.001, 0.031, Verdict::Inconclusive),
+            (-0.2, 0.2, Verdict::Inconclusive),
+        ] {
+            assert_eq!(of(low, high, Good::Higher), expected, "[{low}, {high}]");
+        }
+    }
+
+    #[test]
+    fn a_cost_is_better_when_it_is_lower() {
+        assert_eq!(of(0.04, 0.05, Good::Lower), Verdict::Worse);
+        assert_eq!(of(-0.05, -0.04, Good::Lower), Verdict::Better);
+        assert_eq!(of(-0.05, -0.01, Good::Lower), Verdict::BetterMaybeSmall);
+    }
+
+    #[test]
+    fn what_holm_took_back_is_not_better() {
+        assert_eq!(verdict(&change(0.04, 0.3), false, DEFAULT_MARGIN, Good::Higher), Verdict::Inconclusive);
+        assert_eq!(verdict(&change(0.001, 0.02), false, DEFAULT_MARGIN, Good::Higher), Verdict::NoDifference);
+    }
+
+    #[test]
+    fn no_interval_decides_nothing() {
+        assert_eq!(verdict(&Estimate::bare(0.7), true, DEFAULT_MARGIN, Good::Higher), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn the_words_in_json() {
+        let words = [
+            (Verdict::Better, "\"better\""),
+            (Verdict::Worse, "\"worse\""),
+            (Verdict::BetterMaybeSmall, "\"better_maybe_small\""),
+            (Verdict::WorseMaybeSmall, "\"worse_maybe_small\""),
+            (Verdict::NoDifference, "\"no_difference\""),
+            (Verdict::Inconclusive, "\"inconclusive\""),
+        ];
+        for (verdict, word) in words {
+            assert_eq!(serde_json::to_string(&verdict).unwrap(), word);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn turning_the_metric_round_turns_the_verdict_round(low in -0.2f64..0.2, width in 0.0f64..0.2) {
+            let (up, down) = (of(low, low + width, Good::Higher), of(-low - width, -low, Good::Lower));
+            prop_assert_eq!(up, down);
+        }
+    }
+}

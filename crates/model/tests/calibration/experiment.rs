@@ -1,0 +1,154 @@
+//! One simulated comparison, from the first slice to the stopping rule.
+//!
+//! The default design is METHOD.md's. The others are what the negative controls get wrong.
+
+use crate::noise::{Machine, Noise, Random, STEP_SECONDS};
+use iotoll_model::stats::{DEFAULT_MARGIN, FEWEST_ROUNDS};
+use iotoll_model::stats::{LogRatio, Pair, PairedRound, log_ratio, precise_enough, wanted_half_width};
+
+/// Rounds of 1 s in the default budget of 60 s.
+pub const MOST_ROUNDS: usize = 60;
+/// Standard deviation of ln speed from one execution of the same program to the next.
+const EXECUTION: f64 = 0.01;
+/// Blocks of one slice per arm in a round.
+const BLOCKS: usize = 10;
+/// A slice is 50 ms, and its first 10 ms are a guard.
+const STEPS_IN_SLICE: usize = 5;
+
+/// Who goes first in a block.
+#[derive(Clone, Copy)]
+pub enum Order {
+    /// A fair coin says.
+    Drawn,
+    /// AB BA AB BA …
+    Alternating,
+}
+
+/// How often an arm's program is started.
+#[derive(Clone, Copy)]
+pub enum Executions {
+    /// In every round.
+    EachRound,
+    /// Once for all rounds.
+    Once,
+}
+
+/// When an experiment ends.
+#[derive(Clone, Copy)]
+pub enum Until {
+    /// The stopping rule.
+    Precise,
+    /// As soon as a difference is significant.
+    Significant,
+    /// After so many rounds.
+    Rounds(usize),
+}
+
+/// How a comparison is made.
+#[derive(Clone, Copy)]
+pub struct Design {
+    pub order: Order,
+    pub executions: Executions,
+    pub until: Until,
+}
+
+/// METHOD.md's.
+pub const METHOD: Design = Design { order: Order::Drawn, executions: Executions::EachRound, until: Until::Precise };
+
+/// What an experiment found.
+pub struct Outcome {
+    pub ratio: LogRatio,
+    pub rounds: Vec<PairedRound>,
+}
+
+/// Compares two arms of which the candidate is faster by `effect`, a fraction.
+pub fn experiment(design: Design, noise: Noise, effect: f64, seed: u64) -> Outcome {
+    let random = &mut Random::new(seed);
+    let machine = &mut Machine::new(noise, random);
+    let first = executions(random);
+    let mut rounds = Vec::with_capacity(MOST_ROUNDS);
+    loop {
+        let [baseline, candidate] = match design.executions {
+            Executions::EachRound => executions(random),
+            Executions::Once => first,
+        };
+        rounds.push(round(design.order, [baseline, candidate * (1.0 + effect)], machine, random));
+        let Some(ratio) = log_ratio(&rounds) else { continue };
+        let done = match design.until {
+            Until::Precise => precise_enough(&ratio, wanted_half_width(DEFAULT_MARGIN)),
+            Until::Significant => rounds.len() >= FEWEST_ROUNDS && ratio.excludes_zero(),
+            Until::Rounds(wanted) => rounds.len() >= wanted,
+        };
+        if done || rounds.len() >= MOST_ROUNDS {
+            return Outcome { ratio, rounds };
+        }
+    }
+}
+
+/// Cells of [`sweep_of_identical_arms`].
+pub const CELLS: u64 = 8;
+
+/// What the cells of a sweep found that ends when the last of them is precise enough; no arm differs.
+pub fn sweep_of_identical_arms(noise: Noise, seed: u64) -> Vec<LogRatio> {
+    let whole = Design { until: Until::Rounds(MOST_ROUNDS), ..METHOD };
+    let cells: Vec<Vec<PairedRound>> =
+        (0..CELLS).map(|cell| experiment(whole, noise, 0.0, seed * CELLS + cell).rounds).collect();
+    let after =
+        |count: usize| -> Vec<LogRatio> { cells.iter().map(|rounds| log_ratio(&rounds[..count]).unwrap()).collect() };
+    let precise = |ratios: &[LogRatio]| ratios.iter().all(|r| precise_enough(r, wanted_half_width(DEFAULT_MARGIN)));
+    (FEWEST_ROUNDS..MOST_ROUNDS).map(after).find(|ratios| precise(ratios)).unwrap_or_else(|| after(MOST_ROUNDS))
+}
+
+/// Speeds of one execution of each arm.
+pub fn executions(random: &mut Random) -> [f64; 2] {
+    [(); 2].map(|()| (EXECUTION * random.normal()).exp())
+}
+
+/// A round: work done (numerator) over seconds of both arms.
+fn round(order: Order, speeds: [f64; 2], machine: &mut Machine, random: &mut Random) -> PairedRound {
+    let mut work = [0.0; 2];
+    slices(order, machine, random, |arm, machine_speed, _| work[arm] += speeds[arm] * machine_speed * STEP_SECONDS);
+    let denominator = (BLOCKS * (STEPS_IN_SLICE - 1)) as f64 * STEP_SECONDS;
+    let [baseline, candidate] = work.map(|numerator| Pair { numerator, denominator });
+    PairedRound { baseline, candidate }
+}
+
+/// Goes through the steps of a round's slices: arm and machine's speed, guards left out.
+pub fn slices(order: Order, machine: &mut Machine, random: &mut Random, mut step: impl FnMut(usize, f64, &mut Random)) {
+    for block in 0..BLOCKS {
+        let first = match order {
+            Order::Drawn => usize::from(random.coin()),
+            Order::Alternating => block % 2,
+        };
+        for arm in [first, 1 - first] {
+            machine.speed(random); // the guard
+            for _ in 1..STEPS_IN_SLICE {
+                let speed = machine.speed(random);
+                step(arm, speed, random);
+            }
+        }
+    }
+}
+
+/// The mistake that everybody makes: 10 s of one arm, then 10 s of the other, samples of 1 s, Welch's t test.
+/// Returns the p-value.
+pub fn one_after_the_other(noise: Noise, seed: u64) -> f64 {
+    const SAMPLES: usize = 10;
+    let random = &mut Random::new(seed);
+    let machine = &mut Machine::new(noise, random);
+    let samples = executions(random).map(|speed| -> Vec<f64> {
+        let mut sample = || (0..100).map(|_| speed * machine.speed(random)).sum::<f64>() / 100.0;
+        (0..SAMPLES).map(|_| sample()).collect()
+    });
+    let [(baseline, baseline_error), (candidate, candidate_error)] = samples.map(|values| {
+        let mean = values.iter().sum::<f64>() / SAMPLES as f64;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        (mean, squares / (SAMPLES - 1) as f64 / SAMPLES as f64)
+    });
+    let square = baseline_error + candidate_error;
+    let degrees = square.powi(2) * (SAMPLES - 1) as f64 / (baseline_error.powi(2) + candidate_error.powi(2));
+    // Its p-value is that of a log ratio with so many units; Welch's degrees are rounded down, which only helps it.
+    let units = degrees as usize + 1;
+    let ratio = LogRatio { theta: candidate - baseline, standard_error: Some(square.sqrt()), units };
+    ratio.p_value().unwrap_or(1.0)
+}

@@ -1,0 +1,53 @@
+//! Latencies on a machine that is not quiet, and two tests of their p99: ours by groups of rounds, and the one that
+//! takes I/Os as independent.
+
+use crate::experiment::{Order, executions, slices};
+use crate::noise::{Machine, Noise, Random};
+use iotoll_model::histogram::Histogram;
+use iotoll_model::stats::{LatencyRound, PercentileShift, percentile};
+
+const ROUNDS: usize = 30;
+/// I/Os that complete in 10 ms: 400 an arm and round, so a group for p99 is of three rounds.
+const IOS_IN_STEP: usize = 10;
+/// A latency of 10 µs on a quiet machine, and the standard deviation of its logarithm.
+const TICKS: f64 = 30_000.0;
+const SPREAD: f64 = 0.3;
+
+/// Both arms' latencies, round by round; the candidate's are longer by `effect`, a fraction.
+pub fn latencies(noise: Noise, effect: f64, seed: u64) -> Vec<[Histogram; 2]> {
+    let random = &mut Random::new(seed);
+    let machine = &mut Machine::new(noise, random);
+    let rounds = (0..ROUNDS).map(|_| {
+        let [baseline, candidate] = executions(random);
+        let scales = [TICKS / baseline, TICKS * (1.0 + effect) / candidate];
+        let mut histograms = [Histogram::new(), Histogram::new()];
+        slices(Order::Drawn, machine, random, |arm, speed, random| {
+            for _ in 0..IOS_IN_STEP {
+                let ticks = scales[arm] / speed * (SPREAD * random.normal()).exp();
+                histograms[arm].record(ticks as u64, 1);
+            }
+        });
+        histograms
+    });
+    rounds.collect()
+}
+
+/// Our test.
+pub fn p99_by_groups(rounds: &[[Histogram; 2]]) -> PercentileShift {
+    let rounds: Vec<LatencyRound> =
+        rounds.iter().map(|[baseline, candidate]| LatencyRound { baseline, candidate }).collect();
+    percentile(&rounds, 99.0).unwrap()
+}
+
+/// Whether order statistics of all I/Os, taken as independent, find a difference of p99.
+pub fn p99_differs_by_order_statistics(rounds: &[[Histogram; 2]]) -> bool {
+    let [(baseline, baseline_error), (candidate, candidate_error)] = [0, 1].map(|arm| {
+        let mut all = Histogram::new();
+        rounds.iter().for_each(|round| all.merge(&round[arm]));
+        // The binomial interval of the rank of p99; its ends in latencies are ± 1.96 standard errors.
+        let reach = 1.96 * (0.99 * 0.01 / all.total() as f64).sqrt();
+        let log = |fraction: f64| (all.quantile(fraction).unwrap() as f64).ln();
+        (log(0.99), (log(0.99 + reach) - log(0.99 - reach)) / (2.0 * 1.96))
+    });
+    (candidate - baseline).abs() > 1.96 * baseline_error.hypot(candidate_error)
+}

@@ -1,0 +1,254 @@
+//! Whether the statistics of a comparison keep their promises on machines that are not quiet.
+//!
+//! Simulated experiments go through the real estimator and the real stopping rule, thousands for each figure, seeded.
+//! The *negative controls* are what people do instead. They must fail here: if one passed, the machines would be too
+//! quiet for the rest to mean anything. Figures are kept under `target/tmp/calibration`.
+
+// clippy.toml allows these in test functions; here everything is one.
+#![allow(clippy::unwrap_used)]
+
+mod environment;
+mod experiment;
+mod latency;
+mod noise;
+mod score;
+mod sweep;
+
+use environment::{Start, step_after_25, warm_up};
+use experiment::{
+    Design, Executions, METHOD, Order, Outcome, Until, experiment, one_after_the_other, sweep_of_identical_arms,
+};
+use iotoll_model::stats::{Crossover, Estimate, PairedRound, Steady, holm, log_ratio, shape_changed, typical};
+use noise::{Noise, Random};
+use score::{EXPERIMENTS, SLOW_EXPERIMENTS, Share, median, note, share, share_of, within};
+
+/// Numbers of figures, which are also the upper halves of their seeds.
+const NULL: u64 = 1;
+const THREE: u64 = 2;
+const TEN: u64 = 3;
+const POWER: u64 = 4;
+const CONTROL: u64 = 5;
+const LATENCY: u64 = 6;
+const SWEEP: u64 = 7;
+const ENVIRONMENT: u64 = 8;
+const SHAPE: u64 = 9;
+
+fn contains(estimate: &Estimate, truth: f64) -> bool {
+    estimate.contains(truth) == Some(true)
+}
+
+/// METHOD.md's promises, on one machine.
+fn promises(noise: Noise) {
+    let name = |what: &str| format!("{noise:?} {what}");
+    let found = |seed| experiment(METHOD, noise, 0.0, seed).ratio.excludes_zero();
+    let false_positives = share(NULL, found);
+    within(&name("false positives"), false_positives, 2.5, 6.5);
+    within(&name("coverage at 0"), Share { part: 1.0 - false_positives.part, ..false_positives }, 93.0, 97.0);
+    for (figure, effect) in [(THREE, 0.03), (TEN, 0.1)] {
+        let covered = |seed| contains(&experiment(METHOD, noise, effect, seed).ratio.change(), effect);
+        within(&name(&format!("coverage at {effect}")), share(figure, covered), 93.0, 97.0);
+    }
+    let outcomes: Vec<Outcome> = (0..200).map(|seed| experiment(METHOD, noise, 0.0, POWER << 40 | seed)).collect();
+    let mde80 = median(outcomes.iter().filter_map(|outcome| outcome.ratio.mde80()).collect());
+    let rounds = median(outcomes.iter().map(|outcome| outcome.rounds.len() as f64).collect());
+    note(&name("typical experiment"), &format!("{rounds} rounds, MDE80 {:.2} %", 100.0 * mde80));
+    let found = |seed| experiment(METHOD, noise, mde80.exp_m1(), seed).ratio.excludes_zero();
+    within(&name("power at MDE80"), share(POWER, found), 75.0, 85.0);
+}
+
+#[test]
+fn promises_hold_under_drift() {
+    promises(Noise::Drift);
+}
+
+#[test]
+fn promises_hold_under_grain() {
+    promises(Noise::Grain);
+}
+
+#[test]
+fn promises_hold_under_bursts() {
+    promises(Noise::Bursts);
+}
+
+#[test]
+fn promises_hold_under_level_shifts() {
+    promises(Noise::Levels);
+}
+
+#[test]
+fn promises_hold_under_periodic_stalls() {
+    promises(Noise::Stalls);
+}
+
+#[test]
+fn promises_hold_on_a_recorded_machine() {
+    promises(Noise::Recorded);
+}
+
+#[test]
+fn typical_rounds_are_covered_and_noise_is_no_change_of_shape() {
+    for noise in Noise::ALL {
+        let outcomes: Vec<(Estimate, Estimate)> = (0..EXPERIMENTS)
+            .map(|seed| experiment(METHOD, noise, 0.03, SHAPE << 32 | seed))
+            .map(|outcome| (outcome.ratio.change(), typical(&outcome.rounds).unwrap()))
+            .collect();
+        let part = |holds: fn(&(Estimate, Estimate)) -> bool| Share {
+            part: outcomes.iter().filter(|outcome| holds(outcome)).count() as f64 / outcomes.len() as f64,
+            of: EXPERIMENTS,
+        };
+        let covered = part(|(_, typical)| contains(typical, 0.03));
+        within(&format!("{noise:?} coverage of the typical round"), covered, 93.0, 98.0);
+        let changed = part(|(sums, typical)| shape_changed(sums, typical));
+        within(&format!("{noise:?} false changes of shape"), changed, 0.0, 1.0);
+    }
+}
+
+/// Negative control: the typical round as if it were all rounds. The candidate stalls for half of every tenth round.
+#[test]
+fn typical_rounds_miss_rare_stalls_and_that_is_told() {
+    let stalled = |seed: u64| {
+        let random = &mut Random::new(!seed);
+        let mut outcome = experiment(Design { until: Until::Rounds(60), ..METHOD }, Noise::Grain, 0.0, seed);
+        for round in &mut outcome.rounds {
+            round.candidate.numerator *= if random.uniform() < 0.1 { 0.5 } else { 1.0 };
+        }
+        outcome.rounds
+    };
+    let missed = share(SHAPE, |seed| !contains(&typical(&stalled(seed)).unwrap(), -0.05));
+    within("Grain control typical round of a load with rare stalls", missed, 10.0, 100.0);
+    let sums = |rounds: &[PairedRound]| log_ratio(rounds).unwrap().change();
+    let told = share(SHAPE, |seed| {
+        let rounds = stalled(seed);
+        shape_changed(&sums(&rounds), &typical(&rounds).unwrap())
+    });
+    note("Grain rare stalls told as a change of shape", &format!("{:.2} %", 100.0 * told.part));
+    // With six stalls the spread of the sums is not normal yet, and their coverage a little short of 95 %.
+    let covered = share(SHAPE, |seed| contains(&sums(&stalled(seed)), -0.05));
+    note("Grain coverage of the sums of a load with rare stalls", &format!("{:.2} %", 100.0 * covered.part));
+}
+
+/// Identical arms in all cells: the chance of one detection among them is that of a single cell.
+#[test]
+fn sweeps_find_no_more_than_single_cells() {
+    for noise in [Noise::Drift, Noise::Grain] {
+        let any = |p_values: Vec<Option<f64>>| p_values.into_iter().flatten().any(|p| p < 0.05);
+        let p_values = |seed| -> Vec<Option<f64>> {
+            sweep_of_identical_arms(noise, seed).iter().map(|ratio| ratio.p_value()).collect()
+        };
+        let corrected = share_of(SLOW_EXPERIMENTS, SWEEP, |seed| any(holm(&p_values(seed))));
+        within(&format!("{noise:?} sweeps with a false detection"), corrected, 2.5, 6.5);
+        let uncorrected = share_of(SLOW_EXPERIMENTS, SWEEP, |seed| any(p_values(seed)));
+        within(&format!("{noise:?} control sweeps without Holm"), uncorrected, 10.0, 100.0);
+    }
+}
+
+/// Negative control: one arm after the other. It fails where the machine's mood outlives a sample, and where executions
+/// differ more than samples do.
+#[test]
+fn sequential_measurement_finds_differences_between_identical_arms() {
+    for noise in Noise::ALL {
+        let found = share(CONTROL, |seed| one_after_the_other(noise, seed) < 0.05);
+        let name = format!("{noise:?} control sequential");
+        match noise {
+            // Noise that a sample of a second averages, and that hides the difference between executions.
+            Noise::Bursts => note(&name, &format!("{:.2} %", 100.0 * found.part)),
+            _ => within(&name, found, 10.0, 100.0),
+        }
+    }
+}
+
+/// Negative control: a fixed alternation, in step with something on the machine.
+#[test]
+fn fixed_alternation_finds_differences_between_identical_arms_under_periodic_stalls() {
+    let design = Design { order: Order::Alternating, ..METHOD };
+    let found = share(CONTROL, |seed| experiment(design, Noise::Stalls, 0.0, seed).ratio.excludes_zero());
+    within("Stalls control ABBA", found, 10.0, 100.0);
+}
+
+/// Negative control: each arm's program is started once.
+#[test]
+fn one_execution_of_each_arm_finds_differences_between_identical_arms() {
+    let design = Design { executions: Executions::Once, ..METHOD };
+    let found = share(CONTROL, |seed| experiment(design, Noise::Grain, 0.0, seed).ratio.excludes_zero());
+    within("Grain control one execution", found, 10.0, 100.0);
+}
+
+/// Negative control: looking after every round, and stopping when it looks good.
+#[test]
+fn stopping_on_significance_finds_differences_between_identical_arms() {
+    let design = Design { until: Until::Significant, ..METHOD };
+    let found = share(CONTROL, |seed| experiment(design, Noise::Drift, 0.0, seed).ratio.excludes_zero());
+    within("Drift control stopping on significance", found, 10.0, 100.0);
+}
+
+#[test]
+fn p99_by_groups_keeps_its_promises() {
+    for noise in [Noise::Drift, Noise::Bursts, Noise::Levels] {
+        let found = |seed| latency::p99_by_groups(&latency::latencies(noise, 0.0, seed)).ratio.excludes_zero();
+        within(&format!("{noise:?} false positives of p99"), share_of(SLOW_EXPERIMENTS, LATENCY, found), 2.5, 6.5);
+    }
+    let covered =
+        |seed| contains(&latency::p99_by_groups(&latency::latencies(Noise::Bursts, 0.1, seed)).ratio.change(), 0.1);
+    within("Bursts coverage of p99 at 0.1", share_of(SLOW_EXPERIMENTS, LATENCY, covered), 93.0, 97.0);
+}
+
+/// Negative control: I/Os as if they were independent.
+#[test]
+fn order_statistics_find_differences_of_p99_between_identical_arms() {
+    let found = |seed| latency::p99_differs_by_order_statistics(&latency::latencies(Noise::Bursts, 0.0, seed));
+    within("Bursts control order statistics of p99", share_of(SLOW_EXPERIMENTS, LATENCY, found), 10.0, 100.0);
+}
+
+#[test]
+fn cost_lines_are_covered() {
+    let per_io = share(SWEEP, |seed| contains(&sweep::line(seed).per_io, sweep::PER_IO));
+    within("line coverage of the cost per IO", per_io, 93.0, 97.0);
+    let per_byte = share(SWEEP, |seed| contains(&sweep::line(seed).per_byte, sweep::PER_BYTE));
+    within("line coverage of the cost per byte", per_byte, 93.0, 97.0);
+}
+
+#[test]
+fn crossovers_are_covered() {
+    for slope in [0.01, 0.03] {
+        let told = |seed| matches!(sweep::crossing(slope, seed), Crossover::At { .. });
+        let covered =
+            |seed| matches!(sweep::crossing(slope, seed), Crossover::At { at, .. } if contains(&at, sweep::CROSSES_AT));
+        let (told, covered) = (share(SWEEP, told), share(SWEEP, covered));
+        let of_told = Share { part: covered.part / told.part, ..told };
+        note(&format!("crossover told at slope {slope}"), &format!("{:.2} %", 100.0 * told.part));
+        within(&format!("crossover coverage at slope {slope}"), of_told, 93.0, 97.0);
+    }
+}
+
+#[test]
+fn steps_are_found_and_noise_is_none() {
+    for noise in [Noise::Grain, Noise::Bursts, Noise::Stalls] {
+        let alarms = share(ENVIRONMENT, |seed| step_after_25(noise, 0.0, seed).is_some());
+        within(&format!("{noise:?} false steps"), alarms, 0.0, 1.0);
+    }
+    for noise in [Noise::Grain, Noise::Stalls] {
+        let found = |seed| step_after_25(noise, 0.15, seed).is_some_and(|step| step.after_round.abs_diff(25) <= 2);
+        within(&format!("{noise:?} steps of 15 % found"), share(ENVIRONMENT, found), 99.0, 100.0);
+    }
+    // Slow drift is not independent from round to round, and may truly be a step of 10 %: no promise, only a figure.
+    let drift = share(ENVIRONMENT, |seed| step_after_25(Noise::Drift, 0.0, seed).is_some());
+    note("Drift steps without a step", &format!("{:.2} %", 100.0 * drift.part));
+}
+
+#[test]
+fn warm_ups_are_discarded() {
+    for noise in [Noise::Grain, Noise::Bursts, Noise::Stalls] {
+        let never = |start| share(ENVIRONMENT, |seed| warm_up(start, noise, seed).0 == Steady::Never);
+        within(&format!("{noise:?} steady load called unsteady"), never(Start::Warm), 0.0, 1.0);
+        within(&format!("{noise:?} warm-up called unsteady"), never(Start::Cold), 0.0, 1.0);
+        let warm = |seed| warm_up(Start::Cold, noise, seed).1.abs() < 0.005;
+        let warm = share(ENVIRONMENT, warm);
+        note(&format!("{noise:?} warm-ups discarded to within 0.5 %"), &format!("{:.2} %", 100.0 * warm.part));
+    }
+    // On these machines a minute really has no steady state, as often as not.
+    for noise in [Noise::Drift, Noise::Levels] {
+        let never = share(ENVIRONMENT, |seed| warm_up(Start::Warm, noise, seed).0 == Steady::Never);
+        note(&format!("{noise:?} called unsteady"), &format!("{:.2} %", 100.0 * never.part));
+    }
+}

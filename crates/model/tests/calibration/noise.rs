@@ -1,0 +1,152 @@
+//! Machines that are not quiet, as METHOD.md lists them, each in simulated steps of 10 ms.
+//!
+//! What a machine is doing hits whichever arm runs at that moment. A statistic is calibrated when it is right on all of
+//! them, not when it is right on average.
+
+use rand_distr::{Distribution, Exp1, StandardNormal, StandardUniform};
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::SeedableRng;
+use std::sync::LazyLock;
+
+/// The grain of the simulation.
+pub const STEP_SECONDS: f64 = 0.01;
+
+/// A seeded source of random numbers.
+pub struct Random(Pcg64Mcg);
+
+impl Random {
+    /// The same numbers for the same seed.
+    pub fn new(seed: u64) -> Self {
+        Self(Pcg64Mcg::seed_from_u64(seed))
+    }
+
+    /// Mean 0, standard deviation 1.
+    pub fn normal(&mut self) -> f64 {
+        StandardNormal.sample(&mut self.0)
+    }
+
+    /// Mean 1.
+    pub fn exponential(&mut self) -> f64 {
+        Exp1.sample(&mut self.0)
+    }
+
+    /// From 0 to 1.
+    pub fn uniform(&mut self) -> f64 {
+        StandardUniform.sample(&mut self.0)
+    }
+
+    /// Fair.
+    pub fn coin(&mut self) -> bool {
+        StandardUniform.sample(&mut self.0)
+    }
+}
+
+/// What disturbs a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noise {
+    /// Speed wanders: 5 % with a memory of 20 s, and 3 % with one of 0.5 s (Ornstein-Uhlenbeck).
+    Drift,
+    /// Each 10 ms have a speed of their own, lognormal with 10 %.
+    Grain,
+    /// Every 2 s on average the speed is halved, for 200 ms on average.
+    Bursts,
+    /// Every 5 s on average the speed becomes 0.85, 1 or 1.15.
+    Levels,
+    /// Every 200 ms, on the dot, nothing moves for 5 ms. A cycle of four slices meets it always in the same arm.
+    Stalls,
+    /// What a real machine did, from a random moment on (`recorded.txt` says which, and how).
+    Recorded,
+}
+
+impl Noise {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Drift, Self::Grain, Self::Bursts, Self::Levels, Self::Stalls, Self::Recorded];
+}
+
+/// Speeds in the 10 ms steps of a real machine; their mean is 1.
+static RECORDED: LazyLock<Vec<f64>> = LazyLock::new(|| {
+    let lines = include_str!("recorded.txt").lines().filter(|line| !line.starts_with('#'));
+    let counts: Vec<f64> = lines.map(|line| line.parse().unwrap()).collect();
+    let mean = counts.iter().sum::<f64>() / counts.len() as f64;
+    counts.iter().map(|count| count / mean).collect()
+});
+
+/// A machine, step by step.
+pub struct Machine {
+    noise: Noise,
+    /// Drift: ln speed, slow and fast. Levels: the speed. Stalls: how far into its period. Recorded: where it began.
+    state: (f64, f64),
+    /// Until the burst or the level ends.
+    seconds_left: f64,
+    steps: u64,
+}
+
+const STALL_PERIOD_SECONDS: f64 = 0.2;
+const STALL_SECONDS: f64 = 0.005;
+const BURST_SECONDS: f64 = 0.2;
+const BETWEEN_BURSTS_SECONDS: f64 = 2.0;
+const LEVEL_SECONDS: f64 = 5.0;
+
+impl Machine {
+    /// A machine that has been as it is for long.
+    pub fn new(noise: Noise, random: &mut Random) -> Self {
+        let state = match noise {
+            Noise::Drift => (0.05 * random.normal(), 0.03 * random.normal()),
+            Noise::Levels => (level(random), 0.0),
+            Noise::Stalls => (random.uniform() * STALL_PERIOD_SECONDS, 0.0),
+            Noise::Recorded => ((random.uniform() * RECORDED.len() as f64).floor(), 0.0),
+            Noise::Grain | Noise::Bursts => (0.0, 0.0),
+        };
+        let seconds_left = if noise == Noise::Levels { LEVEL_SECONDS * random.exponential() } else { 0.0 };
+        Self { noise, state, seconds_left, steps: 0 }
+    }
+
+    /// Mean speed in the next 10 ms; a quiet machine has 1.
+    pub fn speed(&mut self, random: &mut Random) -> f64 {
+        self.steps += 1;
+        match self.noise {
+            Noise::Drift => {
+                self.state.0 = wander(self.state.0, 0.05, 20.0, random);
+                self.state.1 = wander(self.state.1, 0.03, 0.5, random);
+                (self.state.0 + self.state.1).exp()
+            }
+            Noise::Grain => (0.1 * random.normal()).exp(),
+            Noise::Bursts => {
+                if self.seconds_left <= 0.0 && random.uniform() < STEP_SECONDS / BETWEEN_BURSTS_SECONDS {
+                    self.seconds_left = BURST_SECONDS * random.exponential();
+                }
+                self.seconds_left -= STEP_SECONDS;
+                if self.seconds_left > -STEP_SECONDS { 0.5 } else { 1.0 }
+            }
+            Noise::Levels => {
+                self.seconds_left -= STEP_SECONDS;
+                if self.seconds_left < 0.0 {
+                    self.seconds_left = LEVEL_SECONDS * random.exponential();
+                    self.state.0 = level(random);
+                }
+                self.state.0
+            }
+            Noise::Recorded => RECORDED[(self.state.0 as usize + self.steps as usize) % RECORDED.len()],
+            Noise::Stalls => 1.0 - stalled(self.state.0 + (self.steps as f64) * STEP_SECONDS) / STEP_SECONDS,
+        }
+    }
+}
+
+fn level(random: &mut Random) -> f64 {
+    [0.85, 1.0, 1.15][(random.uniform() * 3.0) as usize % 3]
+}
+
+/// One step of an Ornstein-Uhlenbeck process.
+fn wander(value: f64, deviation: f64, memory_seconds: f64, random: &mut Random) -> f64 {
+    let kept = (-STEP_SECONDS / memory_seconds).exp();
+    kept * value + deviation * (1.0 - kept * kept).sqrt() * random.normal()
+}
+
+/// Seconds of stall in the step that ends at `seconds`.
+fn stalled(seconds: f64) -> f64 {
+    let before = |seconds: f64| {
+        let periods = (seconds / STALL_PERIOD_SECONDS).floor();
+        periods * STALL_SECONDS + (seconds - periods * STALL_PERIOD_SECONDS).min(STALL_SECONDS)
+    };
+    before(seconds) - before(seconds - STEP_SECONDS)
+}

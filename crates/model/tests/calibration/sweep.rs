@@ -1,0 +1,55 @@
+//! Simulated sweeps, whose cells share their rounds: a cost line and a crossover with known truths.
+
+use crate::experiment::executions;
+use crate::noise::Random;
+use iotoll_model::stats::{CostLine, Crossover, Good, Pair, PairedRound, SizePoint, SweepPoint, cost_line, crossover};
+
+const ROUNDS: usize = 10;
+/// What a whole round is faster or slower by: the same in all of its cells.
+const OF_A_ROUND: f64 = 0.05;
+/// What a cell's slices in a round differ by from the round.
+const OF_A_CELL: f64 = 0.01;
+
+/// What an I/O and a byte cost.
+pub const PER_IO: f64 = 10_000.0;
+/// Of a byte.
+pub const PER_BYTE: f64 = 0.5;
+
+/// The line through the costs of five sizes.
+pub fn line(seed: u64) -> CostLine {
+    const SIZES: [f64; 5] = [512.0, 4096.0, 16384.0, 65536.0, 262144.0];
+    let random = &mut Random::new(seed);
+    let mut cells: Vec<Vec<Pair>> = vec![Vec::new(); SIZES.len()];
+    for _ in 0..ROUNDS {
+        let of_round = (OF_A_ROUND * random.normal()).exp();
+        for (cell, size) in cells.iter_mut().zip(SIZES) {
+            let [execution, _] = executions(random);
+            let factor = of_round * execution * (OF_A_CELL * random.normal()).exp();
+            let denominator = 1e9 / (PER_IO + PER_BYTE * size);
+            cell.push(Pair { numerator: denominator * (PER_IO + PER_BYTE * size) * factor, denominator });
+        }
+    }
+    let points: Vec<SizePoint> = cells.iter().zip(SIZES).map(|(rounds, bytes)| SizePoint { bytes, rounds }).collect();
+    cost_line(&points).unwrap()
+}
+
+/// Where the candidate of [`crossing`] begins to win.
+pub const CROSSES_AT: f64 = 6000.0;
+
+/// A candidate whose rate gains `slope` (of ln rate) with each doubling of the size and is even at [`CROSSES_AT`].
+pub fn crossing(slope: f64, seed: u64) -> Crossover {
+    let random = &mut Random::new(seed);
+    let sizes: Vec<f64> = (0..8).map(|power| 512.0 * 2f64.powi(power)).collect();
+    let mut cells: Vec<Vec<PairedRound>> = vec![Vec::new(); sizes.len()];
+    for _ in 0..ROUNDS {
+        let of_round = (OF_A_ROUND * random.normal()).exp();
+        for (cell, size) in cells.iter_mut().zip(&sizes) {
+            let [baseline, candidate] = executions(random).map(|speed| of_round * speed);
+            let effect = (slope * (size / CROSSES_AT).log2() + OF_A_CELL * random.normal()).exp();
+            let pair = |speed: f64| Pair { numerator: 1000.0 * speed, denominator: 1.0 };
+            cell.push(PairedRound { baseline: pair(baseline), candidate: pair(candidate * effect) });
+        }
+    }
+    let points: Vec<SweepPoint> = cells.iter().zip(&sizes).map(|(rounds, &at)| SweepPoint { at, rounds }).collect();
+    crossover(&points, Good::Higher).unwrap()
+}

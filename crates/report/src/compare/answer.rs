@@ -1,0 +1,200 @@
+//! The answer in words: what the comparison says, before any table.
+
+use super::change::{Change, bare};
+use super::{contents, words};
+use crate::number;
+use crate::page::{Tone, tied};
+use model::comparison::CompareFinding;
+use model::comparison::finding::{CellFinding, MetricFinding, NoiseFloor};
+use model::experiment::Metric;
+use model::record::Outcome;
+use model::stats::Verdict;
+
+/// What an arm is stands in the sentence when it is no longer than this.
+const SHORT: usize = 48;
+
+/// One line of the answer: a text, and what it comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sentence {
+    /// The text.
+    pub text: String,
+    /// The verdict in words, which follows the text after a colon.
+    pub verdict: Option<(Tone, String)>,
+    /// What is left to say, after a semicolon.
+    pub detail: Option<String>,
+}
+
+impl Sentence {
+    fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), verdict: None, detail: None }
+    }
+
+    fn judged(text: String, tone: Tone, words: impl Into<String>) -> Self {
+        Self { text, verdict: Some((tone, words.into())), detail: None }
+    }
+
+    /// All of it on one line.
+    pub fn whole(&self) -> String {
+        let verdict = self.verdict.as_ref().map(|(_, words)| format!(": {words}")).unwrap_or_default();
+        let detail = self.detail.as_ref().map(|detail| format!("; {detail}")).unwrap_or_default();
+        format!("{}{verdict}{detail}", self.text)
+    }
+}
+
+/// What is to be known of every number that follows: that the measurement did not end as planned.
+pub fn outcome(outcome: &Outcome) -> Option<(Tone, String)> {
+    match outcome {
+        Outcome::Completed => None,
+        Outcome::Interrupted => Some((Tone::Notice, "Interrupted: what follows was measured until then.".to_owned())),
+        Outcome::Failed(reason) => Some((Tone::Bad, format!("Failed: {reason}"))),
+    }
+}
+
+/// The answer, arm by arm.
+pub fn answer(finding: &CompareFinding) -> Vec<Sentence> {
+    if let Some(floor) = &finding.noise_floor {
+        return noise_floor(finding, floor);
+    }
+    let mut lines = Vec::new();
+    for arm in contents::candidates(finding) {
+        let cells = contents::cells(finding, arm);
+        let subject = subject(finding, arm);
+        match cells.as_slice() {
+            [] => lines.push(Sentence::plain(format!("{subject} was not measured"))),
+            [cell] if !contents::is_sweep(finding) => lines.extend(of_cell(finding, &subject, cell)),
+            cells => lines.extend(of_sweep(finding, &subject, cells)),
+        }
+    }
+    if lines.is_empty() {
+        lines.push(Sentence::plain("Nothing was compared"));
+    }
+    lines
+}
+
+/// An arm's name, and what it is where that is short.
+fn subject(finding: &CompareFinding, arm: &str) -> String {
+    match contents::what(finding, arm).filter(|what| what.chars().count() <= SHORT) {
+        Some(what) => format!("{arm} ({what})"),
+        None => arm.to_owned(),
+    }
+}
+
+fn of_cell(finding: &CompareFinding, subject: &str, cell: &CellFinding) -> Vec<Sentence> {
+    let mut lines = Vec::new();
+    for (index, metric) in contents::targets(finding).into_iter().enumerate() {
+        // The arm is introduced once; from then on its name is enough.
+        let subject = if index == 0 { subject } else { cell.arm.as_str() };
+        lines.push(match contents::metric(cell, metric) {
+            Some(found) if contents::has_value(found) => of_metric(finding, subject, metric, found),
+            other => unmeasured(subject, metric, other),
+        });
+    }
+    lines
+}
+
+fn unmeasured(subject: &str, metric: Metric, found: Option<&MetricFinding>) -> Sentence {
+    let reason = found.and_then(|found| found.reason.as_deref()).unwrap_or("it was not measured");
+    Sentence::judged(format!("{subject}: {} not known", words::of(metric).noun), Tone::Notice, reason)
+}
+
+fn of_metric(finding: &CompareFinding, subject: &str, metric: Metric, found: &MetricFinding) -> Sentence {
+    let (words, change) = (words::of(metric), Change::from(found));
+    let word = words::verdict(found.verdict);
+    let margin = tied(&bare(finding.rules.margin));
+    let (text, word) = match found.verdict {
+        Verdict::Better | Verdict::Worse => (decided(subject, metric, change), word.to_owned()),
+        Verdict::BetterMaybeSmall => (decided(subject, metric, change), format!("better, maybe by less than {margin}")),
+        Verdict::WorseMaybeSmall => (decided(subject, metric, change), format!("worse, maybe by less than {margin}")),
+        Verdict::NoDifference => {
+            let text = format!("{subject}: {} {}, within ±{margin}", tied(&change.whole()), words.noun);
+            (text, word.to_owned())
+        }
+        Verdict::Inconclusive => {
+            let text = format!("{subject}: {} {}", tied(&change.whole()), words.noun);
+            let time = found
+                .seconds_to_decide
+                .map(|seconds| format!("; {} of measuring in all would decide", tied(&number::lasting(seconds))));
+            (text + &time.unwrap_or_default(), word.to_owned())
+        }
+    };
+    Sentence::judged(text, words::tone(found.verdict), tied(&word))
+}
+
+/// "candidate costs 3.1 % [2.6, 3.7] more cycles per I/O".
+fn decided(subject: &str, metric: Metric, change: Change) -> String {
+    let words = words::of(metric);
+    let direction = if change.value.is_some_and(|value| value < 0.0) { words.fewer } else { words.more };
+    format!("{subject} {} {} {direction}", words.verb, tied(&change.size()))
+}
+
+fn of_sweep(finding: &CompareFinding, subject: &str, cells: &[&CellFinding]) -> Vec<Sentence> {
+    let mut lines = Vec::new();
+    for (index, metric) in contents::targets(finding).into_iter().enumerate() {
+        let subject = if index == 0 { subject } else { cells.first().map_or(subject, |cell| cell.arm.as_str()) };
+        let found = || cells.iter().filter_map(|cell| Some((*cell, contents::metric(cell, metric)?)));
+        let known = || found().filter(|(_, found)| contents::has_value(found));
+        if known().next().is_none() {
+            lines.push(unmeasured(subject, metric, found().map(|(_, found)| found).next()));
+            continue;
+        }
+        let counts = words::VERDICTS.iter().filter_map(|verdict| {
+            let count = known().filter(|(_, found)| found.verdict == *verdict).count();
+            (count > 0).then(|| tied(&format!("{count} {}", long(*verdict))))
+        });
+        let counts = counts.collect::<Vec<_>>().join(", ");
+        let cells = if cells.len() == 1 { "1 cell".to_owned() } else { format!("{} cells", cells.len()) };
+        let text = format!("{subject}, {} in {cells}: {counts}", words::of(metric).noun);
+        lines.push(Sentence { detail: extreme(finding, known()), ..Sentence::plain(text) });
+    }
+    lines
+}
+
+/// A verdict among others that are counted up.
+fn long(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::BetterMaybeSmall => "better (maybe small)",
+        Verdict::WorseMaybeSmall => "worse (maybe small)",
+        other => words::verdict(other),
+    }
+}
+
+/// Where the largest change was detected.
+fn extreme<'a>(
+    finding: &CompareFinding,
+    cells: impl Iterator<Item = (&'a CellFinding, &'a MetricFinding)>,
+) -> Option<String> {
+    let size = |metric: &MetricFinding| metric.change.map_or(0.0, f64::abs);
+    let detected = cells.filter(|(_, metric)| metric.detected && metric.change.is_some());
+    let (cell, metric) = detected.max_by(|(_, one), (_, other)| size(one).total_cmp(&size(other)))?;
+    let point = contents::point(finding, &cell.cell);
+    Some(format!("most at {}: {}", tied(&point), tied(&Change::from(metric).whole())))
+}
+
+/// What a comparison of the baseline with itself says of the machine.
+fn noise_floor(finding: &CompareFinding, floor: &NoiseFloor) -> Vec<Sentence> {
+    let known = |metric: &Metric| floor.metrics.contains_key(metric.name());
+    let mut shown: Vec<Metric> = contents::targets(finding).into_iter().filter(known).collect();
+    if shown.is_empty() {
+        shown = Metric::ALL.into_iter().filter(known).collect();
+    }
+    let told = shown.iter().filter_map(|metric| {
+        let noise = floor.metrics.get(metric.name())?;
+        Some(format!("{} in {}", tied(&format!("±{}", number::percent(noise.half_width))), words::of(*metric).noun))
+    });
+    let told = told.collect::<Vec<_>>();
+    if told.is_empty() {
+        return vec![Sentence::plain("What this machine can tell apart is not known")];
+    }
+    let seconds = tied(&number::seconds(finding.seconds));
+    let different = Metric::ALL
+        .into_iter()
+        .filter(|metric| floor.metrics.get(metric.name()).is_some_and(|noise| noise.false_difference));
+    let different = different.map(|metric| words::of(metric).head).collect::<Vec<_>>();
+    let identical = if different.is_empty() {
+        Sentence::plain("Identical arms were not called different")
+    } else {
+        let text = "Identical arms were called different".to_owned();
+        Sentence::judged(text, Tone::Bad, different.join(", "))
+    };
+    vec![Sentence::plain(format!("This machine tells {} apart in {seconds}", told.join(" and "))), identical]
+}

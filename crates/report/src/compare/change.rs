@@ -1,0 +1,163 @@
+//! Changes as people read them: a percentage with its sign, and its interval in as many decimals.
+
+use crate::number::MISSING;
+use model::comparison::finding::{Interval, MetricFinding};
+
+/// From here on digits of a percentage are no longer written out.
+const TOO_LARGE: f64 = 999_999.5;
+
+/// A change and its interval, as fractions.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Change {
+    /// The change.
+    pub value: Option<f64>,
+    /// Lower end of its interval.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+}
+
+impl From<&MetricFinding> for Change {
+    fn from(metric: &MetricFinding) -> Self {
+        Self { value: metric.change, low: metric.low, high: metric.high }.finite()
+    }
+}
+
+impl From<Interval> for Change {
+    fn from(interval: Interval) -> Self {
+        Self { value: Some(interval.change), low: Some(interval.low), high: Some(interval.high) }.finite()
+    }
+}
+
+impl Change {
+    /// Both ends of the interval, where there is one.
+    pub fn ends(self) -> Option<(f64, f64)> {
+        self.low.zip(self.high)
+    }
+
+    /// "+3.1 %".
+    pub fn percent(self) -> String {
+        self.value.map_or_else(|| MISSING.to_owned(), |value| self.signed(value) + " %")
+    }
+
+    /// "[2.6, 3.7]", in percent. The change beside it has the sign; here it would only take room.
+    pub fn interval(self) -> String {
+        let end = |end: f64| self.signed(end).replace('+', "");
+        self.ends().map_or_else(|| MISSING.to_owned(), |(low, high)| format!("[{}, {}]", end(low), end(high)))
+    }
+
+    /// "+3.1 % [2.6, 3.7]"; without an interval it says so.
+    pub fn whole(self) -> String {
+        match (self.value, self.ends()) {
+            (None, _) => MISSING.to_owned(),
+            (Some(_), None) => format!("{} (no interval)", self.percent()),
+            (Some(_), Some(_)) => format!("{} {}", self.percent(), self.interval()),
+        }
+    }
+
+    /// "3.1 % [2.6, 3.7]" of +3.1 % and of -3.1 % alike: for sentences that say which way it went.
+    pub fn size(self) -> String {
+        let turned = match self.value {
+            Some(value) if value < 0.0 => Self {
+                value: Some(-value),
+                low: self.high.map(std::ops::Neg::neg),
+                high: self.low.map(std::ops::Neg::neg),
+            },
+            _ => self,
+        };
+        turned.whole().replace('+', "")
+    }
+
+    fn finite(self) -> Self {
+        let finite = |number: Option<f64>| number.filter(|number| number.is_finite());
+        Self { value: finite(self.value), low: finite(self.low), high: finite(self.high) }
+    }
+
+    fn signed(self, fraction: f64) -> String {
+        let percent = fraction * 100.0;
+        if !percent.is_finite() {
+            return MISSING.to_owned();
+        }
+        if percent.abs() >= TOO_LARGE {
+            return format!("{percent:+.1e}");
+        }
+        let text = format!("{percent:+.*}", self.decimals());
+        // Rounded to zero, a sign would only say on which side of it.
+        let zero = !text.contains(|letter: char| ('1'..='9').contains(&letter));
+        if zero { text.trim_start_matches(['+', '-']).to_owned() } else { text }
+    }
+
+    /// As many as give half of the interval's width one or two digits.
+    fn decimals(self) -> usize {
+        let half = self.ends().map(|(low, high)| (high - low) / 2.0 * 100.0);
+        match half.filter(|half| *half > 0.0) {
+            Some(half) if half >= 9.95 => 0,
+            Some(half) if half >= 0.0995 => 1,
+            Some(half) if half >= 0.009_95 => 2,
+            Some(_) => 3,
+            None => 1,
+        }
+    }
+}
+
+/// A fraction without a sign, in as few digits as it needs: "3 %", "0.5 %".
+pub fn bare(fraction: f64) -> String {
+    if !fraction.is_finite() || fraction.abs() * 100.0 >= TOO_LARGE {
+        return MISSING.to_owned();
+    }
+    let text = format!("{:.1}", fraction * 100.0);
+    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn change(value: f64, low: f64, high: f64) -> Change {
+        Change::from(Interval { change: value, low, high })
+    }
+
+    #[test]
+    fn a_change_and_its_interval_share_their_decimals() {
+        for ((value, low, high), text) in [
+            ((0.031, 0.026, 0.037), "+3.1 % [2.6, 3.7]"),
+            ((-0.0021, -0.0094, 0.005), "-0.2 % [-0.9, 0.5]"),
+            ((0.764, 0.62, 0.92), "+76 % [62, 92]"),
+            ((0.0004, 0.0001, 0.0007), "+0.04 % [0.01, 0.07]"),
+            ((0.0001, -0.004, 0.0042), "0.0 % [-0.4, 0.4]"),
+            ((0.1, 0.1, 0.1), "+10.0 % [10.0, 10.0]"),
+            ((1e9, 1e9, 1e9), "+1.0e11 % [1.0e11, 1.0e11]"),
+        ] {
+            assert_eq!(change(value, low, high).whole(), text);
+        }
+    }
+
+    #[test]
+    fn the_size_of_a_change_has_no_sign() {
+        assert_eq!(change(0.031, 0.026, 0.037).size(), "3.1 % [2.6, 3.7]");
+        assert_eq!(change(-0.031, -0.037, -0.026).size(), "3.1 % [2.6, 3.7]");
+        assert_eq!(change(-0.031, -0.065, 0.003).size(), "3.1 % [-0.3, 6.5]");
+    }
+
+    #[test]
+    fn what_is_missing_is_a_dash() {
+        assert_eq!(Change::default().whole(), MISSING);
+        assert_eq!(change(f64::NAN, f64::NAN, f64::INFINITY).whole(), MISSING);
+        assert_eq!(Change { value: Some(0.031), low: None, high: None }.whole(), "+3.1 % (no interval)");
+    }
+
+    #[test]
+    fn fractions_without_a_sign() {
+        assert_eq!([0.03, 0.005, 0.1, f64::NAN].map(bare), ["3 %", "0.5 %", "10 %", MISSING]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_change_is_short(value in any::<f64>(), low in any::<f64>(), high in any::<f64>()) {
+            let change = change(value, low, high);
+            prop_assert!(change.percent().chars().count() <= 13, "{}", change.percent());
+            prop_assert!(change.interval().chars().count() <= 24, "{}", change.interval());
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a finding holds, in the order in which every format shows it: arms, axes, cells, metrics.
+
+use super::words;
+use crate::number::{BYTES, with_unit};
+use model::comparison::CompareFinding;
+use model::comparison::finding::{CellFinding, MetricFinding};
+use model::experiment::{Axis, Metric};
+use std::collections::BTreeMap;
+
+/// The first arm.
+pub fn baseline(finding: &CompareFinding) -> &str {
+    finding.arms.first().map_or("baseline", |arm| arm.name.as_str())
+}
+
+/// The other arms, in the order in which they were given.
+pub fn candidates(finding: &CompareFinding) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    let declared = finding.arms.iter().skip(1).map(|arm| arm.name.as_str());
+    for name in declared.chain(finding.cells.iter().map(|cell| cell.arm.as_str())) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// What distinguishes an arm.
+pub fn what<'a>(finding: &'a CompareFinding, arm: &str) -> Option<&'a str> {
+    finding.arms.iter().find(|other| other.name == arm).map(|arm| arm.what.as_str()).filter(|what| !what.is_empty())
+}
+
+/// The cells of an arm.
+pub fn cells<'a>(finding: &'a CompareFinding, arm: &str) -> Vec<&'a CellFinding> {
+    finding.cells.iter().filter(|cell| cell.arm == arm).collect()
+}
+
+/// Whether anything but the arms was varied.
+pub fn is_sweep(finding: &CompareFinding) -> bool {
+    !axes(finding).is_empty()
+}
+
+/// The names of what was varied, in the order in which it was given.
+pub fn axes(finding: &CompareFinding) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    let declared = finding.axes.iter().map(|axis| axis.name.as_str());
+    let found = finding.cells.iter().flat_map(|cell| cell.cell.keys().map(String::as_str));
+    for name in declared.chain(found) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// A point of the sweep: "rw=randread bs=4k".
+pub fn point(finding: &CompareFinding, cell: &BTreeMap<String, String>) -> String {
+    let values = axes(finding).into_iter().filter_map(|axis| Some(format!("{axis}={}", cell.get(axis)?)));
+    values.collect::<Vec<_>>().join(" ")
+}
+
+/// Metrics of a cell that have a value, in the order of [`Metric::ALL`].
+pub fn measured(cell: &CellFinding) -> Vec<(Metric, &MetricFinding)> {
+    let found = Metric::ALL.into_iter().filter_map(|metric| Some((metric, cell.metrics.get(metric.name())?)));
+    found.filter(|(_, found)| has_value(found)).collect()
+}
+
+/// One metric of a cell.
+pub fn metric(cell: &CellFinding, metric: Metric) -> Option<&MetricFinding> {
+    cell.metrics.get(metric.name())
+}
+
+/// Whether there is anything to show of it.
+pub fn has_value(metric: &MetricFinding) -> bool {
+    metric.baseline.is_some() || metric.candidate.is_some() || metric.change.is_some()
+}
+
+/// The metrics that the experiment was made for. Where none of them has a value, those of whole executions, and
+/// otherwise all that have one.
+pub fn targets(finding: &CompareFinding) -> Vec<Metric> {
+    let has_value = |metric: &Metric| {
+        let mut found = finding.cells.iter().filter_map(|cell| self::metric(cell, *metric));
+        found.any(has_value)
+    };
+    let executions = [Metric::Cycles, Metric::Seconds];
+    let choices = [finding.rules.targets.as_slice(), &executions, &Metric::ALL];
+    let chosen = choices.into_iter().find(|metrics| metrics.iter().any(has_value));
+    match chosen {
+        // What was aimed at and could not be had is said, so it stays.
+        Some(metrics) if metrics == finding.rules.targets => metrics.to_vec(),
+        Some(metrics) => metrics.iter().copied().filter(has_value).collect(),
+        None => finding.rules.targets.clone(),
+    }
+}
+
+/// Why metrics have no value, those with the same reason together: "p99 latency, p99.9 latency: too few I/Os".
+pub fn reasons(cells: &[&CellFinding]) -> Vec<String> {
+    let mut found: Vec<(&str, Vec<Metric>)> = Vec::new();
+    for metric in Metric::ALL {
+        let of_metric = || cells.iter().filter_map(|cell| self::metric(cell, metric));
+        if of_metric().any(has_value) {
+            continue;
+        }
+        let Some(reason) = of_metric().find_map(|metric| metric.reason.as_deref()) else { continue };
+        match found.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, metrics)) => metrics.push(metric),
+            None => found.push((reason, vec![metric])),
+        }
+    }
+    let heads =
+        |metrics: &[Metric]| metrics.iter().map(|metric| words::of(*metric).head).collect::<Vec<_>>().join(", ");
+    found.iter().map(|(reason, metrics)| format!("{}: {reason}", heads(metrics))).collect()
+}
+
+/// Options whose values are bytes, also where they are written without a suffix.
+const SIZES: [&str; 4] = ["bs", "blocksize", "size", "path_max_payload"];
+
+/// Whether the values of an axis are sizes: fio's `4k` is 4 KiB.
+fn is_size(axis: &Axis) -> bool {
+    let suffixed = |value: &String| value.ends_with(|letter: char| letter.is_ascii_alphabetic());
+    SIZES.contains(&axis.name.as_str()) || axis.values.iter().any(suffixed)
+}
+
+/// A value of the numeric axis `name`, in its unit.
+pub fn axis_value(finding: &CompareFinding, name: &str, value: f64) -> String {
+    match finding.axes.iter().find(|axis| axis.name == name) {
+        Some(axis) if is_size(axis) => with_unit(BYTES, value),
+        _ if value.fract() == 0.0 && value.abs() < 1e6 => format!("{value:.0}"),
+        _ => crate::number::significant(value),
+    }
+}
+
+/// The axis along which curves are drawn: the first whose values are numbers that grow.
+pub fn curve_axis(finding: &CompareFinding) -> Option<(&Axis, Vec<f64>)> {
+    let numeric = finding.axes.iter().filter_map(|axis| Some((axis, axis.numbers()?)));
+    numeric.into_iter().find(|(_, numbers)| numbers.len() > 1)
+}
+
+/// The place of an arm among all; what was not declared stands beside the baseline.
+pub fn arm_index(finding: &CompareFinding, arm: &str) -> usize {
+    finding.arms.iter().position(|other| other.name == arm).unwrap_or(1)
+}

@@ -1,0 +1,119 @@
+//! The file as a browser reads it: balanced, escaped, and without anything that is fetched.
+
+use super::*;
+use crate::compare::fixture;
+use proptest::prelude::*;
+
+/// Elements that have no end.
+const VOID: [&str; 1] = ["meta"];
+
+/// The tags of a page in order: name, attributes, whether it ends an element, whether it has no inside.
+fn tags(page: &str) -> Vec<(String, String, bool, bool)> {
+    let body = page.replace(STYLE, "");
+    let tags = body.split('<').skip(1).filter(|tag| !tag.starts_with('!'));
+    tags.map(|tag| {
+        let inside = tag.split('>').next().unwrap();
+        let (ends, closed) = (inside.starts_with('/'), inside.ends_with('/'));
+        let (name, attributes) = inside.trim_matches('/').split_once(' ').unwrap_or((inside.trim_matches('/'), ""));
+        (name.to_owned(), attributes.to_owned(), ends, closed)
+    })
+    .collect()
+}
+
+/// What is open at a tag that does not fit, or nothing.
+fn unbalanced(page: &str) -> Option<String> {
+    let mut open: Vec<String> = Vec::new();
+    for (name, _, ends, closed) in tags(page) {
+        if ends {
+            match open.pop() {
+                Some(last) if last == name => {}
+                last => return Some(format!("</{name}> within {last:?}")),
+            }
+        } else if !closed && !VOID.contains(&name.as_str()) {
+            open.push(name);
+        }
+    }
+    (!open.is_empty()).then(|| format!("never closed: {open:?}"))
+}
+
+#[test]
+fn every_page_is_balanced() {
+    for (name, finding) in fixture::all() {
+        let page = html(&finding);
+        assert_eq!(unbalanced(&page), None, "{name}");
+        assert!(page.ends_with("</html>\n"), "{name}");
+    }
+}
+
+#[test]
+fn nothing_is_fetched() {
+    let fetching = ["src", "href", "data", "action", "srcset", "poster", "xlink:href", "background"];
+    for (name, finding) in fixture::all() {
+        let page = html(&finding);
+        for (tag, attributes, _, _) in tags(&page) {
+            let asked = attributes.split([' ', '"']).filter_map(|part| part.split_once('=').map(|(name, _)| name));
+            let found: Vec<&str> = asked.filter(|asked| fetching.contains(asked) || asked.starts_with("on")).collect();
+            assert_eq!(found, Vec::<&str>::new(), "{name}: <{tag} {attributes}>");
+            assert!(
+                !["script", "link", "iframe", "object", "embed", "img", "base"].contains(&tag.as_str()),
+                "{name}: {tag}"
+            );
+        }
+        assert!(!STYLE.contains("url(") && !STYLE.contains("@import"));
+        assert!(page.contains("default-src 'none'"), "{name}");
+    }
+}
+
+#[test]
+fn the_answer_is_the_first_heading() {
+    let page = html(&fixture::options());
+    let heading = page.split("<h1>").nth(1).unwrap().split("</h1>").next().unwrap();
+    assert!(heading.starts_with("candidate (bs=8k) costs 3.1\u{a0}%"), "{heading}");
+    assert!(heading.ends_with("<span class=\"pill worse\">worse</span>"), "{heading}");
+}
+
+#[test]
+fn what_there_is_is_drawn() {
+    let page = html(&fixture::options());
+    assert_eq!(page.matches("<svg class=\"chart\"").count(), 3, "cycles, I/Os, latency shift");
+    let page = html(&fixture::sweep());
+    assert_eq!(
+        page.split("Along the sweep").nth(1).unwrap().split("</section>").next().unwrap().matches("<svg").count(),
+        8
+    );
+    assert_eq!(page.matches("<svg class=\"interval\"").count(), 54, "18 cells in three tables");
+}
+
+#[test]
+fn pages_stay_small() {
+    for (name, finding) in fixture::all() {
+        let size = html(&finding).len();
+        assert!(size < 400_000, "{name}: {size} bytes");
+    }
+}
+
+#[test]
+fn without_numbers_there_are_no_empty_parts() {
+    let page = html(&fixture::empty());
+    assert!(!page.contains("Changes</h2>") && !page.contains("<svg") && !page.contains("Along the sweep"), "{page}");
+    let page = html(&fixture::unmeasured());
+    assert!(page.contains("not measured: ") && page.contains("not enough samples"), "{page}");
+}
+
+/// For looking at: `IOTOLL_REPORT_PAGES=DIR cargo test pages_to_look_at` writes every page into a folder.
+#[test]
+fn pages_to_look_at() {
+    let Some(folder) = std::env::var_os("IOTOLL_REPORT_PAGES") else { return };
+    for (name, finding) in fixture::all() {
+        std::fs::write(std::path::Path::new(&folder).join(name).with_extension("html"), html(&finding)).unwrap();
+    }
+}
+
+proptest! {
+    #[test]
+    fn hostile_findings_stay_balanced(number in any::<f64>(), text in any::<String>()) {
+        let page = html(&fixture::hostile(number, &format!("</b><script>{text}")));
+        prop_assert_eq!(unbalanced(&page), None);
+        prop_assert!(!page.contains("<script"));
+    }
+}

@@ -1,0 +1,111 @@
+//! What is said under a table: what was not measured, what would decide, what a mean hides, what a correction took.
+
+use super::change::Change;
+use super::{contents, words};
+use crate::number;
+use crate::page::{Tone, tied};
+use model::comparison::CompareFinding;
+use model::comparison::finding::{CellFinding, MetricFinding};
+use model::experiment::Metric;
+use model::stats::Verdict;
+
+/// Cells that are named before the rest is only counted.
+const NAMED: usize = 4;
+
+/// A remark under a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Note {
+    /// How it looks.
+    pub tone: Tone,
+    /// The text.
+    pub text: String,
+}
+
+/// The remarks on an arm's tables of `metrics`.
+pub fn notes(finding: &CompareFinding, arm: &str, metrics: &[Metric]) -> Vec<Note> {
+    let cells = contents::cells(finding, arm);
+    let shown = |metric: &Metric| !contents::is_sweep(finding) || metrics.contains(metric);
+    let shown: Vec<Metric> = Metric::ALL.into_iter().filter(shown).collect();
+    let mut notes = Vec::new();
+    for metric in &shown {
+        notes.extend(shape(finding, &cells, *metric));
+        notes.extend(taken_back(finding, &cells, *metric));
+    }
+    notes.extend(time(finding, &cells, &shown));
+    let missing = contents::reasons(&cells).into_iter();
+    notes.extend(missing.map(|text| Note { tone: Tone::Faint, text: format!("not measured: {text}") }));
+    notes
+}
+
+/// The cells in which something holds of a metric.
+fn found<'a>(
+    cells: &[&'a CellFinding],
+    metric: Metric,
+    holds: impl Fn(&MetricFinding) -> bool,
+) -> Vec<(&'a CellFinding, &'a MetricFinding)> {
+    let of_metric = cells.iter().filter_map(|cell| Some((*cell, contents::metric(cell, metric)?)));
+    of_metric.filter(|(_, metric)| holds(metric)).collect()
+}
+
+/// The ratio of sums and the typical round disagree.
+fn shape(finding: &CompareFinding, cells: &[&CellFinding], metric: Metric) -> Option<Note> {
+    let changed = found(cells, metric, |metric| metric.shape_changed);
+    let places = places(finding, &changed, |metric| {
+        let typical = metric.typical.map(|typical| tied(&Change::from(typical).whole()));
+        let typical = typical.map(|typical| format!(", {typical} in a typical round"));
+        format!("{} in sum{}", tied(&Change::from(metric).whole()), typical.unwrap_or_default())
+    })?;
+    let head = words::of(metric).head;
+    let text = format!("{head}: the shape changed, in rare slow parts or in all but them: {places}");
+    Some(Note { tone: Tone::Notice, text })
+}
+
+/// The interval excludes 0, and yet nothing counts as detected.
+fn taken_back(finding: &CompareFinding, cells: &[&CellFinding], metric: Metric) -> Option<Note> {
+    let excludes_zero = |low: f64, high: f64| low > 0.0 || high < 0.0;
+    let undetected = found(cells, metric, |metric| {
+        !metric.detected && Change::from(metric).ends().is_some_and(|(low, high)| excludes_zero(low, high))
+    });
+    let places = places(finding, &undetected, |metric| tied(&Change::from(metric).whole()))?;
+    let head = words::of(metric).head;
+    let text = format!("{head}: not detected after Holm's correction for the number of cells: {places}");
+    Some(Note { tone: Tone::Faint, text })
+}
+
+/// How long a decision would take, for what the answer has not said.
+fn time(finding: &CompareFinding, cells: &[&CellFinding], metrics: &[Metric]) -> Option<Note> {
+    let said = |metric: &Metric| !contents::is_sweep(finding) && contents::targets(finding).contains(metric);
+    let open = |metric: &MetricFinding| metric.verdict == Verdict::Inconclusive && metric.seconds_to_decide.is_some();
+    let mut parts = Vec::new();
+    for metric in metrics.iter().filter(|metric| !said(metric)) {
+        let times = found(cells, *metric, open);
+        let longest = times
+            .iter()
+            .filter_map(|(_, metric)| metric.seconds_to_decide)
+            .filter(|seconds| seconds.is_finite())
+            .reduce(f64::max);
+        parts.extend(longest.map(|longest| format!("{} {}", words::of(*metric).head, number::lasting(longest))));
+    }
+    let cell = if contents::is_sweep(finding) { " in every cell" } else { "" };
+    let text = || format!("measuring that would decide what is inconclusive{cell}: {}", parts.join(", "));
+    (!parts.is_empty()).then(|| Note { tone: Tone::Faint, text: text() })
+}
+
+/// The first cells of a list with what is said of each; the rest is counted.
+fn places(
+    finding: &CompareFinding,
+    cells: &[(&CellFinding, &MetricFinding)],
+    say: impl Fn(&MetricFinding) -> String,
+) -> Option<String> {
+    let named = cells.iter().take(NAMED).map(|(cell, metric)| {
+        let point = contents::point(finding, &cell.cell);
+        let point = if point.is_empty() { point } else { format!("{} ", tied(&point)) };
+        format!("{point}{}", say(metric))
+    });
+    let mut text = named.collect::<Vec<_>>().join("; ");
+    let more = cells.len().saturating_sub(NAMED);
+    if more > 0 {
+        text += &format!("; and {more} cells more");
+    }
+    (!text.is_empty()).then_some(text)
+}

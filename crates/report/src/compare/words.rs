@@ -1,0 +1,240 @@
+//! What metrics and verdicts are called: a row of the table for each metric.
+
+use crate::number::{BYTES, COUNT, MISSING, NANOS, Scale, Units, with_unit};
+use crate::page::Tone;
+use model::comparison::finding::LimitState;
+use model::experiment::Metric;
+use model::stats::Verdict;
+
+/// Values this many times apart do not share a unit.
+const FAR_APART: f64 = 30.0;
+
+/// Lengths of time, from seconds.
+const SECONDS: Units = &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")];
+
+/// The words for a metric.
+pub struct Words {
+    metric: Metric,
+    /// At the head of a row or a column.
+    pub head: &'static str,
+    /// In a sentence.
+    pub noun: &'static str,
+    /// "*costs* 3 % more cycles per I/O".
+    pub verb: &'static str,
+    /// "costs 3 % *more cycles per I/O*".
+    pub more: &'static str,
+    /// "costs 3 % *fewer cycles per I/O*".
+    pub fewer: &'static str,
+    units: Units,
+}
+
+static TABLE: [Words; 12] = [
+    Words {
+        metric: Metric::CyclesPerIo,
+        head: "cycles/IO",
+        noun: "cycles per I/O",
+        verb: "costs",
+        more: "more cycles per I/O",
+        fewer: "fewer cycles per I/O",
+        units: COUNT,
+    },
+    Words {
+        metric: Metric::CyclesPerByte,
+        head: "cycles/B",
+        noun: "cycles per byte",
+        verb: "costs",
+        more: "more cycles per byte",
+        fewer: "fewer cycles per byte",
+        units: COUNT,
+    },
+    Words {
+        metric: Metric::Iops,
+        head: "IOPS",
+        noun: "I/Os per second",
+        verb: "does",
+        more: "more I/Os per second",
+        fewer: "fewer I/Os per second",
+        units: COUNT,
+    },
+    Words {
+        metric: Metric::BytesPerSecond,
+        head: "bytes/s",
+        noun: "bytes per second",
+        verb: "moves",
+        more: "more bytes per second",
+        fewer: "fewer bytes per second",
+        units: BYTES,
+    },
+    Words {
+        metric: Metric::ContextSwitchesPerIo,
+        head: "switches/IO",
+        noun: "context switches per I/O",
+        verb: "makes",
+        more: "more context switches per I/O",
+        fewer: "fewer context switches per I/O",
+        units: COUNT,
+    },
+    Words {
+        metric: Metric::ThreadCyclesPerIo,
+        head: "own cyc/IO",
+        noun: "cycles of its own threads per I/O",
+        verb: "uses",
+        more: "more cycles of its own threads per I/O",
+        fewer: "fewer cycles of its own threads per I/O",
+        units: COUNT,
+    },
+    Words {
+        metric: Metric::LatencyMean,
+        head: "mean lat",
+        noun: "mean latency",
+        verb: "takes",
+        more: "more time for the mean I/O",
+        fewer: "less time for the mean I/O",
+        units: NANOS,
+    },
+    Words {
+        metric: Metric::LatencyP50,
+        head: "p50 lat",
+        noun: "median latency",
+        verb: "takes",
+        more: "more time for the median I/O",
+        fewer: "less time for the median I/O",
+        units: NANOS,
+    },
+    Words {
+        metric: Metric::LatencyP99,
+        head: "p99 lat",
+        noun: "p99 latency",
+        verb: "takes",
+        more: "more time at the 99th percentile",
+        fewer: "less time at the 99th percentile",
+        units: NANOS,
+    },
+    Words {
+        metric: Metric::LatencyP999,
+        head: "p99.9 lat",
+        noun: "p99.9 latency",
+        verb: "takes",
+        more: "more time at the 99.9th percentile",
+        fewer: "less time at the 99.9th percentile",
+        units: NANOS,
+    },
+    Words {
+        metric: Metric::Cycles,
+        head: "cycles",
+        noun: "cycles",
+        verb: "costs",
+        more: "more cycles",
+        fewer: "fewer cycles",
+        units: COUNT,
+    },
+    Words {
+        metric: Metric::Seconds,
+        head: "time",
+        noun: "seconds",
+        verb: "takes",
+        more: "more time",
+        fewer: "less time",
+        units: SECONDS,
+    },
+];
+
+/// The words for `metric`.
+pub fn of(metric: Metric) -> &'static Words {
+    let [first, ..] = &TABLE;
+    TABLE.iter().find(|words| words.metric == metric).unwrap_or(first)
+}
+
+impl Words {
+    /// A value of this metric.
+    pub fn value(&self, value: Option<f64>) -> String {
+        match value.filter(|value| value.is_finite()) {
+            Some(value) => with_unit(self.units, value),
+            None => MISSING.to_owned(),
+        }
+    }
+
+    /// Two values of it, in one unit where they are near each other.
+    pub fn pair(&self, first: Option<f64>, second: Option<f64>) -> (String, String) {
+        let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
+        let apart = (self.value(first), self.value(second));
+        let (Some(one), Some(other)) = (finite(first), finite(second)) else { return apart };
+        let (least, most) = (one.abs().min(other.abs()), one.abs().max(other.abs()));
+        if most > least * FAR_APART {
+            return apart;
+        }
+        // The smaller one keeps three digits; the larger one has as many decimals.
+        let scale = Scale::of(self.units, if least > 0.0 { least } else { most });
+        let gap = if scale.unit.is_empty() { "" } else { " " };
+        let cell = |value| format!("{}{gap}{}", scale.cell(value), scale.unit);
+        (cell(one), cell(other))
+    }
+}
+
+/// The word for a verdict.
+pub fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::BetterMaybeSmall => "better, small?",
+        Verdict::WorseMaybeSmall => "worse, small?",
+        Verdict::NoDifference => "no difference",
+        Verdict::Inconclusive => "inconclusive",
+    }
+}
+
+/// How a verdict looks.
+pub fn tone(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Better | Verdict::BetterMaybeSmall => Tone::Own,
+        Verdict::Worse | Verdict::WorseMaybeSmall => Tone::Bad,
+        Verdict::NoDifference => Tone::Plain,
+        Verdict::Inconclusive => Tone::Notice,
+    }
+}
+
+/// The word for a limit's state, and how it looks.
+pub fn limit(state: LimitState) -> (&'static str, Tone) {
+    match state {
+        LimitState::Kept => ("kept", Tone::Own),
+        LimitState::Undecided => ("undecided", Tone::Notice),
+        LimitState::Exceeded => ("exceeded", Tone::Bad),
+    }
+}
+
+/// The order in which verdicts are counted up.
+pub const VERDICTS: [Verdict; 6] = [
+    Verdict::Better,
+    Verdict::BetterMaybeSmall,
+    Verdict::Worse,
+    Verdict::WorseMaybeSmall,
+    Verdict::NoDifference,
+    Verdict::Inconclusive,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_has_its_words() {
+        for metric in Metric::ALL {
+            assert_eq!(of(metric).metric, metric);
+        }
+    }
+
+    #[test]
+    fn a_pair_shares_its_unit() {
+        let pair = |metric: Metric, one, other| of(metric).pair(Some(one), Some(other));
+        let texts = |one: &str, other: &str| (one.to_owned(), other.to_owned());
+        assert_eq!(pair(Metric::CyclesPerIo, 998.0, 1030.0), texts("998", "1030"));
+        assert_eq!(pair(Metric::Iops, 8687.0, 11_700.0), texts("8.69 k", "11.70 k"));
+        assert_eq!(pair(Metric::LatencyP50, 3120.0, 3204.0), texts("3.12 µs", "3.20 µs"));
+        assert_eq!(pair(Metric::BytesPerSecond, 1.16e9, 1.14e9), texts("1.08 GiB", "1.06 GiB"));
+        assert_eq!(pair(Metric::Seconds, 0.98, 1.02), texts("980 ms", "1020 ms"));
+        assert_eq!(pair(Metric::LatencyP50, 3120.0, 3.1e8), texts("3.12 µs", "310 ms"));
+        assert_eq!(of(Metric::Iops).pair(Some(f64::NAN), None), texts(MISSING, MISSING));
+        assert_eq!(pair(Metric::Iops, f64::NAN, 7.0), texts(MISSING, "7.00"));
+        assert_eq!(pair(Metric::ContextSwitchesPerIo, 0.0, 0.0), texts("0", "0"));
+    }
+}

@@ -1,0 +1,204 @@
+//! `iotoll compare` on arms whose difference is known: none, or a cost that was added to each I/O.
+
+use super::bench::Bench;
+use super::evidence::{self, Evidence};
+use super::iotoll::{self, Measuring};
+use super::rounds;
+use anyhow::Context;
+use model::comparison::CompareFinding;
+use model::comparison::finding::MetricFinding;
+use model::experiment::Metric;
+use std::path::Path;
+
+/// Both are asked the same question.
+const METRICS: [Metric; 2] = [Metric::CyclesPerIo, Metric::Iops];
+/// Of identical arms, so many experiments in forty may be called different.
+const FALSE_SHARE: f64 = 5.0 / 40.0;
+/// Of known changes, so many must lie in their interval.
+const COVERAGE: f64 = 0.85;
+/// Of changes of 5 %, so many must be detected.
+const POWER: f64 = 0.8;
+/// Costs that are injected, as fractions of an I/O.
+const INJECTED: [f64; 3] = [0.02, 0.05, 0.10];
+
+/// Cached 4 KiB reads against themselves.
+pub fn same(bench: &mut Bench) -> anyhow::Result<Evidence> {
+    let job = cached_reads(&bench.file("aa", 64)?, "4k");
+    false_differences(bench, "cached 4 KiB reads by psync", &job, false)
+}
+
+/// The same while the other CPU is busy now and then.
+pub fn same_beside_a_hog(bench: &mut Bench) -> anyhow::Result<Evidence> {
+    let job = cached_reads(&bench.file("aa", 64)?, "4k");
+    false_differences(bench, "cached 4 KiB reads by psync, beside a hog that comes and goes", &job, true)
+}
+
+/// Unmodified fio against itself.
+pub fn same_fio(bench: &mut Bench) -> anyhow::Result<Evidence> {
+    let file = bench.file("aa", 64)?;
+    let fio =
+        ["--", "fio", "--name=aa", "--ioengine=psync", "--rw=randread", "--bs=4k", "--size=64m", "--invalidate=0"];
+    let mut words: Vec<String> = fio.map(str::to_owned).to_vec();
+    words.extend(["--time_based".to_owned(), "--runtime=250ms".to_owned(), format!("--filename={}", file.display())]);
+    false_differences(bench, "unmodified fio, cached 4 KiB reads by psync, 250 ms an execution", &words, false)
+}
+
+/// Burnt cycles in each I/O.
+pub fn injected(bench: &mut Bench) -> anyhow::Result<Evidence> {
+    // 64 KiB, because what is burnt is known to within some ten nanoseconds, and 2 % of an I/O is to be far above.
+    let job = cached_reads(&bench.file("injected", 64)?, "64k");
+    let base = baseline_nanos(bench, &job)?;
+    let cells: Vec<u64> = INJECTED.iter().map(|fraction| (fraction * base).round() as u64).collect();
+    let burnt: Vec<f64> = cells.iter().map(|nanos| burnt_cycles(bench, *nanos)).collect::<Result<_, _>>()?;
+    let found = bench.in_rounds(
+        &cells,
+        |_| 0,
+        |nanos| format!("inject_ns={nanos}"),
+        |bench, nanos| compare(bench, &job, &[format!("--candidate=inject_ns={nanos}")]),
+    )?;
+    let mut evidence = Evidence::default();
+    let mut rows = Vec::new();
+    let (mut held, mut of) = ([0, 0], 0);
+    for ((fraction, burnt), runs) in INJECTED.iter().zip(&burnt).zip(&found) {
+        let baselines: Vec<f64> =
+            runs.iter().filter_map(|run| metric(run, Metric::CyclesPerIo).ok()?.baseline).collect();
+        let truth = burnt / rounds::mean(&baselines).value;
+        of += runs.len();
+        for (place, &which) in METRICS.iter().enumerate() {
+            // What costs so much more takes so much longer: this load never waits.
+            let truth = if which == Metric::Iops { 1.0 / (1.0 + truth) - 1.0 } else { truth };
+            let metrics: Vec<&MetricFinding> = runs.iter().map(|run| metric(run, which)).collect::<Result<_, _>>()?;
+            let holds = metrics.iter().filter(|found| holds(found, truth)).count();
+            let detected = metrics.iter().filter(|found| found.detected).count();
+            if let Some(held) = held.get_mut(place) {
+                *held += holds;
+            }
+            if *fraction == 0.05 {
+                let text = format!("{}: 5 % is detected in {detected} of {} experiments", which.name(), runs.len());
+                evidence.criterion(detected as f64 >= POWER * runs.len() as f64, text);
+            }
+            rows.push(vec![
+                format!("{:.0} %", fraction * 100.0),
+                which.name().to_owned(),
+                format!("{:+.2} %", truth * 100.0),
+                format!("{holds} of {}", runs.len()),
+                format!("{detected} of {}", runs.len()),
+                half_widths(&metrics),
+                lengths(runs),
+            ]);
+        }
+    }
+    for (which, held) in METRICS.iter().zip(held) {
+        let text = format!("{}: the interval holds the truth in {held} of {of} experiments", which.name());
+        evidence.criterion(f64::from(held as u32) >= COVERAGE * of as f64, text);
+    }
+    evidence.note(format!(
+        "64 KiB cached reads ({base:.0} ns each) with a cost burnt in each of the candidate's; the truth is what engine \
+         null pays for it, over the baseline's cost."
+    ));
+    evidence.table(&["injected", "metric", "truth", "held", "detected", "half-width", "seconds"], &rows);
+    Ok(evidence)
+}
+
+fn cached_reads(file: &Path, block: &str) -> Vec<String> {
+    let fixed = ["--ioengine=psync", "--rw=randread", "--size=64m", "--invalidate=0"];
+    let fixed = fixed.into_iter().map(str::to_owned);
+    fixed.chain([format!("--bs={block}"), format!("--filename={}", file.display())]).collect()
+}
+
+fn false_differences(bench: &mut Bench, what: &str, job: &[String], hog: bool) -> anyhow::Result<Evidence> {
+    let other = sys::schedule::online_cpus()?.last().copied().unwrap_or(0).to_string();
+    let found = bench.in_rounds(
+        &[()],
+        |()| 0,
+        |()| what.to_owned(),
+        |bench, ()| {
+            let _hog = hog.then(|| bench.beside(&["restless-hog", &other])).transpose()?;
+            compare(bench, job, &["--aa".to_owned()])
+        },
+    )?;
+    let runs = found.first().context("nothing was measured")?;
+    let mut evidence = Evidence::default();
+    let mut rows = Vec::new();
+    for which in METRICS {
+        let metrics: Vec<&MetricFinding> = runs.iter().map(|run| metric(run, which)).collect::<Result<_, _>>()?;
+        let different = metrics.iter().filter(|found| found.detected).count();
+        let most = FALSE_SHARE * runs.len() as f64;
+        let text = format!("{}: {different} of {} identical pairs are called different", which.name(), runs.len());
+        evidence.criterion(different as f64 <= most, text);
+        let changes: Vec<f64> = metrics.iter().filter_map(|found| found.change).collect();
+        rows.push(vec![
+            which.name().to_owned(),
+            format!("{different} of {}", runs.len()),
+            half_widths(&metrics),
+            evidence::percent(&rounds::mean(&changes)),
+            lengths(runs),
+        ]);
+    }
+    evidence.note(format!(
+        "{what}, against itself, {} experiments of at most {} s.",
+        runs.len(),
+        bench.options.seconds
+    ));
+    evidence.table(&["metric", "called different", "half-width: median [5th, 95th]", "mean change", "seconds"], &rows);
+    Ok(evidence)
+}
+
+fn compare(bench: &Bench, job: &[String], arms: &[String]) -> anyhow::Result<CompareFinding> {
+    let mut iotoll = bench.iotoll();
+    iotoll.args(["compare", "--no-save", "--quiet", "--format=json"]);
+    iotoll.arg(format!("--budget={}ms", (bench.options.seconds * 1e3).round())).args(arms).args(job);
+    let text = bench.output(&mut iotoll)?;
+    serde_json::from_str(&text).context("iotoll's JSON is not what it was when this was written")
+}
+
+fn metric(finding: &CompareFinding, which: Metric) -> anyhow::Result<&MetricFinding> {
+    let cell = finding.cells.first().context("the comparison has no cell")?;
+    let found = cell.metrics.get(which.name()).context("the metric is not there")?;
+    anyhow::ensure!(found.change.is_some(), "{}: {}", which.name(), found.reason.as_deref().unwrap_or("no value"));
+    Ok(found)
+}
+
+fn holds(found: &MetricFinding, truth: f64) -> bool {
+    found.low.is_some_and(|low| low <= truth) && found.high.is_some_and(|high| truth <= high)
+}
+
+fn half_widths(metrics: &[&MetricFinding]) -> String {
+    let widths = metrics.iter().filter_map(|found| Some((found.high? - found.low?) / 2.0 * 100.0));
+    let mut widths: Vec<f64> = widths.collect();
+    let at = |widths: &mut Vec<f64>, percent| evidence::number(rounds::percentile(widths, percent), 1);
+    format!("±{} % [{}, {}]", at(&mut widths, 50.0), at(&mut widths, 5.0), at(&mut widths, 95.0))
+}
+
+fn lengths(runs: &[CompareFinding]) -> String {
+    let seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
+    format!("{:.1}", rounds::median(&seconds))
+}
+
+/// CPU time of one I/O of a job.
+fn baseline_nanos(bench: &Bench, job: &[String]) -> anyhow::Result<f64> {
+    let finding = run_job(bench, job)?;
+    let (cycles, clock) = (iotoll::job(&finding)?.thread_cycles_per_io, finding.host.tsc_hertz);
+    Ok(cycles.context("no thread clock")? / clock * 1e9)
+}
+
+/// What `inject_ns` costs an I/O, in cycles: it is busy for at least that long, and looks at the clock before and
+/// after.
+fn burnt_cycles(bench: &Bench, nanos: u64) -> anyhow::Result<f64> {
+    let cost = |inject: Option<u64>| {
+        let mut job: Vec<String> = ["--ioengine=null", "--size=64m"].map(str::to_owned).to_vec();
+        job.extend(inject.map(|nanos| format!("--inject_ns={nanos}")));
+        iotoll::job(&run_job(bench, &job)?)?.thread_cycles_per_io.context("no thread clock")
+    };
+    let mut burnt = Vec::new();
+    for _ in 0..5 {
+        burnt.push(cost(Some(nanos))? - cost(None)?);
+    }
+    Ok(rounds::median(&burnt))
+}
+
+fn run_job(bench: &Bench, job: &[String]) -> anyhow::Result<model::finding::RunFinding> {
+    let mut words: Vec<String> = ["--name=known", "--time_based", "--runtime=1s"].map(str::to_owned).to_vec();
+    words.extend(job.iter().cloned());
+    iotoll::run(bench, &Measuring::LEAST, &words)
+}
