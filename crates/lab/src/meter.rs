@@ -203,7 +203,7 @@ impl Panel {
     /// /proc/timer_list can be read as often as that is not asked of each of them.
     pub fn boundary(&mut self, slice: Nanos) -> Snapshot {
         /// Of a slice, for reading at its two ends.
-        const MOST: u64 = 100;
+        const MOST: u64 = 50;
         // By the fastest reading so far: a slow one was held up, and says nothing of the next.
         let due = self.timer_list_cost.is_none_or(|cost| cost.0.saturating_mul(MOST) <= slice.0);
         self.read(Mode::Quiet, &NoWork, due)

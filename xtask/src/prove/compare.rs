@@ -23,21 +23,21 @@ const INJECTED: [f64; 3] = [0.02, 0.05, 0.10];
 
 /// Cached 4 KiB reads against themselves.
 pub fn same(bench: &mut Bench) -> anyhow::Result<Evidence> {
-    let job = cached_reads(&bench.file("aa", 64)?, "4k");
+    let job = cached_reads(&bench.file("aa", 16)?, "4k");
     false_differences(bench, "cached 4 KiB reads by psync", &job, false)
 }
 
 /// The same while the other CPU is busy now and then.
 pub fn same_beside_a_hog(bench: &mut Bench) -> anyhow::Result<Evidence> {
-    let job = cached_reads(&bench.file("aa", 64)?, "4k");
+    let job = cached_reads(&bench.file("aa", 16)?, "4k");
     false_differences(bench, "cached 4 KiB reads by psync, beside a hog that comes and goes", &job, true)
 }
 
 /// Unmodified fio against itself.
 pub fn same_fio(bench: &mut Bench) -> anyhow::Result<Evidence> {
-    let file = bench.file("aa", 64)?;
+    let file = bench.file("aa", 16)?;
     let fio =
-        ["--", "fio", "--name=aa", "--ioengine=psync", "--rw=randread", "--bs=4k", "--size=64m", "--invalidate=0"];
+        ["--", "fio", "--name=aa", "--ioengine=psync", "--rw=randread", "--bs=4k", "--size=16m", "--invalidate=0"];
     let mut words: Vec<String> = fio.map(str::to_owned).to_vec();
     words.extend(["--time_based".to_owned(), "--runtime=250ms".to_owned(), format!("--filename={}", file.display())]);
     false_differences(bench, "unmodified fio, cached 4 KiB reads by psync, 250 ms an execution", &words, false)
@@ -46,7 +46,7 @@ pub fn same_fio(bench: &mut Bench) -> anyhow::Result<Evidence> {
 /// Burnt cycles in each I/O.
 pub fn injected(bench: &mut Bench) -> anyhow::Result<Evidence> {
     // 64 KiB, because what is burnt is known to within some ten nanoseconds, and 2 % of an I/O is to be far above.
-    let job = cached_reads(&bench.file("injected", 64)?, "64k");
+    let job = cached_reads(&bench.file("injected", 16)?, "64k");
     let base = baseline_nanos(bench, &job)?;
     let cells: Vec<u64> = INJECTED.iter().map(|fraction| (fraction * base).round() as u64).collect();
     let burnt: Vec<f64> = cells.iter().map(|nanos| burnt_cycles(bench, *nanos)).collect::<Result<_, _>>()?;
@@ -101,7 +101,7 @@ pub fn injected(bench: &mut Bench) -> anyhow::Result<Evidence> {
 }
 
 fn cached_reads(file: &Path, block: &str) -> Vec<String> {
-    let fixed = ["--ioengine=psync", "--rw=randread", "--size=64m", "--invalidate=0"];
+    let fixed = ["--ioengine=psync", "--rw=randread", "--size=16m", "--invalidate=0"];
     let fixed = fixed.into_iter().map(str::to_owned);
     fixed.chain([format!("--bs={block}"), format!("--filename={}", file.display())]).collect()
 }

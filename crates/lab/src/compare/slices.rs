@@ -1,4 +1,4 @@
-//! Rounds of slices: warm worker processes, fresh in each round, that take turns of some 50 ms.
+//! Rounds of slices: warm worker processes, fresh in each round, that take turns of some 10 ms.
 
 use super::protocol::Assignment;
 use super::team::Team;
@@ -10,34 +10,42 @@ use model::plan::Phase;
 use model::unit::Nanos;
 use std::time::{Duration, Instant};
 
-/// METHOD.md: shorter ones hold too few wake-ups of loads that sleep.
-const SLICE: Duration = Duration::from_millis(50);
-/// I/O before a slice that does not count: caches and predictors belong to the arm again.
-const GUARD: Duration = Duration::from_millis(10);
+/// Length of a slice of a load that keeps its CPUs busy. The machine's noise here has the same spread over 5 ms as over
+/// 200 ms (its Allan deviation is flat), so what two slices next to each other do not share shrinks with their length;
+/// below this the reading of the clocks weighs too much.
+const SLICE: Duration = Duration::from_millis(10);
+/// Length of a slice of a load that sleeps: shorter ones hold too few wake-ups (METHOD.md).
+const SLEEPY_SLICE: Duration = Duration::from_millis(20);
+/// A load that is on a CPU for less than this part of its time sleeps.
+const AWAKE: f64 = 0.9;
+/// Part of a slice's length for which I/O is run before it and does not count: caches and predictors belong to the arm
+/// again.
+const GUARD_SHARE: u32 = 5;
 /// A slice holds so many I/Os one after the other, so that its drained end weighs little.
 const LATENCIES_PER_SLICE: u32 = 20;
 /// About how long a round is.
 const ROUND: Duration = Duration::from_secs(1);
 /// Blocks beyond this add nothing to a round that a new round would not add better.
-const MOST_BLOCKS: u32 = 50;
+const MOST_BLOCKS: u32 = 100;
 /// Part of a round that starting its workers may take.
 const START_SHARE: f64 = 0.05;
 /// How long a rehearsal waits for the first I/Os of a slow target.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Bench<'_> {
-    /// Starts every case once, to see how long its I/Os take and how long its start.
+    /// Starts every case once, to see how long its I/Os take, how long its start, and whether it sleeps.
     pub(super) fn rehearse(&mut self) -> Result<Schedule> {
         let begun = Instant::now();
         let mut teams = self.teams()?;
         let start = begun.elapsed();
-        let mut slowest = Duration::ZERO;
+        let (mut slowest, mut awake) = (Duration::ZERO, true);
         for team in &mut teams {
-            let mut length = GUARD;
+            let mut length = SLICE;
             let latency = loop {
                 team.warm_up(length)?;
                 let work = team.work();
                 if work.ios > 0 || length > PATIENCE {
+                    awake &= work.thread_nanos.as_f64() >= AWAKE * work.wall_nanos.as_f64() * team.threads() as f64;
                     break Duration::from_nanos(work.latency_nanos.0.checked_div(work.ios).unwrap_or(0));
                 }
                 length *= 4;
@@ -50,8 +58,8 @@ impl Bench<'_> {
         for team in teams {
             team.finish()?;
         }
-        let slice = SLICE.max(slowest * LATENCIES_PER_SLICE);
-        let guard = GUARD.max(slowest);
+        let slice = if awake { SLICE } else { SLEEPY_SLICE }.max(slowest * LATENCIES_PER_SLICE);
+        let guard = (slice / GUARD_SHARE).max(slowest);
         // A turn for each case and one for the machine alone.
         let turns = u32::try_from(self.experiment.cases.len()).unwrap_or(u32::MAX).saturating_add(1);
         let block = (slice + guard) * turns;

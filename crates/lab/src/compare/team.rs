@@ -75,6 +75,11 @@ impl Team {
         self.halt()
     }
 
+    /// How many threads it has.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
     /// What all threads together did in the slice that has just ended.
     pub fn work(&self) -> SliceWork {
         let reports: Vec<Report> = (0..self.threads).map(|thread| Report::read(&self.words, thread)).collect();
