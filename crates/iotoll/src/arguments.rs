@@ -21,8 +21,9 @@ struct CommandLine {
     verb: Verb,
 }
 
-const AFTER_HELP: &str = "Exit status: 0 done, 1 it failed, 2 bad usage or bad input, 130 interrupted; \
-                          `cost` exits as its command did.";
+const AFTER_HELP: &str = "Exit status: 0 done, 1 it failed, 2 bad usage or bad input, 3 and 4 a limit of \
+                          `compare --fail-on` was exceeded or is undecided, 130 interrupted; `cost` exits as its \
+                          command did.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -137,10 +138,10 @@ pub struct CompareArguments {
     #[arg(value_name = "JOB.fio | EXPERIMENT.toml | --OPTION=VALUE")]
     pub job: Vec<String>,
     /// Options of the baseline alone: 'bs=4k iodepth=8' [default: the job as it is]
-    #[arg(long, value_name = "OPTIONS", value_parser = words)]
+    #[arg(long, value_name = "OPTIONS", value_parser = options, allow_hyphen_values = true)]
     pub baseline: Option<Words>,
     /// Options of a candidate; several make several candidates
-    #[arg(long, value_name = "OPTIONS", value_parser = words)]
+    #[arg(long, value_name = "OPTIONS", value_parser = options, allow_hyphen_values = true)]
     pub candidate: Vec<Words>,
     /// The baseline is this command
     #[arg(long, value_name = "COMMAND", value_parser = words)]
@@ -222,6 +223,11 @@ fn words(text: &str) -> Result<Words, String> {
     }
 }
 
+/// Options of a job, with or without fio's dashes before them.
+fn options(text: &str) -> Result<Words, String> {
+    words(text).map(|Words(words)| Words(words.iter().map(|word| word.trim_start_matches('-').to_owned()).collect()))
+}
+
 fn setting(text: &str) -> Result<model::experiment::Setting, String> {
     model::experiment::Setting::parse(text).map_err(|wrong| wrong.to_string())
 }
@@ -272,7 +278,7 @@ fn compare_format(text: &str) -> Result<CompareFormat, String> {
 /// `iotoll report`.
 #[derive(Args, Clone, Debug)]
 pub struct ReportArguments {
-    /// Folder (or record.json) of a saved run
+    /// Folder of a saved run or comparison (or its record.json, rounds.jsonl)
     pub record: PathBuf,
     /// How to print it: table, json, mail; a comparison also markdown, csv
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = compare_format)]

@@ -5,7 +5,7 @@ use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
 use crate::render;
 use crate::run::files_and_options;
-use crate::signals;
+use crate::signals::{self, Second};
 use lab::compare::{Keeper, Settings};
 use lab::store::{RecordFolder, RoundsFile};
 use model::comparison::CompareFinding;
@@ -26,6 +26,9 @@ const EXCEEDED: u8 = 3;
 /// Whether one was could not be decided.
 const UNDECIDED: u8 = 4;
 
+/// The report's file, beside the record.
+const REPORT: &str = "report.html";
+
 /// Runs the verb.
 pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let experiment = experiment(arguments)?;
@@ -38,11 +41,12 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
         measuring: lab::run::Settings {
             meters: arguments.meters.clone(),
             background: Duration::ZERO,
-            interrupted: signals::interrupted()?,
+            interrupted: signals::interrupted(Second::Waits)?,
             command_line: words.to_vec(),
         },
         seed: arguments.seed.unwrap_or_else(fresh_seed),
-        program: std::env::current_exe()?,
+        // Not its path: what lies there may be another program by the next round.
+        program: "/proc/self/exe".into(),
     };
     let line = ProgressLine::new(arguments.quiet);
     let outcome = lab::compare::compare(experiment, &settings, &mut keeping, &mut |stage| line.show_stage(&stage));
@@ -171,8 +175,11 @@ fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
             return Err(bad("compare: settings are of one candidate, and there are several; compare them one by one"));
         }
         // Under the setting it may be the same job or command otherwise, or another one.
-        let candidate =
-            candidates.pop().unwrap_or_else(|| ArmPlan { command: baseline.command.clone(), ..ArmPlan::default() });
+        let candidate = candidates.pop().unwrap_or_else(|| ArmPlan {
+            options: baseline.options.clone(),
+            command: baseline.command.clone(),
+            ..ArmPlan::default()
+        });
         candidates.push(ArmPlan {
             settings: arguments.candidate_set.clone(),
             enter: arguments.candidate_enter.clone(),
@@ -203,6 +210,10 @@ impl Keeping {
             return Ok(Self::Not);
         }
         let folder = lab::store::folder(arguments.out.as_deref(), "compare")?;
+        let report = folder.path.join(REPORT);
+        if report.exists() {
+            return Err(bad(format!("{}: is there already; choose another --out, or remove it", report.display())));
+        }
         let file = RoundsFile::create(&folder.path).inspect_err(|_| folder.abandon())?;
         Ok(Self::In(folder, file))
     }
@@ -219,13 +230,12 @@ impl Keeping {
     /// Writes the report beside the record, and says where.
     fn report(&self, finding: &CompareFinding, note: bool) -> anyhow::Result<()> {
         let Self::In(folder, _) = self else { return Ok(()) };
-        let path = folder.path.join("report.html");
+        let path = folder.path.join(REPORT);
         std::fs::write(&path, report::compare::html(finding))
             .map_err(|error| lab::Error::file(&path, "writing the report", error))?;
         if note {
             failure::complain(&format!(
-                "record and {} in {}; show it again: iotoll report {}",
-                "report.html",
+                "record and {REPORT} in {}; show it again: iotoll report {}",
                 folder.path.display(),
                 folder.path.display()
             ));

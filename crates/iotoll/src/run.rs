@@ -32,7 +32,7 @@ pub fn measurement(measuring: &Measuring, words: &[String]) -> anyhow::Result<Me
     Ok(Measurement {
         meters: measuring.meters.clone(),
         background: measuring.background,
-        interrupted: signals::interrupted()?,
+        interrupted: signals::interrupted(signals::Second::Ends)?,
         command_line: words.to_vec(),
     })
 }

@@ -1,4 +1,5 @@
-//! Ctrl-C, SIGTERM and a terminal that goes away: the first asks the measurement to end and keep what it has, a second one ends it.
+//! Ctrl-C, SIGTERM and a terminal that goes away: the first asks the measurement to end and keep what it has, a second one
+//! ends it where nothing has to be put back.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -9,8 +10,18 @@ use std::time::{Duration, Instant};
 /// Signals that come together are one: a terminal, or timeout(1), may send to the process and to its group.
 const TOGETHER: Duration = Duration::from_millis(300);
 
+/// What a second signal does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Second {
+    /// It ends the program at once.
+    Ends,
+    /// Nothing more than the first: what was switched on has to be switched off, and commands have to be ended, before
+    /// the program ends. That takes seconds.
+    Waits,
+}
+
 /// A flag that the first signal sets.
-pub fn interrupted() -> anyhow::Result<Arc<AtomicBool>> {
+pub fn interrupted(second: Second) -> anyhow::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = flag.clone();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
@@ -21,7 +32,7 @@ pub fn interrupted() -> anyhow::Result<Arc<AtomicBool>> {
         let mut first: Option<Instant> = None;
         for _ in &mut signals {
             set.store(true, Ordering::Relaxed);
-            if first.get_or_insert_with(Instant::now).elapsed() > TOGETHER {
+            if first.get_or_insert_with(Instant::now).elapsed() > TOGETHER && second == Second::Ends {
                 std::process::exit(crate::failure::INTERRUPTED.into());
             }
         }

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::host;
 use crate::meter::Panel;
 use crate::run::{self, Calibration};
-use crate::workload::target::{self, Created};
+use crate::workload::target::{self, Created, Target};
 use model::comparison::record::{
     CompareRecord, End, Header, RoundRecord, SCHEMA, Schedule, SliceReading, SliceRecord, SliceWork,
 };
@@ -103,7 +103,7 @@ pub fn compare(
     let calibration = Calibration::begin();
     sys::process::raise_open_file_limit();
     let created = Created::default();
-    lay_out(&experiment, settings, &created, observer)?;
+    let targets = lay_out(&experiment, settings, &created, observer)?;
     let mut bench = Bench {
         panel: Panel::open(settings.measuring.meters.clone())?,
         toggles: Toggles::prepare(&experiment.arms)?,
@@ -111,6 +111,7 @@ pub fn compare(
         warnings: caveats(&experiment),
         // Replaced below, when the experiment has gone on for longer; the workers' shares of it cancel.
         clock: Hertz(0.0),
+        targets,
         experiment: &experiment,
         settings,
     };
@@ -136,14 +137,23 @@ pub fn compare(
     let (outcome, reason) = bench.rounds(schedule, &mut record, keeper, observer)?;
     let mut warnings = std::mem::take(&mut bench.warnings);
     // Whatever is still switched on is switched off here, and said if it cannot be.
-    let outcome = match bench.toggles.leave() {
-        Err(error) if outcome == Outcome::Completed => Outcome::Failed(error.to_string()),
-        _ => outcome,
+    let outcome = match (bench.toggles.leave(), outcome) {
+        (Ok(()), outcome) => outcome,
+        (Err(error), Outcome::Failed(why)) => Outcome::Failed(format!("{why}; besides: {error}")),
+        (Err(error), Outcome::Completed | Outcome::Interrupted) => Outcome::Failed(error.to_string()),
     };
     warnings.dedup();
-    let end = End { outcome, reason, tsc_hertz: calibration.end().0, canaries: canary::run(), warnings };
-    keeper.end(&end)?;
-    created.keep();
+    let mut end = End { outcome, reason, tsc_hertz: calibration.end().0, canaries: canary::run(), warnings };
+    if let Err(error) = keeper.end(&end)
+        && end.outcome == Outcome::Completed
+    {
+        // The rounds are on disk and are shown; only that it ended well is not there.
+        end.outcome = Outcome::Failed(error.to_string());
+    }
+    // As with run: files that it made stay when it ended well.
+    if end.outcome == Outcome::Completed {
+        created.keep();
+    }
     record.end = Some(end);
     Ok(record)
 }
@@ -155,6 +165,8 @@ struct Bench<'a> {
     orders: Orders,
     warnings: Vec<Warning>,
     clock: Hertz,
+    /// Of each case, the files of each thread.
+    targets: CaseTargets,
     experiment: &'a Experiment,
     settings: &'a Settings,
 }
@@ -268,6 +280,15 @@ impl Bench<'_> {
     }
 }
 
+/// What was measured, when switching off after it went well too; else all that went wrong.
+fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
+    match (measured, left) {
+        (Ok(measured), Ok(())) => Ok(measured),
+        (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
+        (Err(error), Err(other)) => Err(Error::Failed(format!("{error}; besides: {other}"))),
+    }
+}
+
 /// Slices of a round, and latencies of its cases.
 type Measured = (Vec<SliceRecord>, Vec<model::comparison::record::CaseLatency>);
 
@@ -287,25 +308,35 @@ fn leaves_dirty_pages(job: &JobPlan) -> bool {
     job.access != Access::Read && !job.direct && job.engine.medium() == Medium::Files
 }
 
+/// Files of each thread of each case.
+type CaseTargets = Vec<Vec<Vec<Target>>>;
+
 /// Finds or makes every file before anything is measured.
-fn lay_out(experiment: &Experiment, settings: &Settings, created: &Created, observer: Observer) -> Result<()> {
+fn lay_out(experiment: &Experiment, settings: &Settings, created: &Created, observer: Observer) -> Result<CaseTargets> {
     let interrupted = || settings.measuring.interrupted.load(std::sync::atomic::Ordering::Relaxed);
     let mut progress = |path: &Path, done, total| {
         observer(Stage::Preparing(run::Progress::LayingOut { path, done, total }));
         !interrupted()
     };
-    let mut copies = Vec::new();
+    let (mut copies, mut all) = (Vec::new(), Vec::new());
     for case in &experiment.cases {
-        let Work::Jobs(plan) = &case.work else { continue };
-        for job in plan.phases.iter().flat_map(|phase| &phase.jobs) {
+        let mut of_case = Vec::new();
+        let phase = match &case.work {
+            Work::Jobs(plan) => plan.phases.first(),
+            Work::Command(_) => None,
+        };
+        for job in phase.iter().flat_map(|phase| &phase.jobs) {
             for number in 0..job.copies.max(1) {
                 let targets = target::prepare(job, number, created, &mut progress)?;
+                of_case.push(targets.clone());
                 copies.push(Copy { plan: job, number, targets });
             }
         }
+        all.push(of_case);
     }
     // Once, before the first round: between arms that share a file it would be one arm's doing.
-    copies.iter().try_for_each(run::invalidate)
+    copies.iter().try_for_each(run::invalidate)?;
+    Ok(all)
 }
 
 /// What the plans already say against themselves.

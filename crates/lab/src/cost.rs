@@ -238,8 +238,9 @@ pub(crate) fn execute(
         counter,
         first: counter.and_then(|counter| counter.read().ok()),
         interrupted: surroundings.interrupted,
-        told_to_end: false,
+        told_to_end: None,
         longest: plan.longest,
+        overdue: false,
         begun: Instant::now(),
         observer,
         number,
@@ -358,8 +359,10 @@ struct Running<'a> {
     counter: Option<&'a Counter>,
     first: Option<Done>,
     interrupted: &'a AtomicBool,
-    told_to_end: bool,
+    told_to_end: Option<Instant>,
     longest: Option<Duration>,
+    /// It was ended because it took longer than that.
+    overdue: bool,
     begun: Instant,
     observer: Observer<'a>,
     number: usize,
@@ -369,25 +372,32 @@ struct Running<'a> {
 impl Running<'_> {
     /// Passes an interruption on, once: a terminal's Ctrl-C has reached the command by itself.
     fn pass_interruption_on(&mut self) {
-        if !self.interrupted.load(Ordering::Relaxed) || std::mem::replace(&mut self.told_to_end, true) {
+        if !self.interrupted.load(Ordering::Relaxed) || self.told_to_end.is_some() {
             return;
         }
+        self.told_to_end = Some(Instant::now());
         self.kill(Signal::INT);
     }
 
-    /// How long it was allowed, when that has passed.
+    /// How long it was allowed, when it was ended because that had passed.
     fn is_overdue(&self) -> Option<Duration> {
-        self.longest.filter(|longest| self.begun.elapsed() > *longest)
+        self.longest.filter(|_| self.overdue)
     }
 
     /// Ends a command that does not end, or that was asked to and does not.
-    fn hurry(&self) {
+    fn hurry(&mut self) {
         /// After it was asked to.
         const GRACE: Duration = Duration::from_secs(2);
         let Some(longest) = self.longest else { return };
+        if self.told_to_end.is_some_and(|told| told.elapsed() > GRACE) {
+            self.kill(Signal::KILL);
+        }
         match self.begun.elapsed() {
             elapsed if elapsed > longest + GRACE => self.kill(Signal::KILL),
-            elapsed if elapsed > longest => self.kill(Signal::TERM),
+            elapsed if elapsed > longest => {
+                self.overdue = true;
+                self.kill(Signal::TERM);
+            }
             _ => {}
         }
     }

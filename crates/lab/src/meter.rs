@@ -88,7 +88,7 @@ pub struct Panel {
     readers: CpuReaders,
     timer_list: Option<TimerList>,
     timer_list_read: Option<(Mode, Nanos, Nanos)>,
-    /// The fastest of its readings.
+    /// How long reading it takes, once somebody asked.
     timer_list_cost: Option<Nanos>,
     proc_stat: Option<ProcStatFile>,
     soakers: Option<Arc<Soakers>>,
@@ -204,9 +204,25 @@ impl Panel {
     pub fn boundary(&mut self, slice: Nanos) -> Snapshot {
         /// Of a slice, for reading at its two ends.
         const MOST: u64 = 50;
-        // By the fastest reading so far: a slow one was held up, and says nothing of the next.
-        let due = self.timer_list_cost.is_none_or(|cost| cost.0.saturating_mul(MOST) <= slice.0);
-        self.read(Mode::Quiet, &NoWork, due)
+        let due = self.timer_list_cost().is_some_and(|cost| cost.0.saturating_mul(MOST) <= slice.0);
+        let snapshot = self.read(Mode::Quiet, &NoWork, due);
+        // What is watched next begins anew, and its first snapshot is to have this clock.
+        self.timer_list_read = None;
+        snapshot
+    }
+
+    /// How long reading /proc/timer_list takes: the fastest of some readings, because a slow one was held up.
+    fn timer_list_cost(&mut self) -> Option<Nanos> {
+        const READINGS: usize = 5;
+        if self.timer_list_cost.is_none() {
+            let file = self.timer_list.as_mut()?;
+            let took = |_| {
+                let began = Nanos(monotonic_nanos());
+                file.read().map(|_| Nanos(monotonic_nanos()).since(began))
+            };
+            self.timer_list_cost = (0..READINGS).filter_map(took).min();
+        }
+        self.timer_list_cost
     }
 
     fn read(&mut self, mode: Mode, work: &dyn Work, timer_list_is_due: bool) -> Snapshot {
@@ -221,7 +237,6 @@ impl Panel {
         if timer_list.is_some() {
             let took = Nanos(monotonic_nanos()).since(began);
             self.timer_list_read = Some((mode, at_nanos, took));
-            self.timer_list_cost = Some(self.timer_list_cost.map_or(took, |cost| cost.min(took)));
         }
         if let Some(soakers) = &self.soakers {
             soakers.run(mode == Mode::Soaker);

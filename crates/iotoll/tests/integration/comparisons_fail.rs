@@ -2,6 +2,7 @@
 //! that were measured kept.
 
 use super::iotoll::{Folder, Running, at_once, eventually};
+use super::machine::{LoopDevice, Mount, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 
@@ -22,7 +23,9 @@ fn rounds(folder: &Folder) -> usize {
 
 #[test]
 fn what_is_asked_wrongly_is_refused_in_one_line() {
-    let cases: [(&str, &[&str]); 12] = [
+    let cases: [(&str, &[&str]); 14] = [
+        ("compare --rw=read --candidate bs=8k --target seconds", &["target", "cycles_per_io"]),
+        ("compare --rw=read --sweep bs=4k,8k --candidate blocksize=4k", &["bs is swept"]),
         ("compare", &["one arm is no comparison", "--candidate"]),
         ("compare --rw=read", &["one arm is no comparison"]),
         ("compare --rw=read --candidate bz=8k", &["bz"]),
@@ -151,6 +154,70 @@ fn a_toggle_that_fails_is_undone_and_named() {
     assert_eq!(folder.read("knob"), b"found");
     assert!(folder.exists("left"));
     folder.assert_no_processes();
+}
+
+/// A file that keeps bytes is not a file of the kernel: nothing in it is taken for a choice in brackets, and it is put
+/// back byte for byte.
+#[test]
+fn a_regular_file_is_put_back_byte_for_byte() {
+    let folder = Folder::new();
+    let text = "a\n[section]\n\n";
+    folder.write("app.conf", text);
+    let setting = format!("file:{}=changed", folder.path("app.conf").display());
+    let words = "compare --quiet --no-save --budget 1s --ioengine=null --size=1m --candidate-set";
+    folder.iotoll(words).word(setting).run().done();
+    assert_eq!(folder.read("app.conf"), text.as_bytes());
+}
+
+/// An empty value is a value: it is put back, and a write that the kernel ignores is told.
+#[test]
+fn a_sysctl_is_put_back_also_when_it_was_empty() {
+    let path = "/proc/sys/net/ipv4/ip_local_reserved_ports";
+    let Ok(before) = fs::read_to_string(path) else {
+        return skip("a_sysctl_is_put_back_also_when_it_was_empty", "no such sysctl");
+    };
+    if fs::write(path, &before).is_err() {
+        return skip("a_sysctl_is_put_back_also_when_it_was_empty", "it cannot be written");
+    }
+    let folder = Folder::new();
+    let words = "compare --quiet --no-save --budget 1s --ioengine=null --size=1m --candidate-set";
+    folder.iotoll(words).word("sysctl:net.ipv4.ip_local_reserved_ports=4711").run().done();
+    assert_eq!(fs::read_to_string(path).unwrap(), before);
+}
+
+#[test]
+fn a_full_disk_ends_it_and_the_rounds_that_were_measured_are_kept() {
+    let folder = Folder::new();
+    let mounted = Mount::new(folder.path("tiny"), &["-t", "tmpfs", "-o", "size=512k", "iotoll-test"]);
+    let _mounted = match mounted {
+        Ok(mounted) => mounted,
+        Err(reason) => return skip("a_full_disk_ends_it_and_the_rounds_that_were_measured_are_kept", &reason),
+    };
+    let words = SPIN.replace("--out kept", "--out tiny/kept --format json --candidate spin_cycles=30000");
+    let ended = folder.iotoll(&words).run();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("No space left"), "{}", ended.stderr);
+    let again = folder.iotoll("report tiny/kept --format json").run();
+    again.done();
+    assert!(again.json()["rounds"].as_u64().unwrap() >= 1);
+    assert!(ended.json()["rounds"].as_u64().unwrap() >= again.json()["rounds"].as_u64().unwrap());
+}
+
+/// The scheduler claims a device; its workers use it all the same.
+#[test]
+fn a_device_can_be_written_to_when_that_is_meant() {
+    let folder = Folder::new();
+    folder.write("image", vec![0; 8 << 20]);
+    let device = match LoopDevice::attach(&folder.path("image"), &[]) {
+        Ok(device) => device,
+        Err(reason) => return skip("a_device_can_be_written_to_when_that_is_meant", &reason),
+    };
+    let words = format!(
+        "compare --quiet --no-save --budget 1s --rw=randwrite --direct=1 --filename={} --candidate bs=8k",
+        device.path
+    );
+    folder.iotoll(&words).run().refused(2, &["--allow-device-write"]);
+    folder.iotoll(&words).word("--allow-device-write").run().done();
 }
 
 #[test]

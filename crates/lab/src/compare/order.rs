@@ -12,6 +12,11 @@ impl Orders {
         Self { state: seed }
     }
 
+    /// A seed for something else that is drawn.
+    pub fn seed(&mut self) -> u64 {
+        split_mix(&mut self.state)
+    }
+
     /// `items` in an order of which every one is equally likely (Fisher and Yates).
     pub fn shuffled<T>(&mut self, items: impl IntoIterator<Item = T>) -> Vec<T> {
         let mut items: Vec<T> = items.into_iter().collect();

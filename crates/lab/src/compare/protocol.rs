@@ -1,5 +1,6 @@
 //! What the scheduler and a worker process say to each other: signals and words in shared memory.
 
+use crate::workload::target::Target;
 use crate::workload::worker::STOP_SIGNAL;
 use model::plan::Phase;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,8 @@ pub(super) const WORDS_PER_THREAD: usize = 16;
 pub(super) struct Assignment {
     /// Jobs and their copies, a thread each.
     pub phase: Phase,
+    /// Each thread's files, found or made by the scheduler: a worker makes none, claims none, and leaves caches alone.
+    pub targets: Vec<Vec<Target>>,
     /// Rate of the time-stamp counter.
     pub clock_hertz: f64,
 }

@@ -22,7 +22,7 @@ const AWAKE: f64 = 0.9;
 /// again.
 const GUARD_SHARE: u32 = 5;
 /// A slice holds so many I/Os one after the other, so that its drained end weighs little.
-const LATENCIES_PER_SLICE: u32 = 20;
+const TURNS_PER_SLICE: u32 = 20;
 /// About how long a round is.
 const ROUND: Duration = Duration::from_secs(1);
 /// Blocks beyond this add nothing to a round that a new round would not add better.
@@ -41,16 +41,19 @@ impl Bench<'_> {
         let (mut slowest, mut awake) = (Duration::ZERO, true);
         for team in &mut teams {
             let mut length = SLICE;
-            let latency = loop {
+            let turn = loop {
                 team.warm_up(length)?;
                 let work = team.work();
-                if work.ios > 0 || length > PATIENCE {
-                    awake &= work.thread_nanos.as_f64() >= AWAKE * work.wall_nanos.as_f64() * team.threads() as f64;
-                    break Duration::from_nanos(work.latency_nanos.0.checked_div(work.ios).unwrap_or(0));
+                if work.ios >= u64::from(TURNS_PER_SLICE) || length > PATIENCE {
+                    let thread_nanos = work.wall_nanos.0.saturating_mul(team.threads() as u64);
+                    awake &= work.thread_nanos.as_f64() >= AWAKE * thread_nanos as f64;
+                    // What passes from one I/O of a thread to its next one holds the time that it thinks or waits.
+                    let turn = work.latency_nanos.0.max(thread_nanos).checked_div(work.ios);
+                    break Duration::from_nanos(turn.unwrap_or(0));
                 }
                 length *= 4;
             };
-            slowest = slowest.max(latency);
+            slowest = slowest.max(turn);
             if self.interrupted() {
                 return Err(Error::Interrupted("before the first round".to_owned()));
             }
@@ -58,7 +61,7 @@ impl Bench<'_> {
         for team in teams {
             team.finish()?;
         }
-        let slice = if awake { SLICE } else { SLEEPY_SLICE }.max(slowest * LATENCIES_PER_SLICE);
+        let slice = if awake { SLICE } else { SLEEPY_SLICE }.max(slowest * TURNS_PER_SLICE);
         let guard = (slice / GUARD_SHARE).max(slowest);
         // A turn for each case and one for the machine alone.
         let turns = u32::try_from(self.experiment.cases.len()).unwrap_or(u32::MAX).saturating_add(1);
@@ -77,8 +80,10 @@ impl Bench<'_> {
         blocks: u32,
     ) -> Result<Option<Measured>> {
         let mut teams = self.teams()?;
-        for team in &mut teams {
-            team.warm_up(guard)?;
+        for case in self.orders.shuffled(0..teams.len()) {
+            if let Some(team) = teams.get_mut(case) {
+                team.warm_up(guard)?;
+            }
         }
         let mut slices = Vec::new();
         for _ in 0..blocks {
@@ -122,20 +127,32 @@ impl Bench<'_> {
     }
 
     /// A worker process for each case, started together, all ready.
-    fn teams(&self) -> Result<Vec<Team>> {
-        let starts = self.experiment.cases.iter().enumerate();
-        let mut teams: Vec<Team> = starts.map(|(case, _)| self.team(case, |phase| phase)).collect::<Result<_>>()?;
+    fn teams(&mut self) -> Result<Vec<Team>> {
+        // In random order, because who starts first may be placed otherwise than who starts last.
+        let mut teams = Vec::new();
+        for case in self.orders.shuffled(0..self.experiment.cases.len()) {
+            teams.push((case, self.team(case, |phase| phase)?));
+        }
+        teams.sort_by_key(|(case, _)| *case);
+        let mut teams: Vec<Team> = teams.into_iter().map(|(_, team)| team).collect();
         teams.iter_mut().try_for_each(Team::ready)?;
         Ok(teams)
     }
 
     /// A worker process for a case, started.
-    pub(super) fn team(&self, case: usize, adapt: impl FnOnce(Phase) -> Phase) -> Result<Team> {
+    pub(super) fn team(&mut self, case: usize, adapt: impl FnOnce(Phase) -> Phase) -> Result<Team> {
+        let seed = self.orders.seed();
         let phase = match self.experiment.cases.get(case).map(|case| &case.work) {
             Some(Work::Jobs(plan)) => plan.phases.first().cloned().unwrap_or_default(),
             Some(Work::Command(_)) | None => Phase::default(),
         };
-        let assignment = Assignment { phase: adapt(phase), clock_hertz: self.clock.0 };
+        let mut phase = adapt(phase);
+        // Blocks in another order each time: an arm that repeated another's would find what that one had left in caches.
+        for job in phase.jobs.iter_mut() {
+            job.seed = Some(job.seed.unwrap_or(0) ^ seed);
+        }
+        let targets = self.targets.get(case).cloned().unwrap_or_default();
+        let assignment = Assignment { phase, targets, clock_hertz: self.clock.0 };
         Team::start(&self.settings.program, &self.name(case), &assignment)
     }
 }

@@ -13,8 +13,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use sys::shared_words::{SharedWords, wait_while, wake_all};
 
-/// How long a worker may take to open its files and buffers, or to finish what it has in flight.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a worker may take to open its files and buffers, or to finish what it has in flight: a sync of what was
+/// written in a second may take a slow disk a minute.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How often a worker that does not answer is looked after.
 const GLANCE: Duration = Duration::from_millis(100);
 

@@ -1,14 +1,14 @@
 //! Switching the system for an arm, and back: files of the kernel, and pairs of shell commands.
 //!
 //! What a file held is read before anything is measured. It is put back after each slice, when something fails, on
-//! Ctrl-C, and when this is dropped.
+//! Ctrl-C, and when this is dropped. Against SIGKILL and a power cut there is nothing; files of the kernel forget those.
 
 use crate::error::{Error, Result};
 use model::experiment::{ArmPlan, Setting};
 use std::fs;
 use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,9 +18,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The switches of all arms.
 pub(super) struct Toggles {
     /// What each file held.
-    found: Vec<(PathBuf, String)>,
+    found: Vec<Found>,
     /// The arm that is switched on: its settings and how to leave it.
     on: Option<On>,
+}
+
+struct Found {
+    path: PathBuf,
+    value: String,
+    /// It is a file of the kernel, which takes a value whole; not a file that keeps bytes.
+    kernel: bool,
 }
 
 struct On {
@@ -36,7 +43,7 @@ impl Toggles {
     pub fn prepare(arms: &[ArmPlan]) -> Result<Self> {
         let mut toggles = Self { found: Vec::new(), on: None };
         for setting in arms.iter().flat_map(|arm| &arm.settings) {
-            if toggles.found.iter().any(|(path, _)| *path == setting.path) {
+            if toggles.found.iter().any(|found| found.path == setting.path) {
                 continue;
             }
             let refused = |what: &str, error: std::io::Error| {
@@ -46,14 +53,20 @@ impl Toggles {
                 ))
             };
             let text = fs::read_to_string(&setting.path).map_err(|error| refused("reading", error))?;
-            let value = present(&text);
-            fs::write(&setting.path, &value).map_err(|error| refused("writing back what was found in", error))?;
-            toggles.found.push((setting.path.clone(), value));
+            let kernel = is_of_the_kernel(&setting.path).map_err(|error| refused("looking at", error))?;
+            let found = Found { path: setting.path.clone(), value: if kernel { present(&text) } else { text }, kernel };
+            if kernel {
+                found.restore().map_err(|error| refused("writing back what was found in", error))?;
+            } else {
+                let writable = fs::OpenOptions::new().write(true).open(&setting.path);
+                writable.map_err(|error| refused("opening for writing", error))?;
+            }
+            toggles.found.push(found);
         }
         // Each arm once, so that a value that is refused is known before anything is measured.
         for arm in arms.iter().filter(|arm| !arm.settings.is_empty()) {
             toggles.on = Some(On { settings: paths(&arm.settings), leave: None });
-            let applied = apply(&arm.settings);
+            let applied = toggles.apply(&arm.settings);
             toggles.leave()?;
             applied?;
         }
@@ -66,14 +79,30 @@ impl Toggles {
             return Ok(());
         }
         self.on = Some(On { settings: paths(&arm.settings), leave: arm.leave.clone() });
-        let entered = apply(&arm.settings).and_then(|()| match &arm.enter {
+        let entered = self.apply(&arm.settings).and_then(|()| match &arm.enter {
             Some(enter) => shell(&format!("arm '{}': enter", arm.name), enter),
             None => Ok(()),
         });
-        entered.inspect_err(|_| {
-            // The first failure is the one to tell.
-            let _ = self.leave();
-        })
+        match entered {
+            Ok(()) => Ok(()),
+            failed => super::and_left(failed, self.leave()),
+        }
+    }
+
+    /// Writes what the settings ask for, and sees that it made a difference.
+    fn apply(&self, settings: &[Setting]) -> Result<()> {
+        for setting in settings {
+            let failed = |what: String| Error::Failed(format!("{setting}: {}: {what}", setting.path.display()));
+            let found = self.found.iter().find(|found| found.path == setting.path);
+            let kernel = found.is_some_and(|found| found.kernel);
+            write(&setting.path, &setting.value, kernel).map_err(|error| failed(format!("writing: {error}")))?;
+            let Some(found) = found.filter(|found| kernel && !same(&found.value, &setting.value)) else { continue };
+            let now = fs::read_to_string(&setting.path).map_err(|error| failed(format!("reading back: {error}")))?;
+            if same(&present(&now), &found.value) {
+                return Err(failed(format!("it still is '{}' after writing: the kernel ignored it", found.value)));
+            }
+        }
+        Ok(())
     }
 
     /// Switches everything off again, whatever fails on the way.
@@ -84,18 +113,47 @@ impl Toggles {
         let Some(on) = self.on.take() else { return Ok(()) };
         let left = on.leave.map_or(Ok(()), |leave| shell("leave", &leave));
         let mut outcome = left;
+        let mut still_on = Vec::new();
         for path in on.settings.iter().rev() {
-            let Some((_, value)) = self.found.iter().find(|(found, _)| found == path) else { continue };
-            let restored = fs::write(path, value).map_err(|error| {
-                Error::Failed(format!(
-                    "{}: could not be set back to '{value}': {error}; set it by hand",
-                    path.display()
-                ))
+            let Some(found) = self.found.iter().find(|found| found.path == *path) else { continue };
+            let (value, path) = (&found.value, path.display());
+            let restored = found.restore().map_err(|error| {
+                still_on.push(found.path.clone());
+                Error::Failed(format!("{path}: could not be set back to '{value}': {error}; set it by hand"))
             });
             outcome = outcome.and(restored);
         }
+        // To be tried once more at the end.
+        self.on = (!still_on.is_empty()).then_some(On { settings: still_on, leave: None });
         outcome
     }
+}
+
+impl Found {
+    fn restore(&self) -> std::io::Result<()> {
+        write(&self.path, &self.value, self.kernel)?;
+        if self.kernel && !same(&present(&fs::read_to_string(&self.path)?), &self.value) {
+            return Err(std::io::Error::other("the kernel holds another value"));
+        }
+        Ok(())
+    }
+}
+
+/// Files of the kernel get a line, because an empty value would otherwise be no write at all.
+fn write(path: &Path, value: &str, kernel: bool) -> std::io::Result<()> {
+    if kernel { fs::write(path, format!("{value}\n")) } else { fs::write(path, value) }
+}
+
+/// Whether two texts are the same value, however it is spaced.
+fn same(one: &str, other: &str) -> bool {
+    one.split_whitespace().eq(other.split_whitespace())
+}
+
+/// Whether a path lies in a file system whose files are the kernel's own.
+fn is_of_the_kernel(path: &Path) -> std::io::Result<bool> {
+    /// proc, sysfs, cgroup2, cgroup, debugfs, tracefs, configfs (linux/magic.h).
+    const KINDS: [i64; 7] = [0x9fa0, 0x6265_6572, 0x6367_7270, 0x0027_e0eb, 0x6462_6720, 0x7472_6163, 0x6265_6570];
+    Ok(KINDS.contains(&rustix::fs::statfs(path)?.f_type))
 }
 
 impl Drop for Toggles {
@@ -113,13 +171,6 @@ fn paths(settings: &[Setting]) -> Vec<PathBuf> {
 fn present(text: &str) -> String {
     let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
     chosen.unwrap_or_else(|| text.trim_end_matches('\n')).to_owned()
-}
-
-fn apply(settings: &[Setting]) -> Result<()> {
-    settings.iter().try_for_each(|setting| {
-        fs::write(&setting.path, &setting.value)
-            .map_err(|error| Error::Failed(format!("{setting}: writing {}: {error}", setting.path.display())))
-    })
 }
 
 /// Runs a shell command to its end. What it starts and leaves running is its own affair, but its output is not waited
@@ -142,7 +193,8 @@ fn shell(what: &str, command: &str) -> Result<()> {
         match child.try_wait() {
             Ok(Some(status)) => break status,
             Ok(None) if begun.elapsed() > PATIENCE => {
-                let _ = child.kill();
+                let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+                let _ = group.map(|group| rustix::process::kill_process_group(group, rustix::process::Signal::KILL));
                 let _ = child.wait();
                 return Err(failed(format!(
                     "did not end within {} s; put what runs on into the background",

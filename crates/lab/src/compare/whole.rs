@@ -1,6 +1,6 @@
 //! Whole rounds: each case once, with workers of its own, under its arm's toggles, ended by a sync of what it wrote.
 
-use super::{Bench, Measured, at_once};
+use super::{Bench, Measured, and_left, at_once};
 use crate::error::Result;
 use model::comparison::record::{CaseLatency, Schedule};
 use model::plan::{Access, Phase};
@@ -11,6 +11,8 @@ use std::time::Duration;
 const SLICE: Duration = Duration::from_secs(1);
 /// I/O after a toggle that does not count.
 const GUARD: Duration = Duration::from_millis(100);
+/// Before the machine alone is watched.
+const SETTLE: Duration = Duration::from_millis(200);
 /// The machine alone, in each round.
 const ALONE: Duration = Duration::from_millis(300);
 
@@ -27,15 +29,16 @@ impl Bench<'_> {
                 return Ok(None);
             }
             let Some(case) = turn else {
+                // What has just ended is still being cleaned up.
+                std::thread::sleep(SETTLE);
                 slices.push(at_once(|| self.alone(ALONE)));
                 continue;
             };
             self.enter(case)?;
             let measured = self.whole_slice(case, length);
-            // Switched off again also when it failed; then that failure is the one to tell.
+            // Switched off again also when it failed.
             let left = self.toggles.leave();
-            let (slice, latency) = measured?;
-            left?;
+            let (slice, latency) = and_left(measured, left)?;
             slices.push(slice);
             latencies.push(latency);
         }

@@ -3,7 +3,7 @@
 use super::protocol::{Assignment, QUIT, Report, Signals, WORDS_PER_THREAD};
 use crate::crew::{Copy, enlist, with_engine};
 use crate::error::{Error, Result};
-use crate::workload::target::{self, Created};
+use crate::workload::target::Target;
 use crate::workload::worker::{Control, Worker};
 use model::histogram::Histogram;
 use model::plan::{Duration, Phase};
@@ -35,12 +35,12 @@ pub fn serve(memory: &File, threads: usize) -> Result<Histogram> {
     let words = Arc::new(words);
     let clock = Hertz(assignment.clock_hertz);
     let phase = endless(assignment.phase);
+    let mut targets = assignment.targets.into_iter();
     let (tell, news) = channel();
     let mut number = 0;
     for job in &phase.jobs {
         for copy in 0..job.copies.max(1) {
-            // The scheduler has laid the files out; what is missing now was taken away since.
-            let targets = target::prepare(job, copy, &Created::default(), &mut |_, _, _| true)?;
+            let targets = targets.next().ok_or_else(|| foreign("a thread has no files".to_owned()))?;
             let member = Member { copy: (job.clone(), copy, targets), thread: number, words: words.clone(), clock };
             let tell = tell.clone();
             let spawned = std::thread::Builder::new().name(format!("job {}", job.name)).spawn(move || {
@@ -71,7 +71,7 @@ fn endless(mut phase: Phase) -> Phase {
 
 /// One thread of the process.
 struct Member {
-    copy: (model::plan::JobPlan, u32, Vec<target::Target>),
+    copy: (model::plan::JobPlan, u32, Vec<Target>),
     thread: usize,
     words: Arc<SharedWords>,
     clock: Hertz,

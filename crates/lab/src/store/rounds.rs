@@ -8,7 +8,7 @@ use model::comparison::record::{CompareRecord, End, Header, RoundRecord, SCHEMA}
 use model::record::METHOD_VERSION;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// The record's file within its folder.
@@ -26,6 +26,8 @@ enum Line<H, R, E> {
 pub struct RoundsFile {
     file: File,
     path: PathBuf,
+    /// Of complete lines.
+    length: u64,
 }
 
 impl RoundsFile {
@@ -38,7 +40,7 @@ impl RoundsFile {
     pub fn create(folder: &Path) -> Result<Self> {
         let path = folder.join(ROUNDS);
         let file = File::create_new(&path).map_err(|error| Error::file(&path, "creating the record", error))?;
-        Ok(Self { file, path })
+        Ok(Self { file, path, length: 0 })
     }
 
     /// Where it is.
@@ -65,8 +67,15 @@ impl RoundsFile {
         let failed = |error| Error::file(&self.path, "saving the record", error);
         let mut text = serde_json::to_vec(line).map_err(|error| failed(error.into()))?;
         text.push(b'\n');
-        // Half a line, where there is no room for more, is left out when it is read again.
-        self.file.write_all(&text).and_then(|()| self.file.sync_data()).map_err(failed)
+        let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
+        if let Err(error) = written {
+            // Half a line, where there was no room for more, would spoil the one after it. Where even this fails, it
+            // is left out when it is read again.
+            let _ = self.file.set_len(self.length).and_then(|()| self.file.seek(SeekFrom::End(0)));
+            return Err(failed(error));
+        }
+        self.length += text.len() as u64;
+        Ok(())
     }
 }
 
@@ -80,6 +89,7 @@ pub fn load_rounds(path: &Path) -> Result<CompareRecord> {
     let text = fs::read(&path).map_err(|error| refused(format!("reading the record: {error}")))?;
     let mut record: Option<CompareRecord> = None;
     let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+    known_version(lines.first().copied().unwrap_or_default()).map_err(refused)?;
     for (number, line) in lines.iter().enumerate() {
         let parsed = serde_json::from_slice::<Line<Header, RoundRecord, End>>(line);
         match (parsed, &mut record) {
@@ -92,16 +102,24 @@ pub fn load_rounds(path: &Path) -> Result<CompareRecord> {
             (Ok(_), _) => return Err(refused(format!("line {}: is out of place", number + 1))),
         }
     }
-    let record = record.ok_or_else(|| refused("is empty".to_owned()))?;
-    let header = &record.header;
-    if header.schema != SCHEMA {
-        return Err(refused(format!("its schema is '{}', not {SCHEMA}", header.schema)));
+    record.ok_or_else(|| refused("is empty".to_owned()))
+}
+
+/// Whether the first line is a header of this version, before it is read as one.
+fn known_version(line: &[u8]) -> std::result::Result<(), String> {
+    let value: serde_json::Value =
+        serde_json::from_slice(line).map_err(|error| format!("line 1: is not a record: {error}"))?;
+    let header = value.get("header").ok_or("line 1: is not the header of a comparison")?;
+    let text = |name: &str| header.get(name).and_then(serde_json::Value::as_str).unwrap_or("nothing").to_owned();
+    if text("schema") != SCHEMA {
+        return Err(format!("its schema is '{}', not {SCHEMA}", text("schema")));
     }
-    if header.method_version != METHOD_VERSION {
-        return Err(refused(format!(
+    match header.get("method_version").and_then(serde_json::Value::as_u64) {
+        Some(version) if version == u64::from(METHOD_VERSION) => Ok(()),
+        version => Err(format!(
             "was measured by method {}, this is method {METHOD_VERSION}; render it with iotoll {}",
-            header.method_version, header.iotoll_version
-        )));
+            version.map_or("?".to_owned(), |version| version.to_string()),
+            text("iotoll_version")
+        )),
     }
-    Ok(record)
 }

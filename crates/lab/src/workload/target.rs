@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 mod device;
 
 /// The part of a file that a job uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Span {
     /// First byte.
     pub begin: u64,
@@ -23,7 +23,7 @@ pub struct Span {
 }
 
 /// A file or device that a job uses.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Target {
     /// Where it is.
     pub path: PathBuf,

@@ -1,6 +1,6 @@
 //! What a user wrote, and how it becomes an [`Experiment`].
 
-use super::{ArmPlan, Axis, Case, Cell, Experiment, Limit, Published, Rules, Work};
+use super::{ArmPlan, Axis, Case, Cell, Experiment, Limit, Metric, Published, Rules, Work};
 use crate::plan::{DeviceWrites, ParseError, Plan, Settings, UnknownOptions, parse};
 use std::collections::BTreeMap;
 
@@ -82,6 +82,11 @@ impl Draft {
     /// What is missing or contradicts itself, in one line.
     pub fn resolve(self, surroundings: &Surroundings) -> Result<Experiment, DraftError> {
         let arms = self.arms()?;
+        let commands = matches!(self.workload, Workload::Command(_)) || arms.iter().any(|arm| arm.command.is_some());
+        let whole = |metric: &Metric| matches!(metric, Metric::Cycles | Metric::Seconds);
+        if self.rules.targets.is_empty() || (!commands && self.rules.targets.iter().all(whole)) {
+            return wrong("target: cycles and seconds are of commands; a job has cycles_per_io, iops, latency_mean, …");
+        }
         let cells = self.cells()?;
         if cells.len().saturating_mul(arms.len()) > MOST_CASES {
             let (cells, arms) = (cells.len(), arms.len());
@@ -107,7 +112,7 @@ impl Draft {
             cases,
             rules: self.rules,
             limits: self.limits,
-            published: self.published,
+            published: self.published.into_iter().map(with_change).collect(),
             against_itself: self.against_itself,
         })
     }
@@ -115,7 +120,12 @@ impl Draft {
     fn arms(&self) -> Result<Vec<ArmPlan>, DraftError> {
         let mut arms = self.arms.clone();
         if self.against_itself {
-            arms.truncate(1);
+            if let Some(other) = arms.get(1) {
+                let name = &other.name;
+                return wrong(format!(
+                    "the baseline is compared with itself, and there is arm '{name}'; give one or the other"
+                ));
+            }
             let Some(baseline) = arms.first() else { return wrong("--aa: there is no baseline") };
             arms.push(ArmPlan { name: "itself".to_owned(), ..baseline.clone() });
             return Ok(arms);
@@ -129,8 +139,8 @@ impl Draft {
             if arms.iter().take(place).any(|other| other.name == arm.name) {
                 return wrong(format!("two arms are called '{}'; name them apart", arm.name));
             }
-            if arm.leave.is_some() && arm.enter.is_none() {
-                return wrong(format!("arm '{}': leave without enter; give both", arm.name));
+            if arm.leave.is_some() != arm.enter.is_some() {
+                return wrong(format!("arm '{}': enter and leave belong together; give both", arm.name));
             }
             let nameless = |other: &&ArmPlan| ArmPlan { name: String::new(), ..(*other).clone() };
             if arms.iter().take(place).any(|other| nameless(&other) == nameless(&arm)) {
@@ -157,7 +167,10 @@ impl Draft {
             {
                 return wrong(format!("sweep of {}: the value {} stands there twice", axis.name, again.1));
             }
-            let sets = |option: &String| option.split('=').next() == Some(axis.name.as_str());
+            // By whatever name: fio has several for some.
+            let option =
+                |name: &str| crate::plan::options::find(name).map_or(name.to_owned(), |option| option.name.to_owned());
+            let sets = |text: &String| option(text.split('=').next().unwrap_or(text)) == option(&axis.name);
             if let Some(arm) = self.arms.iter().find(|arm| arm.options.iter().any(sets)) {
                 return wrong(format!("{} is swept, and arm '{}' sets it; choose one", axis.name, arm.name));
             }
@@ -226,6 +239,13 @@ impl Draft {
     }
 }
 
+/// A published change is often left to the reader.
+fn with_change(published: Published) -> Published {
+    let values = published.baseline.zip(published.candidate).filter(|(baseline, _)| *baseline > 0.0);
+    let change = published.change.or(values.map(|(baseline, candidate)| candidate / baseline - 1.0));
+    Published { change, ..published }
+}
+
 /// A command with the values of a cell in the place of their names in braces.
 fn fill_in(command: &[String], values: &BTreeMap<String, String>) -> Result<Vec<String>, DraftError> {
     let mut filled = command.to_vec();
@@ -285,7 +305,12 @@ mod tests {
     #[test]
     fn a_command_takes_the_sweep_s_values_in_braces() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let mut draft = Draft { axes: vec![axis("bs", &["4k", "8k"])], against_itself: true, ..draft() };
+        let mut draft = Draft {
+            axes: vec![axis("bs", &["4k", "8k"])],
+            against_itself: true,
+            arms: vec![arm("baseline", &[])],
+            ..draft()
+        };
         draft.workload = Workload::Command(words("fio --bs={bs} j.fio"));
         let experiment = draft.clone().resolve(&surroundings()).unwrap();
         let Work::Command(command) = &experiment.cases[2].work else { panic!("no command") };

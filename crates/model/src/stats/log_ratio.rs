@@ -151,6 +151,9 @@ impl LogRatio {
 
 /// P(|T| ≥ |t|) of Student's t; an infinite t (a difference without any spread) has probability 0.
 pub(super) fn two_sided_p(t: f64, degrees_of_freedom: f64) -> Option<f64> {
+    if t.is_nan() {
+        return None;
+    }
     if t.is_infinite() {
         return Some(0.0);
     }

@@ -59,7 +59,7 @@ pub(crate) fn windows(stretch: &Stretch, meter: Meter, interval: Option<IoInterv
         // which something else ran.
         if snapshot.mode != wanted {
             open = None;
-        } else if open.is_none() {
+        } else if open.is_none_or(|open| meter == Meter::TimerList && open.timer_list.is_none()) {
             open = Some(snapshot);
         }
     }

@@ -52,14 +52,16 @@ fn work(slice: &SliceRecord) -> Option<(f64, f64)> {
     }
 }
 
-/// How much faster slices are that follow their own arm than those that follow another, as a fraction, when that is
-/// detected and not negligible. Slices after the machine alone say nothing of it.
+/// How much faster an arm's slices are that follow its own than those that follow another's, as a fraction, for the arm
+/// where that is largest, when it is detected and not negligible. Slices after the machine alone say nothing of it.
 pub(super) fn carry_over(record: &CompareRecord) -> Option<f64> {
     /// A smaller one blurs the change by less than the margin does.
     const LEAST: f64 = 0.01;
     /// It is looked for in every comparison, so chance must hardly ever find it.
     const FALSE_ALARM: f64 = 0.001;
-    let (mut own, mut other) = (Vec::new(), Vec::new());
+    let cases = record.header.experiment.cases.len();
+    // Each arm by itself: an arm that slows every successor down does so to its own and to another's.
+    let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = vec![(Vec::new(), Vec::new()); cases];
     for round in &record.rounds {
         let logs: Vec<Option<(usize, f64)>> = round.slices.iter().map(log_rate).collect();
         let mean = |case: usize| {
@@ -69,11 +71,16 @@ pub(super) fn carry_over(record: &CompareRecord) -> Option<f64> {
         for pair in logs.windows(2) {
             let [Some((before, _)), Some((case, log))] = pair else { continue };
             // Against the arm's own mean of the round, so that arms and rounds may differ.
-            if before == case { &mut own } else { &mut other }.push(log - mean(*case));
+            let Some((own, other)) = pairs.get_mut(*case) else { continue };
+            if before == case { own } else { other }.push(log - mean(*case));
         }
     }
-    let difference = median(&own)? - median(&other)?;
-    (rank_sum_p(&own, &other)? < FALSE_ALARM && difference.abs() > LEAST).then(|| difference.exp_m1())
+    let found = pairs.iter().filter_map(|(own, other)| {
+        let difference = median(own)? - median(other)?;
+        let told = rank_sum_p(own, other)? * cases as f64 <= FALSE_ALARM && difference.abs() > LEAST;
+        told.then(|| difference.exp_m1())
+    });
+    found.max_by(|one, other| one.abs().total_cmp(&other.abs()))
 }
 
 fn median(values: &[f64]) -> Option<f64> {
@@ -95,7 +102,7 @@ fn rank_sum_p(one: &[f64], other: &[f64]) -> Option<f64> {
     let rank_sum: f64 = (1..).zip(&all).filter(|(_, (_, first))| *first).map(|(rank, _)| f64::from(rank)).sum();
     let (n, m) = (one.len() as f64, other.len() as f64);
     let z = (rank_sum - n * (n + m + 1.0) / 2.0) / (n * m * (n + m + 1.0) / 12.0).sqrt();
-    Some(2.0 * Normal::standard().cdf(-z.abs()))
+    z.is_finite().then(|| 2.0 * Normal::standard().cdf(-z.abs()))
 }
 
 fn log_rate(slice: &SliceRecord) -> Option<(usize, f64)> {

@@ -2,7 +2,7 @@
 //!
 //! Kept up to date while measuring, because the experiment ends when it is precise enough.
 
-use crate::comparison::record::{Header, RoundRecord, SliceReading, SliceRecord};
+use crate::comparison::record::{CompareRecord, Header, RoundRecord, SliceReading, SliceRecord};
 use crate::experiment::Metric;
 use crate::record::{Execution, JobRecord, Latency, Meter, Mode, Snapshot, Stretch};
 use crate::stats::{Pair, PairedRound};
@@ -15,8 +15,10 @@ use crate::study::windows::{Window, window, windows};
 pub(crate) struct CaseSums {
     /// Slices or executions.
     pub count: f64,
-    /// Executions; a slice is as long as it was told to be.
-    pub executions: Option<f64>,
+    /// Of executions from their beginning to their end, whenever they did I/O; a slice is as long as it was told to be.
+    pub whole_seconds: Option<f64>,
+    pub whole_cycles: Option<f64>,
+    pub whole_capacity_seconds: Option<f64>,
     pub seconds: f64,
     pub ios: Option<f64>,
     pub bytes: Option<f64>,
@@ -46,11 +48,13 @@ impl RoundSums {
     /// Cycles of a case, relieved of what the machine does anyway.
     pub fn net_cycles(&self, case: usize) -> Option<f64> {
         let sums = self.cases.get(case)?;
-        let rate = match self.background.gross_cycles {
-            Some(cycles) if self.background.capacity_seconds > 0.0 => cycles / self.background.capacity_seconds,
-            _ => return None,
-        };
-        Some(sums.gross_cycles? - rate * sums.capacity_seconds)
+        Some(sums.gross_cycles? - self.background_rate()? * sums.capacity_seconds)
+    }
+
+    /// Cycles of the machine alone for each second of CPU that it had.
+    fn background_rate(&self) -> Option<f64> {
+        let capacity = self.background.capacity_seconds;
+        (capacity > 0.0).then_some(self.background.gross_cycles? / capacity)
     }
 
     fn net_switches(&self, case: usize) -> Option<f64> {
@@ -68,8 +72,11 @@ impl RoundSums {
         let (numerator, denominator) = match metric {
             Metric::CyclesPerIo => (self.net_cycles(case)?, sums.ios?),
             Metric::CyclesPerByte => (self.net_cycles(case)?, sums.bytes?),
-            Metric::Cycles => (self.net_cycles(case)?, sums.executions.filter(|count| *count > 0.0)?),
-            Metric::Seconds => (sums.seconds, sums.executions.filter(|count| *count > 0.0)?),
+            Metric::Cycles => {
+                let net = sums.whole_cycles? - self.background_rate()? * sums.whole_capacity_seconds?;
+                (net, sums.count)
+            }
+            Metric::Seconds => (sums.whole_seconds?, sums.count),
             Metric::Iops => (sums.ios?, sums.seconds),
             Metric::BytesPerSecond => (sums.bytes?, sums.seconds),
             Metric::ContextSwitchesPerIo => (self.net_switches(case)?, sums.ios?),
@@ -94,6 +101,16 @@ impl Tally {
     pub fn new(header: &Header) -> Self {
         let context = Context { clock: header.host.clock(), cpus: header.host.cpus.max(1) };
         Self { cases: header.experiment.cases.len(), context, meter: None, rounds: Vec::new() }
+    }
+
+    /// All rounds of a record, with the first meter that read every slice of it.
+    pub fn of(record: &CompareRecord) -> Self {
+        let mut tally = Self::new(&record.header);
+        let slices = || record.rounds.iter().flat_map(|round| &round.slices);
+        let reads = |meter: &Meter| slices().all(|slice| cycles(slice, *meter, &tally.context).is_some());
+        tally.meter = HEADLINE.into_iter().find(reads);
+        record.rounds.iter().for_each(|round| tally.add(round));
+        tally
     }
 
     /// Adds a complete round.
@@ -174,7 +191,9 @@ impl CaseSums {
         self.count += other.count;
         self.seconds += other.seconds;
         self.capacity_seconds += other.capacity_seconds;
-        add(&mut self.executions, other.executions, first);
+        add(&mut self.whole_seconds, other.whole_seconds, first);
+        add(&mut self.whole_cycles, other.whole_cycles, first);
+        add(&mut self.whole_capacity_seconds, other.whole_capacity_seconds, first);
         add(&mut self.ios, other.ios, first);
         add(&mut self.bytes, other.bytes, first);
         add(&mut self.gross_cycles, other.gross_cycles, first);
@@ -198,7 +217,9 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, context: &Context) -> Case
             let known = |value: f64| ran.then_some(value);
             CaseSums {
                 count: 1.0,
-                executions: None,
+                whole_seconds: None,
+                whole_cycles: None,
+                whole_capacity_seconds: None,
                 seconds: if ran { work.wall_nanos.seconds() } else { machine_seconds },
                 ios: known(work.ios as f64),
                 bytes: known(work.bytes.as_f64()),
@@ -212,7 +233,11 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, context: &Context) -> Case
         }
         SliceReading::Execution(execution) => CaseSums {
             count: 1.0,
-            executions: Some(1.0),
+            whole_seconds: whole_seconds(execution),
+            whole_cycles: meter.and_then(|meter| whole(execution, meter, context)).map(|(cycles, _)| cycles),
+            whole_capacity_seconds: meter
+                .and_then(|meter| whole(execution, meter, context))
+                .map(|(_, capacity)| capacity),
             seconds: io_seconds(execution),
             ios: total(execution, |job| job.read.ios + job.write.ios + job.trim.ios),
             bytes: total(execution, |job| job.read.bytes.0 + job.write.bytes.0 + job.trim.bytes.0),
@@ -240,6 +265,21 @@ fn cycles(slice: &SliceRecord, meter: Meter, context: &Context) -> Option<(f64, 
             (capacity > 0.0).then(|| (cycles / capacity * whole, whole))
         }
     }
+}
+
+/// From before a command was started until after it had ended.
+fn whole_seconds(execution: &Execution) -> Option<f64> {
+    let snapshots = &execution.stretch.snapshots;
+    Some(snapshots.last()?.at_nanos.since(snapshots.first()?.at_nanos).seconds())
+}
+
+/// Cycles and capacity over all of an execution.
+fn whole(execution: &Execution, meter: Meter, context: &Context) -> Option<(f64, f64)> {
+    let windows = windows(&execution.stretch, meter, None, context);
+    let sum = |of: fn(&Window) -> f64| windows.iter().map(of).sum::<f64>();
+    let (cycles, capacity) = (sum(|window| window.cycles), sum(|window| window.capacity_seconds));
+    let all = whole_seconds(execution)? * context.cpus as f64;
+    (capacity > 0.0).then(|| (cycles / capacity * all, all))
 }
 
 /// Cycles and capacity of the windows in which the command did I/O. Where that time is so short that windows cover less

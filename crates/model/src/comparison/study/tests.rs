@@ -40,7 +40,8 @@ fn experiment(draft: Draft) -> crate::experiment::Experiment {
         options: options.iter().map(|&option| option.to_owned()).collect(),
         ..ArmPlan::default()
     };
-    let arms = vec![arm("baseline", &[]), arm("candidate", &["inject_ns=1"])];
+    let mut arms = vec![arm("baseline", &[])];
+    arms.extend((!draft.against_itself).then(|| arm("candidate", &["inject_ns=1"])));
     let surroundings = Surroundings {
         environment: &|_| None,
         unknown_options: UnknownOptions::Refuse,
