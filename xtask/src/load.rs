@@ -1,6 +1,7 @@
 //! `xtask load NAME …`: programs that the proofs measure, each with a known behaviour.
 
 mod bare_pread;
+mod burner;
 mod hog;
 mod ping_pong;
 mod restless_hog;
@@ -20,7 +21,8 @@ struct Load {
     run: fn(&[&str]) -> anyhow::Result<()>,
 }
 
-const LOADS: [Load; 6] = [
+const LOADS: [Load; 7] = [
+    Load { name: "burner", arguments: &["PERCENT"], run: burner::run },
     Load { name: "hog", arguments: &["CPU"], run: hog::run },
     Load { name: "restless-hog", arguments: &["CPU"], run: restless_hog::run },
     Load { name: "sleeper", arguments: &["IOS"], run: sleeper::run },

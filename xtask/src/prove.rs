@@ -13,6 +13,7 @@ mod generator_tax;
 mod iotoll;
 mod known_cost;
 mod memory;
+mod memory_disk;
 mod rounds;
 pub mod seeded;
 mod start;
@@ -35,7 +36,7 @@ pub struct Proof {
 }
 
 /// Every proof. The lengths keep each one, all rounds together, to the minutes named.
-const PROOFS: [Proof; 10] = [
+const PROOFS: [Proof; 12] = [
     Proof {
         name: "known-cost",
         shows: "each meter finds a cost that is known, also on a busy machine (15 min)",
@@ -91,6 +92,20 @@ const PROOFS: [Proof; 10] = [
         seconds: 15.0,
         rounds: 20,
         run: compare::injected,
+    },
+    Proof {
+        name: "compare-toggle",
+        shows: "the same for unmodified fio under a toggle whose cost is known (12 min)",
+        seconds: 20.0,
+        rounds: 12,
+        run: compare::toggled,
+    },
+    Proof {
+        name: "compare-others",
+        shows: "what fio twice, a t-test, hyperfine and iotoll say of identical arms (17 min)",
+        seconds: 10.0,
+        rounds: 20,
+        run: compare::others,
     },
     Proof {
         name: "memory",

@@ -6,10 +6,9 @@
 use crate::failure::BadInput;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
-use model::experiment::{Limit, Metric};
+use model::experiment::{Limit, Metric, Rules};
 use model::record::Meter;
-use report::Format;
-use report::compare::CompareFormat;
+use report::format::Format;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -54,7 +53,7 @@ pub enum Verb {
 #[derive(Args, Clone, Debug)]
 pub struct Output {
     /// How to print the result: table, json, mail
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format)]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = run_format)]
     pub format: Format,
     /// Keep the record in this folder [default: iotoll-runs/TIME-NAME]
     #[arg(long, value_name = "DIR")]
@@ -176,6 +175,9 @@ pub struct CompareArguments {
     /// It ends after this time at the latest [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     pub budget: Option<Duration>,
+    /// A command, worker or toggle that takes longer than this hangs [default: twice the budget and 60s]
+    #[arg(long, value_name = "TIME", value_parser = budget)]
+    pub patience: Option<Duration>,
     /// Exit with 3 when a change lies beyond this limit, 4 when that is undecided: 'cycles_per_io > +3%'
     #[arg(long, value_name = "LIMIT", value_parser = limit)]
     pub fail_on: Vec<Limit>,
@@ -195,8 +197,8 @@ pub struct CompareArguments {
     #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = selection)]
     pub meters: Selection,
     /// How to print the result: table, json, mail, markdown, csv
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = compare_format)]
-    pub format: CompareFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = any_format)]
+    pub format: Format,
     /// Keep the record and report.html in this folder [default: iotoll-runs/TIME-NAME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -258,21 +260,13 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Shorter ones hold too few rounds; longer ones are surely a slip of the hand.
+/// A time within [`Rules::TIMES`].
 fn budget(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; expected 60s, 5min, …"))?;
-    match duration {
-        duration if duration < Duration::from_secs(1) => Err("at least 1s".to_owned()),
-        duration if duration > Duration::from_secs(86_400) => Err("at most 1 day".to_owned()),
-        duration => Ok(duration),
+    if !Rules::TIMES.contains(&duration.as_secs_f64()) {
+        return Err("at least 1s, at most 1 day".to_owned());
     }
-}
-
-fn compare_format(text: &str) -> Result<CompareFormat, String> {
-    CompareFormat::parse(text).ok_or_else(|| {
-        let names: Vec<&str> = CompareFormat::ALL.iter().map(|format| format.name()).collect();
-        format!("expected one of {}", names.join(", "))
-    })
+    Ok(duration)
 }
 
 /// `iotoll report`.
@@ -281,8 +275,8 @@ pub struct ReportArguments {
     /// Folder of a saved run or comparison (or its record.json, rounds.jsonl)
     pub record: PathBuf,
     /// How to print it: table, json, mail; a comparison also markdown, csv
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = compare_format)]
-    pub format: CompareFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = any_format)]
+    pub format: Format,
 }
 
 /// `iotoll doctor`.
@@ -290,14 +284,14 @@ pub struct ReportArguments {
 pub struct DoctorArguments {
     /// How to print it: table, json
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = doctor_format)]
-    pub format: Format,
+    pub format: report::Format,
 }
 
 /// `iotoll demo`.
 #[derive(Args, Clone, Debug)]
 pub struct DemoArguments {
     /// How to print the result: table, json, mail
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format)]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = run_format)]
     pub format: Format,
     /// No progress, no notes
     #[arg(long)]
@@ -406,16 +400,25 @@ fn job_help() -> String {
     text + "\n" + AFTER_HELP
 }
 
-fn format(text: &str) -> Result<Format, String> {
-    Format::parse(text).ok_or_else(|| {
-        let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+fn run_format(text: &str) -> Result<Format, String> {
+    format_among(Format::of_runs().collect(), text)
+}
+
+fn any_format(text: &str) -> Result<Format, String> {
+    format_among(Format::all().collect(), text)
+}
+
+fn format_among(formats: Vec<Format>, text: &str) -> Result<Format, String> {
+    formats.iter().copied().find(|format| format.name() == text).ok_or_else(|| {
+        let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
         format!("expected one of {}", names.join(", "))
     })
 }
 
-fn doctor_format(text: &str) -> Result<Format, String> {
-    match Format::parse(text) {
-        Some(format @ (Format::Table | Format::Json)) => Ok(format),
+fn doctor_format(text: &str) -> Result<report::Format, String> {
+    match text {
+        "table" => Ok(report::Format::Table),
+        "json" => Ok(report::Format::Json),
         _ => Err("expected table or json".to_owned()),
     }
 }

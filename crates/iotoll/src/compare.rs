@@ -54,7 +54,7 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
     let record = outcome.inspect_err(|_| keeping.abandon())?;
     let finding = model::comparison::study(&record);
     let kept = keeping.report(&finding, !arguments.quiet);
-    render::write(&arguments.format.render(&finding, render::ink(), render::columns()))?;
+    render::write(&arguments.format.render_comparison(&finding, render::ink(), render::columns()))?;
     kept?;
     Ok(exit_code(&finding))
 }
@@ -116,6 +116,7 @@ fn experiment(arguments: &CompareArguments) -> anyhow::Result<Experiment> {
     }
     rules.precision = arguments.precision.unwrap_or(rules.precision);
     rules.budget_seconds = arguments.budget.map_or(rules.budget_seconds, |budget| budget.as_secs_f64());
+    rules.patience_seconds = arguments.patience.map(|patience| patience.as_secs_f64()).or(rules.patience_seconds);
     draft.limits.extend(&arguments.fail_on);
     draft.resolve(&surroundings).map_err(|error| bad(format!("compare: {error}")))
 }

@@ -6,7 +6,7 @@ use anyhow::Context;
 use lab::store::{RecordFolder, RoundsFile};
 use model::finding::RunFinding;
 use model::record::Record;
-use report::Format;
+use report::format::Format;
 use report::ink::Ink;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -66,20 +66,28 @@ pub fn keep_and_print(record: &Record, keeping: &Keeping, output: &Output) -> an
 pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     if RoundsFile::is_at(&arguments.record) {
         let finding = model::comparison::study(&lab::store::load_rounds(&arguments.record)?);
-        write(&arguments.format.render(&finding, ink(), columns()))?;
+        write(&arguments.format.render_comparison(&finding, ink(), columns()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let format = Format::parse(arguments.format.name()).ok_or_else(|| {
-        BadInput(format!("--format {}: of comparisons only; expected table, json or mail", arguments.format.name()))
-    })?;
+    // Before the record is read: no record makes it right.
+    if !arguments.format.is_of_runs() {
+        return Err(of_comparisons_only(arguments.format));
+    }
     let record = lab::store::load(&arguments.record)?;
-    print(&model::study::study(&record), format)?;
+    print(&model::study::study(&record), arguments.format)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn of_comparisons_only(format: Format) -> anyhow::Error {
+    let names: Vec<&str> = Format::of_runs().map(Format::name).collect();
+    let (last, others) = names.split_last().map_or(("", [].as_slice()), |(last, others)| (*last, others));
+    let expected = format!("{} or {last}", others.join(", "));
+    BadInput(format!("--format {}: of comparisons only; expected {expected}", format.name())).into()
 }
 
 /// Prints a finding on standard output.
 pub fn print(finding: &RunFinding, format: Format) -> anyhow::Result<()> {
-    write(&format.render(finding, ink(), columns()))
+    write(&format.render(finding, ink(), columns()).ok_or_else(|| of_comparisons_only(format))?)
 }
 
 /// Writes text to standard output. A reader that went away (`iotoll … | head`) has read enough; how the

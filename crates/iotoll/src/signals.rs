@@ -1,7 +1,7 @@
 //! Ctrl-C, SIGTERM and a terminal that goes away: the first asks the measurement to end and keep what it has, a second one
 //! ends it where nothing has to be put back.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +25,10 @@ pub fn interrupted(second: Second) -> anyhow::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = flag.clone();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    if second == Second::Waits {
+        // Ctrl-\ would otherwise end it with something switched on.
+        signals.add_signal(SIGQUIT)?;
+    }
     if !ignores_hangup() {
         signals.add_signal(SIGHUP)?;
     }

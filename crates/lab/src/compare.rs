@@ -9,6 +9,7 @@ mod protocol;
 mod slices;
 mod team;
 mod toggle;
+mod turns;
 mod whole;
 pub mod worker;
 
@@ -18,8 +19,9 @@ use crate::crew::Copy;
 use crate::error::{Error, Result};
 use crate::host;
 use crate::meter::Panel;
+use crate::preparation;
 use crate::run::{self, Calibration};
-use crate::workload::target::{self, Created, Target};
+use crate::workload::target::{Created, Target};
 use model::comparison::record::{
     CompareRecord, End, Header, RoundRecord, SCHEMA, Schedule, SliceReading, SliceRecord, SliceWork,
 };
@@ -28,12 +30,13 @@ use model::experiment::{Experiment, Work};
 use model::plan::{Access, JobPlan, Medium, Phase};
 use model::record::{METHOD_VERSION, Outcome};
 use model::unit::{Hertz, Nanos};
-use model::warning::Warning;
+use model::warning::{Warning, add_once};
 use order::Orders;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sys::clock::monotonic_nanos;
 use sys::schedule::{Class, set_class};
+use team::Patience;
 use toggle::Toggles;
 
 /// How to measure.
@@ -103,21 +106,27 @@ pub fn compare(
     let calibration = Calibration::begin();
     sys::process::raise_open_file_limit();
     let created = Created::default();
-    let targets = lay_out(&experiment, settings, &created, observer)?;
+    let mut warnings = Vec::new();
+    let targets = lay_out(&experiment, settings, &created, &mut warnings, observer)?;
+    let panel = Panel::open(settings.measuring.meters.clone())?;
+    let patience = Patience {
+        longest: Duration::from_secs_f64(experiment.rules.patience()),
+        interrupted: settings.measuring.interrupted.clone(),
+    };
+    let toggles = Toggles::prepare(&experiment.arms, patience.clone())?;
+    let canaries = canary::run();
+    let (hertz, source) = calibration.end();
     let mut bench = Bench {
-        panel: Panel::open(settings.measuring.meters.clone())?,
-        toggles: Toggles::prepare(&experiment.arms)?,
+        panel,
+        toggles,
+        patience,
         orders: Orders::new(settings.seed),
-        warnings: caveats(&experiment),
-        // Replaced below, when the experiment has gone on for longer; the workers' shares of it cancel.
-        clock: Hertz(0.0),
+        warnings,
+        clock: Hertz(hertz),
         targets,
         experiment: &experiment,
         settings,
     };
-    let canaries = canary::run();
-    let (hertz, source) = calibration.end();
-    bench.clock = Hertz(hertz);
     let schedule = bench.schedule()?;
     let header = Header {
         schema: SCHEMA.to_owned(),
@@ -135,14 +144,13 @@ pub fn compare(
     keeper.header(&header)?;
     let mut record = CompareRecord { header, rounds: Vec::new(), end: None };
     let (outcome, reason) = bench.rounds(schedule, &mut record, keeper, observer)?;
-    let mut warnings = std::mem::take(&mut bench.warnings);
+    let warnings = std::mem::take(&mut bench.warnings);
     // Whatever is still switched on is switched off here, and said if it cannot be.
     let outcome = match (bench.toggles.leave(), outcome) {
         (Ok(()), outcome) => outcome,
         (Err(error), Outcome::Failed(why)) => Outcome::Failed(format!("{why}; besides: {error}")),
         (Err(error), Outcome::Completed | Outcome::Interrupted) => Outcome::Failed(error.to_string()),
     };
-    warnings.dedup();
     let mut end = End { outcome, reason, tsc_hertz: calibration.end().0, canaries: canary::run(), warnings };
     if let Err(error) = keeper.end(&end)
         && end.outcome == Outcome::Completed
@@ -162,6 +170,7 @@ pub fn compare(
 struct Bench<'a> {
     panel: Panel,
     toggles: Toggles,
+    patience: Patience,
     orders: Orders,
     warnings: Vec<Warning>,
     clock: Hertz,
@@ -198,11 +207,7 @@ impl Bench<'_> {
     }
 
     fn phases(&self) -> impl Iterator<Item = &Phase> {
-        let plans = self.experiment.cases.iter().filter_map(|case| match &case.work {
-            Work::Jobs(plan) => plan.phases.first(),
-            Work::Command(_) => None,
-        });
-        plans.into_iter()
+        self.experiment.cases.iter().filter_map(|case| case.work.phase())
     }
 
     /// Rounds until it is precise enough, the budget ends, or something fails.
@@ -222,10 +227,10 @@ impl Bench<'_> {
             let measured = self.round(schedule);
             let (slices, latencies) = match measured {
                 Ok(Some(measured)) => measured,
-                Ok(None) if record.rounds.is_empty() => {
-                    return Err(Error::Interrupted("before the first round was complete".to_owned()));
+                Ok(None) | Err(Error::Interrupted(_)) if !record.rounds.is_empty() => {
+                    return Ok((Outcome::Interrupted, "interrupted".to_owned()));
                 }
-                Ok(None) => return Ok((Outcome::Interrupted, "interrupted".to_owned())),
+                Ok(None) => return Err(Error::Interrupted("before the first round was complete".to_owned())),
                 Err(error) if record.rounds.is_empty() => return Err(error),
                 Err(error) => return Ok((Outcome::Failed(error.to_string()), "failed".to_owned())),
             };
@@ -280,15 +285,6 @@ impl Bench<'_> {
     }
 }
 
-/// What was measured, when switching off after it went well too; else all that went wrong.
-fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
-    match (measured, left) {
-        (Ok(measured), Ok(())) => Ok(measured),
-        (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
-        (Err(error), Err(other)) => Err(Error::Failed(format!("{error}; besides: {other}"))),
-    }
-}
-
 /// Slices of a round, and latencies of its cases.
 type Measured = (Vec<SliceRecord>, Vec<model::comparison::record::CaseLatency>);
 
@@ -311,42 +307,33 @@ fn leaves_dirty_pages(job: &JobPlan) -> bool {
 /// Files of each thread of each case.
 type CaseTargets = Vec<Vec<Vec<Target>>>;
 
-/// Finds or makes every file before anything is measured.
-fn lay_out(experiment: &Experiment, settings: &Settings, created: &Created, observer: Observer) -> Result<CaseTargets> {
-    let interrupted = || settings.measuring.interrupted.load(std::sync::atomic::Ordering::Relaxed);
-    let mut progress = |path: &Path, done, total| {
-        observer(Stage::Preparing(run::Progress::LayingOut { path, done, total }));
-        !interrupted()
-    };
-    let (mut copies, mut all) = (Vec::new(), Vec::new());
+/// Finds or makes every file before anything is measured; what there is to say against files and plans goes to
+/// `warnings`.
+fn lay_out(
+    experiment: &Experiment,
+    settings: &Settings,
+    created: &Created,
+    warnings: &mut Vec<Warning>,
+    observer: Observer,
+) -> Result<CaseTargets> {
+    let mut all = Vec::new();
     for case in &experiment.cases {
-        let mut of_case = Vec::new();
-        let phase = match &case.work {
-            Work::Jobs(plan) => plan.phases.first(),
-            Work::Command(_) => None,
+        let copies = match case.work.phase() {
+            Some(phase) => preparation::prepare(phase, created, &settings.measuring.interrupted, &mut |progress| {
+                observer(Stage::Preparing(progress));
+            })?,
+            None => Vec::new(),
         };
-        for job in phase.iter().flat_map(|phase| &phase.jobs) {
-            for number in 0..job.copies.max(1) {
-                let targets = target::prepare(job, number, created, &mut progress)?;
-                of_case.push(targets.clone());
-                copies.push(Copy { plan: job, number, targets });
-            }
-        }
-        all.push(of_case);
+        all.push(copies);
     }
     // Once, before the first round: between arms that share a file it would be one arm's doing.
-    copies.iter().try_for_each(run::invalidate)?;
-    Ok(all)
-}
-
-/// What the plans already say against themselves.
-fn caveats(experiment: &Experiment) -> Vec<Warning> {
-    let mut caveats: Vec<Warning> = Vec::new();
-    for case in &experiment.cases {
-        if let Work::Jobs(plan) = &case.work {
-            caveats
-                .extend(plan.warnings.iter().filter(|warning| !caveats.contains(warning)).cloned().collect::<Vec<_>>());
-        }
-    }
-    caveats
+    all.iter().flatten().try_for_each(preparation::invalidate)?;
+    let planned = experiment.cases.iter().filter_map(|case| match &case.work {
+        Work::Jobs(plan) => Some(&plan.warnings),
+        Work::Command(_) => None,
+    });
+    planned.flatten().cloned().for_each(|warning| add_once(warnings, warning));
+    preparation::warn_of_holes(all.iter().flatten(), warnings);
+    let targets = |copies: Vec<Copy>| copies.into_iter().map(|copy| copy.targets).collect();
+    Ok(all.into_iter().map(targets).collect())
 }

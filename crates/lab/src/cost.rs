@@ -15,7 +15,7 @@ use crate::run::{Observer, Progress, Session, Settings, iops};
 use crate::watch::{Step, Subject, watch};
 use model::record::{Done, Execution, Exit, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Source, Stretch};
 use model::unit::{Bytes, Nanos};
-use model::warning::{Code, Warning};
+use model::warning::{Code, Warning, add_once};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -257,7 +257,7 @@ pub(crate) fn execute(
     let said = talker.jobs();
     let said = said.unwrap_or_else(|why| {
         let message = format!("{program} did not say what it did: {why}; --ios, --bytes or --count say it instead");
-        note(surroundings.warnings, Code::WorkUnknown, message);
+        add_once(surroundings.warnings, Warning::new(Code::WorkUnknown, message));
         Said::default()
     });
     let exit = match ended.how {
@@ -265,9 +265,10 @@ pub(crate) fn execute(
         How::Signal(signal) => Exit::Signal(signal),
     };
     let failure = match (running.is_overdue(), &said.failure) {
-        (Some(longest), _) => {
-            Some(format!("{program}: did not end within {:.0} s and was killed", longest.as_secs_f64()))
-        }
+        (Some(longest), _) => Some(format!(
+            "{program}: did not end within {:.0} s and was killed; --patience says how long it may take",
+            longest.as_secs_f64()
+        )),
         (None, Some(failure)) => Some(format!("{program}: {failure}")),
         (None, None) => (exit != Exit::Status(0)).then(|| describe(exit)),
     };
@@ -299,7 +300,7 @@ pub(crate) fn execute(
                  all of its time counts",
                 first.at_nanos.since(interval.begin_nanos).seconds()
             );
-            note(surroundings.warnings, Code::Unknown, message);
+            add_once(surroundings.warnings, Warning::new(Code::Unknown, message));
             None
         }
         (interval, _) => interval,
@@ -326,14 +327,6 @@ fn last_line(file: &mut File) -> Option<String> {
     file.rewind().and_then(|()| file.read_to_end(&mut bytes)).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     text.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned)
-}
-
-/// A caveat that many executions may share is said once.
-fn note(warnings: &mut Vec<Warning>, code: Code, message: String) {
-    let warning = Warning::new(code, message);
-    if !warnings.contains(&warning) {
-        warnings.push(warning);
-    }
 }
 
 fn unix_less_monotonic() -> u64 {
@@ -442,6 +435,8 @@ impl Subject for Running<'_> {
                 self.news = Some(news);
                 let waiter = std::thread::Builder::new().name("iotoll-wait".to_owned()).stack_size(128 << 10);
                 if let Err(error) = waiter.spawn(move || tell.send(sys::process::wait(child))) {
+                    // Nobody can see it end, so it is not left to run; init, its new parent after us, reaps it.
+                    self.kill(Signal::KILL);
                     self.failure = Some(error);
                 }
             }

@@ -5,14 +5,14 @@ use crate::crew::{Copy, Crew};
 use crate::error::{Error, Result};
 use crate::host;
 use crate::meter::{NoWork, Owners, Panel, Selection, TaskScan, Work};
+use crate::preparation::{self, invalidate, warn_of_holes};
 use crate::watch::{Step, Subject, watch};
-use crate::workload::target::{self, Created};
+use crate::workload::target::Created;
 use model::plan::{Phase, Plan};
 use model::record::{
     Done, Execution, IoInterval, METHOD_VERSION, Outcome, PhaseRecord, Record, SCHEMA, Source, Stretch,
 };
 use model::unit::{Hertz, Nanos};
-use model::warning::{Code, Warning};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -223,7 +223,7 @@ pub fn run(plan: &Plan, settings: &Settings, observer: Observer) -> Result<Recor
     session.record.warnings.extend(plan.warnings.iter().cloned());
     let created = Created::default();
     let phases = prepare(plan, settings, &created, observer)?;
-    warn_of_holes(&phases, &mut session.record.warnings);
+    warn_of_holes(phases.iter().flat_map(|(_, copies)| copies), &mut session.record.warnings);
     session.watch_background(observer);
     for (number, (phase, copies)) in phases.iter().enumerate() {
         if session.interrupted() || session.record.outcome != Outcome::Completed {
@@ -272,53 +272,18 @@ pub fn run(plan: &Plan, settings: &Settings, observer: Observer) -> Result<Recor
     Ok(record)
 }
 
-/// Applies a job's `invalidate` to its files, as fio does when a job begins.
-pub(crate) fn invalidate(copy: &Copy) -> Result<()> {
-    let mut files = copy.targets.iter().filter(|target| copy.plan.invalidate && !target.path.as_os_str().is_empty());
-    files.try_for_each(|target| target::invalidate(&target.path, target.span))
-}
-
 type Prepared<'a> = Vec<(&'a Phase, Vec<Copy<'a>>)>;
 
-/// Finds or makes every file before anything is measured, so that laying out is in no window.
+/// Every phase with its files.
 fn prepare<'a>(plan: &'a Plan, settings: &Settings, created: &Created, observer: Observer) -> Result<Prepared<'a>> {
-    let mut progress = |path: &Path, done, total| {
-        observer(Progress::LayingOut { path, done, total });
-        !settings.interrupted.load(Ordering::Relaxed)
-    };
     let mut phases = Vec::new();
     for phase in &plan.phases {
-        let mut copies = Vec::new();
-        for job in &phase.jobs {
-            for number in 0..job.copies.max(1) {
-                let targets = target::prepare(job, number, created, &mut progress)?;
-                copies.push(Copy { plan: job, number, targets });
-            }
-        }
-        phases.push((phase, copies));
+        phases.push((phase, preparation::prepare(phase, created, &settings.interrupted, observer)?));
     }
     if phases.iter().all(|(_, copies)| copies.is_empty()) {
         return Err(Error::Refused("there is no job to run: give --name and its options, or a job file".to_owned()));
     }
     Ok(phases)
-}
-
-fn warn_of_holes(phases: &Prepared, warnings: &mut Vec<Warning>) {
-    let copies = phases.iter().flat_map(|(_, copies)| copies);
-    let holed = copies.filter(|copy| copy.plan.access == model::plan::Access::Read);
-    for target in holed.flat_map(|copy| &copy.targets) {
-        if !target.path.as_os_str().is_empty() && target::has_holes(target) {
-            let message = format!(
-                "{} has holes or blocks that were never written; reading them costs less than reading data. \
-                 Remove it, and it is written before it is read",
-                target.path.display()
-            );
-            let warning = Warning::new(Code::UnwrittenBlocks, message);
-            if !warnings.contains(&warning) {
-                warnings.push(warning);
-            }
-        }
-    }
 }
 
 /// The part of a phase that counts, where that is not all: after the ramps, and from when the first job is

@@ -15,10 +15,11 @@ pub use limit::Limit;
 pub use metric::Metric;
 pub use setting::Setting;
 
-use crate::plan::Plan;
+use crate::plan::{Phase, Plan};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// What to compare, resolved.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -131,6 +132,16 @@ pub enum Work {
     Command(Vec<String>),
 }
 
+impl Work {
+    /// The jobs of our own engines; `None` for a foreign command.
+    pub fn phase(&self) -> Option<&Phase> {
+        match self {
+            Self::Jobs(plan) => plan.phases.first(),
+            Self::Command(_) => None,
+        }
+    }
+}
+
 /// When an experiment ends and what counts as a difference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rules {
@@ -142,6 +153,9 @@ pub struct Rules {
     pub precision: f64,
     /// Seconds of measuring in all, at most.
     pub budget_seconds: f64,
+    /// Seconds that one command, worker or toggle is waited for before it counts as hanging; see [`Rules::patience`].
+    #[serde(default)]
+    pub patience_seconds: Option<f64>,
 }
 
 impl Rules {
@@ -149,6 +163,14 @@ impl Rules {
     pub const MARGIN: f64 = 0.03;
     /// Seconds.
     pub const BUDGET: f64 = 60.0;
+    /// Seconds that a budget or patience may be: less holds too few rounds, more is surely a slip of the hand.
+    pub const TIMES: RangeInclusive<f64> = 1.0..=86_400.0;
+
+    /// Seconds that one command, worker or toggle is waited for. Unless it was said, twice the budget and a minute: a sync
+    /// of what was written in a second may take a slow disk that minute.
+    pub fn patience(&self) -> f64 {
+        self.patience_seconds.unwrap_or(60.0 + 2.0 * self.budget_seconds)
+    }
 }
 
 impl Default for Rules {
@@ -158,6 +180,7 @@ impl Default for Rules {
             margin: Self::MARGIN,
             precision: Self::MARGIN / 3.0,
             budget_seconds: Self::BUDGET,
+            patience_seconds: None,
         }
     }
 }

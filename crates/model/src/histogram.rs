@@ -46,19 +46,22 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// Forgets everything, keeping the memory.
+    /// Forgets everything, keeping the memory; costs nothing when there is nothing to forget.
     pub fn clear(&mut self) {
+        if self.total == 0 {
+            return;
+        }
         self.counts.fill(0);
         (self.total, self.sum, self.max) = (0, 0, 0);
     }
 
-    /// Adds the counts of `other`.
+    /// Adds the counts of `other`. What was read from a file may hold any counts; beyond 64 bits they stay at the most.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
-            *mine += theirs;
+            *mine = mine.saturating_add(*theirs);
         }
-        self.total += other.total;
-        self.sum = self.sum.wrapping_add(other.sum);
+        self.total = self.total.saturating_add(other.total);
+        self.sum = self.sum.saturating_add(other.sum);
         self.max = self.max.max(other.max);
     }
 
@@ -89,9 +92,9 @@ impl Histogram {
             return None;
         }
         let rank = ((self.total as f64 * fraction.clamp(0.0, 1.0)).ceil() as u64).clamp(1, self.total);
-        let mut seen = 0;
+        let mut seen: u64 = 0;
         for (index, &count) in self.counts.iter().enumerate() {
-            seen += count;
+            seen = seen.saturating_add(count);
             if seen >= rank {
                 return Some(middle(index).min(self.max));
             }
@@ -194,6 +197,18 @@ mod tests {
     fn counts_beyond_64_bits_are_refused() {
         let text = format!("{{\"buckets\":[[1,{0}],[1,{0}]],\"sum\":0,\"max\":0}}", u64::MAX);
         assert!(serde_json::from_str::<Histogram>(&text).is_err());
+    }
+
+    #[test]
+    fn merging_counts_beyond_64_bits_stays_at_the_most() {
+        let text = format!("{{\"buckets\":[[1,{0}]],\"sum\":{0},\"max\":1}}", u64::MAX);
+        let mut full: Histogram = serde_json::from_str(&text).unwrap();
+        let other = full.clone();
+        full.merge(&other);
+        assert_eq!((full.total(), full.sum(), full.quantile(1.0)), (u64::MAX, u64::MAX, Some(1)));
+        let mut two: Histogram = serde_json::from_str(&text.replace("[[1,", "[[2,")).unwrap();
+        two.merge(&other);
+        assert_eq!(two.quantile(1.0), Some(1), "both buckets are full, and the first holds as many as all");
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub mod doctor;
 pub mod experiment;
 pub mod finding;
 pub mod histogram;
+#[cfg(test)]
+mod hostile;
 pub mod plan;
 pub mod reading;
 pub mod record;

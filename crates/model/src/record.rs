@@ -263,6 +263,13 @@ pub struct Samples {
     pub lost: u64,
 }
 
+impl Samples {
+    /// All of them, the lost ones too.
+    pub fn count(&self) -> u64 {
+        self.user.saturating_add(self.kernel).saturating_add(self.lost)
+    }
+}
+
 /// One idle clock per CPU.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct IdleClocks {
@@ -341,6 +348,15 @@ pub struct Execution {
     pub exit: Option<Exit>,
 }
 
+impl Execution {
+    /// CPU time of the workload's own threads: of its jobs, who know it for the time in which they did I/O; else of the
+    /// command, which holds its setup too.
+    pub fn own_nanos(&self) -> Option<Nanos> {
+        let of_jobs = self.jobs.iter().map(|job| job.thread_nanos).sum::<Option<Nanos>>();
+        of_jobs.filter(|nanos| *nanos > Nanos(0)).or(self.command_cpu_nanos)
+    }
+}
+
 /// A part of a stretch, on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoInterval {
@@ -393,6 +409,18 @@ pub struct JobRecord {
     pub stamp_error: Option<StampError>,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
+}
+
+impl JobRecord {
+    /// I/Os of all directions. Read from a file they may be any numbers, so that their sum must not overflow.
+    pub fn ios(&self) -> u64 {
+        [&self.read, &self.write, &self.trim].iter().map(|direction| direction.ios).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes of all directions.
+    pub fn bytes(&self) -> Bytes {
+        [&self.read, &self.write, &self.trim].iter().map(|direction| direction.bytes).sum()
+    }
 }
 
 /// How far apart the time stamps of a batch are from the events that they stand for.

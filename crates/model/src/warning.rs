@@ -18,6 +18,13 @@ impl Warning {
     }
 }
 
+/// Adds a caveat unless it is there: what many jobs, cases or executions share is said once.
+pub fn add_once(warnings: &mut Vec<Warning>, warning: Warning) {
+    if !warnings.contains(&warning) {
+        warnings.push(warning);
+    }
+}
+
 /// The kinds of caveat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -65,4 +72,18 @@ pub enum Code {
     CarryOver,
     /// The rate of all arms together did not settle.
     NoSteadyState,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_not_said_again() {
+        let mut warnings = Vec::new();
+        for (code, message) in [(Code::Steal, "a"), (Code::Steal, "b"), (Code::Unknown, "a"), (Code::Steal, "a")] {
+            add_once(&mut warnings, Warning::new(code, message));
+        }
+        assert_eq!(warnings.len(), 3);
+    }
 }

@@ -1,4 +1,4 @@
-//! A comparison as text: tables for the terminal, a mail and a pull request, CSV and JSON for programs, one HTML file.
+//! A comparison as text: tables for the terminal, a mail and a pull request, CSV for programs, one HTML file.
 //!
 //! `contents` says what there is and in which order; `answer`, `changes`, `notes`, `section` and
 //! `environment` put it into words and bare tables; each renderer lays these out and escapes them in its own way.
@@ -10,24 +10,23 @@ mod changes;
 mod contents;
 mod csv;
 mod environment;
-mod format;
 mod html;
-mod json;
 mod layout;
 mod mail;
 mod markdown;
 mod notes;
 mod section;
+mod span;
 mod terminal;
 mod words;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
+#[cfg(test)]
+mod hostile;
 
 pub use csv::csv;
-pub use format::CompareFormat;
 pub use html::html;
-pub use json::json;
 pub use mail::mail;
 pub use markdown::markdown;
 pub use terminal::terminal;

@@ -10,6 +10,17 @@ use model::doctor::{Check, Diagnosis, State};
 use model::reading::Reading;
 use model::record::Host;
 
+/// How a diagnosis is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// To read on a terminal.
+    Table,
+    /// For scripts.
+    Json,
+    /// As the table. Nobody can ask for it; the verb still has a word for it.
+    Mail,
+}
+
 /// Columns of the names on the left: two of margin, a mark, a blank, the longest topic, two blanks.
 const NAME_COLUMNS: usize = 22;
 
@@ -36,8 +47,7 @@ pub fn terminal(diagnosis: &Diagnosis, ink: Ink, columns: usize) -> String {
 
 /// For scripts: the diagnosis itself, indented.
 pub fn json(diagnosis: &Diagnosis) -> String {
-    // Every key of a diagnosis is a string, and that is all that serializing one could fail for.
-    serde_json::to_string_pretty(diagnosis).unwrap_or_default() + "\n"
+    crate::json(diagnosis)
 }
 
 struct Writer {

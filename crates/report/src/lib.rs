@@ -1,5 +1,5 @@
-//! A finding as text: a cost sheet for the terminal, JSON for scripts, a mail for a patch thread. What a comparison
-//! found has its own formats in [`compare`].
+//! A finding as text: a cost sheet for the terminal, JSON for scripts, a mail for a patch thread. How a comparison is
+//! written stands in [`compare`]; [`format`](mod@format) has a row for each format of either.
 //!
 //! Nothing here computes a statistic: every number is in the finding already, and changes at most
 //! its unit. Nothing prints: a report is a `String`, and the binary decides where it goes.
@@ -19,8 +19,7 @@ pub mod terminal;
 #[cfg(test)]
 mod fixture;
 
-pub use compare::CompareFormat;
-pub use format::Format;
+pub use doctor::Format;
 pub use ink::Ink;
 pub use json::json;
 pub use mail::mail;

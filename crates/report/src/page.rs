@@ -227,6 +227,24 @@ fn ascii(letter: char) -> Option<&'static str> {
     })
 }
 
+/// Whether `text` keeps to so many columns; otherwise the first line that does not.
+#[cfg(test)]
+pub fn fits(text: &str, columns: usize) -> Result<(), String> {
+    match text.lines().find(|line| width(line) > columns) {
+        Some(line) => Err(format!("{} columns: {line:?}", width(line))),
+        None => Ok(()),
+    }
+}
+
+/// [`fits`], and no line ends in a blank.
+#[cfg(test)]
+pub fn fits_closely(text: &str, columns: usize) -> Result<(), String> {
+    match text.lines().find(|line| line.ends_with(' ')) {
+        Some(line) => Err(format!("ends in a blank: {line:?}")),
+        None => fits(text, columns),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

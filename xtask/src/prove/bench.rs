@@ -91,7 +91,11 @@ impl Bench {
 
     /// A file of this size in the scratch directory, written and read once: it is in the page cache.
     pub fn file(&self, name: &str, mebibytes: usize) -> anyhow::Result<PathBuf> {
-        let path = self.path(name);
+        self.file_at(self.path(name), mebibytes)
+    }
+
+    /// The same anywhere.
+    pub fn file_at(&self, path: PathBuf, mebibytes: usize) -> anyhow::Result<PathBuf> {
         let mut file = std::fs::File::create(&path)?;
         // Not zeros, which a device below might keep as nothing.
         let pattern: Vec<u8> = (0..1 << 20).map(|place: u32| (place.wrapping_mul(2_654_435_761) >> 24) as u8).collect();

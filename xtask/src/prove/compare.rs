@@ -1,5 +1,11 @@
 //! `iotoll compare` on arms whose difference is known: none, or a cost that was added to each I/O.
 
+mod foreign;
+mod others;
+
+pub use foreign::toggled;
+pub use others::others;
+
 use super::bench::Bench;
 use super::evidence::{self, Evidence};
 use super::iotoll::{self, Measuring};

@@ -60,10 +60,14 @@ pub fn per_crossing(bench: &Bench, job: &[String], system_call: &str) -> anyhow:
 }
 
 /// fio may print notes before its JSON.
-fn parse(text: &str) -> anyhow::Result<Ran> {
+pub fn json(text: &str) -> anyhow::Result<Value> {
     let json = text.find("{\n").and_then(|begin| text.get(begin..)).context("fio printed no JSON")?;
     let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
-    let value = values.next().context("fio printed no JSON")?.context("fio's JSON")?;
+    values.next().context("fio printed no JSON")?.context("fio's JSON")
+}
+
+fn parse(text: &str) -> anyhow::Result<Ran> {
+    let value = json(text)?;
     let read = |key: &str| value.pointer(&format!("/jobs/0/read/{key}")).and_then(Value::as_f64);
     let (Some(ios), Some(iops)) = (read("total_ios"), read("iops")) else { bail!("fio's JSON has no reads") };
     Ok(Ran { ios, iops })

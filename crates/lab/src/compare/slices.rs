@@ -5,7 +5,6 @@ use super::team::Team;
 use super::{Bench, Measured};
 use crate::error::{Error, Result};
 use model::comparison::record::{CaseLatency, Schedule, SliceReading, SliceRecord};
-use model::experiment::Work;
 use model::plan::Phase;
 use model::unit::Nanos;
 use std::time::{Duration, Instant};
@@ -142,17 +141,14 @@ impl Bench<'_> {
     /// A worker process for a case, started.
     pub(super) fn team(&mut self, case: usize, adapt: impl FnOnce(Phase) -> Phase) -> Result<Team> {
         let seed = self.orders.seed();
-        let phase = match self.experiment.cases.get(case).map(|case| &case.work) {
-            Some(Work::Jobs(plan)) => plan.phases.first().cloned().unwrap_or_default(),
-            Some(Work::Command(_)) | None => Phase::default(),
-        };
-        let mut phase = adapt(phase);
+        let phase = self.experiment.cases.get(case).and_then(|case| case.work.phase());
+        let mut phase = adapt(phase.cloned().unwrap_or_default());
         // Blocks in another order each time: an arm that repeated another's would find what that one had left in caches.
         for job in phase.jobs.iter_mut() {
             job.seed = Some(job.seed.unwrap_or(0) ^ seed);
         }
         let targets = self.targets.get(case).cloned().unwrap_or_default();
         let assignment = Assignment { phase, targets, clock_hertz: self.clock.0 };
-        Team::start(&self.settings.program, &self.name(case), &assignment)
+        Team::start(&self.settings.program, &self.name(case), &assignment, self.patience.clone())
     }
 }

@@ -9,15 +9,39 @@ use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use sys::shared_words::{SharedWords, wait_while, wake_all};
 
-/// How long a worker may take to open its files and buffers, or to finish what it has in flight: a sync of what was
-/// written in a second may take a slow disk a minute.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// How often a worker that does not answer is looked after.
 const GLANCE: Duration = Duration::from_millis(100);
+
+/// How long others are waited for.
+#[derive(Clone, Debug)]
+pub(super) struct Patience {
+    /// How long at most.
+    pub longest: Duration,
+    /// Set by a signal: not much longer.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+impl Patience {
+    /// How long a worker may go on after an interruption: enough to finish what it has in flight on most devices.
+    const GRACE: Duration = Duration::from_secs(1);
+
+    /// Why nobody should wait any longer for what began at `begun`.
+    pub fn ends(&self, begun: Instant, doing: &str) -> Option<Error> {
+        let elapsed = begun.elapsed();
+        if elapsed > Self::GRACE && self.interrupted.load(Ordering::Relaxed) {
+            return Some(Error::Interrupted(format!("while {doing}")));
+        }
+        let seconds = self.longest.as_secs_f64();
+        (elapsed > self.longest).then(|| {
+            Error::Failed(format!("no end after {seconds:.0} s of {doing}; --patience says how long that may take"))
+        })
+    }
+}
 
 /// A worker process. Dropped, it is killed.
 pub(super) struct Team {
@@ -26,11 +50,12 @@ pub(super) struct Team {
     words: SharedWords,
     threads: usize,
     clock: Hertz,
+    patience: Patience,
 }
 
 impl Team {
     /// Starts a process for `assignment`. [`Team::ready`] waits for it, so that several can start together.
-    pub fn start(program: &Path, name: &str, assignment: &Assignment) -> Result<Self> {
+    pub fn start(program: &Path, name: &str, assignment: &Assignment, patience: Patience) -> Result<Self> {
         let failed = |error| Error::instrument(format!("starting a worker process for {name}"), error);
         let text = serde_json::to_vec(assignment).map_err(|error| failed(error.into()))?;
         let threads = assignment.threads();
@@ -44,7 +69,7 @@ impl Team {
             .process_group(0)
             .spawn()
             .map_err(failed)?;
-        Ok(Self { name: name.to_owned(), child, words, threads, clock: Hertz(assignment.clock_hertz) })
+        Ok(Self { name: name.to_owned(), child, words, threads, clock: Hertz(assignment.clock_hertz), patience })
     }
 
     /// Waits until every thread waits for its first turn.
@@ -125,11 +150,11 @@ impl Team {
             }
             match self.child.try_wait() {
                 Ok(Some(status)) => return Err(self.died(&status.to_string())),
-                Ok(None) if begun.elapsed() > PATIENCE => {
-                    let seconds = PATIENCE.as_secs();
-                    return Err(self.failed(&format!("no answer for {seconds} s while {doing}")));
-                }
-                Ok(None) => {}
+                Ok(None) => match self.patience.ends(begun, doing) {
+                    Some(Error::Failed(why)) => return Err(self.failed(&why)),
+                    Some(error) => return Err(error),
+                    None => {}
+                },
                 Err(error) => return Err(Error::instrument("looking after a worker process", error)),
             }
         }

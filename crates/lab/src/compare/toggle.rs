@@ -3,17 +3,20 @@
 //! What a file held is read before anything is measured. It is put back after each slice, when something fails, on
 //! Ctrl-C, and when this is dropped. Against SIGKILL and a power cut there is nothing; files of the kernel forget those.
 
+use super::team::Patience;
 use crate::error::{Error, Result};
 use model::experiment::{ArmPlan, Setting};
+use rustix::process::Signal;
 use std::fs;
 use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a shell command of a toggle may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How often a command that runs is looked after.
+const GLANCE: Duration = Duration::from_millis(2);
 
 /// The switches of all arms.
 pub(super) struct Toggles {
@@ -21,6 +24,7 @@ pub(super) struct Toggles {
     found: Vec<Found>,
     /// The arm that is switched on: its settings and how to leave it.
     on: Option<On>,
+    patience: Patience,
 }
 
 struct Found {
@@ -40,8 +44,8 @@ impl Toggles {
     ///
     /// # Errors
     /// When a file is not there, cannot be written, or refuses a value that an arm would set.
-    pub fn prepare(arms: &[ArmPlan]) -> Result<Self> {
-        let mut toggles = Self { found: Vec::new(), on: None };
+    pub fn prepare(arms: &[ArmPlan], patience: Patience) -> Result<Self> {
+        let mut toggles = Self { found: Vec::new(), on: None, patience };
         for setting in arms.iter().flat_map(|arm| &arm.settings) {
             if toggles.found.iter().any(|found| found.path == setting.path) {
                 continue;
@@ -80,12 +84,12 @@ impl Toggles {
         }
         self.on = Some(On { settings: paths(&arm.settings), leave: arm.leave.clone() });
         let entered = self.apply(&arm.settings).and_then(|()| match &arm.enter {
-            Some(enter) => shell(&format!("arm '{}': enter", arm.name), enter),
+            Some(enter) => shell(&format!("arm '{}': enter", arm.name), enter, &self.patience),
             None => Ok(()),
         });
         match entered {
             Ok(()) => Ok(()),
-            failed => super::and_left(failed, self.leave()),
+            failed => and_left(failed, self.leave()),
         }
     }
 
@@ -111,7 +115,9 @@ impl Toggles {
     /// The first thing that could not be put back.
     pub fn leave(&mut self) -> Result<()> {
         let Some(on) = self.on.take() else { return Ok(()) };
-        let left = on.leave.map_or(Ok(()), |leave| shell("leave", &leave));
+        // An interruption does not shorten this: what was switched on is switched off.
+        let patience = Patience { interrupted: Arc::default(), ..self.patience.clone() };
+        let left = on.leave.map_or(Ok(()), |leave| shell("leave", &leave, &patience));
         let mut outcome = left;
         let mut still_on = Vec::new();
         for path in on.settings.iter().rev() {
@@ -175,7 +181,7 @@ fn present(text: &str) -> String {
 
 /// Runs a shell command to its end. What it starts and leaves running is its own affair, but its output is not waited
 /// for.
-fn shell(what: &str, command: &str) -> Result<()> {
+fn shell(what: &str, command: &str, patience: &Patience) -> Result<()> {
     let failed = |why: String| Error::Failed(format!("{what}: `{command}` {why}"));
     let mut said = tempfile::tempfile().map_err(|error| Error::instrument("a temporary file for a toggle", error))?;
     let stderr = said.try_clone().map_err(|error| Error::instrument("a temporary file for a toggle", error))?;
@@ -192,16 +198,20 @@ fn shell(what: &str, command: &str) -> Result<()> {
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
-            Ok(None) if begun.elapsed() > PATIENCE => {
-                let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
-                let _ = group.map(|group| rustix::process::kill_process_group(group, rustix::process::Signal::KILL));
-                let _ = child.wait();
-                return Err(failed(format!(
-                    "did not end within {} s; put what runs on into the background",
-                    PATIENCE.as_secs()
-                )));
-            }
-            Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+            Ok(None) => match patience.ends(begun, what) {
+                None => std::thread::sleep(GLANCE),
+                Some(error) => {
+                    let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+                    let _ = group.map(|group| rustix::process::kill_process_group(group, Signal::KILL));
+                    let _ = child.wait();
+                    return Err(match error {
+                        Error::Failed(why) => {
+                            failed(format!("was killed: {why}; put what runs on into the background"))
+                        }
+                        error => error,
+                    });
+                }
+            },
             Err(error) => return Err(failed(format!("was lost sight of: {error}"))),
         }
     };
@@ -213,6 +223,15 @@ fn shell(what: &str, command: &str) -> Result<()> {
     let _ = said.rewind().and_then(|()| said.read_to_string(&mut text));
     let last = text.lines().rfind(|line| !line.trim().is_empty()).map(|line| format!(": {line}")).unwrap_or_default();
     Err(failed(format!("failed ({status}){last}")))
+}
+
+/// What was measured, when switching off after it went well too; else all that went wrong.
+pub(super) fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
+    match (measured, left) {
+        (Ok(measured), Ok(())) => Ok(measured),
+        (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
+        (Err(error), Err(other)) => Err(Error::Failed(format!("{error}; besides: {other}"))),
+    }
 }
 
 #[cfg(test)]
@@ -233,6 +252,12 @@ mod tests {
         Setting::parse(&format!("file:{}={value}", path.display())).unwrap()
     }
 
+    fn patience(longest: Duration) -> Patience {
+        Patience { longest, interrupted: Arc::default() }
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
     #[test]
     fn what_was_found_is_put_back_also_when_enter_fails_and_when_dropped() {
         let directory = tempfile::tempdir().unwrap();
@@ -241,7 +266,7 @@ mod tests {
         let good = arm(&[setting(&file, "new")], None, None);
         let leave = format!("touch {}", mark.display());
         let bad = arm(&[setting(&file, "new")], Some("echo broken knob >&2; exit 3"), Some(&leave));
-        let mut toggles = Toggles::prepare(&[good.clone(), bad.clone()]).unwrap();
+        let mut toggles = Toggles::prepare(&[good.clone(), bad.clone()], patience(LONG)).unwrap();
         let holds = || fs::read_to_string(&file).unwrap().trim_end().to_owned();
         assert_eq!(holds(), "old");
         toggles.enter(&good).unwrap();
@@ -260,7 +285,7 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_written_is_refused_before_anything_is_measured() {
         let missing = Setting::parse("sysctl:no.such.knob=1").unwrap();
-        let error = Toggles::prepare(&[arm(&[missing], None, None)]).err().unwrap().to_string();
+        let error = Toggles::prepare(&[arm(&[missing], None, None)], patience(LONG)).err().unwrap().to_string();
         assert!(error.contains("sysctl:no.such.knob=1") && error.contains("/proc/sys/no/such/knob"), "{error}");
     }
 
@@ -275,8 +300,24 @@ mod tests {
     fn what_a_command_leaves_running_is_not_waited_for() {
         let begun = Instant::now();
         let pid = tempfile::NamedTempFile::new().unwrap();
-        shell("enter", &format!("sleep 30 & echo $! > {}", pid.path().display())).unwrap();
+        shell("enter", &format!("sleep 30 & echo $! > {}", pid.path().display()), &patience(LONG)).unwrap();
         assert!(begun.elapsed() < Duration::from_secs(20));
-        shell("leave", &format!("kill $(cat {})", pid.path().display())).unwrap();
+        shell("leave", &format!("kill $(cat {})", pid.path().display()), &patience(LONG)).unwrap();
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_killed_and_ctrl_c_ends_an_enter_but_not_a_leave() {
+        let error = shell("enter", "sleep 1000", &patience(Duration::from_millis(50))).unwrap_err().to_string();
+        assert!(error.contains("sleep 1000") && error.contains("--patience"), "{error}");
+        let directory = tempfile::tempdir().unwrap();
+        let mark = directory.path().join("left");
+        let leave = format!("sleep 1.5; touch {}", mark.display());
+        let interrupted = Patience { longest: LONG, interrupted: Arc::new(true.into()) };
+        let mut toggles = Toggles::prepare(&[], interrupted).unwrap();
+        let begun = Instant::now();
+        let error = toggles.enter(&arm(&[], Some("sleep 1000"), Some(&leave))).unwrap_err();
+        assert!(matches!(error, Error::Interrupted(_)), "{error}");
+        assert!(begun.elapsed() < LONG);
+        assert!(mark.exists(), "leave ran to its end");
     }
 }

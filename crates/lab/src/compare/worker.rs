@@ -41,7 +41,8 @@ pub fn serve(memory: &File, threads: usize) -> Result<Histogram> {
     for job in &phase.jobs {
         for copy in 0..job.copies.max(1) {
             let targets = targets.next().ok_or_else(|| foreign("a thread has no files".to_owned()))?;
-            let member = Member { copy: (job.clone(), copy, targets), thread: number, words: words.clone(), clock };
+            let member =
+                Member { copy: (job.clone(), copy, targets), thread: number, threads, words: words.clone(), clock };
             let tell = tell.clone();
             let spawned = std::thread::Builder::new().name(format!("job {}", job.name)).spawn(move || {
                 // The receiver is gone when another thread failed first.
@@ -73,6 +74,8 @@ fn endless(mut phase: Phase) -> Phase {
 struct Member {
     copy: (model::plan::JobPlan, u32, Vec<Target>),
     thread: usize,
+    /// Of the whole process.
+    threads: usize,
     words: Arc<SharedWords>,
     clock: Hertz,
 }
@@ -87,7 +90,7 @@ impl Member {
         with_engine(&copy, self.clock, |engine| {
             let (mut kept, mut pending, mut turn) = (Histogram::new(), false, 0);
             loop {
-                arrive(signals);
+                arrive(signals, self.threads);
                 while signals.turn().load(Ordering::Acquire) == turn {
                     wait_while(signals.turn(), turn, time::Duration::from_secs(3600));
                 }
@@ -107,6 +110,10 @@ impl Member {
                 engine(&mut worker)?;
                 report(&worker).publish(&self.words, self.thread);
                 pending = signals.keep().load(Ordering::Relaxed) == 1;
+                if !pending {
+                    // Here, before the slice that follows, which would pay for clearing the tables.
+                    worker.ledger.restart(0);
+                }
             }
         })
     }
@@ -126,7 +133,11 @@ fn report(worker: &Worker) -> Report {
     }
 }
 
-fn arrive(signals: Signals) {
-    signals.arrived().fetch_add(1, Ordering::AcqRel);
-    wake_all(signals.arrived());
+/// The scheduler waits for all threads: only the last one wakes it, for it is of a real-time class and would run at once
+/// in place of those that still work.
+fn arrive(signals: Signals, threads: usize) {
+    let before = signals.arrived().fetch_add(1, Ordering::AcqRel);
+    if before as usize + 1 >= threads {
+        wake_all(signals.arrived());
+    }
 }

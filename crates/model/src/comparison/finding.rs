@@ -113,12 +113,34 @@ pub struct MetricFinding {
     pub typical: Option<Interval>,
     /// The ratio of sums and the typical round do not agree: rare, slow parts changed, or only the others did.
     pub shape_changed: bool,
-    /// How much longer than it took a decision would need, in seconds of measuring in all; for `inconclusive`.
+    /// For `inconclusive`: how long measuring in all would be that decides, in seconds.
     pub seconds_to_decide: Option<f64>,
     /// Independent units that the interval comes from.
     pub units: usize,
     /// Why there is no value.
     pub reason: Option<String>,
+}
+
+impl MetricFinding {
+    /// Nothing but why there is no value.
+    pub fn unknown(reason: impl Into<String>) -> Self {
+        Self {
+            baseline: None,
+            candidate: None,
+            change: None,
+            low: None,
+            high: None,
+            mde80: None,
+            detected: false,
+            verdict: Verdict::Inconclusive,
+            p_value: None,
+            typical: None,
+            shape_changed: false,
+            seconds_to_decide: None,
+            units: 0,
+            reason: Some(reason.into()),
+        }
+    }
 }
 
 /// A change with its interval, as fractions.
@@ -199,7 +221,7 @@ pub struct LineFinding {
 /// What this machine can tell apart.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NoiseFloor {
-    /// For each metric.
+    /// For each metric: in the cell of the sweep where it tells least.
     pub metrics: BTreeMap<String, NoiseOfMetric>,
 }
 
@@ -208,7 +230,7 @@ pub struct NoiseFloor {
 pub struct NoiseOfMetric {
     /// Half of the interval's width, a fraction.
     pub half_width: f64,
-    /// Identical arms were called different.
+    /// Identical arms were called different, in whichever cell.
     pub false_difference: bool,
     /// Half-width as a fraction, and the seconds that it would need.
     pub seconds_needed: [(f64, f64); 3],

@@ -11,7 +11,7 @@ use super::finding::{
     ArmFinding, CellFinding, CompareFinding, Environment, LimitFinding, LimitState, NoiseFloor, NoiseOfMetric, SCHEMA,
     SlicePoint,
 };
-use super::record::{CompareRecord, Header, RoundRecord, Schedule, SliceReading};
+use super::record::{CompareRecord, End, Header, RoundRecord, Schedule, SliceReading};
 use crate::experiment::limit::Beyond;
 use crate::experiment::{Cell, Experiment, Limit, Metric};
 use crate::histogram::Histogram;
@@ -56,24 +56,26 @@ impl Progress {
 
     /// Where it stands; `None` while nothing can be said.
     pub fn standing(&self) -> Option<Standing> {
-        let wanted = self.experiment.rules.precision;
-        let mut worst: Option<(f64, Standing)> = None;
-        for (metric, ratio) in self.targets() {
-            let half_width = ratio.stopping_half_width()?;
-            let allowed = wanted.max(ratio.theta.abs() / 5.0);
-            let precise = stopping::precise_enough(&ratio, wanted);
-            let standing = Standing { metric, change: ratio.theta.exp_m1(), half_width, wanted: allowed, precise };
-            if worst.as_ref().is_none_or(|(distance, _)| half_width / allowed > *distance) {
-                worst = Some((half_width / allowed, standing));
-            }
-        }
+        let precision = self.experiment.rules.precision;
+        let targets = self.targets();
         // The widest of all says where it stands, but all must be precise.
-        let all = self.targets().all(|(_, ratio)| stopping::precise_enough(&ratio, wanted));
-        worst.map(|(_, standing)| Standing { precise: all, ..standing })
+        let precise = targets.iter().all(|(_, ratio)| stopping::precise_enough(ratio, precision));
+        let standing = |(metric, ratio): &(Metric, LogRatio)| {
+            Some(Standing {
+                metric: *metric,
+                change: ratio.theta.exp_m1(),
+                half_width: ratio.stopping_half_width()?,
+                wanted: stopping::allowed_half_width(ratio, precision),
+                precise,
+            })
+        };
+        let standings: Vec<Standing> = targets.iter().map(standing).collect::<Option<_>>()?;
+        let distance = |standing: &Standing| standing.half_width / standing.wanted;
+        standings.into_iter().max_by(|one, other| distance(one).total_cmp(&distance(other)))
     }
 
     /// Every comparison in every target that has a value; where none of them has, whole executions.
-    fn targets(&self) -> impl Iterator<Item = (Metric, LogRatio)> {
+    fn targets(&self) -> Vec<(Metric, LogRatio)> {
         let of = |metrics: &[Metric]| -> Vec<(Metric, LogRatio)> {
             let pairs = comparisons(&self.experiment);
             let ratio = |metric: Metric, (baseline, candidate)| {
@@ -82,7 +84,7 @@ impl Progress {
             metrics.iter().flat_map(|&metric| pairs.iter().filter_map(move |&pair| ratio(metric, pair))).collect()
         };
         let asked = of(&self.experiment.rules.targets);
-        if asked.is_empty() { of(&[Metric::Cycles, Metric::Seconds]).into_iter() } else { asked.into_iter() }
+        if asked.is_empty() { of(&[Metric::Cycles, Metric::Seconds]) } else { asked }
     }
 }
 
@@ -93,17 +95,35 @@ fn comparisons(experiment: &Experiment) -> Vec<(usize, usize)> {
     candidates.filter_map(|(place, case)| Some((baseline(case.cell)?, place))).collect()
 }
 
+/// A record, or those of its rounds that count. It borrows: the rounds of a long comparison are too large to have twice.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    header: &'a Header,
+    rounds: &'a [RoundRecord],
+    end: Option<&'a End>,
+}
+
+impl<'a> View<'a> {
+    fn of(record: &'a CompareRecord) -> Self {
+        Self { header: &record.header, rounds: &record.rounds, end: record.end.as_ref() }
+    }
+
+    /// Without as many rounds at the beginning.
+    fn after(self, rounds: usize) -> Self {
+        Self { rounds: self.rounds.get(rounds..).unwrap_or_default(), ..self }
+    }
+}
+
 /// Works out everything that can be known from a record.
 pub fn study(record: &CompareRecord) -> CompareFinding {
-    let warm_up = course::warm_up(record);
-    let settled =
-        CompareRecord { rounds: record.rounds.iter().skip(warm_up.rounds).cloned().collect(), ..record.clone() };
-    study_of(&settled, &warm_up)
+    let whole = View::of(record);
+    let warm_up = course::warm_up(whole);
+    study_of(whole.after(warm_up.rounds), &warm_up)
 }
 
 /// The same, of rounds that all count.
-fn study_of(record: &CompareRecord, warm_up: &WarmUp) -> CompareFinding {
-    let header = &record.header;
+fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
+    let header = record.header;
     let tally = Tally::of(record);
     let experiment = &header.experiment;
     let seconds = match (record.rounds.first(), record.rounds.last()) {
@@ -124,7 +144,7 @@ fn study_of(record: &CompareRecord, warm_up: &WarmUp) -> CompareFinding {
             })
         })
         .collect();
-    change::correct_for_many(&mut cells, experiment.rules.margin);
+    change::conclude(&mut cells, experiment.rules.margin, seconds);
     let warnings = warnings(record, &tally, warm_up);
     CompareFinding {
         schema: SCHEMA.to_owned(),
@@ -154,7 +174,7 @@ fn study_of(record: &CompareRecord, warm_up: &WarmUp) -> CompareFinding {
         rules: experiment.rules.clone(),
         environment: environment(record, &tally),
         published: experiment.published.clone(),
-        outcome: record.end.as_ref().map_or_else(cut_off, |end| end.outcome.clone()),
+        outcome: record.end.map_or_else(cut_off, |end| end.outcome.clone()),
         warnings,
     }
 }
@@ -163,8 +183,8 @@ fn cut_off() -> Outcome {
     Outcome::Failed("the record has no end: it was cut off while measuring".to_owned())
 }
 
-fn method(record: &CompareRecord, warm_up: &WarmUp) -> String {
-    let ended = record.end.as_ref().map_or("cut off", |end| end.reason.as_str());
+fn method(record: View, warm_up: &WarmUp) -> String {
+    let ended = record.end.map_or("cut off", |end| end.reason.as_str());
     let ended = match warm_up.rounds {
         0 => ended.to_owned(),
         rounds => format!("{ended}; {rounds} more at the beginning were left out as warm-up"),
@@ -190,7 +210,7 @@ fn method(record: &CompareRecord, warm_up: &WarmUp) -> String {
     }
 }
 
-fn slices(record: &CompareRecord, tally: &Tally, baseline: usize, candidate: usize) -> Vec<SlicePoint> {
+fn slices(record: View, tally: &Tally, baseline: usize, candidate: usize) -> Vec<SlicePoint> {
     let Some(begin) = record.rounds.first().map(|round| round.begin_nanos) else { return Vec::new() };
     let rounds = record.rounds.iter().enumerate();
     let all = rounds.flat_map(|(number, round)| round.slices.iter().map(move |slice| (number, slice)));
@@ -211,20 +231,23 @@ fn slices(record: &CompareRecord, tally: &Tally, baseline: usize, candidate: usi
 }
 
 /// The latencies of both cases in every round that has them.
-fn latencies(record: &CompareRecord, case: usize) -> Option<Vec<&Histogram>> {
-    let of = |round: &'_ RoundRecord| round.latencies.iter().position(|latency| latency.case == case);
+fn latencies(record: View<'_>, case: usize) -> Option<Vec<&Histogram>> {
+    let of = |round: &RoundRecord| round.latencies.iter().position(|latency| latency.case == case);
     record.rounds.iter().map(|round| Some(&round.latencies.get(of(round)?)?.ticks)).collect()
 }
 
+/// Over all cells: what the machine can tell apart is what it can tell apart in the noisiest of them.
 fn noise_floor(cells: &[CellFinding], seconds: f64) -> NoiseFloor {
-    let metrics = cells.first().into_iter().flat_map(|cell| &cell.metrics);
-    let metrics = metrics.filter_map(|(name, found)| {
-        let half_width = (found.high? - found.low?) / 2.0;
+    let noise = |metric: Metric| {
+        let found = || cells.iter().filter_map(|cell| cell.metrics.get(metric.name()));
+        let half_widths = found().filter_map(|found| Some((found.high? - found.low?) / 2.0));
+        let half_width = half_widths.reduce(f64::max)?;
         let needed = |wanted: f64| (wanted, seconds * (half_width / wanted).powi(2));
         let seconds_needed = [needed(0.01), needed(0.02), needed(0.05)];
-        Some((name.clone(), NoiseOfMetric { half_width, false_difference: found.detected, seconds_needed }))
-    });
-    NoiseFloor { metrics: metrics.collect() }
+        let false_difference = found().any(|found| found.detected);
+        Some((metric.name().to_owned(), NoiseOfMetric { half_width, false_difference, seconds_needed }))
+    };
+    NoiseFloor { metrics: Metric::ALL.into_iter().filter_map(noise).collect() }
 }
 
 fn limits(experiment: &Experiment, cells: &[CellFinding]) -> Vec<LimitFinding> {
@@ -232,31 +255,29 @@ fn limits(experiment: &Experiment, cells: &[CellFinding]) -> Vec<LimitFinding> {
     let finding = |(limit, cell): (&Limit, &CellFinding)| {
         let found = cell.metrics.get(limit.metric.name());
         let interval = found.and_then(|found| Some((found.low?, found.high?)));
-        // In a sweep some cell exceeds it by chance; what is not detected after Holm's correction does not count.
-        let by_chance = cells.len() > 1 && found.is_some_and(|found| !found.detected);
         let state = match (interval, limit.beyond) {
-            (None, _) => LimitState::Undecided,
-            (Some((low, _)), Beyond::Above) if low > limit.change && by_chance => LimitState::Undecided,
-            (Some((_, high)), Beyond::Below) if high < limit.change && by_chance => LimitState::Undecided,
             (Some((low, _)), Beyond::Above) if low > limit.change => LimitState::Exceeded,
             (Some((_, high)), Beyond::Above) if high <= limit.change => LimitState::Kept,
             (Some((_, high)), Beyond::Below) if high < limit.change => LimitState::Exceeded,
             (Some((low, _)), Beyond::Below) if low >= limit.change => LimitState::Kept,
-            (Some(_), _) => LimitState::Undecided,
+            _ => LimitState::Undecided,
         };
+        // In a sweep some cell exceeds it by chance; what is not detected after Holm's correction does not count.
+        let by_chance = cells.len() > 1 && found.is_some_and(|found| !found.detected);
+        let state = if state == LimitState::Exceeded && by_chance { LimitState::Undecided } else { state };
         let place = Cell { values: cell.cell.clone() }.to_string();
         LimitFinding { limit: limit.to_string(), cell: place, arm: cell.arm.clone(), state }
     };
     each.map(finding).collect()
 }
 
-fn environment(record: &CompareRecord, tally: &Tally) -> Environment {
-    let header = &record.header;
+fn environment(record: View, tally: &Tally) -> Environment {
+    let header = record.header;
     let mut host = header.host.clone();
-    if let Some(end) = &record.end {
+    if let Some(end) = record.end {
         host.tsc_hertz = end.tsc_hertz;
     }
-    let canaries = std::iter::once(&header.canaries).chain(record.end.as_ref().map(|end| &end.canaries));
+    let canaries = std::iter::once(&header.canaries).chain(record.end.map(|end| &end.canaries));
     Environment {
         host,
         meter: tally.meter.map(|meter| meter.name().to_owned()),
@@ -268,7 +289,7 @@ fn environment(record: &CompareRecord, tally: &Tally) -> Environment {
 }
 
 /// A step in the rate of all cases together.
-fn step(record: &CompareRecord, tally: &Tally) -> Option<(usize, f64)> {
+fn step(record: View, tally: &Tally) -> Option<(usize, f64)> {
     let cases = record.header.experiment.cases.len();
     let together = |round: &tally::RoundSums| {
         let pair = |case| round.pair(Metric::Iops, case).or_else(|| round.pair(Metric::Seconds, case));
@@ -280,7 +301,7 @@ fn step(record: &CompareRecord, tally: &Tally) -> Option<(usize, f64)> {
     crate::stats::step::step(&rounds?).map(|step| (step.after_round, step.change))
 }
 
-fn warnings(record: &CompareRecord, tally: &Tally, warm_up: &WarmUp) -> Vec<Warning> {
+fn warnings(record: View, tally: &Tally, warm_up: &WarmUp) -> Vec<Warning> {
     /// As for `run`: a machine that does more than this besides is not quiet.
     const BUSY: f64 = 0.05;
     /// Above this part of the capacity all CPUs are busy, and a background above the other is held up.
@@ -288,7 +309,7 @@ fn warnings(record: &CompareRecord, tally: &Tally, warm_up: &WarmUp) -> Vec<Warn
     const SQUEEZED: f64 = 0.05;
     /// Steal above this part of the capacity is worth a word.
     const STOLEN: f64 = 0.01;
-    let mut warnings = record.end.as_ref().map(|end| end.warnings.clone()).unwrap_or_default();
+    let mut warnings = record.end.map(|end| end.warnings.clone()).unwrap_or_default();
     let mut warn = |code, message: String| warnings.push(Warning::new(code, message));
     let rounds = record.rounds.len();
     if rounds < stopping::FEWEST_ROUNDS {

@@ -84,8 +84,15 @@ impl Draft {
         let arms = self.arms()?;
         let commands = matches!(self.workload, Workload::Command(_)) || arms.iter().any(|arm| arm.command.is_some());
         let whole = |metric: &Metric| matches!(metric, Metric::Cycles | Metric::Seconds);
-        if self.rules.targets.is_empty() || (!commands && self.rules.targets.iter().all(whole)) {
+        if self.rules.targets.is_empty() || (!commands && self.rules.targets.iter().any(whole)) {
             return wrong("target: cycles and seconds are of commands; a job has cycles_per_io, iops, latency_mean, …");
+        }
+        if let Some(metric) = self.rules.targets.iter().find(|metric| metric.percent().is_some()) {
+            return wrong(format!(
+                "target: {} is a percentile, and its interval is made at the end, of rounds that are joined; give latency_mean \
+                 (percentiles are shown in any case, and --fail-on takes them)",
+                metric.name()
+            ));
         }
         let cells = self.cells()?;
         if cells.len().saturating_mul(arms.len()) > MOST_CASES {
@@ -332,6 +339,12 @@ mod tests {
         let command = Workload::Command(vec!["fio".to_owned()]);
         assert!(says(Draft { workload: command, ..draft() }).contains("option of a job"));
         assert!(says(Draft { arms: vec![arm("a", &[]), arm("b", &["bz=8k"])], ..draft() }).contains("bz"));
+        let targets = vec![Metric::Iops, Metric::LatencyP99];
+        let percentile = says(Draft { rules: Rules { targets, ..Rules::default() }, ..draft() });
+        assert!(
+            percentile.starts_with("target: latency_p99 is a percentile") && percentile.contains("give latency_mean")
+        );
+        assert!(!percentile.contains('\n'), "{percentile}");
         let many: Vec<String> = (1..600).map(|number| number.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(says(Draft { axes: vec![axis("iodepth", &many)], ..draft() }).contains("fewer values"));

@@ -18,6 +18,7 @@ struct File {
     #[serde(default)]
     sweep: Vec<Sweep>,
     budget: Option<String>,
+    patience: Option<String>,
     margin: Option<String>,
     precision: Option<String>,
     target: Option<Vec<Metric>>,
@@ -84,16 +85,9 @@ fn draft(file: File, file_name: &str) -> Result<Draft, String> {
         targets: file.target.unwrap_or(rules.targets),
         margin,
         precision: fraction("precision", file.precision.as_deref())?.unwrap_or(margin / 3.0),
-        budget_seconds: match file.budget {
-            Some(text) => {
-                value::time(&text, TimeUnit::Seconds).map_err(|wrong| format!("budget = {text:?}: {wrong}"))?.seconds()
-            }
-            None => rules.budget_seconds,
-        },
+        budget_seconds: seconds("budget", file.budget.as_deref())?.unwrap_or(rules.budget_seconds),
+        patience_seconds: seconds("patience", file.patience.as_deref())?,
     };
-    if rules.budget_seconds < 1.0 {
-        return Err("budget: at least 1s".to_owned());
-    }
     Ok(Draft {
         title: file.title,
         workload,
@@ -131,6 +125,17 @@ fn words(what: &str, command: Command) -> Result<Vec<String>, String> {
     if words.is_empty() { Err(format!("{what}: there is nothing in it")) } else { Ok(words) }
 }
 
+/// `2m` as 120.
+fn seconds(what: &str, text: Option<&str>) -> Result<Option<f64>, String> {
+    let Some(text) = text else { return Ok(None) };
+    let wrong = |wrong: String| format!("{what} = {text:?}: {wrong}");
+    let seconds = value::time(text, TimeUnit::Seconds).map_err(|error| wrong(error.to_string()))?.seconds();
+    if !Rules::TIMES.contains(&seconds) {
+        return Err(wrong("at least 1s, at most 1d".to_owned()));
+    }
+    Ok(Some(seconds))
+}
+
 /// `3%` as 0.03; one below 0.01 % would never be reached.
 fn fraction(what: &str, text: Option<&str>) -> Result<Option<f64>, String> {
     let Some(text) = text else { return Ok(None) };
@@ -143,6 +148,8 @@ fn fraction(what: &str, text: Option<&str>) -> Result<Option<f64>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::draft::Surroundings;
+    use crate::plan::{DeviceWrites, UnknownOptions};
 
     const FILE: &str = r#"
         title = "pull-up against gather"
@@ -181,6 +188,23 @@ mod tests {
         assert_eq!(draft.axes[0].values, ["4k", "64k"]);
         assert_eq!(draft.published[0].source, "seed 001");
         assert_eq!(draft.limits[0].metric, Metric::CyclesPerIo);
+    }
+
+    /// The same refusal as of the flag, because a file becomes a draft too.
+    #[test]
+    fn a_percentile_is_no_target() {
+        let surroundings = Surroundings {
+            environment: &|_| None,
+            unknown_options: UnknownOptions::Refuse,
+            device_writes: DeviceWrites::Refuse,
+        };
+        let resolved = |target: &str| {
+            let text = FILE.replace("\"cycles_per_io\"]\n        fail", &format!("{target}]\n        fail"));
+            parse("x.toml", &text).unwrap().resolve(&surroundings)
+        };
+        assert!(resolved("\"cycles_per_io\", \"latency_mean\"").is_ok());
+        let refusal = resolved("\"cycles_per_io\", \"latency_p50\"").unwrap_err().to_string();
+        assert!(refusal.starts_with("target: latency_p50 is a percentile"), "{refusal}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::draft::{CacheWords, Draft, Origin, Start};
 use super::job::{Phase, Plan};
 use super::options;
 use super::value::Wrong;
-use crate::warning::{Code, Warning};
+use crate::warning::{self, Code, Warning};
 
 pub use error::{ParseError, Place, Subject};
 
@@ -192,10 +192,7 @@ impl Reader<'_> {
                 return Err(refusal);
             }
             // What holds for every job is read once for each, and said once.
-            let warning = Warning::new(Code::OptionIgnored, self.error(refusal).to_string());
-            if !warnings.contains(&warning) {
-                warnings.push(warning);
-            }
+            warning::add_once(warnings, Warning::new(Code::OptionIgnored, self.error(refusal).to_string()));
         }
         Ok(())
     }

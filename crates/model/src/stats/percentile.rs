@@ -92,10 +92,9 @@ pub fn percentile(rounds: &[LatencyRound], percent: f64) -> Result<PercentileShi
     let needed_in_group = (SAMPLES_BEYOND / tail * (1.0 - 1e-9)).ceil() as u64;
     let enough = |groups: &usize| fewest_ios(rounds, *groups) >= needed_in_group;
     let Some(groups) = (FEWEST_GROUPS..=rounds.len()).rev().find(enough) else {
-        let total = |arm: fn(&LatencyRound) -> u64| rounds.iter().map(arm).sum::<u64>();
         return Err(NotEnough::Ios {
             percent,
-            ios: total(|round| round.baseline.total()).min(total(|round| round.candidate.total())),
+            ios: fewer_ios(rounds),
             needed: needed_in_group.saturating_mul(FEWEST_GROUPS as u64),
             ios_in_group: fewest_ios(rounds, FEWEST_GROUPS),
             needed_in_group,
@@ -118,12 +117,15 @@ fn grouped<'a, 'b>(rounds: &'b [LatencyRound<'a>], groups: usize) -> impl Iterat
     (0..groups).map(move |group| rounds.get(bound(group)..bound(group + 1)).unwrap_or_default())
 }
 
+/// I/Os of the arm that did fewer.
+fn fewer_ios(rounds: &[LatencyRound]) -> u64 {
+    let total = |arm: fn(&LatencyRound) -> u64| rounds.iter().map(arm).fold(0, u64::saturating_add);
+    total(|round| round.baseline.total()).min(total(|round| round.candidate.total()))
+}
+
+/// I/Os of the group and arm with the fewest.
 fn fewest_ios(rounds: &[LatencyRound], groups: usize) -> u64 {
-    let of_group = |group: &[LatencyRound]| {
-        let total = |arm: fn(&LatencyRound) -> u64| group.iter().map(arm).sum::<u64>();
-        total(|round| round.baseline.total()).min(total(|round| round.candidate.total()))
-    };
-    grouped(rounds, groups).map(of_group).min().unwrap_or(0)
+    grouped(rounds, groups).map(fewer_ios).min().unwrap_or(0)
 }
 
 fn shift(rounds: &[LatencyRound], groups: usize, percent: f64) -> Option<PercentileShift> {

@@ -3,6 +3,7 @@
 //! It stops on precision, which does not look at the sign of what it found. Stopping as soon as a difference is
 //! significant finds one in every fourth pair of identical arms (`tests/calibration` shows it).
 
+use super::estimate::{CONFIDENCE, student_t};
 use super::log_ratio::LogRatio;
 
 /// Precision is not judged from fewer rounds: their spread says too little of itself.
@@ -18,11 +19,16 @@ pub fn wanted_half_width(margin: f64) -> f64 {
     margin / HALF_WIDTHS_IN_MARGIN
 }
 
-/// Whether to stop: at least [`FEWEST_ROUNDS`], and t(0.98)·se ≤ max(wanted, |θ|/5).
+/// The half width at which this change is known well enough: max(wanted, |θ|/5).
 ///
 /// |θ|/5 exceeds the half width only where θ is 12 standard errors from 0, so it cannot make a difference out of none.
+pub fn allowed_half_width(ratio: &LogRatio, wanted_half_width: f64) -> f64 {
+    wanted_half_width.max(ratio.theta.abs() * PART_OF_THE_CHANGE)
+}
+
+/// Whether to stop: at least [`FEWEST_ROUNDS`], and t(0.98)·se at most the [`allowed_half_width`].
 pub fn precise_enough(ratio: &LogRatio, wanted_half_width: f64) -> bool {
-    let allowed = wanted_half_width.max(ratio.theta.abs() * PART_OF_THE_CHANGE);
+    let allowed = allowed_half_width(ratio, wanted_half_width);
     ratio.units >= FEWEST_ROUNDS && ratio.stopping_half_width().is_some_and(|half| half <= allowed)
 }
 
@@ -31,6 +37,16 @@ pub fn precise_enough(ratio: &LogRatio, wanted_half_width: f64) -> bool {
 pub fn seconds_to_decide(elapsed_seconds: f64, ratio: &LogRatio, wanted_half_width: f64) -> Option<f64> {
     let seconds = elapsed_seconds * (ratio.stopping_half_width()? / wanted_half_width).powi(2);
     (wanted_half_width > 0.0 && seconds.is_finite()).then_some(seconds)
+}
+
+/// How long the whole experiment would have to be for a change to be detected among so many `tests`, if it stays what
+/// it is: T·(t(1 − 0.025/tests)/t)², where t is what gave it this two-sided p-value alone.
+pub fn seconds_to_detect(elapsed_seconds: f64, p_value: f64, tests: usize, units: usize) -> Option<f64> {
+    let degrees = units.checked_sub(1)? as f64;
+    let t = |p: f64| student_t(1.0 - p / 2.0, degrees);
+    // As after Bonferroni: Holm asks as much of the smallest p-value, and of the others never more.
+    let seconds = elapsed_seconds * (t((1.0 - CONFIDENCE) / tests.max(1) as f64)? / t(p_value)?).powi(2);
+    seconds.is_finite().then_some(seconds)
 }
 
 #[cfg(test)]
@@ -67,6 +83,18 @@ mod tests {
         assert!((seconds_to_decide(15.0, &twice, 0.01).unwrap() - 60.0).abs() < 1e-9);
         assert_eq!(seconds_to_decide(15.0, &twice, 0.0), None);
         assert_eq!(seconds_to_decide(15.0, &LogRatio { theta: 0.0, standard_error: None, units: 1 }, 0.01), None);
+    }
+
+    #[test]
+    fn among_many_a_change_must_be_surer() {
+        let p_value = ratio(0.02, 0.008, 12).p_value().unwrap();
+        assert!((0.02..0.05).contains(&p_value), "{p_value}");
+        let seconds = |tests| seconds_to_detect(60.0, p_value, tests, 12).unwrap();
+        assert!(seconds(1) < 60.0 && seconds(4) > 60.0 && seconds(8) > seconds(4));
+        // t(0.975, 11) = 2.201 of 2.5, scipy 1.17.
+        assert!((seconds(1) - 60.0 * (2.200985160082949_f64 / 2.5).powi(2)).abs() < 1e-6);
+        assert_eq!(seconds_to_detect(60.0, p_value, 8, 1), None);
+        assert_eq!(seconds_to_detect(60.0, p_value, 8, 0), None);
     }
 
     #[test]

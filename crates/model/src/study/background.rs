@@ -131,12 +131,12 @@ fn rate(stretches: &[Stretch], meter: Meter, context: &Context) -> Option<Rate> 
 }
 
 fn switches_per_second(stretches: &[Stretch]) -> Option<f64> {
-    let (mut switches, mut seconds) = (0, 0.0);
+    let (mut switches, mut seconds) = (0.0, 0.0);
     for stretch in stretches {
         let first = settled(stretch)?.proc_stat?;
         let last = stretch.snapshots.last()?.proc_stat?;
-        switches += last.context_switches.saturating_sub(first.context_switches);
+        switches += last.context_switches.saturating_sub(first.context_switches) as f64;
         seconds += last.at_nanos.since(first.at_nanos).seconds();
     }
-    (seconds > 0.0).then(|| switches as f64 / seconds)
+    (seconds > 0.0).then(|| switches / seconds)
 }

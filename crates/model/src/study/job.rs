@@ -37,22 +37,22 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
     let longest = jobs.iter().map(|job| job.wall_nanos).max().unwrap_or_default();
     let all: Nanos = jobs.iter().map(|job| job.wall_nanos).sum();
     let seconds = if executions > 1 { all.seconds() / copies as f64 } else { longest.seconds() };
-    let sum = |of: fn(&JobRecord) -> u64| jobs.iter().map(|job| of(job)).sum::<u64>();
-    let ios = sum(|job| job.read.ios + job.write.ios + job.trim.ios);
-    let bytes = sum(|job| job.read.bytes.0 + job.write.bytes.0 + job.trim.bytes.0);
+    let sum = |of: fn(&JobRecord) -> u64| jobs.iter().map(|job| of(job)).fold(0, u64::saturating_add);
+    let ios = sum(JobRecord::ios);
+    let bytes = sum(|job| job.bytes().0);
     let per_second = |work: u64| if seconds > 0.0 { work as f64 / seconds } else { 0.0 };
     let thread: Option<Nanos> = jobs.iter().map(|job| job.thread_nanos).sum();
-    let crossings: Option<u64> = jobs.iter().map(|job| job.crossings).sum();
+    let crossings = jobs.iter().try_fold(0_u64, |sum, job| Some(sum.saturating_add(job.crossings?)));
     let direction = |of: fn(&JobRecord) -> &Direction| {
         let parts: Vec<&Direction> = jobs.iter().map(|job| of(job)).collect();
-        let ios = parts.iter().map(|part| part.ios).sum();
-        let bytes = parts.iter().map(|part| part.bytes.0).sum();
+        let sum = |of: fn(&Direction) -> u64| parts.iter().map(|part| of(part)).fold(0, u64::saturating_add);
+        let (ios, bytes) = (sum(|part| part.ios), sum(|part| part.bytes.0));
         DirectionFinding {
             ios,
             bytes,
             iops: per_second(ios),
             bytes_per_second: per_second(bytes),
-            short: parts.iter().map(|part| part.short).sum(),
+            short: sum(|part| part.short),
             latency_ns: latency(&parts, &first.percentiles, None, clock),
         }
     };

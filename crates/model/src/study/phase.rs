@@ -47,8 +47,8 @@ pub(super) fn study(
 ) -> PhaseFinding {
     let executions = &phase.executions;
     let jobs = || executions.iter().flat_map(|execution| &execution.jobs);
-    let ios = total(jobs(), |job| job.read.ios + job.write.ios + job.trim.ios);
-    let bytes = total(jobs(), |job| job.read.bytes.0 + job.write.bytes.0 + job.trim.bytes.0);
+    let ios = total(jobs(), JobRecord::ios);
+    let bytes = total(jobs(), |job| job.bytes().0);
     let wall_seconds: f64 = executions.iter().map(io_seconds).sum();
     let rate = |work: Option<u64>, of: fn(&Done) -> u64| {
         // Where the snapshots hold the work, theirs is the rate: jobs may count from different times on.
@@ -119,7 +119,7 @@ pub(super) fn study(
 }
 
 fn total<'a>(jobs: impl Iterator<Item = &'a JobRecord>, of: impl Fn(&JobRecord) -> u64) -> Option<u64> {
-    Some(jobs.map(of).sum()).filter(|total| *total > 0)
+    Some(jobs.map(of).fold(0, u64::saturating_add)).filter(|total| *total > 0)
 }
 
 fn by_meter(meter: Meter, cost: &Result<Cost, String>, thread: Option<f64>) -> (String, Option<f64>) {
@@ -274,8 +274,8 @@ fn shares(execution: &Execution, found: &[Window], per: Per) -> Option<f64> {
         return Some(counted / seconds);
     }
     let work = match per {
-        Per::Io => total(jobs(), |job| job.read.ios + job.write.ios + job.trim.ios)?,
-        Per::Byte => total(jobs(), |job| job.read.bytes.0 + job.write.bytes.0 + job.trim.bytes.0)?,
+        Per::Io => total(jobs(), JobRecord::ios)?,
+        Per::Byte => total(jobs(), |job| job.bytes().0)?,
         Per::Second => return None,
     };
     let wall = io_seconds(execution);
@@ -291,11 +291,7 @@ fn satterthwaite(errors: &[(f64, f64)]) -> f64 {
 
 /// Cycles of the workload's own threads: of our workers, or of a command with all its children.
 fn thread_cycles(executions: &[Execution], context: &Context) -> Option<f64> {
-    // A job's own figure is of the time in which it did I/O; a command's holds its setup too.
-    let of_jobs = |execution: &Execution| execution.jobs.iter().map(|job| job.thread_nanos).sum::<Option<Nanos>>();
-    let nanos =
-        |execution: &Execution| of_jobs(execution).filter(|nanos| *nanos > Nanos(0)).or(execution.command_cpu_nanos);
-    let nanos: Nanos = executions.iter().map(nanos).sum::<Option<Nanos>>()?;
+    let nanos: Nanos = executions.iter().map(Execution::own_nanos).sum::<Option<Nanos>>()?;
     Some(BusyTime::<WorkloadThreads>::from_nanos(nanos.as_f64()).cycles(context.clock).count())
 }
 
@@ -352,16 +348,16 @@ fn outside(
 
 /// Which part of the sampler's samples fell in user mode.
 fn sampled_user(executions: &[Execution]) -> Option<f64> {
-    let (mut user, mut kernel) = (0, 0);
+    let (mut user, mut kernel) = (0.0, 0.0);
     for execution in executions {
         for cpu in &execution.stretch.snapshots.last()?.cpus {
             let first = execution.stretch.snapshots.first()?.cpus.iter().find(|reading| reading.cpu == cpu.cpu)?;
             let (first, last) = (first.samples?, cpu.samples?);
-            user += last.user.saturating_sub(first.user);
-            kernel += last.kernel.saturating_sub(first.kernel);
+            user += last.user.saturating_sub(first.user) as f64;
+            kernel += last.kernel.saturating_sub(first.kernel) as f64;
         }
     }
-    (user + kernel > 0).then(|| user as f64 / (user + kernel) as f64)
+    (user + kernel > 0.0).then(|| user / (user + kernel))
 }
 
 fn series(executions: &[Execution], headline: Option<Meter>, context: &Context) -> Vec<SeriesPoint> {

@@ -1,5 +1,7 @@
 //! The study on records whose truth is known, because they were made up from it.
 
+mod hostile;
+
 use super::study;
 use crate::finding::RunFinding;
 use crate::histogram::Histogram;

@@ -33,7 +33,7 @@ impl Window {
         self.cycles += next.cycles;
         self.capacity_seconds += next.capacity_seconds;
         self.done = match (self.done, next.done) {
-            (Some(a), Some(b)) => Some(Done { ios: a.ios + b.ios, bytes: a.bytes + b.bytes }),
+            (Some(a), Some(b)) => Some(Done { ios: a.ios.saturating_add(b.ios), bytes: a.bytes + b.bytes }),
             _ => None,
         };
     }
@@ -168,8 +168,7 @@ fn sampled(before: &Snapshot, after: &Snapshot, context: &Context) -> Option<(Ca
     for (before, after) in before.cpus.iter().zip(&after.cpus) {
         lengths.push(after.at_nanos.since(before.at_nanos));
         let (earlier, later) = (before.samples?, after.samples?);
-        let count =
-            (later.user + later.kernel + later.lost).saturating_sub(earlier.user + earlier.kernel + earlier.lost);
+        let count = later.count().saturating_sub(earlier.count());
         nanos += count as f64 * later.period_nanos.as_f64();
     }
     let cycles = BusyTime::<WholeMachine>::from_nanos(nanos).cycles(context.clock);

@@ -309,7 +309,13 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
     finding.seconds = number;
     finding.slice_seconds = Some(number);
     finding.outcome = Outcome::Failed(text.to_owned());
-    finding.rules = Rules { targets: Metric::ALL.to_vec(), margin: number, precision: -number, budget_seconds: number };
+    finding.rules = Rules {
+        targets: Metric::ALL.to_vec(),
+        margin: number,
+        precision: -number,
+        budget_seconds: number,
+        patience_seconds: None,
+    };
     for arm in &mut finding.arms {
         arm.name = text.to_owned();
         arm.what = text.repeat(8);

@@ -204,4 +204,4 @@ fn provenance(finding: &CompareFinding) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,9 +1,8 @@
 //! One comparison: each metric's change with its interval and verdict, and the latency's shift.
 
-use super::latencies;
 use super::tally::Tally;
+use super::{View, latencies};
 use crate::comparison::finding::{CellFinding, Interval, MetricFinding, ShiftPoint};
-use crate::comparison::record::CompareRecord;
 use crate::experiment::Metric;
 use crate::stats::holm::holm;
 use crate::stats::log_ratio::log_ratio;
@@ -11,7 +10,6 @@ use crate::stats::percentile::{LatencyRound, PercentileShift, percentile, shift_
 use crate::stats::typical::{shape_changed, typical};
 use crate::stats::verdict::verdict;
 use crate::stats::{Estimate, LogRatio, Pair, PairedRound, Verdict, stopping};
-use crate::unit::Ticks;
 use std::collections::BTreeMap;
 
 /// Percentiles of the shift function: the whole distribution, and its tail.
@@ -22,7 +20,7 @@ const LEVEL: f64 = 0.05;
 /// What judging needs.
 pub(super) struct Judge<'a> {
     pub tally: &'a Tally,
-    pub record: &'a CompareRecord,
+    pub record: View<'a>,
     /// How long it was measured.
     pub seconds: f64,
 }
@@ -108,8 +106,7 @@ impl Judge<'_> {
     }
 
     fn nanos(&self, ticks: f64) -> f64 {
-        let clock = self.record.header.host.clock();
-        clock.nanos(Ticks(1 << 40)).as_f64() / (1_u64 << 40) as f64 * ticks
+        ticks * 1e9 / self.record.header.host.tsc_hertz
     }
 
     /// Latency at a range of percentiles.
@@ -129,15 +126,11 @@ impl Judge<'_> {
         let rules = &self.record.header.experiment.rules;
         let found = match found {
             Ok(found) => found,
-            Err(reason) => return MetricFinding { reason: Some(reason), ..unknown() },
+            Err(reason) => return MetricFinding::unknown(reason),
         };
         let change = found.ratio.change();
         let detected = found.ratio.excludes_zero();
-        let word = verdict(&change, detected, rules.margin, metric.good());
         let differs = found.typical.filter(|typical| shape_changed(&change, typical));
-        let seconds_to_decide = (word == Verdict::Inconclusive)
-            .then(|| stopping::seconds_to_decide(self.seconds, &found.ratio, rules.precision))
-            .flatten();
         MetricFinding {
             baseline: Some(found.baseline),
             candidate: Some(found.candidate),
@@ -146,33 +139,14 @@ impl Judge<'_> {
             high: change.high,
             mde80: found.ratio.mde80(),
             detected,
-            verdict: word,
+            verdict: verdict(&change, detected, rules.margin, metric.good()),
             p_value: found.ratio.p_value(),
             typical: found.typical.as_ref().and_then(interval),
             shape_changed: differs.is_some(),
-            seconds_to_decide,
+            seconds_to_decide: stopping::seconds_to_decide(self.seconds, &found.ratio, rules.precision),
             units: found.ratio.units,
             reason: None,
         }
-    }
-}
-
-fn unknown() -> MetricFinding {
-    MetricFinding {
-        baseline: None,
-        candidate: None,
-        change: None,
-        low: None,
-        high: None,
-        mde80: None,
-        detected: false,
-        verdict: Verdict::Inconclusive,
-        p_value: None,
-        typical: None,
-        shape_changed: false,
-        seconds_to_decide: None,
-        units: 0,
-        reason: None,
     }
 }
 
@@ -180,21 +154,34 @@ fn interval(estimate: &Estimate) -> Option<Interval> {
     Some(Interval { change: estimate.value, low: estimate.low?, high: estimate.high? })
 }
 
-/// Where there are many cells, some differ by chance: Holm's correction, metric by metric, over cells and arms.
-pub(super) fn correct_for_many(cells: &mut [CellFinding], margin: f64) {
-    if cells.len() < 2 {
-        return;
+/// What only all cells together tell: which of them are decided after Holm's correction.
+pub(super) fn conclude(cells: &mut [CellFinding], margin: f64, seconds: f64) {
+    if cells.len() > 1 {
+        correct_for_many(cells, margin, seconds);
     }
+    for found in cells.iter_mut().flat_map(|cell| cell.metrics.values_mut()) {
+        found.seconds_to_decide = found.seconds_to_decide.filter(|_| found.verdict == Verdict::Inconclusive);
+    }
+}
+
+/// Where there are many cells, some differ by chance: Holm's correction, metric by metric, over cells and arms.
+fn correct_for_many(cells: &mut [CellFinding], margin: f64, seconds: f64) {
     for metric in Metric::ALL {
         let p_values: Vec<Option<f64>> =
             cells.iter().map(|cell| cell.metrics.get(metric.name()).and_then(|found| found.p_value)).collect();
-        for (cell, p_value) in cells.iter_mut().zip(holm(&p_values)) {
+        let tests = p_values.iter().flatten().count();
+        for (cell, corrected) in cells.iter_mut().zip(holm(&p_values)) {
             let Some(found) = cell.metrics.get_mut(metric.name()) else { continue };
             let Some(value) = found.change else { continue };
-            found.p_value = p_value;
-            found.detected = found.detected && p_value.is_some_and(|p| p < LEVEL);
+            let detected = found.detected && corrected.is_some_and(|p| p < LEVEL);
+            if found.detected && !detected {
+                // The precision that decides a cell alone may be reached already; among many it must be surer.
+                let surer = found.p_value.and_then(|p| stopping::seconds_to_detect(seconds, p, tests, found.units));
+                found.seconds_to_decide = found.seconds_to_decide.zip(surer).map(|(alone, surer)| alone.max(surer));
+            }
+            (found.p_value, found.detected) = (corrected, detected);
             let change = Estimate { value, low: found.low, high: found.high };
-            found.verdict = verdict(&change, found.detected, margin, metric.good());
+            found.verdict = verdict(&change, detected, margin, metric.good());
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The course of an experiment: where its warm-up ends, and whether a slice depends on which arm ran before it. Neither
 //! looks at the difference between arms.
 
-use crate::comparison::record::{CompareRecord, RoundRecord, Schedule, SliceReading, SliceRecord};
+use super::View;
+use crate::comparison::record::{RoundRecord, Schedule, SliceReading, SliceRecord};
 use crate::stats::steady::{Steady, steady};
 use crate::stats::stopping::FEWEST_ROUNDS;
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -15,7 +16,7 @@ pub(super) struct WarmUp {
 }
 
 /// Rounds before the common rate of all arms is steady. Only of slices: executions are too few to tell.
-pub(super) fn warm_up(record: &CompareRecord) -> WarmUp {
+pub(super) fn warm_up(record: View) -> WarmUp {
     let Schedule::Slices { blocks, .. } = record.header.schedule else { return WarmUp { rounds: 0, settles: true } };
     let blocks = blocks.max(1) as usize;
     let series: Vec<f64> = record.rounds.iter().flat_map(|round| rates_of_blocks(round, blocks)).collect();
@@ -54,7 +55,7 @@ fn work(slice: &SliceRecord) -> Option<(f64, f64)> {
 
 /// How much faster an arm's slices are that follow its own than those that follow another's, as a fraction, for the arm
 /// where that is largest, when it is detected and not negligible. Slices after the machine alone say nothing of it.
-pub(super) fn carry_over(record: &CompareRecord) -> Option<f64> {
+pub(super) fn carry_over(record: View) -> Option<f64> {
     /// A smaller one blurs the change by less than the margin does.
     const LEAST: f64 = 0.01;
     /// It is looked for in every comparison, so chance must hardly ever find it.
@@ -62,17 +63,20 @@ pub(super) fn carry_over(record: &CompareRecord) -> Option<f64> {
     let cases = record.header.experiment.cases.len();
     // Each arm by itself: an arm that slows every successor down does so to its own and to another's.
     let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = vec![(Vec::new(), Vec::new()); cases];
-    for round in &record.rounds {
+    for round in record.rounds {
         let logs: Vec<Option<(usize, f64)>> = round.slices.iter().map(log_rate).collect();
-        let mean = |case: usize| {
-            let of_case = || logs.iter().flatten().filter(|(other, _)| *other == case).map(|(_, log)| log);
-            of_case().sum::<f64>() / of_case().count() as f64
-        };
+        let mut sums = vec![(0.0, 0.0); cases];
+        for (case, log) in logs.iter().flatten() {
+            if let Some((sum, count)) = sums.get_mut(*case) {
+                (*sum, *count) = (*sum + log, *count + 1.0);
+            }
+        }
+        let means: Vec<f64> = sums.into_iter().map(|(sum, count)| sum / count).collect();
         for pair in logs.windows(2) {
             let [Some((before, _)), Some((case, log))] = pair else { continue };
             // Against the arm's own mean of the round, so that arms and rounds may differ.
-            let Some((own, other)) = pairs.get_mut(*case) else { continue };
-            if before == case { own } else { other }.push(log - mean(*case));
+            let (Some((own, other)), Some(mean)) = (pairs.get_mut(*case), means.get(*case)) else { continue };
+            if before == case { own } else { other }.push(log - mean);
         }
     }
     let found = pairs.iter().filter_map(|(own, other)| {

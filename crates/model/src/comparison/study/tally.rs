@@ -2,7 +2,8 @@
 //!
 //! Kept up to date while measuring, because the experiment ends when it is precise enough.
 
-use crate::comparison::record::{CompareRecord, Header, RoundRecord, SliceReading, SliceRecord};
+use super::View;
+use crate::comparison::record::{Header, RoundRecord, SliceReading, SliceRecord};
 use crate::experiment::Metric;
 use crate::record::{Execution, JobRecord, Latency, Meter, Mode, Snapshot, Stretch};
 use crate::stats::{Pair, PairedRound};
@@ -40,8 +41,8 @@ pub(crate) struct RoundSums {
     pub cases: Vec<CaseSums>,
     /// The machine alone.
     pub background: CaseSums,
-    /// Steal as a part of the capacity of all slices.
-    pub steal_seconds: f64,
+    /// CPU time that the hypervisor took, and the CPU time in which it was watched: longer than the I/O of commands.
+    pub stolen: (f64, f64),
 }
 
 impl RoundSums {
@@ -104,8 +105,8 @@ impl Tally {
     }
 
     /// All rounds of a record, with the first meter that read every slice of it.
-    pub fn of(record: &CompareRecord) -> Self {
-        let mut tally = Self::new(&record.header);
+    pub fn of(record: View) -> Self {
+        let mut tally = Self::new(record.header);
         let slices = || record.rounds.iter().flat_map(|round| &round.slices);
         let reads = |meter: &Meter| slices().all(|slice| cycles(slice, *meter, &tally.context).is_some());
         tally.meter = HEADLINE.into_iter().find(reads);
@@ -122,7 +123,8 @@ impl Tally {
         let mut sums = RoundSums { cases: vec![CaseSums::default(); self.cases], ..RoundSums::default() };
         for slice in &round.slices {
             let read = sums_of(slice, self.meter, &self.context);
-            sums.steal_seconds += steal_seconds(slice);
+            let (stolen, watched) = stolen(slice, self.context.cpus as f64);
+            sums.stolen = (sums.stolen.0 + stolen, sums.stolen.1 + watched);
             match slice.case {
                 None => sums.background.add(&read),
                 Some(case) => {
@@ -150,7 +152,7 @@ impl Tally {
         let alone = self.rounds.get(round).map(|round| RoundSums {
             cases: vec![read],
             background: round.background.clone(),
-            steal_seconds: 0.0,
+            stolen: (0.0, 0.0),
         });
         let pair = alone.and_then(|alone| alone.pair(Metric::CyclesPerIo, 0));
         let cost = pair.filter(|pair| pair.denominator > 0.0).map(|pair| pair.numerator / pair.denominator);
@@ -174,10 +176,9 @@ impl Tally {
 
     /// Part of the capacity that the hypervisor took.
     pub fn steal_fraction(&self) -> Option<f64> {
-        let steal: f64 = self.rounds.iter().map(|round| round.steal_seconds).sum();
-        let sums = self.rounds.iter().flat_map(|round| round.cases.iter().chain([&round.background]));
-        let capacity: f64 = sums.map(|sums| sums.capacity_seconds).sum();
-        (capacity > 0.0).then_some(steal / capacity)
+        let stolen: f64 = self.rounds.iter().map(|round| round.stolen.0).sum();
+        let watched: f64 = self.rounds.iter().map(|round| round.stolen.1).sum();
+        (watched > 0.0).then_some(stolen / watched)
     }
 }
 
@@ -239,12 +240,12 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, context: &Context) -> Case
                 .and_then(|meter| whole(execution, meter, context))
                 .map(|(_, capacity)| capacity),
             seconds: io_seconds(execution),
-            ios: total(execution, |job| job.read.ios + job.write.ios + job.trim.ios),
-            bytes: total(execution, |job| job.read.bytes.0 + job.write.bytes.0 + job.trim.bytes.0),
+            ios: total(execution, JobRecord::ios),
+            bytes: total(execution, |job| job.bytes().0),
             gross_cycles,
             capacity_seconds,
             switches: execution_switches(execution),
-            thread_cycles: execution.command_cpu_nanos.map(|nanos| nanos.seconds() * context.clock.0),
+            thread_cycles: execution.own_nanos().map(|nanos| nanos.seconds() * context.clock.0),
             latency_nanos: reported_mean(execution),
             reported: reported_percentiles(execution),
         },
@@ -352,7 +353,8 @@ fn reported_percentiles(execution: &Execution) -> Vec<(f64, f64)> {
     }
 }
 
-fn steal_seconds(slice: &SliceRecord) -> f64 {
+/// CPU seconds that the hypervisor took, and how many there were between the two readings.
+fn stolen(slice: &SliceRecord, cpus: f64) -> (f64, f64) {
     let ends = match &slice.reading {
         SliceReading::Slice { before, after, .. } => Some((before.as_ref(), after.as_ref())),
         SliceReading::Execution(Execution { stretch: Stretch { snapshots, .. }, .. }) => {
@@ -360,6 +362,10 @@ fn steal_seconds(slice: &SliceRecord) -> f64 {
             snapshots.iter().find(measured).zip(snapshots.last())
         }
     };
-    let stats = ends.and_then(|(before, after)| Some((before.proc_stat.as_ref()?, after.proc_stat.as_ref()?)));
-    stats.map_or(0.0, |(before, after)| after.steal_nanos.since(before.steal_nanos).seconds())
+    let read = ends.and_then(|(before, after)| {
+        let (first, last) = (before.proc_stat.as_ref()?, after.proc_stat.as_ref()?);
+        let watched = after.at_nanos.since(before.at_nanos).seconds() * cpus;
+        Some((last.steal_nanos.since(first.steal_nanos).seconds(), watched))
+    });
+    read.unwrap_or((0.0, 0.0))
 }

@@ -1,6 +1,8 @@
 //! The study on records whose truth is known, because they were made up from it.
 
-use super::study;
+mod hostile;
+
+use super::{Progress, study};
 use crate::comparison::record::{
     CompareRecord, End, Header, RoundRecord, SCHEMA, Schedule, SliceReading, SliceRecord, SliceWork,
 };
@@ -211,6 +213,68 @@ fn limits_and_the_noise_floor_follow_from_the_interval() {
 }
 
 #[test]
+fn the_noise_floor_is_that_of_the_noisiest_cell() {
+    let axis = Axis { name: "bs".to_owned(), values: ["4k", "64k"].map(str::to_owned).to_vec() };
+    let itself = experiment(Draft { against_itself: true, axes: vec![axis], ..Draft::default() });
+    // The second cell is much noisier than the first.
+    let load = |round, case: usize| {
+        let more = if case < 2 { 1 } else { 20 };
+        Load { nanos_per_io: 1000 + more * wobble(round, case), ios: 40_000 }
+    };
+    let found = study(&record(itself, 12, load));
+    let half_width = |cell: usize| {
+        let metric = &found.cells[cell].metrics["cycles_per_io"];
+        (metric.high.unwrap() - metric.low.unwrap()) / 2.0
+    };
+    assert!(half_width(1) > 5.0 * half_width(0));
+    assert_eq!(found.noise_floor.as_ref().unwrap().metrics["cycles_per_io"].half_width, half_width(1));
+}
+
+#[test]
+fn what_holm_takes_back_has_a_time_too_and_what_is_decided_has_none() {
+    let values: Vec<String> = (1..=16).map(|number| (4096 * number).to_string()).collect();
+    let many = experiment(Draft { axes: vec![Axis { name: "bs".to_owned(), values }], ..Draft::default() });
+    // In every cell a change that alone would be detected, among 16 not; the last one is dearer without a doubt.
+    let load = |round, case: usize| {
+        let noise = [0_u64, 210, 90, 330, 150, 60, 270][(round + case) % 7];
+        let dearer = match case {
+            31 => 2000,
+            case if case % 2 == 1 => 130,
+            _ => 0,
+        };
+        Load { nanos_per_io: 1000 + dearer + noise, ios: 10_000 }
+    };
+    let found = study(&record(many, 14, load));
+    let metric = |cell: usize| &found.cells[cell].metrics["cycles_per_io"];
+    let taken_back: Vec<usize> =
+        (0..15).filter(|&cell| metric(cell).low.unwrap() > 0.0 && !metric(cell).detected).collect();
+    assert!(!taken_back.is_empty(), "{:?}", metric(0));
+    for cell in taken_back {
+        assert_eq!(metric(cell).verdict, Verdict::Inconclusive);
+        assert!(metric(cell).seconds_to_decide.unwrap() > found.seconds, "{:?}", metric(cell));
+    }
+    assert_eq!((metric(15).verdict, metric(15).seconds_to_decide), (Verdict::Worse, None));
+}
+
+#[test]
+fn progress_stands_where_the_widest_target_does() {
+    let load =
+        |round, case| Load { nanos_per_io: if case == 0 { 1000 } else { 2000 } + wobble(round, case), ios: 40_000 };
+    let record = record(experiment(Draft::default()), 12, load);
+    let mut progress = Progress::new(&record.header);
+    assert!(progress.standing().is_none());
+    for (number, round) in record.rounds.iter().enumerate() {
+        progress.add(round);
+        let standing = progress.standing();
+        assert_eq!(standing.is_some_and(|standing| standing.precise), number >= 9, "{standing:?}");
+    }
+    let standing = progress.standing().unwrap();
+    // The rate does not vary at all, so the cost is furthest from its goal: a fifth of ln 2.
+    assert_eq!(standing.metric.name(), "cycles_per_io");
+    assert!((standing.wanted - 0.2 * standing.change.ln_1p()).abs() < 1e-12 && standing.wanted > 0.1);
+}
+
+#[test]
 fn a_slice_that_depends_on_the_one_before_it_is_told() {
     // After its own arm (never, with one block of each in order) it would be faster: made up by hand.
     let mut record = record(experiment(Draft::default()), 60, |_, _| Load { nanos_per_io: 1000, ios: 1000 });
@@ -229,6 +293,6 @@ fn a_slice_that_depends_on_the_one_before_it_is_told() {
         slow(&mut back, SLICE * 11 / 10);
         round.slices = vec![first.clone(), after_own, after_other, back, first];
     }
-    let change = super::course::carry_over(&record).unwrap();
+    let change = super::course::carry_over(super::View::of(&record)).unwrap();
     assert!((0.02..0.2).contains(&change), "{change}");
 }

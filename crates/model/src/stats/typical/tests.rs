@@ -73,6 +73,33 @@ fn a_round_below_nothing_has_no_logarithm() {
     assert_eq!(typical(&of_ratios(&[1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0])), None);
 }
 
+/// 10⁵ rounds have 5·10⁹ Walsh averages: kept, they would be 40 GB, and sorted, minutes.
+#[test]
+fn as_many_rounds_as_a_day_has_are_quick() {
+    const ROUNDS: usize = 100_001;
+    // Symmetric around 0.03, in an order without a pattern.
+    let log = |i: usize| 0.03 + 0.2 * ((i * 7919 % ROUNDS) as f64 / (ROUNDS - 1) as f64 - 0.5).powi(3);
+    let ratios: Vec<f64> = (0..ROUNDS).map(|i| log(i).exp()).collect();
+    let rounds = of_ratios(&ratios);
+    let begun = std::time::Instant::now();
+    let found = typical(&rounds).unwrap();
+    assert!(begun.elapsed().as_secs_f64() < 10.0, "{:?}", begun.elapsed());
+    let mut sorted = ratios;
+    sorted.sort_by(f64::total_cmp);
+    let median = sorted[ROUNDS / 2] - 1.0;
+    assert!((found.value - median).abs() < 1e-9, "{found:?} {median}");
+    let (low, high) = (found.low.unwrap(), found.high.unwrap());
+    assert!(low < median && median < high && high - low < 1e-4, "{found:?}");
+}
+
+/// Of all Walsh averages, kept and sorted.
+fn sorted_averages(sorted: &[f64]) -> Vec<f64> {
+    let pairs = (0..sorted.len()).flat_map(|i| (i..sorted.len()).map(move |j| (i, j)));
+    let mut averages: Vec<f64> = pairs.map(|(i, j)| (sorted[i] + sorted[j]) / 2.0).collect();
+    averages.sort_by(f64::total_cmp);
+    averages
+}
+
 /// Six rounds of sixty are a tenth as fast: the sums see it, the typical round does not, and that is said.
 #[test]
 fn rare_stalls_change_the_shape() {
@@ -89,6 +116,17 @@ fn rare_stalls_change_the_shape() {
 }
 
 proptest! {
+    #[test]
+    fn counting_finds_what_sorting_finds(
+        values in proptest::collection::vec(prop_oneof![-1.0f64..1.0, Just(0.0), Just(-0.0), Just(0.25)], 1..20),
+    ) {
+        let mut sorted = values;
+        sorted.sort_by(f64::total_cmp);
+        for (rank, expected) in sorted_averages(&sorted).into_iter().enumerate() {
+            prop_assert_eq!(walsh_average(&sorted, rank), Some(expected));
+        }
+    }
+
     #[test]
     fn exchanging_the_arms_inverts_the_ratio(ratios in proptest::collection::vec(0.5f64..2.0, 6..40)) {
         let rounds = of_ratios(&ratios);

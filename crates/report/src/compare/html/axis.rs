@@ -1,6 +1,7 @@
 //! An axis of a chart: where a value stands, which numbers stand beside it, in whose words.
 
 use crate::compare::change::Change;
+use crate::compare::span::Span;
 use crate::compare::words::Words;
 use plotters::coord::ranged1d::{BoldPoints, KeyPointHint, NoDefaultFormatting, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
@@ -19,8 +20,7 @@ const DRAWABLE: Range<f64> = 1e-12..1e18;
 /// One axis: its ends, in places, and its numbers.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    low: f64,
-    high: f64,
+    span: Span,
     numbers: Vec<(f64, String)>,
     is_logarithmic: bool,
 }
@@ -44,21 +44,24 @@ impl Axis {
             return Some(Self::logarithmic(low, high, words));
         }
         let low = if from_zero { low.min(0.0) } else { low };
-        Some(Self::linear(low, high, |value| shortest(&words.value(Some(value)))))
+        Self::linear(low, high, |value| shortest(&words.value(Some(value))))
     }
 
-    /// From `low` to `high` with some room, numbers chosen by plotters.
-    pub fn linear(low: f64, high: f64, text: impl Fn(f64) -> String) -> Self {
+    /// From `low` to `high` with some room, numbers chosen by plotters, which does not end where a step overflows.
+    pub fn linear(low: f64, high: f64, text: impl Fn(f64) -> String) -> Option<Self> {
+        if ![low, high].iter().all(|end| end.abs() < DRAWABLE.end) {
+            return None;
+        }
         let room = if high > low { (high - low) * 0.06 } else { high.abs().max(1e-9) * 0.1 };
         let low = if low == 0.0 { 0.0 } else { low - room };
         let high = high + room;
         let numbers = RangedCoordf64::from(low..high).key_points(BoldPoints(NUMBERS));
         let numbers = numbers.into_iter().map(|number| (number, text(number))).collect();
-        Self { low, high, numbers, is_logarithmic: false }
+        Some(Self { span: Span::new(low, high), numbers, is_logarithmic: false })
     }
 
     /// For changes, in percent.
-    pub fn of_changes(low: f64, high: f64) -> Self {
+    pub fn of_changes(low: f64, high: f64) -> Option<Self> {
         let text = |value: f64| Change { value: Some(value), low: None, high: None }.percent().replace(".0 %", " %");
         Self::linear(low, high, text)
     }
@@ -78,7 +81,7 @@ impl Axis {
         let step = numbers.len().div_ceil(NUMBERS).max(1);
         let numbers = numbers.into_iter().step_by(step);
         let numbers = numbers.map(|number| (number, shortest(&words.value(Some(number))))).collect();
-        Self { low, high, numbers, is_logarithmic: true }
+        Self { span: Span::new(low, high), numbers, is_logarithmic: true }
     }
 
     /// An axis with a number for each of the named values: sizes, depths. Logarithmic where they are far apart.
@@ -91,19 +94,20 @@ impl Axis {
         let is_logarithmic = low > 0.0 && high >= low * NAMED_SPREAD;
         let (low, high) = if is_logarithmic { (low.log10(), high.log10()) } else { (low, high) };
         let room = if high > low { (high - low) * 0.05 } else { 1.0 };
-        Some(Self { low: low - room, high: high + room, numbers: values.to_vec(), is_logarithmic })
+        Some(Self { span: Span::new(low - room, high + room), numbers: values.to_vec(), is_logarithmic })
     }
 
     /// An axis of steps of equal width, each with a name: percentiles.
     pub fn of_steps(names: &[(f64, String)]) -> Option<Self> {
         let (first, _) = names.first()?;
         let (last, _) = names.last()?;
-        Some(Self { low: first - 0.5, high: last + 0.5, numbers: names.to_vec(), is_logarithmic: false })
+        Some(Self { span: Span::new(first - 0.5, last + 0.5), numbers: names.to_vec(), is_logarithmic: false })
     }
 
     /// The ends, as values.
     pub fn ends(&self) -> (f64, f64) {
-        if self.is_logarithmic { (10f64.powf(self.low), 10f64.powf(self.high)) } else { (self.low, self.high) }
+        let Span { low, high } = self.span;
+        if self.is_logarithmic { (10f64.powf(low), 10f64.powf(high)) } else { (low, high) }
     }
 
     /// How many numbers stand beside it.
@@ -114,13 +118,13 @@ impl Axis {
     /// Where a value stands, between 0 and 1.
     fn place(&self, value: f64) -> f64 {
         let value = if self.is_logarithmic { value.max(f64::MIN_POSITIVE).log10() } else { value };
-        let place = (value - self.low) / (self.high - self.low);
-        if place.is_finite() { place.clamp(0.0, 1.0) } else { 0.0 }
+        self.span.fraction(value)
     }
 
     /// The value that stands `part` of the axis further on.
     pub fn beside(&self, value: f64, part: f64) -> f64 {
-        let place = self.low + (self.place(value) + part) * (self.high - self.low);
+        let Span { low, high } = self.span;
+        let place = low + (self.place(value) + part) * (high - low);
         if self.is_logarithmic { 10f64.powf(place) } else { place }
     }
 }
@@ -191,6 +195,14 @@ mod tests {
         assert_eq!(axis.format_ext(&65_536.0), "64k");
     }
 
+    #[test]
+    fn what_no_measurement_gives_has_no_axis() {
+        for high in [f64::MAX, f64::INFINITY, 1e18] {
+            assert!(Axis::linear(0.0, high, |value| value.to_string()).is_none());
+            assert!(Axis::linear(-high, 0.0, |value| value.to_string()).is_none());
+        }
+    }
+
     proptest! {
         #[test]
         fn every_value_has_its_place(one in any::<f64>(), other in any::<f64>(), value in any::<f64>()) {
@@ -201,6 +213,8 @@ mod tests {
                     prop_assert!((10..=960).contains(&axis.map(&value, (10, 960))));
                 }
             }
+            let axis = Axis::linear(one.min(other), one.max(other), |value| value.to_string());
+            prop_assert!(axis.is_none_or(|axis| (10..=960).contains(&axis.map(&value, (10, 960)))));
         }
     }
 }

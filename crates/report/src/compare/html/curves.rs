@@ -92,7 +92,7 @@ impl Sweep<'_> {
         if hints.is_empty() || low >= high || ends.iter().any(|end| end.abs() > LARGEST) {
             return String::new();
         }
-        let up = Axis::of_changes(low, high);
+        let Some(up) = Axis::of_changes(low, high) else { return String::new() };
         let mut all = self.crossings(metric, group);
         all.append(&mut shapes);
         self.figure(&format!("change in {}", words::of(metric).noun), group, &up, &all, &hints)

@@ -46,7 +46,7 @@ fn drawn(finding: &CompareFinding, cell: &CellFinding) -> String {
     let names: Vec<(f64, String)> =
         cell.shift.iter().enumerate().map(|(index, point)| (index as f64, name(point))).collect();
     let Some(across) = Axis::of_steps(&names) else { return String::new() };
-    let up = Axis::of_changes(low, high);
+    let Some(up) = Axis::of_changes(low, high) else { return String::new() };
     let paint = Paint::Arm(contents::arm_index(finding, &cell.arm));
     let mut shapes = vec![Shape::Band(-margin, margin, Paint::Margin), Shape::Level(0.0, Paint::Zero)];
     shapes.extend(changes.iter().filter_map(|(place, _, change)| {

@@ -4,6 +4,7 @@ use super::markup::{element, escape};
 use crate::compare::change::{Change, bare};
 use crate::compare::changes::{Changes, Line, Mark};
 use crate::compare::section::Grid;
+use crate::compare::span::Span;
 use crate::compare::words;
 use crate::page::Tone;
 use model::experiment::Metric;
@@ -86,21 +87,19 @@ fn row(metric: Option<Metric>, line: &Line, scale: Option<Scale>) -> String {
 /// The scale of a table's drawings: from `low` to `high`, which are finite and rise.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    low: f64,
-    high: f64,
+    span: Span,
     margin: f64,
 }
 
 impl Scale {
     /// A scale.
     pub fn new((low, high): (f64, f64), margin: f64) -> Self {
-        Self { low, high, margin }
+        Self { span: Span::new(low, high), margin }
     }
 
     /// Where a change stands, in percent of the width.
     fn place(self, change: f64) -> f64 {
-        let part = (change - self.low) / (self.high - self.low);
-        if part.is_finite() { PAD + part.clamp(0.0, 1.0) * (100.0 - 2.0 * PAD) } else { PAD }
+        PAD + self.span.fraction(change) * (100.0 - 2.0 * PAD)
     }
 
     /// The margin shaded, and 0.
@@ -140,8 +139,9 @@ impl Scale {
                 texts.push((place, text, anchor));
             }
         };
-        add(self.place(self.low), format!("-{}", bare(-self.low)), "start");
-        add(self.place(self.high), format!("+{}", bare(self.high)), "end");
+        let Span { low, high } = self.span;
+        add(self.place(low), format!("-{}", bare(-low)), "start");
+        add(self.place(high), format!("+{}", bare(high)), "end");
         add(self.place(-self.margin), format!("-{}", bare(self.margin)), "middle");
         add(self.place(self.margin), format!("+{}", bare(self.margin)), "middle");
         let texts = texts.iter().map(|(place, text, anchor)| {

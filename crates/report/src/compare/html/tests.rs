@@ -21,7 +21,7 @@ fn tags(page: &str) -> Vec<(String, String, bool, bool)> {
 }
 
 /// What is open at a tag that does not fit, or nothing.
-fn unbalanced(page: &str) -> Option<String> {
+pub fn unbalanced(page: &str) -> Option<String> {
     let mut open: Vec<String> = Vec::new();
     for (name, _, ends, closed) in tags(page) {
         if ends {

@@ -41,6 +41,7 @@ fn of_metric(
         0.0 => "0 s".to_owned(),
         time => shortest(&number::seconds(time)),
     });
+    let Some(across) = across else { return String::new() };
     let shapes = [
         Shape::Dots(baseline, DOT, Paint::Arm(0)),
         Shape::Dots(candidate, DOT, Paint::Arm(contents::arm_index(finding, &cell.arm))),

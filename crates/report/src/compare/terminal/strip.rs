@@ -1,6 +1,7 @@
 //! Intervals drawn in characters on one scale: `├──●──┤`, with 0 and the margin.
 
 use crate::compare::change::{Change, bare};
+use crate::compare::span::Span;
 
 /// Columns of a drawing.
 const COLUMNS: usize = 29;
@@ -8,24 +9,23 @@ const COLUMNS: usize = 29;
 /// The scale of a table's drawings.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    low: f64,
-    high: f64,
+    span: Span,
     margin: f64,
 }
 
 impl Scale {
     /// A scale from `low` to `high`, which are finite and rise.
     pub fn new((low, high): (f64, f64), margin: f64) -> Self {
-        Self { low, high, margin }
+        Self { span: Span::new(low, high), margin }
     }
 
     /// The ends of the scale and its 0.
     pub fn head(&self) -> String {
         let mut head = vec![' '; COLUMNS];
         let texts = [
-            (0, format!("-{}", bare(-self.low))),
+            (0, format!("-{}", bare(-self.span.low))),
             (self.column(0.0), "0".to_owned()),
-            (COLUMNS, format!("+{}", bare(self.high))),
+            (COLUMNS, format!("+{}", bare(self.span.high))),
         ];
         for (place, text) in texts {
             let length = text.chars().count();
@@ -60,8 +60,7 @@ impl Scale {
     }
 
     fn column(&self, change: f64) -> usize {
-        let place = (change - self.low) / (self.high - self.low) * (COLUMNS - 1) as f64;
-        if place.is_finite() { place.round().clamp(0.0, COLUMNS as f64 - 1.0) as usize } else { 0 }
+        (self.span.fraction(change) * (COLUMNS - 1) as f64).round() as usize
     }
 }
 

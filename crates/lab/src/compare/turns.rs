@@ -1,0 +1,47 @@
+//! Rounds of turns: each case once, from its beginning to its end, under its arm's toggles, and the machine alone once.
+
+use super::toggle::and_left;
+use super::{Bench, Measured, at_once};
+use crate::error::Result;
+use model::comparison::record::{CaseLatency, SliceRecord};
+use std::time::Duration;
+
+/// Before the machine alone is watched: what has just ended is still being cleaned up.
+const SETTLE: Duration = Duration::from_millis(200);
+/// The machine alone, in each round.
+const ALONE: Duration = Duration::from_millis(300);
+
+impl Bench<'_> {
+    /// One round in which `measure` gives each case its turn; `None` when it was interrupted.
+    pub(super) fn round_of_turns(
+        &mut self,
+        measure: impl Fn(&mut Self, usize) -> Result<(SliceRecord, Option<CaseLatency>)>,
+    ) -> Result<Option<Measured>> {
+        let turns = (0..self.experiment.cases.len()).map(Some).chain([None]);
+        let (mut slices, mut latencies) = (Vec::new(), Vec::new());
+        for turn in self.orders.shuffled(turns) {
+            if self.interrupted() {
+                return Ok(None);
+            }
+            let Some(case) = turn else {
+                std::thread::sleep(SETTLE);
+                slices.push(at_once(|| self.alone(ALONE)));
+                continue;
+            };
+            self.enter(case)?;
+            let measured = measure(self, case);
+            // Switched off again also when it failed.
+            let (slice, latency) = and_left(measured, self.toggles.leave())?;
+            slices.push(slice);
+            latencies.extend(latency);
+        }
+        // A turn that was cut short is not one of a whole round.
+        Ok((!self.interrupted()).then_some((slices, latencies)))
+    }
+
+    /// Switches on what the arm of a case asks for.
+    fn enter(&mut self, case: usize) -> Result<()> {
+        let arm = self.experiment.cases.get(case).and_then(|case| self.experiment.arms.get(case.arm));
+        arm.map_or(Ok(()), |arm| self.toggles.enter(arm))
+    }
+}

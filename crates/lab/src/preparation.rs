@@ -1,0 +1,55 @@
+//! Before anything is measured: every file is found or laid out, so that nothing of it falls into a window.
+
+use crate::crew::Copy;
+use crate::error::Result;
+use crate::run::{Observer, Progress};
+use crate::workload::target::{self, Created};
+use model::plan::{Access, Phase};
+use model::warning::{Code, Warning, add_once};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Finds or makes every file of a phase.
+///
+/// # Errors
+/// A file that cannot be found, made or used as the job wants; an interruption.
+pub(crate) fn prepare<'a>(
+    phase: &'a Phase,
+    created: &Created,
+    interrupted: &AtomicBool,
+    observer: Observer,
+) -> Result<Vec<Copy<'a>>> {
+    let mut progress = |path: &Path, done, total| {
+        observer(Progress::LayingOut { path, done, total });
+        !interrupted.load(Ordering::Relaxed)
+    };
+    let mut copies = Vec::new();
+    for job in &phase.jobs {
+        for number in 0..job.copies.max(1) {
+            let targets = target::prepare(job, number, created, &mut progress)?;
+            copies.push(Copy { plan: job, number, targets });
+        }
+    }
+    Ok(copies)
+}
+
+/// Applies a job's `invalidate` to its files, as fio does when a job begins.
+pub(crate) fn invalidate(copy: &Copy) -> Result<()> {
+    let mut files = copy.targets.iter().filter(|target| copy.plan.invalidate && !target.path.as_os_str().is_empty());
+    files.try_for_each(|target| target::invalidate(&target.path, target.span))
+}
+
+/// Says of every file that is read whether parts of it were never written.
+pub(crate) fn warn_of_holes<'a>(copies: impl IntoIterator<Item = &'a Copy<'a>>, warnings: &mut Vec<Warning>) {
+    let readers = copies.into_iter().filter(|copy| copy.plan.access == Access::Read);
+    for target in readers.flat_map(|copy| &copy.targets) {
+        if !target.path.as_os_str().is_empty() && target::has_holes(target) {
+            let message = format!(
+                "{} has holes or blocks that were never written; reading them costs less than reading data. \
+                 Remove it, and it is written before it is read",
+                target.path.display()
+            );
+            add_once(warnings, Warning::new(Code::UnwrittenBlocks, message));
+        }
+    }
+}

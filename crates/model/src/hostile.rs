@@ -1,0 +1,98 @@
+//! For tests: what a record becomes in the hands of somebody who means harm, or on a disk that lost some of its bits.
+//!
+//! A record as JSON enters, and the same with a few places changed leaves. It is not said whether it still is a record.
+
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+use serde_json::{Value, json};
+
+/// Whole numbers at the ends of what types and sums take.
+const WHOLE: [u64; 8] = [0, 1, 2, u32::MAX as u64, 1 << 44, 1 << 63, u64::MAX - 1, u64::MAX];
+/// The same of others.
+const REAL: [f64; 8] = [0.0, -0.0, -1.0, 0.5, 1e308, -1e308, 5e-324, 1e-9];
+
+/// Changes records at places that a seed says.
+pub(crate) struct Vandal {
+    record: Value,
+    /// Every place below the record, as a JSON pointer.
+    places: Vec<String>,
+}
+
+impl Vandal {
+    pub(crate) fn new(record: &impl serde::Serialize) -> Self {
+        let record = serde_json::to_value(record).unwrap();
+        let mut places = Vec::new();
+        collect(&record, String::new(), &mut places);
+        Self { record, places }
+    }
+
+    /// The record with one to four places changed.
+    pub(crate) fn changed(&self, seed: u64) -> Value {
+        let random = &mut Pcg64Mcg::seed_from_u64(seed);
+        let mut record = self.record.clone();
+        for _ in 0..=below(random, 4) {
+            let place = &self.places[below(random, self.places.len())];
+            let number = (WHOLE[below(random, WHOLE.len())], REAL[below(random, REAL.len())]);
+            match below(random, 3) {
+                // The same field everywhere: sums overflow only where many are large.
+                0 => {
+                    let field = place.rsplit('/').next().unwrap_or_default();
+                    let same = self.places.iter().filter(|other| other.rsplit('/').next() == Some(field));
+                    for value in same {
+                        change(&mut record, value, |value| set(value, number));
+                    }
+                }
+                _ => change(&mut record, place, |value| match value {
+                    Value::Array(items) => cut(items, random),
+                    other => set(other, number),
+                }),
+            }
+        }
+        record
+    }
+}
+
+fn below(random: &mut Pcg64Mcg, limit: usize) -> usize {
+    (random.next_u64() % limit as u64) as usize
+}
+
+fn collect(value: &Value, place: String, places: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| collect(item, format!("{place}/{index}"), places));
+        }
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, field)| collect(field, format!("{place}/{name}"), places));
+        }
+        _ => {}
+    }
+    places.push(place);
+}
+
+/// What an earlier change took away is not there any more.
+fn change(record: &mut Value, place: &str, how: impl FnOnce(&mut Value)) {
+    if let Some(value) = record.pointer_mut(place) {
+        how(value);
+    }
+}
+
+/// A number stays of its kind, so that most records can still be read.
+fn set(value: &mut Value, (whole, real): (u64, f64)) {
+    *value = match value {
+        Value::Number(number) if number.is_f64() => json!(real),
+        Value::Number(_) => json!(whole),
+        Value::Bool(truth) => json!(!*truth),
+        Value::String(_) => json!(""),
+        Value::Null | Value::Array(_) | Value::Object(_) => Value::Null,
+    };
+}
+
+fn cut(items: &mut Vec<Value>, random: &mut Pcg64Mcg) {
+    let place = below(random, items.len() + 1);
+    match below(random, 4) {
+        0 => items.clear(),
+        1 => items.truncate(place),
+        2 => items.reverse(),
+        _ => items.extend(items.get(place).cloned()),
+    }
+}

@@ -1,0 +1,51 @@
+//! Records of one workload that nobody measured: whatever they hold, the study ends without a panic.
+
+use super::*;
+use crate::hostile::Vandal;
+use crate::record::Record;
+
+/// Records changed.
+const CHANGED: u64 = 500;
+
+/// Every meter, several executions, jobs of all directions.
+fn everything() -> Record {
+    let load = Happening { busy: 60_000_000, thread: 30_000_000, ios: 1000, steal: 1_000_000 };
+    let watched = || {
+        let mut machine = Machine::begin(Mode::Quiet);
+        for next in
+            [Mode::Quiet, Mode::Gap, Mode::Soaker, Mode::Gap, Mode::Sampler, Mode::Gap, Mode::Quiet, Mode::Quiet]
+        {
+            machine.pass(load, next);
+        }
+        let mut stretch = machine.stretch();
+        for (count, cpu) in (1..).zip(stretch.snapshots.iter_mut().flat_map(|snapshot| &mut snapshot.cpus)) {
+            cpu.pmu_cycles = Some(count * 1_000_000);
+            let period_nanos = Nanos(1_000_000);
+            cpu.samples = Some(Samples { period_nanos, user: 10 * count, kernel: 20 * count, lost: count });
+        }
+        stretch
+    };
+    let executions = [(); 2].map(|()| {
+        let mut execution = execution(watched(), 8000);
+        let mut other = job(10);
+        (other.write, other.trim, other.crossings) = (other.read.clone(), other.read.clone(), Some(100));
+        execution.jobs.push(other);
+        execution
+    });
+    let mut record = record(vec![watched(), watched()], executions.to_vec());
+    record.meters = Meter::ALL.map(|meter| MeterStatus { meter, status: Reading::Taken("seen".into()) }).to_vec();
+    record
+}
+
+#[test]
+fn changed_records_are_studied_or_refused() {
+    let vandal = Vandal::new(&everything());
+    let mut studied = 0;
+    for seed in 0..CHANGED {
+        if let Ok(changed) = serde_json::from_value::<Record>(vandal.changed(seed)) {
+            study(&changed);
+            studied += 1;
+        }
+    }
+    assert!((CHANGED / 4..CHANGED).contains(&studied), "{studied}");
+}
