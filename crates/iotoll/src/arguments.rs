@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
 use model::experiment::{Limit, Metric, Rules};
 use model::record::Meter;
-use report::format::Format;
+use report::Format;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -157,6 +157,14 @@ pub struct CompareArguments {
     /// The shell command that switches it off again; it always runs
     #[arg(long, value_name = "COMMAND", requires = "candidate_enter")]
     pub candidate_leave: Option<String>,
+    /// Go on with the experiment in this folder, whose arms are boots: measure the arm that is booted now
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
+        "candidate_set", "candidate_enter", "aa", "sweep", "target", "margin", "precision", "budget", "patience", "fail_on",
+        "seed", "parse_only", "out", "no_save"])]
+    pub resume: Option<PathBuf>,
+    /// Measure an arm again though the machine was not booted in between; a warning says so
+    #[arg(long)]
+    pub same_boot: bool,
     /// Compare the baseline with itself: what this machine can tell apart, and how fast
     #[arg(long)]
     pub aa: bool,
@@ -178,6 +186,10 @@ pub struct CompareArguments {
     /// A command, worker or toggle that takes longer than this hangs [default: twice the budget and 60s]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     pub patience: Option<Duration>,
+    /// Beside an earlier comparison with the same baseline (its folder, or rounds.jsonl): how much is the change, and how
+    /// much the machine
+    #[arg(long, value_name = "DIR")]
+    pub stored: Option<PathBuf>,
     /// Exit with 3 when a change lies beyond this limit, 4 when that is undecided: 'cycles_per_io > +3%'
     #[arg(long, value_name = "LIMIT", value_parser = limit)]
     pub fail_on: Vec<Limit>,
@@ -274,6 +286,9 @@ fn budget(text: &str) -> Result<Duration, String> {
 pub struct ReportArguments {
     /// Folder of a saved run or comparison (or its record.json, rounds.jsonl)
     pub record: PathBuf,
+    /// Beside an earlier comparison with the same baseline, as for compare
+    #[arg(long, value_name = "DIR")]
+    pub stored: Option<PathBuf>,
     /// How to print it: table, json, mail; a comparison also markdown, csv
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = any_format)]
     pub format: Format,
@@ -284,7 +299,7 @@ pub struct ReportArguments {
 pub struct DoctorArguments {
     /// How to print it: table, json
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = doctor_format)]
-    pub format: report::Format,
+    pub format: Format,
 }
 
 /// `iotoll demo`.
@@ -415,10 +430,9 @@ fn format_among(formats: Vec<Format>, text: &str) -> Result<Format, String> {
     })
 }
 
-fn doctor_format(text: &str) -> Result<report::Format, String> {
-    match text {
-        "table" => Ok(report::Format::Table),
-        "json" => Ok(report::Format::Json),
+fn doctor_format(text: &str) -> Result<Format, String> {
+    match any_format(text) {
+        Ok(format @ (Format::Table | Format::Json)) => Ok(format),
         _ => Err("expected table or json".to_owned()),
     }
 }

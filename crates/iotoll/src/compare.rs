@@ -1,11 +1,13 @@
 //! `iotoll compare`: an experiment from flags, measured round by round, kept as it is measured, studied, printed.
 
 use crate::arguments::{CompareArguments, Words};
+use crate::boots;
 use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
 use crate::render;
 use crate::run::files_and_options;
 use crate::signals::{self, Second};
+use crate::stored;
 use lab::compare::{Keeper, Settings};
 use lab::store::{RecordFolder, RoundsFile};
 use model::comparison::CompareFinding;
@@ -31,13 +33,34 @@ const REPORT: &str = "report.html";
 
 /// Runs the verb.
 pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    if let Some(folder) = &arguments.resume {
+        return boots::resume(folder, arguments, words);
+    }
     let experiment = experiment(arguments)?;
+    let stored = stored::load(arguments.stored.as_deref(), &experiment)?;
     if arguments.parse_only {
         render::write(&format!("{}\n", serde_json::to_string_pretty(&experiment)?))?;
         return Ok(ExitCode::SUCCESS);
     }
+    if experiment.boots.is_some() {
+        return boots::start(experiment, arguments, words);
+    }
     let mut keeping = Keeping::prepare(arguments)?;
-    let settings = Settings {
+    let settings = settings(arguments, words)?;
+    let line = ProgressLine::new(arguments.quiet);
+    let outcome = lab::compare::compare(experiment, &settings, &mut keeping, &mut |stage| line.show_stage(&stage));
+    line.clear();
+    let record = outcome.inspect_err(|_| keeping.abandon())?;
+    let finding = model::comparison::study_against(&record, stored.as_ref());
+    let kept = keeping.report(&finding, !arguments.quiet);
+    render::write(&arguments.format.render_comparison(&finding, render::ink(), render::columns()))?;
+    kept?;
+    Ok(exit_code(&finding))
+}
+
+/// How to measure.
+pub(crate) fn settings(arguments: &CompareArguments, words: &[String]) -> anyhow::Result<Settings> {
+    Ok(Settings {
         measuring: lab::run::Settings {
             meters: arguments.meters.clone(),
             background: Duration::ZERO,
@@ -47,16 +70,8 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
         seed: arguments.seed.unwrap_or_else(fresh_seed),
         // Not its path: what lies there may be another program by the next round.
         program: "/proc/self/exe".into(),
-    };
-    let line = ProgressLine::new(arguments.quiet);
-    let outcome = lab::compare::compare(experiment, &settings, &mut keeping, &mut |stage| line.show_stage(&stage));
-    line.clear();
-    let record = outcome.inspect_err(|_| keeping.abandon())?;
-    let finding = model::comparison::study(&record);
-    let kept = keeping.report(&finding, !arguments.quiet);
-    render::write(&arguments.format.render_comparison(&finding, render::ink(), render::columns()))?;
-    kept?;
-    Ok(exit_code(&finding))
+        schedule: None,
+    })
 }
 
 /// `iotoll worker`, which a comparison starts for itself.
@@ -74,7 +89,7 @@ fn fresh_seed() -> u64 {
     u64::from(now.subsec_nanos()) ^ (now.as_secs() & 0xffff)
 }
 
-fn exit_code(finding: &CompareFinding) -> ExitCode {
+pub(crate) fn exit_code(finding: &CompareFinding) -> ExitCode {
     match (&finding.outcome, finding.limits.iter().map(|limit| limit.state).max()) {
         (Outcome::Failed(why), _) => {
             failure::complain(why);
@@ -231,18 +246,20 @@ impl Keeping {
     /// Writes the report beside the record, and says where.
     fn report(&self, finding: &CompareFinding, note: bool) -> anyhow::Result<()> {
         let Self::In(folder, _) = self else { return Ok(()) };
-        let path = folder.path.join(REPORT);
-        std::fs::write(&path, report::compare::html(finding))
-            .map_err(|error| lab::Error::file(&path, "writing the report", error))?;
-        if note {
-            failure::complain(&format!(
-                "record and {REPORT} in {}; show it again: iotoll report {}",
-                folder.path.display(),
-                folder.path.display()
-            ));
-        }
-        Ok(())
+        write_report(&folder.path, finding, note)
     }
+}
+
+/// Writes the report beside the record in `folder`, and says where.
+pub(crate) fn write_report(folder: &Path, finding: &CompareFinding, note: bool) -> anyhow::Result<()> {
+    let path = folder.join(REPORT);
+    std::fs::write(&path, report::compare::html(finding))
+        .map_err(|error| lab::Error::file(&path, "writing the report", error))?;
+    if note {
+        let folder = folder.display();
+        failure::complain(&format!("record and {REPORT} in {folder}; show it again: iotoll report {folder}"));
+    }
+    Ok(())
 }
 
 impl Keeper for Keeping {

@@ -20,7 +20,8 @@ pub fn doctor(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     let diagnosis = lab::doctor::examine(root, host, panel.statuses().to_vec());
     render::write(&match arguments.format {
         Format::Json => report::doctor::json(&diagnosis),
-        Format::Table | Format::Mail => report::doctor::terminal(&diagnosis, render::ink(), render::columns()),
+        // The command line lets no other through than the table.
+        _ => report::doctor::terminal(&diagnosis, render::ink(), render::columns()),
     })?;
     Ok(ExitCode::SUCCESS)
 }

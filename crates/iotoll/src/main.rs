@@ -1,6 +1,7 @@
 //! iotoll: what one I/O costs the whole machine.
 
 mod arguments;
+mod boots;
 mod compare;
 mod cost;
 mod demo;
@@ -10,6 +11,7 @@ mod progress;
 mod render;
 mod run;
 mod signals;
+mod stored;
 
 use arguments::{Invocation, Verb};
 use std::process::ExitCode;

@@ -2,11 +2,12 @@
 
 use crate::arguments::{Output, ReportArguments};
 use crate::failure::{self, BadInput};
+use crate::stored;
 use anyhow::Context;
 use lab::store::{RecordFolder, RoundsFile};
 use model::finding::RunFinding;
 use model::record::Record;
-use report::format::Format;
+use report::Format;
 use report::ink::Ink;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -65,7 +66,9 @@ pub fn keep_and_print(record: &Record, keeping: &Keeping, output: &Output) -> an
 /// `iotoll report`.
 pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     if RoundsFile::is_at(&arguments.record) {
-        let finding = model::comparison::study(&lab::store::load_rounds(&arguments.record)?);
+        let record = lab::store::load_rounds(&arguments.record)?;
+        let stored = stored::load(arguments.stored.as_deref(), &record.header.experiment)?;
+        let finding = model::comparison::study_against(&record, stored.as_ref());
         write(&arguments.format.render_comparison(&finding, ink(), columns()))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -74,6 +77,10 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
         return Err(of_comparisons_only(arguments.format));
     }
     let record = lab::store::load(&arguments.record)?;
+    if arguments.stored.is_some() {
+        let path = arguments.record.display();
+        return Err(BadInput(format!("--stored: of comparisons only, and {path} is a run; leave it out")).into());
+    }
     print(&model::study::study(&record), arguments.format)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -12,7 +12,9 @@ mod integration {
     mod machine;
 
     mod comparisons;
+    mod comparisons_boots;
     mod comparisons_fail;
+    mod comparisons_stored;
     mod demo_and_doctor;
     mod devices;
     mod foreign_commands;

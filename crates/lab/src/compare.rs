@@ -3,9 +3,11 @@
 //! A round measures every case as often as every other, in an order that is drawn anew, so that what the machine does
 //! meanwhile befalls all arms alike. How a round is cut depends on what is compared ([`Schedule`]).
 
+pub mod boots;
 mod executions;
 mod order;
 mod protocol;
+mod shell;
 mod slices;
 mod team;
 mod toggle;
@@ -48,6 +50,8 @@ pub struct Settings {
     pub seed: u64,
     /// This program, which is started again as a worker.
     pub program: PathBuf,
+    /// How rounds are cut, where that is decided already; else a rehearsal decides it.
+    pub schedule: Option<Schedule>,
 }
 
 /// Where a record is written as it is measured.
@@ -127,7 +131,7 @@ pub fn compare(
         experiment: &experiment,
         settings,
     };
-    let schedule = bench.schedule()?;
+    let schedule = settings.schedule.map_or_else(|| bench.schedule(), Ok)?;
     let header = Header {
         schema: SCHEMA.to_owned(),
         method_version: METHOD_VERSION,
@@ -142,7 +146,7 @@ pub fn compare(
         canaries,
     };
     keeper.header(&header)?;
-    let mut record = CompareRecord { header, rounds: Vec::new(), end: None };
+    let mut record = CompareRecord { header, rounds: Vec::new(), boots: Vec::new(), end: None };
     let (outcome, reason) = bench.rounds(schedule, &mut record, keeper, observer)?;
     let warnings = std::mem::take(&mut bench.warnings);
     // Whatever is still switched on is switched off here, and said if it cannot be.
@@ -234,7 +238,8 @@ impl Bench<'_> {
                 Err(error) if record.rounds.is_empty() => return Err(error),
                 Err(error) => return Ok((Outcome::Failed(error.to_string()), "failed".to_owned())),
             };
-            let round = RoundRecord { begin_nanos, end_nanos: Nanos(monotonic_nanos()), slices, latencies };
+            let round =
+                RoundRecord { begin_nanos, end_nanos: Nanos(monotonic_nanos()), slices, latencies, boots: Vec::new() };
             progress.add(&round);
             let kept = keeper.round(&round);
             record.rounds.push(round);
@@ -262,6 +267,7 @@ impl Bench<'_> {
             }
             Schedule::WholeRounds { slice_nanos } => self.whole_round(slice_nanos.duration()),
             Schedule::Executions => self.round_of_executions(),
+            Schedule::Boots => Err(Error::Refused("arms that are boots are measured one boot at a time".to_owned())),
         }
     }
 

@@ -1,8 +1,10 @@
 //! Records on disk: saved before they are studied, so that no study that fails can lose one.
 
 mod rounds;
+mod stored;
 
 pub use rounds::{RoundsFile, load_rounds};
+pub use stored::load_stored;
 
 use crate::error::{Error, Result};
 use model::record::{METHOD_VERSION, Record, SCHEMA};

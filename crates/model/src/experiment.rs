@@ -9,11 +9,13 @@ pub mod file;
 pub mod limit;
 pub mod metric;
 pub mod setting;
+mod when;
 
 pub use draft::{Draft, Workload};
 pub use limit::Limit;
 pub use metric::Metric;
 pub use setting::Setting;
+pub use when::When;
 
 use crate::plan::{Phase, Plan};
 use serde::{Deserialize, Serialize};
@@ -42,6 +44,25 @@ pub struct Experiment {
     pub published: Vec<Published>,
     /// The baseline is compared with itself.
     pub against_itself: bool,
+    /// The arms are boots of the machine.
+    #[serde(default)]
+    pub boots: Option<BootPlan>,
+}
+
+/// How a machine is booted for each arm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootPlan {
+    /// Boots of each arm: the units of every interval.
+    pub each: u32,
+    /// A shell command that boots the arm that is next.
+    pub hook: Option<String>,
+}
+
+impl BootPlan {
+    /// Boots of each arm unless it is said.
+    pub const EACH: u32 = 5;
+    /// One boot has no spread; more than these are surely a slip of the hand.
+    pub const BOOTS: RangeInclusive<u32> = 2..=100;
 }
 
 /// One arm.
@@ -59,6 +80,9 @@ pub struct ArmPlan {
     pub enter: Option<String>,
     /// A shell command that switches it off again; it runs whatever happened in between.
     pub leave: Option<String>,
+    /// By which one recognises that this arm is booted.
+    #[serde(default)]
+    pub when: Option<When>,
 }
 
 impl ArmPlan {
@@ -74,6 +98,7 @@ impl ArmPlan {
         parts.extend(self.command.as_ref().map(|command| command.join(" ")));
         parts.extend(self.settings.iter().map(ToString::to_string));
         parts.extend(self.enter.as_ref().map(|enter| format!("under `{enter}`")));
+        parts.extend(self.when.as_ref().map(|when| format!("booted when {when}")));
         if parts.is_empty() { "as it is".to_owned() } else { parts.join(", ") }
     }
 }

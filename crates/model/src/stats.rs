@@ -12,6 +12,7 @@ pub mod steady;
 pub mod step;
 pub mod stopping;
 pub mod typical;
+pub mod unpaired;
 pub mod verdict;
 
 pub use crossover::{Crossover, SweepPoint, Winner, crossover};
@@ -26,4 +27,5 @@ pub use steady::{Steady, steady};
 pub use step::{Step, step};
 pub use stopping::{FEWEST_ROUNDS, precise_enough, seconds_to_decide, wanted_half_width};
 pub use typical::{shape_changed, typical};
+pub use unpaired::{LogLevel, log_level};
 pub use verdict::{DEFAULT_MARGIN, Good, Verdict, verdict};

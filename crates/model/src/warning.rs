@@ -72,6 +72,12 @@ pub enum Code {
     CarryOver,
     /// The rate of all arms together did not settle.
     NoSteadyState,
+    /// The baseline of the stored record did other work than today's.
+    StoredWorkDiffers,
+    /// The stored record was measured by another version of the method.
+    StoredMethodDiffers,
+    /// An arm was measured again without booting in between.
+    NoBoot,
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A comparison as text: tables for the terminal, a mail and a pull request, CSV for programs, one HTML file.
 //!
-//! `contents` says what there is and in which order; `answer`, `changes`, `notes`, `section` and
+//! `contents` says what there is and in which order; `answer`, `changes`, `notes`, `section`, `stored` and
 //! `environment` put it into words and bare tables; each renderer lays these out and escapes them in its own way.
 //! Nothing here computes a statistic.
 
@@ -17,6 +17,7 @@ mod markdown;
 mod notes;
 mod section;
 mod span;
+mod stored;
 mod terminal;
 mod words;
 

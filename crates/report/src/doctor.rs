@@ -10,17 +10,6 @@ use model::doctor::{Check, Diagnosis, State};
 use model::reading::Reading;
 use model::record::Host;
 
-/// How a diagnosis is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// To read on a terminal.
-    Table,
-    /// For scripts.
-    Json,
-    /// As the table. Nobody can ask for it; the verb still has a word for it.
-    Mail,
-}
-
 /// Columns of the names on the left: two of margin, a mark, a blank, the longest topic, two blanks.
 const NAME_COLUMNS: usize = 22;
 

@@ -19,7 +19,7 @@ pub mod terminal;
 #[cfg(test)]
 mod fixture;
 
-pub use doctor::Format;
+pub use format::Format;
 pub use ink::Ink;
 pub use json::json;
 pub use mail::mail;

@@ -3,20 +3,13 @@
 //! What a file held is read before anything is measured. It is put back after each slice, when something fails, on
 //! Ctrl-C, and when this is dropped. Against SIGKILL and a power cut there is nothing; files of the kernel forget those.
 
+use super::shell;
 use super::team::Patience;
 use crate::error::{Error, Result};
 use model::experiment::{ArmPlan, Setting};
-use rustix::process::Signal;
 use std::fs;
-use std::io::{Read, Seek};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// How often a command that runs is looked after.
-const GLANCE: Duration = Duration::from_millis(2);
 
 /// The switches of all arms.
 pub(super) struct Toggles {
@@ -179,50 +172,10 @@ fn present(text: &str) -> String {
     chosen.unwrap_or_else(|| text.trim_end_matches('\n')).to_owned()
 }
 
-/// Runs a shell command to its end. What it starts and leaves running is its own affair, but its output is not waited
-/// for.
+/// Runs a shell command of a toggle, which must succeed.
 fn shell(what: &str, command: &str, patience: &Patience) -> Result<()> {
-    let failed = |why: String| Error::Failed(format!("{what}: `{command}` {why}"));
-    let mut said = tempfile::tempfile().map_err(|error| Error::instrument("a temporary file for a toggle", error))?;
-    let stderr = said.try_clone().map_err(|error| Error::instrument("a temporary file for a toggle", error))?;
-    let mut child = Command::new("sh")
-        .args(["-c", command])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(stderr)
-        // Ctrl-C must not end it half-way.
-        .process_group(0)
-        .spawn()
-        .map_err(|error| failed(format!("cannot be started: {error}")))?;
-    let begun = Instant::now();
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) => match patience.ends(begun, what) {
-                None => std::thread::sleep(GLANCE),
-                Some(error) => {
-                    let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
-                    let _ = group.map(|group| rustix::process::kill_process_group(group, Signal::KILL));
-                    let _ = child.wait();
-                    return Err(match error {
-                        Error::Failed(why) => {
-                            failed(format!("was killed: {why}; put what runs on into the background"))
-                        }
-                        error => error,
-                    });
-                }
-            },
-            Err(error) => return Err(failed(format!("was lost sight of: {error}"))),
-        }
-    };
-    if status.success() {
-        return Ok(());
-    }
-    let mut text = String::new();
-    // What it said only explains; without it the status must do.
-    let _ = said.rewind().and_then(|()| said.read_to_string(&mut text));
-    let last = text.lines().rfind(|line| !line.trim().is_empty()).map(|line| format!(": {line}")).unwrap_or_default();
-    Err(failed(format!("failed ({status}){last}")))
+    let ended = shell::run(what, command, patience)?;
+    if ended.success { Ok(()) } else { Err(ended.failure(what, command)) }
 }
 
 /// What was measured, when switching off after it went well too; else all that went wrong.
@@ -237,6 +190,7 @@ pub(super) fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, Instant};
 
     fn arm(settings: &[Setting], enter: Option<&str>, leave: Option<&str>) -> ArmPlan {
         ArmPlan {

@@ -4,8 +4,10 @@
 //! ended it.
 
 use crate::error::{Error, Result};
-use model::comparison::record::{CompareRecord, End, Header, RoundRecord, SCHEMA};
+use model::comparison::boots;
+use model::comparison::record::{BootRecord, CompareRecord, End, Header, RoundRecord, SCHEMA};
 use model::record::METHOD_VERSION;
+use model::unit::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
@@ -16,10 +18,18 @@ const ROUNDS: &str = "rounds.jsonl";
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line<H, R, E> {
+enum Line<H, R, B, E> {
     Header(H),
     Round(R),
+    Boot(B),
     End(E),
+}
+
+/// One boot, and what was measured in it.
+#[derive(Serialize, Deserialize)]
+struct BootLine<B, R> {
+    boot: B,
+    round: R,
 }
 
 /// A record that is being written.
@@ -43,6 +53,27 @@ impl RoundsFile {
         Ok(Self { file, path, length: 0 })
     }
 
+    /// Goes on with the record in `folder`: what is in it already, without a last line that was cut off.
+    ///
+    /// # Errors
+    /// When there is none, or it has an end.
+    pub fn resume(folder: &Path) -> Result<(Self, CompareRecord)> {
+        let path = folder.join(ROUNDS);
+        let record = load_rounds(&path)?;
+        if record.end.is_some() {
+            let shown = folder.display();
+            return Err(Error::Refused(format!(
+                "{shown}: this experiment is complete; show it: iotoll report {shown}"
+            )));
+        }
+        let failed = |error| Error::file(&path, "going on with the record", error);
+        let text = fs::read(&path).map_err(failed)?;
+        let complete = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline as u64 + 1);
+        let mut file = File::options().write(true).open(&path).map_err(failed)?;
+        file.set_len(complete).and_then(|()| file.seek(SeekFrom::End(0))).map_err(failed)?;
+        Ok((Self { file, path, length: complete }, record))
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -50,17 +81,22 @@ impl RoundsFile {
 
     /// Writes the header.
     pub fn header(&mut self, header: &Header) -> Result<()> {
-        self.line(&Line::<_, (), ()>::Header(header))
+        self.line(&Line::<_, (), (), ()>::Header(header))
     }
 
     /// Adds a round.
     pub fn round(&mut self, round: &RoundRecord) -> Result<()> {
-        self.line(&Line::<(), _, ()>::Round(round))
+        self.line(&Line::<(), _, (), ()>::Round(round))
+    }
+
+    /// Adds a boot.
+    pub fn boot(&mut self, boot: &BootRecord, round: &RoundRecord) -> Result<()> {
+        self.line(&Line::<(), (), _, ()>::Boot(BootLine { boot, round }))
     }
 
     /// Adds the end.
     pub fn end(&mut self, end: &End) -> Result<()> {
-        self.line(&Line::<(), (), _>::End(end))
+        self.line(&Line::<(), (), (), _>::End(end))
     }
 
     fn line(&mut self, line: &impl Serialize) -> Result<()> {
@@ -84,17 +120,42 @@ impl RoundsFile {
 /// # Errors
 /// When there is none, or it was written by another version of the method.
 pub fn load_rounds(path: &Path) -> Result<CompareRecord> {
+    read(path, Method::This)
+}
+
+/// Of which versions of the method a record may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    /// This program's.
+    This,
+    /// Any: whoever asks says so beside the numbers.
+    Any,
+}
+
+pub(super) fn read(path: &Path, method: Method) -> Result<CompareRecord> {
     let path = if path.is_dir() { path.join(ROUNDS) } else { path.to_owned() };
     let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
     let text = fs::read(&path).map_err(|error| refused(format!("reading the record: {error}")))?;
     let mut record: Option<CompareRecord> = None;
+    // Boots of the round that is not complete yet.
+    let mut booted = Vec::new();
     let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-    known_version(lines.first().copied().unwrap_or_default()).map_err(refused)?;
+    known_version(lines.first().copied().unwrap_or_default(), method).map_err(refused)?;
     for (number, line) in lines.iter().enumerate() {
-        let parsed = serde_json::from_slice::<Line<Header, RoundRecord, End>>(line);
+        let parsed = serde_json::from_slice::<Line<Header, RoundRecord, BootLine<BootRecord, RoundRecord>, End>>(line);
         match (parsed, &mut record) {
-            (Ok(Line::Header(header)), None) => record = Some(CompareRecord { header, rounds: Vec::new(), end: None }),
+            (Ok(Line::Header(header)), None) => {
+                record = Some(CompareRecord { header, rounds: Vec::new(), boots: Vec::new(), end: None });
+            }
             (Ok(Line::Round(round)), Some(record)) => record.rounds.push(round),
+            (Ok(Line::Boot(BootLine { boot, round })), Some(record)) => {
+                record.boots.push(boot);
+                booted.push(round);
+                if booted.len() >= record.header.experiment.arms.len() {
+                    let begin = record.rounds.last().map_or(Nanos(0), |round| round.end_nanos);
+                    record.rounds.push(boots::round(std::mem::take(&mut booted), begin));
+                }
+            }
             (Ok(Line::End(end)), Some(record)) => record.end = Some(end),
             // Measuring was cut off while this line was being written.
             (Err(_), Some(_)) if number + 1 == lines.len() => {}
@@ -105,8 +166,8 @@ pub fn load_rounds(path: &Path) -> Result<CompareRecord> {
     record.ok_or_else(|| refused("is empty".to_owned()))
 }
 
-/// Whether the first line is a header of this version, before it is read as one.
-fn known_version(line: &[u8]) -> std::result::Result<(), String> {
+/// Whether the first line is a header of a version that is wanted, before it is read as one.
+fn known_version(line: &[u8], method: Method) -> std::result::Result<(), String> {
     let value: serde_json::Value =
         serde_json::from_slice(line).map_err(|error| format!("line 1: is not a record: {error}"))?;
     let header = value.get("header").ok_or("line 1: is not the header of a comparison")?;
@@ -115,7 +176,7 @@ fn known_version(line: &[u8]) -> std::result::Result<(), String> {
         return Err(format!("its schema is '{}', not {SCHEMA}", text("schema")));
     }
     match header.get("method_version").and_then(serde_json::Value::as_u64) {
-        Some(version) if version == u64::from(METHOD_VERSION) => Ok(()),
+        Some(version) if version == u64::from(METHOD_VERSION) || method == Method::Any => Ok(()),
         version => Err(format!(
             "was measured by method {}, this is method {METHOD_VERSION}; render it with iotoll {}",
             version.map_or("?".to_owned(), |version| version.to_string()),

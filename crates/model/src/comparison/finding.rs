@@ -54,8 +54,13 @@ pub struct CompareFinding {
     pub rules: Rules,
     /// The machine.
     pub environment: Environment,
+    /// The earlier comparison that this one stands beside (`--stored`); `null` without one.
+    pub stored: Option<StoredFinding>,
     /// Numbers that others published, to stand beside ours.
     pub published: Vec<Published>,
+    /// The boots that were measured, in order, where arms are boots.
+    #[serde(default)]
+    pub boots: Vec<BootFinding>,
     /// How it ended.
     pub outcome: Outcome,
     /// Caveats, the gravest first.
@@ -71,6 +76,23 @@ pub struct ArmFinding {
     pub what: String,
     /// As it was declared.
     pub plan: ArmPlan,
+}
+
+/// One boot of an arm.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BootFinding {
+    /// Of which round, from 0.
+    pub round: usize,
+    /// Which arm.
+    pub arm: String,
+    /// The kernel's name for this boot.
+    pub boot_id: String,
+    /// When its measurement began.
+    pub started_unix_seconds: f64,
+    /// What was booted.
+    pub host: Host,
+    /// Speeds of a stated set of operations.
+    pub canaries: Canaries,
 }
 
 /// One arm beside the baseline, at one point of the sweep.
@@ -119,6 +141,9 @@ pub struct MetricFinding {
     pub units: usize,
     /// Why there is no value.
     pub reason: Option<String>,
+    /// Beside the baseline of an earlier comparison; `null` without one, where it lacks this cell or metric, and for
+    /// percentiles.
+    pub stored: Option<AgainstStored>,
 }
 
 impl MetricFinding {
@@ -139,8 +164,42 @@ impl MetricFinding {
             seconds_to_decide: None,
             units: 0,
             reason: Some(reason.into()),
+            stored: None,
         }
     }
+}
+
+/// One metric beside the stored baseline: (1 + total) = (1 + `change`) · (1 + environment), `change` being the metric's own.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgainstStored {
+    /// The stored baseline's value, in the metric's unit.
+    pub baseline: f64,
+    /// The baseline now ÷ the stored one − 1: everything but the change, from the kernel to the neighbours.
+    pub environment: UnpairedChange,
+    /// The arm now ÷ the stored baseline − 1.
+    pub total: UnpairedChange,
+}
+
+/// A change between two sessions. Its interval holds what varied within each, not what else differs between them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnpairedChange {
+    /// The change.
+    pub change: f64,
+    /// Lower end of its 95 % interval; `null` when a session had fewer than two rounds.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+}
+
+/// An earlier comparison of the same baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredFinding {
+    /// Its record's path, as given.
+    pub from: String,
+    /// When it was measured.
+    pub started_unix_seconds: f64,
+    /// What is known to differ between then and now, in words: "kernel 6.9.1 → 6.18.44". Empty when nothing is.
+    pub differs: Vec<String>,
 }
 
 /// A change with its interval, as fractions.

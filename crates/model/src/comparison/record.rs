@@ -20,6 +20,9 @@ pub struct CompareRecord {
     pub header: Header,
     /// Complete rounds, in order.
     pub rounds: Vec<RoundRecord>,
+    /// The boots that were measured, in order; each round holds one of each arm, and the last ones may be of none yet.
+    #[serde(default)]
+    pub boots: Vec<BootRecord>,
     /// How it ended; `None` when it was cut off.
     pub end: Option<End>,
 }
@@ -71,6 +74,29 @@ pub enum Schedule {
     },
     /// Each case once in each round, from its beginning to its end.
     Executions,
+    /// Each arm booted once in each round, and measured as the [`BootRecord`] says.
+    Boots,
+}
+
+/// One boot of an arm.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BootRecord {
+    /// Of which round, from 0.
+    pub round: usize,
+    /// Which arm was booted.
+    pub arm: usize,
+    /// The kernel's name for this boot.
+    pub boot_id: String,
+    /// When its measurement began.
+    pub started_unix_seconds: f64,
+    /// What was booted.
+    pub host: Host,
+    /// How it was measured.
+    pub within: Schedule,
+    /// Speeds of a stated set of operations, before.
+    pub canaries: Canaries,
+    /// Caveats seen while measuring.
+    pub warnings: Vec<Warning>,
 }
 
 /// How it ended.
@@ -99,6 +125,10 @@ pub struct RoundRecord {
     pub slices: Vec<SliceRecord>,
     /// Submission to completion in all slices of a case, in ticks of the TSC.
     pub latencies: Vec<CaseLatency>,
+    /// How many of the slices belong to each boot, in order; empty where all are of one. The machine alone is another one
+    /// in each boot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub boots: Vec<usize>,
 }
 
 /// Latencies of a case in one round.

@@ -5,19 +5,19 @@ mod course;
 mod sweep;
 pub(crate) mod tally;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use super::finding::{
-    ArmFinding, CellFinding, CompareFinding, Environment, LimitFinding, LimitState, NoiseFloor, NoiseOfMetric, SCHEMA,
-    SlicePoint,
+    ArmFinding, BootFinding, CellFinding, CompareFinding, Environment, LimitFinding, LimitState, NoiseFloor,
+    NoiseOfMetric, SCHEMA, SlicePoint,
 };
-use super::record::{CompareRecord, End, Header, RoundRecord, Schedule, SliceReading};
+use super::record::{BootRecord, CompareRecord, End, Header, RoundRecord, Schedule, SliceReading};
 use crate::experiment::limit::Beyond;
 use crate::experiment::{Cell, Experiment, Limit, Metric};
 use crate::histogram::Histogram;
 use crate::record::Outcome;
 use crate::stats::{LogRatio, Pair, stopping};
-use crate::warning::{Code, Warning};
+use crate::warning::{Code, Warning, add_once};
 use change::Judge;
 use course::WarmUp;
 use tally::Tally;
@@ -99,19 +99,26 @@ fn comparisons(experiment: &Experiment) -> Vec<(usize, usize)> {
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     header: &'a Header,
-    rounds: &'a [RoundRecord],
+    pub(crate) rounds: &'a [RoundRecord],
+    boots: &'a [BootRecord],
     end: Option<&'a End>,
 }
 
 impl<'a> View<'a> {
     fn of(record: &'a CompareRecord) -> Self {
-        Self { header: &record.header, rounds: &record.rounds, end: record.end.as_ref() }
+        Self { header: &record.header, rounds: &record.rounds, boots: &record.boots, end: record.end.as_ref() }
     }
 
     /// Without as many rounds at the beginning.
     fn after(self, rounds: usize) -> Self {
         Self { rounds: self.rounds.get(rounds..).unwrap_or_default(), ..self }
     }
+}
+
+/// The rounds of a record that count: those after its warm-up.
+pub(super) fn counted(record: &CompareRecord) -> View<'_> {
+    let whole = View::of(record);
+    whole.after(course::warm_up(whole).rounds)
 }
 
 /// Works out everything that can be known from a record.
@@ -157,7 +164,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         seconds,
         slice_seconds: match header.schedule {
             Schedule::Slices { slice_nanos, .. } | Schedule::WholeRounds { slice_nanos } => Some(slice_nanos.seconds()),
-            Schedule::Executions => None,
+            Schedule::Executions | Schedule::Boots => None,
         },
         method: method(record, warm_up),
         arms: experiment
@@ -173,14 +180,37 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         cells,
         rules: experiment.rules.clone(),
         environment: environment(record, &tally),
+        stored: None,
         published: experiment.published.clone(),
-        outcome: record.end.map_or_else(cut_off, |end| end.outcome.clone()),
+        boots: boots(record),
+        outcome: record.end.map_or_else(|| no_end(record), |end| end.outcome.clone()),
         warnings,
     }
 }
 
-fn cut_off() -> Outcome {
-    Outcome::Failed("the record has no end: it was cut off while measuring".to_owned())
+fn no_end(record: View) -> Outcome {
+    let experiment = &record.header.experiment;
+    Outcome::Failed(match &experiment.boots {
+        Some(plan) => format!(
+            "{} of {} boots were measured; iotoll compare --resume goes on",
+            record.boots.len(),
+            plan.each as usize * experiment.arms.len()
+        ),
+        None => "the record has no end: it was cut off while measuring".to_owned(),
+    })
+}
+
+fn boots(record: View) -> Vec<BootFinding> {
+    let arm = |boot: &BootRecord| record.header.experiment.arms.get(boot.arm).map_or("", |arm| arm.name.as_str());
+    let found = record.boots.iter().map(|boot| BootFinding {
+        round: boot.round,
+        arm: arm(boot).to_owned(),
+        boot_id: boot.boot_id.clone(),
+        started_unix_seconds: boot.started_unix_seconds,
+        host: boot.host.clone(),
+        canaries: boot.canaries.clone(),
+    });
+    found.collect()
 }
 
 fn method(record: View, warm_up: &WarmUp) -> String {
@@ -206,6 +236,11 @@ fn method(record: View, warm_up: &WarmUp) -> String {
         Schedule::Executions => format!(
             "{rounds} rounds, in each every command executed once in random order, so the interval is as wide as whole \
              executions differ; ended: {ended}"
+        ),
+        Schedule::Boots => format!(
+            "{rounds} boots of each arm in random order, measured for {:.0} s each, so the interval is as wide as boots differ; \
+             ended: {ended}",
+            record.header.experiment.rules.budget_seconds
         ),
     }
 }
@@ -310,14 +345,29 @@ fn warnings(record: View, tally: &Tally, warm_up: &WarmUp) -> Vec<Warning> {
     /// Steal above this part of the capacity is worth a word.
     const STOLEN: f64 = 0.01;
     let mut warnings = record.end.map(|end| end.warnings.clone()).unwrap_or_default();
+    record.boots.iter().flat_map(|boot| &boot.warnings).for_each(|warning| add_once(&mut warnings, warning.clone()));
     let mut warn = |code, message: String| warnings.push(Warning::new(code, message));
     let rounds = record.rounds.len();
-    if rounds < stopping::FEWEST_ROUNDS {
+    if rounds < stopping::FEWEST_ROUNDS && record.boots.is_empty() {
         let message = format!(
             "only {rounds} rounds: with fewer than {} the interval itself is uncertain; give more --budget",
             stopping::FEWEST_ROUNDS
         );
         warn(Code::NoInterval, message);
+    }
+    let again = record
+        .boots
+        .iter()
+        .enumerate()
+        .filter(|(place, boot)| record.boots.iter().take(*place).any(|before| before.boot_id == boot.boot_id));
+    let again = again.count();
+    if again > 0 {
+        let message = format!(
+            "{again} of {} boots were none: the kernel's boot id was that of one before, so what a boot draws anew is not in the \
+             interval",
+            record.boots.len()
+        );
+        warn(Code::NoBoot, message);
     }
     if tally.meter.is_none() && rounds > 0 {
         warn(Code::MeterUnavailable, "no meter of the whole machine could be read; see iotoll doctor".to_owned());

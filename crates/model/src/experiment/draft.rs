@@ -1,6 +1,6 @@
 //! What a user wrote, and how it becomes an [`Experiment`].
 
-use super::{ArmPlan, Axis, Case, Cell, Experiment, Limit, Metric, Published, Rules, Work};
+use super::{ArmPlan, Axis, BootPlan, Case, Cell, Experiment, Limit, Metric, Published, Rules, Work};
 use crate::plan::{DeviceWrites, ParseError, Plan, Settings, UnknownOptions, parse};
 use std::collections::BTreeMap;
 
@@ -23,6 +23,10 @@ pub struct Draft {
     pub published: Vec<Published>,
     /// Compare the baseline with itself.
     pub against_itself: bool,
+    /// Boots of each arm, where arms are boots and it was said.
+    pub boots: Option<u32>,
+    /// What boots the arm that is next.
+    pub hook: Option<String>,
 }
 
 /// What every arm does, before its own options.
@@ -94,6 +98,7 @@ impl Draft {
                 metric.name()
             ));
         }
+        let boots = self.boots(&arms)?;
         let cells = self.cells()?;
         if cells.len().saturating_mul(arms.len()) > MOST_CASES {
             let (cells, arms) = (cells.len(), arms.len());
@@ -121,7 +126,43 @@ impl Draft {
             limits: self.limits,
             published: self.published.into_iter().map(with_change).collect(),
             against_itself: self.against_itself,
+            boots,
         })
+    }
+
+    /// What its arms say of boots: all of them something, or none.
+    fn boots(&self, arms: &[ArmPlan]) -> Result<Option<BootPlan>, DraftError> {
+        let Some(booted) = arms.iter().find(|arm| arm.when.is_some()) else {
+            return match (self.boots, &self.hook) {
+                (None, None) => Ok(None),
+                _ => wrong("boots and hook are of arms that are booted: give each arm when = \"uname -r = …\""),
+            };
+        };
+        if self.against_itself {
+            return wrong(format!(
+                "arm '{}' has a when: give it a second time by another name, without --aa",
+                booted.name
+            ));
+        }
+        for (place, arm) in arms.iter().enumerate() {
+            let Some(when) = &arm.when else {
+                return wrong(format!(
+                    "arm '{}' has no when, and arm '{}' has; with boots each needs one",
+                    arm.name, booted.name
+                ));
+            };
+            if let Some(other) = arms.iter().take(place).find(|other| other.when.as_ref() == Some(when)) {
+                return wrong(format!(
+                    "arms '{}' and '{}' have the same when: which of them is booted?",
+                    other.name, arm.name
+                ));
+            }
+        }
+        let each = self.boots.unwrap_or(BootPlan::EACH);
+        if !BootPlan::BOOTS.contains(&each) {
+            return wrong(format!("boots = {each}: expected {} to {}", BootPlan::BOOTS.start(), BootPlan::BOOTS.end()));
+        }
+        Ok(Some(BootPlan { each, hook: self.hook.clone() }))
     }
 
     fn arms(&self) -> Result<Vec<ArmPlan>, DraftError> {

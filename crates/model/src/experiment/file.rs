@@ -1,7 +1,7 @@
 //! Experiment files: TOML, read into a [`Draft`].
 
 use super::draft::{Draft, DraftError, Workload};
-use super::{ArmPlan, Axis, Limit, Metric, Published, Rules, Setting};
+use super::{ArmPlan, Axis, Limit, Metric, Published, Rules, Setting, When};
 use crate::plan::value::{self, TimeUnit};
 use serde::Deserialize;
 
@@ -28,6 +28,8 @@ struct File {
     published: Vec<Published>,
     #[serde(default)]
     aa: bool,
+    boots: Option<u32>,
+    hook: Option<String>,
 }
 
 /// Words, or one text that is split as a shell would.
@@ -49,6 +51,7 @@ struct Arm {
     set: Vec<String>,
     enter: Option<String>,
     leave: Option<String>,
+    when: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -101,6 +104,8 @@ fn draft(file: File, file_name: &str) -> Result<Draft, String> {
             .collect::<Result<_, _>>()?,
         published: file.published,
         against_itself: file.aa,
+        boots: file.boots,
+        hook: file.hook,
     })
 }
 
@@ -113,6 +118,7 @@ fn arm(arm: Arm) -> Result<ArmPlan, String> {
         options: arm.options,
         enter: arm.enter,
         leave: arm.leave,
+        when: arm.when.as_deref().map(When::parse).transpose().map_err(|wrong| named(wrong.to_string()))?,
         name: arm.name,
     })
 }

@@ -12,6 +12,7 @@ mod experiment;
 mod latency;
 mod noise;
 mod score;
+mod stored;
 mod sweep;
 
 use environment::{Start, step_after_25, warm_up};
@@ -32,6 +33,7 @@ const LATENCY: u64 = 6;
 const SWEEP: u64 = 7;
 const ENVIRONMENT: u64 = 8;
 const SHAPE: u64 = 9;
+const STORED: u64 = 10;
 
 fn contains(estimate: &Estimate, truth: f64) -> bool {
     estimate.contains(truth) == Some(true)
@@ -180,6 +182,36 @@ fn stopping_on_significance_finds_differences_between_identical_arms() {
     let design = Design { until: Until::Significant, ..METHOD };
     let found = share(CONTROL, |seed| experiment(design, Noise::Drift, 0.0, seed).ratio.excludes_zero());
     within("Drift control stopping on significance", found, 10.0, 100.0);
+}
+
+/// Where all that disturbs a machine averages out within a session.
+#[test]
+fn environments_between_sessions_are_covered() {
+    for noise in [Noise::Grain, Noise::Bursts] {
+        let environment = |seed| stored::environment(Until::Rounds(30), noise, seed);
+        let covered = share(STORED, |seed| contains(&environment(seed), stored::ENVIRONMENT));
+        within(&format!("{noise:?} coverage of the environment"), covered, 92.0, 98.0);
+    }
+    // As `compare` does it. A session that ends when its rounds seem alike has met too few bursts, so it is short of 95 %.
+    for noise in Noise::ALL {
+        let environment = |seed| stored::environment(Until::Precise, noise, seed);
+        let covered = share(STORED, |seed| contains(&environment(seed), stored::ENVIRONMENT));
+        note(
+            &format!("{noise:?} coverage of the environment by the stopping rule"),
+            &format!("{:.2} %", 100.0 * covered.part),
+        );
+    }
+}
+
+/// Negative control: a mood that outlives a session, and stalls in step with its slices, are differences between sessions,
+/// and no interval from within them holds those. METHOD.md says so.
+#[test]
+fn environments_do_not_hold_what_differs_between_sessions() {
+    for noise in [Noise::Drift, Noise::Stalls] {
+        let environment = |seed| stored::environment(Until::Rounds(30), noise, seed);
+        let missed = share(STORED, |seed| !contains(&environment(seed), stored::ENVIRONMENT));
+        within(&format!("{noise:?} control environments missed"), missed, 10.0, 100.0);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Changes as people read them: a percentage with its sign, and its interval in as many decimals.
 
 use crate::number::MISSING;
-use model::comparison::finding::{Interval, MetricFinding};
+use model::comparison::finding::{Interval, MetricFinding, UnpairedChange};
 
 /// From here on digits of a percentage are no longer written out.
 const TOO_LARGE: f64 = 999_999.5;
@@ -26,6 +26,12 @@ impl From<&MetricFinding> for Change {
 impl From<Interval> for Change {
     fn from(interval: Interval) -> Self {
         Self { value: Some(interval.change), low: Some(interval.low), high: Some(interval.high) }.finite()
+    }
+}
+
+impl From<UnpairedChange> for Change {
+    fn from(unpaired: UnpairedChange) -> Self {
+        Self { value: Some(unpaired.change), low: unpaired.low, high: unpaired.high }.finite()
     }
 }
 

@@ -6,7 +6,7 @@ use model::comparison::finding::{CellFinding, MetricFinding};
 use model::experiment::Metric;
 
 /// The columns behind those of the axes.
-const COLUMNS: [&str; 21] = [
+const COLUMNS: [&str; 28] = [
     "arm",
     "metric",
     "unit",
@@ -28,6 +28,13 @@ const COLUMNS: [&str; 21] = [
     "rounds",
     "seed",
     "reason",
+    "stored_baseline",
+    "environment_change",
+    "environment_low",
+    "environment_high",
+    "total_change",
+    "total_low",
+    "total_high",
 ];
 
 /// The table with its head. What is unknown is an empty field.
@@ -55,12 +62,14 @@ fn axis_column(axis: &str) -> String {
     if COLUMNS.contains(&axis.as_str()) { format!("axis_{axis}") } else { axis }
 }
 
-fn fields(finding: &CompareFinding, cell: &CellFinding, metric: Metric, found: &MetricFinding) -> [String; 21] {
+fn fields(finding: &CompareFinding, cell: &CellFinding, metric: Metric, found: &MetricFinding) -> [String; 28] {
     let number = |value: Option<f64>| value.filter(|value| value.is_finite()).map(|value| value.to_string());
     let number = |value: Option<f64>| number(value).unwrap_or_default();
     let verdict = serde_json::to_value(found.verdict).ok();
     let verdict = verdict.as_ref().and_then(|verdict| verdict.as_str()).unwrap_or_default().to_owned();
     let typical = found.typical;
+    let stored = found.stored;
+    let (environment, total) = (stored.map(|stored| stored.environment), stored.map(|stored| stored.total));
     [
         bare(&cell.arm),
         metric.name().to_owned(),
@@ -83,6 +92,13 @@ fn fields(finding: &CompareFinding, cell: &CellFinding, metric: Metric, found: &
         finding.rounds.to_string(),
         finding.seed.to_string(),
         found.reason.as_deref().map(bare).unwrap_or_default(),
+        number(stored.map(|stored| stored.baseline)),
+        number(environment.map(|environment| environment.change)),
+        number(environment.and_then(|environment| environment.low)),
+        number(environment.and_then(|environment| environment.high)),
+        number(total.map(|total| total.change)),
+        number(total.and_then(|total| total.low)),
+        number(total.and_then(|total| total.high)),
     ]
 }
 
@@ -130,6 +146,17 @@ mod tests {
         let row = rows.iter().position(|row| row.contains(&"latency_p999".to_owned())).unwrap();
         assert_eq!(field(&rows, row, "change"), "");
         assert!(field(&rows, row, "reason").starts_with("not enough samples"));
+    }
+
+    #[test]
+    fn what_a_stored_record_says_has_its_columns() {
+        let finding = fixture::stored();
+        let rows = read(&csv(&finding));
+        let stored = finding.cells[0].metrics["cycles_per_io"].stored.unwrap();
+        let environment = field(&rows, 1, "environment_change").parse::<f64>().unwrap();
+        assert_eq!((field(&rows, 1, "metric"), environment), ("cycles_per_io", stored.environment.change));
+        assert_eq!(field(&rows, 1, "total_high").parse::<f64>().unwrap(), stored.total.high.unwrap());
+        assert_eq!(field(&read(&csv(&fixture::options())), 1, "stored_baseline"), "");
     }
 
     #[test]

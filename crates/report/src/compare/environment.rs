@@ -11,6 +11,7 @@ use model::comparison::CompareFinding;
 use model::experiment::Metric;
 use model::reading::Reading;
 use model::record::{Canaries, Meter};
+use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The first second of the year 10000, which no date of four digits can say.
@@ -63,6 +64,7 @@ pub fn environment(finding: &CompareFinding) -> Vec<Fact> {
     let environment = &finding.environment;
     let host = &environment.host;
     let mut facts = vec![fact("Machine", provenance::machine(host))];
+    facts.extend(boots(finding).map(|text| fact("Boots", text)));
     facts.push(fact("Cycles", cycles(finding)));
     facts.push(fact("Background", background(finding)));
     facts.extend(canaries(&environment.canaries).map(|text| fact("Canaries", text)));
@@ -70,6 +72,19 @@ pub fn environment(finding: &CompareFinding) -> Vec<Fact> {
         fact("Step", format!("all arms changed together by {} after round {round}", tied(&signed(size))))
     }));
     facts
+}
+
+/// "stock 5, Linux 6.9.0; patched 5, Linux 6.9.0-patched".
+fn boots(finding: &CompareFinding) -> Option<String> {
+    let parts = finding.arms.iter().filter_map(|arm| {
+        let boots = || finding.boots.iter().filter(|boot| boot.arm == arm.name);
+        let kernels: BTreeSet<&str> = boots().map(|boot| boot.host.kernel.as_str()).collect();
+        let kernels: Vec<&str> = kernels.into_iter().collect();
+        let count = tied(&format!("{} {}", arm.name, boots().count()));
+        (!kernels.is_empty()).then(|| format!("{count}, Linux {}", kernels.join(" and ")))
+    });
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// What a cycle is here and which meter counted it.
@@ -124,7 +139,11 @@ fn signed(fraction: f64) -> String {
 
 /// When the measurement began: "2025-10-09 08:53:20 UTC".
 pub fn began(finding: &CompareFinding) -> Option<String> {
-    let seconds = finding.started_unix_seconds;
+    time(finding.started_unix_seconds)
+}
+
+/// A moment of the calendar, from the seconds since 1970; `None` where four digits of a year cannot say it.
+pub fn time(seconds: f64) -> Option<String> {
     let known = (0.0..LAST_SECOND).contains(&seconds);
     let time = Duration::try_from_secs_f64(seconds).ok().filter(|_| known)?;
     let text = humantime::format_rfc3339_seconds(UNIX_EPOCH + time).to_string();

@@ -1,10 +1,14 @@
 //! Comparisons as they occur, for the tests of every format.
 
+mod stored;
+
+pub use stored::{stored, stored_sweep};
+
 use model::comparison::CompareFinding;
 use model::comparison::finding::*;
 use model::experiment::{ArmPlan, Axis, Metric, Published, Rules};
 use model::reading::Reading;
-use model::record::{Canaries, Outcome};
+use model::record::{Canaries, Host, Outcome};
 use model::stats::{Estimate, Good, Verdict};
 use model::warning::{Code, Warning};
 use std::collections::BTreeMap;
@@ -19,6 +23,9 @@ pub fn all() -> Vec<(&'static str, CompareFinding)> {
         ("unmeasured", unmeasured()),
         ("executions", executions()),
         ("three_arms", three_arms()),
+        ("stored", stored()),
+        ("stored_sweep", stored_sweep()),
+        ("booted", booted()),
         ("empty", empty()),
         ("hostile", hostile(f64::NAN, "\u{1b}[31m読み|<b>\n書き\u{7}")),
         ("hostile_numbers", hostile(1e300, "名")),
@@ -292,9 +299,36 @@ pub fn empty() -> CompareFinding {
             canaries: vec![canaries(95.0), canaries(151.0)],
             step: None,
         },
+        stored: None,
         published: Vec::new(),
+        boots: Vec::new(),
         outcome: Outcome::Completed,
         warnings: Vec::new(),
+    }
+}
+
+/// Two kernels, three boots of each.
+pub fn booted() -> CompareFinding {
+    let mut finding = options();
+    finding.title = "two kernels".to_owned();
+    finding.rounds = 3;
+    finding.arms = vec![arm("stock", "booted when uname -r = 6.9.0"), arm("patched", "booted when uname -r = 6.9.0-p")];
+    for cell in &mut finding.cells {
+        cell.arm = "patched".to_owned();
+    }
+    finding.boots = ["stock", "patched", "patched", "stock", "stock", "patched"].iter().enumerate().map(boot).collect();
+    finding
+}
+
+fn boot((number, arm): (usize, &&str)) -> BootFinding {
+    let kernel = if *arm == "stock" { "6.9.0" } else { "6.9.0-p" };
+    BootFinding {
+        round: number / 2,
+        arm: (*arm).to_owned(),
+        boot_id: format!("b00t{number}"),
+        started_unix_seconds: 1_760_000_000.0,
+        host: Host { kernel: kernel.to_owned(), ..crate::fixture::host() },
+        canaries: canaries(95.0),
     }
 }
 
@@ -302,6 +336,9 @@ pub fn empty() -> CompareFinding {
 pub fn hostile(number: f64, text: &str) -> CompareFinding {
     let mut finding = sweep();
     let interval = Interval { change: number, low: -number, high: number };
+    let unpaired = UnpairedChange { change: number, low: Some(-number), high: Some(number) };
+    finding.stored =
+        Some(StoredFinding { from: text.repeat(9), started_unix_seconds: number, differs: vec![text.repeat(5); 3] });
     finding.title = text.repeat(20);
     finding.command_line = vec![text.repeat(9); 5];
     finding.method = text.repeat(9);
@@ -319,6 +356,10 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
     for arm in &mut finding.arms {
         arm.name = text.to_owned();
         arm.what = text.repeat(8);
+    }
+    finding.boots = vec![boot((0, &"stock"))];
+    for boot in &mut finding.boots {
+        (boot.arm, boot.host.kernel, boot.boot_id) = (text.to_owned(), text.repeat(3), text.to_owned());
     }
     finding.axes = vec![axis(text, &[text, "4k"]), axis("bs", &["1", "2"])];
     finding.cells.truncate(3);
@@ -344,6 +385,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
                 typical: Some(interval),
                 shape_changed: true,
                 reason: Some(text.to_owned()),
+                stored: Some(AgainstStored { baseline: number, environment: unpaired, total: unpaired }),
                 ..without("")
             };
             cell.metrics.insert(metric.name().to_owned(), found);
@@ -432,6 +474,7 @@ fn metric(metric: Metric, baseline: f64, change: f64, half: f64) -> (String, Met
         seconds_to_decide: undecided.then(|| 58.2 * (half / 0.01).powi(2)),
         units: 34,
         reason: None,
+        stored: None,
     };
     (metric.name().to_owned(), found)
 }
@@ -452,6 +495,7 @@ fn without(reason: &str) -> MetricFinding {
         seconds_to_decide: None,
         units: 0,
         reason: Some(reason.to_owned()),
+        stored: None,
     }
 }
 

@@ -172,7 +172,7 @@ fn below(finding: &CompareFinding) -> String {
             Body::Facts(lines) => facts(lines.iter().map(|fact| (fact.label.as_str(), fact.text.as_str()))),
         };
         let notes: String = section.notes.iter().map(|note| element("p", "note", &escape(note))).collect();
-        part(section.title, &(body + &notes))
+        part(&section.title, &(body + &notes))
     });
     sections.collect()
 }

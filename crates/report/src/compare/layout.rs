@@ -10,9 +10,11 @@ const WIDEST_LABEL: usize = 30;
 /// A section: the title, its body moved in by `indent`, its remarks.
 pub fn section(page: Page, indent: &str, section: &Section) -> String {
     let mut lines = match &section.body {
-        Body::Grid(grid) => vec![self::grid(page, indent, section.title, grid)],
-        Body::Facts(facts) => vec![page.paint(Tone::Strong, section.title), labelled(page, indent, facts)],
+        Body::Grid(grid) => vec![self::grid(page, indent, &section.title, grid)],
+        Body::Facts(facts) => vec![page.paint(Tone::Strong, &section.title), labelled(page, indent, facts)],
     };
+    // There may be nothing but remarks.
+    lines.retain(|line| !line.is_empty());
     lines.extend(section.notes.iter().map(|note| page.wrap_toned(Tone::Faint, indent, note)));
     lines.join("\n")
 }

@@ -121,6 +121,7 @@ mod tests {
     fn mails_as_they_are_sent() {
         insta::assert_snapshot!("options", mail(&fixture::options()));
         insta::assert_snapshot!("sweep", mail(&fixture::sweep()));
+        insta::assert_snapshot!("stored", mail(&fixture::stored()));
     }
 
     #[test]

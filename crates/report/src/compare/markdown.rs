@@ -159,6 +159,7 @@ mod tests {
     fn comparisons_as_they_are_posted() {
         insta::assert_snapshot!("options", markdown(&fixture::options()));
         insta::assert_snapshot!("sweep", markdown(&fixture::sweep()));
+        insta::assert_snapshot!("stored", markdown(&fixture::stored()));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What stands below the tables of changes, in bare text: each format lays the same sections out in its own way.
 
 use super::change::Change;
-use super::{contents, words};
+use super::{contents, stored, words};
 use crate::number::{self, COUNT, MISSING};
 use crate::page::{Tone, tied};
 use model::comparison::CompareFinding;
@@ -67,7 +67,7 @@ pub enum Body {
 #[derive(Clone, Debug)]
 pub struct Section {
     /// The title.
-    pub title: &'static str,
+    pub title: String,
     /// What is in it.
     pub body: Body,
     /// Remarks under it.
@@ -75,21 +75,26 @@ pub struct Section {
 }
 
 impl Section {
-    fn grid(title: &'static str, heads: Vec<Head>, rows: Vec<Vec<Field>>, notes: Vec<String>) -> Option<Self> {
-        (!rows.is_empty()).then_some(Self { title, body: Body::Grid(Grid { heads, rows }), notes })
+    fn grid(title: &str, heads: Vec<Head>, rows: Vec<Vec<Field>>, notes: Vec<String>) -> Option<Self> {
+        (!rows.is_empty()).then(|| Self { title: title.to_owned(), body: Body::Grid(Grid { heads, rows }), notes })
     }
 
-    fn facts(title: &'static str, facts: Vec<Fact>) -> Option<Self> {
-        (!facts.is_empty()).then_some(Self { title, body: Body::Facts(facts), notes: Vec::new() })
+    fn facts(title: &str, facts: Vec<Fact>) -> Option<Self> {
+        (!facts.is_empty()).then(|| Self { title: title.to_owned(), body: Body::Facts(facts), notes: Vec::new() })
     }
 }
 
 /// Every section that the finding has something for.
 pub fn sections(finding: &CompareFinding) -> Vec<Section> {
-    [limits(finding), noise_floor(finding), crossovers(finding), lines(finding), published(finding)]
-        .into_iter()
-        .flatten()
-        .collect()
+    let all = [
+        stored::section(finding),
+        limits(finding),
+        noise_floor(finding),
+        crossovers(finding),
+        lines(finding),
+        published(finding),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 fn name(text: impl Into<String>) -> Head {

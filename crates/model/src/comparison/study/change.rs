@@ -146,6 +146,7 @@ impl Judge<'_> {
             seconds_to_decide: stopping::seconds_to_decide(self.seconds, &found.ratio, rules.precision),
             units: found.ratio.units,
             reason: None,
+            stored: None,
         }
     }
 }

@@ -60,6 +60,10 @@ pub(super) fn carry_over(record: View) -> Option<f64> {
     const LEAST: f64 = 0.01;
     /// It is looked for in every comparison, so chance must hardly ever find it.
     const FALSE_ALARM: f64 = 0.001;
+    if record.header.schedule == Schedule::Boots {
+        // A boot comes after nothing that could be carried over.
+        return None;
+    }
     let cases = record.header.experiment.cases.len();
     // Each arm by itself: an arm that slows every successor down does so to its own and to another's.
     let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = vec![(Vec::new(), Vec::new()); cases];

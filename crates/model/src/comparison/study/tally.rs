@@ -10,6 +10,7 @@ use crate::stats::{Pair, PairedRound};
 use crate::study::Context;
 use crate::study::phase::{HEADLINE, io_seconds};
 use crate::study::windows::{Window, window, windows};
+use std::collections::BTreeMap;
 
 /// Sums of one case in one round. What could not be read is `None`, and then the sum is of no use.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,6 +42,8 @@ pub(crate) struct RoundSums {
     pub cases: Vec<CaseSums>,
     /// The machine alone.
     pub background: CaseSums,
+    /// The machine alone in the boot of a case, by case; empty where a round is of one boot.
+    booted: BTreeMap<usize, CaseSums>,
     /// CPU time that the hypervisor took, and the CPU time in which it was watched: longer than the I/O of commands.
     pub stolen: (f64, f64),
 }
@@ -49,19 +52,26 @@ impl RoundSums {
     /// Cycles of a case, relieved of what the machine does anyway.
     pub fn net_cycles(&self, case: usize) -> Option<f64> {
         let sums = self.cases.get(case)?;
-        Some(sums.gross_cycles? - self.background_rate()? * sums.capacity_seconds)
+        Some(sums.gross_cycles? - self.background_rate(case)? * sums.capacity_seconds)
+    }
+
+    /// The machine alone as it was for a case.
+    fn background_of(&self, case: usize) -> &CaseSums {
+        self.booted.get(&case).unwrap_or(&self.background)
     }
 
     /// Cycles of the machine alone for each second of CPU that it had.
-    fn background_rate(&self) -> Option<f64> {
-        let capacity = self.background.capacity_seconds;
-        (capacity > 0.0).then_some(self.background.gross_cycles? / capacity)
+    fn background_rate(&self, case: usize) -> Option<f64> {
+        let background = self.background_of(case);
+        let capacity = background.capacity_seconds;
+        (capacity > 0.0).then_some(background.gross_cycles? / capacity)
     }
 
     fn net_switches(&self, case: usize) -> Option<f64> {
         let sums = self.cases.get(case)?;
-        let rate = match self.background.switches {
-            Some(switches) if self.background.seconds > 0.0 => switches / self.background.seconds,
+        let background = self.background_of(case);
+        let rate = match background.switches {
+            Some(switches) if background.seconds > 0.0 => switches / background.seconds,
             _ => return None,
         };
         Some(sums.switches? - rate * sums.seconds)
@@ -74,7 +84,7 @@ impl RoundSums {
             Metric::CyclesPerIo => (self.net_cycles(case)?, sums.ios?),
             Metric::CyclesPerByte => (self.net_cycles(case)?, sums.bytes?),
             Metric::Cycles => {
-                let net = sums.whole_cycles? - self.background_rate()? * sums.whole_capacity_seconds?;
+                let net = sums.whole_cycles? - self.background_rate(case)? * sums.whole_capacity_seconds?;
                 (net, sums.count)
             }
             Metric::Seconds => (sums.whole_seconds?, sums.count),
@@ -121,12 +131,31 @@ impl Tally {
             self.meter = HEADLINE.into_iter().find(reads);
         }
         let mut sums = RoundSums { cases: vec![CaseSums::default(); self.cases], ..RoundSums::default() };
-        for slice in &round.slices {
+        let mut slices = round.slices.as_slice();
+        for &count in &round.boots {
+            let (boot, rest) = slices.split_at_checked(count).unwrap_or((slices, &[]));
+            slices = rest;
+            let alone = self.sum(boot, &mut sums);
+            let cases = boot.iter().filter_map(|slice| slice.case);
+            sums.booted.extend(cases.map(|case| (case, alone.clone())));
+        }
+        // Of no boot in particular: all slices, where a round is of one boot.
+        self.sum(slices, &mut sums);
+        self.rounds.push(sums);
+    }
+
+    /// Adds slices to the sums of a round: what the machine did alone in them.
+    fn sum(&self, slices: &[SliceRecord], sums: &mut RoundSums) -> CaseSums {
+        let mut alone = CaseSums::default();
+        for slice in slices {
             let read = sums_of(slice, self.meter, &self.context);
             let (stolen, watched) = stolen(slice, self.context.cpus as f64);
             sums.stolen = (sums.stolen.0 + stolen, sums.stolen.1 + watched);
             match slice.case {
-                None => sums.background.add(&read),
+                None => {
+                    sums.background.add(&read);
+                    alone.add(&read);
+                }
                 Some(case) => {
                     if let Some(case) = sums.cases.get_mut(case) {
                         case.add(&read);
@@ -134,7 +163,7 @@ impl Tally {
                 }
             }
         }
-        self.rounds.push(sums);
+        alone
     }
 
     /// Both cases of a comparison in every round; `None` when a round lacks one.
@@ -151,8 +180,8 @@ impl Tally {
         let iops = read.ios.filter(|_| read.seconds > 0.0).map(|ios| ios / read.seconds);
         let alone = self.rounds.get(round).map(|round| RoundSums {
             cases: vec![read],
-            background: round.background.clone(),
-            stolen: (0.0, 0.0),
+            background: slice.case.map_or(&round.background, |case| round.background_of(case)).clone(),
+            ..RoundSums::default()
         });
         let pair = alone.and_then(|alone| alone.pair(Metric::CyclesPerIo, 0));
         let cost = pair.filter(|pair| pair.denominator > 0.0).map(|pair| pair.numerator / pair.denominator);

@@ -20,9 +20,9 @@ const SLICE: u64 = 50_000_000;
 
 /// What a case does: CPU time of the machine for each I/O, and I/Os in a slice.
 #[derive(Clone, Copy)]
-struct Load {
-    nanos_per_io: u64,
-    ios: u64,
+pub(in crate::comparison) struct Load {
+    pub nanos_per_io: u64,
+    pub ios: u64,
 }
 
 fn canaries() -> Canaries {
@@ -35,7 +35,7 @@ fn canaries() -> Canaries {
     }
 }
 
-fn experiment(draft: Draft) -> crate::experiment::Experiment {
+pub(in crate::comparison) fn experiment(draft: Draft) -> crate::experiment::Experiment {
     let workload = Workload::Flags(["--ioengine=null", "--size=1m"].map(str::to_owned).to_vec());
     let arm = |name: &str, options: &[&str]| ArmPlan {
         name: name.to_owned(),
@@ -96,7 +96,7 @@ impl Machine {
 }
 
 /// Rounds of one block; what each case does in each round is asked for.
-fn record(
+pub(in crate::comparison) fn record(
     experiment: crate::experiment::Experiment,
     rounds: usize,
     load: impl Fn(usize, usize) -> Load,
@@ -122,7 +122,7 @@ fn record(
         let mut slices: Vec<SliceRecord> =
             (0..cases).map(|case| machine.slice(Some(case), load(round, case))).collect();
         slices.push(machine.slice(None, Load { nanos_per_io: 0, ios: 0 }));
-        RoundRecord { begin_nanos, end_nanos: Nanos(machine.now), slices, latencies: Vec::new() }
+        RoundRecord { begin_nanos, end_nanos: Nanos(machine.now), slices, latencies: Vec::new(), boots: Vec::new() }
     });
     let rounds = rounds.collect();
     let end = End {
@@ -132,11 +132,11 @@ fn record(
         canaries: canaries(),
         warnings: Vec::new(),
     };
-    CompareRecord { header, rounds, end: Some(end) }
+    CompareRecord { header, rounds, boots: Vec::new(), end: Some(end) }
 }
 
 /// A little of everything from round to round, the same for both arms and then not.
-fn wobble(round: usize, case: usize) -> u64 {
+pub(in crate::comparison) fn wobble(round: usize, case: usize) -> u64 {
     [0, 7, 3, 11, 5, 2, 9][round % 7] + [0, 1, 3][(round * 5 + case) % 3]
 }
 

@@ -85,6 +85,16 @@ fn what_there_is_is_drawn() {
 }
 
 #[test]
+fn a_stored_record_has_its_part() {
+    let page = html(&fixture::stored());
+    let part = page.split("<h2>Against the stored baseline of 2025-05-03</h2>").nth(1).unwrap();
+    let part = part.split("</section>").next().unwrap();
+    assert!(part.contains("<dt>cycles/IO</dt>") && part.contains("environment</dd>"), "{part}");
+    assert!(part.contains("kernel 6.9.1 → 6.18.44"), "{part}");
+    assert!(!html(&fixture::options()).contains("Against the stored"));
+}
+
+#[test]
 fn pages_stay_small() {
     for (name, finding) in fixture::all() {
         let size = html(&finding).len();

@@ -1,0 +1,146 @@
+//! `iotoll compare` of boots. What is booted here is a stand-in: a file says which arm it is.
+
+use super::iotoll::{Folder, number, whole};
+use serde_json::Value;
+
+fn experiment(more: &str) -> String {
+    format!(
+        r#"
+        job = """
+        [spin]
+        ioengine=spin
+        size=1m
+        spin_cycles=20000
+        """
+        budget = "1s"
+        boots = 2
+        {more}
+        [[arm]]
+        name = "stock"
+        when = "cat which = stock"
+        [[arm]]
+        name = "patched"
+        when = "grep -qx patched which"
+        options = ["spin_cycles=40000"]
+        "#
+    )
+}
+
+/// What is to be booted next, by the line that says so.
+fn next(stderr: &str) -> &str {
+    let line = stderr.lines().find(|line| line.contains(" next, then: iotoll compare --resume kept")).unwrap();
+    line.split('\'').nth(1).unwrap()
+}
+
+#[track_caller]
+fn complete(found: &Value) {
+    assert_eq!((whole(&found["rounds"]), found["boots"].as_array().unwrap().len()), (2, 4), "{found}");
+    // Twice as many cycles, as the thread's own clock sees whatever else runs.
+    let threads = &found["cells"][0]["metrics"]["thread_cycles_per_io"];
+    assert!((0.8..1.2).contains(&number(&threads["change"])), "{threads}");
+    for round in [0, 1] {
+        let arms = || found["boots"].as_array().unwrap().iter().filter(|boot| boot["round"] == round);
+        assert_eq!(arms().count(), 2);
+        assert!(arms().any(|boot| boot["arm"] == "stock") && arms().any(|boot| boot["arm"] == "patched"));
+    }
+    let codes: Vec<&str> = found["warnings"].as_array().unwrap().iter().filter_map(|w| w["code"].as_str()).collect();
+    assert!(codes.contains(&"no_boot"), "the boot id is the same all the time: {codes:?}");
+}
+
+#[test]
+fn a_hook_boots_arm_after_arm_until_all_are_measured() {
+    let folder = Folder::new();
+    folder.write("which", "neither");
+    folder
+        .write("boots.toml", experiment(r#"hook = "echo \"$IOTOLL_ARM\" > which; echo \"$IOTOLL_RESUME\" >> hooks""#));
+    let ended = folder.iotoll("compare boots.toml --same-boot --out kept --format json --seed 5").run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    complete(&ended.json());
+    let said: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("of 4 measured: arm '")).collect();
+    assert_eq!(said.len(), 4, "{ended:?}");
+    assert_eq!(folder.read("hooks"), b"kept\n".repeat(4));
+    assert!(folder.exists("kept/report.html"));
+    let again = folder.iotoll("report kept --format json").run();
+    assert_eq!(again.json(), ended.json());
+    folder.iotoll("compare --resume kept").run().refused(2, &["kept", "complete", "iotoll report kept"]);
+}
+
+#[test]
+fn a_person_boots_what_is_named_and_goes_on() {
+    let folder = Folder::new();
+    folder.write("which", "neither");
+    folder.write("boots.toml", experiment(""));
+    let begun = folder.iotoll("compare boots.toml --out kept --quiet").run();
+    assert_eq!((begun.code, begun.stdout.as_str()), (Some(0), ""), "{begun:?}");
+    let first = next(&begun.stderr).to_owned();
+    let other = if first == "stock" { "patched" } else { "stock" };
+    folder.iotoll("compare --resume kept").run().refused(2, &["no arm is booted", &format!("'{first}'")]);
+    folder.write("which", other);
+    folder.iotoll("compare --resume kept").run().refused(2, &[&format!("arm '{other}' is booted"), "boot that"]);
+    folder.write("which", &first);
+    let measured = folder.iotoll("compare --resume kept --quiet").run();
+    assert_eq!((measured.code, next(&measured.stderr)), (Some(0), other), "{measured:?}");
+    // What there is can be shown, and says that it is not all.
+    let shown = folder.iotoll("report kept").run();
+    assert!(shown.stdout.contains("1 of 4 boots were measured"), "{shown:?}");
+    // A line that a power cut left unfinished is measured again.
+    let record = folder.read("kept/rounds.jsonl");
+    folder.write("kept/rounds.jsonl", [record.as_slice(), b"{\"boot\":{\"bo"].concat());
+    folder.write("which", other);
+    let mut last = folder.iotoll("compare --resume kept --quiet").run();
+    for _ in 0..2 {
+        assert_eq!(last.code, Some(0), "{last:?}");
+        let arm = next(&last.stderr).to_owned();
+        folder.write("which", &arm);
+        // The second round may begin with the arm that ended the first: here nothing can be booted in between.
+        let words = "compare --resume kept --quiet --format json";
+        let again = folder.iotoll(words).run();
+        last = if again.code == Some(2) {
+            again.refused(2, &["is to be booted again", "--same-boot"]);
+            folder.iotoll(&format!("{words} --same-boot")).run()
+        } else {
+            again
+        };
+    }
+    assert_eq!(last.code, Some(0), "{last:?}");
+    complete(&last.json());
+}
+
+#[test]
+fn what_boots_lack_is_refused_in_one_line() {
+    let folder = Folder::new();
+    folder.write("which", "stock");
+    let whole = experiment("");
+    let cases: [(String, &[&str]); 6] = [
+        (whole.replace("boots = 2", "boots = 1"), &["boots = 1", "2 to 100"]),
+        (whole.replace("when = \"grep -qx patched which\"", ""), &["arm 'patched' has no when"]),
+        (whole.replace("grep -qx patched which", "cat which = stock"), &["'stock' and 'patched'", "same when"]),
+        (whole.replace("when = \"cat", "#").replace("when = \"grep", "#"), &["boots and hook", "when ="]),
+        (whole.replace("cat which = stock", " "), &["arm 'stock'", "nothing in it"]),
+        (whole.replace("boots = 2", "boots = 2\naa = true"), &["arm"]),
+    ];
+    for (text, named) in cases {
+        folder.write("boots.toml", text);
+        folder.iotoll("compare boots.toml --out kept").run().refused(2, named);
+        assert!(!folder.exists("kept"));
+    }
+    folder.write("boots.toml", whole);
+    folder.iotoll("compare boots.toml --no-save").run().refused(2, &["--no-save"]);
+    folder.iotoll("compare --resume nowhere").run().refused(2, &["nowhere"]);
+    folder.iotoll("compare --resume kept --budget 3s").run().refused(2, &["--resume", "--budget"]);
+}
+
+/// A boot that fails does not count, and can be measured again.
+#[test]
+fn an_arm_that_fails_in_its_boot_leaves_the_record_as_it_was() {
+    let folder = Folder::new();
+    folder.write("which", "stock");
+    let failing = experiment("hook = \"echo $IOTOLL_ARM > which\"")
+        .replace("ioengine=spin", "ioengine=psync\nfilename=data/below\nrw=read");
+    folder.write("data", "a file, and no folder");
+    folder.write("boots.toml", failing.replace("spin_cycles=20000\n", "").replace("spin_cycles=40000", "bs=8k"));
+    let ended = folder.iotoll("compare boots.toml --out kept --quiet --same-boot").run();
+    ended.refused(2, &["data/below"]);
+    let shown = folder.iotoll("report kept --format json").run();
+    assert_eq!((whole(&shown.json()["rounds"]), shown.code), (0, Some(0)), "{shown:?}");
+}

@@ -1,0 +1,123 @@
+//! `--stored`: a comparison beside an earlier one of the same baseline.
+
+use super::iotoll::{Ended, Folder, at_once, number, warns};
+use serde_json::Value;
+
+const SPIN: &str = "compare --budget 3s --quiet --format json --ioengine=spin --size=1m --spin_cycles=20000";
+
+/// An earlier comparison in the folder `one`.
+fn folder_with_one() -> Folder {
+    let folder = Folder::new();
+    folder.iotoll(SPIN).word_list("--out one --candidate inject_ns=500").run().done();
+    folder
+}
+
+/// (1 + total) = (1 + change) · (1 + environment), and every interval holds its value.
+#[track_caller]
+fn product_holds(metric: &Value) {
+    let (environment, total) = (&metric["stored"]["environment"], &metric["stored"]["total"]);
+    let factor = |change: &Value| 1.0 + number(change);
+    let product = factor(&metric["change"]) * factor(&environment["change"]);
+    assert!((product / factor(&total["change"]) - 1.0).abs() < 1e-9, "{metric}");
+    for change in [environment, total] {
+        let value = number(&change["change"]);
+        assert!(number(&change["low"]) <= value && value <= number(&change["high"]), "{change}");
+    }
+}
+
+#[test]
+fn the_distance_to_what_was_stored_is_split() {
+    let folder = folder_with_one();
+    let ended = folder.iotoll(SPIN).word_list("--out two --stored one --candidate spin_cycles=40000").run();
+    ended.done();
+    let found = ended.json();
+    let metrics = &found["cells"][0]["metrics"];
+    let threads = &metrics["thread_cycles_per_io"];
+    product_holds(threads);
+    assert!((19_000.0..30_000.0).contains(&number(&threads["stored"]["baseline"])), "{threads}");
+    assert!((0.6..1.5).contains(&number(&threads["stored"]["total"]["change"])), "{threads}");
+    assert!(number(&threads["stored"]["environment"]["change"]).abs() < 0.3, "{threads}");
+    product_holds(&metrics["iops"]);
+    assert!(metrics["latency_p99"]["stored"].is_null());
+    assert_eq!(found["stored"]["from"], "one");
+    assert!(found["stored"]["differs"].is_array() && number(&found["stored"]["started_unix_seconds"]) > 1.7e9);
+    assert!(!warns(&found, "stored_work_differs", &[]), "{}", found["warnings"]);
+    assert!(String::from_utf8(folder.read("two/report.html")).unwrap().contains("Against the stored baseline of 20"));
+    // The same from what was kept, and without the stored record as if there had never been one.
+    at_once(["json", "mail", "table", "markdown", "csv"], |format| {
+        let again = folder.iotoll(&format!("report two --stored one/rounds.jsonl --format {format}")).run();
+        again.done();
+        let alone = folder.iotoll(&format!("report two --format {format}")).run();
+        alone.done();
+        match format {
+            "json" => assert_eq!(again.json()["cells"], found["cells"]),
+            "csv" => assert!(again.stdout.lines().nth(1).unwrap() != alone.stdout.lines().nth(1).unwrap()),
+            _ => {
+                assert!(again.stdout.contains("Against the stored baseline of 20"), "{again:?}");
+                assert!(again.stdout.contains("environment"), "{again:?}");
+                assert!(!alone.stdout.contains("Against the stored"), "{alone:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn other_work_is_warned_of_and_other_cells_are_without() {
+    let folder = Folder::new();
+    let swept = "--sweep bs=4k,16k --candidate inject_ns=500";
+    folder.iotoll(SPIN).word_list("--out one").word_list(swept).run().done();
+    let ended = folder
+        .iotoll(SPIN)
+        .word_list("--no-save --stored one --iodepth=4 --sweep bs=16k,64k --candidate inject_ns=900")
+        .run();
+    ended.done();
+    let found = ended.json();
+    assert!(warns(&found, "stored_work_differs", &["iodepth 1 → 4"]), "{}", found["warnings"]);
+    let stored = |cell: usize| &found["cells"][cell]["metrics"]["iops"]["stored"];
+    assert!(stored(0).is_object() && stored(1).is_null(), "{}", found["cells"]);
+}
+
+/// What does not fit is refused before anything is measured, and nothing is left.
+#[test]
+fn what_cannot_stand_beside_it_is_refused_at_once() {
+    let folder = Folder::new();
+    folder
+        .iotoll(
+            "run --name=r --ioengine=null --size=1m --runtime=200ms --time_based --background 200ms --quiet --out run",
+        )
+        .run()
+        .done();
+    folder.iotoll(SPIN).word_list("--out swept --sweep bs=4k,16k --candidate inject_ns=500").run().done();
+    let kept = String::from_utf8(folder.read("swept/rounds.jsonl")).unwrap();
+    folder.write("cut.jsonl", kept.lines().next().unwrap());
+    let cases: [(&str, &[&str]); 5] = [
+        ("nowhere", &["--stored nowhere", "reading the record", "earlier iotoll compare"]),
+        ("run", &["--stored run", "the record of a run", "earlier iotoll compare"]),
+        ("run/record.json", &["--stored run/record.json", "the record of a run"]),
+        ("cut.jsonl", &["--stored cut.jsonl", "no complete round", "same baseline"]),
+        ("swept", &["--stored swept", "bs=4k", "bs=16k", "no point of a sweep"]),
+    ];
+    let before = folder.listing();
+    at_once(cases, |(stored, named)| {
+        let words = format!("--out new --candidate inject_ns=900 --stored {stored}");
+        folder.iotoll(SPIN).word_list(&words).run().refused(2, named);
+    });
+    assert_eq!(folder.listing(), before);
+    let refused = |ended: Ended, named: &[&str]| ended.refused(2, named);
+    refused(folder.iotoll("report run --stored swept").run(), &["--stored", "of comparisons only"]);
+    refused(folder.iotoll("report swept --stored nowhere").run(), &["--stored nowhere", "reading the record"]);
+}
+
+/// A record of an older method is read: the warning says what that means.
+#[test]
+fn another_method_is_warned_of() {
+    let folder = folder_with_one();
+    let kept = String::from_utf8(folder.read("one/rounds.jsonl")).unwrap();
+    folder.write("old.jsonl", kept.replacen("\"method_version\":1", "\"method_version\":0", 1));
+    let ended = folder.iotoll("report one --stored old.jsonl --format json").run();
+    ended.done();
+    let found = ended.json();
+    assert!(warns(&found, "stored_method_differs", &["method 0", "method 1"]), "{}", found["warnings"]);
+    let environment = &found["cells"][0]["metrics"]["thread_cycles_per_io"]["stored"]["environment"];
+    assert_eq!(number(&environment["change"]), 0.0);
+}

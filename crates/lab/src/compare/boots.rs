@@ -1,0 +1,192 @@
+//! Arms that are boots of the machine: one arm is measured in each boot, and the order of boots is drawn.
+//!
+//! An experiment goes on from its record: which boots were measured says which is next. A boot is the unit of the
+//! intervals, so all that was measured in one is one part of a round.
+
+use super::order::Orders;
+use super::team::Patience;
+use super::{Keeper, Observer, Settings, compare, shell, whole};
+use crate::canary;
+use crate::error::{Error, Result};
+use crate::host;
+use crate::meter::Panel;
+use crate::run::Calibration;
+use model::comparison::boots;
+use model::comparison::record::{BootRecord, End, Header, RoundRecord, SCHEMA, Schedule};
+use model::experiment::{Case, Experiment};
+use model::record::{METHOD_VERSION, Outcome};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The kernel's name for a boot.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// What is known before the first boot is measured.
+///
+/// # Errors
+/// When the meters cannot be opened.
+pub fn begin(experiment: Experiment, settings: &Settings) -> Result<Header> {
+    let calibration = Calibration::begin();
+    let panel = Panel::open(settings.measuring.meters.clone())?;
+    let canaries = canary::run();
+    let (hertz, source) = calibration.end();
+    Ok(Header {
+        schema: SCHEMA.to_owned(),
+        method_version: METHOD_VERSION,
+        iotoll_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_unix_seconds: now(),
+        command_line: settings.measuring.command_line.clone(),
+        experiment,
+        seed: settings.seed,
+        schedule: Schedule::Boots,
+        host: host::read(Path::new("/"), hertz, &source),
+        meters: panel.statuses().to_vec(),
+        canaries,
+    })
+}
+
+/// The arm of each boot, from the first to the last: in each round every arm once, in an order drawn from the seed.
+pub fn order(header: &Header) -> Vec<usize> {
+    let each = header.experiment.boots.as_ref().map_or(0, |plan| plan.each);
+    let mut orders = Orders::new(header.seed);
+    (0..each).flat_map(|_| orders.shuffled(0..header.experiment.arms.len())).collect()
+}
+
+/// Which arms are booted now, by what they say of themselves.
+///
+/// # Errors
+/// When a test command cannot be run, or does not end.
+pub fn booted(experiment: &Experiment, settings: &Settings) -> Result<Vec<usize>> {
+    let patience = patience(experiment, settings);
+    let mut booted = Vec::new();
+    for (place, arm) in experiment.arms.iter().enumerate() {
+        let Some(when) = &arm.when else { continue };
+        let ended = shell::run(&format!("arm '{}': when", arm.name), &when.command, &patience)?;
+        if when.holds(ended.success, &ended.printed) {
+            booted.push(place);
+        }
+    }
+    Ok(booted)
+}
+
+/// The kernel's name for this boot.
+///
+/// # Errors
+/// When it does not tell.
+pub fn boot_id() -> Result<String> {
+    let text = std::fs::read_to_string(BOOT_ID).map_err(|error| Error::instrument(BOOT_ID, error))?;
+    Ok(text.trim().to_owned())
+}
+
+/// Runs the hook, which boots the arm that is next. Its surroundings say which that is, and what goes on there.
+///
+/// # Errors
+/// When it fails.
+pub fn call(hook: &str, arm: &str, folder: &Path, experiment: &Experiment, settings: &Settings) -> Result<()> {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+    let said = format!("IOTOLL_ARM={} IOTOLL_RESUME={}", quoted(arm), quoted(&folder.display().to_string()));
+    let ended = shell::run("hook", &format!("export {said}; {hook}"), &patience(experiment, settings))?;
+    if ended.success { Ok(()) } else { Err(ended.failure("hook", hook)) }
+}
+
+/// Measures the arm that is booted, for the budget.
+///
+/// # Errors
+/// When it fails or is interrupted: a boot that was not measured to its end does not count.
+pub fn measure(
+    header: &Header,
+    measured: &[BootRecord],
+    arm: usize,
+    settings: &Settings,
+    observer: Observer,
+) -> Result<(BootRecord, RoundRecord)> {
+    let started_unix_seconds = now();
+    let alone = alone(&header.experiment, arm);
+    let toggled = header.experiment.arms.iter().any(|arm| arm.is_toggled());
+    let jobs = header.experiment.cases.iter().all(|case| case.work.phase().is_some());
+    let settings = Settings {
+        // Another order in each boot, and the same one when it is done again.
+        seed: header.seed.wrapping_add(measured.len() as u64 + 1),
+        // As in the first boot: an arm is not to be cut otherwise than another.
+        schedule: measured.first().map(|first| first.within).or((toggled && jobs).then_some(whole::SCHEDULE)),
+        ..settings.clone()
+    };
+    let record = compare(alone, &settings, &mut Unkept, observer)?;
+    let end = record.end.ok_or_else(|| Error::Failed("the boot was not measured to its end".to_owned()))?;
+    match end.outcome {
+        Outcome::Completed => {}
+        Outcome::Interrupted => return Err(Error::Interrupted("before this boot was measured to its end".to_owned())),
+        Outcome::Failed(why) => return Err(Error::Failed(why)),
+    }
+    let boot = BootRecord {
+        round: measured.len() / header.experiment.arms.len().max(1),
+        arm,
+        boot_id: boot_id()?,
+        started_unix_seconds,
+        host: record.header.host,
+        within: record.header.schedule,
+        canaries: record.header.canaries,
+        warnings: end.warnings,
+    };
+    let mut round = boots::within(record.rounds);
+    let cases: Vec<usize> = places(&header.experiment, arm).collect();
+    let place = |case: usize| cases.get(case).copied().unwrap_or(usize::MAX);
+    round.slices.iter_mut().for_each(|slice| slice.case = slice.case.map(place));
+    round.latencies.iter_mut().for_each(|latency| latency.case = place(latency.case));
+    Ok((boot, round))
+}
+
+/// How an experiment of boots ends: there is none left.
+pub fn end(header: &Header) -> End {
+    End {
+        outcome: Outcome::Completed,
+        reason: "all boots were measured".to_owned(),
+        tsc_hertz: header.host.tsc_hertz,
+        canaries: canary::run(),
+        warnings: Vec::new(),
+    }
+}
+
+/// The places of an arm's cases among all.
+fn places(experiment: &Experiment, arm: usize) -> impl Iterator<Item = usize> {
+    experiment.cases.iter().enumerate().filter(move |(_, case)| case.arm == arm).map(|(place, _)| place)
+}
+
+/// The experiment in one boot: one arm's cases. What the other arms switch may not even be there in this boot.
+fn alone(experiment: &Experiment, arm: usize) -> Experiment {
+    let mut alone = experiment.clone();
+    alone.cases.retain(|case: &Case| case.arm == arm);
+    for (_, other) in alone.arms.iter_mut().enumerate().filter(|(place, _)| *place != arm) {
+        other.settings.clear();
+        (other.enter, other.leave) = (None, None);
+    }
+    alone
+}
+
+fn patience(experiment: &Experiment, settings: &Settings) -> Patience {
+    Patience {
+        longest: Duration::from_secs_f64(experiment.rules.patience()),
+        interrupted: settings.measuring.interrupted.clone(),
+    }
+}
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}
+
+/// What a boot measures is kept when it is complete, and not before.
+struct Unkept;
+
+impl Keeper for Unkept {
+    fn header(&mut self, _: &Header) -> Result<()> {
+        Ok(())
+    }
+
+    fn round(&mut self, _: &RoundRecord) -> Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self, _: &End) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! Shell commands of an experiment file: run to their end, or ended when they take too long.
+
+use super::team::Patience;
+use crate::error::{Error, Result};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often a command that runs is looked after.
+const GLANCE: Duration = Duration::from_millis(2);
+
+/// How a command ended.
+pub(super) struct Ended {
+    pub success: bool,
+    status: String,
+    /// What it printed.
+    pub printed: String,
+    /// The last thing that it complained of.
+    complaint: String,
+}
+
+impl Ended {
+    /// In one line.
+    pub fn failure(&self, what: &str, command: &str) -> Error {
+        let Self { status, complaint, .. } = self;
+        let said = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
+        Error::Failed(format!("{what}: `{command}` failed ({status}){said}"))
+    }
+}
+
+/// Runs a shell command to its end. What it starts and leaves running is its own affair, but its output is not waited
+/// for.
+///
+/// # Errors
+/// When it cannot be started, or takes too long and is ended.
+pub(super) fn run(what: &str, command: &str, patience: &Patience) -> Result<Ended> {
+    let failed = |why: String| Error::Failed(format!("{what}: `{command}` {why}"));
+    let scratch = || tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
+    let scratch = || scratch().map_err(|error| Error::instrument("a temporary file for what a command says", error));
+    let ((mut printed, stdout), (mut complained, stderr)) = (scratch()?, scratch()?);
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .stderr(stderr)
+        // Ctrl-C must not end it half-way.
+        .process_group(0)
+        .spawn()
+        .map_err(|error| failed(format!("cannot be started: {error}")))?;
+    let begun = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) => match patience.ends(begun, what) {
+                None => std::thread::sleep(GLANCE),
+                Some(error) => {
+                    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+                    let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+                    let _ = child.wait();
+                    return Err(match error {
+                        Error::Failed(why) => {
+                            failed(format!("was killed: {why}; put what runs on into the background"))
+                        }
+                        error => error,
+                    });
+                }
+            },
+            Err(error) => return Err(failed(format!("was lost sight of: {error}"))),
+        }
+    };
+    let complaint = text(&mut complained).lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().to_owned();
+    Ok(Ended { success: status.success(), status: status.to_string(), printed: text(&mut printed), complaint })
+}
+
+/// What was written to a file; it only explains, so what cannot be read is left out.
+fn text(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,151 @@
+//! What is known to differ between the machines of two records, in words: "kernel 6.9.1 → 6.18.44".
+
+use super::super::record::CompareRecord;
+use crate::record::{Canaries, Host};
+use crate::unit::Bytes;
+use std::collections::BTreeMap;
+
+/// Canaries move by a few percent from one minute to the next on any machine; below this it is no news.
+const MOVED: f64 = 0.1;
+/// The kernel keeps a little memory for itself, and how much changes with its version.
+const MEMORY: f64 = 0.01;
+/// A clock's rate is measured to better than this.
+const CLOCK: f64 = 1e-3;
+/// Mitigations that are named before the rest is only counted: a new kernel may word all of them anew.
+const MITIGATIONS: usize = 3;
+
+/// Every difference, what matters most first.
+pub(super) fn differences(then: &CompareRecord, now: &CompareRecord) -> Vec<String> {
+    let (old, new) = (Machine::of(then), Machine::of(now));
+    let (from, to) = (old.host, new.host);
+    let none = || "none".to_owned();
+    let mut found: Vec<Option<String>> = vec![
+        word("kernel", &from.kernel, &to.kernel),
+        word("CPU", &from.cpu_model, &to.cpu_model),
+        word("CPUs", &from.cpus.to_string(), &to.cpus.to_string()),
+        figure("memory", from.memory.as_f64(), to.memory.as_f64(), MEMORY, |bytes| gibibytes(Bytes(bytes as u64))),
+        word("hypervisor", &from.hypervisor.clone().unwrap_or_else(none), &to.hypervisor.clone().unwrap_or_else(none)),
+        word("governor", &from.governor, &to.governor),
+        word("SMT", &from.smt, &to.smt),
+        word("idle driver", &from.idle_driver, &to.idle_driver),
+        word("clocksource", &from.clocksource, &to.clocksource),
+        figure("TSC", from.tsc_hertz, to.tsc_hertz, CLOCK, |hertz| format!("{:.3} GHz", hertz / 1e9)),
+    ];
+    found.extend(mitigations(&from.mitigations, &to.mitigations).into_iter().map(Some));
+    let speed = |name: &str, of: fn(&Canaries) -> Option<f64>, words: fn(f64) -> String| {
+        figure(name, old.speed(of)?, new.speed(of)?, MOVED, words)
+    };
+    found.extend([
+        speed("system call", |canaries| Some(canaries.null_system_call_nanos), nanos),
+        speed("context switch", |canaries| canaries.context_switch_nanos.taken().copied(), nanos),
+        speed("wake-up", |canaries| canaries.wake_up_nanos.taken().copied(), nanos),
+        speed("clock reading", |canaries| Some(canaries.clock_read_nanos), nanos),
+        speed("memory copy", |canaries| Some(canaries.memcpy_gigabytes_per_second), |speed| format!("{speed:.1} GB/s")),
+    ]);
+    found.push(word("iotoll", &then.header.iotoll_version, &now.header.iotoll_version));
+    found.into_iter().flatten().collect()
+}
+
+/// Where a baseline ran, and every time that its speed was looked at.
+struct Machine<'a> {
+    host: &'a Host,
+    canaries: Vec<&'a Canaries>,
+}
+
+impl<'a> Machine<'a> {
+    fn of(record: &'a CompareRecord) -> Self {
+        // Where arms are boots, the header's machine may have been booted into any of them.
+        let boots: Vec<_> = record.boots.iter().filter(|boot| boot.arm == 0).collect();
+        match boots.first() {
+            Some(first) => Self { host: &first.host, canaries: boots.iter().map(|boot| &boot.canaries).collect() },
+            None => {
+                let ends = std::iter::once(&record.header.canaries).chain(record.end.as_ref().map(|end| &end.canaries));
+                Self { host: &record.header.host, canaries: ends.collect() }
+            }
+        }
+    }
+
+    /// The mean of a canary; `None` when it never flew.
+    fn speed(&self, of: impl Fn(&Canaries) -> Option<f64>) -> Option<f64> {
+        let speeds: Vec<f64> = self.canaries.iter().copied().filter_map(of).collect();
+        (!speeds.is_empty()).then(|| speeds.iter().sum::<f64>() / speeds.len() as f64)
+    }
+}
+
+fn word(name: &str, then: &str, now: &str) -> Option<String> {
+    (then != now).then(|| format!("{name} {then} → {now}"))
+}
+
+/// Two figures that differ by more than a fraction of the first.
+fn figure(name: &str, then: f64, now: f64, least: f64, words: impl Fn(f64) -> String) -> Option<String> {
+    let moved = (now - then).abs() > least * then.abs();
+    moved.then(|| format!("{name} {} → {}", words(then), words(now)))
+}
+
+fn gibibytes(bytes: Bytes) -> String {
+    if bytes.0 == 0 { "unknown".to_owned() } else { format!("{:.1} GiB", bytes.as_f64() / 1_073_741_824.0) }
+}
+
+/// In three digits.
+fn nanos(nanos: f64) -> String {
+    match nanos {
+        nanos if nanos < 99.95 => format!("{nanos:.1} ns"),
+        nanos if nanos < 999.5 => format!("{nanos:.0} ns"),
+        nanos => format!("{:.2} µs", nanos / 1e3),
+    }
+}
+
+/// Mitigations as `NAME: STATUS`, those first of which most is known to have changed: the ones that came or went.
+fn mitigations(then: &[String], now: &[String]) -> Vec<String> {
+    fn by_name(mitigations: &[String]) -> BTreeMap<&str, &str> {
+        mitigations.iter().map(|line| line.split_once(": ").unwrap_or((line, "on"))).collect()
+    }
+    let (then, now) = (by_name(then), by_name(now));
+    let names: std::collections::BTreeSet<&str> = then.keys().chain(now.keys()).copied().collect();
+    let status = |of: &BTreeMap<&str, &str>, name: &str| of.get(name).copied().unwrap_or("none").to_owned();
+    let mut changed: Vec<&str> = names.into_iter().filter(|name| then.get(name) != now.get(name)).collect();
+    changed.sort_by_key(|name| then.contains_key(name) && now.contains_key(name));
+    let named = changed.iter().take(MITIGATIONS);
+    let mut words: Vec<String> =
+        named.map(|name| format!("mitigation of {name} {} → {}", status(&then, name), status(&now, name))).collect();
+    let more = changed.len().saturating_sub(MITIGATIONS);
+    words.extend((more > 0).then(|| format!("mitigations of {more} more")));
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_that_hardly_moved_are_no_news() {
+        let call = |then: f64, now: f64| figure("system call", then, now, MOVED, nanos);
+        assert_eq!(call(209.0, 260.0).as_deref(), Some("system call 209 ns → 260 ns"));
+        assert_eq!(call(209.0, 220.0), None);
+        assert_eq!(call(209.0, f64::NAN), None);
+        let memory = |then: u64, now: u64| {
+            figure("memory", then as f64, now as f64, MEMORY, |bytes| gibibytes(Bytes(bytes as u64)))
+        };
+        assert_eq!(memory(16 << 30, (16 << 30) - (8 << 20)), None);
+        assert_eq!(memory(16 << 30, 32 << 30).as_deref(), Some("memory 16.0 GiB → 32.0 GiB"));
+        assert_eq!(memory(0, 32 << 30).as_deref(), Some("memory unknown → 32.0 GiB"));
+        assert_eq!([nanos(25.04), nanos(209.3), nanos(1234.0)], ["25.0 ns", "209 ns", "1.23 µs"]);
+    }
+
+    #[test]
+    fn mitigations_that_came_or_went_are_named_first_and_many_are_counted() {
+        let lines = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect::<Vec<_>>();
+        let then = lines(&["a: one", "b: one", "c: one", "d: one", "meltdown: PTI"]);
+        let now = lines(&["a: two", "b: two", "c: two", "d: one", "srso: Safe RET"]);
+        assert_eq!(
+            mitigations(&then, &now),
+            [
+                "mitigation of meltdown PTI → none",
+                "mitigation of srso none → Safe RET",
+                "mitigation of a one → two",
+                "mitigations of 2 more"
+            ]
+        );
+        assert!(mitigations(&then, &then).is_empty());
+    }
+}

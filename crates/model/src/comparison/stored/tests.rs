@@ -1,0 +1,198 @@
+//! Two made-up sessions of which it is known by how much they differ, and why.
+
+use super::super::study::tests::{Load, experiment, record, wobble};
+use super::*;
+use crate::experiment::Axis;
+use crate::experiment::draft::Draft;
+use crate::hostile::Vandal;
+use crate::reading::Reading;
+use crate::record::{METHOD_VERSION, Outcome};
+use crate::unit::Nanos;
+
+/// Nanoseconds of an I/O before anything changed.
+const BEFORE: f64 = 100_000.0;
+
+/// A session of a machine that costs `environment` times as much as it did once, with a candidate that costs 4 % more. The
+/// noise has no mean, so what is made up is the truth and not nearly so.
+fn session(draft: Draft, environment: f64) -> CompareRecord {
+    // 21 rounds go once through all that it does.
+    let mean = 139.0 / 21.0;
+    let noise = |round, case| 1e-3 * (wobble(round, case) as f64 - mean);
+    record(experiment(draft), 21, |round, case| {
+        let change = if case % 2 == 0 { 1.0 } else { 1.04 };
+        let nanos = BEFORE * environment * change * (1.0 + noise(round, case));
+        Load { nanos_per_io: nanos.round() as u64, ios: 400 }
+    })
+}
+
+fn stored(record: CompareRecord) -> Stored {
+    Stored::new("old", record)
+}
+
+fn axis(name: &str, values: &[&str]) -> Axis {
+    Axis { name: name.to_owned(), values: values.iter().map(|&value| value.to_owned()).collect() }
+}
+
+fn holds(change: &UnpairedChange, truth: f64) -> bool {
+    change.low.unwrap() <= truth && truth <= change.high.unwrap()
+}
+
+#[test]
+fn what_is_known_is_split_into_change_and_environment() {
+    let now = session(Draft::default(), 1.69);
+    let found = study_against(&now, Some(&stored(session(Draft::default(), 1.0))));
+    let metric = &found.cells[0].metrics["cycles_per_io"];
+    let against = metric.stored.unwrap();
+    let (change, environment, total) = (metric.change.unwrap(), against.environment, against.total);
+    assert!(((1.0 + change) * (1.0 + environment.change) - (1.0 + total.change)).abs() < 1e-12);
+    assert!(
+        (0.03..0.05).contains(&change) && metric.low.unwrap() <= 0.04 && metric.high.unwrap() >= 0.04,
+        "{metric:?}"
+    );
+    assert!(holds(&environment, 0.69) && holds(&total, 1.69 * 1.04 - 1.0), "{against:?}");
+    assert!((against.baseline / (2.0 * BEFORE) - 1.0).abs() < 1e-4, "{against:?}");
+    let from = found.stored.unwrap();
+    assert_eq!((from.from.as_str(), from.differs.as_slice()), ("old", [].as_slice()));
+    // As many I/Os in every slice: nothing changed and nothing varied.
+    let rate = found.cells[0].metrics["iops"].stored.unwrap();
+    for change in [rate.environment, rate.total] {
+        assert!(
+            [Some(change.change), change.low, change.high].iter().all(|end| end.unwrap().abs() < 1e-12),
+            "{rate:?}"
+        );
+    }
+    assert!(found.cells[0].metrics["latency_p99"].stored.is_none());
+    assert!(!found.warnings.iter().any(|warning| warning.message.contains("stored")), "{:?}", found.warnings);
+}
+
+#[test]
+fn the_other_way_round_the_environment_is_the_inverse() {
+    let (old, new) = (session(Draft::default(), 1.0), session(Draft::default(), 1.69));
+    let environment = |now: &CompareRecord, then: &CompareRecord| {
+        let found = study_against(now, Some(&stored(then.clone())));
+        found.cells[0].metrics["cycles_per_io"].stored.unwrap().environment
+    };
+    let (there, back) = (environment(&new, &old), environment(&old, &new));
+    let inverse = |one: f64, other: f64| ((1.0 + one) * (1.0 + other) - 1.0).abs() < 1e-12;
+    assert!(inverse(there.change, back.change), "{there:?} {back:?}");
+    assert!(inverse(there.low.unwrap(), back.high.unwrap()), "{there:?} {back:?}");
+}
+
+#[test]
+fn without_a_stored_record_nothing_is_added() {
+    let record = session(Draft::default(), 1.0);
+    let (plain, against) = (study(&record), study_against(&record, None));
+    assert_eq!(serde_json::to_value(plain).unwrap(), serde_json::to_value(against).unwrap());
+}
+
+#[test]
+fn cells_are_found_by_their_labels_and_others_are_without() {
+    let swept = |values: &[&str]| Draft { axes: vec![axis("bs", values)], ..Draft::default() };
+    let old = stored(session(swept(&["16k", "4k"]), 1.0));
+    let now = session(swept(&["4k", "64k"]), 1.69);
+    assert_eq!(old.fits(&now.header.experiment), Ok(()));
+    let found = study_against(&now, Some(&old));
+    let environment = |cell: usize| found.cells[cell].metrics["cycles_per_io"].stored.map(|stored| stored.environment);
+    assert!(holds(&environment(0).unwrap(), 0.69) && environment(1).is_none());
+    let elsewhere = experiment(swept(&["128k", "256k"]));
+    let refused = old.fits(&elsewhere).unwrap_err().to_string();
+    assert!(refused.contains("bs=16k, bs=4k") && refused.contains("bs=128k, bs=256k"), "{refused}");
+    let refused = old.fits(&experiment(Draft::default())).unwrap_err().to_string();
+    assert!(refused.contains("today's is at no point of a sweep"), "{refused}");
+}
+
+#[test]
+fn records_without_rounds_do_not_fit() {
+    let mut old = session(Draft::default(), 1.0);
+    old.rounds.clear();
+    assert_eq!(stored(old).fits(&experiment(Draft::default())), Err(Mismatch::NoRounds));
+}
+
+#[test]
+fn a_single_round_has_a_value_and_no_interval() {
+    let mut old = session(Draft::default(), 1.0);
+    old.rounds.truncate(1);
+    let found = study_against(&session(Draft::default(), 1.69), Some(&stored(old)));
+    let environment = found.cells[0].metrics["cycles_per_io"].stored.unwrap().environment;
+    assert!((0.6..0.8).contains(&environment.change) && environment.low.is_none(), "{environment:?}");
+}
+
+/// Whatever a stored record holds.
+#[test]
+fn changed_records_are_no_trouble() {
+    let (now, vandal) = (session(Draft::default(), 1.0), Vandal::new(&session(Draft::default(), 1.0)));
+    let mut fitting = 0;
+    for seed in 0..200 {
+        let Ok(changed) = serde_json::from_value::<CompareRecord>(vandal.changed(seed)) else { continue };
+        let stored = stored(changed);
+        if stored.fits(&now.header.experiment).is_ok() {
+            study_against(&now, Some(&stored));
+            fitting += 1;
+        }
+    }
+    assert!(fitting > 50, "{fitting}");
+}
+
+/// The stored session was read by a meter that this one does not have: their cycles are no common unit.
+#[test]
+fn cycles_of_different_meters_are_not_compared() {
+    let mut now = session(Draft::default(), 1.69);
+    for slice in now.rounds.iter_mut().flat_map(|round| &mut round.slices) {
+        if let crate::comparison::record::SliceReading::Slice { before, .. } = &mut slice.reading {
+            before.timer_list = None;
+        }
+    }
+    let mut old = session(Draft::default(), 1.0);
+    for slice in old.rounds.iter_mut().flat_map(|round| &mut round.slices) {
+        if let crate::comparison::record::SliceReading::Slice { before, .. } = &mut slice.reading {
+            before.proc_stat = None;
+        }
+    }
+    let found = study_against(&now, Some(&stored(old)));
+    assert_eq!(found.environment.meter.as_deref(), Some("proc_stat"));
+    let metrics = &found.cells[0].metrics;
+    assert!(metrics["cycles_per_io"].change.is_some() && metrics["cycles_per_io"].stored.is_none());
+    assert!(metrics["iops"].stored.is_some());
+}
+
+#[test]
+fn what_is_known_to_differ_is_said() {
+    let mut old = session(Draft::default(), 1.0);
+    let now = session(Draft::default(), 1.69);
+    let header = &mut old.header;
+    header.started_unix_seconds = 1_777_777_777.0;
+    (header.host.kernel, header.host.governor) = ("6.9.1".to_owned(), "powersave".to_owned());
+    header.host.mitigations = vec!["meltdown: PTI".to_owned()];
+    header.host.hypervisor = Some("KVM".to_owned());
+    header.canaries.null_system_call_nanos = 80.0;
+    header.canaries.context_switch_nanos = Reading::Taken(1500.0);
+    old.end.as_mut().unwrap().canaries.null_system_call_nanos = 82.0;
+    let found = study_against(&now, Some(&stored(old))).stored.unwrap();
+    assert_eq!(found.started_unix_seconds, 1_777_777_777.0);
+    assert_eq!(
+        found.differs,
+        [
+            "kernel 6.9.1 → ",
+            "hypervisor KVM → none",
+            "governor powersave → ",
+            "mitigation of meltdown PTI → none",
+            "system call 81.0 ns → 100 ns"
+        ]
+    );
+}
+
+#[test]
+fn other_work_and_another_method_are_warned_of() {
+    let mut old = session(Draft::default(), 1.0);
+    old.header.method_version = METHOD_VERSION + 1;
+    for case in &mut old.header.experiment.cases {
+        if let crate::experiment::Work::Jobs(plan) = &mut case.work {
+            plan.phases[0].jobs[0].think_time = Nanos(5);
+        }
+    }
+    let found = study_against(&session(Draft::default(), 1.0), Some(&stored(old)));
+    let said = |code| found.warnings.iter().find(|warning| warning.code == code).unwrap().message.as_str();
+    assert!(said(Code::StoredWorkDiffers).contains("thinktime 5 ns → 0 ns"), "{found:?}");
+    assert!(said(Code::StoredMethodDiffers).contains(&format!("method {METHOD_VERSION}")), "{found:?}");
+    assert_eq!(found.outcome, Outcome::Completed);
+}

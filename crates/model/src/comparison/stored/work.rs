@@ -1,0 +1,212 @@
+//! What differs in the work of two baselines, in words: "bs 4096 → 8192". Names, files and seeds are no work.
+
+use super::super::record::{Header, Schedule};
+use super::baseline;
+use crate::experiment::{ArmPlan, Work};
+use crate::plan::{BlockSizes, JobPlan, Plan, Rates, Size};
+use std::fmt::Display;
+
+/// Differences that are named before the rest is only counted.
+const NAMED: usize = 6;
+
+/// Every difference in what the baselines do at the points that both were measured at.
+pub(super) fn differences(then: &Header, now: &Header) -> Vec<String> {
+    let mut found = Vec::new();
+    for cell in &now.experiment.cells {
+        let cases = baseline(&then.experiment, &cell.values).zip(baseline(&now.experiment, &cell.values));
+        // What all cells differ in is said once.
+        for difference in cases.map(|(then, now)| of_work(&then.work, &now.work)).unwrap_or_default() {
+            if !found.contains(&difference) {
+                found.push(difference);
+            }
+        }
+    }
+    if let (Some(before), Some(today)) = (then.experiment.arms.first(), now.experiment.arms.first()) {
+        found.extend(differs("under", surroundings(before), surroundings(today)));
+    }
+    found.extend(differs("measured in", schedule(then.schedule), schedule(now.schedule)));
+    let more = found.len().saturating_sub(NAMED);
+    found.truncate(NAMED);
+    found.extend((more > 0).then(|| format!("and {more} more")));
+    found
+}
+
+fn differs(name: &str, then: impl Display, now: impl Display) -> Option<String> {
+    let (then, now) = (then.to_string(), now.to_string());
+    (then != now).then(|| format!("{name} {then} → {now}"))
+}
+
+/// What is switched for a baseline.
+fn surroundings(arm: &ArmPlan) -> String {
+    let settings = arm.settings.iter().map(ToString::to_string);
+    let all: Vec<String> = settings.chain(arm.enter.clone()).collect();
+    if all.is_empty() { "nothing".to_owned() } else { all.join(" ") }
+}
+
+/// In how large pieces it was measured. Not how long a slice is: that follows from how fast the machine was.
+fn schedule(schedule: Schedule) -> &'static str {
+    match schedule {
+        Schedule::Slices { .. } => "slices",
+        Schedule::WholeRounds { .. } => "whole rounds",
+        Schedule::Executions => "executions",
+        Schedule::Boots => "boots",
+    }
+}
+
+fn of_work(then: &Work, now: &Work) -> Vec<String> {
+    match (then, now) {
+        (Work::Command(before), Work::Command(today)) => of_words(before, today),
+        (Work::Jobs(before), Work::Jobs(today)) => {
+            let (before, today) = (jobs(before), jobs(today));
+            if before.len() != today.len() {
+                return vec![format!("jobs {} → {}", before.len(), today.len())];
+            }
+            before.into_iter().zip(today).flat_map(|(before, today)| of_jobs(before, today)).collect()
+        }
+        (Work::Command(_), Work::Jobs(_)) => vec!["a command → jobs".to_owned()],
+        (Work::Jobs(_), Work::Command(_)) => vec!["jobs → a command".to_owned()],
+    }
+}
+
+fn jobs(plan: &Plan) -> Vec<&JobPlan> {
+    plan.phases.iter().flat_map(|phase| &phase.jobs).collect()
+}
+
+/// The words that differ, where as many were said; otherwise the commands.
+fn of_words(then: &[String], now: &[String]) -> Vec<String> {
+    if then.len() != now.len() {
+        return vec![format!("command `{}` → `{}`", then.join(" "), now.join(" "))];
+    }
+    then.iter().zip(now).filter_map(|(then, now)| differs("word", then, now)).collect()
+}
+
+fn of_jobs(then: &JobPlan, now: &JobPlan) -> Vec<String> {
+    let (then, now) = (options(then), options(now));
+    then.into_iter().zip(now).filter_map(|((name, then), (_, now))| differs(name, then, now)).collect()
+}
+
+/// Options that make the work what it is, with fio's names.
+fn options(job: &JobPlan) -> Vec<(&'static str, String)> {
+    // Taken apart whole: who adds an option says here whether it changes the work. What a comparison overrides (times,
+    // delays) does not.
+    let JobPlan {
+        name: _,
+        engine,
+        access: _,
+        order: _,
+        read_percent,
+        block_sizes,
+        target,
+        copies,
+        group_reporting: _,
+        depth,
+        direct,
+        duration,
+        fsync_every,
+        fdatasync_every,
+        end_fsync,
+        no_random_map,
+        repeatable: _,
+        seed: _,
+        invalidate,
+        fallocate,
+        fixed_buffers,
+        registered_files,
+        rates,
+        cpus_allowed,
+        start_delay: _,
+        think_time,
+        percentiles: _,
+        spin_cycles,
+        work_steps,
+        inject,
+        allow_device_write: _,
+    } = job;
+    let chosen = |flag: &Option<bool>| flag.map_or("as the engine chooses".to_owned(), |flag| flag.to_string());
+    let size = |size: &Option<Size>| size.map_or("all of the file".to_owned(), self::size);
+    let cpus: Vec<String> = cpus_allowed.iter().map(ToString::to_string).collect();
+    vec![
+        ("ioengine", engine.name().to_owned()),
+        ("rw", job.rw().to_owned()),
+        ("rwmixread", read_percent.to_string()),
+        ("bs", blocks(block_sizes)),
+        // One without a name is one too.
+        ("files", target.files.len().max(1).to_string()),
+        ("size", size(&target.size)),
+        ("offset", self::size(target.offset)),
+        ("numjobs", copies.to_string()),
+        ("iodepth", depth.in_flight.to_string()),
+        ("iodepth_batch_submit", depth.submit.to_string()),
+        ("iodepth_batch_complete_min", depth.complete_min.to_string()),
+        ("iodepth_batch_complete_max", depth.complete_max.to_string()),
+        ("direct", direct.to_string()),
+        ("io_size", size(&duration.io_size)),
+        ("fsync", fsync_every.to_string()),
+        ("fdatasync", fdatasync_every.to_string()),
+        ("end_fsync", end_fsync.to_string()),
+        ("norandommap", no_random_map.to_string()),
+        ("invalidate", invalidate.to_string()),
+        ("fallocate", format!("{fallocate:?}").to_lowercase()),
+        ("fixedbufs", chosen(fixed_buffers)),
+        ("registerfiles", chosen(registered_files)),
+        ("rate_iops", each(rates)),
+        ("cpus_allowed", if cpus.is_empty() { "all".to_owned() } else { cpus.join(",") }),
+        ("thinktime", format!("{} ns", think_time.0)),
+        ("spin_cycles", spin_cycles.to_string()),
+        ("work_steps", work_steps.to_string()),
+        ("inject_ns", inject.0.to_string()),
+    ]
+}
+
+fn size(size: Size) -> String {
+    match size {
+        Size::Bytes(bytes) => bytes.0.to_string(),
+        Size::Percent(percent) => format!("{percent}%"),
+    }
+}
+
+fn blocks(sizes: &BlockSizes) -> String {
+    let BlockSizes { read, write, trim } = sizes;
+    if read == write && write == trim { read.0.to_string() } else { format!("{},{},{}", read.0, write.0, trim.0) }
+}
+
+fn each(rates: &Rates) -> String {
+    let Rates { read, write, trim } = rates;
+    format!("{read},{write},{trim}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Depth;
+    use crate::unit::{Bytes, Nanos};
+
+    #[test]
+    fn what_matters_is_named_as_fio_does_and_the_rest_is_not() {
+        let then = JobPlan::default();
+        let same = JobPlan {
+            name: "other".to_owned(),
+            seed: Some(7),
+            start_delay: Nanos(5),
+            target: crate::plan::Target { files: vec!["elsewhere".to_owned()], ..then.target.clone() },
+            ..then.clone()
+        };
+        assert!(of_jobs(&then, &same).is_empty());
+        let other = JobPlan {
+            block_sizes: BlockSizes { read: Bytes(8192), write: Bytes(8192), trim: Bytes(8192) },
+            depth: Depth { in_flight: 8, ..Depth::default() },
+            fixed_buffers: Some(true),
+            ..same
+        };
+        let expected = ["bs 4096 → 8192", "iodepth 1 → 8", "fixedbufs as the engine chooses → true"];
+        assert_eq!(of_jobs(&then, &other), expected);
+    }
+
+    #[test]
+    fn of_commands_the_words_that_differ_are_named() {
+        let words = |text: &str| Work::Command(text.split(' ').map(str::to_owned).collect());
+        assert_eq!(of_work(&words("fio a.fio"), &words("fio b.fio")), ["word a.fio → b.fio"]);
+        assert_eq!(of_work(&words("fio a"), &words("fio a b")), ["command `fio a` → `fio a b`"]);
+        assert_eq!(of_work(&words("fio a"), &Work::Jobs(Default::default())), ["a command → jobs"]);
+    }
+}

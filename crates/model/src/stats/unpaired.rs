@@ -1,0 +1,150 @@
+//! How many times a rate or a cost of one session is that of another, where the two were not measured side by side.
+//!
+//! The rounds of one arm enter, session by session; nothing cancels between them as it does within a round. So an interval
+//! from here holds what varied within each session, and nothing of what differs between any two.
+
+use super::estimate::{Estimate, half_width};
+use super::ratio::{Pair, ratio_of_series};
+
+/// As for the windows of a run: neighbouring rounds are not independent, groups of them are nearly so.
+const GROUPS: usize = 20;
+
+/// ln(Σn/Σd) of one arm in one session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LogLevel {
+    /// The logarithm.
+    pub log: f64,
+    /// Its standard error; `None` with fewer than two rounds.
+    pub standard_error: Option<f64>,
+    /// What the standard error is worth.
+    pub degrees_of_freedom: f64,
+}
+
+/// The level of one arm over the rounds of a session, which come in order of time.
+///
+/// The standard error is that of [`ratio_of_series`] over at most 20 groups of rounds, divided by the ratio (the delta
+/// method for a logarithm). Unlike the [jackknife](super::jackknife()), which takes rounds as independent, it grows with the
+/// correlation of neighbours: side by side, drift from round to round cancels; here it does not. `None` when the ratio is
+/// not positive.
+pub fn log_level(rounds: &[Pair]) -> Option<LogLevel> {
+    let series = ratio_of_series(&grouped(rounds))?;
+    let log = series.value.ln();
+    log.is_finite().then(|| LogLevel {
+        log,
+        standard_error: series.standard_error.map(|error| error / series.value),
+        degrees_of_freedom: series.degrees_of_freedom,
+    })
+}
+
+/// Neighbours together, in groups of as nearly the same number as can be.
+fn grouped(rounds: &[Pair]) -> Vec<Pair> {
+    let count = rounds.len().min(GROUPS);
+    let mut groups = vec![Pair { numerator: 0.0, denominator: 0.0 }; count];
+    for (place, round) in rounds.iter().enumerate() {
+        if let Some(group) = groups.get_mut(place * count / rounds.len()) {
+            group.numerator += round.numerator;
+            group.denominator += round.denominator;
+        }
+    }
+    groups
+}
+
+impl LogLevel {
+    /// The change from another session to this one, as a fraction: exp(θ ± t(0.975, ν)·se) − 1 with θ the difference of the
+    /// logarithms, se² = se₁² + se₂² and ν after Welch and Satterthwaite (Satterthwaite, 1946).
+    pub fn since(&self, then: &Self) -> Estimate {
+        let theta = self.log - then.log;
+        let half = self.half_width(then);
+        Estimate {
+            value: theta.exp_m1(),
+            low: half.map(|half| (theta - half).exp_m1()),
+            high: half.map(|half| (theta + half).exp_m1()),
+        }
+    }
+
+    fn half_width(&self, then: &Self) -> Option<f64> {
+        let (one, other) = (self.standard_error?.powi(2), then.standard_error?.powi(2));
+        let parts = one.powi(2) / self.degrees_of_freedom + other.powi(2) / then.degrees_of_freedom;
+        // Without any spread there is nothing to weigh the two by.
+        let degrees =
+            if parts > 0.0 { (one + other).powi(2) / parts } else { self.degrees_of_freedom + then.degrees_of_freedom };
+        half_width((one + other).sqrt(), degrees)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::estimate::student_t;
+    use proptest::prelude::*;
+
+    fn level(log: f64, standard_error: f64, degrees_of_freedom: f64) -> LogLevel {
+        LogLevel { log, standard_error: Some(standard_error), degrees_of_freedom }
+    }
+
+    fn rounds(values: &[f64]) -> Vec<Pair> {
+        values.iter().map(|&numerator| Pair { numerator, denominator: 1.0 }).collect()
+    }
+
+    /// Worked by hand: 21, 20, 19 over 10 each is 2 with se √3/30, so its logarithm has se √3/60; neighbours err unlike.
+    #[test]
+    fn golden() {
+        let pairs = [21.0, 20.0, 19.0].map(|numerator| Pair { numerator, denominator: 10.0 });
+        let found = log_level(&pairs).unwrap();
+        assert_eq!((found.log, found.degrees_of_freedom), (2f64.ln(), 2.0));
+        assert!((found.standard_error.unwrap() - 3f64.sqrt() / 60.0).abs() < 1e-15);
+    }
+
+    /// Welch's degrees for se 3 and 4 of 5 and 9: 625 / (81/5 + 256/9) = 14.0027…
+    #[test]
+    fn both_errors_count_and_so_do_their_degrees() {
+        let (now, then) = (level(0.5, 0.03, 5.0), level(0.1, 0.04, 9.0));
+        let half = student_t(0.975, 625.0 / (81.0 / 5.0 + 256.0 / 9.0)).unwrap() * 0.05;
+        let found = now.since(&then);
+        assert!((found.value - 0.4f64.exp_m1()).abs() < 1e-12);
+        assert!((found.high.unwrap().ln_1p() - 0.4 - half).abs() < 1e-12, "{found:?}");
+    }
+
+    #[test]
+    fn without_spread_the_interval_is_a_point_and_without_rounds_there_is_none() {
+        let still = log_level(&rounds(&[5.0; 12])).unwrap();
+        let found = still.since(&still);
+        assert_eq!((found.value, found.low, found.high), (0.0, Some(0.0), Some(0.0)));
+        assert_eq!(log_level(&[]), None);
+        assert_eq!(log_level(&rounds(&[-1.0, -2.0])), None);
+        let one = log_level(&rounds(&[5.0])).unwrap();
+        assert_eq!((one.since(&still).value, one.since(&still).low), (0.0, None));
+    }
+
+    #[test]
+    fn neighbours_that_err_alike_widen_the_interval() {
+        let alike: Vec<f64> = (0..60).map(|round| if round < 30 { 11.0 } else { 9.0 }).collect();
+        let unlike: Vec<f64> = (0..60).map(|round| if round % 2 == 0 { 11.0 } else { 9.0 }).collect();
+        let error = |values: &[f64]| log_level(&rounds(values)).unwrap().standard_error.unwrap();
+        assert!(error(&alike) > 4.0 * error(&unlike));
+    }
+
+    proptest! {
+        #[test]
+        fn groups_hold_all_rounds_evenly(count in 1usize..500) {
+            let groups = grouped(&rounds(&vec![1.0; count]));
+            let sizes: Vec<f64> = groups.iter().map(|group| group.denominator).collect();
+            prop_assert_eq!(groups.len(), count.min(GROUPS));
+            prop_assert_eq!(sizes.iter().sum::<f64>(), count as f64);
+            let (least, most) = sizes.iter().fold((f64::MAX, 0f64), |(a, b), s| (a.min(*s), b.max(*s)));
+            prop_assert!(most - least <= 1.0);
+        }
+
+        #[test]
+        fn the_other_way_round_it_is_the_inverse(
+            // Of more than this an interval's ends have no digits left.
+            one in proptest::collection::vec(50.0f64..100.0, 2..40),
+            other in proptest::collection::vec(50.0f64..100.0, 2..40),
+        ) {
+            let (one, other) = (log_level(&rounds(&one)).unwrap(), log_level(&rounds(&other)).unwrap());
+            let (there, back) = (one.since(&other), other.since(&one));
+            prop_assert!(((1.0 + there.value) * (1.0 + back.value) - 1.0).abs() < 1e-9);
+            prop_assert!(((1.0 + there.low.unwrap()) * (1.0 + back.high.unwrap()) - 1.0).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Two sessions that know nothing of each other: the baseline then, on a machine in one mood, and now, in another.
+
+use crate::experiment::{Design, METHOD, Until, experiment};
+use crate::noise::Noise;
+use iotoll_model::stats::{Estimate, Pair, log_level};
+
+/// How much more today's machine does than the stored one did, a fraction: the truth.
+pub const ENVIRONMENT: f64 = 0.69;
+
+/// The environment as it is found between two sessions that end by `until`.
+pub fn environment(until: Until, noise: Noise, seed: u64) -> Estimate {
+    let session = |seed: u64, faster: f64| -> Vec<Pair> {
+        let outcome = experiment(Design { until, ..METHOD }, noise, 0.04, seed);
+        let baselines = outcome.rounds.into_iter().map(|round| round.baseline);
+        baselines.map(|round| Pair { numerator: round.numerator * faster, ..round }).collect()
+    };
+    let (then, now) = (session(2 * seed, 1.0), session(2 * seed + 1, 1.0 + ENVIRONMENT));
+    log_level(&now).unwrap().since(&log_level(&then).unwrap())
+}

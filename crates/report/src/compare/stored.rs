@@ -1,0 +1,138 @@
+//! A comparison beside an earlier one in words: what changed in all, how much of it is the change and how much everything
+//! else, and what is known to differ between then and now.
+
+use super::change::Change;
+use super::section::{Body, Fact, Section};
+use super::{contents, environment, words};
+use crate::page::{tied, units_tied};
+use model::comparison::CompareFinding;
+use model::comparison::finding::{AgainstStored, CellFinding, MetricFinding, StoredFinding, UnpairedChange};
+use model::experiment::Metric;
+
+/// Nothing without a stored record.
+pub fn section(finding: &CompareFinding) -> Option<Section> {
+    let stored = finding.stored.as_ref()?;
+    let metrics = contents::targets(finding);
+    let (matched, others): (Vec<&CellFinding>, Vec<&CellFinding>) =
+        finding.cells.iter().partition(|cell| is_known(cell));
+    let lines = matched.iter().flat_map(|cell| metrics.iter().map(move |metric| line(finding, cell, *metric)));
+    let facts: Vec<Fact> = lines.flatten().collect();
+    let mut notes = vec![differs(stored)];
+    let caution = "environment is all that changed between the two sessions, from the kernel to the neighbours; its interval and \
+                   that of the whole hold only what varied within each of them";
+    notes.push(caution.to_owned());
+    notes.extend(missing(&matched, &metrics));
+    notes.extend(unmatched(finding, &others));
+    notes.push(match environment::time(stored.started_unix_seconds) {
+        Some(time) => format!("stored: {}, measured {}", stored.from, tied(&time)),
+        None => format!("stored: {}", stored.from),
+    });
+    Some(Section { title: title(stored), body: Body::Facts(facts), notes })
+}
+
+fn title(stored: &StoredFinding) -> String {
+    let time = environment::time(stored.started_unix_seconds);
+    let day = time.as_deref().and_then(|time| time.split(' ').next());
+    day.map_or_else(|| "Against the stored baseline".to_owned(), |day| format!("Against the stored baseline of {day}"))
+}
+
+/// Whether the stored record has this cell.
+fn is_known(cell: &CellFinding) -> bool {
+    cell.metrics.values().any(|metric| metric.stored.is_some())
+}
+
+/// "+75.8 % [70.8, 80.8] = +4.0 % [3.0, 5.0] change × +69.0 % [64.0, 74.0] environment".
+fn line(finding: &CompareFinding, cell: &CellFinding, metric: Metric) -> Option<Fact> {
+    let found = contents::metric(cell, metric)?;
+    let split = split(found, found.stored.as_ref()?);
+    let several = contents::candidates(finding).len() > 1;
+    let place = [contents::point(finding, &cell.cell), if several { cell.arm.clone() } else { String::new() }];
+    let place = place.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+    let head = words::of(metric).head;
+    // With one cell and one arm the metric is all that tells lines apart; a name of a cell leaves no room for it.
+    Some(if place.is_empty() {
+        Fact { label: head.to_owned(), text: split }
+    } else {
+        Fact { label: place, text: format!("{head} {split}") }
+    })
+}
+
+fn split(found: &MetricFinding, stored: &AgainstStored) -> String {
+    let whole = |change: UnpairedChange| Change::from(change).whole();
+    format!(
+        "{} = {} {}",
+        tied(&whole(stored.total)),
+        tied(&format!("{} change", Change::from(found).whole())),
+        tied(&format!("× {} environment", whole(stored.environment))),
+    )
+}
+
+fn differs(stored: &StoredFinding) -> String {
+    if stored.differs.is_empty() {
+        return "nothing that is known of the machine differs between then and now".to_owned();
+    }
+    format!("then → now: {}", units_tied(&stored.differs.join("; ")))
+}
+
+/// Metrics that have a value now and none in common with the stored record.
+fn missing(cells: &[&CellFinding], metrics: &[Metric]) -> Option<String> {
+    let lacks = |metric: &&Metric| {
+        let mut found = cells.iter().filter_map(|cell| contents::metric(cell, **metric));
+        found.any(|found| contents::has_value(found) && found.stored.is_none())
+    };
+    let heads: Vec<&str> = metrics.iter().filter(lacks).map(|metric| words::of(*metric).head).collect();
+    (!heads.is_empty()).then(|| format!("not measured then, or not by the meter of now: {}", heads.join(", ")))
+}
+
+/// Cells that the stored record does not have.
+fn unmatched(finding: &CompareFinding, cells: &[&CellFinding]) -> Option<String> {
+    /// The rest is only counted.
+    const NAMED: usize = 4;
+    let mut points: Vec<String> = Vec::new();
+    for cell in cells {
+        let point = contents::point(finding, &cell.cell);
+        if !points.contains(&point) {
+            points.push(point);
+        }
+    }
+    let named: Vec<String> =
+        points.iter().take(NAMED).filter(|point| !point.is_empty()).map(|point| tied(point)).collect();
+    let more = points.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!named.is_empty()).then(|| format!("not in the stored record: {}{more}", named.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::fixture;
+
+    fn texts(section: &Section) -> Vec<(String, String)> {
+        let Body::Facts(facts) = &section.body else { panic!("no facts") };
+        facts.iter().map(|fact| (fact.label.clone(), fact.text.replace('\u{a0}', " "))).collect()
+    }
+
+    #[test]
+    fn a_line_for_each_target() {
+        let section = section(&fixture::stored()).unwrap();
+        assert_eq!(section.title, "Against the stored baseline of 2025-05-03");
+        let expected = "+75.8 % [70.8, 80.8] = +4.0 % [3.0, 5.0] change × +69.0 % [64.0, 74.0] environment";
+        assert_eq!(texts(&section)[0], ("cycles/IO".to_owned(), expected.to_owned()));
+        assert!(section.notes[0].contains("kernel 6.9.1 → 6.18.44; "), "{:?}", section.notes);
+    }
+
+    #[test]
+    fn lines_of_a_sweep_say_their_cell_and_cells_that_were_not_stored_are_named() {
+        let section = section(&fixture::stored_sweep()).unwrap();
+        let texts = texts(&section);
+        assert_eq!(texts[0].0, "rw=randread bs=4k");
+        assert!(texts[0].1.starts_with("cycles/IO ") && texts[1].1.starts_with("IOPS "), "{texts:?}");
+        assert!(section.notes.iter().any(|note| note.starts_with("not in the stored record: rw=randwrite")));
+        assert!(section.notes[0].starts_with("nothing that is known"), "{:?}", section.notes);
+    }
+
+    #[test]
+    fn without_a_stored_record_there_is_nothing() {
+        assert!(section(&fixture::options()).is_none());
+    }
+}
