@@ -1,8 +1,6 @@
 //! Each meter against a cost that is known: `spin` burns a stated number of cycles an I/O, and `null`, which
 //! burns none, is the floor that is taken off. On a quiet machine, and while a hog keeps the other CPU busy.
 
-mod elsewhere;
-
 use super::bench::Bench;
 use super::evidence::{self, Evidence};
 use super::iotoll::{self, Measuring};
@@ -120,7 +118,6 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
          was asked for; that moves the mean.",
     );
     evidence.table(&header, &rows);
-    elsewhere::prove(bench, &mut evidence)?;
     Ok(evidence)
 }
 
