@@ -160,7 +160,7 @@ pub struct CompareArguments {
     /// Go on with the experiment in this folder, whose arms are boots: measure the arm that is booted now
     #[arg(long, value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
         "candidate_set", "candidate_enter", "aa", "sweep", "target", "margin", "precision", "budget", "patience", "fail_on",
-        "seed", "parse_only", "out", "no_save"])]
+        "seed", "parse_only", "out", "no_save", "command"])]
     pub resume: Option<PathBuf>,
     /// Measure an arm again though the machine was not booted in between; a warning says so
     #[arg(long)]

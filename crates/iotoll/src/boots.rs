@@ -57,11 +57,6 @@ pub fn start(experiment: Experiment, arguments: &CompareArguments, words: &[Stri
 pub fn resume(folder: &Path, arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let (file, record) = RoundsFile::resume(folder)?;
     let shown = folder.display();
-    if record.header.experiment.boots.is_none() {
-        let message =
-            format!("{shown}: no arm of this comparison is a boot, so it cannot be gone on with; begin it anew");
-        return Err(BadInput(message).into());
-    }
     // Only when all boots are measured is it needed, and what is wrong with it is said now.
     stored::load(arguments.stored.as_deref(), &record.header.experiment)?;
     let settings = settings(arguments, words)?;

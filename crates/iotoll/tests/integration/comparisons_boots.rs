@@ -128,6 +128,16 @@ fn what_boots_lack_is_refused_in_one_line() {
     folder.iotoll("compare boots.toml --no-save").run().refused(2, &["--no-save"]);
     folder.iotoll("compare --resume nowhere").run().refused(2, &["nowhere"]);
     folder.iotoll("compare --resume kept --budget 3s").run().refused(2, &["--resume", "--budget"]);
+    // A comparison without boots, and a header that somebody changed: refused, and left as they were.
+    folder.iotoll("compare boots.toml --out kept --quiet").run();
+    let record = String::from_utf8(folder.read("kept/rounds.jsonl")).unwrap();
+    for (from, to) in [("\"each\":2", "\"each\":4000000000"), ("\"budget_seconds\":1.0", "\"budget_seconds\":-1.0")] {
+        let changed = format!("{}{{\"bo", record.replace(from, to));
+        assert!(!changed.starts_with(&record));
+        folder.write("kept/rounds.jsonl", &changed);
+        folder.iotoll("compare --resume kept").run().refused(2, &["kept", "header was changed", "begin it anew"]);
+        assert_eq!(folder.read("kept/rounds.jsonl"), changed.as_bytes());
+    }
 }
 
 /// A boot that fails does not count, and can be measured again.

@@ -6,6 +6,7 @@
 use crate::error::{Error, Result};
 use model::comparison::boots;
 use model::comparison::record::{BootRecord, CompareRecord, End, Header, RoundRecord, SCHEMA};
+use model::experiment::BootPlan;
 use model::record::METHOD_VERSION;
 use model::unit::Nanos;
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,15 @@ impl RoundsFile {
     pub fn resume(folder: &Path) -> Result<(Self, CompareRecord)> {
         let path = folder.join(ROUNDS);
         let record = load_rounds(&path)?;
+        // Before the file is touched. What was written by hand into the header goes no further than a file of TOML would.
+        let experiment = &record.header.experiment;
+        let (budget, patience) = (experiment.rules.budget_seconds, experiment.rules.patience());
+        let sound = experiment.boots.as_ref().is_some_and(|plan| BootPlan::BOOTS.contains(&plan.each))
+            && [budget, patience].iter().all(|seconds| (0.0..=1e6).contains(seconds));
+        if !sound {
+            let why = "no arm of this comparison is a boot, or its header was changed, so it cannot be gone on with";
+            return Err(Error::Refused(format!("{}: {why}; begin it anew", folder.display())));
+        }
         if record.end.is_some() {
             let shown = folder.display();
             return Err(Error::Refused(format!(

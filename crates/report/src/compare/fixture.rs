@@ -224,7 +224,7 @@ pub fn unmeasured() -> CompareFinding {
                 "latency_p99" | "latency_p999" => "not enough samples: 6 groups of 10 k I/Os are needed",
                 _ => "no meter of the whole machine could be read",
             };
-            *metric = without(reason);
+            *metric = MetricFinding::unknown(reason);
         }
     }
     finding
@@ -242,7 +242,7 @@ pub fn executions() -> CompareFinding {
     finding.environment.meter = Some("timer_list".to_owned());
     for cell in &mut finding.cells {
         for metric in cell.metrics.values_mut() {
-            *metric = without("the number of I/Os is unknown: give it with --ios N or --bytes N");
+            *metric = MetricFinding::unknown("the number of I/Os is unknown: give it with --ios N or --bytes N");
         }
         cell.metrics
             .extend([metric(Metric::Cycles, 4.21e10, -0.118, 0.021), metric(Metric::Seconds, 13.4, -0.031, 0.034)]);
@@ -386,7 +386,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
                 shape_changed: true,
                 reason: Some(text.to_owned()),
                 stored: Some(AgainstStored { baseline: number, environment: unpaired, total: unpaired }),
-                ..without("")
+                ..MetricFinding::unknown("")
             };
             cell.metrics.insert(metric.name().to_owned(), found);
         }
@@ -479,26 +479,6 @@ fn metric(metric: Metric, baseline: f64, change: f64, half: f64) -> (String, Met
     (metric.name().to_owned(), found)
 }
 
-fn without(reason: &str) -> MetricFinding {
-    MetricFinding {
-        baseline: None,
-        candidate: None,
-        change: None,
-        low: None,
-        high: None,
-        mde80: None,
-        detected: false,
-        verdict: Verdict::Inconclusive,
-        p_value: None,
-        typical: None,
-        shape_changed: false,
-        seconds_to_decide: None,
-        units: 0,
-        reason: Some(reason.to_owned()),
-        stored: None,
-    }
-}
-
 /// Every metric of a comparison in which costs changed by `cost` and rates by `rate`.
 fn usual(cost: f64, rate: f64) -> BTreeMap<String, MetricFinding> {
     let mut metrics: BTreeMap<String, MetricFinding> = [
@@ -517,7 +497,10 @@ fn usual(cost: f64, rate: f64) -> BTreeMap<String, MetricFinding> {
     if let Some(cycles) = metrics.get_mut("cycles_per_io").filter(|_| cost == 0.031) {
         (cycles.low, cycles.high, cycles.verdict) = (Some(0.0302), Some(0.0368), Verdict::Worse);
     }
-    metrics.insert("latency_p999".to_owned(), without("not enough samples: 6 groups of 100 k I/Os are needed"));
+    metrics.insert(
+        "latency_p999".to_owned(),
+        MetricFinding::unknown("not enough samples: 6 groups of 100 k I/Os are needed"),
+    );
     metrics
 }
 
