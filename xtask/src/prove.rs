@@ -15,6 +15,7 @@ mod iotoll;
 mod known_cost;
 mod memory;
 mod memory_disk;
+mod remote;
 mod rounds;
 pub mod seeded;
 mod start;
@@ -37,7 +38,7 @@ pub struct Proof {
 }
 
 /// Every proof. The lengths keep each one, all rounds together, to the minutes named.
-const PROOFS: [Proof; 13] = [
+const PROOFS: [Proof; 14] = [
     Proof {
         name: "known-cost",
         shows: "each meter finds a cost that is known, also on a busy machine (15 min)",
@@ -114,6 +115,13 @@ const PROOFS: [Proof; 13] = [
         seconds: 10.0,
         rounds: 20,
         run: compare::others,
+    },
+    Proof {
+        name: "remote",
+        shows: "what a remote I/O costs: our server and client, nbdkit, fio's client (10 min)",
+        seconds: 2.0,
+        rounds: 6,
+        run: remote::prove,
     },
     Proof {
         name: "memory",

@@ -4,6 +4,7 @@
 //! set apart before it parses, and read by the same table as a job file.
 
 use crate::failure::BadInput;
+use crate::serve::ServeArguments;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
 use model::experiment::{Limit, Metric, Rules};
@@ -35,6 +36,8 @@ pub enum Verb {
     /// Say whether a change made it cheaper: two options, commands or settings, interleaved, with true intervals
     #[command(after_help = "")]
     Compare(Box<CompareArguments>),
+    /// An NBD server that says what it did and what that cost it: iotoll serve --backend memory:256m
+    Serve(ServeArguments),
     /// Render a saved record again
     Report(ReportArguments),
     /// Say what this machine can measure, how well, and what would mend it
@@ -52,8 +55,9 @@ pub enum Verb {
 /// How results are shown and kept.
 #[derive(Args, Clone, Debug)]
 pub struct Output {
-    /// How to print the result: table, json, mail
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = run_format)]
+    /// How to print the result
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = run_format,
+        help = format!("How to print the result: {}", names(Format::of_runs())))]
     pub format: Format,
     /// Keep the record in this folder [default: iotoll-runs/TIME-NAME]
     #[arg(long, value_name = "DIR")]
@@ -159,8 +163,9 @@ pub struct CompareArguments {
     pub candidate_leave: Option<String>,
     /// Go on with the experiment in this folder, whose arms are boots: measure the arm that is booted now
     #[arg(long, value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
-        "candidate_set", "candidate_enter", "aa", "sweep", "target", "margin", "precision", "budget", "patience", "fail_on",
-        "seed", "parse_only", "out", "no_save", "command"])]
+        "candidate_set", "candidate_enter", "candidate_leave", "aa", "sweep", "target", "margin", "precision", "budget",
+        "patience", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "out",
+        "no_save", "command"])]
     pub resume: Option<PathBuf>,
     /// Measure an arm again though the machine was not booted in between; a warning says so
     #[arg(long)]
@@ -181,11 +186,11 @@ pub struct CompareArguments {
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub precision: Option<f64>,
     /// It ends after this time at the latest [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = budget)]
-    pub budget: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub budget: Option<f64>,
     /// A command, worker or toggle that takes longer than this hangs [default: twice the budget and 60s]
-    #[arg(long, value_name = "TIME", value_parser = budget)]
-    pub patience: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub patience: Option<f64>,
     /// Beside an earlier comparison with the same baseline (its folder, or rounds.jsonl): how much is the change, and how
     /// much the machine
     #[arg(long, value_name = "DIR")]
@@ -208,8 +213,9 @@ pub struct CompareArguments {
     /// Meters that may run, as for run
     #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = selection)]
     pub meters: Selection,
-    /// How to print the result: table, json, mail, markdown, csv
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = any_format)]
+    /// How to print the result
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = any_format,
+        help = format!("How to print the result: {}", names(Format::all())))]
     pub format: Format,
     /// Keep the record and report.html in this folder [default: iotoll-runs/TIME-NAME]
     #[arg(long, value_name = "DIR")]
@@ -263,22 +269,14 @@ fn limit(text: &str) -> Result<Limit, String> {
     Limit::parse(text).map_err(|wrong| wrong.to_string())
 }
 
-/// A percentage as a fraction; one below 0.01 % would never be reached.
+/// A fraction, as in an experiment file.
 fn percent(text: &str) -> Result<f64, String> {
-    let percent = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
-    match percent {
-        Ok(percent) if (0.01..=100.0).contains(&percent) => Ok(percent / 100.0),
-        _ => Err("expected 0.01% to 100%".to_owned()),
-    }
+    Rules::parse_percent(text).map_err(|wrong| wrong.to_string())
 }
 
-/// A time within [`Rules::TIMES`].
-fn budget(text: &str) -> Result<Duration, String> {
-    let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; expected 60s, 5min, …"))?;
-    if !Rules::TIMES.contains(&duration.as_secs_f64()) {
-        return Err("at least 1s, at most 1 day".to_owned());
-    }
-    Ok(duration)
+/// Seconds, as in an experiment file.
+fn time(text: &str) -> Result<f64, String> {
+    Rules::parse_time(text).map_err(|wrong| wrong.to_string())
 }
 
 /// `iotoll report`.
@@ -289,8 +287,10 @@ pub struct ReportArguments {
     /// Beside an earlier comparison with the same baseline, as for compare
     #[arg(long, value_name = "DIR")]
     pub stored: Option<PathBuf>,
-    /// How to print it: table, json, mail; a comparison also markdown, csv
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = any_format)]
+    /// How to print it
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = any_format,
+        help = format!("How to print it: {}; a comparison also {}", names(Format::of_runs()),
+            names(Format::all().filter(|format| !format.is_of_runs()))))]
     pub format: Format,
 }
 
@@ -305,8 +305,9 @@ pub struct DoctorArguments {
 /// `iotoll demo`.
 #[derive(Args, Clone, Debug)]
 pub struct DemoArguments {
-    /// How to print the result: table, json, mail
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = run_format)]
+    /// How to print the result
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = run_format,
+        help = format!("How to print the result: {}", names(Format::of_runs())))]
     pub format: Format,
     /// No progress, no notes
     #[arg(long)]
@@ -424,10 +425,16 @@ fn any_format(text: &str) -> Result<Format, String> {
 }
 
 fn format_among(formats: Vec<Format>, text: &str) -> Result<Format, String> {
-    formats.iter().copied().find(|format| format.name() == text).ok_or_else(|| {
-        let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
-        format!("expected one of {}", names.join(", "))
-    })
+    formats
+        .iter()
+        .copied()
+        .find(|format| format.name() == text)
+        .ok_or_else(|| format!("expected one of {}", names(formats.iter().copied())))
+}
+
+/// "table, json, mail".
+fn names(formats: impl Iterator<Item = Format>) -> String {
+    formats.map(Format::name).collect::<Vec<_>>().join(", ")
 }
 
 fn doctor_format(text: &str) -> Result<Format, String> {
@@ -505,6 +512,37 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn every_format_stands_in_the_help() {
+        let listed = |verb: &str| {
+            let help = CommandLine::command().find_subcommand_mut(verb).unwrap().render_help().to_string();
+            let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+            help.split("How to print").nth(1).unwrap().split('[').next().unwrap().to_owned()
+        };
+        for format in Format::all() {
+            assert!(
+                [listed("compare"), listed("report")].iter().all(|help| help.contains(format.name())),
+                "{format:?}"
+            );
+            assert_eq!(listed("run").contains(format.name()), format.is_of_runs(), "{format:?}");
+        }
+    }
+
+    /// What an experiment is was said when it was begun. The rest says how it is shown.
+    #[test]
+    fn every_flag_that_says_what_is_measured_is_refused_beside_resume() {
+        let command = CommandLine::command();
+        let compare = command.find_subcommand("compare").unwrap();
+        let resume = compare.get_arguments().find(|argument| argument.get_id() == "resume").unwrap();
+        let conflicts = compare.get_arg_conflicts_with(resume);
+        let others: Vec<&str> = compare
+            .get_arguments()
+            .filter(|argument| !conflicts.iter().any(|other| other.get_id() == argument.get_id()))
+            .map(|argument| argument.get_id().as_str())
+            .collect();
+        assert_eq!(others, ["resume", "same_boot", "format", "quiet"]);
     }
 
     #[test]

@@ -1,20 +1,20 @@
 //! `iotoll compare` where arms are boots: one boot is measured at a time, and the record says what is next.
 
 use crate::arguments::CompareArguments;
-use crate::compare::{exit_code, settings, write_report};
+use crate::compare::{Place, conclude, settings};
 use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
-use crate::render;
 use crate::stored;
 use lab::compare::{Settings, boots};
-use lab::store::{RoundsFile, folder, load_rounds};
+use lab::store::{RoundsFile, load_rounds};
 use model::comparison::record::{BootRecord, Header};
-use model::experiment::Experiment;
+use model::experiment::{Begun, Experiment};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// An experiment of boots that is under way.
 struct Course<'a> {
+    /// From the root: whoever goes on is elsewhere.
     folder: PathBuf,
     file: RoundsFile,
     header: Header,
@@ -33,36 +33,62 @@ enum Ready {
 }
 
 /// Begins an experiment: measures the first boot, if that is booted already, and says what is to be booted next.
-pub fn start(experiment: Experiment, arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+pub fn start(mut experiment: Experiment, arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     if arguments.no_save {
         return Err(BadInput("compare: boots are remembered in the record; --no-save cannot be".to_owned()).into());
     }
-    let settings = settings(arguments, words)?;
-    let place = folder(arguments.out.as_deref(), "compare")?;
-    let mut file = RoundsFile::create(&place.path).inspect_err(|_| place.abandon())?;
-    let begun = boots::begin(experiment, &settings).and_then(|header| file.header(&header).map(|()| header));
-    let header = begun.inspect_err(|_| {
-        // Nothing was measured; where it cannot be removed the folder stays too.
-        let _ = std::fs::remove_file(file.path());
-        place.abandon();
-    })?;
-    let mut course = Course { folder: place.path, file, header, boots: Vec::new(), arguments, settings };
+    if let Some(plan) = &mut experiment.boots {
+        plan.begun = Some(begun(arguments)?);
+    }
+    let settings = settings(arguments, arguments.meters.clone(), words)?;
+    let mut place = Place::prepare(arguments.out.as_deref())?;
+    let header = boots::begin(experiment, &settings).and_then(|header| place.file.header(&header).map(|()| header));
+    let header = header.inspect_err(|_| place.abandon())?;
+    let folder = std::path::absolute(&place.folder.path)?;
+    let mut course = Course { folder, file: place.file, header, boots: Vec::new(), arguments, settings };
     match course.ready()? {
         Ready::Yes => course.go_on(),
         Ready::Other(_) | Ready::SameBoot => course.await_boot(),
     }
 }
 
-/// Goes on with the experiment in `folder`.
-pub fn resume(folder: &Path, arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    let (file, record) = RoundsFile::resume(folder)?;
-    let shown = folder.display();
-    // Only when all boots are measured is it needed, and what is wrong with it is said now.
-    stored::load(arguments.stored.as_deref(), &record.header.experiment)?;
-    let settings = settings(arguments, words)?;
-    let (header, boots) = (record.header, record.boots);
-    let mut course = Course { folder: folder.to_owned(), file, header, boots, arguments, settings };
+/// Where and how it is begun.
+fn begun(arguments: &CompareArguments) -> anyhow::Result<Begun> {
+    let lost = |why: String| BadInput(format!("compare: the folder that this was started in: {why}"));
+    let directory = std::env::current_dir().map_err(|error| lost(format!("{error}; start it in one that is there")))?;
+    if directory.to_str().is_none() {
+        let shown = directory.display();
+        return Err(lost(format!("'{shown}' is not UTF-8 text, which a record cannot hold; rename it")).into());
+    }
+    Ok(Begun { directory, meters: arguments.meters.clone(), stored: arguments.stored.clone() })
+}
+
+/// Goes on with the experiment at `path`, a folder or the record in it: where it was begun, and so.
+pub fn resume(path: &Path, arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    let shown = path.display();
+    if let Some(word) = arguments.job.first() {
+        let why = "what is compared was said when it was begun; leave it out";
+        return Err(BadInput(format!("compare --resume {shown}: '{word}': {why}")).into());
+    }
+    let (file, record) = RoundsFile::resume(path)?;
     let refused = |why: String| Err(BadInput(format!("{shown}: {why}")).into());
+    let record_file = std::path::absolute(file.path())?;
+    let folder = record_file.parent().unwrap_or(&record_file).to_owned();
+    let (header, boots) = (record.header, record.boots);
+    let begun = header.experiment.boots.as_ref().and_then(|plan| plan.begun.as_ref());
+    if let Some(Begun { directory, .. }) = begun
+        && let Err(error) = std::env::set_current_dir(directory)
+    {
+        let directory = directory.display();
+        return refused(format!(
+            "it was begun in {directory}: {error}; names of files are below that, so mount or make it"
+        ));
+    }
+    // Only when all boots are measured is it needed, and what is wrong with it is said now.
+    stored::load(stored_path(&header), &header.experiment)?;
+    let meters = begun.map_or_else(|| arguments.meters.clone(), |begun| begun.meters.clone());
+    let settings = settings(arguments, meters, words)?;
+    let mut course = Course { folder, file, header, boots, arguments, settings };
     match course.ready()? {
         Ready::Yes => course.go_on(),
         Ready::Other(booted) => {
@@ -80,6 +106,11 @@ pub fn resume(folder: &Path, arguments: &CompareArguments, words: &[String]) -> 
             course.wanted()
         )),
     }
+}
+
+/// The earlier comparison that it stands beside.
+fn stored_path(header: &Header) -> Option<&Path> {
+    header.experiment.boots.as_ref()?.begun.as_ref()?.stored.as_deref()
 }
 
 impl Course<'_> {
@@ -167,11 +198,7 @@ impl Course<'_> {
     fn conclude(&mut self) -> anyhow::Result<ExitCode> {
         self.file.end(&boots::end(&self.header))?;
         let record = load_rounds(&self.folder)?;
-        let stored = stored::load(self.arguments.stored.as_deref(), &record.header.experiment)?;
-        let finding = model::comparison::study_against(&record, stored.as_ref());
-        let kept = write_report(&self.folder, &finding, !self.arguments.quiet);
-        render::write(&self.arguments.format.render_comparison(&finding, render::ink(), render::columns()))?;
-        kept?;
-        Ok(exit_code(&finding))
+        let stored = stored::load(stored_path(&record.header), &record.header.experiment)?;
+        conclude(&record, stored.as_ref(), Some(&self.folder), self.arguments)
     }
 }

@@ -9,12 +9,13 @@ use crate::run::files_and_options;
 use crate::signals::{self, Second};
 use crate::stored;
 use lab::compare::{Keeper, Settings};
+use lab::meter::Selection;
 use lab::store::{RecordFolder, RoundsFile};
-use model::comparison::CompareFinding;
 use model::comparison::finding::LimitState;
 use model::comparison::record::{End, Header, RoundRecord};
+use model::comparison::{CompareFinding, CompareRecord, Stored};
 use model::experiment::draft::{Draft, Surroundings, Workload};
-use model::experiment::{ArmPlan, Experiment, file};
+use model::experiment::{ArmPlan, DraftRules, Experiment, file};
 use model::plan::{DeviceWrites, UnknownOptions};
 use model::record::Outcome;
 use std::fs::File;
@@ -28,6 +29,8 @@ const EXCEEDED: u8 = 3;
 /// Whether one was could not be decided.
 const UNDECIDED: u8 = 4;
 
+/// The first arm, where they are said as flags.
+const BASELINE: &str = "baseline";
 /// The report's file, beside the record.
 const REPORT: &str = "report.html";
 
@@ -37,6 +40,10 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
         return boots::resume(folder, arguments, words);
     }
     let experiment = experiment(arguments)?;
+    if arguments.same_boot && experiment.boots.is_none() {
+        let mend = "--same-boot is of experiments whose arms are boots (when = … in an experiment file); leave it out";
+        return Err(BadInput(mend.into()).into());
+    }
     let stored = stored::load(arguments.stored.as_deref(), &experiment)?;
     if arguments.parse_only {
         render::write(&format!("{}\n", serde_json::to_string_pretty(&experiment)?))?;
@@ -46,23 +53,34 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
         return boots::start(experiment, arguments, words);
     }
     let mut keeping = Keeping::prepare(arguments)?;
-    let settings = settings(arguments, words)?;
+    let settings = settings(arguments, arguments.meters.clone(), words)?;
     let line = ProgressLine::new(arguments.quiet);
     let outcome = lab::compare::compare(experiment, &settings, &mut keeping, &mut |stage| line.show_stage(&stage));
     line.clear();
     let record = outcome.inspect_err(|_| keeping.abandon())?;
-    let finding = model::comparison::study_against(&record, stored.as_ref());
-    let kept = keeping.report(&finding, !arguments.quiet);
-    render::write(&arguments.format.render_comparison(&finding, render::ink(), render::columns()))?;
-    kept?;
+    conclude(&record, stored.as_ref(), keeping.folder(), arguments)
+}
+
+/// Studies a record, writes the report into its folder, prints what was found, and says how to exit. What could not be
+/// kept is printed all the same.
+pub(crate) fn conclude(
+    record: &CompareRecord,
+    stored: Option<&Stored>,
+    folder: Option<&Path>,
+    arguments: &CompareArguments,
+) -> anyhow::Result<ExitCode> {
+    let finding = model::comparison::study_against(record, stored);
+    let kept = folder.map_or(Ok(()), |folder| write_report(folder, &finding, !arguments.quiet));
+    let printed = render::write(&arguments.format.render_comparison(&finding, render::ink(), render::columns()));
+    render::both(kept, printed)?;
     Ok(exit_code(&finding))
 }
 
 /// How to measure.
-pub(crate) fn settings(arguments: &CompareArguments, words: &[String]) -> anyhow::Result<Settings> {
+pub(crate) fn settings(arguments: &CompareArguments, meters: Selection, words: &[String]) -> anyhow::Result<Settings> {
     Ok(Settings {
         measuring: lab::run::Settings {
-            meters: arguments.meters.clone(),
+            meters,
             background: Duration::ZERO,
             interrupted: signals::interrupted(Second::Waits)?,
             command_line: words.to_vec(),
@@ -89,7 +107,7 @@ fn fresh_seed() -> u64 {
     u64::from(now.subsec_nanos()) ^ (now.as_secs() & 0xffff)
 }
 
-pub(crate) fn exit_code(finding: &CompareFinding) -> ExitCode {
+fn exit_code(finding: &CompareFinding) -> ExitCode {
     match (&finding.outcome, finding.limits.iter().map(|limit| limit.state).max()) {
         (Outcome::Failed(why), _) => {
             failure::complain(why);
@@ -122,18 +140,16 @@ fn experiment(arguments: &CompareArguments) -> anyhow::Result<Experiment> {
             ..Draft::default()
         },
     };
-    let rules = &mut draft.rules;
-    if !arguments.target.is_empty() {
-        rules.targets.clone_from(&arguments.target);
-    }
-    if let Some(margin) = arguments.margin {
-        (rules.margin, rules.precision) = (margin, margin / 3.0);
-    }
-    rules.precision = arguments.precision.unwrap_or(rules.precision);
-    rules.budget_seconds = arguments.budget.map_or(rules.budget_seconds, |budget| budget.as_secs_f64());
-    rules.patience_seconds = arguments.patience.map(|patience| patience.as_secs_f64()).or(rules.patience_seconds);
+    let flags = DraftRules {
+        targets: (!arguments.target.is_empty()).then(|| arguments.target.clone()),
+        margin: arguments.margin,
+        precision: arguments.precision,
+        budget_seconds: arguments.budget,
+        patience_seconds: arguments.patience,
+    };
+    draft.rules = flags.or(draft.rules);
     draft.limits.extend(&arguments.fail_on);
-    draft.resolve(&surroundings).map_err(|error| bad(format!("compare: {error}")))
+    draft.resolve(&surroundings).map_err(|error| bad(error.to_string()))
 }
 
 /// The experiment file, when the word for the job is one.
@@ -143,14 +159,14 @@ fn experiment_file(arguments: &CompareArguments) -> anyhow::Result<Option<Draft>
     if Path::new(file).extension().is_none_or(|extension| extension != "toml") {
         return Ok(None);
     }
-    let arms = arms(arguments)?;
     let alone = options.is_empty() && arguments.command.is_empty() && arguments.sweep.is_empty() && !arguments.aa;
-    if !alone || arms.len() > 1 || arms.first().is_some_and(|arm| arm.what() != ArmPlan::default().what()) {
+    let nothing_said = [ArmPlan { name: BASELINE.to_owned(), ..ArmPlan::default() }];
+    if !alone || arms(arguments)? != nothing_said {
         return Err(bad(format!(
             "{file}: an experiment file says itself what is compared; put arms, sweeps and options into it"
         )));
     }
-    let text = render::read(Path::new(file))?;
+    let text = render::read_text(Path::new(file), "the experiment file", "EXPERIMENT.toml")?;
     file::parse(file, &text).map(Some).map_err(|error| bad(error.to_string()))
 }
 
@@ -175,7 +191,7 @@ fn workload(arguments: &CompareArguments) -> anyhow::Result<Workload> {
 fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
     let words = |words: &Words| words.0.clone();
     let baseline = ArmPlan {
-        name: "baseline".to_owned(),
+        name: BASELINE.to_owned(),
         options: arguments.baseline.as_ref().map(words).unwrap_or_default(),
         command: arguments.baseline_cmd.as_ref().map(words),
         ..ArmPlan::default()
@@ -214,44 +230,66 @@ fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
     Ok(std::iter::once(baseline).chain(candidates).collect())
 }
 
-/// Where a record is kept, and the report beside it.
-enum Keeping {
-    In(RecordFolder, RoundsFile),
-    Not,
+/// A record that is being written, and the folder that it is in.
+pub(crate) struct Place {
+    pub folder: RecordFolder,
+    pub file: RoundsFile,
 }
 
-impl Keeping {
-    fn prepare(arguments: &CompareArguments) -> anyhow::Result<Self> {
-        if arguments.no_save {
-            return Ok(Self::Not);
-        }
-        let folder = lab::store::folder(arguments.out.as_deref(), "compare")?;
+impl Place {
+    /// Makes sure of a folder for a record and its report, and begins the record.
+    pub(crate) fn prepare(out: Option<&Path>) -> anyhow::Result<Self> {
+        let folder = lab::store::folder(out, "compare")?;
         let report = folder.path.join(REPORT);
         if report.exists() {
             return Err(bad(format!("{}: is there already; choose another --out, or remove it", report.display())));
         }
         let file = RoundsFile::create(&folder.path).inspect_err(|_| folder.abandon())?;
-        Ok(Self::In(folder, file))
+        Ok(Self { folder, file })
     }
 
     /// Nothing was measured: takes away what was made.
+    pub(crate) fn abandon(&self) {
+        // Where it cannot be removed the folder stays too.
+        let _ = std::fs::remove_file(self.file.path());
+        self.folder.abandon();
+    }
+}
+
+/// Where a record is kept, and the report beside it.
+enum Keeping {
+    In(Place),
+    Not,
+}
+
+impl Keeping {
+    fn prepare(arguments: &CompareArguments) -> anyhow::Result<Self> {
+        Ok(if arguments.no_save { Self::Not } else { Self::In(Place::prepare(arguments.out.as_deref())?) })
+    }
+
     fn abandon(&self) {
-        if let Self::In(folder, file) = self {
-            // Where it cannot be removed the folder stays too.
-            let _ = std::fs::remove_file(file.path());
-            folder.abandon();
+        if let Self::In(place) = self {
+            place.abandon();
         }
     }
 
-    /// Writes the report beside the record, and says where.
-    fn report(&self, finding: &CompareFinding, note: bool) -> anyhow::Result<()> {
-        let Self::In(folder, _) = self else { return Ok(()) };
-        write_report(&folder.path, finding, note)
+    fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::In(place) => Some(&place.folder.path),
+            Self::Not => None,
+        }
+    }
+
+    fn file(&mut self) -> Option<&mut RoundsFile> {
+        match self {
+            Self::In(place) => Some(&mut place.file),
+            Self::Not => None,
+        }
     }
 }
 
 /// Writes the report beside the record in `folder`, and says where.
-pub(crate) fn write_report(folder: &Path, finding: &CompareFinding, note: bool) -> anyhow::Result<()> {
+fn write_report(folder: &Path, finding: &CompareFinding, note: bool) -> anyhow::Result<()> {
     let path = folder.join(REPORT);
     std::fs::write(&path, report::compare::html(finding))
         .map_err(|error| lab::Error::file(&path, "writing the report", error))?;
@@ -273,14 +311,5 @@ impl Keeper for Keeping {
 
     fn end(&mut self, end: &End) -> lab::Result<()> {
         self.file().map_or(Ok(()), |file| file.end(end))
-    }
-}
-
-impl Keeping {
-    fn file(&mut self) -> Option<&mut RoundsFile> {
-        match self {
-            Self::In(_, file) => Some(file),
-            Self::Not => None,
-        }
     }
 }

@@ -5,7 +5,7 @@ use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
 use crate::render::{self, Keeping};
 use crate::run::measurement;
-use lab::cost::{CommandPlan, Count, Printed};
+use lab::cost::{CommandPlan, Count, Custody, Printed};
 use model::record::{Exit, Record};
 use std::io::Write;
 use std::process::ExitCode;
@@ -21,8 +21,13 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         (None, ios, bytes) => Count::Stated { ios, bytes },
     };
     let printed = if arguments.no_output { Printed::Nowhere } else { Printed::ToStderr };
-    let plan =
-        CommandPlan { command: arguments.command.clone(), count, repeat: arguments.repeat, printed, longest: None };
+    let plan = CommandPlan {
+        command: arguments.command.clone(),
+        count,
+        repeat: arguments.repeat,
+        printed,
+        custody: Custody::Shared,
+    };
     let keeping = Keeping::prepare(&arguments.output, program.rsplit('/').next().unwrap_or(program))?;
     let measurement = measurement(&arguments.measuring, words)?;
     let line = ProgressLine::new(arguments.output.quiet);
@@ -32,9 +37,17 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     };
     let outcome = lab::cost::cost(&plan, &measurement, &mut |progress| line.show(&progress), &mut print);
     line.clear();
-    let record = outcome.inspect_err(|_| keeping.abandon())?;
+    let record = outcome.inspect_err(|_| keeping.abandon()).map_err(mended)?;
     render::keep_and_print(&record, &keeping, &arguments.output)?;
     Ok(exit_code(&record))
+}
+
+/// With what the user can do about it.
+fn mended(error: lab::Error) -> anyhow::Error {
+    match error {
+        lab::Error::NotStarted { .. } => BadInput(format!("{error}; check the command after --")).into(),
+        error => error.into(),
+    }
 }
 
 /// As the command ended: the last execution that failed, or as the measurement ended.

@@ -28,13 +28,16 @@ pub fn exit_code(outcome: anyhow::Result<ExitCode>) -> ExitCode {
         Ok(code) => return code,
         Err(error) => error,
     };
-    // An error of the lab names its source itself; others leave that to the chain.
-    let message = if error.is::<lab::Error>() { format!("{error}") } else { format!("{error:#}") };
-    complain(&message);
+    complain(&in_words(&error));
     if error.downcast_ref::<lab::Error>().is_some_and(|error| matches!(error, lab::Error::Interrupted(_))) {
         return ExitCode::from(INTERRUPTED);
     }
     ExitCode::from(if is_bad_input(&error) { BAD_INPUT } else { FAILED })
+}
+
+/// An error with its source. One of the lab names that itself; others leave it to the chain.
+pub fn in_words(error: &anyhow::Error) -> String {
+    if error.is::<lab::Error>() { format!("{error}") } else { format!("{error:#}") }
 }
 
 fn is_bad_input(error: &anyhow::Error) -> bool {

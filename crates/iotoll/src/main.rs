@@ -10,6 +10,7 @@ mod failure;
 mod progress;
 mod render;
 mod run;
+mod serve;
 mod signals;
 mod stored;
 
@@ -26,6 +27,7 @@ fn execute(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         Verb::Cost(arguments) => cost::cost(arguments, &invocation.words),
         Verb::Compare(arguments) => compare::compare(arguments, &invocation.words),
         Verb::Worker { threads } => compare::worker(*threads),
+        Verb::Serve(arguments) => serve::run(arguments),
         Verb::Report(arguments) => render::report(arguments),
         Verb::Doctor(arguments) => doctor::doctor(arguments),
         Verb::Demo(arguments) => demo::demo(arguments, &invocation.words),

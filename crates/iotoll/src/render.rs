@@ -56,9 +56,13 @@ impl Keeping {
 /// same: it is all that is left of the measurement.
 pub fn keep_and_print(record: &Record, keeping: &Keeping, output: &Output) -> anyhow::Result<()> {
     let kept = keeping.keep(record, !output.quiet);
-    let printed = print(&model::study::study(record), output.format);
+    both(kept, print(&model::study::study(record), output.format))
+}
+
+/// A record could not be kept, or what was found could not be printed, or both: neither hides the other.
+pub fn both(kept: anyhow::Result<()>, printed: anyhow::Result<()>) -> anyhow::Result<()> {
     if let (Err(lost), Err(_)) = (&kept, &printed) {
-        failure::complain(&format!("{lost:#}"));
+        failure::complain(&failure::in_words(lost));
     }
     printed.and(kept)
 }
@@ -119,9 +123,14 @@ pub fn columns() -> usize {
     size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(100)
 }
 
-/// Text of a file named on the command line.
+/// Text of a job file named on the command line.
 pub fn read(path: &Path) -> anyhow::Result<String> {
-    let unreadable = |error| BadInput(format!("{}: reading the job file: {error}; give JOB.fio", path.display()));
+    read_text(path, "the job file", "JOB.fio")
+}
+
+/// Text of a file named on the command line: what it is, and what to give in its place.
+pub fn read_text(path: &Path, what: &str, place: &str) -> anyhow::Result<String> {
+    let unreadable = |error| BadInput(format!("{}: reading {what}: {error}; give {place}", path.display()));
     let bytes = std::fs::read(path).map_err(unreadable)?;
     String::from_utf8(bytes)
         .ok()

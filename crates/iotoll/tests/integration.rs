@@ -29,6 +29,7 @@ mod integration {
     mod plans;
     mod refusals;
     mod saving;
+    mod serving;
     mod signals;
     mod transfers;
 }

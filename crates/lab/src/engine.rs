@@ -3,6 +3,7 @@
 mod immediate;
 mod io_uring;
 mod libaio;
+mod nbd;
 mod null;
 mod psync;
 mod spin;
@@ -14,6 +15,7 @@ use crate::workload::worker::{Perform, Worker};
 use immediate::Immediate;
 use model::plan::{EngineKind, JobPlan};
 use model::unit::Hertz;
+pub(crate) use nbd::span as remote_span;
 use std::fs::File;
 use sys::buffer::AlignedBuffer;
 
@@ -42,13 +44,14 @@ pub struct Row {
 }
 
 /// Every engine.
-pub const TABLE: [Row; 6] = [
+pub const TABLE: [Row; 7] = [
     Row { kind: EngineKind::Null, about: "completes at once: the generator's own floor", open: null::open },
     Row { kind: EngineKind::Spin, about: "burns spin_cycles TSC cycles an I/O: a known cost", open: spin::open },
     Row { kind: EngineKind::Work, about: "work_steps dependent multiplications an I/O", open: work::open },
     Row { kind: EngineKind::Psync, about: "pread, pwrite", open: psync::open },
     Row { kind: EngineKind::Libaio, about: "io_submit, io_getevents", open: libaio::open },
     Row { kind: EngineKind::IoUring, about: "io_uring with registered buffers, files and ring", open: io_uring::open },
+    Row { kind: EngineKind::Nbd, about: "a remote export, by the reference path's client", open: nbd::open },
 ];
 
 /// Opens the engine of a job.

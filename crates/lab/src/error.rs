@@ -21,6 +21,14 @@ pub enum Error {
     /// A request that is refused.
     #[error("{0}")]
     Refused(String),
+    /// A command that cannot be started.
+    #[error("{program}: cannot be started: {source}")]
+    NotStarted {
+        /// Its program.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Something that was measured failed.
     #[error("{0}")]
     Failed(String),

@@ -8,6 +8,7 @@ use model::record::Host;
 use model::unit::Bytes;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) const CPU: &str = "sys/devices/system/cpu";
 pub(crate) const CLOCKSOURCE: &str = "sys/devices/system/clocksource/clocksource0";
@@ -33,6 +34,11 @@ pub fn read(root: &Path, tsc_hertz: f64, tsc_source: &str) -> Host {
         memory: memory(&root),
         root: effective_user(&root) == Some(0),
     }
+}
+
+/// The clock of the day: seconds since 1970.
+pub(crate) fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
 /// The value of the first line `key : value` of /proc/cpuinfo.

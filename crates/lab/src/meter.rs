@@ -11,6 +11,7 @@ mod soaker;
 mod tasks;
 mod timer_list;
 
+pub use model::record::Selection;
 pub use tasks::{Owners, TaskScan};
 
 use crate::error::{Error, Result};
@@ -28,24 +29,12 @@ use timer_list::TimerList;
 /// keeps it below a 500th of one CPU's time.
 const TIMER_LIST_SHARE: u64 = 500;
 
-/// Which meters may run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selection {
-    /// Those that do not disturb.
-    Default,
-    /// These and no others.
-    Only(Vec<Meter>),
-    /// All that this machine has.
-    All,
-}
-
-impl Selection {
-    fn allows(&self, meter: Meter) -> bool {
-        match self {
-            Self::Default => !disturbs(meter),
-            Self::Only(chosen) => chosen.contains(&meter),
-            Self::All => true,
-        }
+/// Whether a meter may run.
+fn allows(selection: &Selection, meter: Meter) -> bool {
+    match selection {
+        Selection::Default => !disturbs(meter),
+        Selection::Only(chosen) => chosen.contains(&meter),
+        Selection::All => true,
     }
 }
 
@@ -113,7 +102,7 @@ impl Panel {
         let not_chosen = || Reading::unavailable("not chosen; see --meters");
         let disturbing =
             |name: &str| format!("not chosen: it disturbs; --meters all or {name} gives it windows of its own");
-        let allowed = |meter: Meter| selection.allows(meter);
+        let allowed = |meter: Meter| allows(&selection, meter);
 
         let out_of_reach = cpu_reader::out_of_reach(&cpus);
         let cpuidle = match (&out_of_reach, allowed(Meter::Idle)) {
@@ -179,14 +168,14 @@ impl Panel {
 
     /// Whether the thread clock was chosen.
     pub fn reads_threads(&self) -> bool {
-        self.selection.allows(Meter::Thread)
+        allows(&self.selection, Meter::Thread)
     }
 
     /// The windows that the chosen meters need.
     pub fn windows(&self) -> Windows {
         let modes = [(self.soakers.is_some(), Mode::Soaker), (self.sampler, Mode::Sampler)];
         let disturbing: Vec<Mode> = modes.into_iter().filter(|(runs, _)| *runs).map(|(_, mode)| mode).collect();
-        let quiet = Meter::ALL.into_iter().any(|meter| self.selection.allows(meter) && !disturbs(meter));
+        let quiet = Meter::ALL.into_iter().any(|meter| allows(&self.selection, meter) && !disturbs(meter));
         Windows { quiet: quiet || disturbing.is_empty(), disturbing }
     }
 

@@ -16,7 +16,7 @@ use model::unit::{Hertz, Nanos};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use sys::clock::Instant;
 
 /// How to measure.
@@ -104,7 +104,7 @@ impl<'a> Session<'a> {
             schema: SCHEMA.to_owned(),
             method_version: METHOD_VERSION,
             iotoll_version: env!("CARGO_PKG_VERSION").to_owned(),
-            started_unix_seconds: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()),
+            started_unix_seconds: host::now(),
             command_line: settings.command_line.clone(),
             source,
             host: host::read(Path::new("/"), 0.0, "not measured yet"),
@@ -229,36 +229,17 @@ pub fn run(plan: &Plan, settings: &Settings, observer: Observer) -> Result<Recor
         if session.interrupted() || session.record.outcome != Outcome::Completed {
             break;
         }
-        // The phases before may have filled the page cache since the files were prepared.
-        let invalidated = if number > 0 { copies.iter().try_for_each(invalidate) } else { Ok(()) };
-        let crew = match invalidated.and_then(|()| Crew::muster(copies, session.clock())) {
-            Ok(crew) => crew,
+        let running = (number, phases.len());
+        match measure_phase(phase, copies, &mut session, running, observer) {
+            Ok((execution, failure)) => {
+                session.record.phases.push(PhaseRecord { executions: vec![execution] });
+                if let Some(failure) = failure {
+                    session.note_outcome(Outcome::Failed(failure.to_string()));
+                }
+            }
             Err(error) if session.record.phases.is_empty() => return Err(error),
             // What the phases before it cost is known.
-            Err(error) => {
-                session.note_outcome(Outcome::Failed(error.to_string()));
-                break;
-            }
-        };
-        let mut subject = Running {
-            crew,
-            interrupted: &settings.interrupted,
-            observer,
-            number,
-            count: phases.len(),
-            total: planned_length(phase),
-        };
-        let before = TaskScan::now();
-        let stretch = watch(&mut session.panel, &mut subject);
-        let owners = Owners { workers: subject.crew.thread_ids(), command: None };
-        let tasks = TaskScan::now().since(&before, &owners);
-        let (jobs, failure) = subject.crew.dismiss();
-        let stretch = Stretch { tasks: Some(tasks), ..stretch };
-        let io_interval = counted_interval(phase, &stretch);
-        let execution = Execution { jobs, stretch, io_interval, ..Execution::default() };
-        session.record.phases.push(PhaseRecord { executions: vec![execution] });
-        if let Some(failure) = failure {
-            session.note_outcome(Outcome::Failed(failure.to_string()));
+            Err(error) => session.note_outcome(Outcome::Failed(error.to_string())),
         }
     }
     if session.record.phases.is_empty() {
@@ -270,6 +251,35 @@ pub fn run(plan: &Plan, settings: &Settings, observer: Observer) -> Result<Recor
         created.keep();
     }
     Ok(record)
+}
+
+/// One phase, the `number`th of `count`: what its jobs did, and which of them failed.
+///
+/// # Errors
+/// When it cannot begin.
+fn measure_phase(
+    phase: &Phase,
+    copies: &[Copy],
+    session: &mut Session,
+    (number, count): (usize, usize),
+    observer: Observer,
+) -> Result<(Execution, Option<Error>)> {
+    if number > 0 {
+        // The phases before may have filled the page cache since the files were prepared.
+        copies.iter().try_for_each(invalidate)?;
+    }
+    let crew = Crew::muster(copies, session.clock())?;
+    let interrupted = &session.settings.interrupted;
+    let total = planned_length(phase);
+    let mut subject = Running { crew, interrupted, observer, number, count, total };
+    let before = TaskScan::now();
+    let stretch = watch(&mut session.panel, &mut subject);
+    let owners = Owners { workers: subject.crew.thread_ids(), command: None };
+    let tasks = TaskScan::now().since(&before, &owners);
+    let (jobs, failure) = subject.crew.dismiss();
+    let stretch = Stretch { tasks: Some(tasks), ..stretch };
+    let io_interval = counted_interval(phase, &stretch);
+    Ok((Execution { jobs, stretch, io_interval, ..Execution::default() }, failure))
 }
 
 type Prepared<'a> = Vec<(&'a Phase, Vec<Copy<'a>>)>;

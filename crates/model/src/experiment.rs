@@ -4,16 +4,20 @@
 //! in which each pair of a cell and an arm (a [`Case`]) has its own complete plan or command. Nothing here does
 //! I/O; the same draft is the same experiment everywhere.
 
+mod boot_plan;
 pub mod draft;
 pub mod file;
 pub mod limit;
 pub mod metric;
+mod rules;
 pub mod setting;
 mod when;
 
-pub use draft::{Draft, Workload};
+pub use boot_plan::{Begun, BootPlan};
+pub use draft::{Draft, Origin, Workload};
 pub use limit::Limit;
 pub use metric::Metric;
+pub use rules::{DraftRules, Rules};
 pub use setting::Setting;
 pub use when::When;
 
@@ -21,7 +25,6 @@ use crate::plan::{Phase, Plan};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::RangeInclusive;
 
 /// What to compare, resolved.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,22 +50,6 @@ pub struct Experiment {
     /// The arms are boots of the machine.
     #[serde(default)]
     pub boots: Option<BootPlan>,
-}
-
-/// How a machine is booted for each arm.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BootPlan {
-    /// Boots of each arm: the units of every interval.
-    pub each: u32,
-    /// A shell command that boots the arm that is next.
-    pub hook: Option<String>,
-}
-
-impl BootPlan {
-    /// Boots of each arm unless it is said.
-    pub const EACH: u32 = 5;
-    /// One boot has no spread; more than these are surely a slip of the hand.
-    pub const BOOTS: RangeInclusive<u32> = 2..=100;
 }
 
 /// One arm.
@@ -167,51 +154,9 @@ impl Work {
     }
 }
 
-/// When an experiment ends and what counts as a difference.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rules {
-    /// Metrics that must reach the precision before the budget ends.
-    pub targets: Vec<Metric>,
-    /// A change below this is of no interest, as a fraction.
-    pub margin: f64,
-    /// Half-width of the interval at which the experiment may end, as a fraction.
-    pub precision: f64,
-    /// Seconds of measuring in all, at most.
-    pub budget_seconds: f64,
-    /// Seconds that one command, worker or toggle is waited for before it counts as hanging; see [`Rules::patience`].
-    #[serde(default)]
-    pub patience_seconds: Option<f64>,
-}
-
-impl Rules {
-    /// METHOD.md: the margin is 3 % and the precision a third of it.
-    pub const MARGIN: f64 = 0.03;
-    /// Seconds.
-    pub const BUDGET: f64 = 60.0;
-    /// Seconds that a budget or patience may be: less holds too few rounds, more is surely a slip of the hand.
-    pub const TIMES: RangeInclusive<f64> = 1.0..=86_400.0;
-
-    /// Seconds that one command, worker or toggle is waited for. Unless it was said, twice the budget and a minute: a sync
-    /// of what was written in a second may take a slow disk that minute.
-    pub fn patience(&self) -> f64 {
-        self.patience_seconds.unwrap_or(60.0 + 2.0 * self.budget_seconds)
-    }
-}
-
-impl Default for Rules {
-    fn default() -> Self {
-        Self {
-            targets: vec![Metric::CyclesPerIo, Metric::Iops],
-            margin: Self::MARGIN,
-            precision: Self::MARGIN / 3.0,
-            budget_seconds: Self::BUDGET,
-            patience_seconds: None,
-        }
-    }
-}
-
 /// A number that somebody published.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Published {
     /// The point of the sweep it belongs to; empty for all of it.
     #[serde(default)]
@@ -226,4 +171,11 @@ pub struct Published {
     pub change: Option<f64>,
     /// Where it was published.
     pub source: String,
+}
+
+impl Published {
+    /// Whether it says something of this point of the sweep.
+    pub fn fits(&self, cell: &Cell) -> bool {
+        self.cell.iter().all(|(name, value)| cell.values.get(name) == Some(value))
+    }
 }

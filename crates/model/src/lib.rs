@@ -8,6 +8,7 @@ pub mod comparison;
 pub mod cost;
 pub mod doctor;
 pub mod experiment;
+pub mod few;
 pub mod finding;
 pub mod histogram;
 #[cfg(test)]

@@ -166,6 +166,19 @@ impl Meter {
     }
 }
 
+/// Which meters may run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Selection {
+    /// Those that do not disturb.
+    #[default]
+    Default,
+    /// These and no others.
+    Only(Vec<Meter>),
+    /// All that this machine has.
+    All,
+}
+
 /// Speeds of a stated set of operations, to see the machine change under the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Canaries {

@@ -28,4 +28,4 @@ pub use step::{Step, step};
 pub use stopping::{FEWEST_ROUNDS, precise_enough, seconds_to_decide, wanted_half_width};
 pub use typical::{shape_changed, typical};
 pub use unpaired::{LogLevel, log_level};
-pub use verdict::{DEFAULT_MARGIN, Good, Verdict, verdict};
+pub use verdict::{Good, Verdict, verdict};

@@ -2,7 +2,8 @@
 
 mod accounts;
 mod background;
-mod caveats;
+pub(crate) mod caveats;
+pub(crate) mod io_time;
 mod job;
 pub(crate) mod phase;
 pub(crate) mod windows;
@@ -47,6 +48,7 @@ pub fn study(record: &Record) -> RunFinding {
 }
 
 /// What every part of the study needs.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Context {
     pub(crate) clock: Hertz,
     pub(crate) cpus: usize,

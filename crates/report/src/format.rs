@@ -1,4 +1,5 @@
-//! The formats of a report: a row of the table for each. A new one is its own file and one row here.
+//! The formats of a report: a row of the table for each. A new one is its own file, a name here and a row; the command
+//! line and its help list what the table has.
 
 use crate::compare;
 use crate::ink::Ink;

@@ -35,6 +35,7 @@ mod tests {
     use model::comparison::CompareFinding;
     use model::finding::RunFinding;
     use serde_json::Value;
+    use std::collections::BTreeSet;
 
     fn value(finding: &impl Serialize) -> Value {
         serde_json::from_str(&json(finding)).unwrap()
@@ -68,6 +69,34 @@ mod tests {
             assert!(metric[key].is_number(), "{key}");
         }
         assert_eq!((&metric["detected"], &metric["verdict"]), (&true.into(), &"worse".into()));
+    }
+
+    /// Keys at any depth, but not those that are names of something else: metrics, meters, options.
+    fn keys(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| keys(item, found)),
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    found.insert(key.clone());
+                    match (key.as_str(), value) {
+                        ("by_meter" | "cell" | "at" | "plan", _) => {}
+                        ("metrics", Value::Object(named)) => named.values().for_each(|value| keys(value, found)),
+                        _ => keys(value, found),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_key_stands_in_the_readme() {
+        let readme = include_str!("../../../README.md");
+        let mut found = BTreeSet::new();
+        fixture::all().iter().for_each(|(_, finding)| keys(&value(finding), &mut found));
+        compare::fixture::all().iter().for_each(|(_, finding)| keys(&value(finding), &mut found));
+        let missing: Vec<&String> = found.iter().filter(|key| !readme.contains(&format!("`{key}`"))).collect();
+        assert!(found.len() > 100 && missing.is_empty(), "{missing:?} of {}", found.len());
     }
 
     #[test]

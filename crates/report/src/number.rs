@@ -27,7 +27,7 @@ pub const BYTES: Units = &[
 ];
 
 /// From here on digits are no longer written out: a cell stays narrower than ten columns.
-const TOO_LARGE: f64 = 999_999.5;
+pub const TOO_LARGE: f64 = 999_999.5;
 /// Below this, three significant digits would need more than six decimals.
 const TOO_SMALL: f64 = 1e-4;
 

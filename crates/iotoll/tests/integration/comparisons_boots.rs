@@ -2,6 +2,8 @@
 
 use super::iotoll::{Folder, number, whole};
 use serde_json::Value;
+use std::fs;
+use std::path::Path;
 
 fn experiment(more: &str) -> String {
     format!(
@@ -28,7 +30,8 @@ fn experiment(more: &str) -> String {
 
 /// What is to be booted next, by the line that says so.
 fn next(stderr: &str) -> &str {
-    let line = stderr.lines().find(|line| line.contains(" next, then: iotoll compare --resume kept")).unwrap();
+    let line = stderr.lines().find(|line| line.contains(" next, then: iotoll compare --resume /")).unwrap();
+    assert!(line.ends_with("/kept"), "{line}");
     line.split('\'').nth(1).unwrap()
 }
 
@@ -48,6 +51,83 @@ fn complete(found: &Value) {
 }
 
 #[test]
+fn what_is_of_boots_is_refused_elsewhere() {
+    let folder = Folder::new();
+    folder.iotoll("compare --aa --same-boot --ioengine=null --size=1m").run().refused(2, &["--same-boot", "when ="]);
+    let both = folder.iotoll("compare --resume kept -- true").run();
+    both.refused(2, &["--resume"]);
+}
+
+/// All that says what is measured was said when it was begun: said again it would be without effect.
+#[test]
+fn what_was_said_when_it_was_begun_is_refused_later() {
+    let folder = Folder::new();
+    for again in
+        ["--ignore-unknown", "--allow-device-write", "--stored old", "--meters all", "--seed 3", "--rw=read", "x.toml"]
+    {
+        let word = again.split(' ').next().unwrap();
+        folder.iotoll(&format!("compare --resume kept {again}")).run().refused(2, &["--resume", word]);
+    }
+}
+
+/// A unit that runs at boot runs in `/`, and knows nothing but the folder.
+#[test]
+fn it_goes_on_where_it_was_begun_and_so() {
+    let (folder, elsewhere) = (Folder::with_file("data", 1 << 20), Folder::new());
+    folder.iotoll("compare --budget 1s --quiet --out one --rw=read --filename=data --size=1m --aa").run().done();
+    folder.write("which", "neither");
+    let hook = r#"hook = "test ! -e go || echo \"$IOTOLL_ARM\" > which; echo \"$IOTOLL_RESUME\" >> hooks""#;
+    let reads = experiment(hook)
+        .replace("ioengine=spin", "rw=read\nfilename=data")
+        .replace("spin_cycles=20000\n", "")
+        .replace("spin_cycles=40000", "bs=8k");
+    folder.write("boots.toml", reads);
+    let begun = folder.iotoll("compare boots.toml --out kept --quiet --meters proc_stat --stored one").run();
+    let first = next(&begun.stderr).to_owned();
+    folder.write("which", first);
+    folder.write("go", "");
+    let record = folder.path("kept/rounds.jsonl");
+    let words = format!("compare --resume {} --same-boot --quiet --format json", record.display());
+    let ended = elsewhere.iotoll(&words).run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let found = ended.json();
+    assert_eq!((whole(&found["rounds"]), found["boots"].as_array().unwrap().len()), (2, 4), "{found}");
+    // Nothing was laid out there, the meters are those of the beginning, and so is what it stands beside.
+    assert!(elsewhere.listing().is_empty(), "{:?}", elsewhere.listing());
+    assert_eq!(found["environment"]["meter"], "proc_stat");
+    assert_eq!(found["stored"]["from"], "one");
+    assert!(folder.exists("kept/report.html"));
+    let kept = folder.path("kept").canonicalize().unwrap();
+    let hooks = String::from_utf8(folder.read("hooks")).unwrap();
+    assert!(hooks.lines().count() == 4 && hooks.lines().all(|line| Path::new(line) == kept), "{hooks}");
+}
+
+#[test]
+fn a_folder_that_is_gone_is_named() {
+    let (folder, gone) = (Folder::new(), Folder::new());
+    gone.write("which", "neither");
+    gone.write("boots.toml", experiment(""));
+    gone.iotoll(&format!("compare boots.toml --quiet --out {}", folder.path("kept").display())).run().done();
+    drop(gone);
+    folder
+        .iotoll("compare --resume kept")
+        .run()
+        .refused(2, &["kept", "it was begun in", "No such file", "mount or make it"]);
+}
+
+#[test]
+fn a_report_that_is_there_already_is_not_written_over() {
+    let folder = Folder::new();
+    folder.write("which", "stock");
+    folder.write("boots.toml", experiment(""));
+    fs::create_dir(folder.path("kept")).unwrap();
+    folder.write("kept/report.html", "somebody's");
+    folder.iotoll("compare boots.toml --out kept").run().refused(2, &["kept/report.html", "choose another --out"]);
+    assert_eq!(folder.read("kept/report.html"), b"somebody's");
+    assert!(!folder.exists("kept/rounds.jsonl"));
+}
+
+#[test]
 fn a_hook_boots_arm_after_arm_until_all_are_measured() {
     let folder = Folder::new();
     folder.write("which", "neither");
@@ -58,7 +138,8 @@ fn a_hook_boots_arm_after_arm_until_all_are_measured() {
     complete(&ended.json());
     let said: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("of 4 measured: arm '")).collect();
     assert_eq!(said.len(), 4, "{ended:?}");
-    assert_eq!(folder.read("hooks"), b"kept\n".repeat(4));
+    let kept = folder.path("kept").canonicalize().unwrap();
+    assert_eq!(String::from_utf8(folder.read("hooks")).unwrap(), format!("{}\n", kept.display()).repeat(4));
     assert!(folder.exists("kept/report.html"));
     let again = folder.iotoll("report kept --format json").run();
     assert_eq!(again.json(), ended.json());
@@ -85,7 +166,7 @@ fn a_person_boots_what_is_named_and_goes_on() {
     assert!(shown.stdout.contains("1 of 4 boots were measured"), "{shown:?}");
     // A line that a power cut left unfinished is measured again.
     let record = folder.read("kept/rounds.jsonl");
-    folder.write("kept/rounds.jsonl", [record.as_slice(), b"{\"boot\":{\"bo"].concat());
+    folder.write("kept/rounds.jsonl", [record.as_slice(), b"{\"boot\":{\"bo\n"].concat());
     folder.write("which", other);
     let mut last = folder.iotoll("compare --resume kept --quiet").run();
     for _ in 0..2 {
@@ -111,13 +192,15 @@ fn what_boots_lack_is_refused_in_one_line() {
     let folder = Folder::new();
     folder.write("which", "stock");
     let whole = experiment("");
-    let cases: [(String, &[&str]); 6] = [
+    let alone = whole.rsplit_once("[[arm]]").unwrap().0;
+    let cases: [(String, &[&str]); 7] = [
+        (alone.replace("boots = 2", "boots = 2\naa = true"), &["boots.toml: arm 'stock' has a when", "aa = true"]),
         (whole.replace("boots = 2", "boots = 1"), &["boots = 1", "2 to 100"]),
         (whole.replace("when = \"grep -qx patched which\"", ""), &["arm 'patched' has no when"]),
         (whole.replace("grep -qx patched which", "cat which = stock"), &["'stock' and 'patched'", "same when"]),
         (whole.replace("when = \"cat", "#").replace("when = \"grep", "#"), &["boots and hook", "when ="]),
         (whole.replace("cat which = stock", " "), &["arm 'stock'", "nothing in it"]),
-        (whole.replace("boots = 2", "boots = 2\naa = true"), &["arm"]),
+        (whole.replace("boots = 2", "boots = 2\naa = true"), &["compared with itself", "arm 'patched'"]),
     ];
     for (text, named) in cases {
         folder.write("boots.toml", text);
@@ -126,7 +209,7 @@ fn what_boots_lack_is_refused_in_one_line() {
     }
     folder.write("boots.toml", whole);
     folder.iotoll("compare boots.toml --no-save").run().refused(2, &["--no-save"]);
-    folder.iotoll("compare --resume nowhere").run().refused(2, &["nowhere"]);
+    folder.iotoll("compare --resume nowhere").run().refused(2, &["nowhere", "give the folder", "experiment of boots"]);
     folder.iotoll("compare --resume kept --budget 3s").run().refused(2, &["--resume", "--budget"]);
     // A comparison without boots, and a header that somebody changed: refused, and left as they were.
     folder.iotoll("compare boots.toml --out kept --quiet").run();

@@ -44,6 +44,60 @@ fn what_is_asked_wrongly_is_refused_in_one_line() {
     assert!(folder.listing().is_empty(), "{:?}", folder.listing());
 }
 
+/// A refusal of a file names it, and advises nothing that it cannot hold.
+#[test]
+fn what_a_file_asks_wrongly_is_refused_with_its_name() {
+    let job = "job = \"[a]\\nioengine=null\\nsize=1m\"\n";
+    let two = "[[arm]]\nname = 'a'\n[[arm]]\nname = 'b'\noptions = ['bs=8k']\n";
+    let cases: [(&str, String, &[&str]); 6] = [
+        ("one", format!("{job}[[arm]]\nname = 'a'\n"), &["one.toml: one arm is no comparison", "[[arm]]", "aa = true"]),
+        ("none", two.to_owned(), &["none.toml: ", "no workload", "job = "]),
+        ("target", format!("target = ['latency_p99']\n{job}{two}"), &["target.toml: target: ", "fail_on"]),
+        ("bad", format!("{job}{two}").replace("bs=8k", "bz=8k"), &["bad.toml: option 'bz'"]),
+        (
+            "cell",
+            format!(
+                "{job}{two}[[published]]\ncell = {{ bs = '4k' }}\nmetric = 'iops'\nchange = 0.1\nsource = 'a mail'\n"
+            ),
+            &["cell.toml: published from 'a mail'", "bs=4k is no point of the sweep"],
+        ),
+        (
+            "sauce",
+            format!("{job}{two}[[published]]\nmetric = 'iops'\nchange = 0.1\nsauce = 'a mail'\nsource = ''\n"),
+            &["sauce.toml:", "unknown field `sauce`"],
+        ),
+    ];
+    let folder = Folder::new();
+    for (name, text, named) in cases {
+        folder.write(&format!("{name}.toml"), text);
+        let ended = folder.iotoll(&format!("compare {name}.toml")).run();
+        ended.refused(2, named);
+        assert!(!ended.stderr.contains("--"), "{ended:?}");
+    }
+    folder
+        .iotoll("compare absent.toml")
+        .run()
+        .refused(2, &["absent.toml: reading the experiment file", "EXPERIMENT.toml"]);
+    // Beside a file nothing else may be said, whatever it looks like.
+    let both = folder.iotoll("compare one.toml --baseline-cmd").word("as it is").run();
+    both.refused(2, &["one.toml: an experiment file says itself what is compared"]);
+}
+
+/// A report that cannot be written and an output that takes nothing: both are told.
+#[test]
+fn a_lost_report_and_a_lost_output_do_not_hide_each_other() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("kept")).unwrap();
+    std::os::unix::fs::symlink("nowhere/report.html", folder.path("kept/report.html")).unwrap();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let words = "compare --quiet --out kept --budget 1s --ioengine=null --size=1m --aa";
+    let ended = folder.iotoll(words).stdout(full).run();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("kept/report.html") && ended.stderr.contains("No space left"), "{ended:?}");
+    assert_eq!(ended.stderr.matches("No such file").count(), 1, "{ended:?}");
+    assert!(rounds(&folder) >= 1);
+}
+
 #[test]
 fn an_arm_that_fails_at_once_is_one_line_and_leaves_nothing() {
     let folder = Folder::with_file("data", 4096);

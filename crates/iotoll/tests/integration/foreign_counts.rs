@@ -131,6 +131,9 @@ fn iperf3_counts_for_itself() {
     let phase = &tcp["phases"][0];
     assert!(whole(&phase["bytes"]) > 1 << 20, "{phase}");
     assert_eq!(whole(&phase["ios"]), whole(&phase["bytes"]) / 65_536);
+    let both = folder.measured(&format!("cost -- {client} -l 64k --bidir"));
+    let job = &both["jobs"][0];
+    assert!(whole(&job["read"]["bytes"]) > 1 << 20 && whole(&job["write"]["bytes"]) > 1 << 20, "{job}");
     assert!(number(&phase["cycles_per_io_gross"]) > 0.0 && phase["cycles_per_byte"].is_number(), "{phase}");
     let udp = folder.measured(&format!("cost -- {client} -u -b 10m -l 1000"));
     let phase = &udp["phases"][0];

@@ -14,7 +14,7 @@ fn targets_that_cannot_be_used_are_refused() {
         ("--rw=read --filename=absent", &["absent", "does not exist", "size="]),
         ("--rw=read --filename=empty", &["empty", "is empty", "size="]),
         ("--rw=read --filename=folder --size=1m", &["folder is a directory", "directory="]),
-        ("--rw=read --filename=/dev/null --size=1m", &["/dev/null", "neither a file nor a block device"]),
+        ("--rw=read --filename=/dev/random --size=1m", &["/dev/random", "neither a file nor a block device"]),
         ("--rw=write --filename=/dev/zero --size=1m", &["/dev/zero", "neither a file nor a block device"]),
         ("--rw=read --filename=nowhere/x --size=1m", &["nowhere/x", "No such file", "check filename= and directory="]),
         ("--rw=read --directory=nowhere --size=1m", &["nowhere/a.0.0", "check filename= and directory="]),

@@ -1,7 +1,7 @@
 //! Rounds of executions: each command once, from its beginning to its end.
 
 use super::{Bench, Measured};
-use crate::cost::{CommandPlan, Count, Executed, Printed, execute};
+use crate::cost::{CommandPlan, Count, Custody, Executed, Printed, execute};
 use crate::error::{Error, Result};
 use model::comparison::record::{SliceReading, SliceRecord};
 use model::experiment::Work;
@@ -22,12 +22,13 @@ impl Bench<'_> {
             count: Count::Program,
             repeat: 1,
             printed: Printed::Nowhere,
-            longest: Some(self.patience.longest),
+            custody: Custody::Alone { longest: self.patience.longest },
         };
         let name = self.name(case);
         let Executed { execution, failure } = execute(&plan, 0, &mut self.surroundings(), &mut |_| {}, &mut |_| {})
             .map_err(|error| match error {
-                Error::Refused(why) => Error::Refused(format!("{name}: {}", why.trim_end_matches(" after --"))),
+                Error::Refused(why) => Error::Refused(format!("{name}: {why}")),
+                Error::NotStarted { .. } => Error::Refused(format!("{name}: {error}; check the command")),
                 error => error,
             })?;
         match failure {

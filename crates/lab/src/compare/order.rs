@@ -1,4 +1,5 @@
-//! The order of a block: drawn anew for each, from a seed that the record keeps.
+//! The order in which things are measured, drawn from a seed that the record keeps: arms of a block, starts of workers,
+//! boots.
 
 use crate::workload::permutation::{below, split_mix};
 

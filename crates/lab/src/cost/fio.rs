@@ -1,6 +1,7 @@
 //! fio says what it did in JSON, when it is asked to.
 
-use super::{Printed, Said, Talker, scratch};
+use super::Printed;
+use super::talker::{Said, Talker, scratch};
 use crate::error::{Error, Result};
 use model::record::{Direction, JobRecord, Latency};
 use model::unit::{Bytes, Nanos};

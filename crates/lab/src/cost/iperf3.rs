@@ -1,6 +1,7 @@
 //! iperf3 says what it did in JSON, when it is asked to.
 
-use super::{Printed, Said, Talker, scratch};
+use super::Printed;
+use super::talker::{Said, Talker, scratch};
 use crate::error::Result;
 use model::record::{Direction, JobRecord, Latency};
 use model::unit::{Bytes, Nanos};
@@ -45,21 +46,31 @@ fn parse(text: &str) -> std::result::Result<Said, String> {
     let end = value.get("end").ok_or("its JSON has no end")?;
     let test = value.pointer("/start/test_start").ok_or("its JSON has no test_start")?;
     let protocol = test.get("protocol").and_then(Value::as_str).unwrap_or("TCP");
-    let sum = end.get("sum_sent").or_else(|| end.get("sum")).ok_or("its JSON has no sum")?;
-    let bytes = sum.get("bytes").and_then(Value::as_u64).ok_or("its JSON has no bytes")?;
     let block = test.get("blksize").and_then(Value::as_u64).filter(|block| *block > 0);
-    let packets = end.pointer("/sum/packets").and_then(Value::as_u64);
-    // TCP has no I/Os of its own: what iperf3 hands to the kernel at once is its block.
-    let ios = packets.or_else(|| block.map(|block| bytes / block)).unwrap_or(0);
-    let seconds = sum.get("seconds").and_then(Value::as_f64).unwrap_or(0.0);
+    let (write, seconds) = direction(end, ["sum_sent", "sum"], block).ok_or("its JSON has no sum of bytes")?;
+    // With --bidir: what came the other way at the same time.
+    let back = direction(end, ["sum_sent_bidir_reverse", "sum_bidir_reverse"], block);
     let job = JobRecord {
         name: format!("iperf3 {protocol}"),
         engine: "iperf3".to_owned(),
-        write: Direction { ios, bytes: Bytes(bytes), short: 0, latency: Latency::None },
+        read: back.map(|(read, _)| read).unwrap_or_default(),
+        write,
         wall_nanos: Nanos((seconds * 1e9) as u64),
         ..JobRecord::default()
     };
     Ok(Said { jobs: vec![job], ..Said::default() })
+}
+
+/// What one direction did, by the first of these sums that is there, and for how many seconds.
+fn direction(end: &Value, sums: [&str; 2], block: Option<u64>) -> Option<(Direction, f64)> {
+    let sum = sums.iter().find_map(|name| end.get(name))?;
+    let bytes = sum.get("bytes").and_then(Value::as_u64)?;
+    // UDP's packets stand in `sum` only.
+    let packets = sums.iter().find_map(|name| end.get(name)?.get("packets")?.as_u64());
+    // TCP has no I/Os of its own: what iperf3 hands to the kernel at once is its block.
+    let ios = packets.or_else(|| block.map(|block| bytes / block)).unwrap_or(0);
+    let seconds = sum.get("seconds").and_then(Value::as_f64).unwrap_or(0.0);
+    Some((Direction { ios, bytes: Bytes(bytes), short: 0, latency: Latency::None }, seconds))
 }
 
 #[cfg(test)]
@@ -73,6 +84,10 @@ mod tests {
         assert_eq!((job.write.ios, job.write.bytes.0, job.wall_nanos), (10, 1_310_720, Nanos::from_secs(2)));
         let udp = r#"{"start":{"test_start":{"protocol":"UDP","blksize":1448}},"end":{"sum":{"bytes":2896,"seconds":1.0,"packets":2}}}"#;
         assert_eq!(parse(udp).unwrap().jobs[0].write.ios, 2);
+        let both = r#"{"start":{"test_start":{"protocol":"TCP","blksize":1024}},"end":{"sum_sent":{"bytes":4096,"seconds":2.0},
+            "sum_sent_bidir_reverse":{"bytes":2048,"seconds":2.0}}}"#;
+        let job = &parse(both).unwrap().jobs[0];
+        assert_eq!((job.write.ios, job.read.ios, job.read.bytes.0), (4, 2, 2048));
         let failed = parse(r#"{"error":"unable to connect"}"#).unwrap();
         assert_eq!((failed.jobs.len(), failed.failure.as_deref()), (0, Some("unable to connect")));
         assert!(parse("").is_err());

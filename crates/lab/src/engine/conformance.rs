@@ -23,7 +23,35 @@ fn job(engine: EngineKind, directory: &Path, access: Access) -> JobPlan {
     };
     let depth = Depth { in_flight: 8, submit: 3, complete_min: 2, complete_max: 8 };
     let name = format!("{engine:?}");
-    JobPlan { name, engine, access, order: Order::Random, block_sizes, target, depth, ..JobPlan::default() }
+    let uri = (engine.medium() == Medium::Remote).then(|| server(directory));
+    JobPlan { name, uri, engine, access, order: Order::Random, block_sizes, target, depth, ..JobPlan::default() }
+}
+
+/// In a temporary folder, because the names of sockets have to be short.
+fn socket(directory: &Path) -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("iotoll{}", directory.file_name().unwrap().display()))
+}
+
+/// The server of this folder's test: it serves as long as the tests run.
+fn server(directory: &Path) -> String {
+    use path::backend::Backend;
+    use path::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
+    struct Quiet;
+    impl Observer for Quiet {
+        fn note(&self, _: &str) {}
+        fn so_far(&self, _: &Counters) {}
+    }
+    let socket = socket(directory);
+    let uri = format!("nbd+unix:///?socket={}", socket.display());
+    if !socket.exists() {
+        let listener = Listener::Unix(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+        std::thread::spawn(move || {
+            let exports =
+                Exports::new(vec![String::new()], Backend::memory(BLOCK * BLOCKS).unwrap(), Access::ReadWrite);
+            serve(&listener, &exports, &Options::default(), &Orders::new().unwrap(), &Quiet)
+        });
+    }
+    uri
 }
 
 fn run(plan: &JobPlan) -> crate::Result<Worker> {
@@ -45,6 +73,7 @@ fn each_engine(mut check: impl FnMut(EngineKind, &Path)) {
     for row in &TABLE {
         let directory = tempfile::tempdir_in(".").unwrap();
         check(row.kind, directory.path());
+        let _ = std::fs::remove_file(socket(directory.path()));
     }
     assert_eq!(TABLE.len(), EngineKind::ALL.len(), "every kind of engine has its row");
 }
@@ -57,7 +86,8 @@ fn every_engine_does_exactly_what_was_asked_for() {
             let counts = worker.ledger.kinds.each_ref().map(|kind| kind.latency.total());
             assert_eq!(counts, kinds, "{engine:?} {access:?}");
             assert!(worker.ledger.kinds.iter().all(|kind| kind.short == 0));
-            let makes_calls = engine.medium() == Medium::Files && access != Access::Trim;
+            let makes_calls =
+                engine.medium() == Medium::Remote || engine.medium() == Medium::Files && access != Access::Trim;
             assert!(!makes_calls || worker.crossings.unwrap() > 0, "{engine:?} counts its system calls");
         }
     });

@@ -6,16 +6,18 @@
 use crate::error::{Error, Result};
 use model::comparison::boots;
 use model::comparison::record::{BootRecord, CompareRecord, End, Header, RoundRecord, SCHEMA};
-use model::experiment::BootPlan;
 use model::record::METHOD_VERSION;
 use model::unit::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// The record's file within its folder.
 const ROUNDS: &str = "rounds.jsonl";
+
+/// What to give where there is nothing to go on with.
+const BEGUN: &str = "give the folder in which an experiment of boots keeps its record";
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -54,34 +56,33 @@ impl RoundsFile {
         Ok(Self { file, path, length: 0 })
     }
 
-    /// Goes on with the record in `folder`: what is in it already, without a last line that was cut off.
+    /// Goes on with the record at `path`, its folder or its file: what is in it already, without a last line that was cut
+    /// off.
     ///
     /// # Errors
-    /// When there is none, or it has an end.
-    pub fn resume(folder: &Path) -> Result<(Self, CompareRecord)> {
-        let path = folder.join(ROUNDS);
-        let record = load_rounds(&path)?;
-        // Before the file is touched. What was written by hand into the header goes no further than a file of TOML would.
-        let experiment = &record.header.experiment;
-        let (budget, patience) = (experiment.rules.budget_seconds, experiment.rules.patience());
-        let sound = experiment.boots.as_ref().is_some_and(|plan| BootPlan::BOOTS.contains(&plan.each))
-            && [budget, patience].iter().all(|seconds| (0.0..=1e6).contains(seconds));
-        if !sound {
-            let why = "no arm of this comparison is a boot, or its header was changed, so it cannot be gone on with";
-            return Err(Error::Refused(format!("{}: {why}; begin it anew", folder.display())));
-        }
+    /// When there is none, or it cannot be gone on with.
+    pub fn resume(path: &Path) -> Result<(Self, CompareRecord)> {
+        let shown = path.display();
+        let Accepted { path, record, length } = read(path, Method::This, BEGUN)?;
+        // Before the file is touched.
+        let refused = |why: String| Err(Error::Refused(format!("{shown}: {why}")));
         if record.end.is_some() {
-            let shown = folder.display();
-            return Err(Error::Refused(format!(
-                "{shown}: this experiment is complete; show it: iotoll report {shown}"
-            )));
+            return refused(format!("this experiment is complete; show it: iotoll report {shown}"));
+        }
+        let experiment = &record.header.experiment;
+        let Some(plan) = &experiment.boots else {
+            return refused(format!(
+                "no arm of this comparison is a boot, so it cannot be gone on with; show it: iotoll report {shown}"
+            ));
+        };
+        // What was written by hand into the header goes no further than a file of TOML would.
+        if let Err(why) = plan.check().and_then(|()| experiment.rules.check()) {
+            return refused(format!("its header was changed: {why}; begin it anew"));
         }
         let failed = |error| Error::file(&path, "going on with the record", error);
-        let text = fs::read(&path).map_err(failed)?;
-        let complete = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline as u64 + 1);
-        let mut file = File::options().write(true).open(&path).map_err(failed)?;
-        file.set_len(complete).and_then(|()| file.seek(SeekFrom::End(0))).map_err(failed)?;
-        Ok((Self { file, path, length: complete }, record))
+        let file = File::options().read(true).write(true).open(&path).map_err(failed)?;
+        let length = cut(&file, length).map_err(failed)?;
+        Ok((Self { file, path, length }, record))
     }
 
     /// Where it is.
@@ -125,12 +126,29 @@ impl RoundsFile {
     }
 }
 
+/// Leaves of a file what was read of it, ended so that a line can follow: the length that this makes.
+fn cut(mut file: &File, length: u64) -> io::Result<u64> {
+    file.set_len(length)?;
+    let mut last = [0];
+    file.seek(SeekFrom::Start(length.saturating_sub(1)))?;
+    file.read_exact(&mut last)?;
+    // Cut off between a line and its end, or ended by somebody's editor.
+    let end: &[u8] = if last == *b"\n" { b"" } else { b"\n" };
+    file.write_all(end)?;
+    Ok(length + end.len() as u64)
+}
+
+/// Where the record at `path` is, a folder that holds one or its file.
+fn file_at(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join(ROUNDS) } else { path.to_owned() }
+}
+
 /// Loads the record of a comparison from its folder or its file.
 ///
 /// # Errors
 /// When there is none, or it was written by another version of the method.
 pub fn load_rounds(path: &Path) -> Result<CompareRecord> {
-    read(path, Method::This)
+    Ok(read(path, Method::This, "give the folder of a saved comparison")?.record)
 }
 
 /// Of which versions of the method a record may be.
@@ -142,23 +160,34 @@ pub(super) enum Method {
     Any,
 }
 
-pub(super) fn read(path: &Path, method: Method) -> Result<CompareRecord> {
-    let path = if path.is_dir() { path.join(ROUNDS) } else { path.to_owned() };
+/// A record as far as it could be read.
+#[derive(Debug)]
+pub(super) struct Accepted {
+    /// Its file.
+    path: PathBuf,
+    pub record: CompareRecord,
+    /// Of the lines that are in the record, in bytes.
+    length: u64,
+}
+
+/// Reads a record from its folder or its file. `mend` says what to give where there is none.
+pub(super) fn read(path: &Path, method: Method, mend: &str) -> Result<Accepted> {
+    let path = file_at(path);
     let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
-    let text = fs::read(&path).map_err(|error| refused(format!("reading the record: {error}")))?;
-    let mut record: Option<CompareRecord> = None;
+    let text = fs::read(&path).map_err(|error| refused(format!("reading the record: {error}; {mend}")))?;
+    let mut lines = lines(&text).peekable();
+    let (_, first, mut length) = lines.next().ok_or_else(|| refused(format!("is empty; {mend}")))?;
+    known_version(first, method, mend).map_err(refused)?;
+    let damaged = |number: usize, how: String| refused(format!("line {number}: {how}; remove it and all after it"));
+    let HeaderLine { header } =
+        serde_json::from_slice(first).map_err(|error| refused(format!("line 1: is damaged: {error}; {mend}")))?;
+    let mut record = CompareRecord { header, rounds: Vec::new(), boots: Vec::new(), end: None };
     // Boots of the round that is not complete yet.
     let mut booted = Vec::new();
-    let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-    known_version(lines.first().copied().unwrap_or_default(), method).map_err(refused)?;
-    for (number, line) in lines.iter().enumerate() {
-        let parsed = serde_json::from_slice::<Line<Header, RoundRecord, BootLine<BootRecord, RoundRecord>, End>>(line);
-        match (parsed, &mut record) {
-            (Ok(Line::Header(header)), None) => {
-                record = Some(CompareRecord { header, rounds: Vec::new(), boots: Vec::new(), end: None });
-            }
-            (Ok(Line::Round(round)), Some(record)) => record.rounds.push(round),
-            (Ok(Line::Boot(BootLine { boot, round })), Some(record)) => {
+    while let Some((number, line, end)) = lines.next() {
+        match serde_json::from_slice::<AnyLine>(line) {
+            Ok(Line::Round(round)) => record.rounds.push(round),
+            Ok(Line::Boot(BootLine { boot, round })) => {
                 record.boots.push(boot);
                 booted.push(round);
                 if booted.len() >= record.header.experiment.arms.len() {
@@ -166,31 +195,54 @@ pub(super) fn read(path: &Path, method: Method) -> Result<CompareRecord> {
                     record.rounds.push(boots::round(std::mem::take(&mut booted), begin));
                 }
             }
-            (Ok(Line::End(end)), Some(record)) => record.end = Some(end),
+            Ok(Line::End(end)) => record.end = Some(end),
+            Ok(Line::Header(_)) => return Err(damaged(number, "is a second header".to_owned())),
             // Measuring was cut off while this line was being written.
-            (Err(_), Some(_)) if number + 1 == lines.len() => {}
-            (Err(error), _) => return Err(refused(format!("line {}: is damaged: {error}", number + 1))),
-            (Ok(_), _) => return Err(refused(format!("line {}: is out of place", number + 1))),
+            Err(_) if lines.peek().is_none() => break,
+            Err(error) => return Err(damaged(number, format!("is damaged: {error}"))),
         }
+        length = end;
     }
-    record.ok_or_else(|| refused("is empty".to_owned()))
+    Ok(Accepted { path, record, length: length as u64 })
+}
+
+/// The first line as it is read.
+#[derive(Deserialize)]
+struct HeaderLine {
+    header: Header,
+}
+
+/// The others.
+type AnyLine = Line<Header, RoundRecord, BootLine<BootRecord, RoundRecord>, End>;
+
+/// The lines that hold something: number (from 1), bytes, and where they end.
+fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8], usize)> {
+    let mut end = 0;
+    let lines = text.split_inclusive(|byte| *byte == b'\n').zip(1..).map(move |(line, number)| {
+        end += line.len();
+        (number, line.trim_ascii(), end)
+    });
+    lines.filter(|(_, line, _)| !line.is_empty())
 }
 
 /// Whether the first line is a header of a version that is wanted, before it is read as one.
-fn known_version(line: &[u8], method: Method) -> std::result::Result<(), String> {
+fn known_version(line: &[u8], method: Method, mend: &str) -> std::result::Result<(), String> {
     let value: serde_json::Value =
-        serde_json::from_slice(line).map_err(|error| format!("line 1: is not a record: {error}"))?;
-    let header = value.get("header").ok_or("line 1: is not the header of a comparison")?;
+        serde_json::from_slice(line).map_err(|error| format!("line 1: is not a record: {error}; {mend}"))?;
+    let header = value.get("header").ok_or_else(|| format!("line 1: is not the header of a comparison; {mend}"))?;
     let text = |name: &str| header.get(name).and_then(serde_json::Value::as_str).unwrap_or("nothing").to_owned();
     if text("schema") != SCHEMA {
-        return Err(format!("its schema is '{}', not {SCHEMA}", text("schema")));
+        return Err(format!("its schema is '{}', not {SCHEMA}; {mend}", text("schema")));
     }
     match header.get("method_version").and_then(serde_json::Value::as_u64) {
         Some(version) if version == u64::from(METHOD_VERSION) || method == Method::Any => Ok(()),
         version => Err(format!(
-            "was measured by method {}, this is method {METHOD_VERSION}; render it with iotoll {}",
+            "was measured by method {}, this is method {METHOD_VERSION}; use iotoll {}",
             version.map_or("?".to_owned(), |version| version.to_string()),
             text("iotoll_version")
         )),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,18 +6,22 @@ use crate::error::{Error, Result};
 use model::comparison::CompareRecord;
 use std::path::Path;
 
+/// What to give in place of what is no comparison.
+const MEND: &str = "give the folder of an earlier iotoll compare";
+
 /// Loads the record of an earlier comparison from its folder or its file, of whichever version of the method.
 ///
 /// # Errors
 /// When there is none, or it is that of a run.
 pub fn load_stored(path: &Path) -> Result<CompareRecord> {
-    let refused =
-        |what: String| Error::Refused(format!("--stored {what}; give the folder of an earlier iotoll compare"));
+    let refused = |what: String| Error::Refused(format!("--stored {what}"));
     let is_run = path.join(RECORD).exists() || path.file_name().is_some_and(|name| name == RECORD);
     if is_run && !RoundsFile::is_at(path) {
-        return Err(refused(format!("{}: is the record of a run, which has no baseline", path.display())));
+        let path = path.display();
+        return Err(refused(format!("{path}: is the record of a run, which has no baseline; {MEND}")));
     }
-    read(path, Method::Any).map_err(|error| refused(error.to_string()))
+    let read = read(path, Method::Any, MEND).map_err(|error| refused(error.to_string()))?;
+    Ok(read.record)
 }
 
 #[cfg(test)]

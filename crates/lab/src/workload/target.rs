@@ -1,7 +1,7 @@
 //! Where the I/O goes: files that are found, laid out and, when a run does not end well, removed again.
 
 use crate::error::{Error, Result};
-use model::plan::{Access, EngineKind, Fallocate, JobPlan, Size};
+use model::plan::{Access, Fallocate, JobPlan, Medium, Order, Size};
 use rustix::fs::{Advice, FallocateFlags, FileType, OFlags};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,7 +104,10 @@ pub type LayoutProgress<'a> = &'a mut dyn FnMut(&Path, u64, u64) -> bool;
 /// # Errors
 /// Refused or failed, with what to do about it; files made so far are in `created`.
 pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutProgress) -> Result<Vec<Target>> {
-    if matches!(plan.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work) {
+    if plan.engine.medium() == Medium::Remote {
+        return Ok(vec![Target { path: PathBuf::new(), span: crate::engine::remote_span(plan)? }]);
+    }
+    if plan.engine.medium() == Medium::Nothing {
         let length = match plan.target.size {
             Some(Size::Bytes(bytes)) => bytes.0,
             _ => plan.block_sizes.read.0.max(plan.block_sizes.write.0).max(plan.block_sizes.trim.0) << 16,
@@ -139,13 +142,18 @@ fn prepare_one(
     };
     let kind = metadata.as_ref().map(|metadata| metadata.file_type());
     let device = kind.is_some_and(|kind| kind.is_block_device());
+    let endless = metadata.as_ref().is_some_and(device::is_endless);
     if let Some(kind) = kind
         && !kind.is_file()
         && !device
+        && !endless
     {
         let what =
             if kind.is_dir() { "a directory; put it into directory=" } else { "neither a file nor a block device" };
         return Err(Error::Refused(format!("job '{}': {} is {what}", plan.name, path.display())));
+    }
+    if endless && reads(plan) {
+        device::refuse_nothing_to_read(&path, plan)?;
     }
     if device && writes(plan) {
         device::refuse_unsafe_write(&path, plan)?;
@@ -157,6 +165,9 @@ fn prepare_one(
         (None, false) => 0,
     };
     let span = span(plan, &path, count, metadata.is_some(), length)?;
+    if endless {
+        return opened(plan, Target { path, span });
+    }
     let end = span.begin.saturating_add(span.length);
     if device && end > length {
         return Err(Error::Refused(format!(
@@ -178,8 +189,11 @@ fn prepare_one(
     if plan.invalidate {
         invalidate(&path, span)?;
     }
-    let target = Target { path, span };
-    // Whether it can be opened as the engine will is known before anything is measured.
+    opened(plan, Target { path, span })
+}
+
+/// Whether it can be opened as the engine will is known before anything is measured.
+fn opened(plan: &JobPlan, target: Target) -> Result<Target> {
     open(plan, &target)?;
     Ok(target)
 }
@@ -192,7 +206,8 @@ fn reads(plan: &JobPlan) -> bool {
     matches!(plan.access, Access::Read | Access::ReadWrite)
 }
 
-fn span(plan: &JobPlan, path: &Path, count: u64, exists: bool, length: u64) -> Result<Span> {
+/// The part that a job uses of something that has `length` bytes.
+pub(crate) fn span(plan: &JobPlan, path: &Path, count: u64, exists: bool, length: u64) -> Result<Span> {
     let share = |percent: u8| (u128::from(length) * u128::from(percent) / 100) as u64;
     let begin = match plan.target.offset {
         Size::Bytes(bytes) => bytes.0,
@@ -296,13 +311,15 @@ pub fn invalidate(path: &Path, span: Span) -> Result<()> {
         .map_err(|error| Error::file(path, "dropping cached pages (invalidate=1)", error.into()))
 }
 
-/// Opens a target for a job's engine.
+/// Opens a target for a job's engine, and tells the kernel in which order it is going to be used, as fio does by default
+/// (its fadvise_hint): that decides how much is read ahead.
 ///
 /// # Errors
 /// Also when O_DIRECT is not supported, or the job's block sizes or offset are not multiples of what it needs.
 pub fn open(plan: &JobPlan, target: &Target) -> Result<File> {
     let path = &target.path;
     let mut options = OpenOptions::new();
+    // Access times are kept, as they are for fio and for most programs: what that costs is a part of a read.
     options.read(reads(plan)).write(writes(plan));
     if plan.direct {
         options.custom_flags(OFlags::DIRECT.bits().cast_signed());
@@ -318,6 +335,12 @@ pub fn open(plan: &JobPlan, target: &Target) -> Result<File> {
     if plan.direct {
         device::refuse_misalignment(plan, target, &file)?;
     }
+    let advice = match plan.order {
+        Order::Random => Advice::Random,
+        Order::Sequential => Advice::Sequential,
+    };
+    // Advice: where it is not taken, everything else is as it was.
+    let _ = rustix::fs::fadvise(&file, target.span.begin, std::num::NonZeroU64::new(target.span.length), advice);
     Ok(file)
 }
 

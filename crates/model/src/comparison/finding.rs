@@ -3,9 +3,9 @@
 //! This is also the JSON of `compare`, schema `iotoll.compare/1`: fields are added, never renamed. `change`,
 //! `low` and `high` are fractions (+0.031 is +3.1 %). `null` means unknown, and `reason` or a warning says why.
 
-use crate::experiment::{ArmPlan, Axis, Published, Rules};
+use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules};
 use crate::record::{Canaries, Host, Outcome};
-use crate::stats::Verdict;
+use crate::stats::{LogRatio, Verdict};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,6 +40,9 @@ pub struct CompareFinding {
     pub arms: Vec<ArmFinding>,
     /// What was varied, in the order in which it was given.
     pub axes: Vec<Axis>,
+    /// The metrics that the answer is about, by name: those that were asked for. Where none of them has a value, those of
+    /// whole executions, and otherwise all that have one.
+    pub targets: Vec<Metric>,
     /// The comparisons: one for each cell and each arm but the baseline, cell by cell.
     pub cells: Vec<CellFinding>,
     /// Where the candidate starts to win, along each numeric axis.
@@ -131,6 +134,9 @@ pub struct MetricFinding {
     pub verdict: Verdict,
     /// Two-sided p-value, corrected by Holm over the cells of a sweep.
     pub p_value: Option<f64>,
+    /// What it was worked out from.
+    #[serde(skip)]
+    pub log_ratio: Option<LogRatio>,
     /// The change in a typical round (Hodges–Lehmann), without the weight of rare stalls.
     pub typical: Option<Interval>,
     /// The ratio of sums and the typical round do not agree: rare, slow parts changed, or only the others did.
@@ -159,6 +165,7 @@ impl MetricFinding {
             detected: false,
             verdict: Verdict::Inconclusive,
             p_value: None,
+            log_ratio: None,
             typical: None,
             shape_changed: false,
             seconds_to_decide: None,
@@ -291,8 +298,17 @@ pub struct NoiseOfMetric {
     pub half_width: f64,
     /// Identical arms were called different, in whichever cell.
     pub false_difference: bool,
-    /// Half-width as a fraction, and the seconds that it would need.
-    pub seconds_needed: [(f64, f64); 3],
+    /// How long an experiment would be for each of some precisions.
+    pub seconds_needed: [TimeNeeded; 3],
+}
+
+/// How long an experiment would be for a precision.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimeNeeded {
+    /// Half of the interval's width, a fraction.
+    pub half_width: f64,
+    /// How long.
+    pub seconds: f64,
 }
 
 /// A limit of `--fail-on`.
@@ -333,6 +349,15 @@ pub struct Environment {
     pub steal_fraction: Option<f64>,
     /// Speeds before and after.
     pub canaries: Vec<Canaries>,
-    /// A step in what all arms did together: round and size, a fraction.
-    pub step: Option<(usize, f64)>,
+    /// A step in what all arms did together.
+    pub step: Option<EnvironmentStep>,
+}
+
+/// A step in what all arms did together: the machine changed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EnvironmentStep {
+    /// Rounds before it.
+    pub after_round: usize,
+    /// How much faster all were after it, a fraction.
+    pub change: f64,
 }

@@ -12,16 +12,14 @@ mod work;
 
 use super::finding::{AgainstStored, CompareFinding, StoredFinding, UnpairedChange};
 use super::record::CompareRecord;
-use super::study::tally::Tally;
+use super::study::tally::{Choice, Tally};
 use super::study::{counted, study};
 use crate::experiment::{Case, Cell, Experiment, Metric};
+use crate::few::few;
 use crate::record::Meter;
 use crate::stats::{Estimate, LogLevel, log_level};
-use crate::warning::{Code, Warning};
+use crate::warning::{Code, Warning, gravest_first};
 use std::collections::BTreeMap;
-
-/// Labels of cells that a refusal names before it only counts them.
-const NAMED: usize = 4;
 
 /// An earlier comparison.
 #[derive(Clone, Debug)]
@@ -74,10 +72,7 @@ impl Stored {
 /// Cells in words.
 fn labels(cells: &[Cell]) -> String {
     let label = |cell: &Cell| if cell.values.is_empty() { "no point of a sweep".to_owned() } else { cell.to_string() };
-    let mut labels: Vec<String> = cells.iter().take(NAMED).map(label).collect();
-    let more = cells.len().saturating_sub(NAMED);
-    labels.extend((more > 0).then(|| format!("{more} more")));
-    labels.join(", ")
+    few(&cells.iter().map(label).collect::<Vec<_>>(), ", ")
 }
 
 /// Works out everything that can be known from a record, beside a stored one where there is one.
@@ -108,6 +103,7 @@ fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &S
         differs: machine::differences(&stored.record, record),
     });
     finding.warnings.extend(warnings(&stored.record, record));
+    gravest_first(&mut finding.warnings);
 }
 
 /// One side of the comparison over time.
@@ -124,8 +120,7 @@ impl<'a> Session<'a> {
 
     /// By a meter of somebody else's choice.
     fn by(record: &'a CompareRecord, meter: Option<Meter>) -> Self {
-        let mut tally = Tally::new(&record.header);
-        tally.meter = meter;
+        let mut tally = Tally::new(&record.header, Choice::Fixed(meter));
         counted(record).rounds.iter().for_each(|round| tally.add(round));
         Self { experiment: &record.header.experiment, tally }
     }

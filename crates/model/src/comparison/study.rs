@@ -1,26 +1,28 @@
 //! From the record of a comparison to its finding: every derived number is made here, and can be made again.
 
+mod caveats;
 mod change;
 mod course;
 mod sweep;
 pub(crate) mod tally;
+mod targets;
 #[cfg(test)]
 pub(super) mod tests;
 
 use super::finding::{
-    ArmFinding, BootFinding, CellFinding, CompareFinding, Environment, LimitFinding, LimitState, NoiseFloor,
-    NoiseOfMetric, SCHEMA, SlicePoint,
+    ArmFinding, BootFinding, CellFinding, CompareFinding, Environment, EnvironmentStep, LimitFinding, LimitState,
+    NoiseFloor, NoiseOfMetric, SCHEMA, SlicePoint, TimeNeeded,
 };
 use super::record::{BootRecord, CompareRecord, End, Header, RoundRecord, Schedule, SliceReading};
 use crate::experiment::limit::Beyond;
 use crate::experiment::{Cell, Experiment, Limit, Metric};
 use crate::histogram::Histogram;
 use crate::record::Outcome;
+use crate::stats::holm::holm;
 use crate::stats::{LogRatio, Pair, stopping};
-use crate::warning::{Code, Warning, add_once};
 use change::Judge;
 use course::WarmUp;
-use tally::Tally;
+use tally::{Choice, Tally};
 
 /// How far an experiment has come, kept up to date while it is measured.
 pub struct Progress {
@@ -46,7 +48,7 @@ pub struct Standing {
 impl Progress {
     /// Nothing measured yet.
     pub fn new(header: &Header) -> Self {
-        Self { experiment: header.experiment.clone(), tally: Tally::new(header) }
+        Self { experiment: header.experiment.clone(), tally: Tally::new(header, Choice::FirstRound) }
     }
 
     /// Adds a complete round.
@@ -58,9 +60,11 @@ impl Progress {
     pub fn standing(&self) -> Option<Standing> {
         let precision = self.experiment.rules.precision;
         let targets = self.targets();
-        // The widest of all says where it stands, but all must be precise.
-        let precise = targets.iter().all(|(_, ratio)| stopping::precise_enough(ratio, precision));
-        let standing = |(metric, ratio): &(Metric, LogRatio)| {
+        // The widest of all says where it stands, but all must be precise, and none without a value.
+        let precise =
+            targets.iter().all(|(_, ratio)| ratio.is_some_and(|ratio| stopping::precise_enough(&ratio, precision)));
+        let standing = |(metric, ratio): &(Metric, Option<LogRatio>)| {
+            let ratio = ratio.as_ref()?;
             Some(Standing {
                 metric: *metric,
                 change: ratio.theta.exp_m1(),
@@ -69,22 +73,25 @@ impl Progress {
                 precise,
             })
         };
-        let standings: Vec<Standing> = targets.iter().map(standing).collect::<Option<_>>()?;
+        let standings: Vec<Standing> =
+            targets.iter().filter(|(_, ratio)| ratio.is_some()).map(standing).collect::<Option<_>>()?;
         let distance = |standing: &Standing| standing.half_width / standing.wanted;
         standings.into_iter().max_by(|one, other| distance(one).total_cmp(&distance(other)))
     }
 
-    /// Every comparison in every target that has a value; where none of them has, whole executions.
-    fn targets(&self) -> Vec<(Metric, LogRatio)> {
-        let of = |metrics: &[Metric]| -> Vec<(Metric, LogRatio)> {
-            let pairs = comparisons(&self.experiment);
-            let ratio = |metric: Metric, (baseline, candidate)| {
-                Some((metric, crate::stats::log_ratio::log_ratio(&self.tally.paired(metric, baseline, candidate)?)?))
+    /// Every comparison in every target that has a value anywhere.
+    fn targets(&self) -> Vec<(Metric, Option<LogRatio>)> {
+        let pairs = comparisons(&self.experiment);
+        let ratios = |metric: Metric| -> Vec<(Metric, Option<LogRatio>)> {
+            let ratio = |&(baseline, candidate): &(usize, usize)| {
+                let rounds = self.tally.paired(metric, baseline, candidate);
+                (metric, rounds.and_then(|rounds| crate::stats::log_ratio::log_ratio(&rounds)))
             };
-            metrics.iter().flat_map(|&metric| pairs.iter().filter_map(move |&pair| ratio(metric, pair))).collect()
+            pairs.iter().map(ratio).collect()
         };
-        let asked = of(&self.experiment.rules.targets);
-        if asked.is_empty() { of(&[Metric::Cycles, Metric::Seconds]) } else { asked }
+        let known = |metric: Metric| ratios(metric).iter().any(|(_, ratio)| ratio.is_some());
+        let targets = targets::targets(&self.experiment.rules.targets, known);
+        targets.into_iter().flat_map(ratios).collect()
     }
 }
 
@@ -152,7 +159,11 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         })
         .collect();
     change::conclude(&mut cells, experiment.rules.margin, seconds);
-    let warnings = warnings(record, &tally, warm_up);
+    let has_value = |metric: Metric| {
+        cells.iter().any(|cell| cell.metrics.get(metric.name()).is_some_and(|found| found.change.is_some()))
+    };
+    let targets = targets::targets(&experiment.rules.targets, has_value);
+    let warnings = caveats::caveats(record, &tally, warm_up);
     CompareFinding {
         schema: SCHEMA.to_owned(),
         method_version: header.method_version,
@@ -173,10 +184,11 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
             .map(|arm| ArmFinding { name: arm.name.clone(), what: arm.what(), plan: arm.clone() })
             .collect(),
         axes: experiment.axes.clone(),
-        crossovers: sweep::crossovers(experiment, &tally),
+        crossovers: sweep::crossovers(experiment, &targets, &tally),
         lines: sweep::lines(experiment, &tally),
         noise_floor: experiment.against_itself.then(|| noise_floor(&cells, seconds)),
         limits: limits(experiment, &cells),
+        targets,
         cells,
         rules: experiment.rules.clone(),
         environment: environment(record, &tally),
@@ -265,7 +277,7 @@ fn slices(record: View, tally: &Tally, baseline: usize, candidate: usize) -> Vec
     points.collect()
 }
 
-/// The latencies of both cases in every round that has them.
+/// The latencies of a case in every round; `None` when a round has none of it.
 fn latencies(record: View<'_>, case: usize) -> Option<Vec<&Histogram>> {
     let of = |round: &RoundRecord| round.latencies.iter().position(|latency| latency.case == case);
     record.rounds.iter().map(|round| Some(&round.latencies.get(of(round)?)?.ticks)).collect()
@@ -277,7 +289,7 @@ fn noise_floor(cells: &[CellFinding], seconds: f64) -> NoiseFloor {
         let found = || cells.iter().filter_map(|cell| cell.metrics.get(metric.name()));
         let half_widths = found().filter_map(|found| Some((found.high? - found.low?) / 2.0));
         let half_width = half_widths.reduce(f64::max)?;
-        let needed = |wanted: f64| (wanted, seconds * (half_width / wanted).powi(2));
+        let needed = |wanted: f64| TimeNeeded { half_width: wanted, seconds: seconds * (half_width / wanted).powi(2) };
         let seconds_needed = [needed(0.01), needed(0.02), needed(0.05)];
         let false_difference = found().any(|found| found.detected);
         Some((metric.name().to_owned(), NoiseOfMetric { half_width, false_difference, seconds_needed }))
@@ -285,25 +297,30 @@ fn noise_floor(cells: &[CellFinding], seconds: f64) -> NoiseFloor {
     NoiseFloor { metrics: Metric::ALL.into_iter().filter_map(noise).collect() }
 }
 
+/// Every limit in every cell. Where there are many, some cell exceeds one by chance: "exceeded" takes a p-value that is
+/// small enough after Holm's correction over all of them. "Kept" needs none: it is said of each by itself.
 fn limits(experiment: &Experiment, cells: &[CellFinding]) -> Vec<LimitFinding> {
-    let each = experiment.limits.iter().flat_map(|limit| cells.iter().map(move |cell| (limit, cell)));
-    let finding = |(limit, cell): (&Limit, &CellFinding)| {
+    let each = || experiment.limits.iter().flat_map(|limit| cells.iter().map(move |cell| (limit, cell)));
+    let p_value = |(limit, cell): (&Limit, &CellFinding)| {
+        let ratio = cell.metrics.get(limit.metric.name())?.log_ratio?;
+        ratio.p_beyond(limit.change, limit.beyond == Beyond::Above)
+    };
+    let corrected = holm(&each().map(p_value).collect::<Vec<_>>());
+    let finding = |((limit, cell), p): ((&Limit, &CellFinding), Option<f64>)| {
         let found = cell.metrics.get(limit.metric.name());
         let interval = found.and_then(|found| Some((found.low?, found.high?)));
+        let exceeded = p.is_some_and(|p| p < change::ONE_SIDED);
         let state = match (interval, limit.beyond) {
-            (Some((low, _)), Beyond::Above) if low > limit.change => LimitState::Exceeded,
+            (Some((low, _)), Beyond::Above) if low > limit.change && exceeded => LimitState::Exceeded,
             (Some((_, high)), Beyond::Above) if high <= limit.change => LimitState::Kept,
-            (Some((_, high)), Beyond::Below) if high < limit.change => LimitState::Exceeded,
+            (Some((_, high)), Beyond::Below) if high < limit.change && exceeded => LimitState::Exceeded,
             (Some((low, _)), Beyond::Below) if low >= limit.change => LimitState::Kept,
             _ => LimitState::Undecided,
         };
-        // In a sweep some cell exceeds it by chance; what is not detected after Holm's correction does not count.
-        let by_chance = cells.len() > 1 && found.is_some_and(|found| !found.detected);
-        let state = if state == LimitState::Exceeded && by_chance { LimitState::Undecided } else { state };
         let place = Cell { values: cell.cell.clone() }.to_string();
         LimitFinding { limit: limit.to_string(), cell: place, arm: cell.arm.clone(), state }
     };
-    each.map(finding).collect()
+    each().zip(corrected).map(finding).collect()
 }
 
 fn environment(record: View, tally: &Tally) -> Environment {
@@ -324,7 +341,7 @@ fn environment(record: View, tally: &Tally) -> Environment {
 }
 
 /// A step in the rate of all cases together.
-fn step(record: View, tally: &Tally) -> Option<(usize, f64)> {
+fn step(record: View, tally: &Tally) -> Option<EnvironmentStep> {
     let cases = record.header.experiment.cases.len();
     let together = |round: &tally::RoundSums| {
         let pair = |case| round.pair(Metric::Iops, case).or_else(|| round.pair(Metric::Seconds, case));
@@ -333,81 +350,6 @@ fn step(record: View, tally: &Tally) -> Option<(usize, f64)> {
         Some(Pair { numerator: sum(|pair| pair.numerator)?, denominator: sum(|pair| pair.denominator)? })
     };
     let rounds: Option<Vec<Pair>> = tally.rounds.iter().map(together).collect();
-    crate::stats::step::step(&rounds?).map(|step| (step.after_round, step.change))
-}
-
-fn warnings(record: View, tally: &Tally, warm_up: &WarmUp) -> Vec<Warning> {
-    /// As for `run`: a machine that does more than this besides is not quiet.
-    const BUSY: f64 = 0.05;
-    /// Above this part of the capacity all CPUs are busy, and a background above the other is held up.
-    const FULL: f64 = 0.98;
-    const SQUEEZED: f64 = 0.05;
-    /// Steal above this part of the capacity is worth a word.
-    const STOLEN: f64 = 0.01;
-    let mut warnings = record.end.map(|end| end.warnings.clone()).unwrap_or_default();
-    record.boots.iter().flat_map(|boot| &boot.warnings).for_each(|warning| add_once(&mut warnings, warning.clone()));
-    let mut warn = |code, message: String| warnings.push(Warning::new(code, message));
-    let rounds = record.rounds.len();
-    if rounds < stopping::FEWEST_ROUNDS && record.boots.is_empty() {
-        let message = format!(
-            "only {rounds} rounds: with fewer than {} the interval itself is uncertain; give more --budget",
-            stopping::FEWEST_ROUNDS
-        );
-        warn(Code::NoInterval, message);
-    }
-    let again = record
-        .boots
-        .iter()
-        .enumerate()
-        .filter(|(place, boot)| record.boots.iter().take(*place).any(|before| before.boot_id == boot.boot_id));
-    let again = again.count();
-    if again > 0 {
-        let message = format!(
-            "{again} of {} boots were none: the kernel's boot id was that of one before, so what a boot draws anew is not in the \
-             interval",
-            record.boots.len()
-        );
-        warn(Code::NoBoot, message);
-    }
-    if tally.meter.is_none() && rounds > 0 {
-        warn(Code::MeterUnavailable, "no meter of the whole machine could be read; see iotoll doctor".to_owned());
-    }
-    if let Some(busy) = tally.background_fraction().filter(|busy| *busy > BUSY) {
-        let message = format!(
-            "the machine was {:.1} % busy without the workload; what else runs makes intervals wider",
-            busy * 100.0
-        );
-        warn(Code::BusyBackground, message);
-    }
-    let full = tally.busy_fraction().filter(|busy| *busy > FULL);
-    if full.is_some() && tally.background_fraction().is_some_and(|busy| busy > SQUEEZED) {
-        let message = "all CPUs were busy while arms ran: what else runs was held up, so taking it off in full takes off too \
-                       much, and net costs are too low; measure on a quieter machine";
-        warn(Code::BackgroundSqueezed, message.to_owned());
-    }
-    if let Some(steal) = tally.steal_fraction().filter(|steal| *steal > STOLEN) {
-        warn(Code::Steal, format!("the hypervisor took {:.1} % of the CPU time away", steal * 100.0));
-    }
-    if !warm_up.settles {
-        let message = "the rate of all arms together never settled: nothing was left out, and absolute values depend on \
-                       when they were measured; run it longer";
-        warn(Code::NoSteadyState, message.to_owned());
-    }
-    if let Some(change) = course::carry_over(record) {
-        let message = format!(
-            "an arm's slices run {:+.1} % as fast after its own as after another arm's: arms disturb each other, and up to a third \
-             of that is in the change; compare whole executions instead (commands)",
-            change * 100.0
-        );
-        warn(Code::CarryOver, message);
-    }
-    if let Some((round, change)) = step(record, tally) {
-        let percent = change * 100.0;
-        let message = format!(
-            "after round {round} all arms together changed their rate by {percent:+.0} %: the machine changed. The comparison \
-             within each round is not touched by it, absolute values are"
-        );
-        warn(Code::EnvironmentStep, message);
-    }
-    warnings
+    let step = crate::stats::step::step(&rounds?)?;
+    Some(EnvironmentStep { after_round: step.after_round, change: step.change })
 }

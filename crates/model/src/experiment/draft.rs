@@ -1,12 +1,17 @@
 //! What a user wrote, and how it becomes an [`Experiment`].
 
-use super::{ArmPlan, Axis, BootPlan, Case, Cell, Experiment, Limit, Metric, Published, Rules, Work};
+use super::{ArmPlan, Axis, BootPlan, Case, Cell, DraftRules, Experiment, Limit, Metric, Published, Work};
+use crate::plan::parse::{Place, Subject};
+use crate::plan::value::Quoted;
 use crate::plan::{DeviceWrites, ParseError, Plan, Settings, UnknownOptions, parse};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// An experiment as it was written.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
+    /// Where it was written.
+    pub origin: Origin,
     /// In one line; made up of the arms when it is empty.
     pub title: String,
     /// What every arm does.
@@ -16,7 +21,7 @@ pub struct Draft {
     /// What is varied besides.
     pub axes: Vec<Axis>,
     /// When it ends and what counts.
-    pub rules: Rules,
+    pub rules: DraftRules,
     /// What must not happen.
     pub limits: Vec<Limit>,
     /// What others published.
@@ -27,6 +32,52 @@ pub struct Draft {
     pub boots: Option<u32>,
     /// What boots the arm that is next.
     pub hook: Option<String>,
+}
+
+/// Where a draft was written: a refusal begins with it, and says what mends it in its language.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// As flags.
+    #[default]
+    CommandLine,
+    /// In the experiment file of this name.
+    File(String),
+}
+
+impl Origin {
+    /// What is written there.
+    fn says<'a>(&self, as_flags: &'a str, in_file: &'a str) -> &'a str {
+        match self {
+            Self::CommandLine => as_flags,
+            Self::File(_) => in_file,
+        }
+    }
+
+    /// A refusal of what was written there.
+    fn refuses(&self, error: DraftError) -> DraftError {
+        match (self, error) {
+            // It names the job file itself.
+            (_, DraftError::Job(error @ ParseError { place: Place::Line { .. }, .. })) => DraftError::Job(error),
+            // An arm's option, or a sweep's: as a flag it has dashes, in a file it has none.
+            (
+                Self::File(_),
+                DraftError::Job(ParseError { subject: Subject::Option(name), message, suggestion, .. }),
+            ) => {
+                let meant = suggestion.map(|word| format!("; did you mean {}?", Quoted(&word))).unwrap_or_default();
+                DraftError::Wrong(format!("{self}: option {}: {message}{meant}", Quoted(&name)))
+            }
+            (_, error) => DraftError::Wrong(format!("{self}: {error}")),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::CommandLine => "compare",
+            Self::File(name) => name,
+        })
+    }
 }
 
 /// What every arm does, before its own options.
@@ -72,8 +123,8 @@ pub enum DraftError {
     Wrong(String),
 }
 
-fn wrong<T>(message: impl Into<String>) -> Result<T, DraftError> {
-    Err(DraftError::Wrong(message.into()))
+fn wrong<T>(message: impl fmt::Display) -> Result<T, DraftError> {
+    Err(DraftError::Wrong(message.to_string()))
 }
 
 /// More cases than this are surely a slip of the hand; each has a process of its own in every round.
@@ -85,21 +136,36 @@ impl Draft {
     /// # Errors
     /// What is missing or contradicts itself, in one line.
     pub fn resolve(self, surroundings: &Surroundings) -> Result<Experiment, DraftError> {
+        let origin = self.origin.clone();
+        self.resolved(surroundings).map_err(|error| origin.refuses(error))
+    }
+
+    fn resolved(self, surroundings: &Surroundings) -> Result<Experiment, DraftError> {
+        let rules = self.rules.clone().resolve();
+        rules.check().or_else(wrong)?;
         let arms = self.arms()?;
         let commands = matches!(self.workload, Workload::Command(_)) || arms.iter().any(|arm| arm.command.is_some());
         let whole = |metric: &Metric| matches!(metric, Metric::Cycles | Metric::Seconds);
-        if self.rules.targets.is_empty() || (!commands && self.rules.targets.iter().any(whole)) {
+        if rules.targets.is_empty() || (!commands && rules.targets.iter().any(whole)) {
             return wrong("target: cycles and seconds are of commands; a job has cycles_per_io, iops, latency_mean, …");
         }
-        if let Some(metric) = self.rules.targets.iter().find(|metric| metric.percent().is_some()) {
+        if let Some(metric) = rules.targets.iter().find(|metric| metric.percent().is_some()) {
             return wrong(format!(
                 "target: {} is a percentile, and its interval is made at the end, of rounds that are joined; give latency_mean \
-                 (percentiles are shown in any case, and --fail-on takes them)",
-                metric.name()
+                 (percentiles are shown in any case, and {} takes them)",
+                metric.name(),
+                self.origin.says("--fail-on", "fail_on")
             ));
         }
         let boots = self.boots(&arms)?;
         let cells = self.cells()?;
+        if let Some(lost) = self.published.iter().find(|published| !cells.iter().any(|cell| published.fits(cell))) {
+            let place = Cell { values: lost.cell.clone() };
+            return wrong(format!(
+                "published from '{}': {place} is no point of the sweep; write its values as the sweep does, or leave cell out",
+                lost.source
+            ));
+        }
         if cells.len().saturating_mul(arms.len()) > MOST_CASES {
             let (cells, arms) = (cells.len(), arms.len());
             return wrong(format!("{cells} cells × {arms} arms: at most {MOST_CASES} cases; sweep fewer values"));
@@ -122,7 +188,7 @@ impl Draft {
             axes: self.axes,
             cells,
             cases,
-            rules: self.rules,
+            rules,
             limits: self.limits,
             published: self.published.into_iter().map(with_change).collect(),
             against_itself: self.against_itself,
@@ -139,9 +205,11 @@ impl Draft {
             };
         };
         if self.against_itself {
+            // Whatever its second name: it is booted whenever the first is.
             return wrong(format!(
-                "arm '{}' has a when: give it a second time by another name, without --aa",
-                booted.name
+                "arm '{}' has a when, and against itself it would be two arms with the same: which of them is booted? Leave {} out",
+                booted.name,
+                self.origin.says("--aa", "aa = true")
             ));
         }
         for (place, arm) in arms.iter().enumerate() {
@@ -158,11 +226,9 @@ impl Draft {
                 ));
             }
         }
-        let each = self.boots.unwrap_or(BootPlan::EACH);
-        if !BootPlan::BOOTS.contains(&each) {
-            return wrong(format!("boots = {each}: expected {} to {}", BootPlan::BOOTS.start(), BootPlan::BOOTS.end()));
-        }
-        Ok(Some(BootPlan { each, hook: self.hook.clone() }))
+        let plan = BootPlan { each: self.boots.unwrap_or(BootPlan::EACH), hook: self.hook.clone(), begun: None };
+        plan.check().or_else(wrong)?;
+        Ok(Some(plan))
     }
 
     fn arms(&self) -> Result<Vec<ArmPlan>, DraftError> {
@@ -174,14 +240,19 @@ impl Draft {
                     "the baseline is compared with itself, and there is arm '{name}'; give one or the other"
                 ));
             }
-            let Some(baseline) = arms.first() else { return wrong("--aa: there is no baseline") };
+            let Some(baseline) = arms.first() else {
+                return wrong("there is no arm to compare with itself: give it as the one [[arm]]");
+            };
             arms.push(ArmPlan { name: "itself".to_owned(), ..baseline.clone() });
             return Ok(arms);
         }
         if arms.len() < 2 {
-            return wrong(
-                "one arm is no comparison: give --candidate OPTIONS, --candidate-cmd CMD, --candidate-set … or --aa",
+            let mend = self.origin.says(
+                "--candidate OPTIONS, --candidate-cmd CMD, --candidate-set … or --aa",
+                "an [[arm]] for each of them, or aa = true",
             );
+            let what = if arms.is_empty() { "there are no arms" } else { "one arm is no comparison" };
+            return wrong(format!("{what}: give {mend}"));
         }
         for (place, arm) in arms.iter().enumerate() {
             if arms.iter().take(place).any(|other| other.name == arm.name) {
@@ -192,7 +263,11 @@ impl Draft {
             }
             let nameless = |other: &&ArmPlan| ArmPlan { name: String::new(), ..(*other).clone() };
             if arms.iter().take(place).any(|other| nameless(&other) == nameless(&arm)) {
-                return wrong(format!("arm '{}' is the same as another; --aa compares an arm with itself", arm.name));
+                let itself = self.origin.says("--aa", "aa = true, and one [[arm]],");
+                return wrong(format!(
+                    "arm '{}' is the same as another; {itself} compares an arm with itself",
+                    arm.name
+                ));
             }
         }
         Ok(arms)
@@ -202,7 +277,9 @@ impl Draft {
         let mut cells = vec![Cell::default()];
         for (place, axis) in self.axes.iter().enumerate() {
             if axis.values.is_empty() || axis.values.iter().any(String::is_empty) {
-                return wrong(format!("sweep of {}: a value is missing; expected {}=A,B,C", axis.name, axis.name));
+                let (name, as_flag) = (&axis.name, format!("{}=A,B,C", axis.name));
+                let expected = self.origin.says(&as_flag, "values = [\"A\", \"B\", \"C\"]");
+                return wrong(format!("sweep of {name}: a value is missing; expected {expected}"));
             }
             if self.axes.iter().take(place).any(|other| other.name == axis.name) {
                 return wrong(format!("{} is swept twice; put all its values into one sweep", axis.name));
@@ -247,8 +324,14 @@ impl Draft {
         if let Some(command) = command {
             if let Some(option) = arm.options.first() {
                 let name = &arm.name;
+                let mend = match self.origin {
+                    // Other candidates than the first have names that are no flags.
+                    Origin::CommandLine if arm.name == "baseline" => "give --baseline-cmd",
+                    Origin::CommandLine => "give --candidate-cmd",
+                    Origin::File(_) => "give the arm a command = … of its own",
+                };
                 return wrong(format!(
-                    "arm '{name}': '{option}' is an option of a job, and a command has none; give --{name}-cmd"
+                    "arm '{name}': '{option}' is an option of a job, and a command has none; {mend}"
                 ));
             }
             return fill_in(command, &cell.values).map(Work::Command);
@@ -281,7 +364,11 @@ impl Draft {
                 Ok(parse::flags(&flags, &settings(case))?)
             }
             Workload::None | Workload::Command(_) => {
-                wrong("there is no workload: give JOB.fio, options such as --rw=randread, or a command after --")
+                let mend = self.origin.says(
+                    "JOB.fio, options such as --rw=randread, or a command after --",
+                    "job = \"…\", command = \"…\", or each arm a command",
+                );
+                wrong(format!("there is no workload: give {mend}"))
             }
         }
     }
@@ -312,6 +399,7 @@ fn fill_in(command: &[String], values: &BTreeMap<String, String>) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::When;
 
     fn surroundings() -> Surroundings<'static> {
         Surroundings {
@@ -372,7 +460,6 @@ mod tests {
         let says = |draft: Draft| draft.resolve(&surroundings()).unwrap_err().to_string();
         assert!(says(Draft { arms: vec![arm("baseline", &[])], ..draft() }).contains("one arm is no comparison"));
         assert!(says(Draft { arms: vec![arm("a", &[]), arm("a", &["bs=8k"])], ..draft() }).contains("called 'a'"));
-        assert!(says(Draft { arms: vec![arm("a", &[]), arm("b", &[])], ..draft() }).contains("--aa"));
         assert!(says(Draft { axes: vec![axis("bs", &["4k", "4k"])], ..draft() }).contains("twice"));
         assert!(says(Draft { axes: vec![axis("inject_ns", &["1"])], ..draft() }).contains("choose one"));
         assert!(says(Draft { axes: vec![axis("bs", &[""])], ..draft() }).contains("missing"));
@@ -380,14 +467,71 @@ mod tests {
         let command = Workload::Command(vec!["fio".to_owned()]);
         assert!(says(Draft { workload: command, ..draft() }).contains("option of a job"));
         assert!(says(Draft { arms: vec![arm("a", &[]), arm("b", &["bz=8k"])], ..draft() }).contains("bz"));
-        let targets = vec![Metric::Iops, Metric::LatencyP99];
-        let percentile = says(Draft { rules: Rules { targets, ..Rules::default() }, ..draft() });
+        let targets = Some(vec![Metric::Iops, Metric::LatencyP99]);
+        let percentile = says(Draft { rules: DraftRules { targets, ..DraftRules::default() }, ..draft() });
         assert!(
-            percentile.starts_with("target: latency_p99 is a percentile") && percentile.contains("give latency_mean")
+            percentile.starts_with("compare: target: latency_p99 is a percentile")
+                && percentile.contains("give latency_mean")
         );
         assert!(!percentile.contains('\n'), "{percentile}");
         let many: Vec<String> = (1..600).map(|number| number.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(says(Draft { axes: vec![axis("iodepth", &many)], ..draft() }).contains("fewer values"));
+        let rules = DraftRules { budget_seconds: Some(0.0), ..DraftRules::default() };
+        assert!(says(Draft { rules, ..draft() }).contains("budget of 0 s"));
+        let published = |cell: &[(&str, &str)]| {
+            let cell = cell.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+            let (source, change) = ("a mail".to_owned(), Some(0.1));
+            let published =
+                vec![Published { cell, metric: Metric::Iops, baseline: None, candidate: None, change, source }];
+            Draft { axes: vec![axis("bs", &["4k", "64k"]), axis("iodepth", &["1", "8"])], published, ..draft() }
+        };
+        for lost in [[("bs", "8k")].as_slice(), &[("bs", "4096")], &[("rw", "read")], &[("bs", "4k"), ("iodepth", "2")]]
+        {
+            let why = says(published(lost));
+            assert!(why.contains("published from 'a mail'") && why.contains("no point of the sweep"), "{why}");
+        }
+        for found in [[].as_slice(), &[("bs", "64k")], &[("bs", "4k"), ("iodepth", "8")]] {
+            assert!(published(found).resolve(&surroundings()).is_ok(), "{found:?}");
+        }
+    }
+
+    /// Each refusal that advises something does it in the language of where the draft was written.
+    #[test]
+    fn a_refusal_says_where_and_what_can_be_written_there() {
+        let command = || Workload::Command(vec!["fio".to_owned()]);
+        let when = |name: &str| ArmPlan { when: When::parse("true").ok(), ..arm(name, &[]) };
+        let targets = Some(vec![Metric::LatencyP50]);
+        let cases: [(Draft, &str, &str); 8] = [
+            (Draft { arms: vec![arm("a", &[])], ..draft() }, "--candidate OPTIONS", "[[arm]]"),
+            (Draft { arms: vec![arm("a", &[]), arm("b", &[])], ..draft() }, "--aa", "aa = true"),
+            (Draft { workload: command(), ..draft() }, "--candidate-cmd", "command = …"),
+            (Draft { workload: Workload::None, ..draft() }, "JOB.fio", "job = \"…\""),
+            (Draft { axes: vec![axis("bs", &[""])], ..draft() }, "bs=A,B,C", "values = ["),
+            (Draft { arms: vec![when("a")], against_itself: true, ..draft() }, "Leave --aa out", "Leave aa = true out"),
+            (Draft { rules: DraftRules { targets, ..DraftRules::default() }, ..draft() }, "--fail-on", "fail_on"),
+            (Draft { arms: vec![arm("a", &[]), arm("b", &["bz=8k"])], ..draft() }, "option '--bz'", "option 'bz'"),
+        ];
+        for (draft, as_flags, in_file) in cases {
+            let says = |origin| Draft { origin, ..draft.clone() }.resolve(&surroundings()).unwrap_err().to_string();
+            let (flags, file) = (says(Origin::CommandLine), says(Origin::File("x.toml".to_owned())));
+            assert!(flags.starts_with("compare: ") && flags.contains(as_flags), "{flags}");
+            assert!(file.starts_with("x.toml: ") && file.contains(in_file), "{file}");
+            assert!(!file.contains("--"), "{file}");
+        }
+    }
+
+    #[test]
+    fn a_job_file_is_named_by_itself() {
+        let job = |name: &str| Workload::JobFile {
+            name: name.to_owned(),
+            text: "[a]\nbz=8k\n".to_owned(),
+            options: Vec::new(),
+        };
+        let says = |origin, name| {
+            Draft { origin, workload: job(name), ..draft() }.resolve(&surroundings()).unwrap_err().to_string()
+        };
+        assert!(says(Origin::CommandLine, "a.fio").starts_with("a.fio:2: option 'bz'"));
+        assert!(says(Origin::File("x.toml".to_owned()), "x.toml (job)").starts_with("x.toml (job):2: option 'bz'"));
     }
 }

@@ -1,8 +1,8 @@
 //! Experiment files: TOML, read into a [`Draft`].
 
-use super::draft::{Draft, DraftError, Workload};
-use super::{ArmPlan, Axis, Limit, Metric, Published, Rules, Setting, When};
-use crate::plan::value::{self, TimeUnit};
+use super::draft::{Draft, DraftError, Origin, Workload};
+use super::{ArmPlan, Axis, DraftRules, Limit, Metric, Published, Rules, Setting, When};
+use crate::plan::value::Wrong;
 use serde::Deserialize;
 
 /// What a file holds, as it is written.
@@ -82,16 +82,15 @@ fn draft(file: File, file_name: &str) -> Result<Draft, String> {
         (None, Some(command)) => Workload::Command(words("command", command)?),
         (None, None) => Workload::None,
     };
-    let rules = Rules::default();
-    let margin = fraction("margin", file.margin.as_deref())?.unwrap_or(rules.margin);
-    let rules = Rules {
-        targets: file.target.unwrap_or(rules.targets),
-        margin,
-        precision: fraction("precision", file.precision.as_deref())?.unwrap_or(margin / 3.0),
-        budget_seconds: seconds("budget", file.budget.as_deref())?.unwrap_or(rules.budget_seconds),
-        patience_seconds: seconds("patience", file.patience.as_deref())?,
+    let rules = DraftRules {
+        targets: file.target,
+        margin: read("margin", file.margin, Rules::parse_percent)?,
+        precision: read("precision", file.precision, Rules::parse_percent)?,
+        budget_seconds: read("budget", file.budget, Rules::parse_time)?,
+        patience_seconds: read("patience", file.patience, Rules::parse_time)?,
     };
     Ok(Draft {
+        origin: Origin::File(file_name.to_owned()),
         title: file.title,
         workload,
         arms: file.arm.into_iter().map(arm).collect::<Result<_, _>>()?,
@@ -131,24 +130,10 @@ fn words(what: &str, command: Command) -> Result<Vec<String>, String> {
     if words.is_empty() { Err(format!("{what}: there is nothing in it")) } else { Ok(words) }
 }
 
-/// `2m` as 120.
-fn seconds(what: &str, text: Option<&str>) -> Result<Option<f64>, String> {
+/// A value that is there, by the function that reads the flag of the same name.
+fn read<T>(what: &str, text: Option<String>, parse: fn(&str) -> Result<T, Wrong>) -> Result<Option<T>, String> {
     let Some(text) = text else { return Ok(None) };
-    let wrong = |wrong: String| format!("{what} = {text:?}: {wrong}");
-    let seconds = value::time(text, TimeUnit::Seconds).map_err(|error| wrong(error.to_string()))?.seconds();
-    if !Rules::TIMES.contains(&seconds) {
-        return Err(wrong("at least 1s, at most 1d".to_owned()));
-    }
-    Ok(Some(seconds))
-}
-
-/// `3%` as 0.03; one below 0.01 % would never be reached.
-fn fraction(what: &str, text: Option<&str>) -> Result<Option<f64>, String> {
-    let Some(text) = text else { return Ok(None) };
-    match text.trim().strip_suffix('%').map(|number| number.trim().parse::<f64>()) {
-        Some(Ok(percent)) if (0.01..=100.0).contains(&percent) => Ok(Some(percent / 100.0)),
-        _ => Err(format!("{what} = {text:?}: expected 0.01% to 100%")),
-    }
+    parse(&text).map(Some).map_err(|wrong| format!("{what} = {text:?}: {wrong}"))
 }
 
 #[cfg(test)]
@@ -188,8 +173,8 @@ mod tests {
     #[test]
     fn a_file_is_a_draft() {
         let draft = parse("x.toml", FILE).unwrap();
-        assert_eq!((draft.rules.budget_seconds, draft.rules.margin), (120.0, 0.06));
-        assert!((draft.rules.precision - 0.02).abs() < 1e-12);
+        assert_eq!((draft.rules.budget_seconds, draft.rules.margin), (Some(120.0), Some(0.06)));
+        assert!((draft.rules.clone().resolve().precision - 0.02).abs() < 1e-12);
         assert_eq!(draft.arms[1].settings[0].value, "10");
         assert_eq!(draft.axes[0].values, ["4k", "64k"]);
         assert_eq!(draft.published[0].source, "seed 001");
@@ -210,7 +195,14 @@ mod tests {
         };
         assert!(resolved("\"cycles_per_io\", \"latency_mean\"").is_ok());
         let refusal = resolved("\"cycles_per_io\", \"latency_p50\"").unwrap_err().to_string();
-        assert!(refusal.starts_with("target: latency_p50 is a percentile"), "{refusal}");
+        assert!(refusal.starts_with("x.toml: target: latency_p50 is a percentile"), "{refusal}");
+    }
+
+    /// What a flag takes, a file takes: both are read by the same functions.
+    #[test]
+    fn settings_are_written_as_flags_are() {
+        let draft = parse("x.toml", &FILE.replace("\"6 %\"", "\"6\"").replace("\"2m\"", "\"1min 30s\"")).unwrap();
+        assert_eq!((draft.rules.margin, draft.rules.budget_seconds), (Some(0.06), Some(90.0)));
     }
 
     #[test]
@@ -221,8 +213,11 @@ mod tests {
             "{}",
             says("margin =", "margn =")
         );
-        assert!(says("\"6 %\"", "\"6\"").contains("margin = \"6\""));
-        assert!(says("\"2m\"", "\"soon\"").contains("budget = \"soon\""));
+        assert!(says("\"6 %\"", "\"6 per cent\"").contains("margin = \"6 per cent\""));
+        assert!(says("\"2m\"", "\"soon\"").starts_with("x.toml: budget = \"soon\""));
+        assert!(says("\"2m\"", "\"2d\"").contains("at most 1d"));
+        let unknown = says("source =", "sauce =");
+        assert!(unknown.starts_with("x.toml:") && unknown.contains("unknown field `sauce`"), "{unknown}");
         assert!(says("sysctl:", "sisctl:").contains("arm 'slow'"));
         assert!(says("> +3%", "!").contains("expected a limit"));
         assert!(says("[[arm]]", "[[arm").starts_with("x.toml:"));

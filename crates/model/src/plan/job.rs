@@ -81,6 +81,9 @@ pub struct JobPlan {
     pub think_time: Nanos,
     /// `percentile_list`, in percent, ascending.
     pub percentiles: Vec<f64>,
+    /// `uri`: the server and the export of engine `nbd`.
+    #[serde(default)]
+    pub uri: Option<String>,
     /// `spin_cycles`: TSC cycles that engine `spin` burns for each I/O.
     pub spin_cycles: u64,
     /// `work_steps`: dependent multiply-adds that engine `work` does for each I/O.
@@ -126,6 +129,7 @@ impl Default for JobPlan {
             start_delay: Nanos(0),
             think_time: Nanos(0),
             percentiles: PERCENTILES.to_vec(),
+            uri: None,
             spin_cycles: 0,
             work_steps: 0,
             inject: Nanos(0),

@@ -122,6 +122,18 @@ impl LogRatio {
         two_sided_p(self.theta / error, degrees)
     }
 
+    /// One-sided p-value of a change beyond `bound`, a fraction: `above` it, or below it. Below 0.025 where the 95 %
+    /// interval lies beyond the bound.
+    pub fn p_beyond(&self, bound: f64, above: bool) -> Option<f64> {
+        let distance = self.theta - bound.ln_1p();
+        let distance = if above { distance } else { -distance };
+        if distance.abs() <= RESOLUTION {
+            return Some(0.5);
+        }
+        let half = two_sided_p(distance / self.standard_error?, self.degrees_of_freedom()?)? / 2.0;
+        Some(if distance > 0.0 { half } else { 1.0 - half })
+    }
+
     /// Whether the 95 % interval leaves out 0: the difference is *detected*. `false` when there is no interval.
     pub fn excludes_zero(&self) -> bool {
         let half = self.times_t(0.5 + CONFIDENCE / 2.0);

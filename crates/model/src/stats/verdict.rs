@@ -5,9 +5,6 @@
 use super::estimate::Estimate;
 use serde::{Deserialize, Serialize};
 
-/// A change within ±3 % is no difference, unless the user says otherwise.
-pub const DEFAULT_MARGIN: f64 = 0.03;
-
 /// The word for a change. Its name in JSON is a promise to scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -36,20 +33,30 @@ pub enum Good {
     Lower,
 }
 
+/// What of a change was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// That there is one: the interval excludes 0, or, in a sweep, the p-value after Holm's correction is below 0.05.
+    pub detected: bool,
+    /// That it is beyond the margin: the interval lies beyond it, or, in a sweep, the one-sided p-value for that is
+    /// below 0.025 after Holm's correction. Detecting many changes of less than the margin does not show that any is more.
+    pub beyond: bool,
+}
+
 /// The verdict on `change`, a fraction with its interval; the first that holds of
 ///
-/// 1. the interval beyond ±`margin`, and `detected`: `Better` or `Worse`;
+/// 1. beyond ±`margin` and detected: `Better` or `Worse`;
 /// 2. the interval within ±`margin`: `NoDifference`;
-/// 3. `detected`: `BetterMaybeSmall` or `WorseMaybeSmall`;
+/// 3. detected: `BetterMaybeSmall` or `WorseMaybeSmall`;
 /// 4. `Inconclusive`, also when there is no interval.
 ///
-/// `detected` says that a difference was shown: the interval excludes 0, or, in a sweep, the p-value after Holm's
-/// correction is below 0.05. What is not detected is never better or worse. That nothing *matters* (2) needs no
-/// correction: an interval within the margin is wrong no more often in a sweep's cell than alone.
-pub fn verdict(change: &Estimate, detected: bool, margin: f64, good: Good) -> Verdict {
+/// What is not detected is never better or worse. That nothing *matters* (2) needs no correction: an interval within the
+/// margin is wrong no more often in a sweep's cell than alone.
+pub fn verdict(change: &Estimate, shown: Shown, margin: f64, good: Good) -> Verdict {
     let (Some(low), Some(high)) = (change.low, change.high) else { return Verdict::Inconclusive };
+    let Shown { detected, beyond } = shown;
     let is_better = (change.value > 0.0) == (good == Good::Higher);
-    if detected && (low > margin || high < -margin) {
+    if detected && beyond && (low > margin || high < -margin) {
         return if is_better { Verdict::Better } else { Verdict::Worse };
     }
     if low >= -margin && high <= margin {
@@ -65,14 +72,19 @@ pub fn verdict(change: &Estimate, detected: bool, margin: f64, good: Good) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Rules;
     use proptest::prelude::*;
 
     fn change(low: f64, high: f64) -> Estimate {
         Estimate { value: (low + high) / 2.0, low: Some(low), high: Some(high) }
     }
 
+    fn shown(detected: bool) -> Shown {
+        Shown { detected, beyond: true }
+    }
+
     fn of(low: f64, high: f64, good: Good) -> Verdict {
-        verdict(&change(low, high), low > 0.0 || high < 0.0, DEFAULT_MARGIN, good)
+        verdict(&change(low, high), shown(low > 0.0 || high < 0.0), Rules::MARGIN, good)
     }
 
     #[test]
@@ -100,13 +112,15 @@ mod tests {
 
     #[test]
     fn what_holm_took_back_is_not_better() {
-        assert_eq!(verdict(&change(0.04, 0.3), false, DEFAULT_MARGIN, Good::Higher), Verdict::Inconclusive);
-        assert_eq!(verdict(&change(0.001, 0.02), false, DEFAULT_MARGIN, Good::Higher), Verdict::NoDifference);
+        assert_eq!(verdict(&change(0.04, 0.3), shown(false), Rules::MARGIN, Good::Higher), Verdict::Inconclusive);
+        assert_eq!(verdict(&change(0.001, 0.02), shown(false), Rules::MARGIN, Good::Higher), Verdict::NoDifference);
+        let small = Shown { detected: true, beyond: false };
+        assert_eq!(verdict(&change(0.031, 0.05), small, Rules::MARGIN, Good::Higher), Verdict::BetterMaybeSmall);
     }
 
     #[test]
     fn no_interval_decides_nothing() {
-        assert_eq!(verdict(&Estimate::bare(0.7), true, DEFAULT_MARGIN, Good::Higher), Verdict::Inconclusive);
+        assert_eq!(verdict(&Estimate::bare(0.7), shown(true), Rules::MARGIN, Good::Higher), Verdict::Inconclusive);
     }
 
     #[test]

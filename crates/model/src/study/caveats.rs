@@ -1,17 +1,20 @@
-//! Caveats that follow from the numbers: what a careful reader would ask about.
+//! Caveats that follow from the numbers: what a careful reader would ask about. Those of comparisons
+//! (`comparison/study/caveats.rs`) begin at the same thresholds.
 
 use crate::finding::{JobFinding, PhaseFinding, RunFinding};
 use crate::record::{Canaries, Meter, Outcome, Record};
-use crate::warning::{Code, Warning};
+use crate::warning::{Code, Warning, gravest_first};
 
 /// A background busier than this is worth a word: its own variation then shows in the result.
-const BUSY_BACKGROUND: f64 = 0.05;
+pub(crate) const BUSY_BACKGROUND: f64 = 0.05;
 /// A background that moved by this part of the machine between before and after.
 const MOVED_BACKGROUND: f64 = 0.02;
 /// From here on no CPU had time to spare, and the background's work was squeezed by the load.
-const SATURATED: f64 = 0.98;
+pub(crate) const SATURATED: f64 = 0.98;
+/// A background smaller than this, held up by a load, is of no interest.
+const SQUEEZABLE: f64 = 0.01;
 /// Time stolen by the hypervisor, as a part of the machine's capacity.
-const STOLEN: f64 = 0.005;
+pub(crate) const STOLEN: f64 = 0.005;
 /// Meters that should agree and differ by more than this.
 const DISAGREEMENT: f64 = 0.03;
 /// A load on its CPUs this part of the time does not sleep, so that all meters must agree on it.
@@ -38,6 +41,7 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     }
     canaries(&finding.canaries, &mut found);
     found.append(&mut finding.warnings);
+    gravest_first(&mut found);
     finding.warnings = found;
 }
 
@@ -106,7 +110,7 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
         phase.cycles_per_io.zip(phase.thread_cycles_per_io).is_some_and(|(net, own)| net < own * (1.0 - DISAGREEMENT))
     };
     let squeezed = finding.phases.iter().find(|phase| full(phase) || below_own(phase) && busy > BUSY_BACKGROUND);
-    if let Some(phase) = squeezed.filter(|_| busy > 0.01) {
+    if let Some(phase) = squeezed.filter(|_| busy > SQUEEZABLE) {
         let between = match (phase.thread_cycles_per_io, phase.cycles_per_io_gross) {
             (Some(own), Some(gross)) => {
                 format!("; its own threads used {own:.0}, gross is {gross:.0}, and neither is a bound")
@@ -118,7 +122,7 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
              says too little{between}",
             percent(busy)
         );
-        found.insert(0, Warning::new(Code::BackgroundSqueezed, message));
+        found.push(Warning::new(Code::BackgroundSqueezed, message));
     }
 }
 

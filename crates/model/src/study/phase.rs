@@ -3,13 +3,13 @@
 use super::Context;
 use super::accounts;
 use super::background::{BackgroundRates, Rate};
+use super::io_time::{self, growth, io_seconds};
 use super::windows::{Window, grouped, windows};
 use crate::cost::{BusyTime, WorkloadThreads};
 use crate::finding::{MeterReading, PhaseFinding, SeriesPoint};
-use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Stretch};
+use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Snapshot, Stretch};
 use crate::stats::{Estimate, Pair, ratio_of_series, ratio_of_sums};
 use crate::unit::Nanos;
-use std::collections::BTreeMap;
 
 /// Which meter speaks for the phase, the most trusted first. The kernel's idle clock goes before cpuidle's
 /// residency, which counts interrupts taken while halted as idle: on a load that sleeps it shows less than
@@ -39,6 +39,57 @@ struct Cost {
     units: usize,
 }
 
+/// What a phase cost by one meter, divided by each of the three.
+#[derive(Clone, Copy, Debug, Default)]
+struct Costs {
+    per_io: Option<Cost>,
+    per_byte: Option<Cost>,
+    per_second: Option<Cost>,
+}
+
+impl Costs {
+    fn by(meter: Meter, executions: &[Execution], rates: &BackgroundRates, context: &Context) -> Self {
+        let per = |per| cost(executions, meter, per, rates, context);
+        Self { per_io: per(Per::Io), per_byte: per(Per::Byte), per_second: per(Per::Second) }
+    }
+}
+
+/// What each meter found; of one that did not run, why.
+type Readings<'a> = Vec<(Meter, Result<Costs, &'a str>)>;
+
+/// What was done. The counts are the jobs' own; where the snapshots hold the work, rates are theirs, because jobs may
+/// count from different times on.
+struct Work {
+    ios: Option<u64>,
+    bytes: Option<u64>,
+    wall_seconds: f64,
+    counted_ios: Option<f64>,
+    counted_bytes: Option<f64>,
+}
+
+impl Work {
+    fn of(executions: &[Execution]) -> Self {
+        let jobs = || executions.iter().flat_map(|execution| &execution.jobs);
+        let (ios, bytes) = (total(jobs(), JobRecord::ios), total(jobs(), |job| job.bytes().0));
+        let counted = |total: Option<u64>, of: fn(&Done) -> u64| {
+            let read = |snapshot: &Snapshot| snapshot.done.map(|done| (snapshot.at_nanos, of(&done)));
+            let counted: Option<f64> = executions.iter().map(|execution| growth(execution, read)).sum();
+            total.map(|total| counted.unwrap_or(total as f64))
+        };
+        Self {
+            ios,
+            bytes,
+            wall_seconds: executions.iter().map(io_seconds).sum(),
+            counted_ios: counted(ios, |done| done.ios),
+            counted_bytes: counted(bytes, |done| done.bytes.0),
+        }
+    }
+
+    fn per_second(&self, work: Option<f64>) -> Option<f64> {
+        work.filter(|_| self.wall_seconds > 0.0).map(|work| work / self.wall_seconds)
+    }
+}
+
 pub(super) fn study(
     phase: &PhaseRecord,
     meters: &[MeterStatus],
@@ -46,52 +97,28 @@ pub(super) fn study(
     context: &Context,
 ) -> PhaseFinding {
     let executions = &phase.executions;
-    let jobs = || executions.iter().flat_map(|execution| &execution.jobs);
-    let ios = total(jobs(), JobRecord::ios);
-    let bytes = total(jobs(), |job| job.bytes().0);
-    let wall_seconds: f64 = executions.iter().map(io_seconds).sum();
-    let rate = |work: Option<u64>, of: fn(&Done) -> u64| {
-        // Where the snapshots hold the work, theirs is the rate: jobs may count from different times on.
-        let counted: Option<f64> = executions.iter().map(|execution| counted(execution, of)).sum();
-        let work = counted.or(Some(work? as f64)).filter(|_| work.is_some())?;
-        (wall_seconds > 0.0).then(|| work / wall_seconds)
-    };
-
-    let readings: Vec<(Meter, Result<Cost, String>)> = meters
-        .iter()
-        .map(|status| {
-            let cost = match status.status.reason() {
-                Some(reason) => Err(reason.to_owned()),
-                None => cost(executions, status.meter, Per::Io, rates, context).ok_or_else(|| {
-                    if ios.is_none() { "the number of I/Os is not known" } else { absence(status.meter) }.to_owned()
-                }),
-            };
-            (status.meter, cost)
-        })
-        .collect();
-    let ran = |meter: Meter| meters.iter().any(|status| status.meter == meter && status.status.taken().is_some());
-    let headline = HEADLINE
-        .into_iter()
-        .find(|&meter| ran(meter) && cost(executions, meter, Per::Second, rates, context).is_some());
-    let by = |per| headline.and_then(|meter| cost(executions, meter, per, rates, context));
-    let (per_io, per_byte, per_second) = (by(Per::Io), by(Per::Byte), by(Per::Second));
+    let work = Work::of(executions);
+    let readings = readings(executions, meters, rates, context);
+    let headline = headline(&readings);
+    let Costs { per_io, per_byte, per_second } = headline.map(|(_, costs)| costs).unwrap_or_default();
+    let headline = headline.map(|(meter, _)| meter);
     let net = per_io.map(|cost| cost.net);
-    let thread = thread_cycles(executions, context).zip(ios).map(|(cycles, ios)| cycles / ios as f64);
-    let counted_ios: Option<f64> = executions.iter().map(|execution| counted(execution, |done| done.ios)).sum();
-    let counted_ios = counted_ios.or(ios.map(|ios| ios as f64)).filter(|ios| *ios > 0.0);
+    let thread = thread_cycles(executions, context).zip(work.ios).map(|(cycles, ios)| cycles / ios as f64);
+    let switches = switches(executions, rates).zip(work.counted_ios.filter(|ios| *ios > 0.0));
     let cycles_outside_io = outside(executions, headline, rates, context);
     let busy_cpus = |cycles_per_second: f64| cycles_per_second / context.clock.0;
+    let in_all = |cycles_per_second: f64| cycles_per_second * work.wall_seconds;
 
     PhaseFinding {
         jobs: names(executions),
-        wall_seconds,
-        ios,
-        bytes,
-        cycles: per_second.map(|cost| cost.net.value * wall_seconds),
-        cycles_low: per_second.and_then(|cost| cost.net.low).map(|low| low * wall_seconds),
-        cycles_high: per_second.and_then(|cost| cost.net.high).map(|high| high * wall_seconds),
-        iops: rate(ios, |done| done.ios),
-        bytes_per_second: rate(bytes, |done| done.bytes.0),
+        wall_seconds: work.wall_seconds,
+        ios: work.ios,
+        bytes: work.bytes,
+        cycles: per_second.map(|cost| in_all(cost.net.value)),
+        cycles_low: per_second.and_then(|cost| cost.net.low).map(in_all),
+        cycles_high: per_second.and_then(|cost| cost.net.high).map(in_all),
+        iops: work.per_second(work.counted_ios),
+        bytes_per_second: work.per_second(work.counted_bytes),
         headline_meter: headline.map(|meter| meter.name().to_owned()),
         cycles_per_io: net.map(|net| net.value),
         cycles_per_io_low: net.and_then(|net| net.low),
@@ -102,15 +129,15 @@ pub(super) fn study(
         cycles_per_byte: per_byte.map(|cost| cost.net.value),
         cycles_per_byte_low: per_byte.and_then(|cost| cost.net.low),
         cycles_per_byte_high: per_byte.and_then(|cost| cost.net.high),
-        context_switches_per_io: switches(executions, rates).zip(counted_ios).map(|(switches, ios)| switches / ios),
+        context_switches_per_io: switches.map(|(switches, ios)| switches / ios),
         busy_cpus: per_second.map(|cost| busy_cpus(cost.net.value)),
         busy_cpus_gross: per_second.map(|cost| busy_cpus(cost.gross)),
         thread_cycles_per_io: thread,
-        threads_on_cpu_fraction: threads_on_cpu(executions, wall_seconds),
+        threads_on_cpu_fraction: threads_on_cpu(executions, work.wall_seconds),
         elsewhere_cycles_per_io: net.zip(thread).map(|(net, thread)| net.value - thread),
-        by_meter: readings.iter().map(|(meter, cost)| by_meter(*meter, cost, thread)).collect::<BTreeMap<_, _>>(),
-        by_meter_detail: readings.into_iter().map(|(meter, cost)| detail(meter, cost, thread, wall_seconds)).collect(),
-        accounts: accounts::study(executions, net.map(|net| net.value), ios, cycles_outside_io, rates, context),
+        by_meter: readings.iter().map(|reading| by_meter(reading, thread)).collect(),
+        by_meter_detail: readings.iter().map(|reading| detail(reading, thread, &work)).collect(),
+        accounts: accounts::study(executions, net.map(|net| net.value), work.ios, cycles_outside_io, rates, context),
         exits: executions.iter().filter_map(|execution| execution.exit).collect(),
         cycles_outside_io,
         sampled_user_fraction: sampled_user(executions),
@@ -118,28 +145,54 @@ pub(super) fn study(
     }
 }
 
+fn readings<'a>(
+    executions: &[Execution],
+    meters: &'a [MeterStatus],
+    rates: &BackgroundRates,
+    context: &Context,
+) -> Readings<'a> {
+    let reading = |status: &'a MeterStatus| match status.status.reason() {
+        Some(reason) => (status.meter, Err(reason)),
+        None => (status.meter, Ok(Costs::by(status.meter, executions, rates, context))),
+    };
+    meters.iter().map(reading).collect()
+}
+
+/// The most trusted meter that has a figure, and its costs.
+fn headline(readings: &Readings) -> Option<(Meter, Costs)> {
+    let found = |wanted: Meter| {
+        let mut of_it = readings.iter().filter(|(meter, _)| *meter == wanted).filter_map(|(_, costs)| costs.ok());
+        of_it.find(|costs| costs.per_second.is_some()).map(|costs| (wanted, costs))
+    };
+    HEADLINE.into_iter().find_map(found)
+}
+
 fn total<'a>(jobs: impl Iterator<Item = &'a JobRecord>, of: impl Fn(&JobRecord) -> u64) -> Option<u64> {
     Some(jobs.map(of).fold(0, u64::saturating_add)).filter(|total| *total > 0)
 }
 
-fn by_meter(meter: Meter, cost: &Result<Cost, String>, thread: Option<f64>) -> (String, Option<f64>) {
-    let value = if meter == Meter::Thread { thread } else { cost.as_ref().ok().map(|cost| cost.net.value) };
-    (meter.name().to_owned(), value)
+fn by_meter((meter, costs): &(Meter, Result<Costs, &str>), thread: Option<f64>) -> (String, Option<f64>) {
+    let per_io = costs.ok().and_then(|costs| costs.per_io).map(|cost| cost.net.value);
+    (meter.name().to_owned(), if *meter == Meter::Thread { thread } else { per_io })
 }
 
-fn detail(meter: Meter, cost: Result<Cost, String>, thread: Option<f64>, wall_seconds: f64) -> MeterReading {
+fn detail((meter, costs): &(Meter, Result<Costs, &str>), thread: Option<f64>, work: &Work) -> MeterReading {
     let name = meter.name().to_owned();
-    match cost {
-        Ok(cost) => MeterReading { name, cycles_per_io: Some(cost.net), seconds: cost.seconds, reason: None },
-        // A command's own CPU time is known as a total even where no window has it.
-        Err(reason) => match thread.filter(|_| meter == Meter::Thread) {
-            Some(total) => {
-                let cycles_per_io = Some(Estimate::bare(total));
-                MeterReading { name, cycles_per_io, seconds: wall_seconds, reason: None }
-            }
-            None => MeterReading { name, cycles_per_io: None, seconds: 0.0, reason: Some(reason) },
-        },
-    }
+    // A command's own CPU time is known as a total even where no window has it.
+    let total = thread.filter(|_| *meter == Meter::Thread);
+    let reason = match (costs.map(|costs| costs.per_io), total) {
+        (Ok(Some(cost)), _) => {
+            return MeterReading { name, cycles_per_io: Some(cost.net), seconds: cost.seconds, reason: None };
+        }
+        (_, Some(total)) => {
+            let cycles_per_io = Some(Estimate::bare(total));
+            return MeterReading { name, cycles_per_io, seconds: work.wall_seconds, reason: None };
+        }
+        (Err(reason), None) => reason,
+        (Ok(None), None) if work.ios.is_none() => "the number of I/Os is not known",
+        (Ok(None), None) => absence(*meter),
+    };
+    MeterReading { name, cycles_per_io: None, seconds: 0.0, reason: Some(reason.to_owned()) }
 }
 
 /// Why a meter that ran has no figure.
@@ -150,28 +203,6 @@ fn absence(meter: Meter) -> &'static str {
              it alone"
         }
         _ => "no complete window was read",
-    }
-}
-
-/// Work of an execution while it did I/O, from its snapshots. The ends of the interval lie between two of
-/// them, so the first and the last within it stand for all of it, by time.
-fn counted(execution: &Execution, of: fn(&Done) -> u64) -> Option<f64> {
-    let within = |at: Nanos| {
-        execution.io_interval.is_none_or(|interval| (interval.begin_nanos..=interval.end_nanos).contains(&at))
-    };
-    let mut snapshots = execution.stretch.snapshots.iter().filter(|snapshot| within(snapshot.at_nanos));
-    let (first, last) = (snapshots.next()?, snapshots.next_back()?);
-    let seconds = last.at_nanos.since(first.at_nanos).seconds();
-    let work = of(&last.done?).saturating_sub(of(&first.done?)) as f64;
-    (seconds > 0.0).then(|| work * io_seconds(execution) / seconds)
-}
-
-/// How long an execution did I/O.
-pub(crate) fn io_seconds(execution: &Execution) -> f64 {
-    match (execution.io_interval, execution.stretch.snapshots.as_slice()) {
-        (Some(interval), _) => interval.end_nanos.since(interval.begin_nanos).seconds(),
-        (None, [first, .., last]) => last.at_nanos.since(first.at_nanos).seconds(),
-        _ => 0.0,
     }
 }
 
@@ -303,25 +334,12 @@ fn threads_on_cpu(executions: &[Execution], wall_seconds: f64) -> Option<f64> {
     (threads > 0.0 && wall_seconds > 0.0).then(|| nanos.seconds() / wall_seconds / threads)
 }
 
-/// Context switches of the whole machine, net of the background's.
+/// Context switches of the whole machine, net of the background's. As with every net figure, noise may bring it below
+/// 0, and it is not clipped there: that would bias every mean over runs and every change between arms (METHOD.md).
 fn switches(executions: &[Execution], rates: &BackgroundRates) -> Option<f64> {
     let background = rates.switches_per_second().unwrap_or(0.0);
-    let mut switches = 0.0;
-    for execution in executions {
-        let within = |at: Nanos| {
-            execution.io_interval.is_none_or(|interval| (interval.begin_nanos..=interval.end_nanos).contains(&at))
-        };
-        let mut readings =
-            execution.stretch.snapshots.iter().filter(|s| within(s.at_nanos)).filter_map(|s| s.proc_stat);
-        let first = readings.next()?;
-        let last = readings.next_back()?;
-        let seconds = last.at_nanos.since(first.at_nanos).seconds();
-        let counted = last.context_switches.saturating_sub(first.context_switches) as f64;
-        // The snapshots cover nearly all of the interval; the rest is taken to be like it.
-        let scale = if seconds > 0.0 { io_seconds(execution) / seconds } else { 1.0 };
-        switches += (counted - background * seconds) * scale;
-    }
-    Some(switches.max(0.0))
+    let net = |execution: &Execution| Some(io_time::switches(execution)? - background * io_seconds(execution));
+    executions.iter().map(net).sum()
 }
 
 /// Net cycles of a command before and after the part in which it did I/O.

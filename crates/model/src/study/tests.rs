@@ -9,7 +9,7 @@ use crate::plan::Plan;
 use crate::reading::Reading;
 use crate::record::*;
 use crate::unit::{Bytes, Nanos};
-use crate::warning::Code;
+use crate::warning::{Code, Warning};
 
 const CLOCK: f64 = 2e9;
 const CPUS: usize = 2;
@@ -202,6 +202,29 @@ fn stolen_time_is_nobody_s_cost_and_is_said() {
     let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution(quiet(20, load), 20_000)]));
     assert!((finding.phases[0].cycles_per_io.unwrap() - 100_000.0).abs() < 1e-6);
     assert!(has(&finding, Code::Steal));
+}
+
+/// The machine switched less under the load than before it. Clipped at 0 the figure would be one that nobody measured.
+#[test]
+fn net_context_switches_may_be_below_zero_and_are_unknown_without_two_readings() {
+    let busy = |ios| Happening { busy: 50_000_000, ios, ..NOTHING };
+    let mut execution = execution(quiet(20, busy(100)), 2000);
+    let found = |execution: &Execution| {
+        let finding = study(&record(vec![quiet(10, busy(1000))], vec![execution.clone()]));
+        finding.phases[0].context_switches_per_io
+    };
+    assert!((found(&execution).unwrap() - (210.0 - 2010.0) / 100.0).abs() < 1e-9, "{:?}", found(&execution));
+    let at = execution.stretch.snapshots[5].at_nanos;
+    execution.io_interval = Some(IoInterval { begin_nanos: at, end_nanos: at + Nanos(1000) });
+    assert_eq!(found(&execution), None);
+}
+
+#[test]
+fn the_gravest_caveat_stands_first_whatever_found_it() {
+    let mut record = record(vec![quiet(10, NOTHING)], vec![execution(quiet(20, NOTHING), 0)]);
+    record.warnings = vec![Warning::new(Code::Interrupted, "seen while measuring")];
+    let codes: Vec<Code> = study(&record).warnings.iter().map(|warning| warning.code).collect();
+    assert_eq!(codes, [Code::Interrupted, Code::WorkUnknown]);
 }
 
 /// A command that lays out a file first: what is outside the time of its I/O is not in the cost of one.

@@ -98,14 +98,34 @@ pub(super) fn grouped(windows: &[Window]) -> Vec<Window> {
     groups
 }
 
+/// What is done about time that a hypervisor took away, which the idle clocks see as busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Steal {
+    /// It is taken off.
+    TakenOff,
+    /// It is left in, for the caller to take off: it is known in ticks of 10 ms, which are too coarse for a short window.
+    LeftIn,
+}
+
 /// What `meter` saw from one snapshot to another.
 pub(crate) fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context: &Context) -> Option<Window> {
+    window_with(before, after, meter, context, Steal::TakenOff)
+}
+
+/// The same, with or without what the hypervisor took.
+pub(crate) fn window_with(
+    before: &Snapshot,
+    after: &Snapshot,
+    meter: Meter,
+    context: &Context,
+    steal: Steal,
+) -> Option<Window> {
     let length = after.at_nanos.since(before.at_nanos);
     if length == Nanos(0) {
         return None;
     }
     let stolen = match (&before.proc_stat, &after.proc_stat) {
-        (Some(before), Some(after)) => after.steal_nanos.since(before.steal_nanos),
+        (Some(before), Some(after)) if steal == Steal::TakenOff => after.steal_nanos.since(before.steal_nanos),
         _ => Nanos(0),
     };
     let (capacity, cycles) = match meter {

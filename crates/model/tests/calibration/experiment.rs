@@ -3,8 +3,8 @@
 //! The default design is METHOD.md's. The others are what the negative controls get wrong.
 
 use crate::noise::{Machine, Noise, Random, STEP_SECONDS};
-use iotoll_model::stats::{DEFAULT_MARGIN, FEWEST_ROUNDS};
-use iotoll_model::stats::{LogRatio, Pair, PairedRound, log_ratio, precise_enough, wanted_half_width};
+use iotoll_model::experiment::Rules;
+use iotoll_model::stats::{FEWEST_ROUNDS, LogRatio, Pair, PairedRound, log_ratio, precise_enough};
 
 /// Rounds of 1 s in the default budget of 60 s.
 pub const MOST_ROUNDS: usize = 60;
@@ -75,7 +75,7 @@ pub fn experiment(design: Design, noise: Noise, effect: f64, seed: u64) -> Outco
         rounds.push(round(design.order, [baseline, candidate * (1.0 + effect)], machine, random));
         let Some(ratio) = log_ratio(&rounds) else { continue };
         let done = match design.until {
-            Until::Precise => precise_enough(&ratio, wanted_half_width(DEFAULT_MARGIN)),
+            Until::Precise => precise_enough(&ratio, Rules::default().precision),
             Until::Significant => rounds.len() >= FEWEST_ROUNDS && ratio.excludes_zero(),
             Until::Rounds(wanted) => rounds.len() >= wanted,
         };
@@ -95,7 +95,8 @@ pub fn sweep_of_identical_arms(noise: Noise, seed: u64) -> Vec<LogRatio> {
         (0..CELLS).map(|cell| experiment(whole, noise, 0.0, seed * CELLS + cell).rounds).collect();
     let after =
         |count: usize| -> Vec<LogRatio> { cells.iter().map(|rounds| log_ratio(&rounds[..count]).unwrap()).collect() };
-    let precise = |ratios: &[LogRatio]| ratios.iter().all(|r| precise_enough(r, wanted_half_width(DEFAULT_MARGIN)));
+    let precision = Rules::default().precision;
+    let precise = |ratios: &[LogRatio]| ratios.iter().all(|ratio| precise_enough(ratio, precision));
     (FEWEST_ROUNDS..MOST_ROUNDS).map(after).find(|ratios| precise(ratios)).unwrap_or_else(|| after(MOST_ROUNDS))
 }
 

@@ -99,25 +99,23 @@ fn unmeasured(subject: &str, metric: Metric, found: Option<&MetricFinding>) -> S
 
 fn of_metric(finding: &CompareFinding, subject: &str, metric: Metric, found: &MetricFinding) -> Sentence {
     let (words, change) = (words::of(metric), Change::from(found));
-    let word = words::verdict(found.verdict);
-    let margin = tied(&bare(finding.rules.margin));
-    let (text, word) = match found.verdict {
-        Verdict::Better | Verdict::Worse => (decided(subject, metric, change), word.to_owned()),
-        Verdict::BetterMaybeSmall => (decided(subject, metric, change), format!("better, maybe by less than {margin}")),
-        Verdict::WorseMaybeSmall => (decided(subject, metric, change), format!("worse, maybe by less than {margin}")),
+    let margin = finding.rules.margin;
+    let text = match found.verdict {
+        Verdict::Better | Verdict::Worse | Verdict::BetterMaybeSmall | Verdict::WorseMaybeSmall => {
+            decided(subject, metric, change)
+        }
         Verdict::NoDifference => {
-            let text = format!("{subject}: {} {}, within ±{margin}", tied(&change.whole()), words.noun);
-            (text, word.to_owned())
+            format!("{subject}: {} {}, within ±{}", tied(&change.whole()), words.noun, tied(&bare(margin)))
         }
         Verdict::Inconclusive => {
             let text = format!("{subject}: {} {}", tied(&change.whole()), words.noun);
             let time = found
                 .seconds_to_decide
                 .map(|seconds| format!("; {} of measuring in all would decide", tied(&number::lasting(seconds))));
-            (text + &time.unwrap_or_default(), word.to_owned())
+            text + &time.unwrap_or_default()
         }
     };
-    Sentence::judged(text, words::tone(found.verdict), tied(&word))
+    Sentence::judged(text, words::tone(found.verdict), tied(&words::verdict_in_full(found.verdict, margin)))
 }
 
 /// "candidate costs 3.1 % [2.6, 3.7] more cycles per I/O".
@@ -139,7 +137,7 @@ fn of_sweep(finding: &CompareFinding, subject: &str, cells: &[&CellFinding]) -> 
         }
         let counts = words::VERDICTS.iter().filter_map(|verdict| {
             let count = known().filter(|(_, found)| found.verdict == *verdict).count();
-            (count > 0).then(|| tied(&format!("{count} {}", long(*verdict))))
+            (count > 0).then(|| tied(&format!("{count} {}", words::verdict_in_full(*verdict, finding.rules.margin))))
         });
         let counts = counts.collect::<Vec<_>>().join(", ");
         let cells = if cells.len() == 1 { "1 cell".to_owned() } else { format!("{} cells", cells.len()) };
@@ -147,15 +145,6 @@ fn of_sweep(finding: &CompareFinding, subject: &str, cells: &[&CellFinding]) -> 
         lines.push(Sentence { detail: extreme(finding, known()), ..Sentence::plain(text) });
     }
     lines
-}
-
-/// A verdict among others that are counted up.
-fn long(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::BetterMaybeSmall => "better (maybe small)",
-        Verdict::WorseMaybeSmall => "worse (maybe small)",
-        other => words::verdict(other),
-    }
 }
 
 /// Where the largest change was detected.

@@ -1,10 +1,7 @@
 //! Changes as people read them: a percentage with its sign, and its interval in as many decimals.
 
-use crate::number::MISSING;
+use crate::number::{MISSING, TOO_LARGE};
 use model::comparison::finding::{Interval, MetricFinding, UnpairedChange};
-
-/// From here on digits of a percentage are no longer written out.
-const TOO_LARGE: f64 = 999_999.5;
 
 /// A change and its interval, as fractions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

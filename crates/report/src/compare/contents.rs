@@ -74,22 +74,9 @@ pub fn has_value(metric: &MetricFinding) -> bool {
     metric.baseline.is_some() || metric.candidate.is_some() || metric.change.is_some()
 }
 
-/// The metrics that the experiment was made for. Where none of them has a value, those of whole executions, and
-/// otherwise all that have one.
+/// The metrics that the answer is about.
 pub fn targets(finding: &CompareFinding) -> Vec<Metric> {
-    let has_value = |metric: &Metric| {
-        let mut found = finding.cells.iter().filter_map(|cell| self::metric(cell, *metric));
-        found.any(has_value)
-    };
-    let executions = [Metric::Cycles, Metric::Seconds];
-    let choices = [finding.rules.targets.as_slice(), &executions, &Metric::ALL];
-    let chosen = choices.into_iter().find(|metrics| metrics.iter().any(has_value));
-    match chosen {
-        // What was aimed at and could not be had is said, so it stays.
-        Some(metrics) if metrics == finding.rules.targets => metrics.to_vec(),
-        Some(metrics) => metrics.iter().copied().filter(has_value).collect(),
-        None => finding.rules.targets.clone(),
-    }
+    finding.targets.clone()
 }
 
 /// Why metrics have no value, those with the same reason together: "p99 latency, p99.9 latency: too few I/Os".

@@ -68,8 +68,9 @@ pub fn environment(finding: &CompareFinding) -> Vec<Fact> {
     facts.push(fact("Cycles", cycles(finding)));
     facts.push(fact("Background", background(finding)));
     facts.extend(canaries(&environment.canaries).map(|text| fact("Canaries", text)));
-    facts.extend(environment.step.map(|(round, size)| {
-        fact("Step", format!("all arms changed together by {} after round {round}", tied(&signed(size))))
+    facts.extend(environment.step.map(|step| {
+        let (round, size) = (step.after_round, tied(&signed(step.change)));
+        fact("Step", format!("all arms changed together by {size} after round {round}"))
     }));
     facts
 }

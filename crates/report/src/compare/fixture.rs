@@ -148,7 +148,7 @@ pub fn sweep() -> CompareFinding {
         misfit: 0.083,
     };
     finding.lines = vec![line("baseline", 31_200.0, 1.021), line("candidate", 31_900.0, 0.871)];
-    finding.environment.step = Some((14, -0.124));
+    finding.environment.step = Some(EnvironmentStep { after_round: 14, change: -0.124 });
     finding
 }
 
@@ -195,7 +195,8 @@ pub fn identical() -> CompareFinding {
     let noise = |half_width: f64, false_difference| NoiseOfMetric {
         half_width,
         false_difference,
-        seconds_needed: [0.01, 0.02, 0.05].map(|width: f64| (width, 58.2 * (half_width / width).powi(2))),
+        seconds_needed: [0.01, 0.02, 0.05]
+            .map(|wanted: f64| TimeNeeded { half_width: wanted, seconds: 58.2 * (half_width / wanted).powi(2) }),
     };
     finding.noise_floor = Some(NoiseFloor {
         metrics: [("cycles_per_io".to_owned(), noise(0.0063, false)), ("iops".to_owned(), noise(0.0052, true))].into(),
@@ -240,6 +241,7 @@ pub fn executions() -> CompareFinding {
                       executions differ; ended: the budget was used up"
             .to_owned();
     finding.environment.meter = Some("timer_list".to_owned());
+    finding.targets = vec![Metric::Cycles, Metric::Seconds];
     for cell in &mut finding.cells {
         for metric in cell.metrics.values_mut() {
             *metric = MetricFinding::unknown("the number of I/Os is unknown: give it with --ios N or --bytes N");
@@ -285,6 +287,7 @@ pub fn empty() -> CompareFinding {
             .to_owned(),
         arms: vec![arm("baseline", "bs=4k"), arm("candidate", "bs=8k")],
         axes: Vec::new(),
+        targets: Rules::default().targets,
         cells: Vec::new(),
         crossovers: Vec::new(),
         lines: Vec::new(),
@@ -346,6 +349,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
     finding.seconds = number;
     finding.slice_seconds = Some(number);
     finding.outcome = Outcome::Failed(text.to_owned());
+    finding.targets = Metric::ALL.to_vec();
     finding.rules = Rules {
         targets: Metric::ALL.to_vec(),
         margin: number,
@@ -414,7 +418,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
     finding.environment.background_busy_fraction = Some(number);
     finding.environment.steal_fraction = Some(number);
     finding.environment.canaries = vec![canaries(number); 3];
-    finding.environment.step = Some((usize::MAX, number));
+    finding.environment.step = Some(EnvironmentStep { after_round: usize::MAX, change: number });
     finding.warnings = vec![Warning::new(Code::Unknown, text.repeat(30))];
     finding
 }
@@ -468,6 +472,7 @@ fn metric(metric: Metric, baseline: f64, change: f64, half: f64) -> (String, Met
         mde80: Some(half * 1.4),
         detected,
         verdict,
+        log_ratio: None,
         p_value: Some(if detected { 0.0012 } else { 0.4 }),
         typical: Some(Interval { change: change * 0.98, low, high }),
         shape_changed: false,

@@ -7,10 +7,8 @@ use crate::page::{Tone, tied};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding};
 use model::experiment::Metric;
+use model::few::few;
 use model::stats::Verdict;
-
-/// Cells that are named before the rest is only counted.
-const NAMED: usize = 4;
 
 /// A remark under a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,15 +95,11 @@ fn places(
     cells: &[(&CellFinding, &MetricFinding)],
     say: impl Fn(&MetricFinding) -> String,
 ) -> Option<String> {
-    let named = cells.iter().take(NAMED).map(|(cell, metric)| {
+    let places = cells.iter().map(|(cell, metric)| {
         let point = contents::point(finding, &cell.cell);
         let point = if point.is_empty() { point } else { format!("{} ", tied(&point)) };
         format!("{point}{}", say(metric))
     });
-    let mut text = named.collect::<Vec<_>>().join("; ");
-    let more = cells.len().saturating_sub(NAMED);
-    if more > 0 {
-        text += &format!("; and {more} cells more");
-    }
-    (!text.is_empty()).then_some(text)
+    let places: Vec<String> = places.collect();
+    (!places.is_empty()).then(|| few(&places, "; "))
 }

@@ -5,7 +5,7 @@ use super::{contents, stored, words};
 use crate::number::{self, COUNT, MISSING};
 use crate::page::{Tone, tied};
 use model::comparison::CompareFinding;
-use model::comparison::finding::{CellFinding, CrossoverFinding, LimitFinding, LimitState, MetricFinding};
+use model::comparison::finding::{CellFinding, CrossoverFinding, LimitFinding, LimitState, MetricFinding, TimeNeeded};
 use model::experiment::{Metric, Published};
 use model::stats::Estimate;
 use std::collections::BTreeMap;
@@ -143,12 +143,13 @@ fn noise_floor(finding: &CompareFinding) -> Option<Section> {
         Metric::ALL.into_iter().filter_map(|metric| Some((metric, floor.metrics.get(metric.name())?))).collect();
     let (_, first) = known.first()?;
     let mut heads = vec![name("metric"), figure("tells apart")];
-    heads.extend(first.seconds_needed.iter().map(|(width, _)| figure(format!("±{} in", super::change::bare(*width)))));
+    let head = |needed: &TimeNeeded| figure(format!("±{} in", super::change::bare(needed.half_width)));
+    heads.extend(first.seconds_needed.iter().map(head));
     heads.push(name("called different"));
     let rows = known.iter().map(|(metric, noise)| {
         let mut row = vec![Field::from(words::of(*metric).head)];
         row.push(Field::from(format!("±{}", number::percent(noise.half_width))));
-        row.extend(noise.seconds_needed.iter().map(|(_, seconds)| Field::from(number::lasting(*seconds))));
+        row.extend(noise.seconds_needed.iter().map(|needed| Field::from(number::lasting(needed.seconds))));
         let (text, tone) = if noise.false_difference { ("yes", Tone::Bad) } else { ("no", Tone::Own) };
         row.push(Field { text: text.to_owned(), tone });
         row

@@ -8,6 +8,7 @@ use crate::page::{tied, units_tied};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{AgainstStored, CellFinding, MetricFinding, StoredFinding, UnpairedChange};
 use model::experiment::Metric;
+use model::few::few;
 
 /// Nothing without a stored record.
 pub fn section(finding: &CompareFinding) -> Option<Section> {
@@ -86,20 +87,14 @@ fn missing(cells: &[&CellFinding], metrics: &[Metric]) -> Option<String> {
 
 /// Cells that the stored record does not have.
 fn unmatched(finding: &CompareFinding, cells: &[&CellFinding]) -> Option<String> {
-    /// The rest is only counted.
-    const NAMED: usize = 4;
     let mut points: Vec<String> = Vec::new();
     for cell in cells {
-        let point = contents::point(finding, &cell.cell);
-        if !points.contains(&point) {
+        let point = tied(&contents::point(finding, &cell.cell));
+        if !point.is_empty() && !points.contains(&point) {
             points.push(point);
         }
     }
-    let named: Vec<String> =
-        points.iter().take(NAMED).filter(|point| !point.is_empty()).map(|point| tied(point)).collect();
-    let more = points.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!named.is_empty()).then(|| format!("not in the stored record: {}{more}", named.join(", ")))
+    (!points.is_empty()).then(|| format!("not in the stored record: {}", few(&points, ", ")))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What metrics and verdicts are called: a row of the table for each metric.
 
+use super::change::bare;
 use crate::number::{BYTES, COUNT, MISSING, NANOS, Scale, Units, with_unit};
 use crate::page::Tone;
 use model::comparison::finding::LimitState;
@@ -171,7 +172,7 @@ impl Words {
     }
 }
 
-/// The word for a verdict.
+/// The word for a verdict where there is little room: in a column of a table.
 pub fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "better",
@@ -180,6 +181,18 @@ pub fn verdict(verdict: Verdict) -> &'static str {
         Verdict::WorseMaybeSmall => "worse, small?",
         Verdict::NoDifference => "no difference",
         Verdict::Inconclusive => "inconclusive",
+    }
+}
+
+/// The same in a sentence, which has the room to say what is small.
+pub fn verdict_in_full(verdict: Verdict, margin: f64) -> String {
+    let small = |word: &str| format!("{word} (maybe by less than {})", bare(margin));
+    match verdict {
+        Verdict::BetterMaybeSmall => small("better"),
+        Verdict::WorseMaybeSmall => small("worse"),
+        Verdict::Better | Verdict::Worse | Verdict::NoDifference | Verdict::Inconclusive => {
+            self::verdict(verdict).to_owned()
+        }
     }
 }
 

@@ -1,13 +1,37 @@
-//! Care with block devices, and what O_DIRECT asks for.
+//! Care with devices, and what O_DIRECT asks for.
 
 use super::Target;
 use crate::error::{Error, Result};
 use model::plan::{Access, JobPlan};
 use rustix::fs::OFlags;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::ErrorKind;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+/// Numbers of `/dev/null` and `/dev/zero`: the kernel's Documentation/admin-guide/devices.txt.
+const NULL: (u32, u32) = (1, 3);
+const ZERO: (u32, u32) = (1, 5);
+
+fn number(metadata: &Metadata) -> Option<(u32, u32)> {
+    let number = metadata.rdev();
+    metadata.file_type().is_char_device().then(|| (rustix::fs::major(number), rustix::fs::minor(number)))
+}
+
+/// Whether this is `/dev/zero` or `/dev/null`, by whatever name: no storage, but all of the way to it.
+pub(super) fn is_endless(metadata: &Metadata) -> bool {
+    number(metadata).is_some_and(|number| number == NULL || number == ZERO)
+}
+
+/// Refuses to read `/dev/null`, where every read is at the end.
+pub(super) fn refuse_nothing_to_read(path: &Path, plan: &JobPlan) -> Result<()> {
+    let metadata = fs::metadata(path).map_err(|error| Error::file(path, "looking at the device", error))?;
+    if number(&metadata) != Some(NULL) {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(Error::Refused(format!("job '{}': {path} has nothing to read; use filename=/dev/zero", plan.name)))
+}
 
 /// Size of a block device.
 pub(super) fn size(path: &Path) -> Result<u64> {

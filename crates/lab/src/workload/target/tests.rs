@@ -1,7 +1,7 @@
 //! Files are found, made, refused and removed as a user would expect.
 
 use super::*;
-use model::plan::{Order, Target as Place};
+use model::plan::{EngineKind, Order, Target as Place};
 use model::unit::Bytes;
 
 fn job(path: &Path, access: Access, size: Option<u64>) -> JobPlan {
@@ -59,11 +59,27 @@ fn what_cannot_be_is_refused_in_one_line() {
     let says = |plan: &JobPlan| prepare_quietly(plan, &created).unwrap_err().to_string();
     assert!(says(&job(&missing, Access::Read, None)).contains("does not exist: give size="));
     assert!(says(&job(directory.path(), Access::Read, Some(1))).contains("is a directory"));
-    assert!(says(&job(Path::new("/dev/null"), Access::Read, Some(1))).contains("neither a file nor a block device"));
+    assert!(says(&job(Path::new("/dev/random"), Access::Read, Some(1))).contains("neither a file nor a block device"));
+    assert!(
+        says(&job(Path::new("/dev/null"), Access::Read, Some(1))).contains("nothing to read; use filename=/dev/zero")
+    );
+    assert!(says(&job(Path::new("/dev/zero"), Access::Read, None)).contains("give size="));
     let nowhere = directory.path().join("no/such/place");
     assert!(says(&job(&nowhere, Access::Write, Some(1))).contains("check filename="));
     let huge = job(&missing, Access::Write, Some(u64::MAX));
     assert!(says(&huge).contains("more than a file can hold"));
+}
+
+#[test]
+fn what_stores_nothing_is_used_as_it_is() {
+    let created = Created::default();
+    for (path, access) in [("/dev/zero", Access::Read), ("/dev/zero", Access::ReadWrite), ("/dev/null", Access::Write)]
+    {
+        let plan = JobPlan { invalidate: true, ..job(Path::new(path), access, Some(1 << 30)) };
+        let targets = prepare_quietly(&plan, &created).unwrap();
+        assert_eq!(targets[0].span, Span { begin: 0, length: 1 << 30 }, "{path}");
+        invalidate(&targets[0].path, targets[0].span).unwrap();
+    }
 }
 
 #[test]

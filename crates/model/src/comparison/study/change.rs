@@ -8,7 +8,7 @@ use crate::stats::holm::holm;
 use crate::stats::log_ratio::log_ratio;
 use crate::stats::percentile::{LatencyRound, PercentileShift, percentile, shift_function};
 use crate::stats::typical::{shape_changed, typical};
-use crate::stats::verdict::verdict;
+use crate::stats::verdict::{Shown, verdict};
 use crate::stats::{Estimate, LogRatio, Pair, PairedRound, Verdict, stopping};
 use std::collections::BTreeMap;
 
@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 const SHIFT: [f64; 11] = [5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99];
 /// Below this p-value, after Holm's correction, a difference is detected in a sweep.
 const LEVEL: f64 = 0.05;
+/// The same of a p-value that looks to one side.
+pub(super) const ONE_SIDED: f64 = LEVEL / 2.0;
 
 /// What judging needs.
 pub(super) struct Judge<'a> {
@@ -25,7 +27,7 @@ pub(super) struct Judge<'a> {
     pub seconds: f64,
 }
 
-/// A change, or why there is none.
+/// A metric's change and the values on both sides of it.
 struct Found {
     ratio: LogRatio,
     typical: Option<Estimate>,
@@ -139,8 +141,10 @@ impl Judge<'_> {
             high: change.high,
             mde80: found.ratio.mde80(),
             detected,
-            verdict: verdict(&change, detected, rules.margin, metric.good()),
+            // Alone, the interval itself says whether it is beyond.
+            verdict: verdict(&change, Shown { detected, beyond: true }, rules.margin, metric.good()),
             p_value: found.ratio.p_value(),
+            log_ratio: Some(found.ratio),
             typical: found.typical.as_ref().and_then(interval),
             shape_changed: differs.is_some(),
             seconds_to_decide: stopping::seconds_to_decide(self.seconds, &found.ratio, rules.precision),
@@ -171,7 +175,13 @@ fn correct_for_many(cells: &mut [CellFinding], margin: f64, seconds: f64) {
         let p_values: Vec<Option<f64>> =
             cells.iter().map(|cell| cell.metrics.get(metric.name()).and_then(|found| found.p_value)).collect();
         let tests = p_values.iter().flatten().count();
-        for (cell, corrected) in cells.iter_mut().zip(holm(&p_values)) {
+        let beyond = |cell: &CellFinding| {
+            let ratio = cell.metrics.get(metric.name())?.log_ratio?;
+            let above = ratio.theta > 0.0;
+            ratio.p_beyond(if above { margin } else { -margin }, above)
+        };
+        let beyond = holm(&cells.iter().map(beyond).collect::<Vec<_>>());
+        for ((cell, corrected), beyond) in cells.iter_mut().zip(holm(&p_values)).zip(beyond) {
             let Some(found) = cell.metrics.get_mut(metric.name()) else { continue };
             let Some(value) = found.change else { continue };
             let detected = found.detected && corrected.is_some_and(|p| p < LEVEL);
@@ -182,7 +192,8 @@ fn correct_for_many(cells: &mut [CellFinding], margin: f64, seconds: f64) {
             }
             (found.p_value, found.detected) = (corrected, detected);
             let change = Estimate { value, low: found.low, high: found.high };
-            found.verdict = verdict(&change, detected, margin, metric.good());
+            let shown = Shown { detected, beyond: beyond.is_some_and(|p| p < ONE_SIDED) };
+            found.verdict = verdict(&change, shown, margin, metric.good());
         }
     }
 }

@@ -44,14 +44,14 @@ fn lines_along(experiment: &Experiment) -> Vec<Along<'_>> {
     all
 }
 
-/// Where each arm starts to win, along each numeric axis, in each metric that was aimed at.
-pub(super) fn crossovers(experiment: &Experiment, tally: &Tally) -> Vec<CrossoverFinding> {
+/// Where each arm starts to win, along each numeric axis, in each metric that the answer is about.
+pub(super) fn crossovers(experiment: &Experiment, targets: &[Metric], tally: &Tally) -> Vec<CrossoverFinding> {
     let pairs = comparisons(experiment);
     let baseline =
         |candidate: usize| pairs.iter().find(|(_, other)| *other == candidate).map(|(baseline, _)| *baseline);
     let mut found = Vec::new();
     for along in lines_along(experiment).iter().filter(|along| along.arm > 0) {
-        for &metric in &experiment.rules.targets {
+        for &metric in targets {
             let rounds = |case| tally.paired(metric, baseline(case)?, case);
             let points: Option<Vec<(f64, Vec<PairedRound>)>> =
                 along.points.iter().map(|&(at, case)| Some((at, rounds(case)?))).collect();

@@ -8,8 +8,9 @@ use crate::experiment::Metric;
 use crate::record::{Execution, JobRecord, Latency, Meter, Mode, Snapshot, Stretch};
 use crate::stats::{Pair, PairedRound};
 use crate::study::Context;
-use crate::study::phase::{HEADLINE, io_seconds};
-use crate::study::windows::{Window, window, windows};
+use crate::study::io_time::{self, io_seconds};
+use crate::study::phase::HEADLINE;
+use crate::study::windows::{Steal, Window, window_with, windows};
 use std::collections::BTreeMap;
 
 /// Sums of one case in one round. What could not be read is `None`, and then the sum is of no use.
@@ -35,6 +36,16 @@ pub(crate) struct CaseSums {
     pub reported: Vec<(f64, f64)>,
 }
 
+/// What the slices of one boot have in common.
+#[derive(Clone, Copy, Debug)]
+struct SliceReadings {
+    /// CPUs of the machine: a boot may have others than the one before.
+    context: Context,
+    /// What is left of busy time when the hypervisor's part is taken off. Steal is told in ticks of 10 ms, which would be
+    /// all or nothing of a slice; over a round it is known, and each slice bears it by the time that it was busy.
+    kept: f64,
+}
+
 /// One round.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RoundSums {
@@ -44,6 +55,8 @@ pub(crate) struct RoundSums {
     pub background: CaseSums,
     /// The machine alone in the boot of a case, by case; empty where a round is of one boot.
     booted: BTreeMap<usize, CaseSums>,
+    /// How a case's slices are read, by case.
+    readings: BTreeMap<usize, SliceReadings>,
     /// CPU time that the hypervisor took, and the CPU time in which it was watched: longer than the I/O of commands.
     pub stolen: (f64, f64),
 }
@@ -67,6 +80,7 @@ impl RoundSums {
         (capacity > 0.0).then_some(background.gross_cycles? / capacity)
     }
 
+    /// Not clipped at 0, as in the study of a run: a sum over rounds would be biased.
     fn net_switches(&self, case: usize) -> Option<f64> {
         let sums = self.cases.get(case)?;
         let background = self.background_of(case);
@@ -99,36 +113,46 @@ impl RoundSums {
     }
 }
 
+/// Who says which meter cycles come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// The first round: the rest is not measured yet.
+    FirstRound,
+    /// It is decided, also that there is none.
+    Fixed(Option<Meter>),
+}
+
 /// All rounds so far.
 pub(crate) struct Tally {
     cases: usize,
     context: Context,
-    /// The meter that cycles come from; known with the first round.
+    choice: Choice,
+    /// The meter that cycles come from.
     pub meter: Option<Meter>,
     pub rounds: Vec<RoundSums>,
 }
 
 impl Tally {
-    pub fn new(header: &Header) -> Self {
-        let context = Context { clock: header.host.clock(), cpus: header.host.cpus.max(1) };
-        Self { cases: header.experiment.cases.len(), context, meter: None, rounds: Vec::new() }
+    pub fn new(header: &Header, choice: Choice) -> Self {
+        let meter = match choice {
+            Choice::Fixed(meter) => meter,
+            Choice::FirstRound => None,
+        };
+        Self { cases: header.experiment.cases.len(), context: context(header), choice, meter, rounds: Vec::new() }
     }
 
     /// All rounds of a record, with the first meter that read every slice of it.
     pub fn of(record: View) -> Self {
-        let mut tally = Self::new(record.header);
-        let slices = || record.rounds.iter().flat_map(|round| &round.slices);
-        let reads = |meter: &Meter| slices().all(|slice| cycles(slice, *meter, &tally.context).is_some());
-        tally.meter = HEADLINE.into_iter().find(reads);
+        let meter = first_that_reads(record.rounds, &context(record.header));
+        let mut tally = Self::new(record.header, Choice::Fixed(meter));
         record.rounds.iter().for_each(|round| tally.add(round));
         tally
     }
 
     /// Adds a complete round.
     pub fn add(&mut self, round: &RoundRecord) {
-        if self.meter.is_none() {
-            let reads = |meter: &Meter| round.slices.iter().all(|slice| cycles(slice, *meter, &self.context).is_some());
-            self.meter = HEADLINE.into_iter().find(reads);
+        if self.choice == Choice::FirstRound && self.rounds.is_empty() {
+            self.meter = first_that_reads(std::slice::from_ref(round), &self.context);
         }
         let mut sums = RoundSums { cases: vec![CaseSums::default(); self.cases], ..RoundSums::default() };
         let mut slices = round.slices.as_slice();
@@ -147,9 +171,10 @@ impl Tally {
     /// Adds slices to the sums of a round: what the machine did alone in them.
     fn sum(&self, slices: &[SliceRecord], sums: &mut RoundSums) -> CaseSums {
         let mut alone = CaseSums::default();
+        let readings = SliceReadings::of(slices, self.meter, &self.context);
         for slice in slices {
-            let read = sums_of(slice, self.meter, &self.context);
-            let (stolen, watched) = stolen(slice, self.context.cpus as f64);
+            let read = sums_of(slice, self.meter, &readings);
+            let (stolen, watched) = stolen(slice, readings.context.cpus as f64);
             sums.stolen = (sums.stolen.0 + stolen, sums.stolen.1 + watched);
             match slice.case {
                 None => {
@@ -157,6 +182,7 @@ impl Tally {
                     alone.add(&read);
                 }
                 Some(case) => {
+                    sums.readings.insert(case, readings);
                     if let Some(case) = sums.cases.get_mut(case) {
                         case.add(&read);
                     }
@@ -176,7 +202,9 @@ impl Tally {
 
     /// Net cycles and I/Os per second of one slice, its round's background taken off.
     pub fn point(&self, round: usize, slice: &SliceRecord) -> (Option<f64>, Option<f64>) {
-        let read = sums_of(slice, self.meter, &self.context);
+        let known = self.rounds.get(round).and_then(|round| round.readings.get(&slice.case?).copied());
+        let readings = known.unwrap_or(SliceReadings { context: self.context, kept: 1.0 });
+        let read = sums_of(slice, self.meter, &readings);
         let iops = read.ios.filter(|_| read.seconds > 0.0).map(|ios| ios / read.seconds);
         let alone = self.rounds.get(round).map(|round| RoundSums {
             cases: vec![read],
@@ -195,12 +223,21 @@ impl Tally {
         (capacity > 0.0).then_some(cycles? / capacity / self.context.clock.0)
     }
 
-    /// Part of the capacity that was busy while arms ran, the background included.
-    pub fn busy_fraction(&self) -> Option<f64> {
-        let arms = || self.rounds.iter().flat_map(|round| &round.cases);
-        let cycles: Option<f64> = arms().map(|sums| sums.gross_cycles).sum();
-        let capacity: f64 = arms().map(|sums| sums.capacity_seconds).sum();
-        (capacity > 0.0).then_some(cycles? / capacity / self.context.clock.0)
+    /// How busy the machine was while one case ran.
+    pub fn load(&self, case: usize) -> Option<CaseLoad> {
+        let sums = || self.rounds.iter().filter_map(|round| round.cases.get(case));
+        let gross: Option<f64> = sums().map(|sums| sums.gross_cycles).sum();
+        let net: Option<f64> = self.rounds.iter().map(|round| round.net_cycles(case)).sum();
+        let capacity: f64 = sums().map(|sums| sums.capacity_seconds).sum();
+        let (gross, net) = (gross?, net?);
+        // What the hypervisor took nobody could be busy in.
+        let had = capacity * self.context.clock.0 * (1.0 - self.steal_fraction().unwrap_or(0.0));
+        (had > 0.0 && net > 0.0).then(|| CaseLoad { busy: gross / had, background: (gross - net) / net })
+    }
+
+    /// How many cases there are.
+    pub fn cases(&self) -> usize {
+        self.cases
     }
 
     /// Part of the capacity that the hypervisor took.
@@ -209,6 +246,54 @@ impl Tally {
         let watched: f64 = self.rounds.iter().map(|round| round.stolen.1).sum();
         (watched > 0.0).then_some(stolen / watched)
     }
+}
+
+/// How busy the machine was while a case ran.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CaseLoad {
+    /// Part of the CPU time that the machine had.
+    pub busy: f64,
+    /// What was taken off as background, as a part of what was left.
+    pub background: f64,
+}
+
+impl SliceReadings {
+    fn of(slices: &[SliceRecord], meter: Option<Meter>, context: &Context) -> Self {
+        let context = Context { cpus: cpus(slices).unwrap_or(context.cpus), ..*context };
+        let sees_steal = matches!(meter, Some(Meter::TimerList | Meter::Idle | Meter::Soaker | Meter::ProcStat));
+        let (mut busy, mut taken) = (0.0, 0.0);
+        for slice in slices.iter().filter(|slice| matches!(slice.reading, SliceReading::Slice { .. })) {
+            let cycles = meter.filter(|_| sees_steal).and_then(|meter| cycles(slice, meter, &context));
+            busy += cycles.map_or(0.0, |(cycles, _)| cycles);
+            taken += stolen(slice, context.cpus as f64).0 * context.clock.0;
+        }
+        let kept = if busy > 0.0 { (1.0 - taken / busy).max(0.0) } else { 1.0 };
+        Self { context, kept }
+    }
+}
+
+/// How many CPUs the machine had, as its own clocks say.
+fn cpus(slices: &[SliceRecord]) -> Option<usize> {
+    let of = |snapshot: &Snapshot| {
+        let listed = snapshot.timer_list.as_ref().map_or(0, |list| list.idle_nanos.len());
+        Some(listed.max(snapshot.cpus.len())).filter(|cpus| *cpus > 0)
+    };
+    slices.iter().find_map(|slice| match &slice.reading {
+        SliceReading::Slice { before, .. } => of(before),
+        SliceReading::Execution(execution) => execution.stretch.snapshots.iter().find_map(of),
+    })
+}
+
+fn context(header: &Header) -> Context {
+    Context { clock: header.host.clock(), cpus: header.host.cpus.max(1) }
+}
+
+/// The first meter that read every slice of these rounds.
+fn first_that_reads(rounds: &[RoundRecord], context: &Context) -> Option<Meter> {
+    let reads = |meter: &Meter| {
+        rounds.iter().flat_map(|round| &round.slices).all(|slice| cycles(slice, *meter, context).is_some())
+    };
+    HEADLINE.into_iter().find(reads)
 }
 
 impl CaseSums {
@@ -236,7 +321,8 @@ impl CaseSums {
     }
 }
 
-fn sums_of(slice: &SliceRecord, meter: Option<Meter>, context: &Context) -> CaseSums {
+fn sums_of(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings) -> CaseSums {
+    let context = &readings.context;
     let (gross_cycles, capacity_seconds) = meter
         .and_then(|meter| cycles(slice, meter, context))
         .map_or((None, 0.0), |(cycles, capacity)| (Some(cycles), capacity));
@@ -253,7 +339,7 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, context: &Context) -> Case
                 seconds: if ran { work.wall_nanos.seconds() } else { machine_seconds },
                 ios: known(work.ios as f64),
                 bytes: known(work.bytes.as_f64()),
-                gross_cycles,
+                gross_cycles: gross_cycles.map(|cycles| cycles * readings.kept),
                 capacity_seconds,
                 switches: switches(before, after),
                 thread_cycles: known(work.thread_nanos.seconds() * context.clock.0),
@@ -273,7 +359,7 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, context: &Context) -> Case
             bytes: total(execution, |job| job.bytes().0),
             gross_cycles,
             capacity_seconds,
-            switches: execution_switches(execution),
+            switches: io_time::switches(execution),
             thread_cycles: execution.own_nanos().map(|nanos| nanos.seconds() * context.clock.0),
             latency_nanos: reported_mean(execution),
             reported: reported_percentiles(execution),
@@ -281,11 +367,11 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, context: &Context) -> Case
     }
 }
 
-/// Cycles of the whole machine in a slice, and the seconds of CPU that it had meanwhile.
+/// Cycles of the whole machine in a slice, what the hypervisor took of short ones left in, and the seconds of CPU that it had meanwhile.
 fn cycles(slice: &SliceRecord, meter: Meter, context: &Context) -> Option<(f64, f64)> {
     match &slice.reading {
         SliceReading::Slice { before, after, .. } => {
-            let window = window(before, after, meter, context)?;
+            let window = window_with(before, after, meter, context, Steal::LeftIn)?;
             (window.capacity_seconds > 0.0).then_some((window.cycles, window.capacity_seconds))
         }
         SliceReading::Execution(execution) => {
@@ -338,18 +424,6 @@ fn inside(execution: &Execution, meter: Meter, context: &Context) -> (f64, f64) 
 fn switches(before: &Snapshot, after: &Snapshot) -> Option<f64> {
     let (before, after) = (before.proc_stat.as_ref()?, after.proc_stat.as_ref()?);
     Some(after.context_switches.saturating_sub(before.context_switches) as f64)
-}
-
-fn execution_switches(execution: &Execution) -> Option<f64> {
-    let interval = execution.io_interval;
-    let within = |snapshot: &&Snapshot| {
-        interval.is_none_or(|interval| (interval.begin_nanos..=interval.end_nanos).contains(&snapshot.at_nanos))
-    };
-    let mut inside = execution.stretch.snapshots.iter().filter(within);
-    let first = inside.next()?;
-    let last = inside.next_back()?;
-    let seconds = last.at_nanos.since(first.at_nanos).seconds();
-    (seconds > 0.0).then_some(switches(first, last)? / seconds * io_seconds(execution))
 }
 
 fn total(execution: &Execution, of: fn(&JobRecord) -> u64) -> Option<f64> {

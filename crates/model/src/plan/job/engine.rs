@@ -18,11 +18,14 @@ pub enum EngineKind {
     Libaio,
     /// io_uring.
     IoUring,
+    /// A remote export, over the Network Block Device protocol.
+    Nbd,
 }
 
 impl EngineKind {
     /// All engines, in the order in which help lists them.
-    pub const ALL: [Self; 6] = [Self::Null, Self::Spin, Self::Work, Self::Psync, Self::Libaio, Self::IoUring];
+    pub const ALL: [Self; 7] =
+        [Self::Null, Self::Spin, Self::Work, Self::Psync, Self::Libaio, Self::IoUring, Self::Nbd];
 
     /// The word for it in `ioengine=`.
     pub fn name(self) -> &'static str {
@@ -33,6 +36,7 @@ impl EngineKind {
             Self::Psync => "psync",
             Self::Libaio => "libaio",
             Self::IoUring => "io_uring",
+            Self::Nbd => "nbd",
         }
     }
 
@@ -46,6 +50,7 @@ impl EngineKind {
         match self {
             Self::Null | Self::Spin | Self::Work => Medium::Nothing,
             Self::Psync | Self::Libaio | Self::IoUring => Medium::Files,
+            Self::Nbd => Medium::Remote,
         }
     }
 
@@ -53,7 +58,7 @@ impl EngineKind {
     pub fn queue(self) -> Queue {
         match self {
             Self::Psync => Queue::One,
-            Self::Null | Self::Spin | Self::Work | Self::Libaio | Self::IoUring => Queue::Deep,
+            Self::Null | Self::Spin | Self::Work | Self::Libaio | Self::IoUring | Self::Nbd => Queue::Deep,
         }
     }
 }
@@ -63,6 +68,8 @@ impl EngineKind {
 pub enum Medium {
     /// Files or devices, which have a size of their own.
     Files,
+    /// An export of a server, which has a size too.
+    Remote,
     /// Nothing: the job must say how much there is to do.
     Nothing,
 }

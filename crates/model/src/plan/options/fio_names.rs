@@ -210,7 +210,6 @@ pub(super) const OTHER: &[&str] = &[
     "unit_base",
     "unlink",
     "unlink_each_loop",
-    "uri",
     "userspace_reap",
     "verb",
     "verify",

@@ -404,6 +404,17 @@ pub(super) static OPTIONS: &[JobOption] = &[
         value: Number("steps", 0..=MANY_64, |draft, steps| draft.job.work_steps = steps),
     },
     JobOption {
+        name: "uri",
+        aliases: &[],
+        help: "Engine nbd: the server and its export, nbd://HOST[:PORT][/EXPORT] or nbd+unix:///[EXPORT]?socket=PATH",
+        example: "nbd://127.0.0.1:10809",
+        bad_example: "",
+        value: Text("an NBD URI", |draft, text| {
+            draft.job.uri = Some(text.to_owned());
+            Ok(())
+        }),
+    },
+    JobOption {
         name: "inject_ns",
         aliases: &[],
         help: "Busy work added to each I/O at submission",

@@ -11,9 +11,10 @@ use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
 
 /// Options that only one engine reads.
-const OF_ONE_ENGINE: [(&str, EngineKind); 4] = [
+const OF_ONE_ENGINE: [(&str, EngineKind); 5] = [
     ("fixedbufs", EngineKind::IoUring),
     ("registerfiles", EngineKind::IoUring),
+    ("uri", EngineKind::Nbd),
     ("spin_cycles", EngineKind::Spin),
     ("work_steps", EngineKind::Work),
 ];
@@ -32,6 +33,7 @@ pub(super) fn cache_words(draft: &Draft) -> Result<(), Wrong> {
 /// The job that a draft has become. `section` is where a missing option is missed.
 pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>) -> Result<JobPlan, Refusal> {
     let complaint = runtime(&draft)
+        .or_else(|| server(&draft))
         .or_else(|| known_cost(&draft))
         .or_else(|| region(&mut draft.job))
         .or_else(|| block_size(&draft.job));
@@ -59,6 +61,11 @@ fn runtime(draft: &Draft) -> Option<Complaint> {
         .then(|| ("time_based", "it never ends without a runtime; add one, for example runtime=10s".to_owned()))
 }
 
+fn server(draft: &Draft) -> Option<Complaint> {
+    let missing = draft.job.engine.medium() == Medium::Remote && draft.job.uri.is_none();
+    missing.then(|| ("uri", "ioengine=nbd needs a server; add one, for example uri=nbd://127.0.0.1:10809".to_owned()))
+}
+
 /// An engine whose cost is not given would silently cost nothing.
 fn known_cost(draft: &Draft) -> Option<Complaint> {
     let option = match draft.job.engine {
@@ -74,7 +81,7 @@ fn known_cost(draft: &Draft) -> Option<Complaint> {
 /// An engine without files has a region only if the job says how large. What ends the job says it as
 /// well as `size` does.
 fn region(job: &mut JobPlan) -> Option<Complaint> {
-    if job.engine.medium() == Medium::Files {
+    if job.engine.medium() != Medium::Nothing {
         return None;
     }
     let block = job.block_sizes.largest(job.access).0;

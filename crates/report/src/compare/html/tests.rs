@@ -110,12 +110,21 @@ fn without_numbers_there_are_no_empty_parts() {
     assert!(page.contains("not measured: ") && page.contains("not enough samples"), "{page}");
 }
 
-/// For looking at: `IOTOLL_REPORT_PAGES=DIR cargo test pages_to_look_at` writes every page into a folder.
+/// `IOTOLL_REPORT_PAGES=DIR` leaves the pages in a folder, for looking at.
 #[test]
-fn pages_to_look_at() {
-    let Some(folder) = std::env::var_os("IOTOLL_REPORT_PAGES") else { return };
-    for (name, finding) in fixture::all() {
-        std::fs::write(std::path::Path::new(&folder).join(name).with_extension("html"), html(&finding)).unwrap();
+fn every_page_can_be_kept_beside_the_others() {
+    let kept = std::env::var_os("IOTOLL_REPORT_PAGES").map(std::path::PathBuf::from);
+    let passing = || std::env::temp_dir().join(format!("iotoll-report-pages-{}", std::process::id()));
+    let folder = kept.clone().unwrap_or_else(passing);
+    std::fs::create_dir_all(&folder).unwrap();
+    let pages: Vec<_> = fixture::all().into_iter().map(|(name, finding)| (name, html(&finding))).collect();
+    let path = |name: &str| folder.join(name).with_extension("html");
+    pages.iter().for_each(|(name, page)| std::fs::write(path(name), page).unwrap());
+    for (name, page) in &pages {
+        assert_eq!(std::fs::read_to_string(path(name)).unwrap(), *page, "{name} was written over");
+    }
+    if kept.is_none() {
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }
 

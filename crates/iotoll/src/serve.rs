@@ -1,0 +1,238 @@
+//! `iotoll serve`: an NBD server, which says itself what it did and what that cost it.
+
+use crate::failure::{self, BadInput};
+use crate::render;
+use anyhow::Context;
+use clap::Args;
+use lab::run::Calibration;
+use path::backend::Backend;
+use path::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, Replying, serve};
+use report::number;
+use rustix::process::{Resource, getrlimit};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use std::fs::File;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What to serve, and to whom.
+#[derive(Debug, Args)]
+pub struct ServeArguments {
+    /// The storage: memory:SIZE (zeros, gone at the end), file:PATH, null:SIZE (reads are zeros, writes are forgotten)
+    #[arg(long, value_name = "WHAT", value_parser = storage)]
+    backend: Storage,
+    /// Address and port of TCP; port 0 picks one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:10809", conflicts_with = "unix")]
+    listen: SocketAddr,
+    /// A Unix socket instead; it must not exist, and is removed at the end
+    #[arg(long, value_name = "PATH")]
+    unix: Option<PathBuf>,
+    /// A name for it; several name the same storage, the first is the default export
+    #[arg(long, value_name = "NAME", default_value = "")]
+    export: Vec<String>,
+    /// Refuse every change
+    #[arg(long)]
+    read_only: bool,
+    /// Listen beyond this machine, to anybody who gets there: there is no encryption and no password
+    #[arg(long)]
+    insecure_network: bool,
+    /// Threads; each has its own connections
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
+    threads: usize,
+    /// Clients at the same time
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65_536))]
+    connections: usize,
+    /// How payloads get behind the headers of replies: pull-up[:BYTES] copies those of at most BYTES, gather none
+    #[arg(long, value_name = "HOW", default_value = "pull-up:2k", value_parser = sending)]
+    path_send: Sending,
+}
+
+#[derive(Clone, Debug)]
+enum Storage {
+    Memory(u64),
+    Null(u64),
+    File(PathBuf),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sending {
+    pull_up: u32,
+}
+
+fn storage(text: &str) -> Result<Storage, String> {
+    let bytes = |text: &str| match model::plan::value::integer(text) {
+        Ok(bytes) if (1..=i64::MAX as u64).contains(&bytes) => Ok(bytes),
+        _ => Err(format!("'{text}' is no size: a number of bytes, with k, m, g or t behind it")),
+    };
+    match text.split_once(':') {
+        Some(("memory", size)) => bytes(size).map(Storage::Memory),
+        Some(("null", size)) => bytes(size).map(Storage::Null),
+        Some(("file", path)) if !path.is_empty() => Ok(Storage::File(path.into())),
+        _ => Err("memory:SIZE, null:SIZE or file:PATH is expected".to_owned()),
+    }
+}
+
+fn sending(text: &str) -> Result<Sending, String> {
+    let wrong = || format!("'{text}': pull-up, pull-up:BYTES or gather is expected");
+    match text.split_once(':').unwrap_or((text, "")) {
+        ("gather", "") => Ok(Sending { pull_up: 0 }),
+        ("pull-up", "") => Ok(Sending { pull_up: u32::MAX }),
+        ("pull-up", limit) => {
+            let limit = model::plan::value::integer(limit).ok().and_then(|limit| u32::try_from(limit).ok());
+            limit.map(|pull_up| Sending { pull_up }).ok_or_else(wrong)
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// Serves until SIGTERM or Ctrl-C.
+pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
+    let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
+    let exports = Exports::new(names(&arguments.export)?, backend(&arguments.backend, access)?, access);
+    let place = Place::listen(arguments)?;
+    let orders = Arc::new(Orders::new()?);
+    heed_signals(&orders)?;
+    let options = Options {
+        replying: Replying { pull_up: arguments.path_send.pull_up },
+        threads: arguments.threads,
+        connections: arguments.connections.min(descriptors()),
+        ..Options::default()
+    };
+    render::write(&format!("listening on {}\n", place.uri))?;
+    let teller = Teller { calibration: Calibration::begin(), begun: Instant::now() };
+    let done = serve(&place.listener, &exports, &options, &orders, &teller)?;
+    teller.so_far(&done);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// So many clients at most as there are descriptors for them.
+fn descriptors() -> usize {
+    const OWN: u64 = 64;
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(limit.saturating_sub(OWN).max(1)).unwrap_or(usize::MAX)
+}
+
+fn names(names: &[String]) -> anyhow::Result<Vec<String>> {
+    for (place, name) in names.iter().enumerate() {
+        if name.len() > path::handshake::MAX_STRING {
+            return Err(BadInput(format!("--export: a name of {} bytes; NBD has at most 4096", name.len())).into());
+        }
+        if names.iter().take(place).any(|other| other == name) {
+            return Err(BadInput(format!("--export {name}: twice; leave one out")).into());
+        }
+    }
+    Ok(names.to_vec())
+}
+
+fn backend(storage: &Storage, access: Access) -> anyhow::Result<Backend> {
+    match storage {
+        Storage::Memory(bytes) => Backend::memory(*bytes).map_err(|error| {
+            BadInput(format!("--backend memory:{bytes}: there is not so much memory ({error}); ask for less")).into()
+        }),
+        Storage::Null(bytes) => Ok(Backend::Null { size: *bytes }),
+        Storage::File(path) => {
+            let file = File::options().read(true).write(access == Access::ReadWrite).open(path);
+            let failed = |error| BadInput(format!("--backend file:{}: {error}; check the path", path.display()));
+            let file = file.map_err(failed)?;
+            if file.metadata().map_err(failed)?.is_dir() {
+                return Err(BadInput(format!("--backend file:{}: is a directory; name a file", path.display())).into());
+            }
+            Backend::file(file).with_context(|| format!("the size of {}", path.display()))
+        }
+    }
+}
+
+/// Where it listens. A Unix socket goes when this is dropped.
+struct Place {
+    listener: Listener,
+    uri: String,
+    made: Option<PathBuf>,
+}
+
+impl Place {
+    fn listen(arguments: &ServeArguments) -> anyhow::Result<Self> {
+        if let Some(path) = &arguments.unix {
+            return Self::unix(path);
+        }
+        let address = arguments.listen;
+        if !address.ip().is_loopback() && !arguments.insecure_network {
+            let mend =
+                "clients elsewhere would come without encryption or password; --insecure-network if that is meant";
+            return Err(BadInput(format!("--listen {address}: {mend}")).into());
+        }
+        let listener = TcpListener::bind(address);
+        let listener =
+            listener.map_err(|error| BadInput(format!("--listen {address}: {error}; choose another port")))?;
+        let uri = format!("nbd://{}", listener.local_addr()?);
+        Ok(Self { listener: Listener::Tcp(listener), uri, made: None })
+    }
+
+    fn unix(path: &Path) -> anyhow::Result<Self> {
+        let listener = UnixListener::bind(path).map_err(|error| {
+            BadInput(format!("--unix {}: {error}; remove what is there, or choose another path", path.display()))
+        })?;
+        // Clients may be anywhere.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let uri = format!("nbd+unix:///?socket={}", path.display());
+        Ok(Self { listener: Listener::Unix(listener), uri, made: Some(path) })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(path) = &self.made {
+            // Somebody may have removed it already.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// The first SIGTERM or Ctrl-C finishes what has arrived; SIGUSR1 asks what was done so far.
+fn heed_signals(orders: &Arc<Orders>) -> anyhow::Result<()> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP, SIGUSR1])?;
+    let orders = orders.clone();
+    std::thread::Builder::new().name("iotoll-signals".to_owned()).spawn(move || {
+        for signal in &mut signals {
+            if signal == SIGUSR1 { orders.report() } else { orders.stop() }
+        }
+    })?;
+    Ok(())
+}
+
+/// Says what happens, on standard error.
+struct Teller {
+    calibration: Calibration,
+    begun: Instant,
+}
+
+impl Observer for Teller {
+    fn note(&self, text: &str) {
+        failure::complain(text);
+    }
+
+    fn so_far(&self, counters: &Counters) {
+        let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        let spent = Duration::new(spent.tv_sec.unsigned_abs(), u32::try_from(spent.tv_nsec).unwrap_or(0));
+        let cycles = spent.as_secs_f64() * self.calibration.end().0;
+        let each = |whole: f64, parts: u64| {
+            if parts == 0 { "–".to_owned() } else { number::significant(whole / parts as f64) }
+        };
+        failure::complain(&format!(
+            "{} requests in {}, {} with an error; {} bytes sent, {} received; {} requests per receive, {} per send; total \
+             pull-up was {} bytes; the server's own CPU time {}: {} cycles per request, without what others did for it",
+            number::count(counters.requests),
+            number::seconds(self.begun.elapsed().as_secs_f64()),
+            number::count(counters.errors),
+            number::count(counters.sent_bytes),
+            number::count(counters.received_bytes),
+            each(counters.requests as f64, counters.receives),
+            each(counters.requests as f64, counters.sends),
+            number::count(counters.pulled_up_bytes),
+            number::seconds(spent.as_secs_f64()),
+            each(cycles, counters.requests),
+        ));
+    }
+}

@@ -1,0 +1,220 @@
+//! One execution of a command: begun, watched to its end, asked what it did.
+
+use super::running::Running;
+use super::talker::{Said, talker};
+use super::{CommandPlan, Count, Custody, Printed};
+use crate::error::{Error, Result};
+use crate::meter::{Owners, Panel, TaskScan};
+use crate::run::Observer;
+use crate::watch::watch;
+use model::record::{Execution, Exit, IoInterval, JobRecord, Stretch};
+use model::unit::{Bytes, Nanos};
+use model::warning::{Code, Warning, add_once};
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use sys::process::How;
+
+/// How far a program's clock may be off: its grain, and what passes between its last I/O and its report.
+const CLOCK_SLACK: Nanos = Nanos(100_000_000);
+
+/// What an execution needs besides its plan.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) panel: &'a mut Panel,
+    pub(crate) interrupted: &'a AtomicBool,
+    pub(crate) warnings: &'a mut Vec<Warning>,
+}
+
+/// An execution, and why it counts as failed.
+pub(crate) struct Executed {
+    pub(crate) execution: Execution,
+    pub(crate) failure: Option<String>,
+}
+
+/// Executes the command once.
+///
+/// # Errors
+/// When it cannot be started, or its end is not seen. A command that fails is no error.
+pub(crate) fn execute(
+    plan: &CommandPlan,
+    number: usize,
+    surroundings: &mut Surroundings,
+    observer: Observer,
+    print: &mut dyn FnMut(&str),
+) -> Result<Executed> {
+    let mut talker = talker(plan);
+    let (command, stdout) = talker.prepare(&plan.command, plan.printed)?;
+    let (program, arguments) = command.split_first().ok_or_else(|| Error::Refused("there is no command".to_owned()))?;
+    let mut child = Command::new(program);
+    child.args(arguments).stdout(stdout);
+    let mut complaints = set_apart(&mut child, plan.custody)?;
+    let before = TaskScan::now();
+    let unix_less_monotonic = unix_less_monotonic();
+    let mut running = Running::new(plan, number, child, surroundings.interrupted, observer);
+    let stretch = watch(surroundings.panel, &mut running);
+    let ended = running.end(program)?;
+    let owners = Owners { command: running.process(), ..Owners::default() };
+    let tasks = TaskScan::now().since(&before, &owners);
+    let said = talker.jobs().unwrap_or_else(|why| {
+        let message = format!("{program} did not say what it did: {why}; --ios, --bytes or --count say it instead");
+        add_once(surroundings.warnings, Warning::new(Code::WorkUnknown, message));
+        Said::default()
+    });
+    if !said.text.is_empty() && plan.printed == Printed::ToStderr {
+        print(&said.text);
+    }
+    let exit = match ended.how {
+        How::Status(status) => Exit::Status(status),
+        How::Signal(signal) => Exit::Signal(signal),
+    };
+    let failure = failure(program, exit, &said, running.is_overdue());
+    let failure = failure.map(|failure| match complaints.as_mut().and_then(last_line) {
+        Some(line) => format!("{failure}: {line}"),
+        None => failure,
+    });
+    let io_interval = io_interval(program, &said, &stretch, unix_less_monotonic).unwrap_or_else(|warning| {
+        add_once(surroundings.warnings, warning);
+        None
+    });
+    let execution = Execution {
+        jobs: jobs(plan, said, &stretch),
+        stretch: Stretch { tasks: Some(tasks), ..stretch },
+        io_interval,
+        command_cpu_nanos: Some(Nanos(ended.cpu_nanos)),
+        exit: Some(exit),
+    };
+    Ok(Executed { execution, failure })
+}
+
+/// Parts a command from what it would share with us, where it is to have none of it: what it then says on standard
+/// error goes to the file that comes back.
+fn set_apart(child: &mut Command, custody: Custody) -> Result<Option<File>> {
+    if custody == Custody::Shared {
+        return Ok(None);
+    }
+    let made = tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
+    let (kept, stderr) =
+        made.map_err(|error| Error::instrument("a temporary file for what the command says", error))?;
+    child.stdin(Stdio::null()).stderr(stderr).process_group(0);
+    Ok(Some(kept))
+}
+
+/// The last thing that was written to a file.
+fn last_line(file: &mut File) -> Option<String> {
+    let mut bytes = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned)
+}
+
+/// Why an execution counts as failed: it took too long, it says so itself, or its status says so.
+fn failure(program: &str, exit: Exit, said: &Said, overdue: Option<Duration>) -> Option<String> {
+    match (overdue, &said.failure, exit) {
+        (Some(longest), ..) => Some(format!(
+            "{program}: did not end within {:.0} s and was killed; --patience says how long it may take",
+            longest.as_secs_f64()
+        )),
+        (None, Some(failure), _) => Some(format!("{program}: {failure}")),
+        (None, None, Exit::Status(0)) => None,
+        (None, None, Exit::Status(status)) => Some(format!("the command ended with status {status}")),
+        (None, None, Exit::Signal(signal)) => Some(format!("the command was ended by signal {signal}")),
+    }
+}
+
+/// What was done, by whom the plan believes.
+fn jobs(plan: &CommandPlan, said: Said, stretch: &Stretch) -> Vec<JobRecord> {
+    let mut jobs = match &plan.count {
+        Count::Program => said.jobs,
+        Count::Stated { ios, bytes } => vec![stated(*ios, *bytes)],
+        Count::Kernel(counter) => counter.job(stretch).into_iter().collect(),
+    };
+    // Who does not say how long it worked, worked all the time.
+    if let [first, .., last] = stretch.snapshots.as_slice() {
+        let wall = last.at_nanos.since(first.at_nanos);
+        jobs.iter_mut().filter(|job| job.wall_nanos == Nanos(0)).for_each(|job| job.wall_nanos = wall);
+    }
+    jobs
+}
+
+fn stated(ios: Option<u64>, bytes: Option<u64>) -> JobRecord {
+    let mut job = JobRecord { name: "stated".to_owned(), engine: "stated".to_owned(), ..JobRecord::default() };
+    job.read.ios = ios.unwrap_or(0);
+    job.read.bytes = Bytes(bytes.unwrap_or(0));
+    job
+}
+
+fn unix_less_monotonic() -> u64 {
+    let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let unix = unix.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
+    unix.saturating_sub(sys::clock::monotonic_nanos())
+}
+
+/// When it did I/O, on our clock; `None` where it does not say. What cannot be is not believed, with a warning.
+fn io_interval(
+    program: &str,
+    said: &Said,
+    stretch: &Stretch,
+    unix_less_monotonic: u64,
+) -> std::result::Result<Option<IoInterval>, Warning> {
+    let Some((begin, end)) = said.io_unix_nanos else { return Ok(None) };
+    let on_monotonic = |unix: u64| Nanos(unix.saturating_sub(unix_less_monotonic));
+    let interval = IoInterval { begin_nanos: on_monotonic(begin), end_nanos: on_monotonic(end) };
+    let early = stretch.snapshots.first().map_or(Nanos(0), |first| first.at_nanos.since(interval.begin_nanos));
+    if early > CLOCK_SLACK {
+        let message = format!(
+            "{program} says that its I/O began {:.1} s before it was started; when it did I/O is unknown, and all of its \
+             time counts",
+            early.seconds()
+        );
+        return Err(Warning::new(Code::Unknown, message));
+    }
+    Ok(Some(interval))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::record::{Mode, Snapshot};
+
+    fn stretch(seconds: &[u64]) -> Stretch {
+        let snapshot = |seconds: &u64| Snapshot {
+            mode: Mode::Quiet,
+            at_nanos: Nanos::from_secs(*seconds),
+            cpus: Vec::new(),
+            timer_list: None,
+            proc_stat: None,
+            thread_nanos: None,
+            done: None,
+        };
+        Stretch { snapshots: seconds.iter().map(snapshot).collect(), tasks: None }
+    }
+
+    fn says(begin: u64, end: u64) -> Said {
+        let nanos = |seconds| Nanos::from_secs(seconds).0;
+        Said { io_unix_nanos: Some((nanos(begin), nanos(end))), ..Said::default() }
+    }
+
+    #[test]
+    fn the_time_of_io_is_moved_to_our_clock_and_believed_where_it_can_be() {
+        let hour = Nanos::from_secs(3600).0;
+        let found = io_interval("fio", &says(3612, 3618), &stretch(&[10, 20]), hour).unwrap().unwrap();
+        assert_eq!((found.begin_nanos, found.end_nanos), (Nanos::from_secs(12), Nanos::from_secs(18)));
+        let warning = io_interval("fio", &says(3602, 3618), &stretch(&[10, 20]), hour).unwrap_err();
+        assert!(warning.message.contains("fio says that its I/O began 8.0 s before"), "{}", warning.message);
+        assert_eq!(io_interval("dd", &Said::default(), &stretch(&[10, 20]), hour), Ok(None));
+    }
+
+    #[test]
+    fn what_took_too_long_failed_by_that_whatever_else_it_says() {
+        let sulking = Said { failure: Some("no server".to_owned()), ..Said::default() };
+        let of = |exit, said: &Said, overdue| failure("prog", exit, said, overdue).unwrap_or_default();
+        let overdue = of(Exit::Signal(15), &sulking, Some(Duration::from_secs(3)));
+        assert!(overdue.contains("did not end within 3 s"), "{overdue}");
+        assert_eq!(of(Exit::Status(0), &sulking, None), "prog: no server");
+        assert_eq!(of(Exit::Signal(9), &Said::default(), None), "the command was ended by signal 9");
+        assert_eq!(of(Exit::Status(0), &Said::default(), None), "");
+    }
+}

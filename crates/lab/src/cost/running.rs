@@ -1,0 +1,255 @@
+//! A command that runs, watched: how it is begun, ended, and waited for.
+
+use super::{CommandPlan, Count, Counter, Custody};
+use crate::error::{Error, Result};
+use crate::meter::Work;
+use crate::run::{Observer, Progress, iops};
+use crate::watch::{Step, Subject};
+use model::record::Done;
+use model::unit::Nanos;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::io;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+use sys::process::Ended;
+
+/// A command that runs.
+pub(super) struct Running<'a> {
+    plan: &'a CommandPlan,
+    /// The execution's number, from 0.
+    number: usize,
+    child: Option<Command>,
+    process: Option<u32>,
+    news: Option<Receiver<io::Result<Ended>>>,
+    ended: Option<Ended>,
+    failure: Option<Failure>,
+    /// What the plan's counter said before it began.
+    first: Option<Done>,
+    interrupted: &'a AtomicBool,
+    told_to_end: Option<Instant>,
+    /// It was ended because it took longer than it may.
+    overdue: bool,
+    begun: Instant,
+    observer: Observer<'a>,
+}
+
+/// Why there is no end of it to tell of.
+#[derive(Debug)]
+enum Failure {
+    /// There is no such program, or it cannot be executed.
+    NotStarted(io::Error),
+    /// It was started, and could not be waited for.
+    LostSight(io::Error),
+}
+
+impl<'a> Running<'a> {
+    /// One that is yet to begin.
+    pub fn new(
+        plan: &'a CommandPlan,
+        number: usize,
+        child: Command,
+        interrupted: &'a AtomicBool,
+        observer: Observer<'a>,
+    ) -> Self {
+        Self {
+            plan,
+            number,
+            child: Some(child),
+            process: None,
+            news: None,
+            ended: None,
+            failure: None,
+            first: counter(plan).and_then(|counter| counter.read().ok()),
+            interrupted,
+            told_to_end: None,
+            overdue: false,
+            begun: Instant::now(),
+            observer,
+        }
+    }
+
+    /// Its process id, once it was started.
+    pub fn process(&self) -> Option<u32> {
+        self.process
+    }
+
+    /// How it ended. Nothing of a command with a process group of its own outlives this.
+    pub fn end(&mut self, program: &str) -> Result<Ended> {
+        if self.longest().is_some() {
+            self.kill(Signal::KILL);
+        }
+        match (self.failure.take(), self.ended.take()) {
+            (Some(Failure::NotStarted(source)), _) => Err(Error::NotStarted { program: program.to_owned(), source }),
+            (Some(Failure::LostSight(source)), _) => {
+                Err(Error::instrument(format!("{program}: lost sight of it"), source))
+            }
+            (None, Some(ended)) => Ok(ended),
+            (None, None) => {
+                let gone = io::Error::other("the thread that waits for it is gone");
+                Err(Error::instrument(format!("{program}: lost sight of it"), gone))
+            }
+        }
+    }
+
+    /// How long it was allowed, when it was ended because that had passed.
+    pub fn is_overdue(&self) -> Option<Duration> {
+        self.longest().filter(|_| self.overdue)
+    }
+
+    fn longest(&self) -> Option<Duration> {
+        match self.plan.custody {
+            Custody::Shared => None,
+            Custody::Alone { longest } => Some(longest),
+        }
+    }
+
+    /// Passes an interruption on, once: a terminal's Ctrl-C has reached the command by itself.
+    fn pass_interruption_on(&mut self) {
+        if !self.interrupted.load(Ordering::Relaxed) || self.told_to_end.is_some() {
+            return;
+        }
+        self.told_to_end = Some(Instant::now());
+        self.kill(Signal::INT);
+    }
+
+    /// Ends a command that does not end, or that was asked to and does not.
+    fn hurry(&mut self) {
+        /// After it was asked to.
+        const GRACE: Duration = Duration::from_secs(2);
+        let Some(longest) = self.longest() else { return };
+        if self.told_to_end.is_some_and(|told| told.elapsed() > GRACE) {
+            self.kill(Signal::KILL);
+        }
+        match self.begun.elapsed() {
+            elapsed if elapsed > longest + GRACE => self.kill(Signal::KILL),
+            elapsed if elapsed > longest => {
+                self.overdue = true;
+                self.kill(Signal::TERM);
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends a signal to the command, or to its process group where it has one. It may have ended just now.
+    fn kill(&self, signal: Signal) {
+        let process = self.process.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let Some(process) = process else { return };
+        let _ = match self.plan.custody {
+            Custody::Alone { .. } => kill_process_group(process, signal),
+            Custody::Shared => kill_process(process, signal),
+        };
+    }
+}
+
+/// The kernel's counter that counts its I/Os.
+fn counter(plan: &CommandPlan) -> Option<&Counter> {
+    match &plan.count {
+        Count::Kernel(counter) => Some(counter),
+        Count::Program | Count::Stated { .. } => None,
+    }
+}
+
+impl Work for Running<'_> {
+    fn done(&self) -> Option<Done> {
+        let (now, first) = (counter(self.plan)?.read().ok()?, self.first?);
+        Some(Done { ios: now.ios.saturating_sub(first.ios), bytes: now.bytes.since(first.bytes) })
+    }
+
+    fn thread_nanos(&self) -> Option<Nanos> {
+        None
+    }
+}
+
+impl Subject for Running<'_> {
+    fn begin(&mut self) {
+        let Some(mut command) = self.child.take() else { return };
+        match command.spawn() {
+            Ok(child) => {
+                self.begun = Instant::now();
+                self.process = Some(child.id());
+                let (tell, news) = channel();
+                self.news = Some(news);
+                let waiter = std::thread::Builder::new().name("iotoll-wait".to_owned()).stack_size(128 << 10);
+                if let Err(error) = waiter.spawn(move || tell.send(sys::process::wait(child))) {
+                    // Nobody can see it end, so it is not left to run; init, its new parent after us, reaps it.
+                    self.kill(Signal::KILL);
+                    self.failure = Some(Failure::LostSight(error));
+                }
+            }
+            Err(error) => self.failure = Some(Failure::NotStarted(error)),
+        }
+    }
+
+    fn wait(&mut self, timeout: Duration) -> bool {
+        /// Longest time that Ctrl-C goes unnoticed.
+        const GLANCE: Duration = Duration::from_millis(100);
+        let mut left = timeout;
+        while !left.is_zero() {
+            let Some(news) = &self.news else { return true };
+            match news.recv_timeout(left.min(GLANCE)) {
+                Ok(Ok(ended)) => {
+                    self.ended = Some(ended);
+                    return true;
+                }
+                Ok(Err(error)) => {
+                    self.failure = Some(Failure::LostSight(error));
+                    return true;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return true,
+            }
+            self.pass_interruption_on();
+            self.hurry();
+            left = left.saturating_sub(GLANCE);
+        }
+        false
+    }
+
+    fn step(&mut self, step: Step) {
+        (self.observer)(Progress::Running {
+            number: self.number,
+            count: self.plan.repeat.max(1) as usize,
+            elapsed: step.elapsed,
+            total: None,
+            iops: iops(&step),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::Printed;
+
+    fn plan() -> CommandPlan {
+        let command = vec!["prog".to_owned()];
+        CommandPlan { command, count: Count::Program, repeat: 1, printed: Printed::Nowhere, custody: Custody::Shared }
+    }
+
+    /// What becomes of `program` when `lose` happens to it.
+    fn ends(program: &str, lose: impl FnOnce(&mut Running)) -> Result<Ended> {
+        let (plan, calm) = (plan(), AtomicBool::new(false));
+        let mut ignore = |_: Progress| {};
+        let mut running = Running::new(&plan, 0, Command::new(program), &calm, &mut ignore);
+        running.begin();
+        while !running.wait(Duration::from_secs(1)) {}
+        lose(&mut running);
+        running.end("prog")
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_told_from_one_that_was_lost_sight_of() {
+        assert!(ends("true", |_| {}).is_ok());
+        let missing = ends("/no/such/program", |_| {}).unwrap_err();
+        assert!(matches!(&missing, Error::NotStarted { program, .. } if program == "prog"), "{missing:?}");
+        let lost = ends("true", |running| running.failure = Some(Failure::LostSight(io::ErrorKind::Other.into())));
+        let gone = ends("true", |running| running.ended = None);
+        for lost in [lost, gone] {
+            let lost = lost.unwrap_err();
+            assert!(matches!(lost, Error::Instrument { .. }), "{lost:?}");
+            assert!(lost.to_string().starts_with("prog: lost sight of it"), "{lost}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A remote export: one connection a job, by the client of the reference path.
+
+use super::{Ready, Setup, slot_bytes};
+use crate::error::{Error, Result};
+use crate::workload::request_source::{Kind, Request};
+use crate::workload::target::{self, Span};
+use crate::workload::worker::{Queue, Sync};
+use model::plan::{Access, JobPlan};
+use path::client::{Ask, Client, Done, Uri};
+use std::io;
+use std::path::Path;
+
+struct Remote {
+    client: Client,
+    /// What each slot asked for.
+    lengths: Vec<u32>,
+    /// What was replied to and not taken yet: slot, and bytes or minus the error number.
+    done: Vec<(u32, i32)>,
+}
+
+pub(super) fn open(setup: &Setup) -> Result<Ready> {
+    let (plan, depth) = (setup.plan, setup.plan.depth.in_flight);
+    let (slot, slots) = (slot_bytes(plan), depth as usize);
+    let client = connect(plan, depth, slot)?;
+    // What is written neither compresses nor repeats.
+    let mut noise = vec![0; slot];
+    let mut seed = 0x5eed;
+    for place in 0..slots {
+        target::fill_with_noise(&mut noise, &mut seed);
+        client.arena().write(place * slot, &noise);
+    }
+    let mut engine = Remote { client, lengths: vec![0; slots], done: Vec::with_capacity(slots) };
+    Ok(Box::new(move |worker| worker.run_queued(&mut engine)))
+}
+
+/// The part of the export that a job uses. The server is asked, and refused when it does not take what the job does.
+///
+/// # Errors
+/// Refused, with what to do about it.
+pub(crate) fn span(plan: &JobPlan) -> Result<Span> {
+    let client = connect(plan, 1, 1)?;
+    let refused = |why: String| Err(Error::Refused(format!("job '{}': {}: {why}", plan.name, uri(plan))));
+    let asks: &[Ask] = match plan.access {
+        Access::Read => &[Ask::Read],
+        Access::Write => &[Ask::Write],
+        Access::Trim => &[Ask::Trim],
+        Access::ReadWrite => &[Ask::Read, Ask::Write],
+        Access::TrimWrite => &[Ask::Trim, Ask::Write],
+    };
+    if let Some(ask) = asks.iter().find(|ask| !client.takes(**ask)) {
+        return refused(format!("the server takes no {ask:?} of this export; choose another rw= or export"));
+    }
+    let export = client.export();
+    let block = plan.block_sizes.largest(plan.access).0;
+    if block > u64::from(export.max_payload) {
+        return refused(format!("bs={block} is more than the server takes, {}; use a smaller bs=", export.max_payload));
+    }
+    let span = target::span(plan, Path::new(uri(plan)), 1, true, export.size)?;
+    if span.begin.saturating_add(span.length) > export.size {
+        return refused(format!("has {} bytes, offset + size ask for more; ask for less", export.size));
+    }
+    let least = u64::from(export.least_block);
+    if !block.is_multiple_of(least) || !span.begin.is_multiple_of(least) {
+        return refused(format!("takes multiples of {least} bytes only; change bs= or offset="));
+    }
+    Ok(span)
+}
+
+fn uri(plan: &JobPlan) -> &str {
+    plan.uri.as_deref().unwrap_or_default()
+}
+
+fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize) -> Result<Client> {
+    let refused = |why: String| Error::Refused(format!("job '{}': {why}", plan.name));
+    let place: Uri = uri(plan).parse().map_err(|error: path::client::BadUri| refused(format!("uri={error}")))?;
+    Client::connect(&place, slots, slot_bytes)
+        .map_err(|error| refused(format!("uri={}: {error}; is the server running?", uri(plan))))
+}
+
+fn lost(error: path::Error) -> io::Error {
+    io::Error::other(error)
+}
+
+impl Remote {
+    fn note(done: &mut Vec<(u32, i32)>, lengths: &[u32], reply: Done) {
+        let result = match reply.error {
+            Some(error) => -error.number().cast_signed(),
+            None => lengths.get(reply.slot as usize).copied().unwrap_or(0).cast_signed(),
+        };
+        done.push((reply.slot, result));
+    }
+}
+
+impl Queue for Remote {
+    #[inline]
+    fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
+        let ask = match request.kind {
+            Kind::Read => Ask::Read,
+            Kind::Write => Ask::Write,
+            Kind::Trim => Ask::Trim,
+        };
+        if let Some(length) = self.lengths.get_mut(slot as usize) {
+            *length = request.length;
+        }
+        self.client.stage(slot, ask, request.offset, request.length).map_err(lost)
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        let Self { client, lengths, done } = self;
+        client.submit(|reply| Self::note(done, lengths, reply)).map_err(lost)
+    }
+
+    fn wait(&mut self, least: u32, _: u32) -> io::Result<()> {
+        self.submit()?;
+        let Self { client, lengths, done } = self;
+        while done.len() < least as usize && client.in_flight() > 0 {
+            client.wait(|reply| Self::note(done, lengths, reply)).map_err(lost)?;
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32)) {
+        let count = self.done.len().min(most as usize);
+        self.done.drain(..count).for_each(|(slot, result)| each(slot, result));
+    }
+
+    /// One request for either: the protocol knows no other.
+    fn sync(&mut self, _: Sync) -> io::Result<()> {
+        if !self.client.takes(Ask::Flush) {
+            return Ok(());
+        }
+        let mut outcome = Ok(());
+        let mut note = |reply: Done| {
+            if let Some(error) = reply.error {
+                outcome = Err(io::Error::from_raw_os_error(error.number().cast_signed()));
+            }
+        };
+        self.client.stage(0, Ask::Flush, 0, 0).map_err(lost)?;
+        self.client.submit(&mut note).map_err(lost)?;
+        while self.client.in_flight() > 0 {
+            self.client.wait(&mut note).map_err(lost)?;
+        }
+        outcome
+    }
+
+    fn crossings(&self) -> Option<u64> {
+        let crossings = self.client.crossings();
+        Some(crossings.sends + crossings.receives)
+    }
+}

@@ -1,0 +1,183 @@
+//! Records that were cut off, changed or never there.
+
+use super::*;
+use model::comparison::record::Schedule;
+use model::experiment::draft::Surroundings;
+use model::experiment::{Experiment, file};
+use model::plan::{DeviceWrites, UnknownOptions};
+use model::reading::Reading;
+use model::record::{Canaries, Host, Outcome};
+
+fn experiment(when: bool) -> Experiment {
+    let arm = |name: &str, ns: u32| {
+        let when = if when { format!("when = 'test {ns}'\n") } else { String::new() };
+        format!("[[arm]]\nname = '{name}'\noptions = ['inject_ns={ns}']\n{when}")
+    };
+    let text = format!("job = '''\n[a]\nioengine=null\nsize=1m\n'''\n{}{}", arm("stock", 1), arm("patched", 2));
+    let surroundings = Surroundings {
+        environment: &|_| None,
+        unknown_options: UnknownOptions::Refuse,
+        device_writes: DeviceWrites::Refuse,
+    };
+    file::parse("x.toml", &text).unwrap().resolve(&surroundings).unwrap()
+}
+
+fn canaries() -> Canaries {
+    Canaries {
+        null_system_call_nanos: 100.0,
+        context_switch_nanos: Reading::unavailable("made up"),
+        wake_up_nanos: Reading::unavailable("made up"),
+        clock_read_nanos: 20.0,
+        memcpy_gigabytes_per_second: 10.0,
+    }
+}
+
+fn header(experiment: Experiment) -> Header {
+    Header {
+        schema: SCHEMA.to_owned(),
+        method_version: METHOD_VERSION,
+        iotoll_version: "0".to_owned(),
+        started_unix_seconds: 0.0,
+        command_line: Vec::new(),
+        experiment,
+        seed: 1,
+        schedule: Schedule::Boots,
+        host: Host::default(),
+        meters: Vec::new(),
+        canaries: canaries(),
+    }
+}
+
+fn boot(arm: usize) -> (BootRecord, RoundRecord) {
+    let boot = BootRecord {
+        round: 0,
+        arm,
+        boot_id: format!("boot {arm}"),
+        started_unix_seconds: 0.0,
+        host: Host::default(),
+        within: Schedule::Executions,
+        canaries: canaries(),
+        warnings: Vec::new(),
+    };
+    let (begin_nanos, end_nanos) = (Nanos(0), Nanos(1));
+    (boot, RoundRecord { begin_nanos, end_nanos, slices: Vec::new(), latencies: Vec::new(), boots: Vec::new() })
+}
+
+/// A folder with a record of one boot.
+fn begun() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut file = RoundsFile::create(folder.path()).unwrap();
+    file.header(&header(experiment(true))).unwrap();
+    let (boot, round) = boot(0);
+    file.boot(&boot, &round).unwrap();
+    folder
+}
+
+fn text(folder: &Path) -> Vec<u8> {
+    fs::read(folder.join(ROUNDS)).unwrap()
+}
+
+fn arms(record: &CompareRecord) -> Vec<usize> {
+    record.boots.iter().map(|boot| boot.arm).collect()
+}
+
+/// Whatever reading left out is not there any more when the next line is written, and what it took is.
+#[test]
+fn resuming_leaves_in_the_file_what_reading_took_from_it() {
+    let whole = text(begun().path());
+    let without_end = whole.strip_suffix(b"\n").unwrap();
+    let tails: [(&[u8], &[u8]); 5] = [
+        (&whole, b""),
+        (&whole, b"{\"boot\":{\"bo"),
+        // A disk that lost bits, or an editor: damaged, and still a line.
+        (&whole, b"{\"boot\":{\"bo\n"),
+        (&whole, b"\0\0\0\0\n\n"),
+        (without_end, b""),
+    ];
+    for (kept, tail) in tails {
+        let folder = begun();
+        fs::write(folder.path().join(ROUNDS), [kept, tail].concat()).unwrap();
+        let shown = String::from_utf8_lossy(tail);
+        assert_eq!(arms(&load_rounds(folder.path()).unwrap()), [0], "{shown}");
+        let (mut file, record) = RoundsFile::resume(folder.path()).unwrap();
+        assert_eq!(arms(&record), [0], "{shown}");
+        assert_eq!(text(folder.path()), whole, "{shown}");
+        let (next, round) = boot(1);
+        file.boot(&next, &round).unwrap();
+        let record = load_rounds(folder.path()).unwrap();
+        assert_eq!((arms(&record), record.rounds.len()), (vec![0, 1], 1), "{shown}");
+    }
+}
+
+#[test]
+fn a_folder_and_its_file_are_the_same_record() {
+    let folder = begun();
+    let file = folder.path().join(ROUNDS);
+    for path in [folder.path(), &file] {
+        assert_eq!(arms(&load_rounds(path).unwrap()), [0]);
+        let (resumed, record) = RoundsFile::resume(path).unwrap();
+        assert_eq!((resumed.path(), arms(&record)), (file.as_path(), vec![0]));
+    }
+}
+
+#[test]
+fn what_cannot_be_gone_on_with_says_why_and_is_left_as_it_is() {
+    let folder = begun();
+    let says = |text: &[u8]| {
+        fs::write(folder.path().join(ROUNDS), text).unwrap();
+        let why = RoundsFile::resume(folder.path()).err().unwrap().to_string();
+        assert_eq!(self::text(folder.path()), text, "{why}");
+        why
+    };
+    let whole = String::from_utf8(text(folder.path())).unwrap();
+    for (from, to, named) in [
+        ("\"each\":5", "\"each\":4000000000", "boots = 4000000000"),
+        ("\"budget_seconds\":60.0", "\"budget_seconds\":-1.0", "budget of -1 s"),
+        ("\"patience_seconds\":null", "\"patience_seconds\":1e300", "patience of "),
+    ] {
+        assert!(whole.contains(from), "{whole}");
+        let why = says(format!("{}{{\"bo", whole.replacen(from, to, 1)).as_bytes());
+        assert!(why.contains("its header was changed") && why.contains(named), "{why}");
+    }
+    let mut bare = serde_json::to_vec(&Line::<_, (), (), ()>::Header(header(experiment(false)))).unwrap();
+    bare.push(b'\n');
+    let why = says(&bare);
+    assert!(why.contains("no arm of this comparison is a boot") && why.contains("iotoll report"), "{why}");
+    let end = End {
+        outcome: Outcome::Completed,
+        reason: "all boots were measured".to_owned(),
+        tsc_hertz: 1.0,
+        canaries: canaries(),
+        warnings: Vec::new(),
+    };
+    let end = serde_json::to_string(&Line::<(), (), (), _>::End(end)).unwrap();
+    let why = says(format!("{whole}{end}\n").as_bytes());
+    assert!(why.contains("is complete") && why.contains("iotoll report"), "{why}");
+}
+
+/// Each refusal says what was found and what to do about it.
+#[test]
+fn what_is_no_record_says_what_to_give() {
+    let folder = begun();
+    let whole = String::from_utf8(text(folder.path())).unwrap();
+    let (first, second) = whole.split_once('\n').unwrap();
+    let give = "give the folder of a saved comparison";
+    let cases: [(String, &[&str]); 7] = [
+        (String::new(), &["is empty", give]),
+        ("\n\n".to_owned(), &["is empty", give]),
+        ("garbage\n".to_owned(), &["line 1: is not a record", give]),
+        ("{\"round\":{}}\n".to_owned(), &["line 1: is not the header", give]),
+        (format!("{}\n", first.replacen("\"seed\":1", "\"seed\":\"one\"", 1)), &["line 1: is damaged", give]),
+        (format!("{first}\n{{\"bo\n{second}"), &["line 2: is damaged", "remove it and all after it"]),
+        (format!("{first}\n\n{first}\n"), &["line 3: is a second header", "remove it"]),
+    ];
+    for (text, named) in cases {
+        fs::write(folder.path().join(ROUNDS), text).unwrap();
+        let why = load_rounds(folder.path()).unwrap_err().to_string();
+        assert!(named.iter().all(|word| why.contains(word)), "{named:?}: {why}");
+    }
+    let why = load_rounds(Path::new("/nowhere")).unwrap_err().to_string();
+    assert!(why.contains("reading the record") && why.ends_with(give), "{why}");
+    let why = RoundsFile::resume(Path::new("/nowhere")).err().unwrap().to_string();
+    assert!(why.contains("reading the record") && why.ends_with(BEGUN), "{why}");
+}

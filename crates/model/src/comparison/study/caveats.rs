@@ -1,0 +1,161 @@
+//! Caveats of a comparison, a function each. They begin where those of a run do (`study/caveats.rs`).
+
+use super::course::{self, WarmUp};
+use super::tally::Tally;
+use super::{View, step};
+use crate::comparison::finding::EnvironmentStep;
+use crate::stats::stopping::FEWEST_ROUNDS;
+use crate::study::caveats::{BUSY_BACKGROUND, SATURATED, STOLEN};
+use crate::warning::{Code, Warning, add_once, gravest_first};
+
+/// What was seen while measuring and what follows from the numbers, the gravest first.
+pub(super) fn caveats(record: View, tally: &Tally, warm_up: &WarmUp) -> Vec<Warning> {
+    let mut warnings = record.end.map(|end| end.warnings.clone()).unwrap_or_default();
+    record.boots.iter().flat_map(|boot| &boot.warnings).for_each(|warning| add_once(&mut warnings, warning.clone()));
+    let found = [
+        few_rounds(record),
+        no_boots(record),
+        unmetered(tally),
+        busy_background(tally),
+        squeezed_background(record, tally),
+        steal(tally),
+        unsettled(warm_up),
+        carry_over(record),
+        moved(record, tally),
+    ];
+    warnings.extend(found.into_iter().flatten());
+    gravest_first(&mut warnings);
+    warnings
+}
+
+fn few_rounds(record: View) -> Option<Warning> {
+    let rounds = record.rounds.len();
+    let message = format!(
+        "only {rounds} rounds: with fewer than {FEWEST_ROUNDS} the interval itself is uncertain; give more --budget"
+    );
+    let few = rounds < FEWEST_ROUNDS && record.boots.is_empty();
+    few.then(|| Warning::new(Code::NoInterval, message))
+}
+
+fn no_boots(record: View) -> Option<Warning> {
+    let again = record.boots.iter().enumerate().filter(|(place, boot)| {
+        let mut before = record.boots.iter().take(*place);
+        before.any(|before| before.boot_id == boot.boot_id)
+    });
+    let again = again.count();
+    let message = format!(
+        "{again} of {} boots were none: the kernel's boot id was that of one before, so what a boot draws anew is not in the \
+         interval",
+        record.boots.len()
+    );
+    (again > 0).then(|| Warning::new(Code::NoBoot, message))
+}
+
+fn unmetered(tally: &Tally) -> Option<Warning> {
+    let message = "no meter of the whole machine could be read; see iotoll doctor";
+    let unmetered = tally.meter.is_none() && !tally.rounds.is_empty();
+    unmetered.then(|| Warning::new(Code::MeterUnavailable, message))
+}
+
+fn busy_background(tally: &Tally) -> Option<Warning> {
+    let busy = tally.background_fraction().filter(|busy| *busy > BUSY_BACKGROUND)?;
+    let message = format!(
+        "the machine was {:.1} % busy without the workload; what else runs makes intervals wider",
+        busy * 100.0
+    );
+    Some(Warning::new(Code::BusyBackground, message))
+}
+
+/// Of each case by itself: where only one is squeezed, the change is wrong as well.
+fn squeezed_background(record: View, tally: &Tally) -> Option<Warning> {
+    let margin = record.header.experiment.rules.margin;
+    let squeezed = |case: &usize| {
+        let load = tally.load(*case);
+        load.is_some_and(|load| load.busy > SATURATED && load.background > margin)
+    };
+    let cases: Vec<usize> = (0..tally.cases()).filter(squeezed).collect();
+    let of = match cases.len() {
+        0 => return None,
+        count if count == tally.cases() => "arms".to_owned(),
+        _ => {
+            let experiment = &record.header.experiment;
+            let name = |case: &usize| Some(experiment.arms.get(experiment.cases.get(*case)?.arm)?.name.as_str());
+            let mut names: Vec<&str> = cases.iter().filter_map(name).collect();
+            names.dedup();
+            names.join(" and ")
+        }
+    };
+    let message = format!(
+        "all CPUs were busy while {of} ran: what else runs was held up, so taking it off in full takes off too much, and net \
+         costs are too low there; measure on a quieter machine"
+    );
+    Some(Warning::new(Code::BackgroundSqueezed, message))
+}
+
+fn steal(tally: &Tally) -> Option<Warning> {
+    let steal = tally.steal_fraction().filter(|steal| *steal > STOLEN)?;
+    let message = format!("the hypervisor took {:.1} % of the CPU time away", steal * 100.0);
+    Some(Warning::new(Code::Steal, message))
+}
+
+fn unsettled(warm_up: &WarmUp) -> Option<Warning> {
+    let message = "the rate of all arms together never settled: nothing was left out, and absolute values depend on \
+                   when they were measured; run it longer";
+    (!warm_up.settles).then(|| Warning::new(Code::NoSteadyState, message))
+}
+
+fn carry_over(record: View) -> Option<Warning> {
+    let change = course::carry_over(record)?;
+    let message = format!(
+        "an arm's slices run {:+.1} % as fast after its own as after another arm's: arms disturb each other, and up to a third \
+         of that is in the change; compare whole executions instead (commands)",
+        change * 100.0
+    );
+    Some(Warning::new(Code::CarryOver, message))
+}
+
+fn moved(record: View, tally: &Tally) -> Option<Warning> {
+    let EnvironmentStep { after_round, change } = step(record, tally)?;
+    let percent = change * 100.0;
+    let message = format!(
+        "after round {after_round} all arms together changed their rate by {percent:+.0} %: the machine changed. The comparison \
+         within each round is not touched by it, absolute values are"
+    );
+    Some(Warning::new(Code::EnvironmentStep, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::study;
+    use super::super::tests::{Load, experiment, record};
+    use crate::comparison::record::{CompareRecord, SliceReading};
+    use crate::experiment::Draft;
+    use crate::unit::Nanos;
+    use crate::warning::{Code, Warning};
+
+    const LOAD: Load = Load { nanos_per_io: 1000, ios: 1000 };
+
+    fn codes(record: &CompareRecord) -> Vec<Code> {
+        study(record).warnings.iter().map(|warning| warning.code).collect()
+    }
+
+    #[test]
+    fn steal_is_told_from_where_it_is_told_of_a_run() {
+        for (part, told) in [(0.003, false), (0.007, true)] {
+            let mut record = record(experiment(Draft::default()), 12, |_, _| LOAD);
+            for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {
+                let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
+                let capacity = after.at_nanos.since(before.at_nanos).as_f64() * 2.0;
+                after.proc_stat.as_mut().unwrap().steal_nanos = Nanos((capacity * part) as u64);
+            }
+            assert_eq!(codes(&record).contains(&Code::Steal), told, "{part}");
+        }
+    }
+
+    #[test]
+    fn the_gravest_stands_first_whatever_found_it() {
+        let mut record = record(experiment(Draft::default()), 3, |_, _| LOAD);
+        record.end.as_mut().unwrap().warnings = vec![Warning::new(Code::FewSamples, "seen while measuring")];
+        assert_eq!(codes(&record), [Code::NoInterval, Code::BusyBackground, Code::FewSamples]);
+    }
+}

@@ -1,0 +1,32 @@
+//! When an execution did I/O, and what cumulative counters did meanwhile.
+
+use crate::record::{Execution, Snapshot};
+use crate::unit::Nanos;
+
+/// How long an execution did I/O.
+pub(crate) fn io_seconds(execution: &Execution) -> f64 {
+    match (execution.io_interval, execution.stretch.snapshots.as_slice()) {
+        (Some(interval), _) => interval.end_nanos.since(interval.begin_nanos).seconds(),
+        (None, [first, .., last]) => last.at_nanos.since(first.at_nanos).seconds(),
+        _ => 0.0,
+    }
+}
+
+/// By how much a cumulative counter grew while an execution did I/O; `read` says when it was read and what it was. The
+/// ends of that time lie between two snapshots, so the first and the last within it stand for all of it, by time.
+/// `None` where fewer than two of them hold the counter.
+pub(super) fn growth(execution: &Execution, read: impl Fn(&Snapshot) -> Option<(Nanos, u64)>) -> Option<f64> {
+    let within = |snapshot: &&Snapshot| {
+        let at = snapshot.at_nanos;
+        execution.io_interval.is_none_or(|interval| (interval.begin_nanos..=interval.end_nanos).contains(&at))
+    };
+    let mut readings = execution.stretch.snapshots.iter().filter(within).filter_map(read);
+    let ((begin, before), (end, after)) = (readings.next()?, readings.next_back()?);
+    let seconds = end.since(begin).seconds();
+    (seconds > 0.0).then(|| after.saturating_sub(before) as f64 / seconds * io_seconds(execution))
+}
+
+/// Context switches of the whole machine while an execution did I/O, the background's included.
+pub(crate) fn switches(execution: &Execution) -> Option<f64> {
+    growth(execution, |snapshot| snapshot.proc_stat.map(|stat| (stat.at_nanos, stat.context_switches)))
+}

@@ -1,0 +1,191 @@
+//! What a server's requests are done to: memory, a file, or nothing.
+//!
+//! Ranges were checked by the server: `offset + length` is within [`Backend::size`].
+
+mod file;
+
+use crate::wire::WireError;
+use std::fs::File;
+use std::sync::Arc;
+use sys::byte_store::ByteStore;
+use sys::send_batch::SendBatch;
+
+/// What happened to a request.
+pub type Outcome = Result<(), WireError>;
+
+/// A storage. All connections of an export share one.
+#[derive(Clone, Debug)]
+pub enum Backend {
+    /// Bytes in memory, gone with the server.
+    Memory(Arc<ByteStore>),
+    /// A file or a block device.
+    File(Arc<file::FileBackend>),
+    /// Nothing: reads are zeros, writes are forgotten. It shows what everything else costs.
+    Null {
+        /// Bytes that it claims to have.
+        size: u64,
+    },
+}
+
+/// How durable a write is when it is replied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// As durable as the storage makes it by itself.
+    Later,
+    /// Durable now (FUA).
+    Now,
+}
+
+/// What a range holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExtentKind {
+    /// Something.
+    Data,
+    /// Nothing is allocated, and it reads as zeros.
+    Hole,
+}
+
+impl ExtentKind {
+    /// As the context `base:allocation` says it: 1 hole, 2 zeros.
+    pub fn bits(self) -> u32 {
+        match self {
+            Self::Data => 0,
+            Self::Hole => 3,
+        }
+    }
+}
+
+/// A part of a range that is of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Bytes, more than none.
+    pub length: u32,
+    /// What they are.
+    pub kind: ExtentKind,
+}
+
+/// What zeros may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zeroing {
+    /// A hole is as good (NO_HOLE is not set).
+    Hole,
+    /// Blocks stay allocated (NO_HOLE).
+    Allocated,
+}
+
+impl Backend {
+    /// Zeros in memory.
+    ///
+    /// # Errors
+    /// When there is not so much of it.
+    pub fn memory(bytes: u64) -> std::io::Result<Self> {
+        let length = usize::try_from(bytes).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+        Ok(Self::Memory(Arc::new(ByteStore::zeroed(length)?)))
+    }
+
+    /// An open file; `synchronous` I/O past the page cache where it was opened with O_DIRECT.
+    ///
+    /// # Errors
+    /// When its size cannot be told.
+    pub fn file(file: File) -> std::io::Result<Self> {
+        Ok(Self::File(Arc::new(file::FileBackend::new(file)?)))
+    }
+
+    /// Bytes.
+    pub fn size(&self) -> u64 {
+        match self {
+            Self::Memory(store) => store.len() as u64,
+            Self::File(file) => file.size(),
+            Self::Null { size } => *size,
+        }
+    }
+
+    /// Where payloads of replies may be gathered from without being copied.
+    pub fn store(&self) -> Option<Arc<ByteStore>> {
+        match self {
+            Self::Memory(store) => Some(store.clone()),
+            Self::File(_) | Self::Null { .. } => None,
+        }
+    }
+
+    /// Puts bytes of the storage at the end of `batch`. Of memory, payloads longer than `pull_up` bytes are gathered, not copied.
+    #[inline]
+    pub fn read(&self, offset: u64, length: u32, pull_up: u32, batch: &mut SendBatch) -> Outcome {
+        match self {
+            Self::Memory(_) => {
+                // Within the size, which is a usize.
+                let (begin, bytes) = (offset as usize, length as usize);
+                if length <= pull_up {
+                    batch.pull_up(begin, bytes)
+                } else {
+                    batch.gather(begin, bytes)
+                }
+                Ok(())
+            }
+            Self::File(file) => batch.put_with(length as usize, |into| file.read(offset, into)),
+            Self::Null { .. } => batch.put_with(length as usize, |_| Ok(())),
+        }
+    }
+
+    /// Puts `data` at `offset`.
+    #[inline]
+    pub fn write(&self, offset: u64, data: &[u8]) -> Outcome {
+        match self {
+            Self::Memory(store) => {
+                store.write(offset as usize, data);
+                Ok(())
+            }
+            Self::File(file) => file.write(offset, data),
+            Self::Null { .. } => Ok(()),
+        }
+    }
+
+    /// Makes everything written so far durable.
+    pub fn flush(&self) -> Outcome {
+        match self {
+            Self::File(file) => file.flush(),
+            Self::Memory(_) | Self::Null { .. } => Ok(()),
+        }
+    }
+
+    /// Makes a range zero.
+    pub fn zero(&self, offset: u64, length: u32, how: Zeroing) -> Outcome {
+        match self {
+            Self::Memory(store) => {
+                store.zero(offset as usize, length as usize);
+                Ok(())
+            }
+            Self::File(file) => file.zero(offset, length, how),
+            Self::Null { .. } => Ok(()),
+        }
+    }
+
+    /// Forgets a range, where that is possible: it is advice.
+    pub fn trim(&self, offset: u64, length: u32) -> Outcome {
+        match self {
+            Self::Memory(store) => {
+                store.zero(offset as usize, length as usize);
+                Ok(())
+            }
+            Self::File(file) => file.trim(offset, length),
+            Self::Null { .. } => Ok(()),
+        }
+    }
+
+    /// Reads a range into the cache.
+    pub fn cache(&self, offset: u64, length: u32) -> Outcome {
+        match self {
+            Self::File(file) => file.cache(offset, length),
+            Self::Memory(_) | Self::Null { .. } => Ok(()),
+        }
+    }
+
+    /// What the range holds, from its begin on: one extent at least, `most` at most, and not beyond its end.
+    pub fn extents(&self, offset: u64, length: u32, most: usize) -> Vec<Extent> {
+        match self {
+            Self::File(file) => file.extents(offset, length, most),
+            Self::Memory(_) => vec![Extent { length, kind: ExtentKind::Data }],
+            Self::Null { .. } => vec![Extent { length, kind: ExtentKind::Hole }],
+        }
+    }
+}

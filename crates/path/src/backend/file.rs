@@ -1,0 +1,118 @@
+//! A file or a block device as a storage.
+
+use super::{Extent, ExtentKind, Outcome, Zeroing};
+use crate::wire::WireError;
+use rustix::fs::{Advice, FallocateFlags};
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt;
+
+/// Zeros that are written where the file system cannot make any.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// An open file.
+#[derive(Debug)]
+pub struct FileBackend {
+    file: File,
+    size: u64,
+}
+
+impl FileBackend {
+    pub(super) fn new(mut file: File) -> io::Result<Self> {
+        // Of a block device too, whose metadata say 0.
+        let size = file.seek(SeekFrom::End(0))?;
+        Ok(Self { file, size })
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
+        self.file.read_exact_at(into, offset).map_err(|error| match error.kind() {
+            // Somebody made the file shorter.
+            io::ErrorKind::UnexpectedEof => WireError::EIO,
+            _ => WireError::from_system(&error),
+        })
+    }
+
+    pub(super) fn write(&self, offset: u64, data: &[u8]) -> Outcome {
+        self.file.write_all_at(data, offset).map_err(|error| WireError::from_system(&error))
+    }
+
+    pub(super) fn flush(&self) -> Outcome {
+        self.file.sync_data().map_err(|error| WireError::from_system(&error))
+    }
+
+    pub(super) fn zero(&self, offset: u64, length: u32, how: Zeroing) -> Outcome {
+        let flags = match how {
+            Zeroing::Hole => FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+            Zeroing::Allocated => FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE,
+        };
+        if length == 0 {
+            return Ok(());
+        }
+        match rustix::fs::fallocate(&self.file, flags, offset, u64::from(length)) {
+            Ok(()) => Ok(()),
+            // Not of this file system, or not of a range that is no multiple of its blocks.
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NODEV | rustix::io::Errno::INVAL) => {
+                self.write_zeros(offset, length)
+            }
+            Err(error) => Err(WireError::from_system(&error.into())),
+        }
+    }
+
+    fn write_zeros(&self, offset: u64, length: u32) -> Outcome {
+        let (mut at, end) = (offset, offset + u64::from(length));
+        while at < end {
+            let part = ZEROS.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+            self.write(at, ZEROS.get(..part).unwrap_or(&ZEROS))?;
+            at += part as u64;
+        }
+        Ok(())
+    }
+
+    pub(super) fn trim(&self, offset: u64, length: u32) -> Outcome {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        // It is advice: a file system that cannot need not.
+        if length > 0 {
+            let _ = rustix::fs::fallocate(&self.file, flags, offset, u64::from(length));
+        }
+        Ok(())
+    }
+
+    pub(super) fn cache(&self, offset: u64, length: u32) -> Outcome {
+        let length = NonZeroU64::new(u64::from(length));
+        rustix::fs::fadvise(&self.file, offset, length, Advice::WillNeed)
+            .map_err(|error| WireError::from_system(&error.into()))
+    }
+
+    pub(super) fn extents(&self, offset: u64, length: u32, most: usize) -> Vec<Extent> {
+        let (mut at, end) = (offset, offset + u64::from(length));
+        let mut extents = Vec::new();
+        while at < end && extents.len() < most {
+            let (kind, next) = self.extent(at);
+            // Somebody may change the file meanwhile; whatever it says, this goes on.
+            let next = next.clamp(at + 1, end);
+            // Not more than `length`.
+            extents.push(Extent { length: (next - at) as u32, kind });
+            at = next;
+        }
+        extents
+    }
+
+    /// What is at `offset`, and where that ends. What the file system does not say counts as data.
+    fn extent(&self, offset: u64) -> (ExtentKind, u64) {
+        match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(offset)) {
+            Ok(data) if data > offset => (ExtentKind::Hole, data),
+            Ok(_) => {
+                let hole = rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Hole(offset));
+                (ExtentKind::Data, hole.unwrap_or(self.size))
+            }
+            // ENXIO: there are no data up to the end.
+            Err(rustix::io::Errno::NXIO) => (ExtentKind::Hole, self.size),
+            Err(_) => (ExtentKind::Data, self.size),
+        }
+    }
+}

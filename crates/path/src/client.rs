@@ -1,0 +1,399 @@
+//! An NBD client: requests are staged, handed over in batches, and their replies reaped.
+//!
+//! A connection belongs to one thread. Payloads lie in slots of one memory ([`ByteStore`]), as many as there may be requests in
+//! flight: a request's slot is its name on the wire, with a count that tells a reply to it from one to the request before.
+
+use crate::error::{Error, Result};
+use crate::handshake::client::{Export, INPUT_BYTES, Negotiation, Step};
+use crate::handshake::transmission_flag;
+use crate::server::Socket;
+use crate::wire::{Command, REQUEST_BYTES, ReplyHeader, Request, WireError};
+use std::io::{ErrorKind, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+use sys::byte_store::{ByteStore, Waiting};
+use sys::send_batch::SendBatch;
+
+mod uri;
+
+pub use uri::{Address, BadUri, Uri};
+
+/// Received at one go.
+const MEMORY_BYTES: usize = 256 << 10;
+/// Of a read's reply that has only begun, a rest longer than this is received straight into its slot.
+const STRAIGHT: usize = 16 << 10;
+/// How long a server may take to agree.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Writes of at most so many bytes are copied behind their header; longer ones are sent from where they lie.
+const PULL_UP: u32 = 2048;
+
+/// A request that was replied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Its slot.
+    pub slot: u32,
+    /// What went wrong, if anything.
+    pub error: Option<WireError>,
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// Into the slot.
+    Read,
+    /// From the slot.
+    Write,
+    /// Forget the range.
+    Trim,
+    /// Make everything durable; the range does not matter.
+    Flush,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// What the request is; `None` while there is none.
+    ask: Option<Ask>,
+    length: u32,
+    /// Counts requests of this slot.
+    generation: u32,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Crossings {
+    /// System calls that sent something.
+    pub sends: u64,
+    /// System calls that received something, or waited for it.
+    pub receives: u64,
+    /// Bytes of writes that were copied behind their header.
+    pub pulled_up_bytes: u64,
+}
+
+/// A connection to one export.
+#[derive(Debug)]
+pub struct Client {
+    socket: Socket,
+    export: Export,
+    arena: Arc<ByteStore>,
+    slot_bytes: usize,
+    slots: Vec<Slot>,
+    in_flight: u32,
+    batch: SendBatch,
+    memory: Vec<u8>,
+    /// The part of `memory` that was received and not used yet.
+    begin: usize,
+    end: usize,
+    /// A read whose data are arriving: slot, bytes that are there.
+    arriving: Option<(u32, usize)>,
+    crossings: Crossings,
+}
+
+impl Client {
+    /// Connects, agrees, and provides `slots` slots of `slot_bytes` each.
+    ///
+    /// # Errors
+    /// When there is no server, or it does not agree, or there is no memory.
+    pub fn connect(uri: &Uri, slots: u32, slot_bytes: usize) -> Result<Self> {
+        let socket = match &uri.address {
+            Address::Tcp { host, port } => {
+                let stream = reach(host, *port);
+                Socket::Tcp(stream.map_err(|error| Error::system(format!("connecting to {host}:{port}"), error))?)
+            }
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path);
+                Socket::Unix(stream.map_err(|error| Error::system(format!("connecting to {}", path.display()), error))?)
+            }
+        };
+        let mut memory = vec![0; MEMORY_BYTES];
+        let (export, begin, end) = negotiate(&socket, &uri.export, &mut memory)?;
+        let length = slot_bytes.saturating_mul(slots as usize);
+        let arena = ByteStore::zeroed(length).map_err(|error| Error::system("memory for payloads", error))?;
+        let arena = Arc::new(arena);
+        let (batch, slots) = (SendBatch::new(Some(arena.clone())), vec![Slot::default(); slots as usize]);
+        let (in_flight, arriving, crossings) = (0, None, Crossings::default());
+        Ok(Self { socket, export, arena, slot_bytes, slots, in_flight, batch, memory, begin, end, arriving, crossings })
+    }
+
+    /// What the server said of the export.
+    pub fn export(&self) -> &Export {
+        &self.export
+    }
+
+    /// Whether the server takes what this asks for.
+    pub fn takes(&self, ask: Ask) -> bool {
+        let flags = self.export.flags;
+        match ask {
+            Ask::Read => true,
+            Ask::Write => flags & transmission_flag::READ_ONLY == 0,
+            Ask::Trim => flags & transmission_flag::SEND_TRIM != 0,
+            Ask::Flush => flags & transmission_flag::SEND_FLUSH != 0,
+        }
+    }
+
+    /// The memory of all slots; slot `n` begins at `n` times the bytes of a slot.
+    pub fn arena(&self) -> &ByteStore {
+        &self.arena
+    }
+
+    /// Requests that were staged and not replied to.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// System calls so far.
+    pub fn crossings(&self) -> Crossings {
+        self.crossings
+    }
+
+    /// Adds a request to those that the next [`submit`](Self::submit) hands over.
+    ///
+    /// # Errors
+    /// When the slot has a request already, does not exist, or is too small.
+    #[inline]
+    pub fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()> {
+        let (index, slot_bytes) = (slot as usize, self.slot_bytes);
+        let state = self.slots.get_mut(index).filter(|state| state.ask.is_none());
+        let fits = length as usize <= slot_bytes || matches!(ask, Ask::Trim | Ask::Flush);
+        let (Some(state), true) = (state, fits) else {
+            return Err(Error::Server(format!("slot {slot} is in use, or is smaller than {length} bytes")));
+        };
+        state.generation = state.generation.wrapping_add(1);
+        (state.ask, state.length) = (Some(ask), length);
+        let cookie = u64::from(slot) | u64::from(state.generation) << 32;
+        let command = match ask {
+            Ask::Read => Command::Read,
+            Ask::Write => Command::Write,
+            Ask::Trim => Command::Trim,
+            Ask::Flush => Command::Flush,
+        };
+        let (offset, length) = if ask == Ask::Flush { (0, 0) } else { (offset, length) };
+        self.batch.put(&Request { flags: 0, command, cookie, offset, length }.encode());
+        if ask == Ask::Write {
+            let (begin, bytes) = (index * slot_bytes, length as usize);
+            if length <= PULL_UP {
+                self.batch.pull_up(begin, bytes);
+                self.crossings.pulled_up_bytes += u64::from(length);
+            } else {
+                self.batch.gather(begin, bytes);
+            }
+        }
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    /// Hands over what was staged. Waits while the server takes nothing, and receives meanwhile what it sends.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub fn submit(&mut self, mut each: impl FnMut(Done)) -> Result<()> {
+        while self.batch.unsent() > 0 {
+            match self.batch.send(&self.socket) {
+                Ok(_) => self.crossings.sends += 1,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    use rustix::event::{PollFd, PollFlags, poll};
+                    let mut fds = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::OUT)];
+                    poll(&mut fds, None).ok();
+                    let [socket] = fds;
+                    if socket.revents().contains(PollFlags::IN) {
+                        self.receive(&mut each, Waiting::Never)?;
+                    }
+                }
+                Err(error) => return Err(lost(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until at least one more reply has come, unless nothing is in flight, and gives all that have.
+    ///
+    /// # Errors
+    /// When the connection is lost, or the server says what it must not.
+    pub fn wait(&mut self, mut each: impl FnMut(Done)) -> Result<()> {
+        let before = self.in_flight;
+        // What was received already, when a wait ended in the middle of it.
+        self.parse(&mut each)?;
+        while self.in_flight > 0 && self.in_flight == before {
+            self.receive(&mut each, Waiting::UntilSome)?;
+        }
+        Ok(())
+    }
+
+    /// Receives once and uses it.
+    fn receive(&mut self, each: &mut impl FnMut(Done), waiting: Waiting) -> Result<()> {
+        self.crossings.receives += 1;
+        let straight = self.arriving.and_then(|(slot, there)| {
+            let length = self.slots.get(slot as usize)?.length as usize;
+            (length - there > STRAIGHT).then_some((slot, there, length))
+        });
+        let received = match straight {
+            Some((slot, there, length)) => {
+                let begin = slot as usize * self.slot_bytes + there;
+                self.arena.receive(begin, length - there, &self.socket, waiting)
+            }
+            None => {
+                // What is left is less than a header, or a part of a payload that is copied out at once.
+                self.memory.copy_within(self.begin..self.end, 0);
+                (self.begin, self.end) = (0, self.end - self.begin);
+                self.socket.receive(self.memory.get_mut(self.end..).unwrap_or_default(), waiting)
+            }
+        };
+        match (received, straight) {
+            (Ok(0), _) => Err(Error::Lost("the server closed it".to_owned())),
+            (Ok(count), Some((slot, there, _))) => {
+                self.arrived(slot, there + count, each);
+                Ok(())
+            }
+            (Ok(count), None) => {
+                self.end += count;
+                self.parse(each)
+            }
+            (Err(error), _) if is_nothing(&error) => Ok(()),
+            (Err(error), _) => Err(lost(&error)),
+        }
+    }
+
+    /// Uses what was received.
+    fn parse(&mut self, each: &mut impl FnMut(Done)) -> Result<()> {
+        loop {
+            let rest = self.memory.get(self.begin..self.end).unwrap_or_default();
+            if let Some((slot, there)) = self.arriving {
+                let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize);
+                let part = rest.get(..rest.len().min(length - there)).unwrap_or_default();
+                if part.is_empty() {
+                    return Ok(());
+                }
+                self.arena.write(slot as usize * self.slot_bytes + there, part);
+                let count = part.len();
+                self.begin += count;
+                self.arrived(slot, there + count, each);
+                continue;
+            }
+            let header = ReplyHeader::decode(rest);
+            let header =
+                header.map_err(|magic| Error::Server(format!("the server sends no reply (magic {:#x})", magic.0)))?;
+            let Some((header, length)) = header else { return Ok(()) };
+            let ReplyHeader::Simple { cookie, error } = header else {
+                return Err(Error::Server("the server sends structured replies, which were not agreed on".to_owned()));
+            };
+            self.begin += length;
+            let slot = cookie as u32;
+            let state = self.slots.get(slot as usize).filter(|state| state.generation == (cookie >> 32) as u32);
+            let Some((Some(ask), expected)) = state.map(|state| (state.ask, state.length)) else {
+                return Err(Error::Server(format!("the server replies to what was not asked (cookie {cookie:#x})")));
+            };
+            if ask == Ask::Read && error.is_none() && expected > 0 {
+                self.arriving = Some((slot, 0));
+            } else {
+                self.finish(Done { slot, error }, each);
+            }
+        }
+    }
+
+    /// So much of a read has come.
+    fn arrived(&mut self, slot: u32, there: usize, each: &mut impl FnMut(Done)) {
+        let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize);
+        if there < length {
+            self.arriving = Some((slot, there));
+        } else {
+            self.arriving = None;
+            self.finish(Done { slot, error: None }, each);
+        }
+    }
+
+    #[inline]
+    fn finish(&mut self, done: Done, each: &mut impl FnMut(Done)) {
+        if let Some(slot) = self.slots.get_mut(done.slot as usize) {
+            slot.ask = None;
+        }
+        self.in_flight -= 1;
+        each(done);
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // A good-bye is a courtesy: a server that does not hear it sees the connection end.
+        let bye = Request { flags: 0, command: Command::Disconnect, cookie: 0, offset: 0, length: 0 }.encode();
+        debug_assert_eq!(bye.len(), REQUEST_BYTES);
+        self.batch.clear();
+        self.batch.put(&bye);
+        let _ = self.batch.send(&self.socket);
+    }
+}
+
+/// The first address of that name that answers.
+fn reach(host: &str, port: u16) -> std::io::Result<TcpStream> {
+    let mut last = ErrorKind::NotFound.into();
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Agrees on an export. Gives what is left in `memory` besides.
+fn negotiate(socket: &Socket, name: &str, memory: &mut [u8]) -> Result<(Export, usize, usize)> {
+    let limited = |what: &str, error| Error::system(format!("{what} in the handshake"), error);
+    socket.limit(Some(PATIENCE)).map_err(|error| limited("setting a limit", error))?;
+    let mut negotiation = Negotiation::new(name);
+    let mut out = Vec::new();
+    let (mut begin, mut end) = (0, 0);
+    loop {
+        memory.copy_within(begin..end, 0);
+        (begin, end) = (0, end - begin);
+        let free = memory.get_mut(end..INPUT_BYTES).filter(|free| !free.is_empty());
+        let free = free.ok_or_else(|| Error::Server("the server's handshake makes no sense".to_owned()))?;
+        match socket.receive(free, Waiting::UntilSome) {
+            Ok(0) => return Err(Error::Lost("the server closed it in the handshake".to_owned())),
+            Ok(count) => end += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) if is_nothing(&error) => return Err(Error::Lost("the server says nothing".to_owned())),
+            Err(error) => return Err(limited("receiving", error)),
+        }
+        let (taken, step) = negotiation.advance(memory.get(begin..end).unwrap_or_default(), &mut out);
+        begin += taken;
+        socket.send_all(&out).map_err(|error| limited("sending", error))?;
+        out.clear();
+        match step {
+            Step::Continue => {}
+            Step::Failed(why) => return Err(Error::Server(why)),
+            Step::Ready(export) => {
+                socket
+                    .limit(None)
+                    .and_then(|()| socket.send_at_once())
+                    .map_err(|error| limited("setting up", error))?;
+                return Ok((export, begin, end));
+            }
+        }
+    }
+}
+
+fn is_nothing(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::TimedOut)
+}
+
+fn lost(error: &std::io::Error) -> Error {
+    Error::Lost(error.to_string())
+}
+
+impl Socket {
+    /// How long receiving and sending may wait.
+    fn limit(&self, limit: Option<Duration>) -> std::io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_read_timeout(limit).and_then(|()| stream.set_write_timeout(limit)),
+            Self::Unix(stream) => stream.set_read_timeout(limit).and_then(|()| stream.set_write_timeout(limit)),
+        }
+    }
+
+    fn send_all(&self, bytes: &[u8]) -> std::io::Result<()> {
+        match self {
+            Self::Tcp(stream) => (&*stream).write_all(bytes),
+            Self::Unix(stream) => (&*stream).write_all(bytes),
+        }
+    }
+}

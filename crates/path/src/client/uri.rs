@@ -1,0 +1,117 @@
+//! Where a server is: `nbd://HOST[:PORT][/EXPORT]`, `nbd+unix:///[EXPORT]?socket=PATH`.
+//!
+//! As in the NBD project's `doc/uri.md`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// The port that NBD has with IANA.
+const PORT: u16 = 10_809;
+
+/// A server's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// TCP.
+    Tcp {
+        /// Name or number.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+/// A server and one of its exports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uri {
+    /// Where.
+    pub address: Address,
+    /// Which; the empty name is the default export.
+    pub export: String,
+}
+
+/// Why a text is no URI of a server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no NBD URI: nbd://HOST[:PORT][/EXPORT] or nbd+unix:///[EXPORT]?socket=PATH")]
+pub struct BadUri(String);
+
+impl FromStr for Uri {
+    type Err = BadUri;
+
+    fn from_str(text: &str) -> Result<Self, BadUri> {
+        let bad = || BadUri(text.to_owned());
+        if let Some(rest) = text.strip_prefix("nbd+unix://") {
+            let (path, query) = rest.split_once('?').ok_or_else(bad)?;
+            let socket = query.split('&').find_map(|pair| pair.strip_prefix("socket=")).ok_or_else(bad)?;
+            let socket = decode(socket).filter(|socket| !socket.is_empty()).ok_or_else(bad)?;
+            let export = decode(path.strip_prefix('/').unwrap_or(path)).ok_or_else(bad)?;
+            return Ok(Self { address: Address::Unix(socket.into()), export });
+        }
+        let rest = text.strip_prefix("nbd://").ok_or_else(bad)?;
+        let (authority, export) = rest.split_once('/').unwrap_or((rest, ""));
+        let export = decode(export).ok_or_else(bad)?;
+        // An address of IPv6 has colons of its own and stands in brackets.
+        let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((host, "")) => (host, None),
+            Some((host, port)) => (host, Some(port.strip_prefix(':').ok_or_else(bad)?)),
+            None => authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
+        };
+        let port = port.map_or(Ok(PORT), str::parse).map_err(|_| bad())?;
+        if host.is_empty() {
+            return Err(bad());
+        }
+        Ok(Self { address: Address::Tcp { host: host.to_owned(), port }, export })
+    }
+}
+
+/// Undoes %XX.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = text.bytes();
+    let mut found = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            found.push(byte);
+            continue;
+        }
+        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+        let (high, low) = (digit(bytes.next())?, digit(bytes.next())?);
+        found.push(u8::try_from(high * 16 + low).ok()?);
+    }
+    String::from_utf8(found).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_exports() {
+        let tcp = |host: &str, port, export: &str| {
+            Ok(Uri { address: Address::Tcp { host: host.into(), port }, export: export.into() })
+        };
+        assert_eq!("nbd://localhost".parse(), tcp("localhost", 10_809, ""));
+        assert_eq!("nbd://127.0.0.1:1234/disk%20one".parse(), tcp("127.0.0.1", 1234, "disk one"));
+        assert_eq!("nbd://[::1]:5/x/y".parse(), tcp("::1", 5, "x/y"));
+        let unix = |path: &str, export: &str| Ok(Uri { address: Address::Unix(path.into()), export: export.into() });
+        assert_eq!("nbd+unix:///?socket=/tmp/s".parse(), unix("/tmp/s", ""));
+        assert_eq!("nbd+unix:///e?socket=%2Ftmp%2Fs".parse(), unix("/tmp/s", "e"));
+    }
+
+    #[test]
+    fn what_is_none() {
+        for text in [
+            "",
+            "http://x",
+            "nbd://",
+            "nbd://:1",
+            "nbd://h:99999",
+            "nbd+unix:///",
+            "nbd+unix:///?socket=",
+            "nbd://h/%zz",
+            "nbd://[::1]x",
+        ] {
+            assert!(text.parse::<Uri>().is_err(), "{text}");
+        }
+    }
+}

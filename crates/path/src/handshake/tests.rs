@@ -1,0 +1,230 @@
+//! Both ends against each other, and each against what it must not believe.
+
+use super::client::{self, Export};
+use super::server::{self, Agreed, ExportInfo, Negotiation, State, Step};
+use super::*;
+use proptest::prelude::*;
+
+fn exports() -> Vec<ExportInfo> {
+    let export = |name: &str, size| ExportInfo {
+        name: name.to_owned(),
+        description: "of a test".to_owned(),
+        size,
+        flags: transmission_flag::HAS_FLAGS | transmission_flag::SEND_FLUSH,
+        preferred_block: 4096,
+    };
+    vec![export("", 1 << 20), export("other", 1 << 30)]
+}
+
+/// Everything that the server says to these bytes, and how it ends.
+fn served(input: &[u8]) -> (Vec<u8>, Step) {
+    let exports = exports();
+    let mut negotiation = Negotiation::resume(&exports, State::default());
+    let mut out = Vec::new();
+    let (taken, step) = negotiation.advance(input, &mut out);
+    assert!(taken <= input.len());
+    (out, step)
+}
+
+fn flags() -> Vec<u8> {
+    3_u32.to_be_bytes().to_vec()
+}
+
+fn asking(number: u32, data: &[u8]) -> Vec<u8> {
+    let mut bytes = OPTION_MAGIC.to_be_bytes().to_vec();
+    bytes.extend(number.to_be_bytes());
+    bytes.extend((data.len() as u32).to_be_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+fn named(name: &str, rest: &[u8]) -> Vec<u8> {
+    [&(name.len() as u32).to_be_bytes()[..], name.as_bytes(), rest].concat()
+}
+
+/// Kinds of the replies in what a server put out.
+fn kinds(mut out: &[u8]) -> Vec<u32> {
+    let mut kinds = Vec::new();
+    while !out.is_empty() {
+        let mut fields = Fields(out);
+        assert_eq!(fields.u64(), Some(OPTION_REPLY_MAGIC));
+        fields.u32().unwrap();
+        kinds.push(fields.u32().unwrap());
+        let length = fields.u32().unwrap() as usize;
+        fields.bytes(length).unwrap();
+        out = fields.0;
+    }
+    kinds
+}
+
+/// Both ends, a byte at a time or all at once.
+fn meet(name: &str, at_once: usize) -> (client::Step, Option<Agreed>) {
+    let exports = exports();
+    let mut client = client::Negotiation::new(name);
+    let (mut to_client, mut to_server) = (server::greeting().to_vec(), Vec::new());
+    let (mut state, mut agreed) = (State::default(), None);
+    for _ in 0..10_000 {
+        let part = to_client.len().min(at_once);
+        let (taken, step) = client.advance(&to_client[..part.max(1).min(to_client.len())], &mut to_server);
+        if step != client::Step::Continue {
+            return (step, agreed);
+        }
+        let held = to_client.len();
+        to_client.drain(..taken);
+        let mut server = Negotiation::resume(&exports, state);
+        let (taken, step) = server.advance(&to_server, &mut to_client);
+        state = server.state();
+        to_server.drain(..taken);
+        match step {
+            Step::Agreed(found) => agreed = Some(found),
+            Step::End(why) => panic!("{why:?}"),
+            Step::Continue => {}
+        }
+        if taken == 0 && held == to_client.len() {
+            // The client needs more than the part it was shown.
+            let (taken, step) = client.advance(&to_client, &mut to_server);
+            if step != client::Step::Continue {
+                return (step, agreed);
+            }
+            to_client.drain(..taken);
+        }
+    }
+    panic!("no end");
+}
+
+#[test]
+fn both_ends_agree() {
+    for at_once in [1, 7, usize::MAX] {
+        let (step, agreed) = meet("other", at_once);
+        let flags = transmission_flag::HAS_FLAGS | transmission_flag::SEND_FLUSH;
+        let export = Export { size: 1 << 30, flags, least_block: 1, max_payload: crate::wire::MAX_PAYLOAD };
+        assert_eq!(step, client::Step::Ready(export));
+        assert_eq!(agreed, Some(Agreed { export: 1, structured: false, base_allocation: false }));
+    }
+    assert!(matches!(meet("nowhere", 64).0, client::Step::Failed(why) if why.contains("no export 'nowhere'")));
+}
+
+#[test]
+fn the_oldest_way_has_124_zeros_unless_they_are_not_wanted() {
+    let (out, step) = served(&[flags(), asking(option::EXPORT_NAME, b"other")].concat());
+    assert_eq!((out.len(), &out[..8]), (10, &(1_u64 << 30).to_be_bytes()[..]));
+    assert!(matches!(step, Step::Agreed(Agreed { export: 1, .. })));
+    let zeros = [1_u32.to_be_bytes().to_vec(), asking(option::EXPORT_NAME, b"")].concat();
+    assert_eq!(served(&zeros).0.len(), 134);
+    assert!(
+        matches!(served(&[flags(), asking(option::EXPORT_NAME, b"no")].concat()), (out, Step::End(Some(_))) if out.is_empty())
+    );
+}
+
+#[test]
+fn contexts_are_chosen_for_one_export_after_structured_replies() {
+    let query = |name: &str, query: &[u8]| {
+        named(name, &[&1_u32.to_be_bytes()[..], &(query.len() as u32).to_be_bytes(), query].concat())
+    };
+    let set = |name: &str| asking(option::SET_META_CONTEXT, &query(name, BASE_ALLOCATION));
+    let go = |name: &str| asking(option::GO, &named(name, &0_u16.to_be_bytes()));
+    let structured = || asking(option::STRUCTURED_REPLY, b"");
+    let early = served(&[flags(), set(""), go("")].concat());
+    assert_eq!(kinds(&early.0)[0], reply::ERR_INVALID);
+    assert!(matches!(early.1, Step::Agreed(Agreed { base_allocation: false, structured: false, .. })));
+    let good = served(&[flags(), structured(), set(""), go("")].concat());
+    assert_eq!(kinds(&good.0)[..3], [reply::ACK, reply::META_CONTEXT, reply::ACK]);
+    assert!(matches!(good.1, Step::Agreed(Agreed { base_allocation: true, structured: true, .. })));
+    let other = served(&[flags(), structured(), set(""), go("other")].concat());
+    assert!(matches!(other.1, Step::Agreed(Agreed { base_allocation: false, .. })), "chosen for another export");
+    let foreign = served(
+        &[flags(), structured(), asking(option::SET_META_CONTEXT, &query("", b"qemu:dirty-bitmap:x")), go("")].concat(),
+    );
+    assert_eq!(kinds(&foreign.0)[..2], [reply::ACK, reply::ACK]);
+    let listed =
+        served(&[flags(), structured(), asking(option::LIST_META_CONTEXT, &named("", &0_u32.to_be_bytes()))].concat());
+    assert_eq!(kinds(&listed.0), [reply::ACK, reply::META_CONTEXT, reply::ACK]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_the_conversation_goes_on() {
+    let go = asking(option::GO, &named("", &0_u16.to_be_bytes()));
+    for (bad, kind) in [
+        (asking(999, b"what"), reply::ERR_UNSUP),
+        (asking(option::STARTTLS, b""), reply::ERR_UNSUP),
+        (asking(option::LIST, b"data"), reply::ERR_INVALID),
+        (asking(option::GO, &[0, 0, 0, 9, b'a']), reply::ERR_INVALID),
+        (asking(option::GO, &u32::MAX.to_be_bytes()), reply::ERR_INVALID),
+        (asking(option::GO, &named("no", &0_u16.to_be_bytes())), reply::ERR_UNKNOWN),
+        // CVE-2022-26495: lengths near 2^32 that overflow.
+        (asking(option::INFO, &[&u32::MAX.to_be_bytes()[..], b"xx"].concat()), reply::ERR_INVALID),
+        (asking(777, &vec![0; 100_000]), reply::ERR_TOO_BIG),
+    ] {
+        let (out, step) = served(&[flags(), bad, go.clone()].concat());
+        assert_eq!(kinds(&out)[0], kind);
+        assert!(matches!(step, Step::Agreed(_)), "{step:?}");
+    }
+    for fatal in [
+        vec![0xff; 64],
+        [flags(), vec![1; 64]].concat(),
+        [flags(), asking(2_000_000, b"")[..12].to_vec(), vec![0x7f; 4]].concat(),
+    ] {
+        assert!(matches!(served(&fatal).1, Step::End(Some(_))));
+    }
+    assert_eq!(served(&[flags(), asking(option::ABORT, b"")].concat()).1, Step::End(None));
+}
+
+#[test]
+fn a_client_believes_no_server_that_makes_no_sense() {
+    let told = |bytes: &[u8]| {
+        let mut client = client::Negotiation::new("");
+        let (_, step) = client.advance(&[&server::greeting()[..], bytes].concat(), &mut Vec::new());
+        step
+    };
+    let replied = |kind: u32, data: &[u8]| {
+        let mut bytes = OPTION_REPLY_MAGIC.to_be_bytes().to_vec();
+        [option::GO, kind, data.len() as u32].iter().for_each(|field| bytes.extend(field.to_be_bytes()));
+        bytes.extend(data);
+        bytes
+    };
+    // CVE-2023-5215: a size that is negative when it is signed.
+    let negative = [&info::EXPORT.to_be_bytes()[..], &u64::MAX.to_be_bytes(), &[0, 1]].concat();
+    let odd_block = [&info::BLOCK_SIZE.to_be_bytes()[..], &[0, 0, 0, 3, 0, 0, 16, 0, 0, 1, 0, 0]].concat();
+    for bytes in [
+        replied(reply::ACK, b""),
+        replied(reply::INFO, &negative),
+        replied(reply::INFO, &odd_block),
+        replied(reply::INFO, b""),
+        replied(77, b""),
+    ] {
+        assert!(matches!(told(&bytes), client::Step::Failed(_)), "{bytes:?}");
+    }
+    let mut endless = replied(reply::INFO, b"");
+    endless.truncate(16);
+    endless.extend(u32::MAX.to_be_bytes());
+    assert!(matches!(told(&endless), client::Step::Failed(why) if why.contains("absurd")));
+}
+
+proptest! {
+    /// Whatever comes, and however it is cut: no panic, nothing taken twice, and the same end.
+    #[test]
+    fn bytes_may_come_in_any_pieces(bytes in prop::collection::vec(any::<u8>(), 0..400), cut in 1_usize..50, sane in any::<bool>()) {
+        let bytes = if sane { [flags(), asking(u32::from(bytes.first().copied().unwrap_or(0) % 12), &bytes)].concat() } else { bytes };
+        let (whole_out, whole) = served(&bytes);
+        let exports = exports();
+        let (mut state, mut out, mut held, mut last) = (State::default(), Vec::new(), Vec::new(), Step::Continue);
+        for part in bytes.chunks(cut) {
+            held.extend_from_slice(part);
+            let mut server = Negotiation::resume(&exports, state);
+            let (taken, step) = server.advance(&held, &mut out);
+            state = server.state();
+            held.drain(..taken);
+            last = step;
+            if last != Step::Continue { break; }
+        }
+        prop_assert_eq!(last, whole);
+        prop_assert_eq!(out, whole_out);
+    }
+
+    #[test]
+    fn a_client_survives_any_server(bytes in prop::collection::vec(any::<u8>(), 0..400), greeted in any::<bool>()) {
+        let bytes = if greeted { [&server::greeting()[..], &bytes].concat() } else { bytes };
+        let (taken, _) = client::Negotiation::new("x").advance(&bytes, &mut Vec::new());
+        prop_assert!(taken <= bytes.len());
+    }
+}

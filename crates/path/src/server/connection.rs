@@ -1,0 +1,215 @@
+//! A client's connection from the greeting to the end: what arrives goes to the negotiation or the session, what they put
+//! out is sent.
+
+use super::export::Exports;
+use super::session::{Next, Replying, Session};
+use super::socket::Socket;
+use crate::handshake::server::{Negotiation, State, Step, greeting};
+use rustix::event::epoll::EventFlags;
+use std::io::ErrorKind;
+use std::time::Instant;
+use sys::byte_store::Waiting;
+use sys::send_batch::SendBatch;
+
+/// Whether a connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Going {
+    /// Something has to arrive first.
+    Receiving,
+    /// The client has to take what is sent first.
+    Sending,
+    /// It ended as it should.
+    Ended,
+    /// It ended in a way that is worth a line.
+    Broken(&'static str),
+}
+
+/// One client.
+#[derive(Debug)]
+pub struct Connection {
+    socket: Socket,
+    phase: Phase,
+    batch: SendBatch,
+    /// What has arrived and was not used yet: the begin of a message, or all that waits behind a client that does not
+    /// take its replies.
+    carry: Vec<u8>,
+    /// Whether `carry` may hold whole messages.
+    messages_wait: bool,
+    /// What happens when the batch has been sent.
+    then: Then,
+    since: Instant,
+    interest: EventFlags,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Negotiating(State),
+    Serving(Box<Session>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    GoOn,
+    End(Option<&'static str>),
+}
+
+impl Connection {
+    /// A client that has just come. The greeting waits to be sent.
+    pub fn new(socket: Socket) -> Self {
+        let mut batch = SendBatch::new(None);
+        batch.put(&greeting());
+        let phase = Phase::Negotiating(State::default());
+        Self {
+            socket,
+            phase,
+            batch,
+            carry: Vec::new(),
+            messages_wait: false,
+            then: Then::GoOn,
+            since: Instant::now(),
+            interest: EventFlags::IN,
+        }
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// Since when it negotiates, while it does.
+    pub fn negotiating_since(&self) -> Option<Instant> {
+        matches!(self.phase, Phase::Negotiating(_)).then_some(self.since)
+    }
+
+    /// What its thread waits for.
+    pub fn interest(&self) -> EventFlags {
+        self.interest
+    }
+
+    /// See [`interest`](Self::interest).
+    pub fn set_interest(&mut self, interest: EventFlags) {
+        self.interest = interest;
+    }
+
+    /// Its session, once there is one.
+    pub fn session(&self) -> Option<&Session> {
+        match &self.phase {
+            Phase::Negotiating(_) => None,
+            Phase::Serving(session) => Some(session),
+        }
+    }
+
+    /// Sends what waits, receives once, and does what that asks for; never waits. `memory` is where it receives to; all
+    /// connections of a thread have the same.
+    pub fn advance(&mut self, exports: &Exports, replying: Replying, memory: &mut [u8]) -> Going {
+        if let Some(going) = self.flush() {
+            return going;
+        }
+        if self.messages_wait {
+            self.messages_wait = false;
+            let held = std::mem::take(&mut self.carry);
+            if let Some(going) = self.consume(&held, exports, replying) {
+                return going;
+            }
+        }
+        let held = self.carry.len();
+        let Some((front, back)) = memory.split_at_mut_checked(held).filter(|(_, back)| !back.is_empty()) else {
+            return Going::Broken("a message longer than any that is allowed");
+        };
+        front.copy_from_slice(&self.carry);
+        match self.socket.receive(back, Waiting::Never) {
+            Ok(0) => Going::Ended,
+            Ok(count) => {
+                self.count_received(count);
+                self.carry.clear();
+                let input = memory.get(..held + count).unwrap_or_default();
+                self.consume(input, exports, replying).unwrap_or(Going::Receiving)
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Going::Receiving,
+            Err(_) => Going::Broken("the connection was reset"),
+        }
+    }
+
+    fn count_received(&mut self, bytes: usize) {
+        if let Phase::Serving(session) = &mut self.phase {
+            session.counters.receives += 1;
+            session.counters.received_bytes += bytes as u64;
+        }
+    }
+
+    /// Uses `input`, sends what comes of it, and keeps what is left. Gives how it goes on when that is not by receiving more.
+    fn consume(&mut self, input: &[u8], exports: &Exports, replying: Replying) -> Option<Going> {
+        let mut rest = input;
+        loop {
+            let (taken, again) = self.use_up(rest, exports, replying);
+            rest = rest.get(taken..).unwrap_or_default();
+            let going = self.flush();
+            if going.is_some() || !again {
+                self.carry.extend_from_slice(rest);
+                self.messages_wait = going == Some(Going::Sending);
+                return going;
+            }
+        }
+    }
+
+    /// Gives how many bytes were used, and whether there may be more to do with the rest once the batch is sent.
+    fn use_up(&mut self, input: &[u8], exports: &Exports, replying: Replying) -> (usize, bool) {
+        match &mut self.phase {
+            Phase::Negotiating(state) => {
+                let mut negotiation = Negotiation::resume(exports.infos(), *state);
+                let mut out = Vec::new();
+                let (taken, step) = negotiation.advance(input, &mut out);
+                *state = negotiation.state();
+                self.batch.put(&out);
+                match step {
+                    Step::Continue => return (taken, taken > 0 && !out.is_empty()),
+                    Step::End(why) => self.then = Then::End(why),
+                    Step::Agreed(agreed) => match exports.session(&agreed, replying) {
+                        Some(session) => {
+                            // The last words of the negotiation go first.
+                            let mut batch = session.batch();
+                            batch.put(self.batch.own());
+                            self.batch = batch;
+                            self.phase = Phase::Serving(Box::new(session));
+                            return (taken, true);
+                        }
+                        None => self.then = Then::End(Some("the export is not there")),
+                    },
+                }
+                (taken, false)
+            }
+            Phase::Serving(session) => {
+                let (taken, next) = session.advance(input, &mut self.batch);
+                match next {
+                    Next::Receive => return (taken, false),
+                    Next::Send => return (taken, true),
+                    Next::Disconnect => self.then = Then::End(None),
+                    Next::Lost(why) => self.then = Then::End(Some(why)),
+                }
+                (taken, false)
+            }
+        }
+    }
+
+    /// Sends what is in the batch. `None` when it is empty and the connection goes on.
+    fn flush(&mut self) -> Option<Going> {
+        while self.batch.unsent() > 0 {
+            match self.batch.send(&self.socket) {
+                Ok(count) => {
+                    if let Phase::Serving(session) = &mut self.phase {
+                        session.counters.sends += 1;
+                        session.counters.sent_bytes += count as u64;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(Going::Sending),
+                Err(_) => return Some(Going::Broken("the client went away with replies on the way")),
+            }
+        }
+        match self.then {
+            Then::GoOn => None,
+            Then::End(None) => Some(Going::Ended),
+            Then::End(Some(why)) => Some(Going::Broken(why)),
+        }
+    }
+}

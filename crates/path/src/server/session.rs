@@ -1,0 +1,321 @@
+//! One connection after the handshake: bytes of requests go in, replies come out. The socket is somebody else's.
+//!
+//! Nothing here waits and nothing grows with what a client sends: a write's payload goes to the storage as it arrives, and a
+//! long reply is made piece by piece as the one before is sent.
+
+use super::counters::Counters;
+use crate::backend::{Backend, Durability, Outcome, Zeroing};
+use crate::handshake::BASE_ALLOCATION_ID;
+use crate::wire::{
+    Chunk, ChunkKind, Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, data_chunk, simple_reply,
+};
+use sys::send_batch::SendBatch;
+
+/// A batch that holds so many bytes of its own is sent before more is put into it.
+const MAX_OWN_BYTES: usize = 256 << 10;
+/// Longer reads of a storage that has to be copied are made in pieces of this size.
+const PIECE: u32 = 128 << 10;
+
+/// How replies are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replying {
+    /// Payloads of at most so many bytes are copied behind their header; longer ones are gathered where that is possible.
+    pub pull_up: u32,
+}
+
+/// What the connection may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// Whether writes are refused.
+    pub read_only: bool,
+    /// Whether replies to reads are structured.
+    pub structured: bool,
+    /// Whether block status may be asked for.
+    pub base_allocation: bool,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// More bytes of the client are needed.
+    Receive,
+    /// The batch has to be sent first; then this is to be called again, with the same bytes.
+    Send,
+    /// The client said good-bye: what is in the batch is sent, and that is all.
+    Disconnect,
+    /// The two ends have lost each other, and nothing can be said about it any more.
+    Lost(&'static str),
+}
+
+/// A connection's state.
+#[derive(Debug)]
+pub struct Session {
+    backend: Backend,
+    rights: Rights,
+    replying: Replying,
+    writing: Option<Writing>,
+    reading: Option<Reading>,
+    /// What it did.
+    pub counters: Counters,
+}
+
+/// A write whose payload is on its way.
+#[derive(Clone, Copy, Debug)]
+struct Writing {
+    cookie: u64,
+    offset: u64,
+    rest: u32,
+    durability: Durability,
+    outcome: Outcome,
+}
+
+/// A read of which a part has been put out.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    cookie: u64,
+    offset: u64,
+    rest: u32,
+    /// Whether each piece is a chunk of its own.
+    chunks: bool,
+}
+
+impl Session {
+    /// A connection to `backend`.
+    pub fn new(backend: Backend, rights: Rights, replying: Replying) -> Self {
+        Self { backend, rights, replying, writing: None, reading: None, counters: Counters::default() }
+    }
+
+    /// An empty batch for this connection's replies.
+    pub fn batch(&self) -> SendBatch {
+        SendBatch::new(self.backend.store())
+    }
+
+    /// Does what the bytes ask for and puts the replies into `batch`. Gives how many bytes were taken.
+    pub fn advance(&mut self, input: &[u8], batch: &mut SendBatch) -> (usize, Next) {
+        let mut rest = input;
+        loop {
+            if batch.own_bytes() >= MAX_OWN_BYTES || !batch.has_room() {
+                return (input.len() - rest.len(), Next::Send);
+            }
+            if self.reading.is_some() {
+                match self.read_on(batch) {
+                    Ok(()) => continue,
+                    Err(why) => return (input.len() - rest.len(), Next::Lost(why)),
+                }
+            }
+            if let Some(writing) = &mut self.writing {
+                let (now, later) = rest.split_at(rest.len().min(writing.rest as usize));
+                rest = later;
+                writing.take(now, &self.backend);
+                if writing.rest > 0 {
+                    return (input.len() - rest.len(), Next::Receive);
+                }
+                self.end_writing(batch);
+                continue;
+            }
+            let Some((header, behind)) = rest.split_first_chunk::<REQUEST_BYTES>() else {
+                return (input.len() - rest.len(), Next::Receive);
+            };
+            let Some(request) = Request::decode(header) else {
+                return (input.len() - rest.len(), Next::Lost("no request begins where one has to"));
+            };
+            rest = behind;
+            match self.request(&request, batch) {
+                Next::Receive => {}
+                next => return (input.len() - rest.len(), next),
+            }
+        }
+    }
+
+    fn request(&mut self, request: &Request, batch: &mut SendBatch) -> Next {
+        self.counters.requests += 1;
+        let outcome = self.check(request);
+        match (request.command, outcome) {
+            (Command::Disconnect, _) => return Next::Disconnect,
+            // Its payload would have to be read over first.
+            (Command::Write, _) if request.length > MAX_PAYLOAD => {
+                return Next::Lost("a write larger than any that is allowed");
+            }
+            (Command::Write, outcome) => {
+                let durability = durability(request);
+                let (cookie, offset, rest) = (request.cookie, request.offset, request.length);
+                self.writing = Some(Writing { cookie, offset, rest, durability, outcome });
+            }
+            (Command::Read, Ok(())) => self.begin_reading(request, batch),
+            (Command::BlockStatus, Ok(())) => self.block_status(request, batch),
+            (_, Ok(())) => {
+                let outcome = self.execute(request);
+                self.reply(request, outcome, batch);
+            }
+            (_, Err(error)) => self.reply(request, Err(error), batch),
+        }
+        Next::Receive
+    }
+
+    /// Whether the request makes sense, before anything is done.
+    fn check(&self, request: &Request) -> Outcome {
+        use command_flag::{DF, FUA, NO_HOLE, REQ_ONE};
+        let known = match request.command {
+            Command::Read if self.rights.structured => DF,
+            Command::WriteZeroes => NO_HOLE,
+            Command::BlockStatus => REQ_ONE,
+            Command::Unknown(_) => return Err(WireError::EINVAL),
+            _ => 0,
+        };
+        // FUA is allowed with every command and means something with those that write.
+        if request.flags & !(known | FUA) != 0 {
+            return Err(WireError::EINVAL);
+        }
+        let writes = matches!(request.command, Command::Write | Command::Trim | Command::WriteZeroes);
+        if writes && self.rights.read_only {
+            return Err(WireError::EPERM);
+        }
+        if matches!(request.command, Command::Flush | Command::Disconnect) {
+            return Ok(());
+        }
+        let end = request.offset.checked_add(u64::from(request.length));
+        if end.is_none_or(|end| end > self.backend.size()) {
+            return Err(if writes { WireError::ENOSPC } else { WireError::EINVAL });
+        }
+        let too_large = request.command == Command::Read && request.length > MAX_PAYLOAD;
+        let unasked = request.command == Command::BlockStatus && !self.rights.base_allocation;
+        if request.length == 0 || too_large || unasked { Err(WireError::EINVAL) } else { Ok(()) }
+    }
+
+    /// Whatever has no payload.
+    fn execute(&mut self, request: &Request) -> Outcome {
+        let (offset, length) = (request.offset, request.length);
+        match request.command {
+            Command::Flush => return self.backend.flush(),
+            Command::Cache => return self.backend.cache(offset, length),
+            Command::Trim => self.backend.trim(offset, length)?,
+            Command::WriteZeroes => {
+                let keep = request.flags & command_flag::NO_HOLE != 0;
+                self.backend.zero(offset, length, if keep { Zeroing::Allocated } else { Zeroing::Hole })?;
+            }
+            _ => return Err(WireError::EINVAL),
+        }
+        if durability(request) == Durability::Now { self.backend.flush() } else { Ok(()) }
+    }
+
+    fn begin_reading(&mut self, request: &Request, batch: &mut SendBatch) {
+        let Request { cookie, offset, length, .. } = *request;
+        let whole = length <= PIECE || self.backend.store().is_some();
+        if whole {
+            return self.read_at_once(request, batch);
+        }
+        let chunks = self.rights.structured && request.flags & command_flag::DF == 0;
+        if !chunks {
+            self.put_read_header(request, batch);
+        }
+        self.reading = Some(Reading { cookie, offset, rest: length, chunks });
+    }
+
+    fn put_read_header(&self, request: &Request, batch: &mut SendBatch) {
+        if self.rights.structured {
+            batch.put(&data_chunk(request.cookie, request.offset, request.length));
+        } else {
+            batch.put(&simple_reply(request.cookie, None));
+        }
+    }
+
+    /// Header and payload, or the error in their place.
+    #[inline]
+    fn read_at_once(&mut self, request: &Request, batch: &mut SendBatch) {
+        let mark = batch.mark();
+        self.put_read_header(request, batch);
+        match self.backend.read(request.offset, request.length, self.replying.pull_up, batch) {
+            Ok(()) => self.counters.read(request.length, self.replying.pull_up),
+            Err(error) => {
+                batch.take_back(mark);
+                self.reply(request, Err(error), batch);
+            }
+        }
+    }
+
+    /// The next piece of a long read.
+    fn read_on(&mut self, batch: &mut SendBatch) -> Result<(), &'static str> {
+        let Some(reading) = &mut self.reading else { return Ok(()) };
+        let length = reading.rest.min(PIECE);
+        let (cookie, offset, chunks) = (reading.cookie, reading.offset, reading.chunks);
+        reading.offset += u64::from(length);
+        reading.rest -= length;
+        let last = reading.rest == 0;
+        if last {
+            self.reading = None;
+        }
+        let mark = batch.mark();
+        if chunks {
+            let chunk = Chunk { done: last, kind: ChunkKind::Data, cookie, length: length + 8 };
+            batch.put(&chunk.encode());
+            batch.put(&offset.to_be_bytes());
+        }
+        match self.backend.read(offset, length, self.replying.pull_up, batch) {
+            Ok(()) => self.counters.read(length, self.replying.pull_up),
+            Err(error) if chunks => {
+                batch.take_back(mark);
+                self.reading = None;
+                self.put_error(cookie, error, batch);
+            }
+            // The header has promised data.
+            Err(_) => return Err("the storage failed in the middle of a reply"),
+        }
+        Ok(())
+    }
+
+    fn end_writing(&mut self, batch: &mut SendBatch) {
+        let Some(writing) = self.writing.take() else { return };
+        let flushed = |()| if writing.durability == Durability::Now { self.backend.flush() } else { Ok(()) };
+        let outcome = writing.outcome.and_then(flushed);
+        self.counters.errors += u64::from(outcome.is_err());
+        batch.put(&simple_reply(writing.cookie, outcome.err()));
+    }
+
+    fn block_status(&mut self, request: &Request, batch: &mut SendBatch) {
+        let one = request.flags & command_flag::REQ_ONE != 0;
+        let extents = self.backend.extents(request.offset, request.length, if one { 1 } else { 128 });
+        let length = 4 + 8 * extents.len() as u32;
+        batch.put(&Chunk { done: true, kind: ChunkKind::BlockStatus, cookie: request.cookie, length }.encode());
+        batch.put(&BASE_ALLOCATION_ID.to_be_bytes());
+        for extent in extents {
+            batch.put(&extent.length.to_be_bytes());
+            batch.put(&extent.kind.bits().to_be_bytes());
+        }
+    }
+
+    /// A reply without payload. Reads and block status get errors as chunks where replies are structured.
+    fn reply(&mut self, request: &Request, outcome: Outcome, batch: &mut SendBatch) {
+        let chunk = self.rights.structured && matches!(request.command, Command::Read | Command::BlockStatus);
+        match outcome {
+            Err(error) if chunk => self.put_error(request.cookie, error, batch),
+            outcome => {
+                self.counters.errors += u64::from(outcome.is_err());
+                batch.put(&simple_reply(request.cookie, outcome.err()));
+            }
+        }
+    }
+
+    fn put_error(&mut self, cookie: u64, error: WireError, batch: &mut SendBatch) {
+        self.counters.errors += 1;
+        batch.put(&Chunk { done: true, kind: ChunkKind::Error, cookie, length: 6 }.encode());
+        batch.put(&error.number().to_be_bytes());
+        // No words.
+        batch.put(&0_u16.to_be_bytes());
+    }
+}
+
+impl Writing {
+    /// The next bytes of the payload. After an error they are read over.
+    fn take(&mut self, data: &[u8], backend: &Backend) {
+        if self.outcome.is_ok() && !data.is_empty() {
+            self.outcome = backend.write(self.offset, data);
+        }
+        self.offset = self.offset.saturating_add(data.len() as u64);
+        // At most `rest` bytes are given.
+        self.rest -= data.len() as u32;
+    }
+}
+
+fn durability(request: &Request) -> Durability {
+    if request.flags & command_flag::FUA != 0 { Durability::Now } else { Durability::Later }
+}

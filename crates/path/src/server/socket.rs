@@ -1,0 +1,50 @@
+//! A connected socket of either kind.
+
+use rustix::net::{RecvFlags, recv};
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use sys::byte_store::Waiting;
+
+/// A stream to a client or a server.
+#[derive(Debug)]
+pub enum Socket {
+    /// TCP.
+    Tcp(TcpStream),
+    /// A Unix socket.
+    Unix(UnixStream),
+}
+
+impl Socket {
+    /// Receives what there is.
+    ///
+    /// # Errors
+    /// As recv(2); WouldBlock when there is nothing and `waiting` is [`Waiting::Never`].
+    #[inline]
+    pub fn receive(&self, into: &mut [u8], waiting: Waiting) -> io::Result<usize> {
+        let flags = if waiting == Waiting::Never { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
+        let (count, _) = recv(self, into, flags)?;
+        Ok(count)
+    }
+
+    /// What is sent goes out at once: a batch is whole, and nothing is to be gained by waiting for more.
+    ///
+    /// # Errors
+    /// As setsockopt(2).
+    pub fn send_at_once(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_nodelay(true),
+            Self::Unix(_) => Ok(()),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! A thread with its connections: waits for any of them, and does what they ask for.
+
+use super::connection::{Connection, Going};
+use super::counters::Counters;
+use super::export::Exports;
+use super::socket::Socket;
+use super::{Observer, Options};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Received at one go: more than a hundred requests, or several writes.
+const MEMORY_BYTES: usize = 256 << 10;
+/// Names the inbox among what is waited for.
+const INBOX: u64 = u64::MAX;
+/// How often it is looked whether somebody negotiates for too long.
+const LOOK: Duration = Duration::from_secs(1);
+/// After the end, how long a client may take to take its last replies.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// What a thread is told by the one that accepts.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    sockets: Mutex<Vec<Socket>>,
+    bell: OwnedFd,
+    full: AtomicBool,
+    closed: AtomicBool,
+    /// What the thread did, told when it was asked.
+    asked: Mutex<Option<Sender<Counters>>>,
+}
+
+impl Inbox {
+    pub(super) fn new() -> io::Result<Self> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let (full, closed) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Self { sockets: Mutex::default(), bell, full, closed, asked: Mutex::default() })
+    }
+
+    pub(super) fn put(&self, socket: Socket) {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner).push(socket);
+        self.ring();
+    }
+
+    /// There are too many clients.
+    pub(super) fn make_room(&self) {
+        self.full.store(true, Ordering::Relaxed);
+    }
+
+    /// The end: what has arrived is finished.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        self.ring();
+    }
+
+    /// Asks the thread what it did, and waits for the answer.
+    pub(super) fn counters(&self) -> Counters {
+        let (told, answer) = channel();
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
+        self.ring();
+        // A thread that is this long with one request of a storage has nothing to say now.
+        answer.recv_timeout(Duration::from_secs(1)).unwrap_or_default()
+    }
+
+    fn ring(&self) {
+        // It can only fail when it rings already.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+
+    fn take(&self) -> Vec<Socket> {
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        std::mem::take(&mut *self.sockets.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// One thread.
+pub(super) struct Worker<'a> {
+    inbox: Arc<Inbox>,
+    epoll: OwnedFd,
+    exports: &'a Exports,
+    options: &'a Options,
+    clients: &'a AtomicUsize,
+    observer: &'a dyn Observer,
+    connections: Vec<Option<Connection>>,
+    memory: Vec<u8>,
+    done: Counters,
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn new(
+        inbox: Arc<Inbox>,
+        exports: &'a Exports,
+        options: &'a Options,
+        clients: &'a AtomicUsize,
+        observer: &'a dyn Observer,
+    ) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &inbox.bell, EventData::new_u64(INBOX), EventFlags::IN)?;
+        let (connections, memory, done) = (Vec::new(), vec![0; MEMORY_BYTES], Counters::default());
+        Ok(Self { inbox, epoll, exports, options, clients, observer, connections, memory, done })
+    }
+
+    /// Serves until the inbox is closed.
+    pub(super) fn run(mut self) -> Counters {
+        let mut events = Vec::with_capacity(256);
+        let (mut looked, mut negotiating) = (Instant::now(), false);
+        while !self.inbox.closed.load(Ordering::Relaxed) {
+            // Somebody may have come while nobody negotiated: the inbox rang then, and the next wait has an end.
+            self.wait(&mut events, negotiating);
+            for event in events.drain(..) {
+                match event.data.u64() {
+                    INBOX => {
+                        self.welcome();
+                        negotiating = true;
+                    }
+                    place => self.advance(place as usize),
+                }
+            }
+            if looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                negotiating = self.end_the_slow(self.options.patience);
+            }
+        }
+        self.say_farewell(&mut events);
+        self.done
+    }
+
+    fn wait(&self, events: &mut Vec<epoll::Event>, negotiating: bool) {
+        let timeout = Timespec { tv_sec: LOOK.as_secs().cast_signed(), tv_nsec: 0 };
+        // A signal, or out of memory: the loop goes on either way.
+        let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), negotiating.then_some(&timeout));
+    }
+
+    fn welcome(&mut self) {
+        let asked = self.inbox.asked.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(asked) = asked {
+            let mut sum = self.done;
+            let sessions = self.connections.iter().flatten().filter_map(Connection::session);
+            sessions.for_each(|session| sum.add(&session.counters));
+            // Who asked may have given up waiting.
+            let _ = asked.send(sum);
+        }
+        if self.inbox.full.swap(false, Ordering::Relaxed) {
+            self.end_the_slowest();
+        }
+        for socket in self.inbox.take() {
+            if self.clients.load(Ordering::Relaxed) > self.options.connections {
+                self.clients.fetch_sub(1, Ordering::Relaxed);
+                self.observer.note("a client was turned away: there are too many");
+                continue;
+            }
+            let place = match self.connections.iter().position(Option::is_none) {
+                Some(place) => place,
+                None => {
+                    self.connections.push(None);
+                    self.connections.len() - 1
+                }
+            };
+            if let Err(error) = epoll::add(&self.epoll, &socket, EventData::new_u64(place as u64), EventFlags::IN) {
+                self.clients.fetch_sub(1, Ordering::Relaxed);
+                self.observer.note(&format!("a client was turned away: {error}"));
+                continue;
+            }
+            if let Some(slot) = self.connections.get_mut(place) {
+                *slot = Some(Connection::new(socket));
+            }
+            self.advance(place);
+        }
+    }
+
+    fn advance(&mut self, place: usize) {
+        let Some(Some(connection)) = self.connections.get_mut(place) else { return };
+        let going = connection.advance(self.exports, self.options.replying, &mut self.memory);
+        let interest = match going {
+            Going::Receiving => EventFlags::IN,
+            Going::Sending => EventFlags::OUT,
+            Going::Ended => return self.end(place, None),
+            Going::Broken(why) => return self.end(place, Some(why)),
+        };
+        if connection.interest() != interest {
+            connection.set_interest(interest);
+            let modified = epoll::modify(&self.epoll, connection.socket(), EventData::new_u64(place as u64), interest);
+            if modified.is_err() {
+                self.end(place, Some("it cannot be waited for"));
+            }
+        }
+    }
+
+    fn end(&mut self, place: usize, why: Option<&str>) {
+        let Some(connection) = self.connections.get_mut(place).and_then(Option::take) else { return };
+        let _ = epoll::delete(&self.epoll, connection.socket().as_fd());
+        self.clients.fetch_sub(1, Ordering::Relaxed);
+        if let Some(session) = connection.session() {
+            self.done.add(&session.counters);
+        }
+        if let Some(why) = why {
+            self.observer.note(&format!("a client's connection was ended: {why}"));
+        }
+    }
+
+    /// Ends who negotiates for too long; whether anybody still does.
+    fn end_the_slow(&mut self, patience: Duration) -> bool {
+        let slow =
+            |connection: &Connection| connection.negotiating_since().is_some_and(|since| since.elapsed() >= patience);
+        for place in 0..self.connections.len() {
+            if self.connections.get(place).is_some_and(|connection| connection.as_ref().is_some_and(slow)) {
+                self.end(place, Some("it did not finish the handshake in time"));
+            }
+        }
+        self.connections.iter().flatten().any(|connection| connection.negotiating_since().is_some())
+    }
+
+    /// One who still negotiates makes room for one who may have something to do.
+    fn end_the_slowest(&mut self) {
+        let since = |place: &usize| self.connections.get(*place)?.as_ref()?.negotiating_since();
+        let slowest = (0..self.connections.len()).filter(|place| since(place).is_some()).min_by_key(since);
+        if let Some(place) = slowest {
+            self.end(place, Some("it made room for another client"));
+        }
+    }
+
+    /// What has arrived is finished and replied to; then everybody is let go.
+    fn say_farewell(&mut self, events: &mut Vec<epoll::Event>) {
+        let end = Instant::now() + FAREWELL;
+        for place in 0..self.connections.len() {
+            self.advance(place);
+        }
+        while self.connections.iter().flatten().any(|connection| connection.interest() == EventFlags::OUT)
+            && Instant::now() < end
+        {
+            let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+            let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout));
+            for event in events.drain(..) {
+                let (flags, place) = (event.flags, event.data.u64());
+                if flags.contains(EventFlags::OUT) {
+                    self.advance(place as usize);
+                }
+            }
+        }
+        for place in 0..self.connections.len() {
+            self.end(place, None);
+        }
+    }
+}

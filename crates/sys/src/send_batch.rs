@@ -1,0 +1,282 @@
+//! What is sent on a stream at one go: headers one behind the other, and payloads from where they lie.
+
+use crate::byte_store::ByteStore;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+
+/// Most pieces of one system call: the kernel's UIO_MAXIOV.
+const MOST_PIECES: usize = 1024;
+
+/// One piece of what is to be sent, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece {
+    /// Of the batch's own bytes.
+    Own { begin: usize, length: usize },
+    /// Of the store.
+    Stored { begin: usize, length: usize },
+}
+
+/// An end of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    own: usize,
+    pieces: usize,
+    last: usize,
+    length: usize,
+}
+
+/// A batch: it is filled, sent, and used again.
+#[derive(Debug)]
+pub struct SendBatch {
+    own: Vec<u8>,
+    /// Keeps what the pieces point to.
+    store: Option<Arc<ByteStore>>,
+    pieces: Vec<Piece>,
+    /// The first piece that is not wholly sent.
+    next: usize,
+    length: usize,
+    sent: usize,
+    vectors: Vec<libc::iovec>,
+}
+
+// SAFETY: the vectors' pointers are used only while one thread is in `send`, which makes them anew each time.
+unsafe impl Send for SendBatch {}
+
+impl SendBatch {
+    /// Nothing yet. Payloads come from `store`, if any.
+    pub fn new(store: Option<Arc<ByteStore>>) -> Self {
+        Self { own: Vec::new(), store, pieces: Vec::new(), next: 0, length: 0, sent: 0, vectors: Vec::new() }
+    }
+
+    /// Bytes that are still to be sent.
+    pub fn unsent(&self) -> usize {
+        self.length - self.sent
+    }
+
+    /// Its own bytes, of which some may have been sent.
+    pub fn own(&self) -> &[u8] {
+        &self.own
+    }
+
+    /// Where it ends now, for [`take_back`](Self::take_back).
+    #[inline]
+    pub fn mark(&self) -> Mark {
+        let last = match self.pieces.last() {
+            Some(Piece::Own { length, .. } | Piece::Stored { length, .. }) => *length,
+            None => 0,
+        };
+        Mark { own: self.own.len(), pieces: self.pieces.len(), last, length: self.length }
+    }
+
+    /// Takes off what was put since `mark`, provided that nothing was sent in between.
+    pub fn take_back(&mut self, mark: Mark) {
+        self.own.truncate(mark.own);
+        self.pieces.truncate(mark.pieces);
+        if let Some(Piece::Own { length, .. } | Piece::Stored { length, .. }) = self.pieces.last_mut() {
+            *length = mark.last;
+        }
+        self.length = mark.length;
+    }
+
+    /// Bytes of its own that it holds.
+    pub fn own_bytes(&self) -> usize {
+        self.own.len()
+    }
+
+    /// Whether one more message of two pieces still goes out with the same system call.
+    pub fn has_room(&self) -> bool {
+        self.pieces.len() + 2 <= MOST_PIECES
+    }
+
+    /// Puts bytes at the end, copied.
+    #[inline]
+    pub fn put(&mut self, bytes: &[u8]) {
+        self.own.extend_from_slice(bytes);
+        self.grow(bytes.len());
+    }
+
+    /// Puts a part of the store at the end, copied: it is as it is now.
+    ///
+    /// # Panics
+    /// Without a store, or when the range is not inside.
+    #[inline]
+    pub fn pull_up(&mut self, begin: usize, length: usize) {
+        assert!(self.store.is_some(), "a batch without a store");
+        if let Some(store) = &self.store {
+            store.append_to(begin, length, &mut self.own);
+            self.grow(length);
+        }
+    }
+
+    /// Lets `fill` put `length` bytes at the end; when it fails nothing is put.
+    #[inline]
+    pub fn put_with<E>(&mut self, length: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<(), E> {
+        let begin = self.own.len();
+        self.own.resize(begin + length, 0);
+        match fill(&mut self.own[begin..]) {
+            Ok(()) => self.grow(length),
+            Err(error) => {
+                self.own.truncate(begin);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a part of the store at the end: it is as it will be when it is sent.
+    ///
+    /// # Panics
+    /// Without a store, or when the range is not inside.
+    #[inline]
+    pub fn gather(&mut self, begin: usize, length: usize) {
+        assert!(self.store.is_some(), "a batch without a store");
+        self.store.iter().for_each(|store| _ = store.address(begin, length));
+        if length > 0 {
+            self.pieces.push(Piece::Stored { begin, length });
+            self.length += length;
+        }
+    }
+
+    /// Notes `length` bytes more at the end of its own.
+    #[inline]
+    fn grow(&mut self, length: usize) {
+        self.length += length;
+        if let Some(Piece::Own { length: last, .. }) = self.pieces.last_mut() {
+            *last += length;
+        } else if length > 0 {
+            self.pieces.push(Piece::Own { begin: self.own.len() - length, length });
+        }
+    }
+
+    /// Sends what it can with one system call; bytes that went out.
+    ///
+    /// # Errors
+    /// What sendmsg says: WouldBlock when the socket takes nothing now, whether it waits otherwise or not. A peer that has gone is an error, never a signal.
+    pub fn send(&mut self, socket: &impl AsFd) -> io::Result<usize> {
+        self.aim();
+        // SAFETY: all zeros is a valid msghdr: no name, no pieces, no control data.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = self.vectors.as_mut_ptr();
+        message.msg_iovlen = self.vectors.len();
+        // SAFETY: the vectors point into `own` and `store`, which live and do not move during the call.
+        let sent =
+            unsafe { libc::sendmsg(socket.as_fd().as_raw_fd(), &message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+        self.vectors.clear();
+        let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
+        self.advance(sent);
+        Ok(sent)
+    }
+
+    /// Points the vectors at what is to be sent next.
+    fn aim(&mut self) {
+        self.vectors.clear();
+        for piece in self.pieces.iter().skip(self.next).take(MOST_PIECES) {
+            let (base, length) = match *piece {
+                Piece::Own { begin, length } => (self.own[begin..begin + length].as_ptr().cast_mut(), length),
+                Piece::Stored { begin, length } => match &self.store {
+                    Some(store) => (store.address(begin, length), length),
+                    None => continue,
+                },
+            };
+            self.vectors.push(libc::iovec { iov_base: base.cast(), iov_len: length });
+        }
+    }
+
+    /// So many bytes went out.
+    fn advance(&mut self, mut count: usize) {
+        self.sent += count;
+        if self.sent >= self.length {
+            return self.clear();
+        }
+        while let Some(piece) = self.pieces.get_mut(self.next) {
+            let (Piece::Own { begin, length } | Piece::Stored { begin, length }) = piece;
+            if count < *length {
+                *begin += count;
+                *length -= count;
+                return;
+            }
+            count -= *length;
+            self.next += 1;
+        }
+    }
+
+    /// Forgets everything; what it holds in memory is kept for the next time.
+    pub fn clear(&mut self) {
+        self.own.clear();
+        self.pieces.clear();
+        (self.next, self.length, self.sent) = (0, 0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn pieces_arrive_in_order_whatever_the_socket_takes() {
+        let store = Arc::new(ByteStore::zeroed(1 << 20).unwrap());
+        let data: Vec<u8> = (0..1 << 20).map(|place: u32| (place.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        store.write(0, &data);
+        let mut batch = SendBatch::new(Some(store));
+        let mut expected = Vec::new();
+        for turn in 0..1500_usize {
+            let (begin, length) = (turn * 97, turn % 311);
+            batch.put(&[turn as u8; 5]);
+            expected.extend([turn as u8; 5]);
+            if turn % 3 == 0 {
+                batch.pull_up(begin, length);
+            } else {
+                batch.gather(begin, length);
+            }
+            expected.extend(&data[begin..begin + length]);
+        }
+        assert_eq!(batch.unsent(), expected.len());
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut found = Vec::new();
+        let mut part = [0; 4099];
+        while batch.unsent() > 0 {
+            if batch.send(&ours).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+                let count = theirs.read(&mut part).unwrap();
+                found.extend(&part[..count]);
+            }
+        }
+        drop(ours);
+        theirs.read_to_end(&mut found).unwrap();
+        assert!(found == expected);
+        assert_eq!((batch.own_bytes(), batch.unsent()), (0, 0));
+    }
+
+    #[test]
+    fn a_filling_that_fails_leaves_nothing() {
+        let mut batch = SendBatch::new(None);
+        batch.put(b"head");
+        batch.put_with(100, |_| Err(())).unwrap_err();
+        let mark = batch.mark();
+        batch.put(b"that was too much");
+        batch.take_back(mark);
+        let tail = |bytes: &mut [u8]| -> Result<(), ()> {
+            bytes.copy_from_slice(b"tail");
+            Ok(())
+        };
+        batch.put_with(4, tail).unwrap();
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        assert_eq!(batch.send(&ours).unwrap(), 8);
+        drop(ours);
+        let mut found = Vec::new();
+        theirs.read_to_end(&mut found).unwrap();
+        assert_eq!(found, b"headtail");
+    }
+
+    #[test]
+    fn a_peer_that_has_gone_is_an_error() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(theirs);
+        let mut batch = SendBatch::new(None);
+        batch.put(b"x");
+        assert_eq!(batch.send(&ours).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+}
