@@ -8,7 +8,6 @@ pub use others::others;
 
 use super::bench::Bench;
 use super::evidence::{self, Evidence};
-use super::iotoll::{self, Measuring};
 use super::rounds;
 use anyhow::Context;
 use model::comparison::CompareFinding;
@@ -22,13 +21,24 @@ const METRICS: [Metric; 2] = [Metric::CyclesPerIo, Metric::Iops];
 const FALSE_SHARE: f64 = 5.0 / 40.0;
 /// Of known changes, so many must lie in their interval.
 const COVERAGE: f64 = 0.85;
-/// Of changes of 5 %, so many must be detected.
+/// Of changes of some 5 %, so many must be detected.
 const POWER: f64 = 0.8;
-/// Burnt in each I/O of both arms: beginning to burn at all ends what the processor does at the same time, and costs a
-/// read some hundred cycles more than it burns. What is burnt beyond that costs what it is.
+/// What is done to each I/O of the candidate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Injected {
+    /// Engine `spin` burns this part more. An I/O is nothing but burning, so the truth is known.
+    Spin(f64),
+    /// A cached read with so many nanoseconds burnt besides. What that costs is not what it burns: what is burnt ends
+    /// what the processor did at the same time, and beside longer pauses a copy itself costs more.
+    Read(u64),
+}
+
+/// The costs that are known, and one that is some 5 % of an I/O of 3 to 6 µs.
+const INJECTED: [Injected; 4] = [Injected::Spin(0.02), Injected::Spin(0.05), Injected::Spin(0.10), Injected::Read(200)];
+/// Cycles of the baseline's spin.
+const SPIN_CYCLES: f64 = 10_000.0;
+/// Burnt in each read of both arms: beginning to burn at all is the largest part of what is not burnt.
 const BOTH_NANOS: u64 = 300;
-/// Costs that are injected, as fractions of an I/O.
-const INJECTED: [f64; 3] = [0.02, 0.05, 0.10];
 
 /// Cached 4 KiB reads against themselves.
 pub fn same(bench: &mut Bench) -> anyhow::Result<Evidence> {
@@ -52,47 +62,57 @@ pub fn same_fio(bench: &mut Bench) -> anyhow::Result<Evidence> {
     false_differences(bench, "unmodified fio, cached 4 KiB reads by psync, 250 ms an execution", &words, false)
 }
 
-/// Burnt cycles in each I/O.
+/// A cost that is added to each I/O.
 pub fn injected(bench: &mut Bench) -> anyhow::Result<Evidence> {
-    // 64 KiB, because what is burnt is known to within some ten nanoseconds, and 2 % of an I/O is to be far above.
-    let job = cached_reads(&bench.file("injected", 16)?, "64k");
-    let base = baseline_nanos(bench, &job)? + BOTH_NANOS as f64;
-    let cells: Vec<u64> = INJECTED.iter().map(|fraction| (fraction * base).round() as u64).collect();
-    let burnt: Vec<f64> = cells.iter().map(|nanos| burnt_cycles(bench, *nanos)).collect::<Result<_, _>>()?;
+    let reads = cached_reads(&bench.file("injected", 16)?, "64k");
+    let spins = ["--ioengine=spin", "--size=64m"].map(str::to_owned);
     let found = bench.in_rounds(
-        &cells,
+        &INJECTED,
         |_| 0,
-        |nanos| format!("inject_ns={nanos}"),
-        |bench, nanos| {
-            let arms = [("baseline", BOTH_NANOS), ("candidate", BOTH_NANOS + nanos)];
-            compare(bench, &job, &arms.map(|(arm, nanos)| format!("--{arm}=inject_ns={nanos}")))
+        |injected| injected.name(),
+        |bench, injected| match injected {
+            Injected::Spin(part) => {
+                let candidate = SPIN_CYCLES * (1.0 + part);
+                let arms = [("baseline", SPIN_CYCLES), ("candidate", candidate)];
+                compare(bench, &spins, &arms.map(|(arm, cycles)| format!("--{arm}=spin_cycles={cycles:.0}")))
+            }
+            Injected::Read(nanos) => {
+                let arms = [("baseline", BOTH_NANOS), ("candidate", BOTH_NANOS + nanos)];
+                compare(bench, &reads, &arms.map(|(arm, nanos)| format!("--{arm}=inject_ns={nanos}")))
+            }
         },
     )?;
     let mut evidence = Evidence::default();
     let mut rows = Vec::new();
     let (mut held, mut of) = ([0, 0], 0);
-    for ((fraction, burnt), runs) in INJECTED.iter().zip(&burnt).zip(&found) {
-        of += runs.len();
-        for (place, &which) in METRICS.iter().enumerate() {
-            // Of each experiment by itself: what an I/O costs here wanders by a third from one to the next.
-            let truths = runs.iter().map(|run| truth(run, which, *burnt));
-            let truths: Vec<f64> = truths.collect::<anyhow::Result<_>>()?;
+    for (injected, runs) in INJECTED.iter().zip(&found) {
+        if matches!(injected, Injected::Spin(_)) {
+            of += runs.len();
+        }
+        for (&which, held) in METRICS.iter().zip(&mut held) {
             let metrics: Vec<&MetricFinding> = runs.iter().map(|run| metric(run, which)).collect::<Result<_, _>>()?;
-            let holds = metrics.iter().zip(&truths).filter(|(found, truth)| holds(found, **truth)).count();
             let detected = metrics.iter().filter(|found| found.detected).count();
-            if let Some(held) = held.get_mut(place) {
-                *held += holds;
-            }
-            if *fraction == 0.05 {
-                let text = format!("{}: 5 % is detected in {detected} of {} experiments", which.name(), runs.len());
-                evidence.criterion(detected as f64 >= POWER * runs.len() as f64, text);
-            }
+            let (truth, holds) = match injected {
+                Injected::Spin(part) => {
+                    let truths = runs.iter().map(|run| truth(run, which, SPIN_CYCLES * part));
+                    let truths: Vec<f64> = truths.collect::<anyhow::Result<_>>()?;
+                    let holding = metrics.iter().zip(&truths).filter(|(found, truth)| holds(found, **truth)).count();
+                    *held += holding;
+                    (format!("{:+.2} %", rounds::mean(&truths).value * 100.0), format!("{holding} of {}", runs.len()))
+                }
+                Injected::Read(_) => {
+                    let text =
+                        format!("{}: {} is detected in {detected} of {}", which.name(), injected.name(), runs.len());
+                    evidence.criterion(detected as f64 >= POWER * runs.len() as f64, text);
+                    ("–".to_owned(), "–".to_owned())
+                }
+            };
             rows.push(vec![
-                format!("{:.0} %", fraction * 100.0),
+                injected.name(),
                 which.name().to_owned(),
-                format!("{:+.2} %", rounds::mean(&truths).value * 100.0),
+                truth,
                 evidence::percent(&rounds::mean(&metrics.iter().filter_map(|found| found.change).collect::<Vec<_>>())),
-                format!("{holds} of {}", runs.len()),
+                holds,
                 format!("{detected} of {}", runs.len()),
                 half_widths(&metrics),
                 lengths(runs),
@@ -104,11 +124,21 @@ pub fn injected(bench: &mut Bench) -> anyhow::Result<Evidence> {
         evidence.criterion(f64::from(held as u32) >= COVERAGE * of as f64, text);
     }
     evidence.note(format!(
-        "64 KiB cached reads ({base:.0} ns each) with {BOTH_NANOS} ns burnt in each I/O of both arms and more in the candidate's; the truth is \
-         what engine null pays for that, over the baseline's cost (for IOPS: its time) an I/O in the same experiment; means."
+        "Engine spin with {SPIN_CYCLES} cycles an I/O against so much more; the truth is what is burnt more, over the baseline's \
+         cost (for IOPS: its time) an I/O in the same experiment. And 64 KiB cached reads with {BOTH_NANOS} ns burnt in each \
+         of both arms and 200 ns more in the candidate's, whose truth is not known as well. Means."
     ));
     evidence.table(&["injected", "metric", "truth", "found", "held", "detected", "half-width", "seconds"], &rows);
     Ok(evidence)
+}
+
+impl Injected {
+    fn name(self) -> String {
+        match self {
+            Self::Spin(part) => format!("{:.0} % of a spin", part * 100.0),
+            Self::Read(nanos) => format!("{nanos} ns of a read"),
+        }
+    }
 }
 
 /// What so many cycles more an I/O change in this experiment. Of its cost, which holds what others do for the I/O
@@ -194,31 +224,4 @@ fn half_widths(metrics: &[&MetricFinding]) -> String {
 fn lengths(runs: &[CompareFinding]) -> String {
     let seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
     format!("{:.1}", rounds::median(&seconds))
-}
-
-/// CPU time of one I/O of a job.
-fn baseline_nanos(bench: &Bench, job: &[String]) -> anyhow::Result<f64> {
-    let finding = run_job(bench, job)?;
-    let (cycles, clock) = (iotoll::job(&finding)?.thread_cycles_per_io, finding.host.tsc_hertz);
-    Ok(cycles.context("no thread clock")? / clock * 1e9)
-}
-
-/// What so much more of `inject_ns` costs an I/O, in cycles: it is busy for at least that long.
-fn burnt_cycles(bench: &Bench, nanos: u64) -> anyhow::Result<f64> {
-    let cost = |nanos: u64| {
-        let mut job: Vec<String> = ["--ioengine=null", "--size=64m"].map(str::to_owned).to_vec();
-        job.push(format!("--inject_ns={nanos}"));
-        iotoll::job(&run_job(bench, &job)?)?.thread_cycles_per_io.context("no thread clock")
-    };
-    let mut burnt = Vec::new();
-    for _ in 0..5 {
-        burnt.push(cost(BOTH_NANOS + nanos)? - cost(BOTH_NANOS)?);
-    }
-    Ok(rounds::median(&burnt))
-}
-
-fn run_job(bench: &Bench, job: &[String]) -> anyhow::Result<model::finding::RunFinding> {
-    let mut words: Vec<String> = ["--name=known", "--time_based", "--runtime=1s"].map(str::to_owned).to_vec();
-    words.extend(job.iter().cloned());
-    iotoll::run(bench, &Measuring::LEAST, &words)
 }
