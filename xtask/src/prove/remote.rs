@@ -207,7 +207,7 @@ fn measure(bench: &Bench, load: &Load, client: Client, uri: &str) -> anyhow::Res
     Ok(Found {
         cycles: iotoll::net(&finding)?,
         iops: job.iops,
-        p50_micros: job.latency_ns.p50.map(|nanos| nanos as f64 / 1e3),
+        p50_micros: job.latency_ns.p50.map(|nanos| nanos / 1e3),
         per_crossing: job.ios_per_crossing,
     })
 }
