@@ -45,7 +45,7 @@ pub struct ServeArguments {
     /// Clients at the same time
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65_536))]
     connections: usize,
-    /// How payloads get behind the headers of replies: pull-up[:BYTES] copies those of at most BYTES, gather none
+    /// How payloads get behind the headers of replies: pull-up:BYTES copies those of at most BYTES, pull-up all, gather none
     #[arg(long, value_name = "HOW", default_value = "pull-up:2k", value_parser = sending)]
     path_send: Sending,
 }
