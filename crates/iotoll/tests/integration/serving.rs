@@ -8,10 +8,10 @@ use std::process::{Child, Command, Stdio};
 
 const SIZE: usize = 8 << 20;
 
-/// A server of ours in a folder of its own. Its path is short, as the names of Unix sockets have to be.
+/// A server of ours in a folder of its own, ended when dropped. Its path is short, as the names of Unix sockets have to be.
 struct Served {
     folder: Folder,
-    running: Running,
+    running: Option<Running>,
     uri: String,
 }
 
@@ -27,16 +27,29 @@ impl Served {
             uri = text.strip_prefix("listening on ").and_then(|text| text.strip_suffix('\n')).map(str::to_owned);
             uri.is_some()
         }));
-        Self { folder, running, uri: uri.unwrap() }
+        Self { folder, running: Some(running), uri: uri.unwrap() }
     }
 
     fn path(&self, name: &str) -> String {
         self.folder.path(name).display().to_string()
     }
 
-    fn terminated(self) -> (Folder, Ended) {
-        self.running.signal(Signal::TERM);
-        (self.folder, self.running.wait())
+    /// Ends it: what it said, and what it left behind.
+    fn terminated(mut self) -> (Vec<String>, Ended) {
+        let running = self.running.take().unwrap();
+        running.signal(Signal::TERM);
+        let ended = running.wait();
+        (self.folder.listing().into_keys().collect(), ended)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.signal(Signal::TERM);
+            running.wait();
+        }
+        self.folder.assert_no_processes();
     }
 }
 
@@ -76,10 +89,10 @@ fn nbdcopy_and_nbdinfo_find_what_they_expect() {
         done("nbdcopy", &["--connections=4", "--flush", &served.path("data"), uri]);
         done("nbdcopy", &["--connections=4", uri, &back]);
         assert!(served.folder.read("back") == noise(), "{way}");
-        let (folder, ended) = served.terminated();
+        let (left, ended) = served.terminated();
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert!(ended.stderr.contains(" 0 with an error") && ended.stderr.contains("total pull-up was"), "{ended:?}");
-        assert!(!folder.exists("s"), "the socket is removed");
+        assert!(!left.contains(&"s".to_owned()), "the socket is removed");
     });
 }
 
