@@ -12,6 +12,7 @@ use rustix::process::{Resource, getrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 /// What to serve, and to whom.
 #[derive(Debug, Args)]
 pub struct ServeArguments {
-    /// The storage: memory:SIZE (zeros, gone at the end), file:PATH, null:SIZE (reads are zeros, writes are forgotten)
+    /// The storage: memory:SIZE (zeros, gone at the end), file:PATH (a block device with --read-only), null:SIZE (reads are zeros, writes are forgotten)
     #[arg(long, value_name = "WHAT", value_parser = storage)]
     backend: Storage,
     /// Address and port of TCP; port 0 picks one
@@ -40,13 +41,15 @@ pub struct ServeArguments {
     #[arg(long)]
     insecure_network: bool,
     /// Threads; each has its own connections
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = Options::default().threads,
+        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
     threads: usize,
     /// Clients at the same time
-    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65_536))]
+    #[arg(long, value_name = "N", default_value_t = Options::default().connections,
+        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65_536))]
     connections: usize,
     /// How payloads get behind the headers of replies: pull-up:BYTES copies those of at most BYTES, pull-up all, gather none
-    #[arg(long, value_name = "HOW", default_value = "pull-up:2k", value_parser = sending)]
+    #[arg(long, value_name = "HOW", default_value_t, value_parser = sending)]
     path_send: Sending,
 }
 
@@ -60,6 +63,18 @@ enum Storage {
 #[derive(Clone, Copy, Debug)]
 struct Sending {
     pull_up: u32,
+}
+
+impl Default for Sending {
+    fn default() -> Self {
+        Self { pull_up: Options::default().replying.pull_up }
+    }
+}
+
+impl std::fmt::Display for Sending {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(formatter, "pull-up:{}", self.pull_up)
+    }
 }
 
 fn storage(text: &str) -> Result<Storage, String> {
@@ -137,8 +152,12 @@ fn backend(storage: &Storage, access: Access) -> anyhow::Result<Backend> {
             let file = File::options().read(true).write(access == Access::ReadWrite).open(path);
             let failed = |error| BadInput(format!("--backend file:{}: {error}; check the path", path.display()));
             let file = file.map_err(failed)?;
-            if file.metadata().map_err(failed)?.is_dir() {
-                return Err(BadInput(format!("--backend file:{}: is a directory; name a file", path.display())).into());
+            let kind = file.metadata().map_err(failed)?.file_type();
+            // Whether a device is mounted or part of something nobody here looks, and clients write to it for as long as
+            // this runs.
+            if !(kind.is_file() || kind.is_block_device() && access == Access::ReadOnly) {
+                let mend = "is no file; name one, or a block device with --read-only";
+                return Err(BadInput(format!("--backend file:{}: {mend}", path.display())).into());
             }
             Backend::file(file).with_context(|| format!("the size of {}", path.display()))
         }

@@ -27,15 +27,6 @@ pub enum Backend {
     },
 }
 
-/// How durable a write is when it is replied to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// As durable as the storage makes it by itself.
-    Later,
-    /// Durable now (FUA).
-    Now,
-}
-
 /// What a range holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtentKind {
@@ -83,7 +74,7 @@ impl Backend {
         Ok(Self::Memory(Arc::new(ByteStore::zeroed(length)?)))
     }
 
-    /// An open file; `synchronous` I/O past the page cache where it was opened with O_DIRECT.
+    /// An open file, through the page cache.
     ///
     /// # Errors
     /// When its size cannot be told.
@@ -98,6 +89,12 @@ impl Backend {
             Self::File(file) => file.size(),
             Self::Null { size } => *size,
         }
+    }
+
+    /// Whether payloads of replies can be gathered from it without being copied.
+    #[inline]
+    pub fn gathers(&self) -> bool {
+        matches!(self, Self::Memory(_))
     }
 
     /// Where payloads of replies may be gathered from without being copied.
@@ -122,8 +119,11 @@ impl Backend {
                 }
                 Ok(())
             }
-            Self::File(file) => batch.put_with(length as usize, |into| file.read(offset, into)),
-            Self::Null { .. } => batch.put_with(length as usize, |_| Ok(())),
+            Self::File(file) => file.read(offset, length, batch),
+            Self::Null { .. } => {
+                batch.put_zeros(length as usize);
+                Ok(())
+            }
         }
     }
 

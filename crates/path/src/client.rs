@@ -34,6 +34,8 @@ const PULL_UP: u32 = 2048;
 pub struct Done {
     /// Its slot.
     pub slot: u32,
+    /// Bytes that it asked for.
+    pub length: u32,
     /// What went wrong, if anything.
     pub error: Option<WireError>,
 }
@@ -287,7 +289,7 @@ impl Client {
             if ask == Ask::Read && error.is_none() && expected > 0 {
                 self.arriving = Some((slot, 0));
             } else {
-                self.finish(Done { slot, error }, each);
+                self.finish(slot, error, each);
             }
         }
     }
@@ -299,17 +301,16 @@ impl Client {
             self.arriving = Some((slot, there));
         } else {
             self.arriving = None;
-            self.finish(Done { slot, error: None }, each);
+            self.finish(slot, None, each);
         }
     }
 
     #[inline]
-    fn finish(&mut self, done: Done, each: &mut impl FnMut(Done)) {
-        if let Some(slot) = self.slots.get_mut(done.slot as usize) {
-            slot.ask = None;
-        }
+    fn finish(&mut self, slot: u32, error: Option<WireError>, each: &mut impl FnMut(Done)) {
+        let Some(state) = self.slots.get_mut(slot as usize) else { return };
+        state.ask = None;
         self.in_flight -= 1;
-        each(done);
+        each(Done { slot, length: state.length, error });
     }
 }
 

@@ -33,8 +33,8 @@ pub struct Options {
     pub replying: Replying,
     /// Threads.
     pub threads: usize,
-    /// Clients at the same time. When one more comes, the one that has negotiated longest goes; when all have done with that,
-    /// the new one does.
+    /// Clients at the same time. When one more comes, the one of its thread that has negotiated longest goes; when all have
+    /// done with that, the new one does.
     pub connections: usize,
     /// How long a client may negotiate.
     pub patience: Duration,
@@ -136,7 +136,7 @@ pub fn serve(
     for _ in 0..options.threads.max(1) {
         inboxes.push(Arc::new(Inbox::new().map_err(|error| Error::system("making an eventfd", error))?));
     }
-    let crowd = Crowd { inboxes: &inboxes, most: options.connections, clients: &clients };
+    let crowd = Crowd { inboxes: &inboxes, clients: &clients };
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for (number, inbox) in inboxes.iter().enumerate() {
@@ -171,7 +171,6 @@ pub fn serve(
 /// All clients, and the threads that have them.
 struct Crowd<'a> {
     inboxes: &'a [Arc<Inbox>],
-    most: usize,
     clients: &'a AtomicUsize,
 }
 
@@ -209,10 +208,8 @@ impl Crowd<'_> {
         if let Err(error) = socket.send_at_once() {
             return observer.note(&format!("a client was turned away: {error}"));
         }
-        if self.clients.fetch_add(1, Ordering::Relaxed) >= self.most {
-            self.inboxes.iter().for_each(|inbox| inbox.make_room());
-        }
         if let Some(inbox) = inbox {
+            self.clients.fetch_add(1, Ordering::Relaxed);
             inbox.put(socket);
         }
     }

@@ -109,18 +109,42 @@ impl SendBatch {
         }
     }
 
-    /// Lets `fill` put `length` bytes at the end; when it fails nothing is put.
+    /// Puts zeros at the end.
     #[inline]
-    pub fn put_with<E>(&mut self, length: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<(), E> {
+    pub fn put_zeros(&mut self, length: usize) {
+        self.own.resize(self.own.len() + length, 0);
+        self.grow(length);
+    }
+
+    /// Puts a part of a file at the end, read straight to where it is sent from. When it fails nothing is put.
+    ///
+    /// # Errors
+    /// What pread says; UnexpectedEof when the file ends before.
+    pub fn put_file(&mut self, file: &impl AsFd, mut offset: u64, length: usize) -> io::Result<()> {
         let begin = self.own.len();
-        self.own.resize(begin + length, 0);
-        match fill(&mut self.own[begin..]) {
-            Ok(()) => self.grow(length),
-            Err(error) => {
+        self.own.reserve(length);
+        while self.own.len() < begin + length {
+            let (there, left) = (self.own.len(), begin + length - self.own.len());
+            let at = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+            let into = self.own.spare_capacity_mut().as_mut_ptr();
+            // SAFETY: the vector has room for `left` bytes behind its length, since all of `length` was reserved.
+            let count = unsafe { libc::pread(file.as_fd().as_raw_fd(), into.cast(), left, at) };
+            let failure = match usize::try_from(count) {
+                Ok(0) => io::ErrorKind::UnexpectedEof.into(),
+                Ok(count) => {
+                    // SAFETY: the kernel wrote so many bytes behind the length, at most `left`.
+                    unsafe { self.own.set_len(there + count) };
+                    offset += count as u64;
+                    continue;
+                }
+                Err(_) => io::Error::last_os_error(),
+            };
+            if failure.kind() != io::ErrorKind::Interrupted {
                 self.own.truncate(begin);
-                return Err(error);
+                return Err(failure);
             }
         }
+        self.grow(length);
         Ok(())
     }
 
@@ -251,24 +275,30 @@ mod tests {
     }
 
     #[test]
-    fn a_filling_that_fails_leaves_nothing() {
+    fn what_cannot_be_read_and_what_is_taken_back_leaves_nothing() {
         let mut batch = SendBatch::new(None);
+        let file = memory_file(b"0123456789");
         batch.put(b"head");
-        batch.put_with(100, |_| Err(())).unwrap_err();
+        assert_eq!(batch.put_file(&file, 5, 6).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         let mark = batch.mark();
         batch.put(b"that was too much");
         batch.take_back(mark);
-        let tail = |bytes: &mut [u8]| -> Result<(), ()> {
-            bytes.copy_from_slice(b"tail");
-            Ok(())
-        };
-        batch.put_with(4, tail).unwrap();
+        batch.put_file(&file, 2, 8).unwrap();
+        batch.put_zeros(2);
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        assert_eq!(batch.send(&ours).unwrap(), 8);
+        assert_eq!(batch.send(&ours).unwrap(), 14);
         drop(ours);
         let mut found = Vec::new();
         theirs.read_to_end(&mut found).unwrap();
-        assert_eq!(found, b"headtail");
+        assert_eq!(found, b"head23456789\0\0");
+    }
+
+    fn memory_file(contents: &[u8]) -> std::fs::File {
+        use std::io::Write;
+        let descriptor = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        let mut file = std::fs::File::from(descriptor);
+        file.write_all(contents).unwrap();
+        file
     }
 
     #[test]

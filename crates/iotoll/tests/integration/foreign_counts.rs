@@ -1,10 +1,10 @@
 //! Where `iotoll cost` gets its counts from: fio's and iperf3's own JSON, and the kernel's counters.
 
 use super::iotoll::{Folder, number, warns, whole};
-use super::machine::{LoopDevice, skip};
+use super::machine::{LoopDevice, Peer, skip};
 use serde_json::Value;
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 #[test]
 fn fio_counts_for_itself() {
@@ -99,27 +99,18 @@ fn a_fio_that_fails_is_reported_as_it_ended() {
     cost("--name=a --rw=read --size=1m --filename=/proc/version/x");
 }
 
-/// A server of iperf3 for one client, ended when dropped.
+/// A server of iperf3 for one client.
 struct Iperf3Server {
-    child: Child,
+    _peer: Peer,
     port: u16,
 }
 
 impl Iperf3Server {
     fn start() -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = Command::new("iperf3");
-        command.args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().expect("iperf3 must be installed: apt-get install iperf3");
+        let peer = Peer::start(Command::new("iperf3").args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]));
         assert!(super::iotoll::eventually(|| TcpStream::connect(("127.0.0.1", port)).is_ok()), "iperf3 did not listen");
-        Self { child, port }
-    }
-}
-
-impl Drop for Iperf3Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        Self { _peer: peer, port }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// Says why a test does not run here: on standard error, and where `./check` counts it.
 pub fn skip(test: &str, reason: &str) {
@@ -32,6 +32,31 @@ pub fn tool(program: &str, arguments: &[&str]) -> Result<String, String> {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     } else {
         Err(format!("{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
+    }
+}
+
+/// A program of somebody else that runs until this is dropped.
+pub struct Peer(Child);
+
+impl Peer {
+    #[track_caller]
+    pub fn start(command: &mut Command) -> Self {
+        let program = command.get_program().to_string_lossy().into_owned();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().unwrap_or_else(|error| panic!("{program} must be installed: {error}")))
+    }
+
+    /// Ends it now.
+    pub fn end(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

@@ -1,10 +1,10 @@
 //! `iotoll serve` and the clients that people have; engine `nbd` and the servers that people have.
 
 use super::iotoll::{Ended, Folder, Running, at_once, eventually, whole};
-use super::machine::tool;
+use super::machine::{Peer, tool};
 use rustix::process::Signal;
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 const SIZE: usize = 8 << 20;
 
@@ -198,7 +198,8 @@ fn every_word_of_serve_that_is_wrong_is_refused_in_one_line() {
     refused("--backend memory:many", &["'many'"]);
     refused("--backend file:nowhere", &["file:nowhere", "check the path"]);
     refused("--backend file:/tmp", &["file:/tmp", "directory"]);
-    refused("--backend file:/tmp --read-only", &["file:/tmp", "name a file"]);
+    refused("--backend file:/tmp --read-only", &["file:/tmp", "is no file"]);
+    refused("--backend file:/dev/zero", &["file:/dev/zero", "is no file", "--read-only"]);
     refused("--backend memory:1m --unix there", &["--unix there", "remove what is there"]);
     refused("--backend memory:1m --listen 0.0.0.0:0", &["--listen 0.0.0.0:0", "--insecure-network"]);
     refused("--backend memory:1m --export a --export a", &["--export a", "twice"]);
@@ -207,22 +208,26 @@ fn every_word_of_serve_that_is_wrong_is_refused_in_one_line() {
     assert_eq!(folder.listing().len(), 1);
 }
 
-/// A server that is not ours, on a Unix socket, ended when dropped.
+/// A server that is not ours, on a Unix socket.
 struct Foreign {
-    child: Child,
+    peer: Peer,
     folder: Folder,
 }
 
 impl Foreign {
-    fn start(program: &str, arguments: &[&str], bytes: usize) -> Self {
+    /// Of the arguments `SOCKET` is its socket and `DATA` a file that is full of data.
+    fn start(program: &str, arguments: &[&str]) -> Self {
         let folder = Folder::within(&std::env::temp_dir());
-        folder.write("data", &noise()[..bytes]);
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(folder.path("")).stdin(Stdio::null()).stdout(Stdio::null());
-        let child = command.stderr(Stdio::null()).spawn().unwrap_or_else(|error| panic!("{program}: {error}"));
-        let foreign = Self { child, folder };
-        assert!(eventually(|| foreign.folder.exists("s")), "{program} {arguments:?} does not listen");
-        foreign
+        folder.write("data", noise());
+        let path = |name: &str| folder.path(name).display().to_string();
+        let argument = |word: &&str| match *word {
+            "SOCKET" => path("s"),
+            "DATA" => path("data"),
+            other => other.to_owned(),
+        };
+        let peer = Peer::start(Command::new(program).args(arguments.iter().map(argument)));
+        assert!(eventually(|| folder.exists("s")), "{program} {arguments:?} does not listen");
+        Self { peer, folder }
     }
 
     fn uri(&self) -> String {
@@ -230,36 +235,16 @@ impl Foreign {
     }
 }
 
-impl Drop for Foreign {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn our_client_works_with_the_servers_that_people_have() {
     const SERVERS: [(&str, &[&str]); 4] = [
-        ("nbdkit", &["-f", "-U", "s", "memory", "8m"]),
-        ("nbdkit", &["-f", "-U", "s", "file", "data"]),
-        ("nbdkit", &["-f", "-U", "s", "--filter=delay", "memory", "8m", "rdelay=1ms"]),
-        ("qemu-nbd", &["-f", "raw", "-t", "-k", "s", "data"]),
+        ("nbdkit", &["-f", "-U", "SOCKET", "memory", "8m"]),
+        ("nbdkit", &["-f", "-U", "SOCKET", "file", "DATA"]),
+        ("nbdkit", &["-f", "-U", "SOCKET", "--filter=delay", "memory", "8m", "rdelay=1ms"]),
+        ("qemu-nbd", &["-f", "raw", "-t", "-k", "SOCKET", "DATA"]),
     ];
     at_once(SERVERS, |(program, arguments)| {
-        // qemu-nbd takes an absolute path of its socket only.
-        let foreign = if program == "qemu-nbd" {
-            let folder = Folder::within(&std::env::temp_dir());
-            let socket = folder.path("s").display().to_string();
-            folder.write("data", noise());
-            let data = folder.path("data").display().to_string();
-            let child =
-                Command::new(program).args(["-f", "raw", "-t", "-k", &socket, &data]).stdin(Stdio::null()).spawn();
-            let foreign = Foreign { child: child.unwrap(), folder };
-            assert!(eventually(|| foreign.folder.exists("s")));
-            foreign
-        } else {
-            Foreign::start(program, arguments, SIZE)
-        };
+        let foreign = Foreign::start(program, arguments);
         for rw in ["randread", "randwrite", "randrw", "write"] {
             let options = format!(
                 "run --name=f --ioengine=nbd --uri={} --rw={rw} --bs=4k,16k --iodepth=16 --number_ios=400 --fsync=100",
@@ -274,7 +259,7 @@ fn our_client_works_with_the_servers_that_people_have() {
 
 #[test]
 fn a_server_s_errors_and_its_end_are_errors_of_the_job() {
-    let wrong = Foreign::start("nbdkit", &["-f", "-U", "s", "--filter=error", "memory", "8m", "error-rate=100%"], 0);
+    let wrong = Foreign::start("nbdkit", &["-f", "-U", "SOCKET", "--filter=error", "memory", "8m", "error-rate=100%"]);
     let job = |foreign: &Foreign, more: &str| {
         let uri = foreign.uri();
         let words =
@@ -284,11 +269,11 @@ fn a_server_s_errors_and_its_end_are_errors_of_the_job() {
     let ended = job(&wrong, "--number_ios=10").run();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("'f'") || ended.stdout.contains("\"errors\""), "{ended:?}");
-    let mut dying = Foreign::start("nbdkit", &["-f", "-U", "s", "memory", "8m"], 0);
+    let mut dying = Foreign::start("nbdkit", &["-f", "-U", "SOCKET", "memory", "8m"]);
     let running = job(&dying, "--time_based --runtime=30").start();
     assert!(eventually(|| running.has_threads("job f", 1)));
     std::thread::sleep(std::time::Duration::from_millis(500));
-    dying.child.kill().unwrap();
+    dying.peer.end();
     let ended = running.wait();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stdout.contains("connection") || ended.stderr.contains("connection"), "{ended:?}");

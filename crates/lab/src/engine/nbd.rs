@@ -12,8 +12,6 @@ use std::path::Path;
 
 struct Remote {
     client: Client,
-    /// What each slot asked for.
-    lengths: Vec<u32>,
     /// What was replied to and not taken yet: slot, and bytes or minus the error number.
     done: Vec<(u32, i32)>,
 }
@@ -29,7 +27,7 @@ pub(super) fn open(setup: &Setup) -> Result<Ready> {
         target::fill_with_noise(&mut noise, &mut seed);
         client.arena().write(place * slot, &noise);
     }
-    let mut engine = Remote { client, lengths: vec![0; slots], done: Vec::with_capacity(slots) };
+    let mut engine = Remote { client, done: Vec::with_capacity(slots) };
     Ok(Box::new(move |worker| worker.run_queued(&mut engine)))
 }
 
@@ -82,10 +80,10 @@ fn lost(error: path::Error) -> io::Error {
 }
 
 impl Remote {
-    fn note(done: &mut Vec<(u32, i32)>, lengths: &[u32], reply: Done) {
+    fn note(done: &mut Vec<(u32, i32)>, reply: Done) {
         let result = match reply.error {
             Some(error) => -error.number().cast_signed(),
-            None => lengths.get(reply.slot as usize).copied().unwrap_or(0).cast_signed(),
+            None => reply.length.cast_signed(),
         };
         done.push((reply.slot, result));
     }
@@ -99,22 +97,19 @@ impl Queue for Remote {
             Kind::Write => Ask::Write,
             Kind::Trim => Ask::Trim,
         };
-        if let Some(length) = self.lengths.get_mut(slot as usize) {
-            *length = request.length;
-        }
         self.client.stage(slot, ask, request.offset, request.length).map_err(lost)
     }
 
     fn submit(&mut self) -> io::Result<()> {
-        let Self { client, lengths, done } = self;
-        client.submit(|reply| Self::note(done, lengths, reply)).map_err(lost)
+        let Self { client, done } = self;
+        client.submit(|reply| Self::note(done, reply)).map_err(lost)
     }
 
     fn wait(&mut self, least: u32, _: u32) -> io::Result<()> {
         self.submit()?;
-        let Self { client, lengths, done } = self;
+        let Self { client, done } = self;
         while done.len() < least as usize && client.in_flight() > 0 {
-            client.wait(|reply| Self::note(done, lengths, reply)).map_err(lost)?;
+            client.wait(|reply| Self::note(done, reply)).map_err(lost)?;
         }
         Ok(())
     }

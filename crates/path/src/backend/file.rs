@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
+use sys::send_batch::SendBatch;
 
 /// Zeros that are written where the file system cannot make any.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -29,8 +30,8 @@ impl FileBackend {
         self.size
     }
 
-    pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
-        self.file.read_exact_at(into, offset).map_err(|error| match error.kind() {
+    pub(super) fn read(&self, offset: u64, length: u32, batch: &mut SendBatch) -> Outcome {
+        batch.put_file(&self.file, offset, length as usize).map_err(|error| match error.kind() {
             // Somebody made the file shorter.
             io::ErrorKind::UnexpectedEof => WireError::EIO,
             _ => WireError::from_system(&error),

@@ -4,7 +4,7 @@
 //! long reply is made piece by piece as the one before is sent.
 
 use super::counters::Counters;
-use crate::backend::{Backend, Durability, Outcome, Zeroing};
+use crate::backend::{Backend, Outcome, Zeroing};
 use crate::handshake::BASE_ALLOCATION_ID;
 use crate::wire::{
     Chunk, ChunkKind, Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, data_chunk, simple_reply,
@@ -13,7 +13,7 @@ use sys::send_batch::SendBatch;
 
 /// A batch that holds so many bytes of its own is sent before more is put into it.
 const MAX_OWN_BYTES: usize = 256 << 10;
-/// Longer reads of a storage that has to be copied are made in pieces of this size.
+/// Longer replies whose payload is copied are made in pieces of this size.
 const PIECE: u32 = 128 << 10;
 
 /// How replies are made.
@@ -57,6 +57,15 @@ pub struct Session {
     reading: Option<Reading>,
     /// What it did.
     pub counters: Counters,
+}
+
+/// How durable a write is when it is replied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Durability {
+    /// As durable as the storage makes it by itself.
+    Later,
+    /// Durable now (FUA).
+    Now,
 }
 
 /// A write whose payload is on its way.
@@ -200,8 +209,8 @@ impl Session {
 
     fn begin_reading(&mut self, request: &Request, batch: &mut SendBatch) {
         let Request { cookie, offset, length, .. } = *request;
-        let whole = length <= PIECE || self.backend.store().is_some();
-        if whole {
+        let gathered = length > self.replying.pull_up && self.backend.gathers();
+        if length <= PIECE || gathered {
             return self.read_at_once(request, batch);
         }
         let chunks = self.rights.structured && request.flags & command_flag::DF == 0;
@@ -318,4 +327,21 @@ impl Writing {
 
 fn durability(request: &Request) -> Durability {
     if request.flags & command_flag::FUA != 0 { Durability::Now } else { Durability::Later }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However payloads are sent, a server's memory does not grow with what is asked for.
+    #[test]
+    fn long_replies_that_are_copied_are_made_in_pieces() {
+        let rights = Rights { read_only: false, structured: false, base_allocation: false };
+        let backend = Backend::memory(u64::from(MAX_PAYLOAD)).unwrap();
+        let mut session = Session::new(backend, rights, Replying { pull_up: u32::MAX });
+        let mut batch = session.batch();
+        let request = Request { flags: 0, command: Command::Read, cookie: 1, offset: 0, length: MAX_PAYLOAD }.encode();
+        assert_eq!(session.advance(&request, &mut batch), (REQUEST_BYTES, Next::Send));
+        assert!(batch.own_bytes() < 1 << 20, "{}", batch.own_bytes());
+    }
 }

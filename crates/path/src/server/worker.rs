@@ -28,7 +28,6 @@ const FAREWELL: Duration = Duration::from_secs(5);
 pub(super) struct Inbox {
     sockets: Mutex<Vec<Socket>>,
     bell: OwnedFd,
-    full: AtomicBool,
     closed: AtomicBool,
     /// What the thread did, told when it was asked.
     asked: Mutex<Option<Sender<Counters>>>,
@@ -37,18 +36,12 @@ pub(super) struct Inbox {
 impl Inbox {
     pub(super) fn new() -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let (full, closed) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Self { sockets: Mutex::default(), bell, full, closed, asked: Mutex::default() })
+        Ok(Self { sockets: Mutex::default(), bell, closed: AtomicBool::new(false), asked: Mutex::default() })
     }
 
     pub(super) fn put(&self, socket: Socket) {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner).push(socket);
         self.ring();
-    }
-
-    /// There are too many clients.
-    pub(super) fn make_room(&self) {
-        self.full.store(true, Ordering::Relaxed);
     }
 
     /// The end: what has arrived is finished.
@@ -144,11 +137,9 @@ impl<'a> Worker<'a> {
             // Who asked may have given up waiting.
             let _ = asked.send(sum);
         }
-        if self.inbox.full.swap(false, Ordering::Relaxed) {
-            self.end_the_slowest();
-        }
         for socket in self.inbox.take() {
-            if self.clients.load(Ordering::Relaxed) > self.options.connections {
+            let too_many = self.clients.load(Ordering::Relaxed) > self.options.connections;
+            if too_many && !self.end_the_slowest() {
                 self.clients.fetch_sub(1, Ordering::Relaxed);
                 self.observer.note("a client was turned away: there are too many");
                 continue;
@@ -214,13 +205,14 @@ impl<'a> Worker<'a> {
         self.connections.iter().flatten().any(|connection| connection.negotiating_since().is_some())
     }
 
-    /// One who still negotiates makes room for one who may have something to do.
-    fn end_the_slowest(&mut self) {
+    /// One who still negotiates makes room for one who may have something to do; whether there was one.
+    fn end_the_slowest(&mut self) -> bool {
         let since = |place: &usize| self.connections.get(*place)?.as_ref()?.negotiating_since();
         let slowest = (0..self.connections.len()).filter(|place| since(place).is_some()).min_by_key(since);
         if let Some(place) = slowest {
             self.end(place, Some("it made room for another client"));
         }
+        slowest.is_some()
     }
 
     /// What has arrived is finished and replied to; then everybody is let go.

@@ -473,3 +473,24 @@ fn what_has_no_value_is_not_precise() {
     }
     assert!(!standing(&silent).precise);
 }
+
+/// The header is of another boot, with half of the CPUs that this one has.
+#[test]
+fn a_boot_is_read_with_the_cpus_that_it_has() {
+    let load = |_, case: usize| Load { nanos_per_io: if case == 0 { 1000 } else { 1100 }, ios: 40_000 };
+    let small = study(&record(experiment(Draft::default()), 12, load));
+    let mut large = record(experiment(Draft::default()), 12, load);
+    for slice in large.rounds.iter_mut().flat_map(|round| &mut round.slices) {
+        let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
+        for snapshot in [before, after] {
+            // Two CPUs more, which do nothing.
+            let idle = snapshot.at_nanos;
+            snapshot.timer_list.as_mut().unwrap().idle_nanos.extend([idle, idle]);
+        }
+    }
+    let large = study(&large);
+    let cost = |found: &crate::comparison::CompareFinding| found.cells[0].metrics["cycles_per_io"].baseline.unwrap();
+    assert!((cost(&large) / cost(&small) - 1.0).abs() < 1e-9, "{} {}", cost(&large), cost(&small));
+    let busy = |found: &crate::comparison::CompareFinding| found.environment.background_busy_fraction.unwrap();
+    assert!((busy(&large) - busy(&small) / 2.0).abs() < 1e-9, "{} {}", busy(&large), busy(&small));
+}
