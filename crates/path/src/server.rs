@@ -41,6 +41,7 @@ pub struct Options {
 }
 
 impl Default for Options {
+    /// The pull-up's 2,048 bytes are a guess: where a gather becomes cheaper than a copy is not measured yet.
     fn default() -> Self {
         Self { replying: Replying { pull_up: 2048 }, threads: 1, connections: 4096, patience: Duration::from_secs(10) }
     }

@@ -28,8 +28,8 @@ const POWER: f64 = 0.8;
 enum Injected {
     /// Engine `spin` burns this part more. An I/O is nothing but burning, so the truth is known.
     Spin(f64),
-    /// A cached read with so many nanoseconds burnt besides. What that costs is not what it burns: what is burnt ends
-    /// what the processor did at the same time, and beside longer pauses a copy itself costs more.
+    /// A cached read with so many nanoseconds burnt besides. What that costs is not what it burns (RESULTS.md), so it
+    /// has no truth to be held: only whether it is detected counts.
     Read(u64),
 }
 
