@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::handshake::client::{Export, INPUT_BYTES, Negotiation, Step};
 use crate::handshake::transmission_flag;
 use crate::server::Socket;
-use crate::wire::{Command, REQUEST_BYTES, ReplyHeader, Request, WireError};
+use crate::wire::{Command, REQUEST_BYTES, ReplyHeader, Request, SIMPLE_REPLY_BYTES, WireError};
 use std::io::{ErrorKind, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
@@ -16,18 +16,36 @@ use std::time::Duration;
 use sys::byte_store::{ByteStore, Waiting};
 use sys::send_batch::SendBatch;
 
+mod hold;
 mod uri;
 
+use hold::{Held, Holding};
 pub use uri::{Address, BadUri, Uri};
 
 /// Received at one go.
 const MEMORY_BYTES: usize = 256 << 10;
 /// Of a read's reply that has only begun, a rest longer than this is received straight into its slot.
 const STRAIGHT: usize = 16 << 10;
+/// More than so many bytes are not waited for: a wake-up for each costs little then, and they still lie in the cache.
+const MOST_HELD: usize = 256 << 10;
 /// How long a server may take to agree.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Writes of at most so many bytes are copied behind their header; longer ones are sent from where they lie.
-const PULL_UP: u32 = 2048;
+
+/// How a client goes about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Writes of at most so many bytes are copied behind their header; longer ones are sent from where they lie.
+    pub pull_up: u32,
+    /// How long, at most, a wait goes on until half of what is in flight has been replied to. Zero: no longer than until
+    /// the first reply. A request alone is never held.
+    pub hold: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { pull_up: 2048, hold: Duration::from_micros(50) }
+    }
+}
 
 /// A request that was replied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +87,10 @@ pub struct Crossings {
     pub sends: u64,
     /// System calls that received something, or waited for it.
     pub receives: u64,
+    /// Waits that were held for half of what was in flight.
+    pub holds: u64,
+    /// Of these, those that lasted too long.
+    pub holds_in_vain: u64,
     /// Bytes of writes that were copied behind their header.
     pub pulled_up_bytes: u64,
 }
@@ -82,7 +104,11 @@ pub struct Client {
     slot_bytes: usize,
     slots: Vec<Slot>,
     in_flight: u32,
+    pull_up: u32,
     batch: SendBatch,
+    /// Bytes of the replies to all that is in flight, of which some may have arrived.
+    expected: usize,
+    holding: Holding,
     memory: Vec<u8>,
     /// The part of `memory` that was received and not used yet.
     begin: usize,
@@ -97,7 +123,7 @@ impl Client {
     ///
     /// # Errors
     /// When there is no server, or it does not agree, or there is no memory.
-    pub fn connect(uri: &Uri, slots: u32, slot_bytes: usize) -> Result<Self> {
+    pub fn connect(uri: &Uri, slots: u32, slot_bytes: usize, options: Options) -> Result<Self> {
         let socket = match &uri.address {
             Address::Tcp { host, port } => {
                 let stream = reach(host, *port);
@@ -114,8 +140,23 @@ impl Client {
         let arena = ByteStore::zeroed(length).map_err(|error| Error::system("memory for payloads", error))?;
         let arena = Arc::new(arena);
         let (batch, slots) = (SendBatch::new(Some(arena.clone())), vec![Slot::default(); slots as usize]);
-        let (in_flight, arriving, crossings) = (0, None, Crossings::default());
-        Ok(Self { socket, export, arena, slot_bytes, slots, in_flight, batch, memory, begin, end, arriving, crossings })
+        Ok(Self {
+            socket,
+            export,
+            arena,
+            slot_bytes,
+            slots,
+            in_flight: 0,
+            pull_up: options.pull_up,
+            batch,
+            expected: 0,
+            holding: Holding::new(options.hold),
+            memory,
+            begin,
+            end,
+            arriving: None,
+            crossings: Crossings::default(),
+        })
     }
 
     /// What the server said of the export.
@@ -137,6 +178,11 @@ impl Client {
     /// The memory of all slots; slot `n` begins at `n` times the bytes of a slot.
     pub fn arena(&self) -> &ByteStore {
         &self.arena
+    }
+
+    /// Bytes of requests that were staged and not handed over.
+    pub fn staged_bytes(&self) -> usize {
+        self.batch.unsent()
     }
 
     /// Requests that were staged and not replied to.
@@ -174,7 +220,7 @@ impl Client {
         self.batch.put(&Request { flags: 0, command, cookie, offset, length }.encode());
         if ask == Ask::Write {
             let (begin, bytes) = (index * slot_bytes, length as usize);
-            if length <= PULL_UP {
+            if length <= self.pull_up {
                 self.batch.pull_up(begin, bytes);
                 self.crossings.pulled_up_bytes += u64::from(length);
             } else {
@@ -182,6 +228,7 @@ impl Client {
             }
         }
         self.in_flight += 1;
+        self.expected += reply_bytes(ask, length as usize);
         Ok(())
     }
 
@@ -218,9 +265,22 @@ impl Client {
         // What was received already, when a wait ended in the middle of it.
         self.parse(&mut each)?;
         while self.in_flight > 0 && self.in_flight == before {
-            self.receive(&mut each, Waiting::UntilSome)?;
+            let waiting = self.hold()?;
+            self.receive(&mut each, waiting)?;
         }
         Ok(())
+    }
+
+    /// Waits for half of what is in flight if that is worth it. How to receive then.
+    fn hold(&mut self) -> Result<Waiting> {
+        let there = self.end - self.begin + self.arriving.map_or(0, |(_, there)| there);
+        let half = (self.expected / 2).min(MOST_HELD).saturating_sub(there);
+        let worth = self.in_flight > 1 && half > 1;
+        let held = self.holding.wait(&self.socket, worth.then_some(half), &mut self.crossings.receives);
+        let held = held.map_err(|error| Error::system("waiting for replies", error))?;
+        self.crossings.holds += u64::from(held != Held::Not);
+        self.crossings.holds_in_vain += u64::from(held == Held::InVain);
+        Ok(held.receiving())
     }
 
     /// Receives once and uses it.
@@ -308,8 +368,9 @@ impl Client {
     #[inline]
     fn finish(&mut self, slot: u32, error: Option<WireError>, each: &mut impl FnMut(Done)) {
         let Some(state) = self.slots.get_mut(slot as usize) else { return };
-        state.ask = None;
+        let Some(ask) = state.ask.take() else { return };
         self.in_flight -= 1;
+        self.expected -= reply_bytes(ask, state.length as usize);
         each(Done { slot, length: state.length, error });
     }
 }
@@ -372,6 +433,11 @@ fn negotiate(socket: &Socket, name: &str, memory: &mut [u8]) -> Result<(Export, 
             }
         }
     }
+}
+
+/// Of the reply to a request.
+fn reply_bytes(ask: Ask, length: usize) -> usize {
+    SIMPLE_REPLY_BYTES + if ask == Ask::Read { length } else { 0 }
 }
 
 fn is_nothing(error: &std::io::Error) -> bool {

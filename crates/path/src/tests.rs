@@ -1,7 +1,7 @@
 //! Server and client against each other and against a model, and the server against clients that mean no good.
 
 use crate::backend::Backend;
-use crate::client::{Ask, Client, Uri};
+use crate::client::{self, Ask, Client, Uri};
 use crate::handshake::{OPTION_MAGIC, option};
 use crate::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, Replying, serve};
 use crate::wire::{Command, MAX_PAYLOAD, Request, WireError, command_flag};
@@ -187,13 +187,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     /// Every switch and both kinds of socket: data are what they should be.
     #[test]
-    fn what_is_written_is_read(steps in steps(), pull_up in prop_oneof![Just(0), Just(2048), Just(u32::MAX)], unix in any::<bool>()) {
+    fn what_is_written_is_read(steps in steps(), pull_up in prop_oneof![Just(0), Just(2048), Just(u32::MAX)],
+        hold in prop_oneof![Just(0), Just(50), Just(2000)], unix in any::<bool>()) {
         const SLOT: usize = 1_200_000;
         let folder = tempfile::tempdir().unwrap();
         for (_, backend) in backends(&folder) {
             let options = Options { replying: Replying { pull_up }, threads: 2, ..Options::default() };
             let served = Served::new(backend, Access::ReadWrite, options, unix);
-            let mut client = Client::connect(&served.uri, 4, SLOT).unwrap();
+            let mut client = Client::connect(&served.uri, 4, SLOT, client::Options { pull_up, hold: Duration::from_micros(hold) }).unwrap();
             play(&steps, &mut client, SLOT);
             drop(client);
             let (counters, notes) = served.ended();
@@ -243,7 +244,7 @@ fn a_read_only_export_refuses_every_change() {
     let mut data = [9; 4096];
     stream.read_exact(&mut data).unwrap();
     assert_eq!(data, [0; 4096]);
-    assert!(!Client::connect(&served.uri, 1, 1).unwrap().takes(Ask::Write));
+    assert!(!Client::connect(&served.uri, 1, 1, client::Options::default()).unwrap().takes(Ask::Write));
 }
 
 #[test]
@@ -375,7 +376,7 @@ fn a_server_that_makes_no_sense_is_an_error_of_the_client() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let uri: Uri = format!("nbd+unix:///?socket={}", path.display()).parse().unwrap();
-    assert!(Client::connect(&uri, 1, 1).unwrap_err().to_string().contains("connecting to"));
+    assert!(Client::connect(&uri, 1, 1, client::Options::default()).unwrap_err().to_string().contains("connecting to"));
     let listener = UnixListener::bind(&path).unwrap();
     for (lie, expected) in [
         (vec![0; 16], "magic 0x0"),
@@ -405,7 +406,7 @@ fn a_server_that_makes_no_sense_is_an_error_of_the_client() {
                 stream.read_exact(&mut [0; 28]).unwrap();
                 stream.write_all(&lie).unwrap();
             });
-            let mut client = Client::connect(&uri, 1, 4096).unwrap();
+            let mut client = Client::connect(&uri, 1, 4096, client::Options::default()).unwrap();
             client.stage(0, Ask::Read, 0, 4096).unwrap();
             assert!(client.stage(0, Ask::Read, 0, 4096).is_err(), "one request a slot");
             client.submit(|_| panic!("nothing was replied to")).unwrap();

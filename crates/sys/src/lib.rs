@@ -16,4 +16,5 @@ pub mod process;
 pub mod schedule;
 pub mod send_batch;
 pub mod shared_words;
+pub mod socket;
 pub mod uring;

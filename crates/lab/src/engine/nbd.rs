@@ -6,14 +6,20 @@ use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::{self, Span};
 use crate::workload::worker::{Queue, Sync};
 use model::plan::{Access, JobPlan};
-use path::client::{Ask, Client, Done, Uri};
+use path::client::{Ask, Client, Done, Options, Uri};
 use std::io;
 use std::path::Path;
+use std::time::Duration;
+
+/// What is staged goes out at the next wait, unless it is so much.
+const MOST_STAGED: usize = 256 << 10;
 
 struct Remote {
     client: Client,
     /// What was replied to and not taken yet: slot, and bytes or minus the error number.
     done: Vec<(u32, i32)>,
+    /// Whether requests wait for each other.
+    holds: bool,
 }
 
 pub(super) fn open(setup: &Setup) -> Result<Ready> {
@@ -27,7 +33,7 @@ pub(super) fn open(setup: &Setup) -> Result<Ready> {
         target::fill_with_noise(&mut noise, &mut seed);
         client.arena().write(place * slot, &noise);
     }
-    let mut engine = Remote { client, done: Vec::with_capacity(slots) };
+    let mut engine = Remote { client, done: Vec::with_capacity(slots), holds: plan.path_hold.0 > 0 };
     Ok(Box::new(move |worker| worker.run_queued(&mut engine)))
 }
 
@@ -71,7 +77,8 @@ fn uri(plan: &JobPlan) -> &str {
 fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize) -> Result<Client> {
     let refused = |why: String| Error::Refused(format!("job '{}': {why}", plan.name));
     let place: Uri = uri(plan).parse().map_err(|error: path::client::BadUri| refused(format!("uri={error}")))?;
-    Client::connect(&place, slots, slot_bytes)
+    let options = Options { hold: Duration::from_nanos(plan.path_hold.0), ..Options::default() };
+    Client::connect(&place, slots, slot_bytes, options)
         .map_err(|error| refused(format!("uri={}: {error}; is the server running?", uri(plan))))
 }
 
@@ -80,6 +87,11 @@ fn lost(error: path::Error) -> io::Error {
 }
 
 impl Remote {
+    fn hand_over(&mut self) -> io::Result<()> {
+        let Self { client, done, .. } = self;
+        client.submit(|reply| Self::note(done, reply)).map_err(lost)
+    }
+
     fn note(done: &mut Vec<(u32, i32)>, reply: Done) {
         let result = match reply.error {
             Some(error) => -error.number().cast_signed(),
@@ -101,13 +113,19 @@ impl Queue for Remote {
     }
 
     fn submit(&mut self) -> io::Result<()> {
-        let Self { client, done } = self;
-        client.submit(|reply| Self::note(done, reply)).map_err(lost)
+        if self.holds && self.client.staged_bytes() < MOST_STAGED {
+            return Ok(());
+        }
+        self.hand_over()
     }
 
     fn wait(&mut self, least: u32, _: u32) -> io::Result<()> {
-        self.submit()?;
-        let Self { client, done } = self;
+        if self.holds && self.done.len() >= least as usize {
+            // A job that takes replies one by one hands the next requests over when it has taken all.
+            return self.submit();
+        }
+        self.hand_over()?;
+        let Self { client, done, .. } = self;
         while done.len() < least as usize && client.in_flight() > 0 {
             client.wait(|reply| Self::note(done, reply)).map_err(lost)?;
         }

@@ -84,6 +84,9 @@ pub struct JobPlan {
     /// `uri`: the server and the export of engine `nbd`.
     #[serde(default)]
     pub uri: Option<String>,
+    /// `path_hold`: how long engine `nbd` waits, at most, for half of what is in flight to be replied to; zero: for one reply.
+    #[serde(default = "path_hold")]
+    pub path_hold: Nanos,
     /// `spin_cycles`: TSC cycles that engine `spin` burns for each I/O.
     pub spin_cycles: u64,
     /// `work_steps`: dependent multiply-adds that engine `work` does for each I/O.
@@ -97,6 +100,10 @@ pub struct JobPlan {
 /// fio's `percentile_list`, so that its numbers and ours stand side by side.
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+
+fn path_hold() -> Nanos {
+    Nanos(50_000)
+}
 
 /// fio's defaults, except that the job has no name.
 impl Default for JobPlan {
@@ -130,6 +137,7 @@ impl Default for JobPlan {
             think_time: Nanos(0),
             percentiles: PERCENTILES.to_vec(),
             uri: None,
+            path_hold: path_hold(),
             spin_cycles: 0,
             work_steps: 0,
             inject: Nanos(0),

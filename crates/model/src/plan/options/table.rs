@@ -415,6 +415,14 @@ pub(super) static OPTIONS: &[JobOption] = &[
         }),
     },
     JobOption {
+        name: "path_hold",
+        aliases: &[],
+        help: "Engine nbd: how long a wait for half of what is in flight may go on after the first reply; 0: not at all",
+        example: "100",
+        bad_example: "50k",
+        value: Time(Microseconds, |draft, time| draft.job.path_hold = time),
+    },
+    JobOption {
         name: "inject_ns",
         aliases: &[],
         help: "Busy work added to each I/O at submission",

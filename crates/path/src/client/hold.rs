@@ -1,0 +1,188 @@
+//! Waiting for several replies instead of the first, so that a wake-up is paid once for many.
+
+use crate::server::Socket;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, ioctl_fionread};
+use std::io;
+use std::time::Duration;
+use sys::byte_store::Waiting;
+use sys::socket::wake_when_readable;
+
+/// After holds in vain so many waits at most are not held.
+const MOST_SKIPPED: u32 = 127;
+
+/// What was waited for, and how that goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holding {
+    /// The longest hold.
+    most: Duration,
+    /// What has to have arrived before the socket counts as readable.
+    low_water: usize,
+    /// Waits that are not held, because holds were in vain.
+    skip: u32,
+    backoff: u32,
+}
+
+/// How a wait went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// It was not held: whoever receives now has to wait for the first reply.
+    Not,
+    /// There is as much as was waited for.
+    Enough,
+    /// It took too long.
+    InVain,
+}
+
+impl Held {
+    /// How to receive then.
+    pub(super) fn receiving(self) -> Waiting {
+        match self {
+            Self::Not => Waiting::UntilSome,
+            // What came too late may be nothing at all.
+            Self::Enough | Self::InVain => Waiting::Never,
+        }
+    }
+}
+
+impl Holding {
+    pub(super) fn new(most: Duration) -> Self {
+        Self { most, low_water: 1, skip: 0, backoff: 0 }
+    }
+
+    /// Waits until there are `bytes`, if holding is wanted and is not in vain here. System calls are counted in `calls`.
+    ///
+    /// A Unix socket wakes at the first byte, whatever is asked for: then it is slept for the time of a hold instead.
+    pub(super) fn wait(&mut self, socket: &Socket, bytes: Option<usize>, calls: &mut u64) -> io::Result<Held> {
+        let Some(bytes) = bytes.filter(|_| !self.most.is_zero() && self.skip == 0) else {
+            self.skip = self.skip.saturating_sub(1);
+            self.set_low_water(socket, 1, calls)?;
+            return Ok(Held::Not);
+        };
+        // Set anew only when it is too high or far too low: what is in flight changes a little all the time.
+        if !(bytes / 2..=bytes).contains(&self.low_water) {
+            self.set_low_water(socket, bytes, calls)?;
+        }
+        *calls += 1;
+        let enough = self.poll(Some(socket))? && self.there_or_slept(socket, bytes, calls)?;
+        self.backoff = if enough { 0 } else { (self.backoff * 2 + 1).min(MOST_SKIPPED) };
+        self.skip = self.backoff;
+        Ok(if enough { Held::Enough } else { Held::InVain })
+    }
+
+    /// Whether it is readable before the longest hold is over.
+    fn poll(&self, socket: Option<&Socket>) -> io::Result<bool> {
+        let limit = Timespec { tv_sec: self.most.as_secs().cast_signed(), tv_nsec: self.most.subsec_nanos().into() };
+        let polled = match socket {
+            Some(socket) => poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&limit)),
+            None => poll(&mut [], Some(&limit)),
+        };
+        match polled {
+            Ok(readable) => Ok(readable > 0),
+            // A signal: whoever receives looks for himself.
+            Err(Errno::INTR) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether a socket that counts as readable has so many bytes, or more than before after a sleep.
+    fn there_or_slept(&self, socket: &Socket, bytes: usize, calls: &mut u64) -> io::Result<bool> {
+        if matches!(socket, Socket::Tcp(_)) {
+            return Ok(true);
+        }
+        let there = |calls: &mut u64| {
+            *calls += 1;
+            Ok::<_, io::Error>(usize::try_from(ioctl_fionread(socket)?).unwrap_or(usize::MAX))
+        };
+        let before = there(calls)?;
+        if before >= bytes || before == 0 {
+            return Ok(true);
+        }
+        *calls += 1;
+        self.poll(None)?;
+        Ok(there(calls)? > before)
+    }
+
+    fn set_low_water(&mut self, socket: &Socket, bytes: usize, calls: &mut u64) -> io::Result<()> {
+        if self.low_water != bytes {
+            *calls += 1;
+            wake_when_readable(socket, bytes)?;
+            self.low_water = bytes;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn tcp() -> (Socket, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (Socket::Tcp(listener.accept().unwrap().0), theirs)
+    }
+
+    #[test]
+    fn it_goes_on_until_there_is_enough() {
+        let (ours, mut theirs) = tcp();
+        let enough = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                theirs.write_all(&[1; 9]).unwrap();
+                std::thread::sleep(Duration::from_millis(20));
+                enough.store(true, Ordering::SeqCst);
+                theirs.write_all(&[1]).unwrap();
+            });
+            let mut calls = 0;
+            assert_eq!(Holding::new(LONG).wait(&ours, Some(10), &mut calls).unwrap(), Held::Enough);
+            assert!(enough.load(Ordering::SeqCst));
+            assert_eq!(calls, 2);
+        });
+    }
+
+    #[test]
+    fn holds_in_vain_become_rare_and_cost_nothing_between() {
+        let (ours, mut theirs) = tcp();
+        let mut holding = Holding::new(Duration::from_millis(1));
+        let mut calls = 0;
+        let mut held = || holding.wait(&ours, Some(10), &mut calls).unwrap();
+        theirs.write_all(&[1; 9]).unwrap();
+        let found: Vec<Held> = (0..12).map(|_| held()).collect();
+        let mut expected = [Held::Not; 12];
+        for in_vain in [0, 2, 6] {
+            expected[in_vain] = Held::InVain;
+        }
+        assert_eq!(found, expected);
+        // What is there is readable for whoever does not hold, at once.
+        assert_eq!(ours.receive(&mut [0; 100], Waiting::UntilSome).unwrap(), 9);
+    }
+
+    #[test]
+    fn a_unix_socket_is_held_for_the_time_of_a_hold() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let ours = Socket::Unix(ours);
+        let mut calls = 0;
+        theirs.write_all(&[1; 10]).unwrap();
+        assert_eq!(Holding::new(LONG).wait(&ours, Some(10), &mut calls).unwrap(), Held::Enough);
+        let mut short = Holding::new(Duration::from_millis(1));
+        assert_eq!(short.wait(&ours, Some(11), &mut calls).unwrap(), Held::InVain);
+        assert_eq!(short.wait(&ours, Some(11), &mut calls).unwrap(), Held::Not);
+    }
+
+    #[test]
+    fn an_end_is_not_waited_for() {
+        let (ours, theirs) = tcp();
+        drop(theirs);
+        assert_eq!(Holding::new(LONG).wait(&ours, Some(10), &mut 0).unwrap(), Held::Enough);
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(theirs);
+        assert_eq!(Holding::new(LONG).wait(&Socket::Unix(ours), Some(10), &mut 0).unwrap(), Held::Enough);
+    }
+}

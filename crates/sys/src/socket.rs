@@ -1,0 +1,53 @@
+//! What rustix does not offer of sockets.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// How many bytes have to have arrived before a socket counts as readable (SO_RCVLOWAT), at least 1.
+///
+/// Of TCP both a blocking recv and poll go by it, of Unix sockets only recv.
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn wake_when_readable(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX).max(1);
+    // SAFETY: the option takes an int, and is given the address and the size of one that lives during the call.
+    let outcome = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            std::ptr::from_ref(&bytes).cast(),
+            size_of_val(&bytes) as libc::socklen_t,
+        )
+    };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn less_than_was_asked_for_is_not_readable() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (ours, _) = listener.accept().unwrap();
+        let readable = |timeout: i64| {
+            let timeout = Timespec { tv_sec: timeout, tv_nsec: 1_000_000 };
+            poll(&mut [PollFd::new(&ours, PollFlags::IN)], Some(&timeout)).unwrap() == 1
+        };
+        wake_when_readable(&ours, 10).unwrap();
+        theirs.write_all(b"123456789").unwrap();
+        assert!(!readable(0));
+        theirs.write_all(b"0").unwrap();
+        assert!(readable(60));
+        wake_when_readable(&ours, 11).unwrap();
+        assert!(!readable(0));
+        wake_when_readable(&ours, 0).unwrap();
+        assert!(readable(60));
+    }
+}
