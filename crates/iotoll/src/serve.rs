@@ -51,6 +51,10 @@ pub struct ServeArguments {
     /// How payloads get behind the headers of replies: pull-up:BYTES copies those of at most BYTES, pull-up all, gather none
     #[arg(long, value_name = "HOW", default_value_t, value_parser = sending)]
     path_send: Sending,
+    /// How long, at most, further requests of a client that has several in flight are waited for; 0: not at all
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = Options::default().hold.as_micros() as u64,
+        value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    path_hold: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -114,6 +118,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
         replying: Replying { pull_up: arguments.path_send.pull_up },
         threads: arguments.threads,
         connections: arguments.connections.min(descriptors()),
+        hold: Duration::from_micros(arguments.path_hold),
         ..Options::default()
     };
     render::write(&format!("listening on {}\n", place.uri))?;

@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::handshake::client::{Export, INPUT_BYTES, Negotiation, Step};
 use crate::handshake::transmission_flag;
-use crate::server::Socket;
+use crate::socket::Socket;
 use crate::wire::{Command, REQUEST_BYTES, ReplyHeader, Request, SIMPLE_REPLY_BYTES, WireError};
 use std::io::{ErrorKind, Write};
 use std::net::{TcpStream, ToSocketAddrs};

@@ -8,6 +8,7 @@ pub mod client;
 pub mod error;
 pub mod handshake;
 pub mod server;
+mod socket;
 pub mod wire;
 
 pub use error::{Error, Result};

@@ -6,16 +6,16 @@
 mod connection;
 mod counters;
 mod export;
+mod gathering;
 mod session;
-mod socket;
 mod worker;
 
 pub use counters::Counters;
 pub use export::{Access, Exports};
 pub use session::Replying;
-pub use socket::Socket;
 
 use crate::error::{Error, Result};
+use crate::socket::Socket;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -36,6 +36,8 @@ pub struct Options {
     /// Clients at the same time. When one more comes, the one of its thread that has negotiated longest goes; when all have
     /// done with that, the new one does.
     pub connections: usize,
+    /// How long, at most, a client's further requests are waited for when it has several in flight. Zero: not at all.
+    pub hold: Duration,
     /// How long a client may negotiate.
     pub patience: Duration,
 }
@@ -43,7 +45,13 @@ pub struct Options {
 impl Default for Options {
     /// The pull-up's 2,048 bytes are a guess: where a gather becomes cheaper than a copy is not measured yet.
     fn default() -> Self {
-        Self { replying: Replying { pull_up: 2048 }, threads: 1, connections: 4096, patience: Duration::from_secs(10) }
+        Self {
+            replying: Replying { pull_up: 2048 },
+            threads: 1,
+            connections: 4096,
+            hold: Duration::from_micros(50),
+            patience: Duration::from_secs(10),
+        }
     }
 }
 

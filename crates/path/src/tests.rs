@@ -1,13 +1,13 @@
 //! Server and client against each other and against a model, and the server against clients that mean no good.
 
 use crate::backend::Backend;
-use crate::client::{self, Ask, Client, Uri};
+use crate::client::{self, Address, Ask, Client, Uri};
 use crate::handshake::{OPTION_MAGIC, option};
 use crate::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, Replying, serve};
 use crate::wire::{Command, MAX_PAYLOAD, Request, WireError, command_flag};
 use proptest::prelude::*;
-use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -89,7 +89,11 @@ impl Drop for Served {
 
 /// A client by hand, after the handshake; replies are simple.
 fn agreed(served: &Served) -> UnixStream {
-    let mut stream = served.raw();
+    shaken(served.raw())
+}
+
+/// The handshake by hand.
+fn shaken<S: Read + Write>(mut stream: S) -> S {
     stream.read_exact(&mut [0; 18]).unwrap();
     let mut hello = 3_u32.to_be_bytes().to_vec();
     hello.extend(OPTION_MAGIC.to_be_bytes());
@@ -105,7 +109,7 @@ fn ask(command: Command, flags: u16, offset: u64, length: u32) -> [u8; 28] {
 }
 
 /// The error of the next simple reply; 0 is none.
-fn error(stream: &mut UnixStream) -> u32 {
+fn error(stream: &mut impl Read) -> u32 {
     let mut reply = [0; 16];
     stream.read_exact(&mut reply).unwrap();
     assert_eq!((&reply[..4], &reply[8..]), (&[0x67, 0x44, 0x66, 0x98][..], &7_u64.to_be_bytes()[..]));
@@ -296,6 +300,47 @@ fn the_slow_go_and_do_not_stall_the_others() {
     // Who stopped in the middle of a write is let be.
     stuck[0].write_all(&vec![2; (1 << 20) - 1000]).unwrap();
     assert_eq!(error(&mut stuck[0]), 0);
+}
+
+#[test]
+fn who_has_several_in_flight_is_waited_for_and_who_has_one_is_not() {
+    let connect = |hold| {
+        let options = Options { hold, ..Options::default() };
+        let served = Served::new(Backend::memory(SIZE).unwrap(), Access::ReadWrite, options, false);
+        let Address::Tcp { host, port } = served.uri.address.clone() else { unreachable!() };
+        let stream = shaken(TcpStream::connect((host.as_str(), port)).unwrap());
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        (served, stream)
+    };
+    let flush = ask(Command::Flush, 0, 0, 0);
+    let (served, mut stream) = connect(Duration::from_secs(600));
+    for _ in 0..3 {
+        stream.write_all(&flush).unwrap();
+        assert_eq!(error(&mut stream), 0);
+    }
+    stream.write_all(&[flush, flush].concat()).unwrap();
+    assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
+    // Two came together, so two are waited for.
+    stream.write_all(&flush).unwrap();
+    stream.set_nonblocking(true).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(stream.read(&mut [0; 16]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    stream.set_nonblocking(false).unwrap();
+    stream.write_all(&flush).unwrap();
+    assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
+    // Nor does the end wait for the second.
+    stream.write_all(&flush).unwrap();
+    std::thread::sleep(Duration::from_millis(10));
+    assert_eq!(served.ended().0.requests, 8);
+    assert_eq!(error(&mut stream), 0);
+
+    let (_served, mut stream) = connect(Duration::from_millis(1));
+    for _ in 0..3 {
+        stream.write_all(&[flush, flush].concat()).unwrap();
+        assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
+        stream.write_all(&flush).unwrap();
+        assert_eq!(error(&mut stream), 0);
+    }
 }
 
 #[test]

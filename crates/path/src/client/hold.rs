@@ -1,12 +1,11 @@
 //! Waiting for several replies instead of the first, so that a wake-up is paid once for many.
 
-use crate::server::Socket;
+use crate::socket::{LowWater, Socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionread};
 use std::io;
 use std::time::Duration;
 use sys::byte_store::Waiting;
-use sys::socket::wake_when_readable;
 
 /// After holds in vain so many waits at most are not held.
 const MOST_SKIPPED: u32 = 127;
@@ -16,8 +15,7 @@ const MOST_SKIPPED: u32 = 127;
 pub(super) struct Holding {
     /// The longest hold.
     most: Duration,
-    /// What has to have arrived before the socket counts as readable.
-    low_water: usize,
+    low_water: LowWater,
     /// Waits that are not held, because holds were in vain.
     skip: u32,
     backoff: u32,
@@ -47,7 +45,7 @@ impl Held {
 
 impl Holding {
     pub(super) fn new(most: Duration) -> Self {
-        Self { most, low_water: 1, skip: 0, backoff: 0 }
+        Self { most, low_water: LowWater::default(), skip: 0, backoff: 0 }
     }
 
     /// Waits until there are `bytes`, if holding is wanted and is not in vain here. System calls are counted in `calls`.
@@ -56,14 +54,11 @@ impl Holding {
     pub(super) fn wait(&mut self, socket: &Socket, bytes: Option<usize>, calls: &mut u64) -> io::Result<Held> {
         let Some(bytes) = bytes.filter(|_| !self.most.is_zero() && self.skip == 0) else {
             self.skip = self.skip.saturating_sub(1);
-            self.set_low_water(socket, 1, calls)?;
+            *calls += u64::from(self.low_water.set(socket, 1)?);
             return Ok(Held::Not);
         };
-        // Set anew only when it is too high or far too low: what is in flight changes a little all the time.
-        if !(bytes / 2..=bytes).contains(&self.low_water) {
-            self.set_low_water(socket, bytes, calls)?;
-        }
-        *calls += 1;
+        // What is in flight changes a little all the time.
+        *calls += 1 + u64::from(self.low_water.about(socket, bytes)?);
         let enough = self.poll(Some(socket))? && self.there_or_slept(socket, bytes, calls)?;
         self.backoff = if enough { 0 } else { (self.backoff * 2 + 1).min(MOST_SKIPPED) };
         self.skip = self.backoff;
@@ -101,15 +96,6 @@ impl Holding {
         *calls += 1;
         self.poll(None)?;
         Ok(there(calls)? > before)
-    }
-
-    fn set_low_water(&mut self, socket: &Socket, bytes: usize, calls: &mut u64) -> io::Result<()> {
-        if self.low_water != bytes {
-            *calls += 1;
-            wake_when_readable(socket, bytes)?;
-            self.low_water = bytes;
-        }
-        Ok(())
     }
 }
 

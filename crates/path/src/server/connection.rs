@@ -2,9 +2,10 @@
 //! out is sent.
 
 use super::export::Exports;
+use super::gathering::Gathering;
 use super::session::{Next, Replying, Session};
-use super::socket::Socket;
 use crate::handshake::server::{Negotiation, State, Step, greeting};
+use crate::socket::{LowWater, Socket};
 use rustix::event::epoll::EventFlags;
 use std::io::ErrorKind;
 use std::time::Instant;
@@ -28,6 +29,8 @@ pub enum Going {
 #[derive(Debug)]
 pub struct Connection {
     socket: Socket,
+    low_water: LowWater,
+    gathering: Gathering,
     phase: Phase,
     batch: SendBatch,
     /// What has arrived and was not used yet: the begin of a message, or all that waits behind a client that does not
@@ -61,6 +64,8 @@ impl Connection {
         let phase = Phase::Negotiating(State::default());
         Self {
             socket,
+            low_water: LowWater::default(),
+            gathering: Gathering::default(),
             phase,
             batch,
             carry: Vec::new(),
@@ -99,6 +104,19 @@ impl Connection {
         }
     }
 
+    /// Before it is waited for: whether further requests are waited for together with the next, which they are not unless
+    /// they `may` be.
+    ///
+    /// # Errors
+    /// As setsockopt(2).
+    pub fn hold(&mut self, may: bool) -> std::io::Result<bool> {
+        // Poll of a Unix socket wakes at the first byte, whatever is asked for.
+        let may = may && matches!((&self.socket, &self.phase), (Socket::Tcp(_), Phase::Serving(_)));
+        let goal = if may { self.gathering.hold() } else { None };
+        self.low_water.set(&self.socket, goal.unwrap_or(1))?;
+        Ok(goal.is_some())
+    }
+
     /// Sends what waits, receives once, and does what that asks for; never waits. `memory` is where it receives to; all
     /// connections of a thread have the same.
     pub fn advance(&mut self, exports: &Exports, replying: Replying, memory: &mut [u8]) -> Going {
@@ -123,11 +141,18 @@ impl Connection {
                 self.count_received(count);
                 self.carry.clear();
                 let input = memory.get(..held + count).unwrap_or_default();
-                self.consume(input, exports, replying).unwrap_or(Going::Receiving)
+                let before = self.requests();
+                let going = self.consume(input, exports, replying);
+                self.gathering.received(count, self.requests() - before);
+                going.unwrap_or(Going::Receiving)
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Going::Receiving,
             Err(_) => Going::Broken("the connection was reset"),
         }
+    }
+
+    fn requests(&self) -> u64 {
+        self.session().map_or(0, |session| session.counters.requests)
     }
 
     fn count_received(&mut self, bytes: usize) {

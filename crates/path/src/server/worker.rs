@@ -3,8 +3,8 @@
 use super::connection::{Connection, Going};
 use super::counters::Counters;
 use super::export::Exports;
-use super::socket::Socket;
 use super::{Observer, Options};
+use crate::socket::Socket;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use std::io;
@@ -80,6 +80,10 @@ pub(super) struct Worker<'a> {
     observer: &'a dyn Observer,
     connections: Vec<Option<Connection>>,
     memory: Vec<u8>,
+    /// The one connection whose further requests are waited for, and until when.
+    held: Option<(usize, Instant)>,
+    /// Whether one may be held now.
+    may_hold: bool,
     done: Counters,
 }
 
@@ -93,8 +97,8 @@ impl<'a> Worker<'a> {
     ) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &inbox.bell, EventData::new_u64(INBOX), EventFlags::IN)?;
-        let (connections, memory, done) = (Vec::new(), vec![0; MEMORY_BYTES], Counters::default());
-        Ok(Self { inbox, epoll, exports, options, clients, observer, connections, memory, done })
+        let (connections, memory, held, done) = (Vec::new(), vec![0; MEMORY_BYTES], None, Counters::default());
+        Ok(Self { inbox, epoll, exports, options, clients, observer, connections, memory, held, may_hold: false, done })
     }
 
     /// Serves until the inbox is closed.
@@ -104,6 +108,9 @@ impl<'a> Worker<'a> {
         while !self.inbox.closed.load(Ordering::Relaxed) {
             // Somebody may have come while nobody negotiated: the inbox rang then, and the next wait has an end.
             self.wait(&mut events, negotiating);
+            self.end_a_hold_in_vain();
+            // Where several clients have something to ask, requests are gathered without a wait.
+            self.may_hold = events.len() == 1 && !self.options.hold.is_zero();
             for event in events.drain(..) {
                 match event.data.u64() {
                     INBOX => {
@@ -123,9 +130,21 @@ impl<'a> Worker<'a> {
     }
 
     fn wait(&self, events: &mut Vec<epoll::Event>, negotiating: bool) {
-        let timeout = Timespec { tv_sec: LOOK.as_secs().cast_signed(), tv_nsec: 0 };
+        let held = self.held.map(|(_, end)| end.saturating_duration_since(Instant::now()));
+        let timeout = held
+            .or(negotiating.then_some(LOOK))
+            .map(|time| Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() });
         // A signal, or out of memory: the loop goes on either way.
-        let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), negotiating.then_some(&timeout));
+        let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), timeout.as_ref());
+    }
+
+    /// What came within the time of a hold is done.
+    fn end_a_hold_in_vain(&mut self) {
+        if let Some((place, end)) = self.held
+            && Instant::now() >= end
+        {
+            self.advance(place);
+        }
     }
 
     fn welcome(&mut self) {
@@ -164,6 +183,9 @@ impl<'a> Worker<'a> {
     }
 
     fn advance(&mut self, place: usize) {
+        if self.held.is_some_and(|(held, _)| held == place) {
+            self.held = None;
+        }
         let Some(Some(connection)) = self.connections.get_mut(place) else { return };
         let going = connection.advance(self.exports, self.options.replying, &mut self.memory);
         let interest = match going {
@@ -176,8 +198,14 @@ impl<'a> Worker<'a> {
             connection.set_interest(interest);
             let modified = epoll::modify(&self.epoll, connection.socket(), EventData::new_u64(place as u64), interest);
             if modified.is_err() {
-                self.end(place, Some("it cannot be waited for"));
+                return self.end(place, Some("it cannot be waited for"));
             }
+        }
+        let may = going == Going::Receiving && self.may_hold && self.held.is_none();
+        match connection.hold(may) {
+            Ok(true) => self.held = Some((place, Instant::now() + self.options.hold)),
+            Ok(false) => {}
+            Err(_) => self.end(place, Some("it cannot be waited for")),
         }
     }
 
@@ -218,6 +246,7 @@ impl<'a> Worker<'a> {
     /// What has arrived is finished and replied to; then everybody is let go.
     fn say_farewell(&mut self, events: &mut Vec<epoll::Event>) {
         let end = Instant::now() + FAREWELL;
+        self.may_hold = false;
         for place in 0..self.connections.len() {
             self.advance(place);
         }

@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use sys::byte_store::Waiting;
+use sys::socket::wake_when_readable;
 
 /// A stream to a client or a server.
 #[derive(Debug)]
@@ -46,5 +47,40 @@ impl AsFd for Socket {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
         }
+    }
+}
+
+/// A socket's low-water mark (SO_RCVLOWAT), as it was set last.
+#[derive(Clone, Copy, Debug)]
+pub struct LowWater(usize);
+
+impl Default for LowWater {
+    /// As of every new socket: one byte.
+    fn default() -> Self {
+        Self(1)
+    }
+}
+
+impl LowWater {
+    /// Sets it, unless it is near enough: at most `bytes` and at least half. Whether that took a system call.
+    ///
+    /// # Errors
+    /// As setsockopt(2).
+    pub fn about(&mut self, socket: &Socket, bytes: usize) -> io::Result<bool> {
+        let near = (bytes / 2..=bytes).contains(&self.0);
+        if near { Ok(false) } else { self.set(socket, bytes) }
+    }
+
+    /// Sets it. Whether that took a system call.
+    ///
+    /// # Errors
+    /// As setsockopt(2).
+    pub fn set(&mut self, socket: &Socket, bytes: usize) -> io::Result<bool> {
+        if self.0 == bytes {
+            return Ok(false);
+        }
+        wake_when_readable(socket, bytes)?;
+        self.0 = bytes;
+        Ok(true)
     }
 }
