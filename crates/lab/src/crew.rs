@@ -306,6 +306,7 @@ fn job_record(
             mean_nanos: ledger.stamp_error_sum as f64 / stamps as f64 * 1e9 / clock.0,
             max_nanos: clock.nanos(Ticks(ledger.stamp_error_max)),
         }),
+        stages: ledger.stages.clone(),
         percentiles: plan.percentiles.clone(),
     }
 }

@@ -235,6 +235,9 @@ pub struct JobFinding {
     pub ios_per_crossing: Option<f64>,
     /// All directions together.
     pub latency_ns: LatencyFinding,
+    /// Where that latency went, of an engine that knows it; their means add up to its mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages_ns: Option<StagesFinding>,
     /// Its phase's cycles per I/O, when it is alone in it; else `null`.
     pub cycles_per_io: Option<f64>,
 }
@@ -254,6 +257,24 @@ pub struct DirectionFinding {
     pub short: u64,
     /// Latency.
     pub latency_ns: LatencyFinding,
+}
+
+/// The stages of an I/O to a remote server.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct StagesFinding {
+    /// From its issue until its first byte is handed over.
+    pub backlog_wait: LatencyFinding,
+    /// From there until its reply is there and understood.
+    pub round_trip: LatencyFinding,
+    /// From there until whoever issued it sees it.
+    pub delivery: LatencyFinding,
+}
+
+impl StagesFinding {
+    /// In order, with their names.
+    pub fn named(&self) -> [(&'static str, &LatencyFinding); 3] {
+        [("backlog wait", &self.backlog_wait), ("round trip", &self.round_trip), ("delivery", &self.delivery)]
+    }
 }
 
 /// Latency from submission to completion, nanoseconds. `null` where too few I/Os were done.

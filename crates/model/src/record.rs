@@ -420,6 +420,9 @@ pub struct JobRecord {
     pub crossings: Option<u64>,
     /// How far a time stamp can be from the event: only where stamps are shared by a batch.
     pub stamp_error: Option<StampError>,
+    /// Where latency went, of an engine that knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Box<StageLatencies>>,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
 }
@@ -434,6 +437,17 @@ impl JobRecord {
     pub fn bytes(&self) -> Bytes {
         [&self.read, &self.write, &self.trim].iter().map(|direction| direction.bytes).sum()
     }
+}
+
+/// The stages of each I/O to a remote server, in ticks of the record's clock. Together they are its latency.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct StageLatencies {
+    /// From its issue until its first byte is handed over.
+    pub backlog_wait: Histogram,
+    /// From there until its reply is there and understood.
+    pub round_trip: Histogram,
+    /// From there until whoever issued it sees it.
+    pub delivery: Histogram,
 }
 
 /// How far apart the time stamps of a batch are from the events that they stand for.

@@ -8,12 +8,14 @@ use crate::handshake::client::{Export, INPUT_BYTES, Negotiation, Step};
 use crate::handshake::transmission_flag;
 use crate::socket::Socket;
 use crate::wire::{Command, REQUEST_BYTES, ReplyHeader, Request, SIMPLE_REPLY_BYTES, WireError};
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 use sys::byte_store::{ByteStore, Waiting};
+use sys::clock::ticks;
 use sys::send_batch::SendBatch;
 
 mod hold;
@@ -56,6 +58,10 @@ pub struct Done {
     pub length: u32,
     /// What went wrong, if anything.
     pub error: Option<WireError>,
+    /// When its first byte was handed over, in ticks (`sys::clock::ticks`).
+    pub handed_over: u64,
+    /// When its reply was there and understood, in ticks.
+    pub answered: u64,
 }
 
 /// What a request asks for.
@@ -78,6 +84,8 @@ struct Slot {
     length: u32,
     /// Counts requests of this slot.
     generation: u32,
+    /// When its first byte was handed over, in ticks.
+    handed_over: u64,
 }
 
 /// What was done.
@@ -106,6 +114,8 @@ pub struct Client {
     in_flight: u32,
     pull_up: u32,
     batch: SendBatch,
+    /// What is in the batch and was not handed over: slot, and how many bytes of the batch are before it.
+    staged: VecDeque<(u32, usize)>,
     /// Bytes of the replies to all that is in flight, of which some may have arrived.
     expected: usize,
     holding: Holding,
@@ -149,6 +159,7 @@ impl Client {
             in_flight: 0,
             pull_up: options.pull_up,
             batch,
+            staged: VecDeque::new(),
             expected: 0,
             holding: Holding::new(options.hold),
             memory,
@@ -217,6 +228,7 @@ impl Client {
             Ask::Flush => Command::Flush,
         };
         let (offset, length) = if ask == Ask::Flush { (0, 0) } else { (offset, length) };
+        self.staged.push_back((slot, self.batch.put_so_far()));
         self.batch.put(&Request { flags: 0, command, cookie, offset, length }.encode());
         if ask == Ask::Write {
             let (begin, bytes) = (index * slot_bytes, length as usize);
@@ -238,8 +250,12 @@ impl Client {
     /// When the connection is lost.
     pub fn submit(&mut self, mut each: impl FnMut(Done)) -> Result<()> {
         while self.batch.unsent() > 0 {
+            let now = ticks();
             match self.batch.send(&self.socket) {
-                Ok(_) => self.crossings.sends += 1,
+                Ok(_) => {
+                    self.crossings.sends += 1;
+                    self.note_handed_over(now);
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     use rustix::event::{PollFd, PollFlags, poll};
@@ -254,6 +270,20 @@ impl Client {
             }
         }
         Ok(())
+    }
+
+    /// What was sent until now and was not before went at this time.
+    fn note_handed_over(&mut self, now: u64) {
+        // A batch that is all sent begins anew.
+        let sent = if self.batch.unsent() == 0 { usize::MAX } else { self.batch.sent() };
+        while let Some(&(slot, before)) = self.staged.front()
+            && before < sent
+        {
+            self.staged.pop_front();
+            if let Some(slot) = self.slots.get_mut(slot as usize) {
+                slot.handed_over = now;
+            }
+        }
     }
 
     /// Waits until at least one more reply has come, unless nothing is in flight, and gives all that have.
@@ -371,7 +401,8 @@ impl Client {
         let Some(ask) = state.ask.take() else { return };
         self.in_flight -= 1;
         self.expected -= reply_bytes(ask, state.length as usize);
-        each(Done { slot, length: state.length, error });
+        let (handed_over, answered) = (state.handed_over, ticks());
+        each(Done { slot, length: state.length, error, handed_over, answered });
     }
 }
 

@@ -54,6 +54,16 @@ impl SendBatch {
         self.length - self.sent
     }
 
+    /// Bytes that were put since it was empty, sent or not.
+    pub fn put_so_far(&self) -> usize {
+        self.length
+    }
+
+    /// Bytes that were sent since it was empty.
+    pub fn sent(&self) -> usize {
+        self.sent
+    }
+
     /// Its own bytes, of which some may have been sent.
     pub fn own(&self) -> &[u8] {
         &self.own

@@ -94,6 +94,22 @@ fn every_engine_does_exactly_what_was_asked_for() {
 }
 
 #[test]
+fn stages_add_up_to_latency() {
+    each_engine(|engine, directory| {
+        let mut plan = job(engine, directory, Access::ReadWrite);
+        plan.depth.complete_max = 1;
+        let ledger = run(&plan).unwrap().ledger;
+        assert_eq!(ledger.stages.is_some(), engine.medium() == Medium::Remote, "{engine:?}");
+        let Some(stages) = ledger.stages else { return };
+        let latency: u64 = ledger.kinds.iter().map(|kind| kind.latency.sum()).sum();
+        let parts = [&stages.backlog_wait, &stages.round_trip, &stages.delivery];
+        assert_eq!(parts.map(|part| part.total()), [BLOCKS; 3]);
+        assert!(parts.iter().all(|part| part.sum() > 0));
+        assert_eq!(parts.iter().map(|part| part.sum()).sum::<u64>(), latency);
+    });
+}
+
+#[test]
 fn every_engine_stops_at_the_number_of_ios() {
     each_engine(|engine, directory| {
         let mut plan = job(engine, directory, Access::ReadWrite);

@@ -1,7 +1,7 @@
 //! An engine that performs at once, behind the queue of one that does not: for its floor at depth.
 
 use crate::workload::request_source::Request;
-use crate::workload::worker::{Perform, Queue, Sync};
+use crate::workload::worker::{Perform, Queue, Stages, Sync};
 use std::io;
 
 /// Performs when staged, and keeps the result until it is reaped.
@@ -34,9 +34,9 @@ impl<E: Perform> Queue for Immediate<E> {
     }
 
     #[inline(always)]
-    fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32)) {
+    fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32, Option<Stages>)) {
         let count = self.done.len().min(most as usize);
-        self.done.drain(..count).for_each(|(slot, result)| each(slot, result));
+        self.done.drain(..count).for_each(|(slot, result)| each(slot, result, None));
     }
 
     fn sync(&mut self, what: Sync) -> io::Result<()> {

@@ -4,7 +4,7 @@ use super::libaio::transfer;
 use super::{Ready, Setup, noisy_slots, open_files, sync_all, trim};
 use crate::error::{Error, Result};
 use crate::workload::request_source::Request;
-use crate::workload::worker::{Queue, Sync};
+use crate::workload::worker::{Queue, Stages, Sync};
 use std::io;
 use sys::uring::{BlockRing, Registration};
 
@@ -72,9 +72,9 @@ impl Queue for Uring {
     }
 
     #[inline(always)]
-    fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32)) {
-        self.ring.reap(most, |completion| each(completion.slot, completion.result));
-        self.trimmed.drain(..).for_each(|(slot, result)| each(slot, result));
+    fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32, Option<Stages>)) {
+        self.ring.reap(most, |completion| each(completion.slot, completion.result, None));
+        self.trimmed.drain(..).for_each(|(slot, result)| each(slot, result, None));
     }
 
     fn sync(&mut self, what: Sync) -> io::Result<()> {

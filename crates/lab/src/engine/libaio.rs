@@ -3,7 +3,7 @@
 use super::{Ready, Setup, noisy_slots, open_files, sync_all, trim};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
-use crate::workload::worker::{Queue, Sync};
+use crate::workload::worker::{Queue, Stages, Sync};
 use std::io;
 use sys::aio::AioContext;
 use sys::block::{Transfer, Way};
@@ -65,9 +65,9 @@ impl Queue for Libaio {
         self.context.wait(least.saturating_sub(trimmed), most)
     }
 
-    fn reap(&mut self, _: u32, mut each: impl FnMut(u32, i32)) {
-        self.context.reap(|completion| each(completion.slot, completion.result));
-        self.trimmed.drain(..).for_each(|(slot, result)| each(slot, result));
+    fn reap(&mut self, _: u32, mut each: impl FnMut(u32, i32, Option<Stages>)) {
+        self.context.reap(|completion| each(completion.slot, completion.result, None));
+        self.trimmed.drain(..).for_each(|(slot, result)| each(slot, result, None));
     }
 
     fn sync(&mut self, what: Sync) -> io::Result<()> {

@@ -4,7 +4,7 @@ use super::{Ready, Setup, slot_bytes};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::{self, Span};
-use crate::workload::worker::{Queue, Sync};
+use crate::workload::worker::{Queue, Stages, Sync};
 use model::plan::{Access, JobPlan};
 use path::client::{Ask, Client, Done, Options, Uri};
 use std::io;
@@ -16,8 +16,8 @@ const MOST_STAGED: usize = 256 << 10;
 
 struct Remote {
     client: Client,
-    /// What was replied to and not taken yet: slot, and bytes or minus the error number.
-    done: Vec<(u32, i32)>,
+    /// What was replied to and not taken yet: slot, bytes or minus the error number, and when.
+    done: Vec<(u32, i32, Stages)>,
     /// Whether requests wait for each other.
     holds: bool,
 }
@@ -92,12 +92,12 @@ impl Remote {
         client.submit(|reply| Self::note(done, reply)).map_err(lost)
     }
 
-    fn note(done: &mut Vec<(u32, i32)>, reply: Done) {
+    fn note(done: &mut Vec<(u32, i32, Stages)>, reply: Done) {
         let result = match reply.error {
             Some(error) => -error.number().cast_signed(),
             None => reply.length.cast_signed(),
         };
-        done.push((reply.slot, result));
+        done.push((reply.slot, result, Stages { handed_over: reply.handed_over, answered: reply.answered }));
     }
 }
 
@@ -132,9 +132,9 @@ impl Queue for Remote {
         Ok(())
     }
 
-    fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32)) {
+    fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32, Option<Stages>)) {
         let count = self.done.len().min(most as usize);
-        self.done.drain(..count).for_each(|(slot, result)| each(slot, result));
+        self.done.drain(..count).for_each(|(slot, result, stages)| each(slot, result, Some(stages)));
     }
 
     /// One request for either: the protocol knows no other.

@@ -1,7 +1,9 @@
 //! What came of a job's I/O: kept by its worker alone while it runs, read by others at boundaries.
 
 use super::request_source::Kind;
+use super::worker::Stages;
 use model::histogram::Histogram;
+use model::record::StageLatencies;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// One worker's results. Nothing in it grows with the length of the run.
@@ -21,6 +23,8 @@ pub struct Ledger {
     pub stamp_error_max: u64,
     /// I/Os that the sum is over.
     pub stamp_error_count: u64,
+    /// Of an engine that knows them.
+    pub stages: Option<Box<StageLatencies>>,
 }
 
 /// Results of one direction. Its count of I/Os is that of the histogram.
@@ -45,6 +49,7 @@ impl Ledger {
             stamp_error_sum: 0,
             stamp_error_max: 0,
             stamp_error_count: 0,
+            stages: None,
         }
     }
 
@@ -57,6 +62,10 @@ impl Ledger {
         self.syncs = 0;
         (self.begin_ticks, self.end_ticks) = (begin_ticks, begin_ticks);
         (self.stamp_error_sum, self.stamp_error_max, self.stamp_error_count) = (0, 0, 0);
+        if let Some(stages) = &mut self.stages {
+            let StageLatencies { backlog_wait, round_trip, delivery } = stages.as_mut();
+            [backlog_wait, round_trip, delivery].into_iter().for_each(Histogram::clear);
+        }
     }
 
     /// Counts one I/O that ended well.
@@ -66,6 +75,16 @@ impl Ledger {
         ledger.bytes += u64::from(moved);
         ledger.short += u64::from(moved < asked);
         ledger.latency.record(latency_ticks, 1);
+    }
+
+    /// Counts one I/O's way from its issue to its reaping through the stages between.
+    #[inline]
+    pub fn count_stages(&mut self, issued: u64, stages: Stages, reaped: u64) {
+        let Stages { handed_over, answered } = stages;
+        let latencies = self.stages.get_or_insert_default();
+        latencies.backlog_wait.record(handed_over.saturating_sub(issued), 1);
+        latencies.round_trip.record(answered.saturating_sub(handed_over), 1);
+        latencies.delivery.record(reaped.saturating_sub(answered), 1);
     }
 
     /// Notes that `count` stamps may be late by up to `ticks` in all and `most` each.

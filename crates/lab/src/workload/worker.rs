@@ -34,12 +34,23 @@ pub trait Queue {
     fn submit(&mut self) -> io::Result<()>;
     /// Hands the batch over and waits until `least` are done; takes at most `most`.
     fn wait(&mut self, least: u32, most: u32) -> io::Result<()>;
-    /// Takes what is done: slot, and bytes moved or minus the error number.
-    fn reap(&mut self, most: u32, each: impl FnMut(u32, i32));
+    /// Takes what is done: slot, bytes moved or minus the error number, and when it went through its stages, where an
+    /// engine knows them.
+    fn reap(&mut self, most: u32, each: impl FnMut(u32, i32, Option<Stages>));
     /// Makes what was written durable; called with nothing in flight.
     fn sync(&mut self, what: Sync) -> io::Result<()>;
     /// System calls so far; `None` for an engine that makes none.
     fn crossings(&self) -> Option<u64>;
+}
+
+/// When a request went from one stage to the next, in ticks. The first begins when it is issued, the last ends when it is
+/// reaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stages {
+    /// Its first byte was handed over.
+    pub handed_over: u64,
+    /// Its reply was there, and understood.
+    pub answered: u64,
 }
 
 /// How much is made durable.
@@ -391,10 +402,13 @@ impl Worker {
         // An I/O may have completed at any time since it was submitted or since completions were last
         // looked at, whichever is later: that is how late its stamp can be.
         let since_look = now.saturating_sub(looked);
-        engine.reap(most, |slot, result| {
+        engine.reap(most, |slot, result, stages| {
             let Some(entry) = table.get(slot as usize) else { return };
             free.push(slot);
             let latency = now.saturating_sub(entry.stamp);
+            if let Some(stages) = stages.filter(|_| result > 0) {
+                self.ledger.count_stages(entry.stamp, stages, now);
+            }
             match self.count(&entry.request, result, latency) {
                 Ok(moved) => {
                     let error = latency.min(since_look);

@@ -1,8 +1,8 @@
 //! What each job did: rates, latencies, I/Os per crossing.
 
-use crate::finding::{DirectionFinding, JobFinding, LatencyFinding};
+use crate::finding::{DirectionFinding, JobFinding, LatencyFinding, StagesFinding};
 use crate::histogram::{BUCKET_ERROR, Histogram};
-use crate::record::{Direction, JobRecord, Latency, PhaseRecord, StampError};
+use crate::record::{Direction, JobRecord, Latency, PhaseRecord, StageLatencies, StampError};
 use crate::unit::{Hertz, Nanos, Ticks};
 
 /// A percentile p needs this many I/Os beyond it to be told (METHOD.md: 10/(1 − p) in all).
@@ -75,6 +75,7 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
         thread_cycles_per_io: thread.filter(|_| ios > 0).map(|nanos| nanos.seconds() * clock.0 / ios as f64),
         ios_per_crossing: crossings.filter(|count| *count > 0).map(|count| ios as f64 / count as f64),
         latency_ns: latency(&everything, &first.percentiles, worst_stamp(jobs), clock),
+        stages_ns: stages(jobs, clock),
         cycles_per_io: None,
     }
 }
@@ -105,6 +106,26 @@ fn latency(parts: &[&Direction], asked: &[f64], stamp: Option<StampError>, clock
         }
     }
     let Some(histogram) = merged else { return LatencyFinding::default() };
+    of_ticks(&histogram, asked, stamp, clock)
+}
+
+/// Of all jobs together; only where each knows its own.
+fn stages(jobs: &[&JobRecord], clock: Hertz) -> Option<StagesFinding> {
+    let known: Option<Vec<&StageLatencies>> = jobs.iter().map(|job| job.stages.as_deref()).collect();
+    let known = known.filter(|known| !known.is_empty())?;
+    let merged = |of: fn(&StageLatencies) -> &Histogram| {
+        let mut sum = Histogram::new();
+        known.iter().for_each(|stages| sum.merge(of(stages)));
+        of_ticks(&sum, &[], None, clock)
+    };
+    Some(StagesFinding {
+        backlog_wait: merged(|stages| &stages.backlog_wait),
+        round_trip: merged(|stages| &stages.round_trip),
+        delivery: merged(|stages| &stages.delivery),
+    })
+}
+
+fn of_ticks(histogram: &Histogram, asked: &[f64], stamp: Option<StampError>, clock: Hertz) -> LatencyFinding {
     let nanos = |ticks: u64| ticks as f64 * 1e9 / clock.0;
     let told = |percent: f64| {
         let beyond = histogram.total() as f64 * (1.0 - percent / 100.0);

@@ -4,7 +4,7 @@ use super::jobs::SHOWN;
 use crate::number::{self, NANOS};
 use crate::page::{Page, Tone, tied};
 use crate::table::{Cell, Column, Table};
-use model::finding::{JobFinding, LatencyFinding};
+use model::finding::{JobFinding, LatencyFinding, StagesFinding};
 use model::plan::JobPlan;
 
 /// Percentiles that have a column, in percent.
@@ -27,7 +27,11 @@ pub fn section(page: Page, jobs: &[JobFinding]) -> String {
     for job in jobs.iter().take(SHOWN) {
         for (direction, ios, latency) in rows(job) {
             let label = if jobs.len() > 1 { format!("  {} {direction}", job.name) } else { format!("  {direction}") };
-            table.row(cells(label, ios, latency));
+            table.row(cells(label, &number::count(ios), latency));
+        }
+        // Their I/Os are those of the lines above.
+        for (stage, latency) in job.stages_ns.iter().flat_map(StagesFinding::named) {
+            table.row(cells(format!("    {stage}"), "", latency));
         }
         let name = if jobs.len() > 1 { format!("{}: ", job.name) } else { String::new() };
         lines.extend(asked_for(job).map(|text| page.wrap("  ", &(name + &text))));
@@ -46,9 +50,9 @@ fn rows(job: &JobFinding) -> Vec<(&'static str, u64, &LatencyFinding)> {
     if rows.is_empty() && job.ios > 0 { vec![("all", job.ios, &job.latency_ns)] } else { rows }
 }
 
-fn cells(label: String, ios: u64, latency: &LatencyFinding) -> Vec<Cell> {
+fn cells(label: String, ios: &str, latency: &LatencyFinding) -> Vec<Cell> {
     let LatencyFinding { mean, p50, p90, p99, p999, p9999, max, .. } = latency;
-    let mut cells = vec![label.into(), number::count(ios).into()];
+    let mut cells = vec![label.into(), ios.into()];
     cells.extend([mean, p50, p90, p99, p999, p9999, max].map(|value| Cell::from(number::known(NANOS, *value))));
     cells
 }
@@ -106,6 +110,21 @@ mod tests {
         }
         let text = section(Page::terminal(Ink::Plain, 100), &jobs);
         assert!(text.contains("a time stamp that I/Os share is up to 120 ns off on average, at most"), "{text}");
+    }
+
+    #[test]
+    fn stages_stand_below_the_directions() {
+        let mut jobs = fixture::psync_4k().jobs;
+        let latency = |mean| LatencyFinding { mean: Some(mean), ..LatencyFinding::default() };
+        let stages = StagesFinding { backlog_wait: latency(1e3), round_trip: latency(2e3), delivery: latency(4e3) };
+        jobs.iter_mut().for_each(|job| job.stages_ns = Some(stages.clone()));
+        let text = section(Page::terminal(Ink::Plain, 100), &jobs);
+        let lines: Vec<&str> = text.lines().skip_while(|line| !line.contains("read")).take(4).collect();
+        for (line, (name, mean)) in
+            lines.iter().skip(1).zip([("backlog wait", "1.00"), ("round trip", "2.00"), ("delivery", "4.00")])
+        {
+            assert!(line.trim_start().starts_with(name) && line.contains(mean), "{text}");
+        }
     }
 
     #[test]
