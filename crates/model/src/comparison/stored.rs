@@ -129,8 +129,7 @@ impl<'a> Session<'a> {
     /// ratio of sums.
     fn level(&self, metric: Metric, cell: &BTreeMap<String, String>, arm: usize) -> Option<LogLevel> {
         let case = case(self.experiment, cell, arm)?;
-        let rounds: Option<Vec<_>> = self.tally.rounds.iter().map(|round| round.pair(metric, case)).collect();
-        log_level(&rounds?)
+        log_level(&self.tally.pairs(metric, case)?)
     }
 }
 

@@ -146,8 +146,18 @@ impl Draft {
         let arms = self.arms()?;
         let commands = matches!(self.workload, Workload::Command(_)) || arms.iter().any(|arm| arm.command.is_some());
         let whole = |metric: &Metric| matches!(metric, Metric::Cycles | Metric::Seconds);
-        if rules.targets.is_empty() || (!commands && rules.targets.iter().any(whole)) {
+        if rules.targets.is_empty() {
+            return wrong("target: there is none; leave it out, or give cycles_per_io, iops, latency_mean, …");
+        }
+        if !commands && rules.targets.iter().any(whole) {
             return wrong("target: cycles and seconds are of commands; a job has cycles_per_io, iops, latency_mean, …");
+        }
+        if let Some(limit) = self.limits.iter().find(|limit| !commands && whole(&limit.metric)) {
+            let flag = self.origin.says("--fail-on", "fail_on");
+            return wrong(format!(
+                "{flag} '{limit}': {} is of commands; of a job take cycles_per_io, iops, …",
+                limit.metric.name()
+            ));
         }
         if let Some(metric) = rules.targets.iter().find(|metric| metric.percent().is_some()) {
             return wrong(format!(
@@ -257,6 +267,22 @@ impl Draft {
         for (place, arm) in arms.iter().enumerate() {
             if arms.iter().take(place).any(|other| other.name == arm.name) {
                 return wrong(format!("two arms are called '{}'; name them apart", arm.name));
+            }
+            if arm.name.trim().is_empty() {
+                return wrong("an arm has no name; give it one");
+            }
+            if [&arm.enter, &arm.leave].into_iter().flatten().any(|command| command.trim().is_empty()) {
+                return wrong(format!(
+                    "arm '{}': enter and leave are shell commands, and one is empty; 'true' does nothing",
+                    arm.name
+                ));
+            }
+            if let Some(again) =
+                arm.settings.iter().enumerate().find_map(|(at, one)| {
+                    arm.settings.iter().take(at).any(|other| other.path == one.path).then_some(one)
+                })
+            {
+                return wrong(format!("arm '{}': {} is set twice; set it once", arm.name, again.path.display()));
             }
             if arm.leave.is_some() != arm.enter.is_some() {
                 return wrong(format!("arm '{}': enter and leave belong together; give both", arm.name));

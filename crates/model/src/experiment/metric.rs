@@ -98,6 +98,11 @@ impl Metric {
         self.row().map_or(Good::Lower, |row| row.good)
     }
 
+    /// Whether it is what the whole machine pays.
+    pub fn is_of_whole_machine(self) -> bool {
+        matches!(self, Self::CyclesPerIo | Self::CyclesPerByte | Self::Cycles)
+    }
+
     /// Which percentile of latency it is, in percent.
     pub fn percent(self) -> Option<f64> {
         self.row().and_then(|row| row.percent)

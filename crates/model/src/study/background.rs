@@ -1,6 +1,7 @@
 //! What the machine does anyway, as a rate that each meter's figures are relieved of.
 
 use super::Context;
+use super::caveats::NEVER_IDLE;
 use super::phase::HEADLINE;
 use super::windows::{Window, grouped, windows};
 use crate::finding::{Background, BackgroundTask};
@@ -53,6 +54,12 @@ impl BackgroundRates {
     /// Whether any meter saw a background.
     pub(super) fn watched(&self) -> bool {
         !self.rates.is_empty()
+    }
+
+    /// Whether the machine was so busy alone that what a workload adds cannot be seen. Core cycles are no fraction.
+    pub(super) fn never_idle(&self, context: &Context) -> bool {
+        let times = self.rates.iter().filter(|(meter, _)| **meter != Meter::Pmu);
+        times.map(|(_, rate)| rate.cycles_per_capacity_second / context.clock.0).any(|busy| busy > NEVER_IDLE)
     }
 
     /// CPU time per second of a task.

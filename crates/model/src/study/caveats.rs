@@ -7,6 +7,8 @@ use crate::warning::{Code, Warning, gravest_first};
 
 /// A background busier than this is worth a word: its own variation then shows in the result.
 pub(crate) const BUSY_BACKGROUND: f64 = 0.05;
+/// A machine busier than this without the workload has no idle time left in which a workload could be seen.
+pub(crate) const NEVER_IDLE: f64 = 0.95;
 /// A background that moved by this part of the machine between before and after.
 const MOVED_BACKGROUND: f64 = 0.02;
 /// From here on no CPU had time to spare, and the background's work was squeezed by the load.
@@ -87,8 +89,12 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     };
     if busy > BUSY_BACKGROUND {
         let tasks: Vec<String> = background.tasks.iter().take(3).map(|task| task.name.clone()).collect();
+        let consequence = match busy > NEVER_IDLE {
+            true => "what a workload adds to that cannot be seen, so its cost is not known; stop that first",
+            false => "stop that for a narrower interval",
+        };
         let message = format!(
-            "the machine was {} busy without the workload ({}); stop that for a narrower interval",
+            "the machine was {} busy without the workload ({}); {consequence}",
             percent(busy),
             tasks.join(", ")
         );

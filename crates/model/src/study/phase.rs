@@ -151,8 +151,12 @@ fn readings<'a>(
     rates: &BackgroundRates,
     context: &Context,
 ) -> Readings<'a> {
+    let never_idle = rates.never_idle(context);
     let reading = |status: &'a MeterStatus| match status.status.reason() {
         Some(reason) => (status.meter, Err(reason)),
+        None if never_idle && status.meter.sees_whole_machine() => {
+            (status.meter, Err("the machine was never idle, so what the workload added cannot be seen"))
+        }
         None => (status.meter, Ok(Costs::by(status.meter, executions, rates, context))),
     };
     meters.iter().map(reading).collect()

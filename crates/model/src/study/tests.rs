@@ -164,6 +164,20 @@ fn the_cost_is_busy_time_less_the_background_per_io() {
 }
 
 #[test]
+fn beside_a_machine_that_is_never_idle_no_cost_is_known() {
+    for (busy, known) in [(180_000_000, true), (196_000_000, false)] {
+        let background = quiet(10, Happening { busy, ..NOTHING });
+        let load = Happening { busy: 199_000_000, thread: 30_000_000, ios: 1000, steal: 0 };
+        let finding = study(&record(vec![background], vec![execution(quiet(30, load), 30_000)]));
+        let phase = &finding.phases[0];
+        assert_eq!(phase.cycles_per_io.is_some(), known, "{busy}");
+        assert_eq!((phase.cycles.is_some(), phase.busy_cpus.is_some()), (known, known));
+        let told = finding.warnings.iter().any(|warning| warning.message.contains("its cost is not known"));
+        assert_eq!(told, !known, "{:?}", finding.warnings);
+    }
+}
+
+#[test]
 fn what_could_not_be_read_is_null_and_says_why() {
     let load = Happening { busy: 60_000_000, thread: 30_000_000, ios: 1000, steal: 0 };
     let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution(quiet(30, load), 30_000)]));

@@ -50,7 +50,7 @@ impl Judge<'_> {
 
     fn ratio(&self, metric: Metric, baseline: usize, candidate: usize) -> Result<Found, String> {
         let rounds = self.tally.paired(metric, baseline, candidate).filter(|rounds| !rounds.is_empty());
-        let rounds = rounds.ok_or_else(|| self.absence(metric))?;
+        let rounds = rounds.ok_or_else(|| self.absence(metric, [baseline, candidate]))?;
         let ratio = log_ratio(&rounds).ok_or_else(|| {
             "an arm's sum is not positive: it did nothing, or its cost is below the background's noise".to_owned()
         })?;
@@ -62,7 +62,15 @@ impl Judge<'_> {
         Ok(Found { ratio, typical: typical(&rounds), baseline, candidate })
     }
 
-    fn absence(&self, metric: Metric) -> String {
+    fn absence(&self, metric: Metric, cases: [usize; 2]) -> String {
+        let never_idle = cases.into_iter().find_map(|case| self.tally.never_idle(case));
+        if let Some(busy) = never_idle.filter(|_| metric.is_of_whole_machine()) {
+            return format!(
+                "the machine was {:.0} % busy without the workload: what an arm adds to that cannot be seen; end what else \
+                 runs",
+                busy * 100.0
+            );
+        }
         let unmetered = self.tally.meter.is_none();
         match metric {
             _ if self.tally.rounds.is_empty() => "no round was completed",
@@ -96,6 +104,11 @@ impl Judge<'_> {
         let unknown = || format!("not every execution reported p{percent}");
         let (baselines, candidates) = of(baseline).zip(of(candidate)).ok_or_else(unknown)?;
         let logs: Vec<f64> = baselines.iter().zip(&candidates).map(|(a, b)| (b / a).ln()).collect();
+        if let [first, _, ..] = logs.as_slice()
+            && logs.iter().all(|log| log == first)
+        {
+            return Err("every round reported the same: the values are rounded more coarsely than they vary".to_owned());
+        }
         let ratio = LogRatio::of_units(&logs).ok_or_else(unknown)?;
         let mean = |values: &[f64]| (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp();
         Ok(Found { ratio, typical: None, baseline: mean(&baselines), candidate: mean(&candidates) })

@@ -95,11 +95,8 @@ fn in_words(place: &Crossover, along: &Along, arm: &str, metric: Metric) -> Cros
 pub(super) fn lines(experiment: &Experiment, tally: &Tally) -> Vec<LineFinding> {
     let mut found = Vec::new();
     for along in lines_along(experiment).iter().filter(|along| along.axis.name == SIZE) {
-        let rounds = |case| -> Option<Vec<Pair>> {
-            tally.rounds.iter().map(|round| round.pair(Metric::CyclesPerIo, case)).collect()
-        };
-        let points: Option<Vec<(f64, Vec<Pair>)>> =
-            along.points.iter().map(|&(bytes, case)| Some((bytes, rounds(case)?))).collect();
+        let point = |&(bytes, case): &(f64, usize)| Some((bytes, tally.pairs(Metric::CyclesPerIo, case)?));
+        let points: Option<Vec<(f64, Vec<Pair>)>> = along.points.iter().map(point).collect();
         let points = points.unwrap_or_default();
         let points: Vec<SizePoint> = points.iter().map(|(bytes, rounds)| SizePoint { bytes: *bytes, rounds }).collect();
         let Some(line) = cost_line(&points) else { continue };

@@ -8,6 +8,7 @@ use crate::experiment::Metric;
 use crate::record::{Execution, JobRecord, Latency, Meter, Mode, Snapshot, Stretch};
 use crate::stats::{Pair, PairedRound};
 use crate::study::Context;
+use crate::study::caveats::NEVER_IDLE;
 use crate::study::io_time::{self, io_seconds};
 use crate::study::phase::HEADLINE;
 use crate::study::windows::{Steal, Window, window_with, windows};
@@ -192,12 +193,27 @@ impl Tally {
         alone
     }
 
-    /// Both cases of a comparison in every round; `None` when a round lacks one.
+    /// How busy the machine was alone beside a case, where that leaves no idle time in which the case could be seen.
+    pub fn never_idle(&self, case: usize) -> Option<f64> {
+        // Core cycles are no fraction of time.
+        self.meter.filter(|meter| *meter != Meter::Pmu)?;
+        let alone = || self.rounds.iter().map(|round| round.background_of(case));
+        let cycles: f64 = alone().filter_map(|sums| sums.gross_cycles).sum();
+        let capacity: f64 = alone().map(|sums| sums.capacity_seconds).sum();
+        Some(cycles / capacity / self.context.clock.0).filter(|busy| *busy > NEVER_IDLE)
+    }
+
+    /// Both cases of a comparison in every round.
     pub fn paired(&self, metric: Metric, baseline: usize, candidate: usize) -> Option<Vec<PairedRound>> {
-        let pair = |round: &RoundSums| {
-            Some(PairedRound { baseline: round.pair(metric, baseline)?, candidate: round.pair(metric, candidate)? })
-        };
-        self.rounds.iter().map(pair).collect()
+        let both = self.pairs(metric, baseline)?.into_iter().zip(self.pairs(metric, candidate)?);
+        Some(both.map(|(baseline, candidate)| PairedRound { baseline, candidate }).collect())
+    }
+
+    /// One case in every round; `None` when a round lacks it, or nothing can be known of it.
+    pub fn pairs(&self, metric: Metric, case: usize) -> Option<Vec<Pair>> {
+        let unseen = metric.is_of_whole_machine() && self.never_idle(case).is_some();
+        let pairs = self.rounds.iter().map(|round| round.pair(metric, case));
+        if unseen { None } else { pairs.collect() }
     }
 
     /// Net cycles and I/Os per second of one slice, its round's background taken off.

@@ -451,6 +451,29 @@ fn an_arm_that_leaves_no_room_for_the_background_is_named() {
     assert!(calm.warnings.iter().all(|warning| warning.code != Code::BackgroundSqueezed));
 }
 
+/// Idle clocks that stand still tell nothing apart, and rounding must not be taken for a difference.
+#[test]
+fn beside_a_machine_that_is_never_idle_no_cost_is_known() {
+    let limits = vec![Limit::parse("cycles_per_io > +3%").unwrap()];
+    let draft = Draft { limits, ..Draft::default() };
+    let mut record = record(experiment(draft), 12, |_, _| Load { nanos_per_io: 1000, ios: 40_000 });
+    for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {
+        let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
+        let (before, after) = (before.as_ref(), after.as_mut());
+        after.timer_list.as_mut().unwrap().idle_nanos = before.timer_list.as_ref().unwrap().idle_nanos.clone();
+        after.proc_stat.as_mut().unwrap().idle_nanos = before.proc_stat.as_ref().unwrap().idle_nanos;
+    }
+    let found = study(&record);
+    let cost = &found.cells[0].metrics["cycles_per_io"];
+    assert_eq!((cost.change, cost.low, cost.detected), (None, None, false));
+    assert!(cost.reason.as_ref().unwrap().contains("100 % busy without the workload"), "{cost:?}");
+    assert_eq!(found.limits[0].state, LimitState::Undecided);
+    assert!(found.cells[0].metrics["iops"].change.is_some());
+    let mut progress = Progress::new(&record.header);
+    record.rounds.iter().for_each(|round| progress.add(round));
+    assert!(progress.standing().is_none_or(|standing| standing.metric != Metric::CyclesPerIo));
+}
+
 /// A comparison of which one candidate never says what it did is not precise because the other is.
 #[test]
 fn what_has_no_value_is_not_precise() {
