@@ -6,11 +6,13 @@ use anyhow::Context;
 use clap::Args;
 use lab::run::Calibration;
 use path::backend::Backend;
+use path::client::{Address, Uri};
 use path::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, Replying, serve};
 use report::number;
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
@@ -55,6 +57,9 @@ pub struct ServeArguments {
     #[arg(long, value_name = "MICROSECONDS", default_value_t = Options::default().hold.as_micros() as u64,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     path_hold: u64,
+    /// For how long requests are looked for again and again before they are slept for: burns CPU, saves wake-ups
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    path_busy_poll: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -119,6 +124,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
         threads: arguments.threads,
         connections: arguments.connections.min(descriptors()),
         hold: Duration::from_micros(arguments.path_hold),
+        busy_poll: Duration::from_micros(arguments.path_busy_poll),
         ..Options::default()
     };
     render::write(&format!("listening on {}\n", place.uri))?;
@@ -131,6 +137,10 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
 /// So many clients at most as there are descriptors for them.
 fn descriptors() -> usize {
     const OWN: u64 = 64;
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where that is refused there are as many as before.
+    let _ = setrlimit(Resource::Nofile, limit);
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(limit.saturating_sub(OWN).max(1)).unwrap_or(usize::MAX)
 }
@@ -182,25 +192,36 @@ impl Place {
             return Self::unix(path);
         }
         let address = arguments.listen;
-        if !address.ip().is_loopback() && !arguments.insecure_network {
+        if !address.ip().to_canonical().is_loopback() && !arguments.insecure_network {
             let mend =
                 "clients elsewhere would come without encryption or password; --insecure-network if that is meant";
             return Err(BadInput(format!("--listen {address}: {mend}")).into());
         }
         let listener = TcpListener::bind(address);
-        let listener =
-            listener.map_err(|error| BadInput(format!("--listen {address}: {error}; choose another port")))?;
+        let listener = listener.map_err(|error| {
+            let mend = match error.kind() {
+                ErrorKind::AddrInUse => "choose another port, or port 0",
+                ErrorKind::PermissionDenied => "choose a port above 1023",
+                _ => "choose an address of this machine",
+            };
+            BadInput(format!("--listen {address}: {error}; {mend}"))
+        })?;
         let uri = format!("nbd://{}", listener.local_addr()?);
         Ok(Self { listener: Listener::Tcp(listener), uri, made: None })
     }
 
     fn unix(path: &Path) -> anyhow::Result<Self> {
         let listener = UnixListener::bind(path).map_err(|error| {
-            BadInput(format!("--unix {}: {error}; remove what is there, or choose another path", path.display()))
+            let mend = match error.kind() {
+                ErrorKind::AddrInUse => "remove what is there, or choose another path",
+                ErrorKind::InvalidInput => "choose a shorter path, of at most 107 bytes",
+                _ => "choose another path",
+            };
+            BadInput(format!("--unix {}: {error}; {mend}", path.display()))
         })?;
         // Clients may be anywhere.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let uri = format!("nbd+unix:///?socket={}", path.display());
+        let uri = Uri { address: Address::Unix(path.clone()), export: String::new() }.to_string();
         Ok(Self { listener: Listener::Unix(listener), uri, made: Some(path) })
     }
 }

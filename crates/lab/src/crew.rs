@@ -220,7 +220,10 @@ pub(crate) fn enlist(copy: &Copy, live: Arc<LiveCounters>, control: Arc<Control>
     let plan = copy.plan;
     let spans: Vec<_> = copy.targets.iter().map(|target| target.span).collect();
     let source = RequestSource::new(plan, &spans, copy.number).ok_or_else(|| {
-        Error::Refused(format!("job '{}': a file is smaller than one block: check size=, offset= and bs=", plan.name))
+        Error::Refused(format!(
+            "job '{}': a file or export has not one block there: check size=, offset= and bs=",
+            plan.name
+        ))
     })?;
     Ok(Worker::new(plan, source, budget_bytes(plan, &copy.targets), live, control, clock))
 }

@@ -189,3 +189,26 @@ impl Backend {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CVE-2025-47711, -47712: lengths near 2^32.
+    #[test]
+    fn extents_of_the_largest_ranges_fit_into_them() {
+        const SIZE: u64 = 1 << 40;
+        let sparse = tempfile::tempfile().unwrap();
+        sparse.set_len(SIZE).unwrap();
+        let memory = Backend::memory(1 << 20).unwrap();
+        for backend in [Backend::Null { size: SIZE }, Backend::file(sparse).unwrap(), memory] {
+            let size = backend.size();
+            let largest = u32::try_from(size).unwrap_or(u32::MAX);
+            for (offset, length) in [(0, largest), (size - u64::from(largest), largest), (size - 1, 1), (0, 1)] {
+                let extents = backend.extents(offset, length, 128);
+                let sum: u64 = extents.iter().map(|extent| u64::from(extent.length)).sum();
+                assert!(sum <= u64::from(length) && extents.iter().all(|extent| extent.length > 0), "{extents:?}");
+            }
+        }
+    }
+}

@@ -8,12 +8,13 @@ use crate::handshake::client::{Export, INPUT_BYTES, Negotiation, Step};
 use crate::handshake::transmission_flag;
 use crate::socket::Socket;
 use crate::wire::{Command, REQUEST_BYTES, ReplyHeader, Request, SIMPLE_REPLY_BYTES, WireError};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use sys::byte_store::{ByteStore, Waiting};
 use sys::clock::ticks;
 use sys::send_batch::SendBatch;
@@ -30,8 +31,8 @@ const MEMORY_BYTES: usize = 256 << 10;
 const STRAIGHT: usize = 16 << 10;
 /// More than so many bytes are not waited for: a wake-up for each costs little then, and they still lie in the cache.
 const MOST_HELD: usize = 256 << 10;
-/// How long a server may take to agree.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// After this long without anything, a wait returns so that its caller can see to other things.
+pub const GLANCE: Duration = Duration::from_millis(250);
 
 /// How a client goes about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +42,21 @@ pub struct Options {
     /// How long, at most, a wait goes on until half of what is in flight has been replied to. Zero: no longer than until
     /// the first reply. A request alone is never held.
     pub hold: Duration,
+    /// For how long a reply is looked for again and again before it is slept for. It burns what is measured, and saves
+    /// the wake-up. Not where several replies are held for.
+    pub busy_poll: Duration,
+    /// How long a server may take to agree, from the first byte to the last.
+    pub patience: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { pull_up: 2048, hold: Duration::from_micros(50) }
+        Self {
+            pull_up: 2048,
+            hold: Duration::from_micros(50),
+            busy_poll: Duration::ZERO,
+            patience: Duration::from_secs(10),
+        }
     }
 }
 
@@ -113,6 +124,7 @@ pub struct Client {
     slots: Vec<Slot>,
     in_flight: u32,
     pull_up: u32,
+    busy_poll: Duration,
     batch: SendBatch,
     /// What is in the batch and was not handed over: slot, and how many bytes of the batch are before it.
     staged: VecDeque<(u32, usize)>,
@@ -136,7 +148,7 @@ impl Client {
     pub fn connect(uri: &Uri, slots: u32, slot_bytes: usize, options: Options) -> Result<Self> {
         let socket = match &uri.address {
             Address::Tcp { host, port } => {
-                let stream = reach(host, *port);
+                let stream = reach(host, *port, options.patience);
                 Socket::Tcp(stream.map_err(|error| Error::system(format!("connecting to {host}:{port}"), error))?)
             }
             Address::Unix(path) => {
@@ -145,7 +157,7 @@ impl Client {
             }
         };
         let mut memory = vec![0; MEMORY_BYTES];
-        let (export, begin, end) = negotiate(&socket, &uri.export, &mut memory)?;
+        let (export, begin, end) = negotiate(&socket, &uri.export, options.patience, &mut memory)?;
         let length = slot_bytes.saturating_mul(slots as usize);
         let arena = ByteStore::zeroed(length).map_err(|error| Error::system("memory for payloads", error))?;
         let arena = Arc::new(arena);
@@ -158,6 +170,7 @@ impl Client {
             slots,
             in_flight: 0,
             pull_up: options.pull_up,
+            busy_poll: options.busy_poll,
             batch,
             staged: VecDeque::new(),
             expected: 0,
@@ -244,11 +257,12 @@ impl Client {
         Ok(())
     }
 
-    /// Hands over what was staged. Waits while the server takes nothing, and receives meanwhile what it sends.
+    /// Hands over what was staged. Waits while the server takes nothing, and receives meanwhile what it sends. Whether all
+    /// went: if not, nothing has moved for [`GLANCE`].
     ///
     /// # Errors
     /// When the connection is lost.
-    pub fn submit(&mut self, mut each: impl FnMut(Done)) -> Result<()> {
+    pub fn submit(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
         while self.batch.unsent() > 0 {
             let now = ticks();
             match self.batch.send(&self.socket) {
@@ -258,9 +272,11 @@ impl Client {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    use rustix::event::{PollFd, PollFlags, poll};
                     let mut fds = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::OUT)];
-                    poll(&mut fds, None).ok();
+                    let limit = Timespec { tv_sec: 0, tv_nsec: GLANCE.subsec_nanos().into() };
+                    if poll(&mut fds, Some(&limit)) == Ok(0) {
+                        return Ok(false);
+                    }
                     let [socket] = fds;
                     if socket.revents().contains(PollFlags::IN) {
                         self.receive(&mut each, Waiting::Never)?;
@@ -269,7 +285,7 @@ impl Client {
                 Err(error) => return Err(lost(&error)),
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// What was sent until now and was not before went at this time.
@@ -286,19 +302,41 @@ impl Client {
         }
     }
 
-    /// Waits until at least one more reply has come, unless nothing is in flight, and gives all that have.
+    /// Waits until at least one more reply has come, unless nothing is in flight, and gives all that have. Whether anything
+    /// came: if not, the server has been silent for [`GLANCE`].
     ///
     /// # Errors
     /// When the connection is lost, or the server says what it must not.
-    pub fn wait(&mut self, mut each: impl FnMut(Done)) -> Result<()> {
-        let before = self.in_flight;
+    pub fn wait(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
+        let (before, mut came) = (self.in_flight, false);
         // What was received already, when a wait ended in the middle of it.
         self.parse(&mut each)?;
         while self.in_flight > 0 && self.in_flight == before {
             let waiting = self.hold()?;
-            self.receive(&mut each, waiting)?;
+            let received = match waiting {
+                Waiting::UntilSome => self.look_for(&mut each)? || self.receive(&mut each, waiting)?,
+                Waiting::Never => self.receive(&mut each, waiting)?,
+            };
+            came |= received;
+            if !received && waiting == Waiting::UntilSome {
+                return Ok(came);
+            }
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Looks for something as long as it is wanted. Whether there was something.
+    fn look_for(&mut self, each: &mut impl FnMut(Done)) -> Result<bool> {
+        if self.busy_poll.is_zero() {
+            return Ok(false);
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < self.busy_poll {
+            if self.receive(each, Waiting::Never)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Waits for half of what is in flight if that is worth it. How to receive then.
@@ -313,8 +351,8 @@ impl Client {
         Ok(held.receiving())
     }
 
-    /// Receives once and uses it.
-    fn receive(&mut self, each: &mut impl FnMut(Done), waiting: Waiting) -> Result<()> {
+    /// Receives once and uses it. Whether there was something.
+    fn receive(&mut self, each: &mut impl FnMut(Done), waiting: Waiting) -> Result<bool> {
         self.crossings.receives += 1;
         let straight = self.arriving.and_then(|(slot, there)| {
             let length = self.slots.get(slot as usize)?.length as usize;
@@ -336,13 +374,13 @@ impl Client {
             (Ok(0), _) => Err(Error::Lost("the server closed it".to_owned())),
             (Ok(count), Some((slot, there, _))) => {
                 self.arrived(slot, there + count, each);
-                Ok(())
+                Ok(true)
             }
             (Ok(count), None) => {
                 self.end += count;
-                self.parse(each)
+                self.parse(each).map(|()| true)
             }
-            (Err(error), _) if is_nothing(&error) => Ok(()),
+            (Err(error), _) if is_nothing(&error) => Ok(false),
             (Err(error), _) => Err(lost(&error)),
         }
     }
@@ -418,10 +456,10 @@ impl Drop for Client {
 }
 
 /// The first address of that name that answers.
-fn reach(host: &str, port: u16) -> std::io::Result<TcpStream> {
+fn reach(host: &str, port: u16, patience: Duration) -> std::io::Result<TcpStream> {
     let mut last = ErrorKind::NotFound.into();
     for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
+        match TcpStream::connect_timeout(&address, patience) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
@@ -430,9 +468,9 @@ fn reach(host: &str, port: u16) -> std::io::Result<TcpStream> {
 }
 
 /// Agrees on an export. Gives what is left in `memory` besides.
-fn negotiate(socket: &Socket, name: &str, memory: &mut [u8]) -> Result<(Export, usize, usize)> {
+fn negotiate(socket: &Socket, name: &str, patience: Duration, memory: &mut [u8]) -> Result<(Export, usize, usize)> {
     let limited = |what: &str, error| Error::system(format!("{what} in the handshake"), error);
-    socket.limit(Some(PATIENCE)).map_err(|error| limited("setting a limit", error))?;
+    let last = Instant::now() + patience;
     let mut negotiation = Negotiation::new(name);
     let mut out = Vec::new();
     let (mut begin, mut end) = (0, 0);
@@ -441,6 +479,11 @@ fn negotiate(socket: &Socket, name: &str, memory: &mut [u8]) -> Result<(Export, 
         (begin, end) = (0, end - begin);
         let free = memory.get_mut(end..INPUT_BYTES).filter(|free| !free.is_empty());
         let free = free.ok_or_else(|| Error::Server("the server's handshake makes no sense".to_owned()))?;
+        let left = last.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(Error::Lost(format!("the handshake did not end within {:.1} s", patience.as_secs_f64())));
+        }
+        socket.limit(Some(left)).map_err(|error| limited("setting a limit", error))?;
         match socket.receive(free, Waiting::UntilSome) {
             Ok(0) => return Err(Error::Lost("the server closed it in the handshake".to_owned())),
             Ok(count) => end += count,
@@ -457,7 +500,7 @@ fn negotiate(socket: &Socket, name: &str, memory: &mut [u8]) -> Result<(Export, 
             Step::Failed(why) => return Err(Error::Server(why)),
             Step::Ready(export) => {
                 socket
-                    .limit(None)
+                    .limit(Some(GLANCE))
                     .and_then(|()| socket.send_at_once())
                     .map_err(|error| limited("setting up", error))?;
                 return Ok((export, begin, end));

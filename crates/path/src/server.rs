@@ -38,6 +38,9 @@ pub struct Options {
     pub connections: usize,
     /// How long, at most, a client's further requests are waited for when it has several in flight. Zero: not at all.
     pub hold: Duration,
+    /// For how long requests are looked for again and again before they are slept for. It burns what is measured, and
+    /// saves the wake-up.
+    pub busy_poll: Duration,
     /// How long a client may negotiate.
     pub patience: Duration,
 }
@@ -50,6 +53,7 @@ impl Default for Options {
             threads: 1,
             connections: 4096,
             hold: Duration::from_micros(50),
+            busy_poll: Duration::ZERO,
             patience: Duration::from_secs(10),
         }
     }
@@ -199,7 +203,7 @@ impl Crowd<'_> {
             let [told, _] = &fds;
             if !told.revents().is_empty() {
                 let _ = rustix::io::read(&orders.bell, &mut [0; 8]);
-                observer.so_far(&self.counted());
+                self.report(observer);
             }
             match listener.accept() {
                 Ok(socket) => self.put(socket, turn.next(), observer),
@@ -224,12 +228,21 @@ impl Crowd<'_> {
     }
 
     /// What all threads did so far.
-    fn counted(&self) -> Counters {
-        let mut sum = Counters::default();
+    fn report(&self, observer: &dyn Observer) {
+        let (mut sum, mut silent) = (Counters::default(), 0);
         for inbox in self.inboxes {
-            sum.add(&inbox.counters());
+            match inbox.counters() {
+                Some(counters) => sum.add(&counters),
+                None => silent += 1,
+            }
         }
-        sum
+        observer.so_far(&sum);
+        if silent > 0 {
+            let threads = self.inboxes.len();
+            observer.note(&format!(
+                "{silent} of {threads} threads are busy with one request for more than a second; what they did is not in that"
+            ));
+        }
     }
 }
 

@@ -196,9 +196,10 @@ proptest! {
         const SLOT: usize = 1_200_000;
         let folder = tempfile::tempdir().unwrap();
         for (_, backend) in backends(&folder) {
-            let options = Options { replying: Replying { pull_up }, threads: 2, ..Options::default() };
+            let busy_poll = Duration::from_micros(hold / 10);
+            let options = Options { replying: Replying { pull_up }, threads: 2, busy_poll, ..Options::default() };
             let served = Served::new(backend, Access::ReadWrite, options, unix);
-            let mut client = Client::connect(&served.uri, 4, SLOT, client::Options { pull_up, hold: Duration::from_micros(hold) }).unwrap();
+            let mut client = Client::connect(&served.uri, 4, SLOT, client::Options { pull_up, hold: Duration::from_micros(hold), busy_poll: Duration::from_micros(hold / 2), ..client::Options::default() }).unwrap();
             play(&steps, &mut client, SLOT);
             drop(client);
             let (counters, notes) = served.ended();
@@ -344,6 +345,26 @@ fn who_has_several_in_flight_is_waited_for_and_who_has_one_is_not() {
 }
 
 #[test]
+fn one_client_s_slow_requests_leave_the_others_their_turn() {
+    const BIG: u64 = 64 << 20;
+    const QUEUED: usize = 4000;
+    let file = rustix::fs::memfd_create("slow", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    rustix::fs::ftruncate(&file, BIG).unwrap();
+    let backend = Backend::file(file.into()).unwrap();
+    let served = Served::new(backend, Access::ReadWrite, Options::default(), true);
+    let (mut slow, mut other) = (agreed(&served), agreed(&served));
+    // Milliseconds each: a file in memory has no other way to zeros that are allocated than writing them.
+    let zero = ask(Command::WriteZeroes, command_flag::NO_HOLE, 0, BIG as u32);
+    slow.write_all(&zero.repeat(QUEUED)).unwrap();
+    // Long before all of them are done.
+    other.write_all(&ask(Command::Flush, 0, 0, 0)).unwrap();
+    assert_eq!(error(&mut other), 0);
+    drop(slow);
+    let (counters, _) = served.ended();
+    assert!(counters.requests < QUEUED as u64 / 2, "{}", counters.requests);
+}
+
+#[test]
 fn too_many_clients_push_out_those_that_negotiate() {
     let options = Options { connections: 4, ..Options::default() };
     let served = Served::new(Backend::memory(SIZE).unwrap(), Access::ReadWrite, options, true);
@@ -414,6 +435,27 @@ fn the_end_finishes_what_has_arrived() {
     });
     assert_eq!(served.ended().0.requests, 100);
     assert_eq!(reader.join().unwrap().unwrap(), 100 * 1016);
+}
+
+/// However little of it at a time.
+#[test]
+fn a_server_that_never_ends_the_handshake_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let uri: Uri = format!("nbd+unix:///?socket={}", path.display()).parse().unwrap();
+    let listener = UnixListener::bind(&path).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut stream, _) = listener.accept().unwrap();
+            // Until the client has gone.
+            while stream.write_all(b"N").is_ok() {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        });
+        let options = client::Options { patience: Duration::from_millis(300), ..client::Options::default() };
+        let said = Client::connect(&uri, 1, 1, options).unwrap_err().to_string();
+        assert!(said.contains("did not end within 0.3 s") || said.contains("says nothing"), "{said}");
+    });
 }
 
 #[test]

@@ -4,12 +4,18 @@ use super::{Ready, Setup, slot_bytes};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::{self, Span};
-use crate::workload::worker::{Queue, Stages, Sync};
+use crate::workload::worker::{Control, Queue, Stages, Sync};
 use model::plan::{Access, JobPlan};
-use path::client::{Ask, Client, Done, Options, Uri};
+use path::client::{Ask, Client, Done, GLANCE, Options, Uri};
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a server may be silent while it has requests.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The same when the job was told to end.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What is staged goes out at the next wait, unless it is so much.
 const MOST_STAGED: usize = 256 << 10;
@@ -20,6 +26,10 @@ struct Remote {
     done: Vec<(u32, i32, Stages)>,
     /// Whether requests wait for each other.
     holds: bool,
+    /// Since when nothing has come, while something is waited for.
+    silent_since: Option<Instant>,
+    control: Arc<Control>,
+    uri: String,
 }
 
 pub(super) fn open(setup: &Setup) -> Result<Ready> {
@@ -33,8 +43,18 @@ pub(super) fn open(setup: &Setup) -> Result<Ready> {
         target::fill_with_noise(&mut noise, &mut seed);
         client.arena().write(place * slot, &noise);
     }
-    let mut engine = Remote { client, done: Vec::with_capacity(slots), holds: plan.path_hold.0 > 0 };
-    Ok(Box::new(move |worker| worker.run_queued(&mut engine)))
+    let mut engine = Remote {
+        client,
+        done: Vec::with_capacity(slots),
+        holds: plan.path_hold.0 > 0,
+        silent_since: None,
+        control: Arc::default(),
+        uri: uri(plan).to_owned(),
+    };
+    Ok(Box::new(move |worker| {
+        engine.control = worker.control();
+        worker.run_queued(&mut engine)
+    }))
 }
 
 /// The part of the export that a job uses. The server is asked, and refused when it does not take what the job does.
@@ -77,7 +97,11 @@ fn uri(plan: &JobPlan) -> &str {
 fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize) -> Result<Client> {
     let refused = |why: String| Error::Refused(format!("job '{}': {why}", plan.name));
     let place: Uri = uri(plan).parse().map_err(|error: path::client::BadUri| refused(format!("uri={error}")))?;
-    let options = Options { hold: Duration::from_nanos(plan.path_hold.0), ..Options::default() };
+    let options = Options {
+        hold: Duration::from_nanos(plan.path_hold.0),
+        busy_poll: Duration::from_nanos(plan.path_busy_poll.0),
+        ..Options::default()
+    };
     Client::connect(&place, slots, slot_bytes, options)
         .map_err(|error| refused(format!("uri={}: {error}; is the server running?", uri(plan))))
 }
@@ -88,8 +112,38 @@ fn lost(error: path::Error) -> io::Error {
 
 impl Remote {
     fn hand_over(&mut self) -> io::Result<()> {
+        loop {
+            let Self { client, done, .. } = self;
+            let moved = client.submit(|reply| Self::note(done, reply)).map_err(lost)?;
+            self.heed_silence(moved)?;
+            if moved {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until something has come.
+    fn wait_for_some(&mut self) -> io::Result<()> {
         let Self { client, done, .. } = self;
-        client.submit(|reply| Self::note(done, reply)).map_err(lost)
+        let came = client.wait(|reply| Self::note(done, reply)).map_err(lost)?;
+        self.heed_silence(came)
+    }
+
+    /// A server may be slow, but not for ever; less so when the job was told to end.
+    fn heed_silence(&mut self, came: bool) -> io::Result<()> {
+        if came {
+            self.silent_since = None;
+            return Ok(());
+        }
+        let silent = self.silent_since.get_or_insert_with(Instant::now).elapsed() + GLANCE;
+        let patience = if self.control.stopped() { FAREWELL } else { PATIENCE };
+        if silent < patience {
+            return Ok(());
+        }
+        let (uri, seconds, in_flight) = (&self.uri, silent.as_secs(), self.client.in_flight());
+        let message =
+            format!("{uri}: the server has been silent for {seconds} s, with {in_flight} requests not answered");
+        Err(io::Error::new(io::ErrorKind::TimedOut, message))
     }
 
     fn note(done: &mut Vec<(u32, i32, Stages)>, reply: Done) {
@@ -125,9 +179,8 @@ impl Queue for Remote {
             return self.submit();
         }
         self.hand_over()?;
-        let Self { client, done, .. } = self;
-        while done.len() < least as usize && client.in_flight() > 0 {
-            client.wait(|reply| Self::note(done, reply)).map_err(lost)?;
+        while self.done.len() < least as usize && self.client.in_flight() > 0 {
+            self.wait_for_some()?;
         }
         Ok(())
     }
@@ -142,18 +195,12 @@ impl Queue for Remote {
         if !self.client.takes(Ask::Flush) {
             return Ok(());
         }
-        let mut outcome = Ok(());
-        let mut note = |reply: Done| {
-            if let Some(error) = reply.error {
-                outcome = Err(io::Error::from_raw_os_error(error.number().cast_signed()));
-            }
-        };
         self.client.stage(0, Ask::Flush, 0, 0).map_err(lost)?;
-        self.client.submit(&mut note).map_err(lost)?;
-        while self.client.in_flight() > 0 {
-            self.client.wait(&mut note).map_err(lost)?;
+        self.wait(1, 1)?;
+        match self.done.pop() {
+            Some((_, error, _)) if error < 0 => Err(io::Error::from_raw_os_error(-error)),
+            _ => Ok(()),
         }
-        outcome
     }
 
     fn crossings(&self) -> Option<u64> {

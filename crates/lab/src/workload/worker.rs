@@ -313,6 +313,11 @@ impl Worker {
         }
     }
 
+    /// What tells it to stop.
+    pub fn control(&self) -> Arc<Control> {
+        self.control.clone()
+    }
+
     /// Runs with an engine that has several requests in flight.
     ///
     /// # Errors
@@ -430,7 +435,7 @@ impl Worker {
 
     #[cold]
     fn hand_over_failed(&self, error: io::Error) -> Error {
-        Error::job(&self.job, "handing I/O to the kernel", error)
+        Error::job(&self.job, "handing over I/O", error)
     }
 
     /// Counts one result; the bytes that it moved.

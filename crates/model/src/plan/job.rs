@@ -87,6 +87,9 @@ pub struct JobPlan {
     /// `path_hold`: how long engine `nbd` waits, at most, for half of what is in flight to be replied to; zero: for one reply.
     #[serde(default = "path_hold")]
     pub path_hold: Nanos,
+    /// `path_busy_poll`: how long engine `nbd` looks for a reply again and again before it sleeps.
+    #[serde(default)]
+    pub path_busy_poll: Nanos,
     /// `spin_cycles`: TSC cycles that engine `spin` burns for each I/O.
     pub spin_cycles: u64,
     /// `work_steps`: dependent multiply-adds that engine `work` does for each I/O.
@@ -138,6 +141,7 @@ impl Default for JobPlan {
             percentiles: PERCENTILES.to_vec(),
             uri: None,
             path_hold: path_hold(),
+            path_busy_poll: Nanos(0),
             spin_cycles: 0,
             work_steps: 0,
             inject: Nanos(0),

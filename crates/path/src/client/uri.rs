@@ -2,6 +2,7 @@
 //!
 //! As in the NBD project's `doc/uri.md`.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -65,6 +66,29 @@ impl FromStr for Uri {
     }
 }
 
+impl fmt::Display for Uri {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        let export = encode(self.export.as_bytes());
+        match &self.address {
+            Address::Unix(path) => {
+                write!(formatter, "nbd+unix:///{export}?socket={}", encode(path.as_os_str().as_encoded_bytes()))
+            }
+            Address::Tcp { host, port } => {
+                let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+                write!(formatter, "nbd://{host}:{port}")?;
+                if export.is_empty() { Ok(()) } else { write!(formatter, "/{export}") }
+            }
+        }
+    }
+}
+
+/// Puts %XX for everything that means something in a URI, and for what is no ASCII.
+fn encode(bytes: &[u8]) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let one = |&byte: &u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    bytes.iter().map(one).collect()
+}
+
 /// Undoes %XX.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = text.bytes();
@@ -96,6 +120,16 @@ mod tests {
         let unix = |path: &str, export: &str| Ok(Uri { address: Address::Unix(path.into()), export: export.into() });
         assert_eq!("nbd+unix:///?socket=/tmp/s".parse(), unix("/tmp/s", ""));
         assert_eq!("nbd+unix:///e?socket=%2Ftmp%2Fs".parse(), unix("/tmp/s", "e"));
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let unix = Address::Unix("/tmp/a b%c?d&e=ü".into());
+        let tcp = |host: &str| Address::Tcp { host: host.into(), port: 7 };
+        for (address, export) in [(unix, "x y"), (tcp("localhost"), ""), (tcp("::1"), "e?f/g")] {
+            let uri = Uri { address, export: export.into() };
+            assert_eq!(uri.to_string().parse(), Ok(uri));
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::export::Exports;
 use super::gathering::Gathering;
-use super::session::{Next, Replying, Session};
+use super::session::{Next, Replying, Session, TURN};
 use crate::handshake::server::{Negotiation, State, Step, greeting};
 use crate::socket::{LowWater, Socket};
 use rustix::event::epoll::EventFlags;
@@ -19,6 +19,8 @@ pub enum Going {
     Receiving,
     /// The client has to take what is sent first.
     Sending,
+    /// There is more to do of what has arrived, when others had their turn.
+    Working,
     /// It ended as it should.
     Ended,
     /// It ended in a way that is worth a line.
@@ -48,6 +50,17 @@ pub struct Connection {
 enum Phase {
     Negotiating(State),
     Serving(Box<Session>),
+}
+
+/// What there is to do with bytes that were not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// Nothing, before more have come.
+    Nothing,
+    /// There may be more to do at once.
+    More,
+    /// There is more to do when others had their turn.
+    Later,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,20 +178,29 @@ impl Connection {
     /// Uses `input`, sends what comes of it, and keeps what is left. Gives how it goes on when that is not by receiving more.
     fn consume(&mut self, input: &[u8], exports: &Exports, replying: Replying) -> Option<Going> {
         let mut rest = input;
+        let mut begun = None;
         loop {
-            let (taken, again) = self.use_up(rest, exports, replying);
+            let (taken, left) = self.use_up(rest, exports, replying);
             rest = rest.get(taken..).unwrap_or_default();
-            let going = self.flush();
-            if going.is_some() || !again {
-                self.carry.extend_from_slice(rest);
-                self.messages_wait = going == Some(Going::Sending);
-                return going;
+            let mut going = self.flush();
+            if going.is_none() && left == Left::More {
+                // Whoever takes replies as fast as they are made could have the thread for himself.
+                if begun.get_or_insert_with(Instant::now).elapsed() < TURN {
+                    continue;
+                }
+                going = Some(Going::Working);
             }
+            if going.is_none() && left == Left::Later {
+                going = Some(Going::Working);
+            }
+            self.carry.extend_from_slice(rest);
+            self.messages_wait = matches!(going, Some(Going::Sending | Going::Working));
+            return going;
         }
     }
 
-    /// Gives how many bytes were used, and whether there may be more to do with the rest once the batch is sent.
-    fn use_up(&mut self, input: &[u8], exports: &Exports, replying: Replying) -> (usize, bool) {
+    /// Gives how many bytes were used, and what is to be done with the rest once the batch is sent.
+    fn use_up(&mut self, input: &[u8], exports: &Exports, replying: Replying) -> (usize, Left) {
         match &mut self.phase {
             Phase::Negotiating(state) => {
                 let mut negotiation = Negotiation::resume(exports.infos(), *state);
@@ -187,7 +209,8 @@ impl Connection {
                 *state = negotiation.state();
                 self.batch.put(&out);
                 match step {
-                    Step::Continue => return (taken, taken > 0 && !out.is_empty()),
+                    Step::Continue if taken > 0 && !out.is_empty() => return (taken, Left::More),
+                    Step::Continue => {}
                     Step::End(why) => self.then = Then::End(why),
                     Step::Agreed(agreed) => match exports.session(&agreed, replying) {
                         Some(session) => {
@@ -196,22 +219,23 @@ impl Connection {
                             batch.put(self.batch.own());
                             self.batch = batch;
                             self.phase = Phase::Serving(Box::new(session));
-                            return (taken, true);
+                            return (taken, Left::More);
                         }
                         None => self.then = Then::End(Some("the export is not there")),
                     },
                 }
-                (taken, false)
+                (taken, Left::Nothing)
             }
             Phase::Serving(session) => {
                 let (taken, next) = session.advance(input, &mut self.batch);
                 match next {
-                    Next::Receive => return (taken, false),
-                    Next::Send => return (taken, true),
+                    Next::Receive => {}
+                    Next::Send => return (taken, Left::More),
+                    Next::Yield => return (taken, Left::Later),
                     Next::Disconnect => self.then = Then::End(None),
                     Next::Lost(why) => self.then = Then::End(Some(why)),
                 }
-                (taken, false)
+                (taken, Left::Nothing)
             }
         }
     }

@@ -9,10 +9,13 @@ use crate::handshake::BASE_ALLOCATION_ID;
 use crate::wire::{
     Chunk, ChunkKind, Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, data_chunk, simple_reply,
 };
+use std::time::{Duration, Instant};
 use sys::send_batch::SendBatch;
 
 /// A batch that holds so many bytes of its own is sent before more is put into it.
 const MAX_OWN_BYTES: usize = 256 << 10;
+/// After so long with requests of one client it is the others' turn.
+pub(super) const TURN: Duration = Duration::from_millis(5);
 /// Longer replies whose payload is copied are made in pieces of this size.
 const PIECE: u32 = 128 << 10;
 
@@ -41,6 +44,9 @@ pub enum Next {
     Receive,
     /// The batch has to be sent first; then this is to be called again, with the same bytes.
     Send,
+    /// It has taken long, and others wait: the batch is sent, and this called again with the same bytes, when they had
+    /// their turn.
+    Yield,
     /// The client said good-bye: what is in the batch is sent, and that is all.
     Disconnect,
     /// The two ends have lost each other, and nothing can be said about it any more.
@@ -55,6 +61,8 @@ pub struct Session {
     replying: Replying,
     writing: Option<Writing>,
     reading: Option<Reading>,
+    /// When the first request of this turn began that may take long.
+    long_since: Option<Instant>,
     /// What it did.
     pub counters: Counters,
 }
@@ -91,7 +99,15 @@ struct Reading {
 impl Session {
     /// A connection to `backend`.
     pub fn new(backend: Backend, rights: Rights, replying: Replying) -> Self {
-        Self { backend, rights, replying, writing: None, reading: None, counters: Counters::default() }
+        Self {
+            backend,
+            rights,
+            replying,
+            writing: None,
+            reading: None,
+            long_since: None,
+            counters: Counters::default(),
+        }
     }
 
     /// An empty batch for this connection's replies.
@@ -102,7 +118,11 @@ impl Session {
     /// Does what the bytes ask for and puts the replies into `batch`. Gives how many bytes were taken.
     pub fn advance(&mut self, input: &[u8], batch: &mut SendBatch) -> (usize, Next) {
         let mut rest = input;
+        self.long_since = None;
         loop {
+            if self.long_since.is_some_and(|begin| begin.elapsed() >= TURN) {
+                return (input.len() - rest.len(), Next::Yield);
+            }
             if batch.own_bytes() >= MAX_OWN_BYTES || !batch.has_room() {
                 return (input.len() - rest.len(), Next::Send);
             }
@@ -193,6 +213,7 @@ impl Session {
 
     /// Whatever has no payload.
     fn execute(&mut self, request: &Request) -> Outcome {
+        self.long_since.get_or_insert_with(Instant::now);
         let (offset, length) = (request.offset, request.length);
         match request.command {
             Command::Flush => return self.backend.flush(),
@@ -274,8 +295,11 @@ impl Session {
 
     fn end_writing(&mut self, batch: &mut SendBatch) {
         let Some(writing) = self.writing.take() else { return };
-        let flushed = |()| if writing.durability == Durability::Now { self.backend.flush() } else { Ok(()) };
-        let outcome = writing.outcome.and_then(flushed);
+        let mut outcome = writing.outcome;
+        if writing.durability == Durability::Now && outcome.is_ok() {
+            self.long_since.get_or_insert_with(Instant::now);
+            outcome = self.backend.flush();
+        }
         self.counters.errors += u64::from(outcome.is_err());
         batch.put(&simple_reply(writing.cookie, outcome.err()));
     }

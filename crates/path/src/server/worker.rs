@@ -20,6 +20,7 @@ const MEMORY_BYTES: usize = 256 << 10;
 const INBOX: u64 = u64::MAX;
 /// How often it is looked whether somebody negotiates for too long.
 const LOOK: Duration = Duration::from_secs(1);
+const NOT_AT_ALL: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// After the end, how long a client may take to take its last replies.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -51,12 +52,13 @@ impl Inbox {
     }
 
     /// Asks the thread what it did, and waits for the answer.
-    pub(super) fn counters(&self) -> Counters {
+    ///
+    /// `None`: it is longer than that with one request of a storage.
+    pub(super) fn counters(&self) -> Option<Counters> {
         let (told, answer) = channel();
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
         self.ring();
-        // A thread that is this long with one request of a storage has nothing to say now.
-        answer.recv_timeout(Duration::from_secs(1)).unwrap_or_default()
+        answer.recv_timeout(Duration::from_secs(1)).ok()
     }
 
     fn ring(&self) {
@@ -84,6 +86,8 @@ pub(super) struct Worker<'a> {
     held: Option<(usize, Instant)>,
     /// Whether one may be held now.
     may_hold: bool,
+    /// Connections that have more to do.
+    working: Vec<usize>,
     done: Counters,
 }
 
@@ -98,7 +102,20 @@ impl<'a> Worker<'a> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &inbox.bell, EventData::new_u64(INBOX), EventFlags::IN)?;
         let (connections, memory, held, done) = (Vec::new(), vec![0; MEMORY_BYTES], None, Counters::default());
-        Ok(Self { inbox, epoll, exports, options, clients, observer, connections, memory, held, may_hold: false, done })
+        Ok(Self {
+            inbox,
+            epoll,
+            exports,
+            options,
+            clients,
+            observer,
+            connections,
+            memory,
+            held,
+            may_hold: false,
+            working: Vec::new(),
+            done,
+        })
     }
 
     /// Serves until the inbox is closed.
@@ -111,15 +128,26 @@ impl<'a> Worker<'a> {
             self.end_a_hold_in_vain();
             // Where several clients have something to ask, requests are gathered without a wait.
             self.may_hold = events.len() == 1 && !self.options.hold.is_zero();
+            let working = std::mem::take(&mut self.working);
             for event in events.drain(..) {
-                match event.data.u64() {
+                let (flags, place) = (event.flags, event.data.u64());
+                match place {
                     INBOX => {
                         self.welcome();
                         negotiating = true;
                     }
+                    place
+                        if flags.intersects(EventFlags::HUP | EventFlags::ERR)
+                            && working.contains(&(place as usize)) =>
+                    {
+                        self.end(place as usize, Some("the client went away before all was done"));
+                    }
+                    // What it sent since then waits for its turn.
+                    place if working.contains(&(place as usize)) => {}
                     place => self.advance(place as usize),
                 }
             }
+            working.into_iter().for_each(|place| self.advance(place));
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
                 negotiating = self.end_the_slow(self.options.patience);
@@ -130,8 +158,19 @@ impl<'a> Worker<'a> {
     }
 
     fn wait(&self, events: &mut Vec<epoll::Event>, negotiating: bool) {
+        if !self.options.busy_poll.is_zero() && self.held.is_none() {
+            let begun = Instant::now();
+            while events.is_empty() && begun.elapsed() < self.options.busy_poll {
+                let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&NOT_AT_ALL));
+            }
+            if !events.is_empty() {
+                return;
+            }
+        }
         let held = self.held.map(|(_, end)| end.saturating_duration_since(Instant::now()));
-        let timeout = held
+        let at_once = (!self.working.is_empty()).then_some(Duration::ZERO);
+        let timeout = at_once
+            .or(held)
             .or(negotiating.then_some(LOOK))
             .map(|time| Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() });
         // A signal, or out of memory: the loop goes on either way.
@@ -191,6 +230,10 @@ impl<'a> Worker<'a> {
         let interest = match going {
             Going::Receiving => EventFlags::IN,
             Going::Sending => EventFlags::OUT,
+            Going::Working => {
+                self.working.push(place);
+                EventFlags::IN
+            }
             Going::Ended => return self.end(place, None),
             Going::Broken(why) => return self.end(place, Some(why)),
         };
@@ -250,10 +293,12 @@ impl<'a> Worker<'a> {
         for place in 0..self.connections.len() {
             self.advance(place);
         }
-        while self.connections.iter().flatten().any(|connection| connection.interest() == EventFlags::OUT)
-            && Instant::now() < end
-        {
-            let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        let sending = |worker: &Self| {
+            worker.connections.iter().flatten().any(|connection| connection.interest() == EventFlags::OUT)
+        };
+        while (sending(self) || !self.working.is_empty()) && Instant::now() < end {
+            let nanos = if self.working.is_empty() { 100_000_000 } else { 0 };
+            let timeout = Timespec { tv_sec: 0, tv_nsec: nanos };
             let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout));
             for event in events.drain(..) {
                 let (flags, place) = (event.flags, event.data.u64());
@@ -261,6 +306,7 @@ impl<'a> Worker<'a> {
                     self.advance(place as usize);
                 }
             }
+            std::mem::take(&mut self.working).into_iter().for_each(|place| self.advance(place));
         }
         for place in 0..self.connections.len() {
             self.end(place, None);

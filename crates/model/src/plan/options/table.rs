@@ -423,6 +423,14 @@ pub(super) static OPTIONS: &[JobOption] = &[
         value: Time(Microseconds, |draft, time| draft.job.path_hold = time),
     },
     JobOption {
+        name: "path_busy_poll",
+        aliases: &[],
+        help: "Engine nbd: how long a reply is looked for again and again before it is slept for: burns CPU, saves wake-ups",
+        example: "50",
+        bad_example: "50k",
+        value: Time(Microseconds, |draft, time| draft.job.path_busy_poll = time),
+    },
+    JobOption {
         name: "inject_ns",
         aliases: &[],
         help: "Busy work added to each I/O at submission",

@@ -11,11 +11,12 @@ use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
 
 /// Options that only one engine reads.
-const OF_ONE_ENGINE: [(&str, EngineKind); 6] = [
+const OF_ONE_ENGINE: [(&str, EngineKind); 7] = [
     ("fixedbufs", EngineKind::IoUring),
     ("registerfiles", EngineKind::IoUring),
     ("uri", EngineKind::Nbd),
     ("path_hold", EngineKind::Nbd),
+    ("path_busy_poll", EngineKind::Nbd),
     ("spin_cycles", EngineKind::Spin),
     ("work_steps", EngineKind::Work),
 ];
