@@ -106,7 +106,9 @@ pub fn print(finding: &RunFinding, format: Format) -> anyhow::Result<()> {
 pub fn write(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(error).context("writing to standard output; give it a place that takes it"))
+        }
         _ => Ok(()),
     }
 }

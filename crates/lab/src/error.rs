@@ -67,6 +67,15 @@ impl Error {
         Self::File { path: path.to_owned(), what: what.into(), source, mend }
     }
 
+    /// A record could not be kept.
+    pub fn record(path: &Path, what: impl Into<String>, source: io::Error) -> Self {
+        let mend = match rustix::io::Errno::from_io_error(&source) {
+            Some(rustix::io::Errno::NOSPC) => "; free some space, or choose another --out".to_owned(),
+            _ => mend(&source),
+        };
+        Self::File { path: path.to_owned(), what: what.into(), source, mend }
+    }
+
     /// An operation of a job failed.
     pub fn job(job: &str, what: impl Into<String>, source: io::Error) -> Self {
         let mend = mend(&source);
@@ -90,7 +99,7 @@ fn mend(error: &io::Error) -> String {
         Some(Errno::ACCESS | Errno::PERM) => "check the permissions, or run as root",
         Some(Errno::ROFS) => "the file system is read-only: remount it, or choose another filename=",
         Some(Errno::NODEV | Errno::NXIO) => "the device is gone",
-        Some(Errno::IO) => "the device reports an error: see dmesg",
+        Some(Errno::IO) => "the device or server reports an error: see dmesg, or the server's own log",
         Some(Errno::NOMEM) => "raise the limit of locked memory (ulimit -l), or use fewer or smaller buffers",
         Some(Errno::FBIG) => "the file system or ulimit -f does not allow a file so large",
         _ => return String::new(),

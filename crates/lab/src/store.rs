@@ -93,7 +93,7 @@ pub fn save(folder: &Path, record: &Record) -> Result<PathBuf> {
     written.map_err(|error| {
         // Half of a record is of no use, and takes space that there may be none of.
         let _ = fs::remove_file(&partial);
-        Error::file(&path, "saving the record", error)
+        Error::record(&path, "saving the record", error)
     })?;
     Ok(path)
 }
@@ -111,7 +111,8 @@ fn write(path: &Path, record: &Record) -> io::Result<()> {
 /// When there is none, or it was written by another version of the method.
 pub fn load(path: &Path) -> Result<Record> {
     let path = if path.is_dir() { path.join(RECORD) } else { path.to_owned() };
-    let text = fs::read_to_string(&path).map_err(|error| {
+    let text = only_files(&path).and_then(|()| fs::read_to_string(&path));
+    let text = text.map_err(|error| {
         let what = format!("{}: reading the record: {error}; give the folder of a saved run", path.display());
         Error::Refused(what)
     })?;
@@ -130,6 +131,11 @@ pub fn load(path: &Path) -> Result<Record> {
         )));
     }
     Ok(record)
+}
+
+/// A pipe would be waited for, and a device never ends.
+fn only_files(path: &Path) -> io::Result<()> {
+    if fs::metadata(path)?.is_file() { Ok(()) } else { Err(io::Error::other("it is no file")) }
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use super::team::Patience;
 use crate::error::{Error, Result};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -38,8 +39,8 @@ impl Ended {
 /// When it cannot be started, or takes too long and is ended.
 pub(super) fn run(what: &str, command: &str, patience: &Patience) -> Result<Ended> {
     let failed = |why: String| Error::Failed(format!("{what}: `{command}` {why}"));
-    let scratch = || tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
-    let scratch = || scratch().map_err(|error| Error::instrument("a temporary file for what a command says", error));
+    let scratch = || scratch().and_then(|file| Ok((file.try_clone()?, file)));
+    let scratch = || scratch().map_err(|error| failed(format!("has no place for what it says: {error}")));
     let ((mut printed, stdout), (mut complained, stderr)) = (scratch()?, scratch()?);
     let mut child = Command::new("sh")
         .args(["-c", command])
@@ -71,13 +72,27 @@ pub(super) fn run(what: &str, command: &str, patience: &Patience) -> Result<Ende
             Err(error) => return Err(failed(format!("was lost sight of: {error}"))),
         }
     };
-    let complaint = text(&mut complained).lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().to_owned();
+    let complaint = text(&mut complained).lines().rfind(|line| !line.trim().is_empty()).map_or_else(String::new, short);
     Ok(Ended { success: status.success(), status: status.to_string(), printed: text(&mut printed), complaint })
 }
 
-/// What was written to a file; it only explains, so what cannot be read is left out.
+/// Where a command's words go. Leaving what was entered must not fail because there is no folder for temporary files.
+fn scratch() -> std::io::Result<File> {
+    tempfile::tempfile().or_else(|_| Ok(memfd_create("iotoll", MemfdFlags::CLOEXEC)?.into()))
+}
+
+/// The last of what was written to a file; it only explains, so what cannot be read is left out.
 fn text(file: &mut File) -> String {
+    const MOST: u64 = 64 << 10;
     let mut bytes = Vec::new();
-    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    let end = file.seek(SeekFrom::End(0)).unwrap_or(0);
+    let _ = file.seek(SeekFrom::Start(end.saturating_sub(MOST))).and_then(|_| file.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A line that fits into a message.
+fn short(line: &str) -> String {
+    const MOST: usize = 200;
+    let begin: String = line.chars().take(MOST).collect();
+    if begin.len() < line.len() { begin + "…" } else { begin }
 }

@@ -3,28 +3,28 @@
 //! What a file held is read before anything is measured. It is put back after each slice, when something fails, on
 //! Ctrl-C, and when this is dropped. Against SIGKILL and a power cut there is nothing; files of the kernel forget those.
 
+mod found;
+
 use super::shell;
 use super::team::Patience;
 use crate::error::{Error, Result};
+use found::{Found, beside, same, write};
 use model::experiment::{ArmPlan, Setting};
+use model::warning::{Code, Warning, add_once};
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The switches of all arms.
 pub(super) struct Toggles {
     /// What each file held.
     found: Vec<Found>,
+    /// Others that the kernel changes with them, and what those held.
+    coupled: Vec<Found>,
     /// The arm that is switched on: its settings and how to leave it.
     on: Option<On>,
     patience: Patience,
-}
-
-struct Found {
-    path: PathBuf,
-    value: String,
-    /// It is a file of the kernel, which takes a value whole; not a file that keeps bytes.
-    kernel: bool,
 }
 
 struct On {
@@ -33,12 +33,16 @@ struct On {
 }
 
 impl Toggles {
-    /// Reads what is to be put back, and makes sure that it can be.
+    /// Reads what is to be put back, and makes sure that it can be. What a reader has to know goes to `warnings`.
     ///
     /// # Errors
     /// When a file is not there, cannot be written, or refuses a value that an arm would set.
-    pub fn prepare(arms: &[ArmPlan], patience: Patience) -> Result<Self> {
-        let mut toggles = Self { found: Vec::new(), on: None, patience };
+    pub fn prepare(arms: &[ArmPlan], patience: Patience, warnings: &mut Vec<Warning>) -> Result<Self> {
+        let mut toggles = Self { found: Vec::new(), coupled: Vec::new(), on: None, patience };
+        let mut others = BTreeMap::new();
+        for arm in arms {
+            toggles.same_file_twice(arm)?;
+        }
         for setting in arms.iter().flat_map(|arm| &arm.settings) {
             if toggles.found.iter().any(|found| found.path == setting.path) {
                 continue;
@@ -49,25 +53,81 @@ impl Toggles {
                     setting.path.display()
                 ))
             };
-            let text = fs::read_to_string(&setting.path).map_err(|error| refused("reading", error))?;
-            let kernel = is_of_the_kernel(&setting.path).map_err(|error| refused("looking at", error))?;
-            let found = Found { path: setting.path.clone(), value: if kernel { present(&text) } else { text }, kernel };
-            if kernel {
-                found.restore().map_err(|error| refused("writing back what was found in", error))?;
+            let found = Found::read(&setting.path).map_err(|error| refused("reading", error))?;
+            if found.kernel {
+                others.append(&mut beside(&setting.path));
+                found.write_back().map_err(|error| refused("writing back what was found in", error))?;
             } else {
                 let writable = fs::OpenOptions::new().write(true).open(&setting.path);
                 writable.map_err(|error| refused("opening for writing", error))?;
             }
             toggles.found.push(found);
         }
-        // Each arm once, so that a value that is refused is known before anything is measured.
+        toggles.found.iter().for_each(|found| _ = others.remove(&found.path));
+        // Each arm once, so that what is refused or cannot be put back is known before anything is measured.
         for arm in arms.iter().filter(|arm| !arm.settings.is_empty()) {
-            toggles.on = Some(On { settings: paths(&arm.settings), leave: None });
-            let applied = toggles.apply(&arm.settings);
-            toggles.leave()?;
-            applied?;
+            toggles.rehearse(arm, &others, warnings)?;
         }
         Ok(toggles)
+    }
+
+    /// Two names of one file in an arm would leave it with the second value only.
+    fn same_file_twice(&self, arm: &ArmPlan) -> Result<()> {
+        let real = |setting: &Setting| setting.path.canonicalize().unwrap_or_else(|_| setting.path.clone());
+        for (place, setting) in arm.settings.iter().enumerate() {
+            if let Some(other) = arm.settings.iter().take(place).find(|other| real(other) == real(setting)) {
+                return Err(Error::Refused(format!("{setting} and {other} are the same file; set it once")));
+            }
+        }
+        Ok(())
+    }
+
+    fn rehearse(
+        &mut self,
+        arm: &ArmPlan,
+        others: &BTreeMap<PathBuf, String>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<()> {
+        self.on = Some(On { settings: paths(&arm.settings), leave: None });
+        let applied = self.apply(&arm.settings);
+        if applied.is_ok() {
+            self.note_oddities(arm, warnings);
+        }
+        let mut left = self.leave();
+        let before = self.coupled.len();
+        for (path, value) in others {
+            let other = Found { path: path.clone(), value: value.clone(), kernel: true };
+            if !self.coupled.contains(&other) && !other.differs().is_ok_and(|now| now.is_none()) {
+                let also = format!("{} changes with what arm '{}' sets, and is put back too", path.display(), arm.name);
+                add_once(warnings, Warning::new(Code::OptionDiffers, also));
+                self.coupled.push(other);
+            }
+        }
+        if self.coupled.len() > before {
+            // Now that it is known what goes with it.
+            self.on = Some(On { settings: paths(&arm.settings), leave: None });
+            left = self.leave();
+        }
+        left?;
+        applied
+    }
+
+    /// What an arm sets and is so already, and what the kernel makes of other values.
+    fn note_oddities(&self, arm: &ArmPlan, warnings: &mut Vec<Warning>) {
+        for setting in &arm.settings {
+            let Some(found) = self.found.iter().find(|found| found.path == setting.path && found.kernel) else {
+                continue;
+            };
+            let now = fs::read_to_string(&setting.path).map(|text| found::present(&text)).unwrap_or_default();
+            let odd = if same(&found.value, &setting.value) {
+                format!("arm '{}': {setting} is so already: it changes nothing", arm.name)
+            } else if !same(&now, &setting.value) {
+                format!("arm '{}': {setting}: the kernel made '{now}' of it", arm.name)
+            } else {
+                continue;
+            };
+            add_once(warnings, Warning::new(Code::OptionDiffers, odd));
+        }
     }
 
     /// Switches on what `arm` asks for; what was switched on before it failed is switched off again.
@@ -94,8 +154,8 @@ impl Toggles {
             let kernel = found.is_some_and(|found| found.kernel);
             write(&setting.path, &setting.value, kernel).map_err(|error| failed(format!("writing: {error}")))?;
             let Some(found) = found.filter(|found| kernel && !same(&found.value, &setting.value)) else { continue };
-            let now = fs::read_to_string(&setting.path).map_err(|error| failed(format!("reading back: {error}")))?;
-            if same(&present(&now), &found.value) {
+            let differs = found.differs().map_err(|error| failed(format!("reading back: {error}")))?;
+            if differs.is_none() {
                 return Err(failed(format!("it still is '{}' after writing: the kernel ignored it", found.value)));
             }
         }
@@ -110,17 +170,26 @@ impl Toggles {
         let Some(on) = self.on.take() else { return Ok(()) };
         // An interruption does not shorten this: what was switched on is switched off.
         let patience = Patience { interrupted: Arc::default(), ..self.patience.clone() };
-        let left = on.leave.map_or(Ok(()), |leave| shell("leave", &leave, &patience));
-        let mut outcome = left;
+        let mut outcome = on.leave.map_or(Ok(()), |leave| shell("leave", &leave, &patience));
+        let switched = self.found.iter().filter(|found| on.settings.contains(&found.path));
+        // The kernel may take a value back only after what goes with it (0 of vm.dirty_bytes is refused, and comes of
+        // vm.dirty_ratio), so it counts what is there at the end.
+        let written: Vec<(&Found, std::io::Result<()>)> =
+            switched.rev().chain(&self.coupled).map(|found| (found, restore(found))).collect();
         let mut still_on = Vec::new();
-        for path in on.settings.iter().rev() {
-            let Some(found) = self.found.iter().find(|found| found.path == *path) else { continue };
-            let (value, path) = (&found.value, path.display());
-            let restored = found.restore().map_err(|error| {
+        for (found, written) in written {
+            let (value, path) = (&found.value, found.path.display());
+            // What a file that keeps bytes holds is what was written.
+            let why = match (found.kernel, written, found.differs()) {
+                (false, Ok(()), _) | (true, _, Ok(None)) => continue,
+                (_, Err(error), _) | (_, _, Err(error)) => error.to_string(),
+                (_, Ok(()), Ok(Some(now))) => format!("the kernel made '{now}' of it"),
+            };
+            if on.settings.contains(&found.path) {
                 still_on.push(found.path.clone());
-                Error::Failed(format!("{path}: could not be set back to '{value}': {error}; set it by hand"))
-            });
-            outcome = outcome.and(restored);
+            }
+            outcome = outcome
+                .and(Err(Error::Failed(format!("{path}: could not be set back to '{value}': {why}; set it by hand"))));
         }
         // To be tried once more at the end.
         self.on = (!still_on.is_empty()).then_some(On { settings: still_on, leave: None });
@@ -128,31 +197,9 @@ impl Toggles {
     }
 }
 
-impl Found {
-    fn restore(&self) -> std::io::Result<()> {
-        write(&self.path, &self.value, self.kernel)?;
-        if self.kernel && !same(&present(&fs::read_to_string(&self.path)?), &self.value) {
-            return Err(std::io::Error::other("the kernel holds another value"));
-        }
-        Ok(())
-    }
-}
-
-/// Files of the kernel get a line, because an empty value would otherwise be no write at all.
-fn write(path: &Path, value: &str, kernel: bool) -> std::io::Result<()> {
-    if kernel { fs::write(path, format!("{value}\n")) } else { fs::write(path, value) }
-}
-
-/// Whether two texts are the same value, however it is spaced.
-fn same(one: &str, other: &str) -> bool {
-    one.split_whitespace().eq(other.split_whitespace())
-}
-
-/// Whether a path lies in a file system whose files are the kernel's own.
-fn is_of_the_kernel(path: &Path) -> std::io::Result<bool> {
-    /// proc, sysfs, cgroup2, cgroup, debugfs, tracefs, configfs (linux/magic.h).
-    const KINDS: [i64; 7] = [0x9fa0, 0x6265_6572, 0x6367_7270, 0x0027_e0eb, 0x6462_6720, 0x7472_6163, 0x6265_6570];
-    Ok(KINDS.contains(&rustix::fs::statfs(path)?.f_type))
+/// Writes back what is not so already.
+fn restore(found: &Found) -> std::io::Result<()> {
+    if found.kernel && found.differs()?.is_none() { Ok(()) } else { found.write_back() }
 }
 
 impl Drop for Toggles {
@@ -164,12 +211,6 @@ impl Drop for Toggles {
 
 fn paths(settings: &[Setting]) -> Vec<PathBuf> {
     settings.iter().map(|setting| setting.path.clone()).collect()
-}
-
-/// What a file of the kernel holds, as it can be written back: of `none [mq-deadline] bfq` the word in brackets.
-fn present(text: &str) -> String {
-    let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
-    chosen.unwrap_or_else(|| text.trim_end_matches('\n')).to_owned()
 }
 
 /// Runs a shell command of a toggle, which must succeed.
@@ -220,7 +261,7 @@ mod tests {
         let good = arm(&[setting(&file, "new")], None, None);
         let leave = format!("touch {}", mark.display());
         let bad = arm(&[setting(&file, "new")], Some("echo broken knob >&2; exit 3"), Some(&leave));
-        let mut toggles = Toggles::prepare(&[good.clone(), bad.clone()], patience(LONG)).unwrap();
+        let mut toggles = Toggles::prepare(&[good.clone(), bad.clone()], patience(LONG), &mut Vec::new()).unwrap();
         let holds = || fs::read_to_string(&file).unwrap().trim_end().to_owned();
         assert_eq!(holds(), "old");
         toggles.enter(&good).unwrap();
@@ -239,15 +280,11 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_written_is_refused_before_anything_is_measured() {
         let missing = Setting::parse("sysctl:no.such.knob=1").unwrap();
-        let error = Toggles::prepare(&[arm(&[missing], None, None)], patience(LONG)).err().unwrap().to_string();
+        let error = Toggles::prepare(&[arm(&[missing], None, None)], patience(LONG), &mut Vec::new())
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains("sysctl:no.such.knob=1") && error.contains("/proc/sys/no/such/knob"), "{error}");
-    }
-
-    #[test]
-    fn of_several_choices_the_one_in_brackets_is_present() {
-        assert_eq!(present("none [mq-deadline] bfq\n"), "mq-deadline");
-        assert_eq!(present("10\n"), "10");
-        assert_eq!(present("4096\t87380\t6291456\n"), "4096\t87380\t6291456");
     }
 
     #[test]
@@ -267,7 +304,7 @@ mod tests {
         let mark = directory.path().join("left");
         let leave = format!("sleep 1.5; touch {}", mark.display());
         let interrupted = Patience { longest: LONG, interrupted: Arc::new(true.into()) };
-        let mut toggles = Toggles::prepare(&[], interrupted).unwrap();
+        let mut toggles = Toggles::prepare(&[], interrupted, &mut Vec::new()).unwrap();
         let begun = Instant::now();
         let error = toggles.enter(&arm(&[], Some("sleep 1000"), Some(&leave))).unwrap_err();
         assert!(matches!(error, Error::Interrupted(_)), "{error}");

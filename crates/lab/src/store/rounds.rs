@@ -8,6 +8,8 @@ use model::comparison::boots;
 use model::comparison::record::{BootRecord, CompareRecord, End, Header, RoundRecord, SCHEMA};
 use model::record::METHOD_VERSION;
 use model::unit::Nanos;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -52,7 +54,8 @@ impl RoundsFile {
     /// Begins a record in `folder`, which must not hold one.
     pub fn create(folder: &Path) -> Result<Self> {
         let path = folder.join(ROUNDS);
-        let file = File::create_new(&path).map_err(|error| Error::file(&path, "creating the record", error))?;
+        let file = File::create_new(&path).map_err(|error| Error::record(&path, "creating the record", error))?;
+        lock(&file, &path)?;
         Ok(Self { file, path, length: 0 })
     }
 
@@ -63,6 +66,11 @@ impl RoundsFile {
     /// When there is none, or it cannot be gone on with.
     pub fn resume(path: &Path) -> Result<(Self, CompareRecord)> {
         let shown = path.display();
+        // Whoever has the record changes it, so it is read when nobody else has it. What cannot be opened says why below.
+        let opened = File::options().read(true).write(true).open(file_at(path));
+        if let Ok(file) = &opened {
+            lock(file, path)?;
+        }
         let Accepted { path, record, length } = read(path, Method::This, BEGUN)?;
         // Before the file is touched.
         let refused = |why: String| Err(Error::Refused(format!("{shown}: {why}")));
@@ -79,8 +87,8 @@ impl RoundsFile {
         if let Err(why) = plan.check().and_then(|()| experiment.rules.check()) {
             return refused(format!("its header was changed: {why}; begin it anew"));
         }
-        let failed = |error| Error::file(&path, "going on with the record", error);
-        let file = File::options().read(true).write(true).open(&path).map_err(failed)?;
+        let failed = |error| Error::record(&path, "going on with the record", error);
+        let file = opened.map_err(failed)?;
         let length = cut(&file, length).map_err(failed)?;
         Ok((Self { file, path, length }, record))
     }
@@ -111,7 +119,7 @@ impl RoundsFile {
     }
 
     fn line(&mut self, line: &impl Serialize) -> Result<()> {
-        let failed = |error| Error::file(&self.path, "saving the record", error);
+        let failed = |error| Error::record(&self.path, "saving the record", error);
         let mut text = serde_json::to_vec(line).map_err(|error| failed(error.into()))?;
         text.push(b'\n');
         let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
@@ -123,6 +131,18 @@ impl RoundsFile {
         }
         self.length += text.len() as u64;
         Ok(())
+    }
+}
+
+/// Takes the record for this process alone, until the file is closed.
+fn lock(file: &File, path: &Path) -> Result<()> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(Error::Refused(format!(
+            "{}: another iotoll is measuring this experiment; wait until it has ended",
+            path.display()
+        ))),
+        // A file system without locks is no reason not to measure.
+        _ => Ok(()),
     }
 }
 
@@ -174,7 +194,8 @@ pub(super) struct Accepted {
 pub(super) fn read(path: &Path, method: Method, mend: &str) -> Result<Accepted> {
     let path = file_at(path);
     let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
-    let text = fs::read(&path).map_err(|error| refused(format!("reading the record: {error}; {mend}")))?;
+    let text = super::only_files(&path).and_then(|()| fs::read(&path));
+    let text = text.map_err(|error| refused(format!("reading the record: {error}; {mend}")))?;
     let mut lines = lines(&text).peekable();
     let (_, first, mut length) = lines.next().ok_or_else(|| refused(format!("is empty; {mend}")))?;
     known_version(first, method, mend).map_err(refused)?;

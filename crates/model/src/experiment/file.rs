@@ -34,7 +34,7 @@ struct File {
 
 /// Words, or one text that is split as a shell would.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a command is a text, or a list of words")]
 enum Command {
     Text(String),
     Words(Vec<String>),

@@ -1,0 +1,107 @@
+//! What a setting's file held, and what changed with it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Files beside a setting that are looked at, at most.
+const MOST_BESIDE: usize = 1000;
+/// What differs after this long without anybody touching it moves by itself.
+const STILL: Duration = Duration::from_millis(20);
+
+/// A file and what it held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub path: PathBuf,
+    pub value: String,
+    /// It is a file of the kernel, which takes a value whole; not a file that keeps bytes.
+    pub kernel: bool,
+}
+
+impl Found {
+    /// Reads what is there.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("it is no file"));
+        }
+        let (kernel, text) = (is_of_the_kernel(path)?, fs::read_to_string(path)?);
+        Ok(Self { path: path.to_owned(), value: if kernel { present(&text) } else { text }, kernel })
+    }
+
+    /// Writes back what was there.
+    pub fn write_back(&self) -> io::Result<()> {
+        write(&self.path, &self.value, self.kernel)
+    }
+
+    /// What is there now, where it differs.
+    pub fn differs(&self) -> io::Result<Option<String>> {
+        let text = fs::read_to_string(&self.path)?;
+        let now = if self.kernel { present(&text) } else { text };
+        let same = if self.kernel { same(&now, &self.value) } else { now == self.value };
+        Ok((!same).then_some(now))
+    }
+}
+
+/// Files of the kernel get a line, because an empty value would otherwise be no write at all.
+pub(super) fn write(path: &Path, value: &str, kernel: bool) -> io::Result<()> {
+    if kernel { fs::write(path, format!("{value}\n")) } else { fs::write(path, value) }
+}
+
+/// Whether two texts are the same value, however it is spaced.
+pub(super) fn same(one: &str, other: &str) -> bool {
+    one.split_whitespace().eq(other.split_whitespace())
+}
+
+/// What a file of the kernel holds, as it can be written back: of `none [mq-deadline] bfq` the word in brackets.
+pub(super) fn present(text: &str) -> String {
+    let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    chosen.unwrap_or_else(|| text.trim_end_matches('\n')).to_owned()
+}
+
+/// Whether a path lies in a file system whose files are the kernel's own.
+fn is_of_the_kernel(path: &Path) -> io::Result<bool> {
+    /// proc, sysfs, cgroup2, cgroup, debugfs, tracefs, configfs (linux/magic.h).
+    const KINDS: [i64; 7] = [0x9fa0, 0x6265_6572, 0x6367_7270, 0x0027_e0eb, 0x6462_6720, 0x7472_6163, 0x6265_6570];
+    Ok(KINDS.contains(&rustix::fs::statfs(path)?.f_type))
+}
+
+/// What the settings beside `setting` hold, in its folder and those in it: the kernel changes some of them with it
+/// (`vm.dirty_bytes` with `vm.dirty_ratio`, a scheduler's own with the scheduler). Those that move by themselves are left out.
+pub(super) fn beside(setting: &Path) -> BTreeMap<PathBuf, String> {
+    let folder = setting.parent().unwrap_or(setting);
+    let first = look(folder, setting);
+    std::thread::sleep(STILL);
+    let second = look(folder, setting);
+    first.into_iter().filter(|(path, value)| second.get(path) == Some(value)).collect()
+}
+
+fn look(folder: &Path, setting: &Path) -> BTreeMap<PathBuf, String> {
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let below = entries(folder)
+        .filter(|path| path.is_dir() && !path.is_symlink())
+        .flat_map(|path| entries(&path).collect::<Vec<_>>());
+    let all = entries(folder).chain(below).filter(|path| path != setting && is_setting(path)).take(MOST_BESIDE);
+    all.filter_map(|path| Some((path.clone(), present(&fs::read_to_string(&path).ok()?)))).collect()
+}
+
+/// Whether a file can be read and written, and is not one that every new process changes.
+fn is_setting(path: &Path) -> bool {
+    let both = |meta: &fs::Metadata| meta.is_file() && meta.permissions().mode() & 0o600 == 0o600;
+    let counts = path.file_name().is_some_and(|name| name == "ns_last_pid");
+    !counts && fs::symlink_metadata(path).is_ok_and(|meta| both(&meta))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_choices_the_one_in_brackets_is_present() {
+        assert_eq!(present("none [mq-deadline] bfq\n"), "mq-deadline");
+        assert_eq!(present("10\n"), "10");
+        assert_eq!(present("4096\t87380\t6291456\n"), "4096\t87380\t6291456");
+    }
+}
