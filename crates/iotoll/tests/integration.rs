@@ -17,6 +17,7 @@ mod integration {
     mod comparisons_stored;
     mod demo_and_doctor;
     mod devices;
+    mod durability;
     mod foreign_commands;
     mod foreign_counts;
     mod full_disks;

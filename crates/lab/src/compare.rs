@@ -117,7 +117,7 @@ pub fn compare(
         longest: Duration::from_secs_f64(experiment.rules.patience()),
         interrupted: settings.measuring.interrupted.clone(),
     };
-    let toggles = Toggles::prepare(&experiment.arms, patience.clone())?;
+    let toggles = Toggles::prepare(&experiment.arms, patience.clone(), &mut warnings)?;
     let canaries = canary::run();
     let (hertz, source) = calibration.end();
     let mut bench = Bench {

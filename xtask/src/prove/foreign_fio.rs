@@ -4,6 +4,9 @@
 //! What the floor is matters. `null` never enters the kernel, and a generator's own code costs more right after the
 //! kernel has run: caches and branch predictors are cold. So there is a second floor, the same engine on `/dev/zero`:
 //! the same system calls into the same buffers, and no file.
+//!
+//! Whether a disagreement is the meter's or the generators', a second meter tells: what the threads used by the kernel's
+//! account of their own time (of fio: its usr_cpu and sys_cpu), which has nothing in common with idle time.
 
 use super::bench::{Bench, read_through};
 use super::evidence::{self, Evidence};
@@ -80,6 +83,13 @@ struct Cell {
     source: Source,
 }
 
+/// Net cycles per I/O of the whole machine, and of the generator's own threads.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    machine: f64,
+    threads: f64,
+}
+
 impl Cache {
     fn name(self) -> &'static str {
         match self {
@@ -116,29 +126,31 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let (mut gross, mut net) = (Vec::new(), Vec::new());
     for (engine, depth) in ENGINES {
         for cache in [Cache::Buffered, Cache::Direct] {
-            let values = |generator, source| {
+            let values = |generator, source, by: fn(&Found) -> f64| {
                 let wanted = Cell { engine, depth, cache, generator, source };
                 let place = cells.iter().position(|cell| *cell == wanted);
-                place.and_then(|place| found.get(place)).context("a cell was not measured")
+                let found = place.and_then(|place| found.get(place)).context("a cell was not measured")?;
+                Ok::<_, anyhow::Error>(found.iter().map(by).collect::<Vec<f64>>())
             };
             let mut row = vec![format!("{engine} {}, depth {depth}", cache.name())];
             for generator in [Generator::Fio, Generator::Iotoll] {
                 for source in SOURCES {
-                    row.push(format!("{:.0}", rounds::mean(values(generator, source)?).value));
+                    row.push(format!("{:.0}", rounds::mean(&values(generator, source, |found| found.machine)?).value));
                 }
             }
             gross.push(row);
             for floor in [Floor::Null, Floor::Zero] {
                 let source = floor.source();
-                let beyond = |generator| {
+                let beyond = |generator, by| {
                     Ok::<_, anyhow::Error>(rounds::differences(
-                        values(generator, Source::File)?,
-                        values(generator, source)?,
+                        &values(generator, Source::File, by)?,
+                        &values(generator, source, by)?,
                     ))
                 };
-                let (fio, ours) = (beyond(Generator::Fio)?, beyond(Generator::Iotoll)?);
+                let both = |by| Ok::<_, anyhow::Error>([beyond(Generator::Fio, by)?, beyond(Generator::Iotoll, by)?]);
                 let what = format!("{engine} {}", cache.name());
-                net.push(agreement(&mut evidence, &what, floor, &fio, &ours));
+                let (machine, threads) = (both(|found| found.machine)?, both(|found| found.threads)?);
+                net.push(agreement(&mut evidence, &what, floor, &machine, &threads));
             }
         }
     }
@@ -157,6 +169,7 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
         "fio − floor",
         "iotoll − floor",
         "iotoll less fio",
+        "the same by their threads' clocks",
         "intervals overlap / difference may be 0 / is below 10 %",
     ];
     evidence.table(&header, &net);
@@ -164,9 +177,16 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
 }
 
 /// What each generator found beyond one floor, held against each other.
-fn agreement(evidence: &mut Evidence, what: &str, floor: Floor, fio: &[f64], ours: &[f64]) -> Vec<String> {
+fn agreement(
+    evidence: &mut Evidence,
+    what: &str,
+    floor: Floor,
+    [fio, ours]: &[Vec<f64>; 2],
+    [fio_threads, our_threads]: &[Vec<f64>; 2],
+) -> Vec<String> {
     let (theirs, our) = (rounds::mean(fio), rounds::mean(ours));
     let difference = rounds::mean(&rounds::differences(ours, fio));
+    let by_threads = rounds::mean(&rounds::differences(our_threads, fio_threads));
     let margin = EQUAL * theirs.value.abs();
     let within = difference.low.zip(difference.high).map(|(low, high)| -margin < low && high < margin);
     let (overlap, zero) = (rounds::overlap(&theirs, &our), difference.contains(0.0));
@@ -177,14 +197,15 @@ fn agreement(evidence: &mut Evidence, what: &str, floor: Floor, fio: &[f64], our
         Some(false) => "the intervals do not overlap",
         None => "one round has no interval",
     };
-    let [theirs, our, difference] = [&theirs, &our, &difference].map(|estimate| evidence::interval(estimate, 0));
+    let [theirs, our, difference, by_threads] =
+        [&theirs, &our, &difference, &by_threads].map(|estimate| evidence::interval(estimate, 0));
     // What was asked for is agreement beyond `null`; the other floor says where a disagreement comes from.
     if floor == Floor::Null {
         let text = format!("{what}: net of null, fio costs {theirs} and iotoll {our} cycles per I/O: {said}");
         evidence.criterion(overlap == Some(true) && precise, text);
     }
     let words = [overlap, zero, within].map(word).join(" / ");
-    vec![what.to_owned(), floor.name().to_owned(), theirs, our, difference, words]
+    vec![what.to_owned(), floor.name().to_owned(), theirs, our, difference, by_threads, words]
 }
 
 fn cells() -> Vec<Cell> {
@@ -199,7 +220,7 @@ fn cells() -> Vec<Cell> {
     cells
 }
 
-fn measure(bench: &Bench, cell: &Cell, file: &Path) -> anyhow::Result<f64> {
+fn measure(bench: &Bench, cell: &Cell, file: &Path) -> anyhow::Result<Found> {
     let depth = format!("--iodepth={}", cell.depth);
     let size = format!("--size={MEBIBYTES}m");
     let path = match cell.source {
@@ -228,7 +249,8 @@ fn measure(bench: &Bench, cell: &Cell, file: &Path) -> anyhow::Result<f64> {
         Generator::Fio => iotoll::cost(bench, &MEASURING, &[], &[vec!["fio".to_owned()], job].concat())?,
         Generator::Iotoll => iotoll::run(bench, &MEASURING, &job)?,
     };
-    iotoll::net(&finding)
+    let threads = iotoll::job(&finding)?.thread_cycles_per_io.context("the threads' own time is not known")?;
+    Ok(Found { machine: iotoll::net(&finding)?, threads })
 }
 
 fn word(answer: Option<bool>) -> &'static str {

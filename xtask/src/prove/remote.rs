@@ -19,12 +19,16 @@ const MEBIBYTES: usize = 256;
 enum Server {
     Nbdkit,
     Iotoll,
+    /// With a bounded busy poll.
+    Polling,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Client {
     Libnbd,
     Iotoll,
+    /// With a bounded busy poll.
+    Polling,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +44,35 @@ struct Load {
     rw: &'static str,
     block: &'static str,
     depth: u32,
+    ours: Ours,
     /// Both ours take at most so much of both theirs.
     goal: Option<f64>,
 }
 
-const fn load(socket: Socket, rw: &'static str, block: &'static str, depth: u32, goal: Option<f64>) -> Load {
-    Load { socket, rw, block, depth, goal }
+/// How both of ours wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ours {
+    Sleeping,
+    Polling,
 }
 
-const LOADS: [Load; 8] = [
+impl Ours {
+    fn both(self) -> (Server, Client) {
+        match self {
+            Self::Sleeping => (Server::Iotoll, Client::Iotoll),
+            Self::Polling => (Server::Polling, Client::Polling),
+        }
+    }
+}
+
+/// For how long the polling ones look, in microseconds: longer than a round trip.
+const POLL: &str = "100";
+
+const fn load(socket: Socket, rw: &'static str, block: &'static str, depth: u32, goal: Option<f64>) -> Load {
+    Load { socket, rw, block, depth, ours: Ours::Sleeping, goal }
+}
+
+const LOADS: [Load; 9] = [
     load(Socket::Tcp, "randread", "4k", 32, Some(1.0 / 14.0)),
     load(Socket::Tcp, "randwrite", "4k", 32, Some(1.0 / 14.0)),
     load(Socket::Tcp, "randread", "4k", 128, Some(1.0 / 18.0)),
@@ -57,6 +81,7 @@ const LOADS: [Load; 8] = [
     load(Socket::Tcp, "randwrite", "64k", 32, None),
     load(Socket::Tcp, "randread", "1m", 8, Some(1.0 / 1.8)),
     load(Socket::Tcp, "randread", "4k", 1, Some(0.7)),
+    Load { ours: Ours::Polling, ..load(Socket::Tcp, "randread", "4k", 1, Some(0.4)) },
 ];
 
 /// Our server with foreign clients is to take at most this part of what nbdkit takes with them.
@@ -88,7 +113,7 @@ struct Served {
 pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let data = bench.file("remote", MEBIBYTES)?;
     let mut servers = Vec::new();
-    for server in [Server::Nbdkit, Server::Iotoll] {
+    for server in [Server::Nbdkit, Server::Iotoll, Server::Polling] {
         for socket in [Socket::Tcp, Socket::Unix] {
             let served = start(bench, server, socket)?;
             bench.output(bench.command("nbdcopy").arg(&data).arg(&served.uri))?;
@@ -96,9 +121,10 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
         }
     }
     let mut cells = Vec::new();
-    for load in 0..LOADS.len() {
-        for server in [Server::Nbdkit, Server::Iotoll] {
-            cells.extend([Client::Libnbd, Client::Iotoll].map(|client| Cell { load, server, client }));
+    for (load, of) in LOADS.iter().enumerate() {
+        let (our_server, our_client) = of.ours.both();
+        for server in [Server::Nbdkit, our_server] {
+            cells.extend([Client::Libnbd, our_client].map(|client| Cell { load, server, client }));
         }
     }
     let named = |cell: &Cell| {
@@ -126,9 +152,8 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
         let theirs = of(number, Server::Nbdkit, Client::Libnbd)?;
         let mut cost = vec![load.name(), evidence::number(Some(mean(theirs, |found| found.cycles)), 0)];
         let mut rate = vec![load.name(), evidence::rate(mean(theirs, |found| found.iops))];
-        for (server, client) in
-            [(Server::Iotoll, Client::Libnbd), (Server::Nbdkit, Client::Iotoll), (Server::Iotoll, Client::Iotoll)]
-        {
+        let (our_server, our_client) = load.ours.both();
+        for (server, client) in [(our_server, Client::Libnbd), (Server::Nbdkit, our_client), (our_server, our_client)] {
             let found = of(number, server, client)?;
             let values = |found: &[Found]| found.iter().map(|found| found.cycles).collect::<Vec<_>>();
             let ratio = rounds::ratio(&values(found), &values(theirs));
@@ -136,7 +161,9 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
             cost.push(format!("{} ({part})", evidence::number(Some(mean(found, |found| found.cycles)), 0)));
             rate.push(evidence::rate(mean(found, |found| found.iops)));
             let goal = match (server, client) {
-                (Server::Iotoll, Client::Iotoll) => load.goal.map(|goal| ("both ours", goal)),
+                (server, client) if (server, client) == (our_server, our_client) => {
+                    load.goal.map(|goal| ("both ours", goal))
+                }
                 (Server::Iotoll, Client::Libnbd) => Some(("our server under libnbd", SERVER_GOAL)),
                 _ => None,
             };
@@ -146,7 +173,7 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
                 evidence.criterion(ratio.value <= goal, text);
             }
         }
-        let ours = of(number, Server::Iotoll, Client::Iotoll)?;
+        let ours = of(number, our_server, our_client)?;
         let known = |of: fn(&Found) -> Option<f64>, found: &[Found]| {
             let values: Option<Vec<f64>> = found.iter().map(of).collect();
             values.map(|values| rounds::mean(&values).value)
@@ -187,7 +214,8 @@ fn costs_and_rates(evidence: &mut Evidence, costs: &[Vec<String>], rates: &[Vec<
 impl Load {
     fn name(&self) -> String {
         let socket = if self.socket == Socket::Unix { ", Unix socket" } else { "" };
-        format!("{} {}, depth {}{socket}", self.block, self.rw, self.depth)
+        let polling = if self.ours == Ours::Polling { ", ours with busy poll" } else { "" };
+        format!("{} {}, depth {}{socket}{polling}", self.block, self.rw, self.depth)
     }
 }
 
@@ -204,6 +232,7 @@ fn measure(bench: &Bench, load: &Load, client: Client, uri: &str) -> anyhow::Res
     let finding = match client {
         Client::Libnbd => iotoll::cost(bench, &MEASURING, &[], &[vec!["fio".to_owned()], job].concat())?,
         Client::Iotoll => iotoll::run(bench, &MEASURING, &job)?,
+        Client::Polling => iotoll::run(bench, &MEASURING, &[job, vec![format!("--path_busy_poll={POLL}")]].concat())?,
     };
     let job = iotoll::job(&finding)?;
     ensure!(job.errors == 0, "{} I/Os failed", job.errors);
@@ -237,9 +266,12 @@ fn start(bench: &Bench, server: Server, socket: Socket) -> anyhow::Result<Served
             command.args(["memory", &format!("{MEBIBYTES}m")]);
             (Beside { child: command.spawn().context("nbdkit cannot be run; install it")? }, uri)
         }
-        Server::Iotoll => {
+        Server::Iotoll | Server::Polling => {
             let mut command = bench.iotoll();
             command.args(["serve", "--backend", &format!("memory:{MEBIBYTES}m")]).stderr(Stdio::null());
+            if server == Server::Polling {
+                command.args(["--path-busy-poll", POLL]);
+            }
             match socket {
                 Socket::Unix => command.args(["--unix", &path]),
                 Socket::Tcp => command.args(["--listen", "127.0.0.1:0"]),

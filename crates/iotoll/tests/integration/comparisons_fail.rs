@@ -1,7 +1,7 @@
 //! `iotoll compare` when something goes wrong: one clear line, toggles put back, nothing left running, and the rounds
 //! that were measured kept.
 
-use super::iotoll::{Folder, Running, at_once, eventually};
+use super::iotoll::{Ended, Folder, Running, at_once, eventually};
 use super::machine::{LoopDevice, Mount, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -257,6 +257,60 @@ fn a_sysctl_is_put_back_also_when_it_was_empty() {
     let words = "compare --quiet --no-save --budget 1s --ioengine=null --size=1m --candidate-set";
     folder.iotoll(words).word("sysctl:net.ipv4.ip_local_reserved_ports=4711").run().done();
     assert_eq!(fs::read_to_string(path).unwrap(), before);
+}
+
+/// `vm.dirty_bytes` and `vm.dirty_ratio` are one setting with two names: writing one makes the other 0.
+#[test]
+fn what_changes_with_a_setting_is_put_back_and_what_changes_nothing_is_told() {
+    const TEST: &str = "what_changes_with_a_setting_is_put_back_and_what_changes_nothing_is_told";
+    let path = |name: &str| format!("/proc/sys/vm/{name}");
+    let holds = |name: &str| fs::read_to_string(path(name)).map(|text| text.trim().to_owned());
+    let both = || holds("dirty_bytes").and_then(|bytes| Ok((bytes, holds("dirty_ratio")?)));
+    let Ok((bytes, ratio)) = both() else { return skip(TEST, "no such sysctl") };
+    if fs::write(path("swappiness"), holds("swappiness").unwrap()).is_err() {
+        return skip(TEST, "it cannot be written");
+    }
+    let folder = Folder::new();
+    let words = "compare --quiet --no-save --format json --budget 1s --ioengine=null --size=1m --candidate-set";
+    let told = |ended: &Ended, what: &str| {
+        let warnings = ended.json()["warnings"].to_string();
+        assert!(warnings.contains(what), "{warnings}");
+    };
+    let other = if bytes == "0" { "sysctl:vm.dirty_bytes=104857600" } else { "sysctl:vm.dirty_ratio=10" };
+    let ended = folder.iotoll(words).word(other).run();
+    ended.done();
+    assert_eq!(both().unwrap(), (bytes, ratio));
+    told(&ended, "and is put back too");
+
+    let swappiness = holds("swappiness").unwrap();
+    let ended = folder.iotoll(words).word(format!("sysctl:vm.swappiness={swappiness}")).run();
+    ended.done();
+    told(&ended, "is so already");
+    let twice = folder.iotoll(words).word("sysctl:vm.swappiness=1");
+    let twice = twice.word("--candidate-set").word("file:/proc/sys/vm/../vm/swappiness=2").run();
+    twice.refused(2, &["sysctl:vm.swappiness=1", "the same file", "set it once"]);
+    folder.iotoll(words).word("file:/dev/null=1").run().refused(2, &["/dev/null", "it is no file"]);
+    assert_eq!(holds("swappiness").unwrap(), swappiness);
+}
+
+/// Two that go on with one experiment would each lose what the other measured.
+#[test]
+fn who_measures_has_the_record_for_himself() {
+    let folder = Folder::new();
+    folder.write(
+        "boots.toml",
+        "job = { ioengine = \"null\", size = \"1m\" }\nboots = 2\nbudget = \"1s\"\n\
+        [[arm]]\nname = \"one\"\nwhen = \"true\"\n[[arm]]\nname = \"two\"\nwhen = \"sh -c :\"\n",
+    );
+    folder.iotoll("compare boots.toml --quiet --out kept").run();
+    let held = fs::File::open(folder.path("kept/rounds.jsonl")).unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let before = folder.read("kept/rounds.jsonl");
+    let ended = folder.iotoll("compare --resume kept --quiet --same-boot").run();
+    ended.refused(2, &["kept", "another iotoll is measuring", "wait until it has ended"]);
+    assert_eq!(folder.read("kept/rounds.jsonl"), before);
+    drop(held);
+    assert_ne!(folder.iotoll("compare --resume kept --quiet --same-boot").run().code, Some(2));
 }
 
 #[test]

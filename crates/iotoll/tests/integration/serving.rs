@@ -1,9 +1,11 @@
 //! `iotoll serve` and the clients that people have; engine `nbd` and the servers that people have.
 
 use super::iotoll::{Ended, Folder, Running, at_once, eventually, whole};
-use super::machine::{Peer, tool};
-use rustix::process::Signal;
+use super::machine::{Peer, skip, tool};
+use rustix::process::{Resource, Signal, getrlimit, setrlimit};
 use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 const SIZE: usize = 8 << 20;
@@ -202,10 +204,53 @@ fn every_word_of_serve_that_is_wrong_is_refused_in_one_line() {
     refused("--backend file:/dev/zero", &["file:/dev/zero", "is no file", "--read-only"]);
     refused("--backend memory:1m --unix there", &["--unix there", "remove what is there"]);
     refused("--backend memory:1m --listen 0.0.0.0:0", &["--listen 0.0.0.0:0", "--insecure-network"]);
+    refused(
+        "--backend memory:1m --insecure-network --listen 198.51.100.1:0",
+        &["198.51.100.1", "an address of this machine"],
+    );
+    refused(&format!("--backend memory:1m --unix {}", "x".repeat(200)), &["--unix", "shorter path"]);
     refused("--backend memory:1m --export a --export a", &["--export a", "twice"]);
     refused("--backend memory:1m --path-send fast", &["'fast'", "gather"]);
     assert!(folder.exists("there"), "what others made stays");
     assert_eq!(folder.listing().len(), 1);
+}
+
+/// A thousand that stop in the middle of what they say, half of them in the handshake and half in a request.
+#[test]
+fn a_thousand_who_stop_half_way_stall_nobody_and_cost_little() {
+    const TEST: &str = "a_thousand_who_stop_half_way_stall_nobody_and_cost_little";
+    const MANY: usize = 1000;
+    /// What a server may have beside its storage, and for each connection (it has some 8 MiB with all of these).
+    const OWN: u64 = 16 << 20;
+    const EACH: u64 = 16 << 10;
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).unwrap();
+    if limit.current.is_some_and(|limit| limit < 2 * MANY as u64) {
+        return skip(TEST, "not so many descriptors are allowed");
+    }
+    let served = Served::new("--backend memory:1m --unix s");
+    let mut stalled: Vec<UnixStream> = Vec::new();
+    for number in 0..MANY {
+        let mut client = UnixStream::connect(served.path("s")).unwrap();
+        client.read_exact(&mut [0; 18]).unwrap();
+        if number.is_multiple_of(2) {
+            client.write_all(&[0, 0, 0]).unwrap();
+        } else {
+            // EXPORT_NAME of the default export, and the begin of a write of 32 MiB.
+            client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+            client.read_exact(&mut [0; 10]).unwrap();
+            client.write_all(b"\x25\x60\x95\x13\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0half").unwrap();
+        }
+        stalled.push(client);
+    }
+    let script = "assert all(h.pwrite(b'x' * 4096, 4096 * i) is None and h.pread(4096, 4096 * i) for i in range(200))";
+    libnbd(&format!("h.connect_uri('{}')\n{script}", served.uri));
+    let status = fs::read_to_string(format!("/proc/{}/status", served.running.as_ref().unwrap().id())).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")).unwrap();
+    let bytes = resident.parse::<u64>().unwrap() << 10;
+    assert!(bytes < OWN + MANY as u64 * EACH, "{bytes} bytes");
+    drop(stalled);
 }
 
 /// A server that is not ours, on a Unix socket.
@@ -279,6 +324,45 @@ fn a_server_s_errors_and_its_end_are_errors_of_the_job() {
     assert!(ended.stdout.contains("connection") || ended.stderr.contains("connection"), "{ended:?}");
     let gone = job(&dying, "--number_ios=10").run();
     gone.refused(2, &["'f'", "connecting to", "is the server running?"]);
+}
+
+/// A server that never answers again is waited for, but not for ever, and what was measured is kept.
+#[test]
+fn a_silent_server_ends_the_job_when_it_is_told_to_end() {
+    let silent = Foreign::start("nbdkit", &["-f", "-U", "SOCKET", "--filter=delay", "memory", "8m", "rdelay=3600"]);
+    let words = format!(
+        "run --background 200ms --quiet --out kept --name=f --ioengine=nbd --uri={} --rw=randread --bs=4k --iodepth=4 --runtime=600 \
+         --time_based",
+        silent.uri()
+    );
+    let running = silent.folder.iotoll(&words).start();
+    assert!(eventually(|| running.has_threads("job f", 1)));
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    running.signal(Signal::TERM);
+    let ended = running.wait();
+    assert!(matches!(ended.code, Some(1 | 130)), "{ended:?}");
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(said.contains("has been silent") && said.contains("4 requests not answered"), "{ended:?}");
+    assert!(silent.folder.exists("kept/record.json"), "{ended:?}");
+}
+
+#[test]
+fn a_name_with_odd_characters_makes_an_address_that_clients_take() {
+    let folder = Folder::within(&std::env::temp_dir());
+    folder.write("said", b"");
+    let said = fs::File::create(folder.path("said")).unwrap();
+    let running = folder.iotoll("serve --backend memory:1m --unix").word("a b%c?d").stdout(said).start();
+    let text = || String::from_utf8(folder.read("said")).unwrap();
+    assert!(eventually(|| text().ends_with('\n')));
+    let uri = text().trim().strip_prefix("listening on ").unwrap().to_owned();
+    done("nbdinfo", &["--size", &uri]);
+    let words = format!(
+        "run --background 100ms --no-save --quiet --name=f --ioengine=nbd --rw=read --bs=4k --number_ios=10 --uri={uri}"
+    );
+    folder.iotoll(&words).run().done();
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait().code, Some(0));
+    assert!(!folder.exists("a b%c?d"));
 }
 
 #[test]

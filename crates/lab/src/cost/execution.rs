@@ -1,7 +1,7 @@
 //! One execution of a command: begun, watched to its end, asked what it did.
 
 use super::running::Running;
-use super::talker::{Said, talker};
+use super::talker::{Said, started, talker};
 use super::{CommandPlan, Count, Custody, Printed};
 use crate::error::{Error, Result};
 use crate::meter::{Owners, Panel, TaskScan};
@@ -46,7 +46,9 @@ pub(crate) fn execute(
     print: &mut dyn FnMut(&str),
 ) -> Result<Executed> {
     let mut talker = talker(plan);
-    let (command, stdout) = talker.prepare(&plan.command, plan.printed)?;
+    let (starter, own) = started(&plan.command);
+    let (own, stdout) = talker.prepare(own, plan.printed)?;
+    let command = [starter, &own].concat();
     let (program, arguments) = command.split_first().ok_or_else(|| Error::Refused("there is no command".to_owned()))?;
     let mut child = Command::new(program);
     child.args(arguments).stdout(stdout);

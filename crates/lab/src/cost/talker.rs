@@ -43,16 +43,34 @@ static TALKERS: [Row; 2] = [
     },
 ];
 
-/// The row of a command's program, wherever that lies.
-fn row(command: &[String]) -> Option<&'static Row> {
-    let program = Path::new(command.first()?).file_name()?;
-    TALKERS.iter().find(|row| program == row.program)
+/// Programs that only start another.
+const STARTERS: [&str; 12] =
+    ["chrt", "doas", "env", "ionice", "nice", "numactl", "prlimit", "setarch", "setsid", "stdbuf", "sudo", "taskset"];
+
+/// The row of a command's program, wherever that lies and whatever starts it, and how many words are before it.
+fn row(command: &[String]) -> Option<(usize, &'static Row)> {
+    let named = |word: &String, name: &str| Path::new(word).file_name().is_some_and(|file| file == name);
+    let known = |word: &String| TALKERS.iter().find(|row| named(word, row.program));
+    let first = command.first()?;
+    if let Some(row) = known(first) {
+        return Some((0, row));
+    }
+    STARTERS.iter().find(|starter| named(first, starter))?;
+    // A starter's own options are none of these names.
+    command.iter().enumerate().skip(1).find_map(|(place, word)| Some((place, known(word)?)))
+}
+
+/// The words before the program that is asked what it did, and that program's own.
+pub(super) fn started(command: &[String]) -> (&[String], &[String]) {
+    command.split_at(row(command).map_or(0, |(place, _)| place))
 }
 
 /// Whom to ask what the command did.
 pub(super) fn talker(plan: &CommandPlan) -> Box<dyn Talker> {
     match plan.count {
-        Count::Program => row(&plan.command).map_or_else(|| Box::new(Mute) as Box<dyn Talker>, |row| (row.talker)()),
+        Count::Program => {
+            row(&plan.command).map_or_else(|| Box::new(Mute) as Box<dyn Talker>, |(_, row)| (row.talker)())
+        }
         Count::Stated { .. } | Count::Kernel(_) => Box::new(Mute),
     }
 }
@@ -61,7 +79,7 @@ pub(super) fn talker(plan: &CommandPlan) -> Box<dyn Talker> {
 pub(super) fn counted_by(plan: &CommandPlan) -> String {
     match &plan.count {
         Count::Program => {
-            row(&plan.command).map_or("nothing: give --ios, --bytes or --count", |row| row.counted_by).to_owned()
+            row(&plan.command).map_or("nothing: give --ios, --bytes or --count", |(_, row)| row.counted_by).to_owned()
         }
         Count::Stated { .. } => "stated on the command line".to_owned(),
         Count::Kernel(counter) => format!("the kernel's counters of {counter}, whoever caused them"),
@@ -107,6 +125,22 @@ mod tests {
             assert!(counted_by(&plan).starts_with(words), "{program}: {}", counted_by(&plan));
             let (command, _) = talker(&plan).prepare(&plan.command, plan.printed).unwrap();
             assert_eq!(command.len() > 1, words != "nothing", "who is known is asked: {command:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_known_behind_what_starts_it() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (text, place) in [
+            ("taskset -c 0 fio job.fio", Some(3)),
+            ("/usr/bin/nice -n 5 /opt/fio", Some(3)),
+            ("sudo cat job", None),
+            ("cat fio", None),
+            ("taskset -c 0", None),
+        ] {
+            let command = words(text);
+            assert_eq!(row(&command).map(|(place, _)| place), place, "{text}");
+            assert_eq!(started(&command).0.len(), place.unwrap_or(0), "{text}");
         }
     }
 
