@@ -38,17 +38,21 @@ fn a_change_that_is_known_is_found() {
 #[test]
 fn limits_decide_the_exit_status() {
     let folder = Folder::new();
-    let cases = [
-        ("thread_cycles_per_io > +10%", Some(3), "exceeded"),
-        ("thread_cycles_per_io < -10%", Some(0), "kept"),
-        // A slice takes as long as it is told to, so nobody knows.
-        ("seconds > +10%", Some(4), "undecided"),
-    ];
+    let cases =
+        [("thread_cycles_per_io > +10%", Some(3), "exceeded"), ("thread_cycles_per_io < -10%", Some(0), "kept")];
     for (limit, code, state) in cases {
         let ended = folder.iotoll(SPIN).word_list("--candidate spin_cycles=60000 --fail-on").word(limit).run();
         assert_eq!(ended.code, code, "{limit}: {ended:?}");
         assert_eq!(ended.json()["limits"][0]["state"], state, "{limit}");
     }
+    // Of a command that does no I/O nobody knows its latency.
+    let words = "compare --quiet --no-save --format json --budget 1s --baseline-cmd true --candidate-cmd /usr/bin/true --fail-on";
+    let ended = folder.iotoll(words).word("latency_mean > +10%").run();
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert_eq!(ended.json()["limits"][0]["state"], "undecided");
+    // Nor will anybody ever know how long a slice takes, which is as long as it is told to take.
+    let never = folder.iotoll(SPIN).word_list("--candidate spin_cycles=60000 --fail-on").word("seconds > +10%").run();
+    never.refused(2, &["--fail-on", "seconds", "of commands"]);
 }
 
 #[test]

@@ -357,7 +357,7 @@ fn a_name_with_odd_characters_makes_an_address_that_clients_take() {
     let uri = text().trim().strip_prefix("listening on ").unwrap().to_owned();
     done("nbdinfo", &["--size", &uri]);
     let words = format!(
-        "run --background 100ms --no-save --quiet --name=f --ioengine=nbd --rw=read --bs=4k --number_ios=10 --uri={uri}"
+        "run --background 200ms --no-save --quiet --name=f --ioengine=nbd --rw=read --bs=4k --number_ios=10 --uri={uri}"
     );
     folder.iotoll(&words).run().done();
     running.signal(Signal::TERM);

@@ -54,12 +54,10 @@ impl Toggles {
                 ))
             };
             let found = Found::read(&setting.path).map_err(|error| refused("reading", error))?;
+            let writable = fs::OpenOptions::new().write(true).open(&setting.path);
+            writable.map_err(|error| refused("opening for writing", error))?;
             if found.kernel {
                 others.append(&mut beside(&setting.path));
-                found.write_back().map_err(|error| refused("writing back what was found in", error))?;
-            } else {
-                let writable = fs::OpenOptions::new().write(true).open(&setting.path);
-                writable.map_err(|error| refused("opening for writing", error))?;
             }
             toggles.found.push(found);
         }
