@@ -301,6 +301,10 @@ pub struct ProcStat {
     pub idle_nanos: Nanos,
     /// Taken away by the hypervisor.
     pub steal_nanos: Nanos,
+    /// user, nice, system, irq and softirq, sampled at the tick. No cost is made of it: it only tells how much of steal the
+    /// idle clocks have as idle.
+    #[serde(default)]
+    pub busy_nanos: Option<Nanos>,
     /// Context switches since boot.
     pub context_switches: u64,
 }

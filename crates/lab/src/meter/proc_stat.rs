@@ -1,6 +1,7 @@
 //! /proc/stat: idle + iowait + steal of all CPUs, fresh, in ticks of 10 ms; and context switches.
 //!
-//! The busy columns are never summed: on tick-less kernels they are sampled at the tick.
+//! No cost is made of the busy columns: on tick-less kernels they are sampled at the tick. They only tell how much of steal lies
+//! in idle time.
 
 use model::record::ProcStat;
 use model::unit::Nanos;
@@ -44,6 +45,7 @@ fn parse(text: &str, at_nanos: Nanos, tick_nanos: u64) -> Option<ProcStat> {
         at_nanos,
         idle_nanos: ticks(column(3)? + column(4)?),
         steal_nanos: ticks(column(7).unwrap_or(0)),
+        busy_nanos: [0, 1, 2, 5, 6].into_iter().map(column).sum::<Option<u64>>().map(ticks),
         context_switches,
     })
 }
@@ -55,8 +57,13 @@ mod tests {
     #[test]
     fn columns_are_those_of_proc_stat() {
         let text = "cpu  1 2 3 40 50 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\nctxt 1234\nbtime 9\n";
-        let expected =
-            ProcStat { at_nanos: Nanos(1), idle_nanos: Nanos(900), steal_nanos: Nanos(80), context_switches: 1234 };
+        let expected = ProcStat {
+            at_nanos: Nanos(1),
+            idle_nanos: Nanos(900),
+            steal_nanos: Nanos(80),
+            busy_nanos: Some(Nanos(190)),
+            context_switches: 1234,
+        };
         assert_eq!(parse(text, Nanos(1), 10), Some(expected));
         assert_eq!(parse("", Nanos(1), 10), None);
     }

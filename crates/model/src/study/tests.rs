@@ -65,6 +65,7 @@ impl Machine {
                 at_nanos: at,
                 idle_nanos: Nanos(self.idle),
                 steal_nanos: Nanos(self.steal),
+                busy_nanos: None,
                 context_switches: self.switches,
             }),
             thread_nanos: Some(Nanos(self.thread)),
@@ -175,6 +176,35 @@ fn beside_a_machine_that_is_never_idle_no_cost_is_known() {
         let told = finding.warnings.iter().any(|warning| warning.message.contains("its cost is not known"));
         assert_eq!(told, !known, "{:?}", finding.warnings);
     }
+}
+
+/// A CPU that waits for the hypervisor after a halt is idle to the guest's clocks, and stolen to KVM's: that is taken off once.
+#[test]
+fn steal_in_idle_time_is_taken_off_once_and_steal_in_busy_time_all() {
+    let windows_of = |idle: u64, busy: u64, known: bool| {
+        let mut stretch = quiet(20, NOTHING);
+        for (number, snapshot) in (0..).zip(&mut stretch.snapshots) {
+            let stat = snapshot.proc_stat.as_mut().unwrap();
+            (stat.idle_nanos, stat.steal_nanos) = (Nanos(idle * number), Nanos(10_000_000 * number));
+            stat.busy_nanos = known.then_some(Nanos(busy * number));
+            snapshot.cpus.iter_mut().for_each(|cpu| cpu.idle_nanos = Some(Nanos(idle / 2 * number)));
+        }
+        let context = super::Context { clock: crate::unit::Hertz(CLOCK), cpus: CPUS };
+        super::windows::windows(&stretch, Meter::Idle, None, &context)
+    };
+    let busy = |idle, busy, known| {
+        let found = windows_of(idle, busy, known);
+        found.iter().map(|window| window.cycles / CLOCK * 1e9).sum::<f64>() / found.len() as f64
+    };
+    let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1000.0, "{found} {expected}");
+    const WALL: u64 = 2 * WINDOW;
+    // Idle all the time, and 10 ms of it stolen.
+    near(busy(WALL, 0, true), 0.0);
+    near(busy(WALL, 0, false), -1e7);
+    // Busy all the time but for what was stolen.
+    near(busy(0, WALL - 10_000_000, true), WALL as f64 - 1e7);
+    // Half of it each: 5 ms of the 10 lie in what was idle.
+    near(busy(WALL / 2, WALL / 2 - 5_000_000, true), (WALL / 2) as f64 - 5e6);
 }
 
 #[test]

@@ -48,9 +48,10 @@ pub(crate) fn windows(stretch: &Stretch, meter: Meter, interval: Option<IoInterv
     };
     let mut found = Vec::new();
     let mut open: Option<&Snapshot> = None;
+    let steal = Steal::TakenOff(steal_beside_idle(&stretch.snapshots, context));
     for snapshot in &stretch.snapshots {
         if let Some(before) = open
-            && let Some(window) = window(before, snapshot, meter, context)
+            && let Some(window) = window_with(before, snapshot, meter, context, steal)
         {
             found.push(window);
             open = None;
@@ -99,20 +100,59 @@ pub(super) fn grouped(windows: &[Window]) -> Vec<Window> {
 }
 
 /// What is done about time that a hypervisor took away, which the idle clocks see as busy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Steal {
-    /// It is taken off.
-    TakenOff,
+    /// This part of it is taken off.
+    TakenOff(f64),
     /// It is left in, for the caller to take off: it is known in ticks of 10 ms, which are too coarse for a short window.
     LeftIn,
 }
 
-/// What `meter` saw from one snapshot to another.
-pub(crate) fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context: &Context) -> Option<Window> {
-    window_with(before, after, meter, context, Steal::TakenOff)
+/// CPU time as the columns of /proc/stat have it, from one reading to another.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Columns {
+    wall: f64,
+    idle: f64,
+    steal: f64,
+    busy: f64,
 }
 
-/// The same, with or without what the hypervisor took.
+impl Columns {
+    /// `None` when one of them was not read.
+    pub(crate) fn between(before: &Snapshot, after: &Snapshot, context: &Context) -> Option<Self> {
+        let (before, after) = (before.proc_stat.as_ref()?, after.proc_stat.as_ref()?);
+        Some(Self {
+            wall: after.at_nanos.since(before.at_nanos).as_f64() * context.cpus as f64,
+            idle: after.idle_nanos.since(before.idle_nanos).as_f64(),
+            steal: after.steal_nanos.since(before.steal_nanos).as_f64(),
+            busy: after.busy_nanos?.since(before.busy_nanos?).as_f64(),
+        })
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.wall += other.wall;
+        self.idle += other.idle;
+        self.steal += other.steal;
+        self.busy += other.busy;
+    }
+
+    /// Which part of steal is not idle time as well. A CPU that waits for the hypervisor after a halt is idle to the guest's
+    /// clocks, and KVM counts the wait as steal: then the columns are more than the wall time, by just that.
+    pub(crate) fn beside_idle(&self) -> f64 {
+        let overlap = (self.idle + self.busy + self.steal - self.wall).clamp(0.0, self.steal.max(0.0));
+        if self.steal > 0.0 { 1.0 - overlap / self.steal } else { 1.0 }
+    }
+}
+
+/// Of a whole stretch, because steal is told in ticks of 10 ms, and the busy columns are sampled. All of it, where that
+/// cannot be told.
+fn steal_beside_idle(snapshots: &[Snapshot], context: &Context) -> f64 {
+    let mut read = snapshots.iter().filter(|snapshot| snapshot.proc_stat.is_some());
+    let ends = read.next().zip(read.next_back());
+    ends.and_then(|(first, last)| Columns::between(first, last, context)).map_or(1.0, |columns| columns.beside_idle())
+}
+
+/// What `meter` saw from one snapshot to another, with or without what the hypervisor took.
 pub(crate) fn window_with(
     before: &Snapshot,
     after: &Snapshot,
@@ -125,8 +165,12 @@ pub(crate) fn window_with(
         return None;
     }
     let stolen = match (&before.proc_stat, &after.proc_stat) {
-        (Some(before), Some(after)) if steal == Steal::TakenOff => after.steal_nanos.since(before.steal_nanos),
+        (Some(before), Some(after)) => after.steal_nanos.since(before.steal_nanos),
         _ => Nanos(0),
+    };
+    let stolen = match steal {
+        Steal::TakenOff(part) => Nanos((stolen.as_f64() * part) as u64),
+        Steal::LeftIn => Nanos(0),
     };
     let (capacity, cycles) = match meter {
         Meter::Idle | Meter::Soaker => per_cpu_idle(before, after, meter, stolen, context)?,

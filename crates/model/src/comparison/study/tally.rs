@@ -11,7 +11,7 @@ use crate::study::Context;
 use crate::study::caveats::NEVER_IDLE;
 use crate::study::io_time::{self, io_seconds};
 use crate::study::phase::HEADLINE;
-use crate::study::windows::{Steal, Window, window_with, windows};
+use crate::study::windows::{Columns, Steal, Window, window_with, windows};
 use std::collections::BTreeMap;
 
 /// Sums of one case in one round. What could not be read is `None`, and then the sum is of no use.
@@ -277,12 +277,18 @@ impl SliceReadings {
     fn of(slices: &[SliceRecord], meter: Option<Meter>, context: &Context) -> Self {
         let context = Context { cpus: cpus(slices).unwrap_or(context.cpus), ..*context };
         let sees_steal = matches!(meter, Some(Meter::TimerList | Meter::Idle | Meter::Soaker | Meter::ProcStat));
-        let (mut busy, mut taken) = (0.0, 0.0);
-        for slice in slices.iter().filter(|slice| matches!(slice.reading, SliceReading::Slice { .. })) {
+        let (mut busy, mut taken, mut columns) = (0.0, 0.0, Columns::default());
+        for slice in slices {
+            let SliceReading::Slice { before, after, .. } = &slice.reading else { continue };
+            if let Some(of_it) = Columns::between(before, after, &context) {
+                columns.add(&of_it);
+            }
             let cycles = meter.filter(|_| sees_steal).and_then(|meter| cycles(slice, meter, &context));
             busy += cycles.map_or(0.0, |(cycles, _)| cycles);
             taken += stolen(slice, context.cpus as f64).0 * context.clock.0;
         }
+        // What the idle clocks have as idle is off already.
+        taken *= columns.beside_idle();
         let kept = if busy > 0.0 { (1.0 - taken / busy).max(0.0) } else { 1.0 };
         Self { context, kept }
     }

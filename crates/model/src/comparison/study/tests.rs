@@ -79,6 +79,7 @@ impl Machine {
                 at_nanos,
                 idle_nanos,
                 steal_nanos: Nanos(0),
+                busy_nanos: None,
                 context_switches: self.now / 1000,
             }),
             thread_nanos: None,
