@@ -220,7 +220,7 @@ fn every_word_of_serve_that_is_wrong_is_refused_in_one_line() {
 fn a_thousand_who_stop_half_way_stall_nobody_and_cost_little() {
     const TEST: &str = "a_thousand_who_stop_half_way_stall_nobody_and_cost_little";
     const MANY: usize = 1000;
-    /// What a server may have beside its storage, and for each connection (it has some 8 MiB with all of these).
+    /// What a server may have beside its storage, and for each connection.
     const OWN: u64 = 16 << 20;
     const EACH: u64 = 16 << 10;
     let mut limit = getrlimit(Resource::Nofile);
