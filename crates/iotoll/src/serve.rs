@@ -5,11 +5,11 @@ use crate::render;
 use anyhow::Context;
 use clap::Args;
 use lab::run::Calibration;
+use path::Switches;
 use path::backend::Backend;
 use path::client::{Address, Uri};
-use path::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, Replying, serve};
+use path::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
 use report::number;
-use rustix::process::{Resource, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs::File;
 use std::io::ErrorKind;
@@ -54,11 +54,12 @@ pub struct ServeArguments {
     #[arg(long, value_name = "HOW", default_value_t, value_parser = sending)]
     path_send: Sending,
     /// How long, at most, further requests of a client that has several in flight are waited for; 0: not at all
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = Options::default().hold.as_micros() as u64,
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = Switches::default().hold.as_micros() as u64,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     path_hold: u64,
     /// For how long requests are looked for again and again before they are slept for: burns CPU, saves wake-ups
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = Switches::default().busy_poll.as_micros() as u64,
+        value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     path_busy_poll: u64,
 }
 
@@ -76,7 +77,7 @@ struct Sending {
 
 impl Default for Sending {
     fn default() -> Self {
-        Self { pull_up: Options::default().replying.pull_up }
+        Self { pull_up: Switches::default().pull_up }
     }
 }
 
@@ -120,11 +121,13 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let orders = Arc::new(Orders::new()?);
     heed_signals(&orders)?;
     let options = Options {
-        replying: Replying { pull_up: arguments.path_send.pull_up },
+        switches: Switches {
+            pull_up: arguments.path_send.pull_up,
+            hold: Duration::from_micros(arguments.path_hold),
+            busy_poll: Duration::from_micros(arguments.path_busy_poll),
+        },
         threads: arguments.threads,
-        connections: arguments.connections.min(descriptors()),
-        hold: Duration::from_micros(arguments.path_hold),
-        busy_poll: Duration::from_micros(arguments.path_busy_poll),
+        connections: arguments.connections,
         ..Options::default()
     };
     render::write(&format!("listening on {}\n", place.uri))?;
@@ -132,17 +135,6 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let done = serve(&place.listener, &exports, &options, &orders, &teller)?;
     teller.so_far(&done);
     Ok(ExitCode::SUCCESS)
-}
-
-/// So many clients at most as there are descriptors for them.
-fn descriptors() -> usize {
-    const OWN: u64 = 64;
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // Where that is refused there are as many as before.
-    let _ = setrlimit(Resource::Nofile, limit);
-    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(limit.saturating_sub(OWN).max(1)).unwrap_or(usize::MAX)
 }
 
 fn names(names: &[String]) -> anyhow::Result<Vec<String>> {
@@ -266,13 +258,14 @@ impl Observer for Teller {
             if parts == 0 { "–".to_owned() } else { number::significant(whole / parts as f64) }
         };
         failure::complain(&format!(
-            "{} requests in {}, {} with an error; {} bytes sent, {} received; {} requests per receive, {} per send; total \
+            "{} requests in {}, {} with an error; {} bytes sent, {} received; {} requests per wait, {} per receive, {} per send; total \
              pull-up was {} bytes; the server's own CPU time {}: {} cycles per request, without what others did for it",
             number::count(counters.requests),
             number::seconds(self.begun.elapsed().as_secs_f64()),
             number::count(counters.errors),
             number::count(counters.sent_bytes),
             number::count(counters.received_bytes),
+            each(counters.requests as f64, counters.waits),
             each(counters.requests as f64, counters.receives),
             each(counters.requests as f64, counters.sends),
             number::count(counters.pulled_up_bytes),

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::handshake::client::{Export, INPUT_BYTES, Negotiation, Step};
 use crate::handshake::transmission_flag;
 use crate::socket::Socket;
+use crate::switches::Switches;
 use crate::wire::{Command, REQUEST_BYTES, ReplyHeader, Request, SIMPLE_REPLY_BYTES, WireError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
@@ -22,7 +23,7 @@ use sys::send_batch::SendBatch;
 mod hold;
 mod uri;
 
-use hold::{Held, Holding};
+use hold::Holding;
 pub use uri::{Address, BadUri, Uri};
 
 /// Received at one go.
@@ -39,26 +40,15 @@ pub const GLANCE: Duration = Duration::from_millis(250);
 /// How a client goes about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Writes of at most so many bytes are copied behind their header; longer ones are sent from where they lie.
-    pub pull_up: u32,
-    /// How long, at most, a wait goes on until half of what is in flight has been replied to. Zero: no longer than until
-    /// the first reply. Fewer than four in flight are never held.
-    pub hold: Duration,
-    /// For how long a reply is looked for again and again before it is slept for. It burns what is measured, and saves
-    /// the wake-up. Not where several replies are held for.
-    pub busy_poll: Duration,
+    /// Of `hold`: half of what is in flight is waited for, and fewer than four in flight are never held.
+    pub switches: Switches,
     /// How long a server may take to agree, from the first byte to the last.
     pub patience: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            pull_up: 2048,
-            hold: Duration::from_micros(50),
-            busy_poll: Duration::ZERO,
-            patience: Duration::from_secs(10),
-        }
+        Self { switches: Switches::default(), patience: Duration::from_secs(10) }
     }
 }
 
@@ -108,10 +98,6 @@ pub struct Crossings {
     pub sends: u64,
     /// System calls that received something, or waited for it.
     pub receives: u64,
-    /// Waits that were held for half of what was in flight.
-    pub holds: u64,
-    /// Of these, those that lasted too long.
-    pub holds_in_vain: u64,
     /// Bytes of writes that were copied behind their header.
     pub pulled_up_bytes: u64,
 }
@@ -125,8 +111,7 @@ pub struct Client {
     slot_bytes: usize,
     slots: Vec<Slot>,
     in_flight: u32,
-    pull_up: u32,
-    busy_poll: Duration,
+    switches: Switches,
     batch: SendBatch,
     /// What is in the batch and was not handed over: slot, and how many bytes of the batch are before it.
     staged: VecDeque<(u32, usize)>,
@@ -171,12 +156,11 @@ impl Client {
             slot_bytes,
             slots,
             in_flight: 0,
-            pull_up: options.pull_up,
-            busy_poll: options.busy_poll,
+            switches: options.switches,
             batch,
             staged: VecDeque::new(),
             expected: 0,
-            holding: Holding::new(options.hold),
+            holding: Holding::new(options.switches.hold),
             memory,
             begin,
             end,
@@ -247,7 +231,7 @@ impl Client {
         self.batch.put(&Request { flags: 0, command, cookie, offset, length }.encode());
         if ask == Ask::Write {
             let (begin, bytes) = (index * slot_bytes, length as usize);
-            if length <= self.pull_up {
+            if length <= self.switches.pull_up {
                 self.batch.pull_up(begin, bytes);
                 self.crossings.pulled_up_bytes += u64::from(length);
             } else {
@@ -329,11 +313,11 @@ impl Client {
 
     /// Looks for something as long as it is wanted. Whether there was something.
     fn look_for(&mut self, each: &mut impl FnMut(Done)) -> Result<bool> {
-        if self.busy_poll.is_zero() {
+        if self.switches.busy_poll.is_zero() {
             return Ok(false);
         }
         let begun = Instant::now();
-        while begun.elapsed() < self.busy_poll {
+        while begun.elapsed() < self.switches.busy_poll {
             if self.receive(each, Waiting::Never)? {
                 return Ok(true);
             }
@@ -348,8 +332,6 @@ impl Client {
         let worth = self.in_flight >= FEWEST_HELD && half > 1;
         let held = self.holding.wait(&self.socket, worth.then_some(half), &mut self.crossings.receives);
         let held = held.map_err(|error| Error::system("waiting for replies", error))?;
-        self.crossings.holds += u64::from(held != Held::Not);
-        self.crossings.holds_in_vain += u64::from(held == Held::InVain);
         Ok(held.receiving())
     }
 

@@ -9,9 +9,11 @@ pub mod error;
 pub mod handshake;
 pub mod server;
 mod socket;
+mod switches;
 pub mod wire;
 
 pub use error::{Error, Result};
+pub use switches::Switches;
 
 #[cfg(test)]
 mod tests;

@@ -12,11 +12,12 @@ mod worker;
 
 pub use counters::Counters;
 pub use export::{Access, Exports};
-pub use session::Replying;
 
 use crate::error::{Error, Result};
 use crate::socket::Socket;
+use crate::switches::Switches;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::process::{Resource, getrlimit};
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,33 +30,20 @@ use worker::{Inbox, Worker};
 /// How to serve.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How replies are made.
-    pub replying: Replying,
+    /// Of `hold`: how many requests are worth waiting for is learnt from each client.
+    pub switches: Switches,
     /// Threads.
     pub threads: usize,
-    /// Clients at the same time. When one more comes, the one of its thread that has negotiated longest goes; when all have
-    /// done with that, the new one does.
+    /// Clients at the same time, and not more than there are descriptors for them. When one more comes, the one of its thread
+    /// that has negotiated longest goes; when all have done with that, the new one does.
     pub connections: usize,
-    /// How long, at most, a client's further requests are waited for when it has several in flight. Zero: not at all.
-    pub hold: Duration,
-    /// For how long requests are looked for again and again before they are slept for. It burns what is measured, and
-    /// saves the wake-up.
-    pub busy_poll: Duration,
     /// How long a client may negotiate.
     pub patience: Duration,
 }
 
 impl Default for Options {
-    /// The pull-up's 2,048 bytes are a guess: where a gather becomes cheaper than a copy is not measured yet.
     fn default() -> Self {
-        Self {
-            replying: Replying { pull_up: 2048 },
-            threads: 1,
-            connections: 4096,
-            hold: Duration::from_micros(50),
-            busy_poll: Duration::ZERO,
-            patience: Duration::from_secs(10),
-        }
+        Self { switches: Switches::default(), threads: 1, connections: 4096, patience: Duration::from_secs(10) }
     }
 }
 
@@ -144,6 +132,7 @@ pub fn serve(
     observer: &dyn Observer,
 ) -> Result<Counters> {
     listener.never_wait().map_err(|error| Error::system("listening", error))?;
+    let options = Options { connections: options.connections.min(descriptors()), ..*options };
     let clients = AtomicUsize::new(0);
     let mut inboxes = Vec::new();
     for _ in 0..options.threads.max(1) {
@@ -153,7 +142,7 @@ pub fn serve(
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for (number, inbox) in inboxes.iter().enumerate() {
-            let worker = Worker::new(inbox.clone(), exports, options, &clients, observer);
+            let worker = Worker::new(inbox.clone(), exports, &options, &clients, observer);
             let worker = worker.map_err(|error| Error::system("making an epoll", error));
             let started = worker.and_then(|worker| {
                 let thread = std::thread::Builder::new().name(format!("iotoll-serve{number}"));
@@ -179,6 +168,14 @@ pub fn serve(
         }
         accepted.map(|()| done)
     })
+}
+
+/// So many clients at most as there are descriptors for them.
+fn descriptors() -> usize {
+    const OWN: u64 = 64;
+    sys::process::raise_open_file_limit();
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(limit.saturating_sub(OWN).max(1)).unwrap_or(usize::MAX)
 }
 
 /// All clients, and the threads that have them.

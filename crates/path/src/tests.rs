@@ -3,7 +3,8 @@
 use crate::backend::Backend;
 use crate::client::{self, Address, Ask, Client, Uri};
 use crate::handshake::{OPTION_MAGIC, option};
-use crate::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, Replying, serve};
+use crate::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
+use crate::switches::Switches;
 use crate::wire::{Command, MAX_PAYLOAD, Request, WireError, command_flag};
 use proptest::prelude::*;
 use std::io::{ErrorKind, Read, Write};
@@ -196,10 +197,14 @@ proptest! {
         const SLOT: usize = 1_200_000;
         let folder = tempfile::tempdir().unwrap();
         for (_, backend) in backends(&folder) {
-            let busy_poll = Duration::from_micros(hold / 10);
-            let options = Options { replying: Replying { pull_up }, threads: 2, busy_poll, ..Options::default() };
+            let switches = Switches {
+                pull_up,
+                hold: Duration::from_micros(hold),
+                busy_poll: Duration::from_micros(hold / 10),
+            };
+            let options = Options { switches, threads: 2, ..Options::default() };
             let served = Served::new(backend, Access::ReadWrite, options, unix);
-            let mut client = Client::connect(&served.uri, 4, SLOT, client::Options { pull_up, hold: Duration::from_micros(hold), busy_poll: Duration::from_micros(hold / 2), ..client::Options::default() }).unwrap();
+            let mut client = Client::connect(&served.uri, 4, SLOT, client::Options { switches, ..client::Options::default() }).unwrap();
             play(&steps, &mut client, SLOT);
             drop(client);
             let (counters, notes) = served.ended();
@@ -306,7 +311,7 @@ fn the_slow_go_and_do_not_stall_the_others() {
 #[test]
 fn who_has_several_in_flight_is_waited_for_and_who_has_one_is_not() {
     let connect = |hold| {
-        let options = Options { hold, ..Options::default() };
+        let options = Options { switches: Switches { hold, ..Switches::default() }, ..Options::default() };
         let served = Served::new(Backend::memory(SIZE).unwrap(), Access::ReadWrite, options, false);
         let Address::Tcp { host, port } = served.uri.address.clone() else { unreachable!() };
         let stream = shaken(TcpStream::connect((host.as_str(), port)).unwrap());
@@ -342,6 +347,22 @@ fn who_has_several_in_flight_is_waited_for_and_who_has_one_is_not() {
         stream.write_all(&flush).unwrap();
         assert_eq!(error(&mut stream), 0);
     }
+}
+
+/// Who had several in flight and now has none is not looked after every 50 µs.
+#[test]
+fn a_client_that_rests_costs_nothing() {
+    let served = Served::new(Backend::memory(SIZE).unwrap(), Access::ReadWrite, Options::default(), false);
+    let Address::Tcp { host, port } = served.uri.address.clone() else { unreachable!() };
+    let mut stream = shaken(TcpStream::connect((host.as_str(), port)).unwrap());
+    for _ in 0..10 {
+        stream.write_all(&ask(Command::Flush, 0, 0, 0).repeat(8)).unwrap();
+        stream.read_exact(&mut [0; 8 * 16]).unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let waits = served.ended().0.waits;
+    // Some 30 for what was done; 6,000 if it were looked after.
+    assert!((10..500).contains(&waits), "{waits}");
 }
 
 #[test]

@@ -293,6 +293,23 @@ fn what_changes_with_a_setting_is_put_back_and_what_changes_nothing_is_told() {
     assert_eq!(holds("swappiness").unwrap(), swappiness);
 }
 
+/// What was entered is left, also where no temporary file can be made.
+#[test]
+fn leave_needs_no_folder_for_temporary_files() {
+    let folder = Folder::new();
+    let words = "compare --quiet --no-save --budget 1s --ioengine=null --size=1m";
+    let ended = folder
+        .iotoll(words)
+        .under(&["env", "TMPDIR=/nowhere"])
+        .word("--candidate-enter=touch entered; echo entered >&2")
+        .word("--candidate-leave=rm entered; touch left")
+        .run();
+    ended.done();
+    assert!(folder.exists("left") && !folder.exists("entered"), "{ended:?}");
+    let empty = folder.iotoll(words).word("--candidate-enter=").word("--candidate-leave=true").run();
+    empty.refused(2, &["enter and leave", "one is empty"]);
+}
+
 /// Two that go on with one experiment would each lose what the other measured.
 #[test]
 fn who_measures_has_the_record_for_himself() {

@@ -41,7 +41,7 @@ impl Toggles {
         let mut toggles = Self { found: Vec::new(), coupled: Vec::new(), on: None, patience };
         let mut others = BTreeMap::new();
         for arm in arms {
-            toggles.same_file_twice(arm)?;
+            same_file_twice(arm)?;
         }
         for setting in arms.iter().flat_map(|arm| &arm.settings) {
             if toggles.found.iter().any(|found| found.path == setting.path) {
@@ -67,17 +67,6 @@ impl Toggles {
             toggles.rehearse(arm, &others, warnings)?;
         }
         Ok(toggles)
-    }
-
-    /// Two names of one file in an arm would leave it with the second value only.
-    fn same_file_twice(&self, arm: &ArmPlan) -> Result<()> {
-        let real = |setting: &Setting| setting.path.canonicalize().unwrap_or_else(|_| setting.path.clone());
-        for (place, setting) in arm.settings.iter().enumerate() {
-            if let Some(other) = arm.settings.iter().take(place).find(|other| real(other) == real(setting)) {
-                return Err(Error::Refused(format!("{setting} and {other} are the same file; set it once")));
-            }
-        }
-        Ok(())
     }
 
     fn rehearse(
@@ -193,6 +182,17 @@ impl Toggles {
         self.on = (!still_on.is_empty()).then_some(On { settings: still_on, leave: None });
         outcome
     }
+}
+
+/// Two names of one file in an arm would leave it with the second value only.
+fn same_file_twice(arm: &ArmPlan) -> Result<()> {
+    let real = |setting: &Setting| setting.path.canonicalize().unwrap_or_else(|_| setting.path.clone());
+    for (place, setting) in arm.settings.iter().enumerate() {
+        if let Some(other) = arm.settings.iter().take(place).find(|other| real(other) == real(setting)) {
+            return Err(Error::Refused(format!("{setting} and {other} are the same file; set it once")));
+        }
+    }
+    Ok(())
 }
 
 /// Writes back what is not so already.

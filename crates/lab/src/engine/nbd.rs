@@ -6,8 +6,10 @@ use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::{self, Span};
 use crate::workload::worker::{Control, Queue, Stages, Sync};
 use model::plan::{Access, JobPlan};
+use path::Switches;
 use path::client::{Ask, Client, Done, GLANCE, Options, Uri};
 use std::io;
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,6 +55,8 @@ pub(super) fn open(setup: &Setup) -> Result<Ready> {
     };
     Ok(Box::new(move |worker| {
         engine.control = worker.control();
+        // A hold is as long as it is told to be, and not 50 µs longer. Where that cannot be had, it is longer.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         worker.run_queued(&mut engine)
     }))
 }
@@ -97,11 +101,12 @@ fn uri(plan: &JobPlan) -> &str {
 fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize) -> Result<Client> {
     let refused = |why: String| Error::Refused(format!("job '{}': {why}", plan.name));
     let place: Uri = uri(plan).parse().map_err(|error: path::client::BadUri| refused(format!("uri={error}")))?;
-    let options = Options {
+    let switches = Switches {
         hold: Duration::from_nanos(plan.path_hold.0),
         busy_poll: Duration::from_nanos(plan.path_busy_poll.0),
-        ..Options::default()
+        ..Switches::default()
     };
+    let options = Options { switches, ..Options::default() };
     Client::connect(&place, slots, slot_bytes, options)
         .map_err(|error| refused(format!("uri={}: {error}; is the server running?", uri(plan))))
 }
@@ -206,5 +211,18 @@ impl Queue for Remote {
     fn crossings(&self) -> Option<u64> {
         let crossings = self.client.crossings();
         Some(crossings.sends + crossings.receives)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The plan knows nothing of the path, and says the same.
+    #[test]
+    fn what_is_not_said_is_as_the_path_has_it() {
+        let plan = JobPlan::default();
+        let Switches { hold, busy_poll, .. } = Switches::default();
+        assert_eq!((plan.path_hold.duration(), plan.path_busy_poll.duration()), (hold, busy_poll));
     }
 }

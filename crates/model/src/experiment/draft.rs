@@ -277,13 +277,6 @@ impl Draft {
                     arm.name
                 ));
             }
-            if let Some(again) =
-                arm.settings.iter().enumerate().find_map(|(at, one)| {
-                    arm.settings.iter().take(at).any(|other| other.path == one.path).then_some(one)
-                })
-            {
-                return wrong(format!("arm '{}': {} is set twice; set it once", arm.name, again.path.display()));
-            }
             if arm.leave.is_some() != arm.enter.is_some() {
                 return wrong(format!("arm '{}': enter and leave belong together; give both", arm.name));
             }

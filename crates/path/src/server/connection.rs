@@ -3,9 +3,10 @@
 
 use super::export::Exports;
 use super::gathering::Gathering;
-use super::session::{Next, Replying, Session, TURN};
+use super::session::{Next, Session, TURN};
 use crate::handshake::server::{Negotiation, State, Step, greeting};
 use crate::socket::{LowWater, Socket};
+use crate::switches::Switches;
 use rustix::event::epoll::EventFlags;
 use std::io::ErrorKind;
 use std::time::Instant;
@@ -132,14 +133,14 @@ impl Connection {
 
     /// Sends what waits, receives once, and does what that asks for; never waits. `memory` is where it receives to; all
     /// connections of a thread have the same.
-    pub fn advance(&mut self, exports: &Exports, replying: Replying, memory: &mut [u8]) -> Going {
+    pub fn advance(&mut self, exports: &Exports, switches: Switches, memory: &mut [u8]) -> Going {
         if let Some(going) = self.flush() {
             return going;
         }
         if self.messages_wait {
             self.messages_wait = false;
             let held = std::mem::take(&mut self.carry);
-            if let Some(going) = self.consume(&held, exports, replying) {
+            if let Some(going) = self.consume(&held, exports, switches) {
                 return going;
             }
         }
@@ -155,7 +156,7 @@ impl Connection {
                 self.carry.clear();
                 let input = memory.get(..held + count).unwrap_or_default();
                 let before = self.requests();
-                let going = self.consume(input, exports, replying);
+                let going = self.consume(input, exports, switches);
                 self.gathering.received(count, self.requests() - before);
                 going.unwrap_or(Going::Receiving)
             }
@@ -176,22 +177,20 @@ impl Connection {
     }
 
     /// Uses `input`, sends what comes of it, and keeps what is left. Gives how it goes on when that is not by receiving more.
-    fn consume(&mut self, input: &[u8], exports: &Exports, replying: Replying) -> Option<Going> {
+    fn consume(&mut self, input: &[u8], exports: &Exports, switches: Switches) -> Option<Going> {
         let mut rest = input;
         let mut begun = None;
         loop {
-            let (taken, left) = self.use_up(rest, exports, replying);
+            let (taken, left) = self.use_up(rest, exports, switches);
             rest = rest.get(taken..).unwrap_or_default();
             let mut going = self.flush();
-            if going.is_none() && left == Left::More {
-                // Whoever takes replies as fast as they are made could have the thread for himself.
-                if begun.get_or_insert_with(Instant::now).elapsed() < TURN {
-                    continue;
+            if going.is_none() {
+                match left {
+                    // Whoever takes replies as fast as they are made could have the thread for himself.
+                    Left::More if begun.get_or_insert_with(Instant::now).elapsed() < TURN => continue,
+                    Left::More | Left::Later => going = Some(Going::Working),
+                    Left::Nothing => {}
                 }
-                going = Some(Going::Working);
-            }
-            if going.is_none() && left == Left::Later {
-                going = Some(Going::Working);
             }
             self.carry.extend_from_slice(rest);
             self.messages_wait = matches!(going, Some(Going::Sending | Going::Working));
@@ -200,7 +199,7 @@ impl Connection {
     }
 
     /// Gives how many bytes were used, and what is to be done with the rest once the batch is sent.
-    fn use_up(&mut self, input: &[u8], exports: &Exports, replying: Replying) -> (usize, Left) {
+    fn use_up(&mut self, input: &[u8], exports: &Exports, switches: Switches) -> (usize, Left) {
         match &mut self.phase {
             Phase::Negotiating(state) => {
                 let mut negotiation = Negotiation::resume(exports.infos(), *state);
@@ -212,7 +211,7 @@ impl Connection {
                     Step::Continue if taken > 0 && !out.is_empty() => return (taken, Left::More),
                     Step::Continue => {}
                     Step::End(why) => self.then = Then::End(why),
-                    Step::Agreed(agreed) => match exports.session(&agreed, replying) {
+                    Step::Agreed(agreed) => match exports.session(&agreed, switches) {
                         Some(session) => {
                             // The last words of the negotiation go first.
                             let mut batch = session.batch();

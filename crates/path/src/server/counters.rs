@@ -11,6 +11,8 @@ pub struct Counters {
     pub read_bytes: u64,
     /// Of these, bytes that were copied behind their header before they were sent.
     pub pulled_up_bytes: u64,
+    /// System calls that waited for something to receive, or looked whether there was.
+    pub waits: u64,
     /// System calls that received something.
     pub receives: u64,
     /// System calls that sent something.
@@ -32,11 +34,13 @@ impl Counters {
 
     /// Adds what another connection did.
     pub fn add(&mut self, other: &Self) {
-        let Self { requests, errors, read_bytes, pulled_up_bytes, receives, sends, received_bytes, sent_bytes } = other;
+        let Self { requests, errors, read_bytes, pulled_up_bytes, waits, receives, sends, received_bytes, sent_bytes } =
+            other;
         self.requests += requests;
         self.errors += errors;
         self.read_bytes += read_bytes;
         self.pulled_up_bytes += pulled_up_bytes;
+        self.waits += waits;
         self.receives += receives;
         self.sends += sends;
         self.received_bytes += received_bytes;

@@ -1,9 +1,10 @@
 //! What a server offers, by name.
 
-use super::session::{Replying, Rights, Session};
+use super::session::{Rights, Session};
 use crate::backend::Backend;
 use crate::handshake::server::{Agreed, ExportInfo};
 use crate::handshake::transmission_flag as flag;
+use crate::switches::Switches;
 
 /// Whether clients may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +54,13 @@ impl Exports {
     }
 
     /// A session of a client that agreed on an export.
-    pub(super) fn session(&self, agreed: &Agreed, replying: Replying) -> Option<Session> {
+    pub(super) fn session(&self, agreed: &Agreed, switches: Switches) -> Option<Session> {
         self.infos.get(agreed.export)?;
         let rights = Rights {
             read_only: self.access == Access::ReadOnly,
             structured: agreed.structured,
             base_allocation: agreed.base_allocation,
         };
-        Some(Session::new(self.backend.clone(), rights, replying))
+        Some(Session::new(self.backend.clone(), rights, switches))
     }
 }

@@ -6,6 +6,7 @@
 use super::counters::Counters;
 use crate::backend::{Backend, Outcome, Zeroing};
 use crate::handshake::BASE_ALLOCATION_ID;
+use crate::switches::Switches;
 use crate::wire::{
     Chunk, ChunkKind, Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, data_chunk, simple_reply,
 };
@@ -18,13 +19,6 @@ const MAX_OWN_BYTES: usize = 256 << 10;
 pub(super) const TURN: Duration = Duration::from_millis(5);
 /// Longer replies whose payload is copied are made in pieces of this size.
 const PIECE: u32 = 128 << 10;
-
-/// How replies are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Replying {
-    /// Payloads of at most so many bytes are copied behind their header; longer ones are gathered where that is possible.
-    pub pull_up: u32,
-}
 
 /// What the connection may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +52,7 @@ pub enum Next {
 pub struct Session {
     backend: Backend,
     rights: Rights,
-    replying: Replying,
+    switches: Switches,
     writing: Option<Writing>,
     reading: Option<Reading>,
     /// When the first request of this turn began that may take long.
@@ -98,11 +92,11 @@ struct Reading {
 
 impl Session {
     /// A connection to `backend`.
-    pub fn new(backend: Backend, rights: Rights, replying: Replying) -> Self {
+    pub fn new(backend: Backend, rights: Rights, switches: Switches) -> Self {
         Self {
             backend,
             rights,
-            replying,
+            switches,
             writing: None,
             reading: None,
             long_since: None,
@@ -230,7 +224,7 @@ impl Session {
 
     fn begin_reading(&mut self, request: &Request, batch: &mut SendBatch) {
         let Request { cookie, offset, length, .. } = *request;
-        let gathered = length > self.replying.pull_up && self.backend.gathers();
+        let gathered = length > self.switches.pull_up && self.backend.gathers();
         if length <= PIECE || gathered {
             return self.read_at_once(request, batch);
         }
@@ -254,8 +248,8 @@ impl Session {
     fn read_at_once(&mut self, request: &Request, batch: &mut SendBatch) {
         let mark = batch.mark();
         self.put_read_header(request, batch);
-        match self.backend.read(request.offset, request.length, self.replying.pull_up, batch) {
-            Ok(()) => self.counters.read(request.length, self.replying.pull_up),
+        match self.backend.read(request.offset, request.length, self.switches.pull_up, batch) {
+            Ok(()) => self.counters.read(request.length, self.switches.pull_up),
             Err(error) => {
                 batch.take_back(mark);
                 self.reply(request, Err(error), batch);
@@ -280,8 +274,8 @@ impl Session {
             batch.put(&chunk.encode());
             batch.put(&offset.to_be_bytes());
         }
-        match self.backend.read(offset, length, self.replying.pull_up, batch) {
-            Ok(()) => self.counters.read(length, self.replying.pull_up),
+        match self.backend.read(offset, length, self.switches.pull_up, batch) {
+            Ok(()) => self.counters.read(length, self.switches.pull_up),
             Err(error) if chunks => {
                 batch.take_back(mark);
                 self.reading = None;
@@ -362,7 +356,7 @@ mod tests {
     fn long_replies_that_are_copied_are_made_in_pieces() {
         let rights = Rights { read_only: false, structured: false, base_allocation: false };
         let backend = Backend::memory(u64::from(MAX_PAYLOAD)).unwrap();
-        let mut session = Session::new(backend, rights, Replying { pull_up: u32::MAX });
+        let mut session = Session::new(backend, rights, Switches { pull_up: u32::MAX, ..Switches::default() });
         let mut batch = session.batch();
         let request = Request { flags: 0, command: Command::Read, cookie: 1, offset: 0, length: MAX_PAYLOAD }.encode();
         assert_eq!(session.advance(&request, &mut batch), (REQUEST_BYTES, Next::Send));

@@ -6,8 +6,9 @@ use super::export::Exports;
 use super::{Observer, Options};
 use crate::socket::Socket;
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -20,7 +21,6 @@ const MEMORY_BYTES: usize = 256 << 10;
 const INBOX: u64 = u64::MAX;
 /// How often it is looked whether somebody negotiates for too long.
 const LOOK: Duration = Duration::from_secs(1);
-const NOT_AT_ALL: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// After the end, how long a client may take to take its last replies.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -120,6 +120,8 @@ impl<'a> Worker<'a> {
 
     /// Serves until the inbox is closed.
     pub(super) fn run(mut self) -> Counters {
+        // A hold is as long as it is told to be, and not 50 µs longer. Where that cannot be had, it is longer.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut events = Vec::with_capacity(256);
         let (mut looked, mut negotiating) = (Instant::now(), false);
         while !self.inbox.closed.load(Ordering::Relaxed) {
@@ -127,7 +129,7 @@ impl<'a> Worker<'a> {
             self.wait(&mut events, negotiating);
             self.end_a_hold_in_vain();
             // Where several clients have something to ask, requests are gathered without a wait.
-            self.may_hold = events.len() == 1 && !self.options.hold.is_zero();
+            self.may_hold = events.len() == 1 && !self.options.switches.hold.is_zero();
             let working = std::mem::take(&mut self.working);
             for event in events.drain(..) {
                 let (flags, place) = (event.flags, event.data.u64());
@@ -157,24 +159,34 @@ impl<'a> Worker<'a> {
         self.done
     }
 
-    fn wait(&self, events: &mut Vec<epoll::Event>, negotiating: bool) {
-        if !self.options.busy_poll.is_zero() && self.held.is_none() {
+    fn wait(&mut self, events: &mut Vec<epoll::Event>, negotiating: bool) {
+        if let Some((_, end)) = self.held {
+            // epoll_wait knows milliseconds only.
+            let left = timespec(end.saturating_duration_since(Instant::now()));
+            self.done.waits += 1;
+            let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&left));
+            return self.look(events, Some(Duration::ZERO));
+        }
+        if !self.working.is_empty() {
+            return self.look(events, Some(Duration::ZERO));
+        }
+        let busy_poll = self.options.switches.busy_poll;
+        if !busy_poll.is_zero() {
             let begun = Instant::now();
-            while events.is_empty() && begun.elapsed() < self.options.busy_poll {
-                let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&NOT_AT_ALL));
-            }
-            if !events.is_empty() {
-                return;
+            while events.is_empty() && begun.elapsed() < busy_poll {
+                self.look(events, Some(Duration::ZERO));
             }
         }
-        let held = self.held.map(|(_, end)| end.saturating_duration_since(Instant::now()));
-        let at_once = (!self.working.is_empty()).then_some(Duration::ZERO);
-        let timeout = at_once
-            .or(held)
-            .or(negotiating.then_some(LOOK))
-            .map(|time| Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() });
+        if events.is_empty() {
+            self.look(events, negotiating.then_some(LOOK));
+        }
+    }
+
+    fn look(&mut self, events: &mut Vec<epoll::Event>, limit: Option<Duration>) {
+        self.done.waits += 1;
+        let limit = limit.map(timespec);
         // A signal, or out of memory: the loop goes on either way.
-        let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), timeout.as_ref());
+        let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), limit.as_ref());
     }
 
     /// What came within the time of a hold is done.
@@ -182,6 +194,8 @@ impl<'a> Worker<'a> {
         if let Some((place, end)) = self.held
             && Instant::now() >= end
         {
+            // Who sends nothing more is not held again before something has come.
+            self.may_hold = false;
             self.advance(place);
         }
     }
@@ -226,7 +240,7 @@ impl<'a> Worker<'a> {
             self.held = None;
         }
         let Some(Some(connection)) = self.connections.get_mut(place) else { return };
-        let going = connection.advance(self.exports, self.options.replying, &mut self.memory);
+        let going = connection.advance(self.exports, self.options.switches, &mut self.memory);
         let interest = match going {
             Going::Receiving => EventFlags::IN,
             Going::Sending => EventFlags::OUT,
@@ -246,7 +260,7 @@ impl<'a> Worker<'a> {
         }
         let may = going == Going::Receiving && self.may_hold && self.held.is_none();
         match connection.hold(may) {
-            Ok(true) => self.held = Some((place, Instant::now() + self.options.hold)),
+            Ok(true) => self.held = Some((place, Instant::now() + self.options.switches.hold)),
             Ok(false) => {}
             Err(_) => self.end(place, Some("it cannot be waited for")),
         }
@@ -297,9 +311,7 @@ impl<'a> Worker<'a> {
             worker.connections.iter().flatten().any(|connection| connection.interest() == EventFlags::OUT)
         };
         while (sending(self) || !self.working.is_empty()) && Instant::now() < end {
-            let nanos = if self.working.is_empty() { 100_000_000 } else { 0 };
-            let timeout = Timespec { tv_sec: 0, tv_nsec: nanos };
-            let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout));
+            self.look(events, Some(Duration::from_millis(if self.working.is_empty() { 100 } else { 0 })));
             for event in events.drain(..) {
                 let (flags, place) = (event.flags, event.data.u64());
                 if flags.contains(EventFlags::OUT) {
@@ -312,4 +324,8 @@ impl<'a> Worker<'a> {
             self.end(place, None);
         }
     }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() }
 }

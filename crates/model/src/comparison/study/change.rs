@@ -63,8 +63,9 @@ impl Judge<'_> {
     }
 
     fn absence(&self, metric: Metric, cases: [usize; 2]) -> String {
-        let never_idle = cases.into_iter().find_map(|case| self.tally.never_idle(case));
-        if let Some(busy) = never_idle.filter(|_| metric.is_of_whole_machine()) {
+        if metric.is_of_whole_machine()
+            && let Some(busy) = cases.into_iter().find_map(|case| self.tally.never_idle(case))
+        {
             return format!(
                 "the machine was {:.0} % busy without the workload: what an arm adds to that cannot be seen; end what else \
                  runs",
