@@ -1,5 +1,6 @@
 //! `xtask load NAME …`: programs that the proofs measure, each with a known behaviour.
 
+mod bare_exchange;
 mod bare_pread;
 mod burner;
 mod hog;
@@ -21,13 +22,15 @@ struct Load {
     run: fn(&[&str]) -> anyhow::Result<()>,
 }
 
-const LOADS: [Load; 7] = [
+const LOADS: [Load; 9] = [
     Load { name: "burner", arguments: &["PERCENT"], run: burner::run },
     Load { name: "hog", arguments: &["CPU"], run: hog::run },
     Load { name: "restless-hog", arguments: &["CPU"], run: restless_hog::run },
     Load { name: "sleeper", arguments: &["IOS"], run: sleeper::run },
     Load { name: "udp-loopback", arguments: &["DATAGRAMS"], run: udp_loopback::run },
     Load { name: "bare-pread", arguments: &["FILE", "SECONDS", "BLOCK"], run: bare_pread::run },
+    Load { name: "bare-server", arguments: &["BLOCK", "DEPTH"], run: bare_exchange::serve },
+    Load { name: "bare-client", arguments: &["ADDRESS", "BLOCK", "DEPTH", "BLOCKS"], run: bare_exchange::ask },
     Load { name: "ping-pong", arguments: &["SECONDS", "FILE"], run: ping_pong::run },
 ];
 

@@ -5,10 +5,12 @@ use crate::render;
 use anyhow::Context;
 use clap::Args;
 use lab::run::Calibration;
+use model::plan::{PathReceive, PathSend};
 use path::Switches;
 use path::backend::Backend;
 use path::client::{Address, Uri};
 use path::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
+use path::wire::MAX_PAYLOAD;
 use report::number;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs::File;
@@ -50,9 +52,14 @@ pub struct ServeArguments {
     #[arg(long, value_name = "N", default_value_t = Options::default().connections,
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65_536))]
     connections: usize,
-    /// How payloads get behind the headers of replies: pull-up:BYTES copies those of at most BYTES, pull-up all, gather none
+    /// How payloads get behind the headers of replies: pull-up[:BYTES] copies all, or those up to BYTES; gather none;
+    /// zero-copy[:BYTES] sends the pages themselves, or of payloads above BYTES
     #[arg(long, value_name = "HOW", default_value_t, value_parser = sending)]
-    path_send: Sending,
+    path_send: PathSend,
+    /// How payloads of writes get to memory: copy[:BYTES] receives all, or those up to BYTES, together with what is around
+    /// them; in-place none
+    #[arg(long, value_name = "HOW", default_value_t, value_parser = receiving)]
+    path_receive: PathReceive,
     /// How long, at most, further requests of a client that has several in flight are waited for; 0: not at all
     #[arg(long, value_name = "MICROSECONDS", default_value_t = Switches::default().hold.as_micros() as u64,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
@@ -70,23 +77,6 @@ enum Storage {
     File(PathBuf),
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Sending {
-    pull_up: u32,
-}
-
-impl Default for Sending {
-    fn default() -> Self {
-        Self { pull_up: Switches::default().pull_up }
-    }
-}
-
-impl std::fmt::Display for Sending {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(formatter, "pull-up:{}", self.pull_up)
-    }
-}
-
 fn storage(text: &str) -> Result<Storage, String> {
     let bytes = |text: &str| match model::plan::value::integer(text) {
         Ok(bytes) if (1..=i64::MAX as u64).contains(&bytes) => Ok(bytes),
@@ -100,29 +90,26 @@ fn storage(text: &str) -> Result<Storage, String> {
     }
 }
 
-fn sending(text: &str) -> Result<Sending, String> {
-    let wrong = || format!("'{text}': pull-up, pull-up:BYTES or gather is expected");
-    match text.split_once(':').unwrap_or((text, "")) {
-        ("gather", "") => Ok(Sending { pull_up: 0 }),
-        ("pull-up", "") => Ok(Sending { pull_up: u32::MAX }),
-        ("pull-up", limit) => {
-            let limit = model::plan::value::integer(limit).ok().and_then(|limit| u32::try_from(limit).ok());
-            limit.map(|pull_up| Sending { pull_up }).ok_or_else(wrong)
-        }
-        _ => Err(wrong()),
-    }
+fn sending(text: &str) -> Result<PathSend, String> {
+    PathSend::parse(text).map_err(|wrong| format!("{}; expected {}", wrong.reason, PathSend::FORM))
+}
+
+fn receiving(text: &str) -> Result<PathReceive, String> {
+    PathReceive::parse(text).map_err(|wrong| format!("{}; expected {}", wrong.reason, PathReceive::FORM))
 }
 
 /// Serves until SIGTERM or Ctrl-C.
 pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
-    let exports = Exports::new(names(&arguments.export)?, backend(&arguments.backend, access)?, access);
+    let exports = Exports::new(names(&arguments.export)?, backend(arguments, access)?, access);
     let place = Place::listen(arguments)?;
     let orders = Arc::new(Orders::new()?);
     heed_signals(&orders)?;
     let options = Options {
         switches: Switches {
             pull_up: arguments.path_send.pull_up,
+            zero_copy: arguments.path_send.zero_copy,
+            copy_out: arguments.path_receive.copy,
             hold: Duration::from_micros(arguments.path_hold),
             busy_poll: Duration::from_micros(arguments.path_busy_poll),
         },
@@ -149,11 +136,16 @@ fn names(names: &[String]) -> anyhow::Result<Vec<String>> {
     Ok(names.to_vec())
 }
 
-fn backend(storage: &Storage, access: Access) -> anyhow::Result<Backend> {
-    match storage {
-        Storage::Memory(bytes) => Backend::memory(*bytes).map_err(|error| {
-            BadInput(format!("--backend memory:{bytes}: there is not so much memory ({error}); ask for less")).into()
-        }),
+fn backend(arguments: &ServeArguments, access: Access) -> anyhow::Result<Backend> {
+    match &arguments.backend {
+        Storage::Memory(bytes) => {
+            let pages = arguments.path_send.zero_copy < MAX_PAYLOAD;
+            let memory = if pages { Backend::memory_file(*bytes) } else { Backend::memory(*bytes) };
+            memory.map_err(|error| {
+                BadInput(format!("--backend memory:{bytes}: there is not so much memory ({error}); ask for less"))
+                    .into()
+            })
+        }
         Storage::Null(bytes) => Ok(Backend::Null { size: *bytes }),
         Storage::File(path) => {
             let file = File::options().read(true).write(access == Access::ReadWrite).open(path);
@@ -259,7 +251,7 @@ impl Observer for Teller {
         };
         failure::complain(&format!(
             "{} requests in {}, {} with an error; {} bytes sent, {} received; {} requests per wait, {} per receive, {} per send; total \
-             pull-up was {} bytes; the server's own CPU time {}: {} cycles per request, without what others did for it",
+             pull-up was {} bytes, zero-copy {}; the server's own CPU time {}: {} cycles per request, without what others did for it",
             number::count(counters.requests),
             number::seconds(self.begun.elapsed().as_secs_f64()),
             number::count(counters.errors),
@@ -269,6 +261,7 @@ impl Observer for Teller {
             each(counters.requests as f64, counters.receives),
             each(counters.requests as f64, counters.sends),
             number::count(counters.pulled_up_bytes),
+            number::count(counters.zero_copy_bytes),
             number::seconds(spent.as_secs_f64()),
             each(cycles, counters.requests),
         ));

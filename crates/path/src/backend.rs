@@ -4,6 +4,7 @@
 
 mod file;
 
+use crate::switches::Sending;
 use crate::wire::WireError;
 use std::fs::File;
 use std::sync::Arc;
@@ -65,13 +66,22 @@ pub enum Zeroing {
 }
 
 impl Backend {
-    /// Zeros in memory.
+    /// Zeros in memory, in huge pages where the system gives them.
     ///
     /// # Errors
     /// When there is not so much of it.
     pub fn memory(bytes: u64) -> std::io::Result<Self> {
         let length = usize::try_from(bytes).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
         Ok(Self::Memory(Arc::new(ByteStore::zeroed(length)?)))
+    }
+
+    /// Zeros in memory whose pages can be sent without a copy.
+    ///
+    /// # Errors
+    /// When there is not so much of it.
+    pub fn memory_file(bytes: u64) -> std::io::Result<Self> {
+        let length = usize::try_from(bytes).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+        Ok(Self::Memory(Arc::new(ByteStore::in_file(length)?)))
     }
 
     /// An open file, through the page cache.
@@ -91,40 +101,38 @@ impl Backend {
         }
     }
 
-    /// Whether payloads of replies can be gathered from it without being copied.
+    /// How a payload is sent that is wanted to be sent so: what is not possible is not done.
     #[inline]
-    pub fn gathers(&self) -> bool {
-        matches!(self, Self::Memory(_))
-    }
-
-    /// Where payloads of replies may be gathered from without being copied.
-    pub fn store(&self) -> Option<Arc<ByteStore>> {
-        match self {
-            Self::Memory(store) => Some(store.clone()),
-            Self::File(_) | Self::Null { .. } => None,
+    pub fn sending(&self, wanted: Sending) -> Sending {
+        match (self, wanted) {
+            (Self::Memory(store), Sending::ZeroCopy) if store.file().is_none() => Sending::Gather,
+            (Self::File(_), Sending::Gather) | (Self::Null { .. }, _) => Sending::PullUp,
+            (_, wanted) => wanted,
         }
     }
 
-    /// Puts bytes of the storage at the end of `batch`. Of memory, payloads longer than `pull_up` bytes are gathered, not copied.
-    #[inline]
-    pub fn read(&self, offset: u64, length: u32, pull_up: u32, batch: &mut SendBatch) -> Outcome {
+    /// An empty batch of payloads that come from here.
+    pub fn batch(&self) -> SendBatch {
         match self {
-            Self::Memory(_) => {
-                // Within the size, which is a usize.
-                let (begin, bytes) = (offset as usize, length as usize);
-                if length <= pull_up {
-                    batch.pull_up(begin, bytes)
-                } else {
-                    batch.gather(begin, bytes)
-                }
-                Ok(())
-            }
-            Self::File(file) => file.read(offset, length, batch),
-            Self::Null { .. } => {
-                batch.put_zeros(length as usize);
-                Ok(())
-            }
+            Self::Memory(store) => SendBatch::new(Some(store.clone())).with_pages_of(store.file().cloned()),
+            Self::File(file) => SendBatch::new(None).with_pages_of(Some(file.pages())),
+            Self::Null { .. } => SendBatch::new(None),
         }
+    }
+
+    /// Puts bytes of the storage at the end of `batch`, which is one of its own. `sending` is what [`sending`](Self::sending) gave.
+    #[inline]
+    pub fn read(&self, offset: u64, length: u32, sending: Sending, batch: &mut SendBatch) -> Outcome {
+        // Within the size, which a memory's is a usize and a file's an off_t.
+        let (begin, bytes) = (offset as usize, length as usize);
+        match (self, sending) {
+            (Self::Memory(_), Sending::PullUp) => batch.pull_up(begin, bytes),
+            (Self::Memory(_), Sending::Gather) => batch.gather(begin, bytes),
+            (Self::Memory(_) | Self::File(_), Sending::ZeroCopy) => batch.hand_over(begin, bytes),
+            (Self::File(file), _) => return file.read(offset, length, batch),
+            (Self::Null { .. }, _) => batch.put_zeros(bytes),
+        }
+        Ok(())
     }
 
     /// Puts `data` at `offset`.

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::handshake::client::{Export, INPUT_BYTES, Negotiation, Step};
 use crate::handshake::transmission_flag;
 use crate::socket::Socket;
-use crate::switches::Switches;
+use crate::switches::{Sending, Switches};
 use crate::wire::{Command, REQUEST_BYTES, ReplyHeader, Request, SIMPLE_REPLY_BYTES, WireError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
@@ -20,16 +20,17 @@ use sys::byte_store::{ByteStore, Waiting};
 use sys::clock::ticks;
 use sys::send_batch::SendBatch;
 
+mod backoff;
 mod hold;
+mod in_place;
 mod uri;
 
 use hold::Holding;
+use in_place::{Came, InPlace, Payload};
 pub use uri::{Address, BadUri, Uri};
 
 /// Received at one go.
 const MEMORY_BYTES: usize = 256 << 10;
-/// Of a read's reply that has only begun, a rest longer than this is received straight into its slot.
-const STRAIGHT: usize = 16 << 10;
 /// With fewer in flight a hold costs more than it saves: both are equal at 3.4 [2.8, 4.0] (experiments/path-hold.toml, RESULTS.md).
 const FEWEST_HELD: u32 = 4;
 /// More than so many bytes are not waited for: a wake-up for each costs little then, and they still lie in the cache.
@@ -106,6 +107,8 @@ pub struct Crossings {
 #[derive(Debug)]
 pub struct Client {
     socket: Socket,
+    /// Whether pages of the arena can be sent, and the socket never waits.
+    zero_copy: bool,
     export: Export,
     arena: Arc<ByteStore>,
     slot_bytes: usize,
@@ -124,6 +127,8 @@ pub struct Client {
     end: usize,
     /// A read whose data are arriving: slot, bytes that are there.
     arriving: Option<(u32, usize)>,
+    /// Where payloads are not copied out of `memory`.
+    in_place: Option<InPlace>,
     crossings: Crossings,
 }
 
@@ -146,11 +151,20 @@ impl Client {
         let mut memory = vec![0; MEMORY_BYTES];
         let (export, begin, end) = negotiate(&socket, &uri.export, options.patience, &mut memory)?;
         let length = slot_bytes.saturating_mul(slots as usize);
-        let arena = ByteStore::zeroed(length).map_err(|error| Error::system("memory for payloads", error))?;
-        let arena = Arc::new(arena);
-        let (batch, slots) = (SendBatch::new(Some(arena.clone())), vec![Slot::default(); slots as usize]);
+        let zero_copy = slot_bytes > options.switches.zero_copy as usize;
+        let arena = if zero_copy { ByteStore::in_file(length) } else { ByteStore::zeroed(length) };
+        let arena = arena.map_err(|error| Error::system("memory for payloads", error))?;
+        if zero_copy {
+            // Where pages are sent nothing else keeps a call from waiting.
+            socket.never_wait().map_err(|error| Error::system("setting up", error))?;
+        }
+        let (arena, slots) = (Arc::new(arena), vec![Slot::default(); slots as usize]);
+        let batch = SendBatch::new(Some(arena.clone())).with_pages_of(arena.file().cloned());
+        let in_place = slot_bytes > options.switches.copy_out as usize;
+        let in_place = in_place.then(|| InPlace::new(arena.clone()));
         Ok(Self {
             socket,
+            zero_copy,
             export,
             arena,
             slot_bytes,
@@ -160,11 +174,12 @@ impl Client {
             batch,
             staged: VecDeque::new(),
             expected: 0,
-            holding: Holding::new(options.switches.hold),
+            holding: Holding::new(options.switches.hold, options.switches.busy_poll),
             memory,
             begin,
             end,
             arriving: None,
+            in_place,
             crossings: Crossings::default(),
         })
     }
@@ -219,7 +234,7 @@ impl Client {
         };
         state.generation = state.generation.wrapping_add(1);
         (state.ask, state.length) = (Some(ask), length);
-        let cookie = u64::from(slot) | u64::from(state.generation) << 32;
+        let cookie = together(slot, state.generation);
         let command = match ask {
             Ask::Read => Command::Read,
             Ask::Write => Command::Write,
@@ -228,14 +243,20 @@ impl Client {
         };
         let (offset, length) = if ask == Ask::Flush { (0, 0) } else { (offset, length) };
         self.staged.push_back((slot, self.batch.put_so_far()));
+        if let Some(in_place) = &mut self.in_place {
+            in_place.ask(cookie);
+        }
         self.batch.put(&Request { flags: 0, command, cookie, offset, length }.encode());
         if ask == Ask::Write {
             let (begin, bytes) = (index * slot_bytes, length as usize);
-            if length <= self.switches.pull_up {
-                self.batch.pull_up(begin, bytes);
-                self.crossings.pulled_up_bytes += u64::from(length);
-            } else {
-                self.batch.gather(begin, bytes);
+            match self.switches.sending(length) {
+                Sending::PullUp => {
+                    self.batch.pull_up(begin, bytes);
+                    self.crossings.pulled_up_bytes += u64::from(length);
+                }
+                // Nobody changes a slot before its request is replied to.
+                Sending::ZeroCopy if self.zero_copy => self.batch.hand_over(begin, bytes),
+                Sending::Gather | Sending::ZeroCopy => self.batch.gather(begin, bytes),
             }
         }
         self.in_flight += 1;
@@ -258,13 +279,11 @@ impl Client {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let mut fds = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::OUT)];
-                    let limit = Timespec { tv_sec: 0, tv_nsec: GLANCE.subsec_nanos().into() };
-                    if poll(&mut fds, Some(&limit)) == Ok(0) {
+                    let found = self.glance(PollFlags::IN | PollFlags::OUT);
+                    if found.is_empty() {
                         return Ok(false);
                     }
-                    let [socket] = fds;
-                    if socket.revents().contains(PollFlags::IN) {
+                    if found.contains(PollFlags::IN) {
                         self.receive(&mut each, Waiting::Never)?;
                     }
                 }
@@ -272,6 +291,17 @@ impl Client {
             }
         }
         Ok(true)
+    }
+
+    /// What there is of these within a [`GLANCE`]; after a signal, whatever may be.
+    fn glance(&self, wanted: PollFlags) -> PollFlags {
+        let mut fds = [PollFd::new(&self.socket, wanted)];
+        let limit = Timespec { tv_sec: 0, tv_nsec: GLANCE.subsec_nanos().into() };
+        if poll(&mut fds, Some(&limit)).is_err() {
+            return wanted;
+        }
+        let [socket] = fds;
+        socket.revents()
     }
 
     /// What was sent until now and was not before went at this time.
@@ -337,36 +367,78 @@ impl Client {
 
     /// Receives once and uses it. Whether there was something.
     fn receive(&mut self, each: &mut impl FnMut(Done), waiting: Waiting) -> Result<bool> {
-        self.crossings.receives += 1;
-        let straight = self.arriving.and_then(|(slot, there)| {
-            let length = self.slots.get(slot as usize)?.length as usize;
-            (length - there > STRAIGHT).then_some((slot, there, length))
-        });
-        let received = match straight {
-            Some((slot, there, length)) => {
-                let begin = slot as usize * self.slot_bytes + there;
-                self.arena.receive(begin, length - there, &self.socket, waiting)
+        if self.zero_copy && waiting == Waiting::UntilSome {
+            self.crossings.receives += 1;
+            if self.glance(PollFlags::IN).is_empty() {
+                return Ok(false);
             }
-            None => {
-                // What is left is less than a header, or a part of a payload that is copied out at once.
-                self.memory.copy_within(self.begin..self.end, 0);
-                (self.begin, self.end) = (0, self.end - self.begin);
-                self.socket.receive(self.memory.get_mut(self.end..).unwrap_or_default(), waiting)
-            }
-        };
-        match (received, straight) {
-            (Ok(0), _) => Err(Error::Lost("the server closed it".to_owned())),
-            (Ok(count), Some((slot, there, _))) => {
-                self.arrived(slot, there + count, each);
-                Ok(true)
-            }
-            (Ok(count), None) => {
-                self.end += count;
-                self.parse(each).map(|()| true)
-            }
-            (Err(error), _) if is_nothing(&error) => Ok(false),
-            (Err(error), _) => Err(lost(&error)),
         }
+        self.crossings.receives += 1;
+        // What is left is less than a header, or a part of a payload that is copied out at once.
+        self.memory.copy_within(self.begin..self.end, 0);
+        (self.begin, self.end) = (0, self.end - self.begin);
+        let guessed = self.guess();
+        let received = match &mut self.in_place {
+            Some(in_place) if guessed => in_place.batch.receive(&self.socket, waiting),
+            _ => self.socket.receive(self.memory.get_mut(self.end..).unwrap_or_default(), waiting),
+        };
+        match received {
+            Ok(0) => return Err(Error::Lost("the server closed it".to_owned())),
+            Ok(count) if guessed => self.sort_out(count, each),
+            Ok(count) => self.end += count,
+            Err(error) if is_nothing(&error) => return Ok(false),
+            Err(error) => return Err(lost(&error)),
+        }
+        self.parse(each).map(|()| true)
+    }
+
+    /// Lays out places for what is guessed to come. Whether there are any.
+    fn guess(&mut self) -> bool {
+        let Self { slots, slot_bytes, arriving, in_place, end, .. } = self;
+        let Some(in_place) = in_place else { return false };
+        let place = |slot: u32, there: usize| {
+            let state = slots.get(slot as usize)?;
+            let length = if state.ask? == Ask::Read { state.length as usize } else { 0 };
+            Some(Payload { begin: slot as usize * *slot_bytes + there, length: length - there })
+        };
+        let rest = arriving.and_then(|(slot, there)| place(slot, there));
+        let payload = |cookie: u64| {
+            let (slot, generation) = apart(cookie);
+            let asked = slots.get(slot as usize).is_some_and(|state| state.generation == generation);
+            let arrives = arriving.is_some_and(|(other, _)| other == slot);
+            if asked && !arrives { place(slot, 0) } else { None }
+        };
+        // All of it may have to be moved to `memory`.
+        in_place.guess(rest, *end, MEMORY_BYTES - SIMPLE_REPLY_BYTES, payload)
+    }
+
+    /// What came is where it was guessed to belong, or is moved to `memory`.
+    fn sort_out(&mut self, count: usize, each: &mut impl FnMut(Done)) {
+        let mut from = 0;
+        if let Some((slot, there)) = self.arriving {
+            let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize);
+            from = count.min(length - there);
+            self.arrived(slot, there + from, each);
+        }
+        let Some(mut in_place) = self.in_place.take() else { return };
+        let came = in_place.came(from, count, self.memory.get(..self.end).unwrap_or_default());
+        for came in &came {
+            match *came {
+                Came::AsGuessed { cookie, there } => {
+                    // With what was there of its header.
+                    self.end = 0;
+                    let (slot, _) = apart(cookie);
+                    self.begin_reply(slot, None, there, each);
+                }
+                Came::Else { from } => {
+                    let rest = self.memory.get_mut(self.end..self.end + count - from).unwrap_or_default();
+                    self.end += rest.len();
+                    in_place.batch.copy_out(from, rest);
+                }
+            }
+        }
+        in_place.done(came);
+        self.in_place = Some(in_place);
     }
 
     /// Uses what was received.
@@ -393,17 +465,20 @@ impl Client {
                 return Err(Error::Server("the server sends structured replies, which were not agreed on".to_owned()));
             };
             self.begin += length;
-            let slot = cookie as u32;
-            let state = self.slots.get(slot as usize).filter(|state| state.generation == (cookie >> 32) as u32);
-            let Some((Some(ask), expected)) = state.map(|state| (state.ask, state.length)) else {
+            let (slot, generation) = apart(cookie);
+            let state = self.slots.get(slot as usize).filter(|state| state.generation == generation);
+            if state.is_none_or(|state| state.ask.is_none()) {
                 return Err(Error::Server(format!("the server replies to what was not asked (cookie {cookie:#x})")));
-            };
-            if ask == Ask::Read && error.is_none() && expected > 0 {
-                self.arriving = Some((slot, 0));
-            } else {
-                self.finish(slot, error, each);
             }
+            self.begin_reply(slot, error, 0, each);
         }
+    }
+
+    /// The header of a reply has come, and so much of its payload.
+    #[inline]
+    fn begin_reply(&mut self, slot: u32, error: Option<WireError>, there: usize, each: &mut impl FnMut(Done)) {
+        let reads = self.slots.get(slot as usize).is_some_and(|state| state.ask == Some(Ask::Read));
+        if reads && error.is_none() { self.arrived(slot, there, each) } else { self.finish(slot, error, each) }
     }
 
     /// So much of a read has come.
@@ -496,6 +571,16 @@ fn negotiate(socket: &Socket, name: &str, patience: Duration, memory: &mut [u8])
 /// Of the reply to a request.
 fn reply_bytes(ask: Ask, length: usize) -> usize {
     SIMPLE_REPLY_BYTES + if ask == Ask::Read { length } else { 0 }
+}
+
+/// A request's name on the wire: its slot, and which of the slot's requests it is.
+fn together(slot: u32, generation: u32) -> u64 {
+    u64::from(slot) | u64::from(generation) << 32
+}
+
+/// See [`together`].
+fn apart(cookie: u64) -> (u32, u32) {
+    (cookie as u32, (cookie >> 32) as u32)
 }
 
 fn is_nothing(error: &std::io::Error) -> bool {

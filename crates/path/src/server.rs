@@ -215,7 +215,7 @@ impl Crowd<'_> {
     }
 
     fn put(&self, socket: Socket, inbox: Option<&Arc<Inbox>>, observer: &dyn Observer) {
-        if let Err(error) = socket.send_at_once() {
+        if let Err(error) = socket.send_at_once().and_then(|()| socket.never_wait()) {
             return observer.note(&format!("a client was turned away: {error}"));
         }
         if let Some(inbox) = inbox {

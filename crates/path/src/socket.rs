@@ -41,6 +41,19 @@ impl Socket {
     }
 }
 
+impl Socket {
+    /// Whatever would wait says so instead.
+    ///
+    /// # Errors
+    /// As fcntl(2).
+    pub fn never_wait(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_nonblocking(true),
+            Self::Unix(stream) => stream.set_nonblocking(true),
+        }
+    }
+}
+
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {

@@ -8,10 +8,16 @@ pub struct Switches {
     /// Payloads of at most so many bytes are copied behind their header; longer ones are sent from where they lie, where
     /// that is possible.
     pub pull_up: u32,
+    /// Of payloads that are longer than this the pages themselves are sent, where that is possible: what changes before the other
+    /// end has received them is sent as it is then.
+    pub zero_copy: u32,
+    /// Payloads of at most so many bytes are received together with what is around them and then copied to where they belong;
+    /// longer ones are received straight to there, where that is possible.
+    pub copy_out: u32,
     /// How long, at most, more than the first message is waited for while there are several in flight. Zero: not at all.
     pub hold: Duration,
     /// For how long a message is looked for again and again before it is slept for. It burns what is measured, and saves
-    /// the wake-up. Not while several are waited for.
+    /// the wake-up.
     pub busy_poll: Duration,
 }
 
@@ -19,6 +25,37 @@ impl Default for Switches {
     /// What holding is worth was measured (RESULTS.md). The pull-up's 2,048 bytes are a guess: where a gather becomes cheaper
     /// than a copy is not measured yet.
     fn default() -> Self {
-        Self { pull_up: 2048, hold: Duration::from_micros(50), busy_poll: Duration::ZERO }
+        Self {
+            pull_up: 2048,
+            zero_copy: u32::MAX,
+            copy_out: 2048,
+            hold: Duration::from_micros(50),
+            busy_poll: Duration::ZERO,
+        }
+    }
+}
+
+/// How a payload is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// Copied behind its header.
+    PullUp,
+    /// From where it lies.
+    Gather,
+    /// As pages.
+    ZeroCopy,
+}
+
+impl Switches {
+    /// How a payload of so many bytes is sent.
+    #[inline]
+    pub fn sending(&self, length: u32) -> Sending {
+        if length <= self.pull_up {
+            Sending::PullUp
+        } else if length <= self.zero_copy {
+            Sending::Gather
+        } else {
+            Sending::ZeroCopy
+        }
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::backend::Backend;
 use crate::client::{self, Address, Ask, Client, Uri};
+use crate::handshake::server::{ExportInfo, Negotiation, greeting};
 use crate::handshake::{OPTION_MAGIC, option};
 use crate::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
 use crate::switches::Switches;
-use crate::wire::{Command, MAX_PAYLOAD, Request, WireError, command_flag};
+use crate::wire::{Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, simple_reply};
 use proptest::prelude::*;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -105,6 +106,20 @@ fn shaken<S: Read + Write>(mut stream: S) -> S {
     stream
 }
 
+/// The server's side of a handshake with our client, by hand.
+fn agreeing(listener: &UnixListener) -> UnixStream {
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.write_all(&greeting()).unwrap();
+    let name = String::new();
+    let exports = [ExportInfo { name: name.clone(), description: name, size: SIZE, flags: 1, preferred_block: 4096 }];
+    let mut hello = [0; 4 + 16 + 8];
+    stream.read_exact(&mut hello).unwrap();
+    let mut out = Vec::new();
+    Negotiation::resume(&exports, Default::default()).advance(&hello, &mut out);
+    stream.write_all(&out).unwrap();
+    stream
+}
+
 fn ask(command: Command, flags: u16, offset: u64, length: u32) -> [u8; 28] {
     Request { flags, command, cookie: 7, offset, length }.encode()
 }
@@ -117,10 +132,11 @@ fn error(stream: &mut impl Read) -> u32 {
     u32::from_be_bytes(reply[4..8].try_into().unwrap())
 }
 
-fn backends(folder: &tempfile::TempDir) -> Vec<(&'static str, Backend)> {
+fn backends(folder: &tempfile::TempDir) -> Vec<Backend> {
     let file = std::fs::File::options().read(true).write(true).create_new(true).open(folder.path().join("f")).unwrap();
     file.set_len(SIZE).unwrap();
-    vec![("memory", Backend::memory(SIZE).unwrap()), ("file", Backend::file(file).unwrap())]
+    let memory = [Backend::memory(SIZE).unwrap(), Backend::memory_file(SIZE).unwrap()];
+    memory.into_iter().chain([Backend::file(file).unwrap()]).collect()
 }
 
 /// What one request of a random workload is.
@@ -193,12 +209,16 @@ proptest! {
     /// Every switch and both kinds of socket: data are what they should be.
     #[test]
     fn what_is_written_is_read(steps in steps(), pull_up in prop_oneof![Just(0), Just(2048), Just(u32::MAX)],
+        zero_copy in prop_oneof![Just(0), Just(4096), Just(u32::MAX)],
+        copy_out in prop_oneof![Just(0), Just(2048), Just(u32::MAX)],
         hold in prop_oneof![Just(0), Just(50), Just(2000)], unix in any::<bool>()) {
         const SLOT: usize = 1_200_000;
         let folder = tempfile::tempdir().unwrap();
-        for (_, backend) in backends(&folder) {
+        for backend in backends(&folder) {
             let switches = Switches {
                 pull_up,
+                zero_copy,
+                copy_out,
                 hold: Duration::from_micros(hold),
                 busy_poll: Duration::from_micros(hold / 10),
             };
@@ -210,6 +230,85 @@ proptest! {
             let (counters, notes) = served.ended();
             prop_assert_eq!((counters.errors, notes), (0, Vec::<String>::new()));
         }
+    }
+}
+
+/// What a server that is not ours has at an offset.
+fn content(offset: u64, length: u32) -> Vec<u8> {
+    (offset..offset + u64::from(length)).map(|place| (place.wrapping_mul(0x9e37_79b9) >> 16) as u8).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// A server may reply in any order, with errors between, and what it sends arrives cut anywhere.
+    #[test]
+    fn replies_in_any_order_and_cut_anywhere_come_to_their_slots(
+        order in prop_oneof![Just((0..8_usize).collect::<Vec<_>>()), Just((0..8_usize).collect::<Vec<_>>()).prop_shuffle()],
+        lengths in prop::collection::vec(prop_oneof![1_u32..5000, 40_000_u32..90_000], 8),
+        writes in prop::collection::vec(prop::bool::weighted(0.2), 8),
+        errors in prop::collection::vec(prop::bool::weighted(0.1), 8),
+        cuts in prop::collection::vec(prop_oneof![1_usize..40, 40_usize..60_000], 1..20),
+        copy_out in prop_oneof![Just(0), Just(u32::MAX)],
+    ) {
+        const SLOT: usize = 90_000;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        let uri: Uri = format!("nbd+unix:///?socket={}", path.display()).parse().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut stream = agreeing(&listener);
+                for _ in 0..3 {
+                    let mut requests = Vec::new();
+                    for (write, length) in writes.iter().zip(&lengths) {
+                        let mut request = [0; REQUEST_BYTES];
+                        stream.read_exact(&mut request).unwrap();
+                        requests.push(Request::decode(&request).unwrap());
+                        if *write {
+                            stream.read_exact(&mut vec![0; *length as usize]).unwrap();
+                        }
+                    }
+                    let mut said = Vec::new();
+                    for place in &order {
+                        let request = &requests[*place];
+                        said.extend(simple_reply(request.cookie, errors[*place].then_some(WireError::EIO)));
+                        if request.command == Command::Read && !errors[*place] {
+                            said.extend(content(request.offset, request.length));
+                        }
+                    }
+                    let (mut rest, mut cuts) = (&said[..], cuts.iter().cycle());
+                    while !rest.is_empty() {
+                        let (now, later) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
+                        stream.write_all(now).unwrap();
+                        rest = later;
+                    }
+                }
+            });
+            let switches = Switches { copy_out, ..Switches::default() };
+            let mut client =
+                Client::connect(&uri, 8, SLOT, client::Options { switches, ..client::Options::default() }).unwrap();
+            for turn in 0..3 {
+                for (slot, length) in lengths.iter().enumerate() {
+                    let ask = if writes[slot] { Ask::Write } else { Ask::Read };
+                    client.stage(slot as u32, ask, turn * 1000 + slot as u64 * 100_000, *length).unwrap();
+                }
+                let mut done = Vec::new();
+                client.submit(|reply| done.push(reply)).unwrap();
+                while client.in_flight() > 0 {
+                    client.wait(|reply| done.push(reply)).unwrap();
+                }
+                assert_eq!(done.iter().map(|reply| reply.slot as usize).collect::<Vec<_>>(), order);
+                for reply in done {
+                    let slot = reply.slot as usize;
+                    assert_eq!(reply.error, errors[slot].then_some(WireError::EIO));
+                    let mut found = vec![0; lengths[slot] as usize];
+                    client.arena().read(slot * SLOT, &mut found);
+                    if !writes[slot] && !errors[slot] {
+                        assert!(found == content(turn * 1000 + slot as u64 * 100_000, lengths[slot]), "slot {slot}");
+                    }
+                }
+            }
+        });
     }
 }
 
@@ -497,20 +596,7 @@ fn a_server_that_makes_no_sense_is_an_error_of_the_client() {
     ] {
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let (mut stream, _) = listener.accept().unwrap();
-                stream.write_all(&crate::handshake::server::greeting()).unwrap();
-                let exports = [crate::handshake::server::ExportInfo {
-                    name: String::new(),
-                    description: String::new(),
-                    size: SIZE,
-                    flags: 1,
-                    preferred_block: 4096,
-                }];
-                let mut hello = [0; 4 + 16 + 8];
-                stream.read_exact(&mut hello).unwrap();
-                let mut out = Vec::new();
-                crate::handshake::server::Negotiation::resume(&exports, Default::default()).advance(&hello, &mut out);
-                stream.write_all(&out).unwrap();
+                let mut stream = agreeing(&listener);
                 stream.read_exact(&mut [0; 28]).unwrap();
                 stream.write_all(&lie).unwrap();
             });

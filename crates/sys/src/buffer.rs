@@ -1,11 +1,12 @@
 //! Memory for I/O: aligned to a page, given back to the kernel when dropped.
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use std::fs::File;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// A private anonymous mapping: page-aligned, zeroed, not on the heap.
+/// A mapping of its own: page-aligned, zeroed, not on the heap.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     start: NonNull<u8>,
@@ -27,6 +28,19 @@ impl AlignedBuffer {
         Ok(Self { start, length })
     }
 
+    /// The first `length` bytes of a file, shared with all who have it; at least one page is mapped.
+    ///
+    /// It is for those who use [`pointer`](Self::pointer) alone: others may write behind a reference.
+    pub(crate) fn shared(file: &File, length: usize) -> io::Result<Self> {
+        let length = length.max(1);
+        // SAFETY: as for `zeroed`.
+        let start = unsafe {
+            mmap(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)?
+        };
+        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mmap returned a null pointer"))?;
+        Ok(Self { start, length })
+    }
+
     /// The first byte, for the kernel to read or write while the buffer lives.
     pub(crate) fn pointer(&self) -> *mut u8 {
         self.start.as_ptr()
@@ -36,7 +50,8 @@ impl AlignedBuffer {
 impl Deref for AlignedBuffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` is the beginning of a live mapping of `length` initialised (zeroed) bytes.
+        // SAFETY: `start` is the beginning of a live mapping of `length` initialised (zeroed) bytes, which nobody shares
+        // when there are references to them (`shared`).
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }
@@ -50,7 +65,7 @@ impl DerefMut for AlignedBuffer {
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by `zeroed` and nothing refers to it any more.
+        // SAFETY: the range was mapped when this was made, and nothing refers to it any more.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
         debug_assert!(unmapped.is_ok());
     }

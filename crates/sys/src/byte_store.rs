@@ -1,8 +1,11 @@
 //! Bytes that several threads and the kernel read and write at once, as they do a disk's.
 
 use crate::buffer::AlignedBuffer;
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
 
 /// What receiving does while there is nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub enum Waiting {
 pub struct ByteStore {
     memory: AlignedBuffer,
     length: usize,
+    /// Whose pages they are.
+    file: Option<Arc<File>>,
 }
 
 // SAFETY: after `new` no reference to the bytes exists; they are reached by copies that the compiler does not see
@@ -38,7 +43,27 @@ impl ByteStore {
             unsafe { rustix::mm::madvise(memory.pointer().cast(), length.max(1), rustix::mm::Advice::LinuxHugepage) };
         // A kernel without huge pages is as right, and slower.
         let _ = advised;
-        Ok(Self { memory, length })
+        Ok(Self { memory, length, file: None })
+    }
+
+    /// Zeros in the pages of a file that is in memory only, so that the kernel can send them without a copy.
+    ///
+    /// # Errors
+    /// When there is not so much of it.
+    pub fn in_file(length: usize) -> io::Result<Self> {
+        // Of a file so much is promised as is asked for, and paid for when it is touched. What is too much in the system's eyes it
+        // says of memory without a file only.
+        drop(AlignedBuffer::zeroed(length)?);
+        let file = File::from(rustix::fs::memfd_create("iotoll", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+        file.set_len(length as u64)?;
+        // What is behind the end of a file that became shorter cannot be touched.
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        Ok(Self { memory: AlignedBuffer::shared(&file, length)?, length, file: Some(Arc::new(file)) })
+    }
+
+    /// The file whose pages they are, if there is one.
+    pub fn file(&self) -> Option<&Arc<File>> {
+        self.file.as_ref()
     }
 
     /// Bytes.
@@ -125,6 +150,13 @@ impl ByteStore {
         const ZEROS: [u8; PAGE] = [0; PAGE];
         let begin = self.address(offset, length);
         let end = offset + length;
+        if let Some(file) = &self.file {
+            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            if length == 0 || rustix::fs::fallocate(file, hole, offset as u64, length as u64).is_ok() {
+                return;
+            }
+            return self.fill_with_zeros(offset, length, &ZEROS);
+        }
         let (first, last) = (offset.next_multiple_of(PAGE).min(end), end / PAGE * PAGE);
         if first < last {
             // SAFETY: whole pages inside the mapping, which is private and anonymous: they read as zeros afterwards.
@@ -200,17 +232,29 @@ mod tests {
     #[test]
     fn zeros_begin_and_end_where_they_are_asked_for() {
         for (offset, length) in [(0, 20_000), (1, 100), (4095, 2), (100, 9000), (4096, 8192), (19_999, 1), (5, 0)] {
-            let store = ByteStore::zeroed(20_000).unwrap();
-            store.write(0, &vec![1; 20_000]);
-            store.zero(offset, length);
-            let mut found = vec![9; 20_000];
-            store.read(0, &mut found);
-            let wrong = found
-                .iter()
-                .enumerate()
-                .find(|(place, byte)| **byte != u8::from(!(offset..offset + length).contains(place)));
-            assert_eq!(wrong, None, "{offset} {length}");
+            for store in [ByteStore::zeroed(20_000).unwrap(), ByteStore::in_file(20_000).unwrap()] {
+                store.write(0, &vec![1; 20_000]);
+                store.zero(offset, length);
+                let mut found = vec![9; 20_000];
+                store.read(0, &mut found);
+                let wrong = found
+                    .iter()
+                    .enumerate()
+                    .find(|(place, byte)| **byte != u8::from(!(offset..offset + length).contains(place)));
+                assert_eq!(wrong, None, "{offset} {length}");
+            }
         }
+    }
+
+    #[test]
+    fn a_file_s_bytes_are_those_of_the_store() {
+        use std::os::unix::fs::FileExt;
+        let store = ByteStore::in_file(10_000).unwrap();
+        store.write(4000, b"here");
+        let mut found = [0; 4];
+        store.file().unwrap().read_exact_at(&mut found, 4000).unwrap();
+        assert_eq!(&found, b"here");
+        assert!(store.file().unwrap().set_len(9999).is_err(), "nobody makes it shorter");
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod clock;
 pub mod device;
 pub mod perf;
 pub mod process;
+pub mod receive_batch;
 pub mod schedule;
 pub mod send_batch;
 pub mod shared_words;

@@ -1,6 +1,7 @@
-//! What is sent on a stream at one go: headers one behind the other, and payloads from where they lie.
+//! What is sent on a stream at one go: headers one behind the other, and payloads from where they lie or as pages of a file.
 
 use crate::byte_store::ByteStore;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
@@ -15,6 +16,15 @@ enum Piece {
     Own { begin: usize, length: usize },
     /// Of the store.
     Stored { begin: usize, length: usize },
+    /// Of the file.
+    Pages { begin: usize, length: usize },
+}
+
+impl Piece {
+    fn length(&self) -> usize {
+        let (Self::Own { length, .. } | Self::Stored { length, .. } | Self::Pages { length, .. }) = self;
+        *length
+    }
 }
 
 /// An end of a batch.
@@ -32,6 +42,8 @@ pub struct SendBatch {
     own: Vec<u8>,
     /// Keeps what the pieces point to.
     store: Option<Arc<ByteStore>>,
+    /// Whose pages are sent.
+    file: Option<Arc<File>>,
     pieces: Vec<Piece>,
     /// The first piece that is not wholly sent.
     next: usize,
@@ -46,7 +58,13 @@ unsafe impl Send for SendBatch {}
 impl SendBatch {
     /// Nothing yet. Payloads come from `store`, if any.
     pub fn new(store: Option<Arc<ByteStore>>) -> Self {
-        Self { own: Vec::new(), store, pieces: Vec::new(), next: 0, length: 0, sent: 0, vectors: Vec::new() }
+        let (own, pieces, vectors) = (Vec::new(), Vec::new(), Vec::new());
+        Self { own, store, file: None, pieces, next: 0, length: 0, sent: 0, vectors }
+    }
+
+    /// Pages come from `file`, if any.
+    pub fn with_pages_of(self, file: Option<Arc<File>>) -> Self {
+        Self { file, ..self }
     }
 
     /// Bytes that are still to be sent.
@@ -72,10 +90,7 @@ impl SendBatch {
     /// Where it ends now, for [`take_back`](Self::take_back).
     #[inline]
     pub fn mark(&self) -> Mark {
-        let last = match self.pieces.last() {
-            Some(Piece::Own { length, .. } | Piece::Stored { length, .. }) => *length,
-            None => 0,
-        };
+        let last = self.pieces.last().map_or(0, Piece::length);
         Mark { own: self.own.len(), pieces: self.pieces.len(), last, length: self.length }
     }
 
@@ -83,7 +98,8 @@ impl SendBatch {
     pub fn take_back(&mut self, mark: Mark) {
         self.own.truncate(mark.own);
         self.pieces.truncate(mark.pieces);
-        if let Some(Piece::Own { length, .. } | Piece::Stored { length, .. }) = self.pieces.last_mut() {
+        // Of the other kinds nothing is added to a piece.
+        if let Some(Piece::Own { length, .. }) = self.pieces.last_mut() {
             *length = mark.last;
         }
         self.length = mark.length;
@@ -172,6 +188,19 @@ impl SendBatch {
         }
     }
 
+    /// Puts a part of the file at the end: its pages are sent as they are then and later, without a copy.
+    ///
+    /// # Panics
+    /// Without a file.
+    #[inline]
+    pub fn hand_over(&mut self, begin: usize, length: usize) {
+        assert!(self.file.is_some(), "a batch without a file");
+        if length > 0 {
+            self.pieces.push(Piece::Pages { begin, length });
+            self.length += length;
+        }
+    }
+
     /// Notes `length` bytes more at the end of its own.
     #[inline]
     fn grow(&mut self, length: usize) {
@@ -185,25 +214,38 @@ impl SendBatch {
 
     /// Sends what it can with one system call; bytes that went out.
     ///
+    /// With pages in it, it may wait, unless the socket is one that never does.
+    ///
     /// # Errors
-    /// What sendmsg says: WouldBlock when the socket takes nothing now, whether it waits otherwise or not. A peer that has gone is an error, never a signal.
+    /// What sendmsg and sendfile say: WouldBlock when the socket takes nothing now, UnexpectedEof when the file has become
+    /// shorter. A peer that has gone is an error, and a signal only where pages are sent by a process that has not ignored
+    /// SIGPIPE, as Rust's do.
     pub fn send(&mut self, socket: &impl AsFd) -> io::Result<usize> {
-        self.aim();
+        if let (Some(Piece::Pages { begin, length }), Some(file)) = (self.pieces.get(self.next), &self.file) {
+            let mut offset = *begin as u64;
+            let sent = rustix::fs::sendfile(socket, file, Some(&mut offset), *length)?;
+            if sent == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.advance(sent);
+            return Ok(sent);
+        }
+        let more = if self.aim() { libc::MSG_MORE } else { 0 };
         // SAFETY: all zeros is a valid msghdr: no name, no pieces, no control data.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = self.vectors.as_mut_ptr();
         message.msg_iovlen = self.vectors.len();
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | more;
         // SAFETY: the vectors point into `own` and `store`, which live and do not move during the call.
-        let sent =
-            unsafe { libc::sendmsg(socket.as_fd().as_raw_fd(), &message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+        let sent = unsafe { libc::sendmsg(socket.as_fd().as_raw_fd(), &message, flags) };
         self.vectors.clear();
         let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
         self.advance(sent);
         Ok(sent)
     }
 
-    /// Points the vectors at what is to be sent next.
-    fn aim(&mut self) {
+    /// Points the vectors at what is to be sent next. Whether pages follow.
+    fn aim(&mut self) -> bool {
         self.vectors.clear();
         for piece in self.pieces.iter().skip(self.next).take(MOST_PIECES) {
             let (base, length) = match *piece {
@@ -212,9 +254,11 @@ impl SendBatch {
                     Some(store) => (store.address(begin, length), length),
                     None => continue,
                 },
+                Piece::Pages { .. } => return true,
             };
             self.vectors.push(libc::iovec { iov_base: base.cast(), iov_len: length });
         }
+        false
     }
 
     /// So many bytes went out.
@@ -224,7 +268,8 @@ impl SendBatch {
             return self.clear();
         }
         while let Some(piece) = self.pieces.get_mut(self.next) {
-            let (Piece::Own { begin, length } | Piece::Stored { begin, length }) = piece;
+            let (Piece::Own { begin, length } | Piece::Stored { begin, length } | Piece::Pages { begin, length }) =
+                piece;
             if count < *length {
                 *begin += count;
                 *length -= count;
@@ -251,19 +296,19 @@ mod tests {
 
     #[test]
     fn pieces_arrive_in_order_whatever_the_socket_takes() {
-        let store = Arc::new(ByteStore::zeroed(1 << 20).unwrap());
+        let store = Arc::new(ByteStore::in_file(1 << 20).unwrap());
         let data: Vec<u8> = (0..1 << 20).map(|place: u32| (place.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         store.write(0, &data);
-        let mut batch = SendBatch::new(Some(store));
+        let mut batch = SendBatch::new(Some(store.clone())).with_pages_of(store.file().cloned());
         let mut expected = Vec::new();
         for turn in 0..1500_usize {
             let (begin, length) = (turn * 97, turn % 311);
             batch.put(&[turn as u8; 5]);
             expected.extend([turn as u8; 5]);
-            if turn % 3 == 0 {
-                batch.pull_up(begin, length);
-            } else {
-                batch.gather(begin, length);
+            match turn % 7 {
+                0 | 3 => batch.pull_up(begin, length),
+                6 => batch.hand_over(begin, length),
+                _ => batch.gather(begin, length),
             }
             expected.extend(&data[begin..begin + length]);
         }
@@ -301,6 +346,18 @@ mod tests {
         let mut found = Vec::new();
         theirs.read_to_end(&mut found).unwrap();
         assert_eq!(found, b"head23456789\0\0");
+    }
+
+    #[test]
+    fn a_file_that_became_shorter_is_an_error() {
+        let file = memory_file(b"0123456789");
+        let mut batch = SendBatch::new(None).with_pages_of(Some(Arc::new(file.try_clone().unwrap())));
+        batch.put(b"head");
+        batch.hand_over(2, 8);
+        file.set_len(2).unwrap();
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        assert_eq!(batch.send(&ours).unwrap(), 4);
+        assert_eq!(batch.send(&ours).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 
     fn memory_file(contents: &[u8]) -> std::fs::File {

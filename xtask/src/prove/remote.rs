@@ -5,10 +5,11 @@ use super::bench::{Bench, Beside};
 use super::evidence::{self, Evidence};
 use super::iotoll::{self, Measuring};
 use super::{fio, rounds};
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const MEASURING: Measuring = Measuring { meters: "idle,thread", background_millis: 500, out: None };
@@ -21,6 +22,8 @@ enum Server {
     Iotoll,
     /// With a bounded busy poll.
     Polling,
+    /// No server at all: the same bytes, and nothing else (`xtask load bare-server`).
+    Bare,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ enum Client {
     Iotoll,
     /// With a bounded busy poll.
     Polling,
+    /// As of the servers.
+    Bare,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,14 +42,24 @@ enum Socket {
     Unix,
 }
 
+/// Where client and server run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Where the scheduler puts them: on a CPU each, as a rule.
+    Anywhere,
+    /// Both on the first CPU: a wake-up is a switch then, and nobody is woken from idle.
+    OneCpu,
+}
+
 /// What is asked of a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Load {
     socket: Socket,
     rw: &'static str,
-    block: &'static str,
+    kibibytes: u32,
     depth: u32,
     ours: Ours,
+    place: Place,
     /// Both ours take at most so much of both theirs.
     goal: Option<f64>,
 }
@@ -68,20 +83,22 @@ impl Ours {
 /// For how long the polling ones look, in microseconds: longer than a round trip.
 const POLL: &str = "100";
 
-const fn load(socket: Socket, rw: &'static str, block: &'static str, depth: u32, goal: Option<f64>) -> Load {
-    Load { socket, rw, block, depth, ours: Ours::Sleeping, goal }
+const fn load(socket: Socket, rw: &'static str, kibibytes: u32, depth: u32, goal: Option<f64>) -> Load {
+    Load { socket, rw, kibibytes, depth, ours: Ours::Sleeping, place: Place::Anywhere, goal }
 }
 
-const LOADS: [Load; 9] = [
-    load(Socket::Tcp, "randread", "4k", 32, Some(1.0 / 14.0)),
-    load(Socket::Tcp, "randwrite", "4k", 32, Some(1.0 / 14.0)),
-    load(Socket::Tcp, "randread", "4k", 128, Some(1.0 / 18.0)),
-    load(Socket::Unix, "randread", "4k", 32, Some(1.0 / 10.0)),
-    load(Socket::Tcp, "randread", "64k", 32, Some(1.0 / 3.5)),
-    load(Socket::Tcp, "randwrite", "64k", 32, None),
-    load(Socket::Tcp, "randread", "1m", 8, Some(1.0 / 1.8)),
-    load(Socket::Tcp, "randread", "4k", 1, Some(0.7)),
-    Load { ours: Ours::Polling, ..load(Socket::Tcp, "randread", "4k", 1, Some(0.4)) },
+const LOADS: [Load; 11] = [
+    load(Socket::Tcp, "randread", 4, 32, Some(1.0 / 14.0)),
+    load(Socket::Tcp, "randwrite", 4, 32, Some(1.0 / 14.0)),
+    load(Socket::Tcp, "randread", 4, 128, Some(1.0 / 18.0)),
+    load(Socket::Unix, "randread", 4, 32, Some(1.0 / 10.0)),
+    load(Socket::Tcp, "randread", 64, 32, Some(1.0 / 3.5)),
+    load(Socket::Tcp, "randwrite", 64, 32, None),
+    load(Socket::Tcp, "randread", 1024, 8, Some(1.0 / 1.8)),
+    load(Socket::Tcp, "randread", 4, 1, Some(0.7)),
+    Load { ours: Ours::Polling, ..load(Socket::Tcp, "randread", 4, 1, Some(0.4)) },
+    Load { place: Place::OneCpu, ..load(Socket::Tcp, "randread", 4, 32, None) },
+    Load { place: Place::OneCpu, ..load(Socket::Tcp, "randread", 4, 1, None) },
 ];
 
 /// Our server with foreign clients is to take at most this part of what nbdkit takes with them.
@@ -113,11 +130,17 @@ struct Served {
 pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let data = bench.file("remote", MEBIBYTES)?;
     let mut servers = Vec::new();
-    for server in [Server::Nbdkit, Server::Iotoll, Server::Polling] {
-        for socket in [Socket::Tcp, Socket::Unix] {
-            let served = start(bench, server, socket)?;
-            bench.output(bench.command("nbdcopy").arg(&data).arg(&served.uri))?;
-            servers.push((server, socket, served));
+    for load in LOADS {
+        for server in [Server::Nbdkit, load.ours.both().0] {
+            let kind = load.kind(server);
+            if servers.iter().all(|(other, _)| *other != kind) {
+                let served = start(bench, server, &load)?;
+                bench.output(bench.command("nbdcopy").arg(&data).arg(&served.uri))?;
+                servers.push((kind, served));
+            }
+        }
+        if load.has_floor() {
+            servers.push((load.kind(Server::Bare), start_bare(bench, &load)?));
         }
     }
     let mut cells = Vec::new();
@@ -125,6 +148,9 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
         let (our_server, our_client) = of.ours.both();
         for server in [Server::Nbdkit, our_server] {
             cells.extend([Client::Libnbd, our_client].map(|client| Cell { load, server, client }));
+        }
+        if of.has_floor() {
+            cells.push(Cell { load, server: Server::Bare, client: Client::Bare });
         }
     }
     let named = |cell: &Cell| {
@@ -137,8 +163,14 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
         named,
         |bench, cell| {
             let load = LOADS.get(cell.load).context("no such load")?;
-            let server = servers.iter().find(|(server, socket, _)| (*server, *socket) == (cell.server, load.socket));
-            measure(bench, load, cell.client, &server.context("no such server")?.2.uri)
+            let kind = load.kind(cell.server);
+            let server = servers.iter().find(|(other, _)| *other == kind);
+            let uri = &server.context("no such server")?.1.uri;
+            if cell.client == Client::Bare {
+                measure_bare(bench, load, uri)
+            } else {
+                measure(bench, load, cell.client, uri)
+            }
         },
     )?;
     let of = |load: usize, server: Server, client: Client| {
@@ -158,7 +190,7 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
             let values = |found: &[Found]| found.iter().map(|found| found.cycles).collect::<Vec<_>>();
             let ratio = rounds::ratio(&values(found), &values(theirs));
             let part = evidence::interval(&ratio, 3);
-            cost.push(format!("{} ({part})", evidence::number(Some(mean(found, |found| found.cycles)), 0)));
+            cost.push(cycles(found, &part));
             rate.push(evidence::rate(mean(found, |found| found.iops)));
             let goal = match (server, client) {
                 (server, client) if (server, client) == (our_server, our_client) => {
@@ -181,20 +213,29 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
         rate.push(evidence::number(known(|found| found.per_crossing, ours), 1));
         rate.push(evidence::number(known(|found| found.p50_micros, theirs), 1));
         rate.push(evidence::number(known(|found| found.p50_micros, ours), 1));
+        cost.push(match load.has_floor() {
+            true => {
+                let found = of(number, Server::Bare, Client::Bare)?;
+                let values = |found: &[Found]| found.iter().map(|found| found.cycles).collect::<Vec<_>>();
+                cycles(found, &evidence::interval(&rounds::ratio(&values(found), &values(theirs)), 3))
+            }
+            false => "–".to_owned(),
+        });
         costs.push(cost);
         rates.push(rate);
     }
     evidence.note(format!(
         "Cycles of the whole machine per I/O, client and server and what is between them, net; means over rounds, in brackets the \
          part of nbdkit's under libnbd with its interval. {MEBIBYTES} MiB in memory, filled with data, over loopback; libnbd is \
-         fio's engine nbd; one connection."
+         fio's engine nbd; one connection. Bare: as many bytes to and fro, from random places of as much memory, a whole depth at \
+         one time, without protocol, bookkeeping or latencies: what the kernel takes for the way."
     ));
     costs_and_rates(&mut evidence, &costs, &rates);
     Ok(evidence)
 }
 
 fn costs_and_rates(evidence: &mut Evidence, costs: &[Vec<String>], rates: &[Vec<String>]) {
-    let header = ["", "nbdkit, libnbd", "our server, libnbd", "nbdkit, our client", "both ours"];
+    let header = ["", "nbdkit, libnbd", "our server, libnbd", "nbdkit, our client", "both ours", "bare"];
     evidence.table(&header, costs);
     evidence
         .note("I/Os per second, I/Os per system call of our client with our server, and the median round trip in µs.");
@@ -215,7 +256,24 @@ impl Load {
     fn name(&self) -> String {
         let socket = if self.socket == Socket::Unix { ", Unix socket" } else { "" };
         let polling = if self.ours == Ours::Polling { ", ours with busy poll" } else { "" };
-        format!("{} {}, depth {}{socket}{polling}", self.block, self.rw, self.depth)
+        let place = if self.place == Place::OneCpu { ", all on one CPU" } else { "" };
+        let block =
+            if self.kibibytes < 1024 { format!("{}k", self.kibibytes) } else { format!("{}m", self.kibibytes / 1024) };
+        format!("{block} {}, depth {}{socket}{polling}{place}", self.rw, self.depth)
+    }
+
+    /// Loads with the same have a server in common.
+    fn kind(&self, server: Server) -> (Server, Socket, Place, Option<(u32, u32)>) {
+        (server, self.socket, self.place, (server == Server::Bare).then_some((self.kibibytes, self.depth)))
+    }
+
+    /// Whether there is a bare exchange like it.
+    fn has_floor(&self) -> bool {
+        self.socket == Socket::Tcp && self.rw == "randread" && self.ours == Ours::Sleeping
+    }
+
+    fn block(&self) -> u64 {
+        u64::from(self.kibibytes) << 10
     }
 }
 
@@ -224,14 +282,19 @@ fn mean(found: &[Found], of: fn(&Found) -> f64) -> f64 {
 }
 
 fn measure(bench: &Bench, load: &Load, client: Client, uri: &str) -> anyhow::Result<Found> {
-    let (uri, block) = (format!("--uri={uri}"), format!("--bs={}", load.block));
+    let (uri, block) = (format!("--uri={uri}"), format!("--bs={}", load.block()));
     let (depth, rw, size) =
         (format!("--iodepth={}", load.depth), format!("--rw={}", load.rw), format!("--size={MEBIBYTES}m"));
     // The later of two wins, in fio as in iotoll.
-    let job = fio::job("nbd", bench.options.seconds, &[&uri, &block, &depth, &rw, &size]);
+    let mut options = vec![&*uri, &block, &depth, &rw, &size];
+    if load.place == Place::OneCpu {
+        options.push("--cpus_allowed=0");
+    }
+    let job = fio::job("nbd", bench.options.seconds, &options);
     let finding = match client {
         Client::Libnbd => iotoll::cost(bench, &MEASURING, &[], &[vec!["fio".to_owned()], job].concat())?,
         Client::Iotoll => iotoll::run(bench, &MEASURING, &job)?,
+        Client::Bare => bail!("a bare exchange knows no job"),
         Client::Polling => iotoll::run(bench, &MEASURING, &[job, vec![format!("--path_busy_poll={POLL}")]].concat())?,
     };
     let job = iotoll::job(&finding)?;
@@ -244,12 +307,47 @@ fn measure(bench: &Bench, load: &Load, client: Client, uri: &str) -> anyhow::Res
     })
 }
 
-fn start(bench: &Bench, server: Server, socket: Socket) -> anyhow::Result<Served> {
-    let path = bench.path(&format!("{server:?}.socket"));
+/// So many blocks as some seconds take, as far as that can be known before.
+fn measure_bare(bench: &Bench, load: &Load, address: &str) -> anyhow::Result<Found> {
+    let each_micros = 80.0 / f64::from(load.depth) + 2.0 + load.block() as f64 / 4000.0;
+    let blocks = (bench.options.seconds * 1e6 / each_micros) as u64;
+    let blocks = blocks.next_multiple_of(load.depth.into()).to_string();
+    let (block, depth) = (load.block().to_string(), load.depth.to_string());
+    let command = bench.load(&["bare-client", address, &block, &depth, &blocks]);
+    let command = if load.place == Place::OneCpu { [on_one_cpu(), command].concat() } else { command };
+    let flags = [format!("--ios={blocks}")];
+    let finding = iotoll::cost(bench, &MEASURING, &flags, &command)?;
+    let iops = iotoll::phase(&finding)?.iops.context("iotoll found no I/Os per second")?;
+    Ok(Found { cycles: iotoll::net(&finding)?, iops, p50_micros: None, per_crossing: None })
+}
+
+fn start_bare(bench: &Bench, load: &Load) -> anyhow::Result<Served> {
+    let words = bench.load(&["bare-server", &load.block().to_string(), &load.depth.to_string()]);
+    let (program, arguments) = words.split_first().context("no load")?;
+    let mut command = placed(bench, load.place, program);
+    let mut process = Beside { child: command.args(arguments).stdout(Stdio::piped()).spawn()? };
+    let uri = first_line(&mut process)?;
+    Ok(Served { uri, _process: process })
+}
+
+fn first_line(process: &mut Beside) -> anyhow::Result<String> {
+    let said = process.child.stdout.take().context("no standard output")?;
+    let mut line = String::new();
+    BufReader::new(said).read_line(&mut line)?;
+    Ok(line.trim().to_owned())
+}
+
+fn cycles(found: &[Found], part: &str) -> String {
+    format!("{} ({part})", evidence::number(Some(mean(found, |found| found.cycles)), 0))
+}
+
+fn start(bench: &Bench, server: Server, load: &Load) -> anyhow::Result<Served> {
+    let Load { socket, place, .. } = *load;
+    let path = bench.path(&format!("{server:?}-{place:?}.socket"));
     let path = path.display().to_string();
     let (process, uri) = match server {
         Server::Nbdkit => {
-            let mut command = bench.command("nbdkit");
+            let mut command = placed(bench, place, "nbdkit");
             command.args(["-f"]).stdout(Stdio::null());
             let uri = match socket {
                 Socket::Unix => {
@@ -266,8 +364,9 @@ fn start(bench: &Bench, server: Server, socket: Socket) -> anyhow::Result<Served
             command.args(["memory", &format!("{MEBIBYTES}m")]);
             (Beside { child: command.spawn().context("nbdkit cannot be run; install it")? }, uri)
         }
+        Server::Bare => bail!("a bare server knows no storage"),
         Server::Iotoll | Server::Polling => {
-            let mut command = bench.iotoll();
+            let mut command = placed(bench, place, bench.iotoll().get_program());
             command.args(["serve", "--backend", &format!("memory:{MEBIBYTES}m")]).stderr(Stdio::null());
             if server == Server::Polling {
                 command.args(["--path-busy-poll", POLL]);
@@ -277,23 +376,38 @@ fn start(bench: &Bench, server: Server, socket: Socket) -> anyhow::Result<Served
                 Socket::Tcp => command.args(["--listen", "127.0.0.1:0"]),
             };
             let mut process = Beside { child: command.stdout(Stdio::piped()).spawn()? };
-            let mut line = String::new();
-            let said = process.child.stdout.take().context("no standard output")?;
-            BufReader::new(said).read_line(&mut line)?;
-            let uri = line.trim().strip_prefix("listening on ").context("iotoll serve does not listen")?.to_owned();
+            let line = first_line(&mut process)?;
+            let uri = line.strip_prefix("listening on ").context("iotoll serve does not listen")?.to_owned();
             (process, uri)
         }
     };
     let end = Instant::now() + Duration::from_secs(10);
     let listens = || match uri.strip_prefix("nbd://") {
         Some(address) => TcpStream::connect(address).is_ok(),
-        None => std::path::Path::new(&path).exists(),
+        None => Path::new(&path).exists(),
     };
     while !listens() {
         ensure!(Instant::now() < end, "{server:?} does not listen");
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(Served { uri, _process: process })
+}
+
+/// A command that runs there.
+fn placed(bench: &Bench, place: Place, program: impl AsRef<Path>) -> Command {
+    match place {
+        Place::Anywhere => bench.command(program),
+        Place::OneCpu => {
+            let words = on_one_cpu();
+            let mut command = bench.command(words.first().map_or("", String::as_str));
+            command.args(words.iter().skip(1)).arg(program.as_ref());
+            command
+        }
+    }
+}
+
+fn on_one_cpu() -> Vec<String> {
+    ["taskset", "-c", "0"].map(str::to_owned).to_vec()
 }
 
 #[cfg(test)]

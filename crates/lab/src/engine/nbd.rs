@@ -101,14 +101,19 @@ fn uri(plan: &JobPlan) -> &str {
 fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize) -> Result<Client> {
     let refused = |why: String| Error::Refused(format!("job '{}': {why}", plan.name));
     let place: Uri = uri(plan).parse().map_err(|error: path::client::BadUri| refused(format!("uri={error}")))?;
-    let switches = Switches {
-        hold: Duration::from_nanos(plan.path_hold.0),
-        busy_poll: Duration::from_nanos(plan.path_busy_poll.0),
-        ..Switches::default()
-    };
-    let options = Options { switches, ..Options::default() };
+    let options = Options { switches: switches(plan), ..Options::default() };
     Client::connect(&place, slots, slot_bytes, options)
         .map_err(|error| refused(format!("uri={}: {error}; is the server running?", uri(plan))))
+}
+
+fn switches(plan: &JobPlan) -> Switches {
+    Switches {
+        pull_up: plan.path_send.pull_up,
+        zero_copy: plan.path_send.zero_copy,
+        copy_out: plan.path_receive.copy,
+        hold: plan.path_hold.duration(),
+        busy_poll: plan.path_busy_poll.duration(),
+    }
 }
 
 fn lost(error: path::Error) -> io::Error {
@@ -221,8 +226,6 @@ mod tests {
     /// The plan knows nothing of the path, and says the same.
     #[test]
     fn what_is_not_said_is_as_the_path_has_it() {
-        let plan = JobPlan::default();
-        let Switches { hold, busy_poll, .. } = Switches::default();
-        assert_eq!((plan.path_hold.duration(), plan.path_busy_poll.duration()), (hold, busy_poll));
+        assert_eq!(switches(&JobPlan::default()), Switches::default());
     }
 }

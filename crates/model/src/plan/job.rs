@@ -1,12 +1,14 @@
 //! A plan: phases in order, each a set of jobs that run at the same time.
 
 mod engine;
+mod path;
 
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
 pub use engine::{EngineKind, Medium, Queue};
+pub use path::{PathReceive, PathSend};
 
 /// Everything that one `iotoll run` does.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -84,6 +86,12 @@ pub struct JobPlan {
     /// `uri`: the server and the export of engine `nbd`.
     #[serde(default)]
     pub uri: Option<String>,
+    /// `path_send`: how engine `nbd` sends the payloads of writes.
+    #[serde(default)]
+    pub path_send: PathSend,
+    /// `path_receive`: how engine `nbd` receives the payloads of reads.
+    #[serde(default)]
+    pub path_receive: PathReceive,
     /// `path_hold`: how long engine `nbd` waits, at most, for half of what is in flight to be replied to; zero: for one reply.
     #[serde(default = "path_hold")]
     pub path_hold: Nanos,
@@ -140,6 +148,8 @@ impl Default for JobPlan {
             think_time: Nanos(0),
             percentiles: PERCENTILES.to_vec(),
             uri: None,
+            path_send: PathSend::default(),
+            path_receive: PathReceive::default(),
             path_hold: path_hold(),
             path_busy_poll: Nanos(0),
             spin_cycles: 0,

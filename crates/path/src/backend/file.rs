@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use sys::send_batch::SendBatch;
 
 /// Zeros that are written where the file system cannot make any.
@@ -15,7 +16,7 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// An open file.
 #[derive(Debug)]
 pub struct FileBackend {
-    file: File,
+    file: Arc<File>,
     size: u64,
 }
 
@@ -23,11 +24,16 @@ impl FileBackend {
     pub(super) fn new(mut file: File) -> io::Result<Self> {
         // Of a block device too, whose metadata say 0.
         let size = file.seek(SeekFrom::End(0))?;
-        Ok(Self { file, size })
+        Ok(Self { file: Arc::new(file), size })
     }
 
     pub(super) fn size(&self) -> u64 {
         self.size
+    }
+
+    /// The file whose pages can be sent.
+    pub(super) fn pages(&self) -> Arc<File> {
+        self.file.clone()
     }
 
     pub(super) fn read(&self, offset: u64, length: u32, batch: &mut SendBatch) -> Outcome {

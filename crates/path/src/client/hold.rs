@@ -1,24 +1,22 @@
 //! Waiting for several replies instead of the first, so that a wake-up is paid once for many.
 
+use super::backoff::Backoff;
 use crate::socket::{LowWater, Socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionread};
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use sys::byte_store::Waiting;
-
-/// After holds in vain so many waits at most are not held.
-const MOST_SKIPPED: u32 = 127;
 
 /// What was waited for, and how that goes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holding {
     /// The longest hold.
     most: Duration,
+    /// How much of it is not slept.
+    busy_poll: Duration,
     low_water: LowWater,
-    /// Waits that are not held, because holds were in vain.
-    skip: u32,
-    backoff: u32,
+    backoff: Backoff,
 }
 
 /// How a wait went.
@@ -44,34 +42,41 @@ impl Held {
 }
 
 impl Holding {
-    pub(super) fn new(most: Duration) -> Self {
-        Self { most, low_water: LowWater::default(), skip: 0, backoff: 0 }
+    pub(super) fn new(most: Duration, busy_poll: Duration) -> Self {
+        Self { most, busy_poll, low_water: LowWater::default(), backoff: Backoff::default() }
     }
 
     /// Waits until there are `bytes`, if holding is wanted and is not in vain here. System calls are counted in `calls`.
     ///
     /// A Unix socket wakes at the first byte, whatever is asked for: then it is slept for the time of a hold instead.
     pub(super) fn wait(&mut self, socket: &Socket, bytes: Option<usize>, calls: &mut u64) -> io::Result<Held> {
-        let Some(bytes) = bytes.filter(|_| !self.most.is_zero() && self.skip == 0) else {
-            self.skip = self.skip.saturating_sub(1);
+        let Some(bytes) = bytes.filter(|_| !self.most.is_zero() && self.backoff.take()) else {
             *calls += u64::from(self.low_water.set(socket, 1)?);
             return Ok(Held::Not);
         };
         // What is in flight changes a little all the time.
-        *calls += 1 + u64::from(self.low_water.about(socket, bytes)?);
-        let enough = self.poll(Some(socket))? && self.there_or_slept(socket, bytes, calls)?;
-        self.backoff = if enough { 0 } else { (self.backoff * 2 + 1).min(MOST_SKIPPED) };
-        self.skip = self.backoff;
+        *calls += u64::from(self.low_water.about(socket, bytes)?);
+        let enough = self.poll(Some(socket), calls)? && self.there_or_slept(socket, bytes, calls)?;
+        self.backoff.note(enough);
         Ok(if enough { Held::Enough } else { Held::InVain })
     }
 
     /// Whether it is readable before the longest hold is over.
-    fn poll(&self, socket: Option<&Socket>) -> io::Result<bool> {
-        let limit = Timespec { tv_sec: self.most.as_secs().cast_signed(), tv_nsec: self.most.subsec_nanos().into() };
-        let polled = match socket {
-            Some(socket) => poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&limit)),
-            None => poll(&mut [], Some(&limit)),
+    fn poll(&self, socket: Option<&Socket>, calls: &mut u64) -> io::Result<bool> {
+        let mut fds = socket.map(|socket| PollFd::new(socket, PollFlags::IN));
+        let mut look = |limit: Duration| {
+            *calls += 1;
+            let limit = Timespec { tv_sec: limit.as_secs().cast_signed(), tv_nsec: limit.subsec_nanos().into() };
+            poll(fds.as_mut_slice(), Some(&limit))
         };
+        let begun = Instant::now();
+        let mut polled = Ok(0);
+        while polled == Ok(0) && !self.busy_poll.is_zero() && begun.elapsed() < self.busy_poll {
+            polled = look(Duration::ZERO);
+        }
+        if polled == Ok(0) {
+            polled = look(self.most);
+        }
         match polled {
             Ok(readable) => Ok(readable > 0),
             // A signal: whoever receives looks for himself.
@@ -93,8 +98,7 @@ impl Holding {
         if before >= bytes || before == 0 {
             return Ok(true);
         }
-        *calls += 1;
-        self.poll(None)?;
+        self.poll(None, calls)?;
         Ok(there(calls)? > before)
     }
 }
@@ -127,7 +131,7 @@ mod tests {
                 theirs.write_all(&[1]).unwrap();
             });
             let mut calls = 0;
-            assert_eq!(Holding::new(LONG).wait(&ours, Some(10), &mut calls).unwrap(), Held::Enough);
+            assert_eq!(Holding::new(LONG, Duration::ZERO).wait(&ours, Some(10), &mut calls).unwrap(), Held::Enough);
             assert!(enough.load(Ordering::SeqCst));
             assert_eq!(calls, 2);
         });
@@ -136,7 +140,7 @@ mod tests {
     #[test]
     fn holds_in_vain_become_rare_and_cost_nothing_between() {
         let (ours, mut theirs) = tcp();
-        let mut holding = Holding::new(Duration::from_millis(1));
+        let mut holding = Holding::new(Duration::from_millis(1), Duration::ZERO);
         let mut calls = 0;
         let mut held = || holding.wait(&ours, Some(10), &mut calls).unwrap();
         theirs.write_all(&[1; 9]).unwrap();
@@ -156,8 +160,8 @@ mod tests {
         let ours = Socket::Unix(ours);
         let mut calls = 0;
         theirs.write_all(&[1; 10]).unwrap();
-        assert_eq!(Holding::new(LONG).wait(&ours, Some(10), &mut calls).unwrap(), Held::Enough);
-        let mut short = Holding::new(Duration::from_millis(1));
+        assert_eq!(Holding::new(LONG, Duration::ZERO).wait(&ours, Some(10), &mut calls).unwrap(), Held::Enough);
+        let mut short = Holding::new(Duration::from_millis(1), Duration::ZERO);
         assert_eq!(short.wait(&ours, Some(11), &mut calls).unwrap(), Held::InVain);
         assert_eq!(short.wait(&ours, Some(11), &mut calls).unwrap(), Held::Not);
     }
@@ -166,9 +170,12 @@ mod tests {
     fn an_end_is_not_waited_for() {
         let (ours, theirs) = tcp();
         drop(theirs);
-        assert_eq!(Holding::new(LONG).wait(&ours, Some(10), &mut 0).unwrap(), Held::Enough);
+        assert_eq!(Holding::new(LONG, Duration::ZERO).wait(&ours, Some(10), &mut 0).unwrap(), Held::Enough);
         let (ours, theirs) = UnixStream::pair().unwrap();
         drop(theirs);
-        assert_eq!(Holding::new(LONG).wait(&Socket::Unix(ours), Some(10), &mut 0).unwrap(), Held::Enough);
+        assert_eq!(
+            Holding::new(LONG, Duration::ZERO).wait(&Socket::Unix(ours), Some(10), &mut 0).unwrap(),
+            Held::Enough
+        );
     }
 }

@@ -7,10 +7,12 @@ use super::session::{Next, Session, TURN};
 use crate::handshake::server::{Negotiation, State, Step, greeting};
 use crate::socket::{LowWater, Socket};
 use crate::switches::Switches;
+use crate::wire::REQUEST_BYTES;
 use rustix::event::epoll::EventFlags;
 use std::io::ErrorKind;
 use std::time::Instant;
 use sys::byte_store::Waiting;
+use sys::receive_batch::ReceiveBatch;
 use sys::send_batch::SendBatch;
 
 /// Whether a connection goes on.
@@ -36,6 +38,8 @@ pub struct Connection {
     gathering: Gathering,
     phase: Phase,
     batch: SendBatch,
+    /// Where payloads are received to that are not copied.
+    places: Option<ReceiveBatch>,
     /// What has arrived and was not used yet: the begin of a message, or all that waits behind a client that does not
     /// take its replies.
     carry: Vec<u8>,
@@ -82,6 +86,7 @@ impl Connection {
             gathering: Gathering::default(),
             phase,
             batch,
+            places: None,
             carry: Vec::new(),
             messages_wait: false,
             then: Then::GoOn,
@@ -144,6 +149,9 @@ impl Connection {
                 return going;
             }
         }
+        if let Some(going) = self.receive_in_place(exports, switches) {
+            return going;
+        }
         let held = self.carry.len();
         let Some((front, back)) = memory.split_at_mut_checked(held).filter(|(_, back)| !back.is_empty()) else {
             return Going::Broken("a message longer than any that is allowed");
@@ -160,8 +168,37 @@ impl Connection {
                 self.gathering.received(count, self.requests() - before);
                 going.unwrap_or(Going::Receiving)
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Going::Receiving,
-            Err(_) => Going::Broken("the connection was reset"),
+            Err(error) => Self::nothing_received(&error),
+        }
+    }
+
+    /// Receives the rest of a write's payload to where it belongs, and no more than the next request behind it, whose payload
+    /// may go the same way. `None` where that is not possible.
+    fn receive_in_place(&mut self, exports: &Exports, switches: Switches) -> Option<Going> {
+        let Phase::Serving(session) = &mut self.phase else { return None };
+        debug_assert!(session.in_place().is_none() || self.carry.is_empty(), "what is there was used");
+        let (store, begin, length) = session.in_place()?;
+        let places = self.places.get_or_insert_with(|| ReceiveBatch::new(store.clone()));
+        places.clear();
+        places.store(begin, length);
+        places.keep(REQUEST_BYTES);
+        match places.receive(&self.socket, Waiting::Never) {
+            Ok(0) => Some(Going::Ended),
+            Ok(count) => {
+                session.received_in_place(count.min(length), &mut self.batch);
+                let behind = places.own().get(..count.saturating_sub(length)).unwrap_or_default().to_vec();
+                self.count_received(count);
+                self.gathering.received(count, u64::from(count >= length));
+                Some(self.consume(&behind, exports, switches).unwrap_or(Going::Receiving))
+            }
+            Err(error) => Some(Self::nothing_received(&error)),
+        }
+    }
+
+    fn nothing_received(error: &std::io::Error) -> Going {
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::Interrupted => Going::Receiving,
+            _ => Going::Broken("the connection was reset"),
         }
     }
 
@@ -251,6 +288,10 @@ impl Connection {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(Going::Sending),
+                // A part of a page that cannot be had: what was promised cannot be sent.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                    return Some(Going::Broken("the storage failed in the middle of a reply"));
+                }
                 Err(_) => return Some(Going::Broken("the client went away with replies on the way")),
             }
         }

@@ -1,5 +1,7 @@
 //! What a server did.
 
+use crate::switches::Sending;
+
 /// Sums over one connection, or over all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -11,6 +13,8 @@ pub struct Counters {
     pub read_bytes: u64,
     /// Of these, bytes that were copied behind their header before they were sent.
     pub pulled_up_bytes: u64,
+    /// Of these, bytes that were sent as pages.
+    pub zero_copy_bytes: u64,
     /// System calls that waited for something to receive, or looked whether there was.
     pub waits: u64,
     /// System calls that received something.
@@ -25,21 +29,35 @@ pub struct Counters {
 
 impl Counters {
     #[inline]
-    pub(super) fn read(&mut self, length: u32, pull_up: u32) {
-        self.read_bytes += u64::from(length);
-        if length <= pull_up {
-            self.pulled_up_bytes += u64::from(length);
+    pub(super) fn read(&mut self, length: u32, sending: Sending) {
+        let length = u64::from(length);
+        self.read_bytes += length;
+        match sending {
+            Sending::PullUp => self.pulled_up_bytes += length,
+            Sending::Gather => {}
+            Sending::ZeroCopy => self.zero_copy_bytes += length,
         }
     }
 
     /// Adds what another connection did.
     pub fn add(&mut self, other: &Self) {
-        let Self { requests, errors, read_bytes, pulled_up_bytes, waits, receives, sends, received_bytes, sent_bytes } =
-            other;
+        let Self {
+            requests,
+            errors,
+            read_bytes,
+            pulled_up_bytes,
+            zero_copy_bytes,
+            waits,
+            receives,
+            sends,
+            received_bytes,
+            sent_bytes,
+        } = other;
         self.requests += requests;
         self.errors += errors;
         self.read_bytes += read_bytes;
         self.pulled_up_bytes += pulled_up_bytes;
+        self.zero_copy_bytes += zero_copy_bytes;
         self.waits += waits;
         self.receives += receives;
         self.sends += sends;

@@ -6,11 +6,13 @@
 use super::counters::Counters;
 use crate::backend::{Backend, Outcome, Zeroing};
 use crate::handshake::BASE_ALLOCATION_ID;
-use crate::switches::Switches;
+use crate::switches::{Sending, Switches};
 use crate::wire::{
     Chunk, ChunkKind, Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, data_chunk, simple_reply,
 };
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use sys::byte_store::ByteStore;
 use sys::send_batch::SendBatch;
 
 /// A batch that holds so many bytes of its own is sent before more is put into it.
@@ -106,7 +108,24 @@ impl Session {
 
     /// An empty batch for this connection's replies.
     pub fn batch(&self) -> SendBatch {
-        SendBatch::new(self.backend.store())
+        self.backend.batch()
+    }
+
+    /// Where in the storage the rest of a write's payload may be received to, begin and length, and what that storage is.
+    pub fn in_place(&self) -> Option<(&Arc<ByteStore>, usize, usize)> {
+        let (Backend::Memory(store), Some(writing)) = (&self.backend, &self.writing) else { return None };
+        let may = writing.outcome.is_ok() && writing.rest > self.switches.copy_out;
+        // Within the storage's size, which is a usize.
+        may.then_some((store, writing.offset as usize, writing.rest as usize))
+    }
+
+    /// So many bytes were received there.
+    pub fn received_in_place(&mut self, count: usize, batch: &mut SendBatch) {
+        let Some(writing) = &mut self.writing else { return };
+        writing.pass(count);
+        if writing.rest == 0 {
+            self.end_writing(batch);
+        }
     }
 
     /// Does what the bytes ask for and puts the replies into `batch`. Gives how many bytes were taken.
@@ -224,15 +243,21 @@ impl Session {
 
     fn begin_reading(&mut self, request: &Request, batch: &mut SendBatch) {
         let Request { cookie, offset, length, .. } = *request;
-        let gathered = length > self.switches.pull_up && self.backend.gathers();
-        if length <= PIECE || gathered {
-            return self.read_at_once(request, batch);
+        let sending = self.sending(length);
+        if length <= PIECE || sending != Sending::PullUp {
+            return self.read_at_once(request, sending, batch);
         }
         let chunks = self.rights.structured && request.flags & command_flag::DF == 0;
         if !chunks {
             self.put_read_header(request, batch);
         }
         self.reading = Some(Reading { cookie, offset, rest: length, chunks });
+    }
+
+    /// How a payload of so many bytes is sent from this storage.
+    #[inline]
+    fn sending(&self, length: u32) -> Sending {
+        self.backend.sending(self.switches.sending(length))
     }
 
     fn put_read_header(&self, request: &Request, batch: &mut SendBatch) {
@@ -245,11 +270,11 @@ impl Session {
 
     /// Header and payload, or the error in their place.
     #[inline]
-    fn read_at_once(&mut self, request: &Request, batch: &mut SendBatch) {
+    fn read_at_once(&mut self, request: &Request, sending: Sending, batch: &mut SendBatch) {
         let mark = batch.mark();
         self.put_read_header(request, batch);
-        match self.backend.read(request.offset, request.length, self.switches.pull_up, batch) {
-            Ok(()) => self.counters.read(request.length, self.switches.pull_up),
+        match self.backend.read(request.offset, request.length, sending, batch) {
+            Ok(()) => self.counters.read(request.length, sending),
             Err(error) => {
                 batch.take_back(mark);
                 self.reply(request, Err(error), batch);
@@ -274,8 +299,8 @@ impl Session {
             batch.put(&chunk.encode());
             batch.put(&offset.to_be_bytes());
         }
-        match self.backend.read(offset, length, self.switches.pull_up, batch) {
-            Ok(()) => self.counters.read(length, self.switches.pull_up),
+        match self.backend.read(offset, length, Sending::PullUp, batch) {
+            Ok(()) => self.counters.read(length, Sending::PullUp),
             Err(error) if chunks => {
                 batch.take_back(mark);
                 self.reading = None;
@@ -337,9 +362,13 @@ impl Writing {
         if self.outcome.is_ok() && !data.is_empty() {
             self.outcome = backend.write(self.offset, data);
         }
-        self.offset = self.offset.saturating_add(data.len() as u64);
-        // At most `rest` bytes are given.
-        self.rest -= data.len() as u32;
+        self.pass(data.len());
+    }
+
+    /// So many bytes, at most `rest`, are where they belong.
+    fn pass(&mut self, count: usize) {
+        self.offset = self.offset.saturating_add(count as u64);
+        self.rest -= count as u32;
     }
 }
 

@@ -160,6 +160,19 @@ impl<'a> Worker<'a> {
     }
 
     fn wait(&mut self, events: &mut Vec<epoll::Event>, negotiating: bool) {
+        if !self.working.is_empty() {
+            return self.look(events, Some(Duration::ZERO));
+        }
+        let busy_poll = self.options.switches.busy_poll;
+        if !busy_poll.is_zero() {
+            let begun = Instant::now();
+            while begun.elapsed() < busy_poll {
+                self.look(events, Some(Duration::ZERO));
+                if !events.is_empty() {
+                    return;
+                }
+            }
+        }
         if let Some((_, end)) = self.held {
             // epoll_wait knows milliseconds only.
             let left = timespec(end.saturating_duration_since(Instant::now()));
@@ -167,19 +180,7 @@ impl<'a> Worker<'a> {
             let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&left));
             return self.look(events, Some(Duration::ZERO));
         }
-        if !self.working.is_empty() {
-            return self.look(events, Some(Duration::ZERO));
-        }
-        let busy_poll = self.options.switches.busy_poll;
-        if !busy_poll.is_zero() {
-            let begun = Instant::now();
-            while events.is_empty() && begun.elapsed() < busy_poll {
-                self.look(events, Some(Duration::ZERO));
-            }
-        }
-        if events.is_empty() {
-            self.look(events, negotiating.then_some(LOOK));
-        }
+        self.look(events, negotiating.then_some(LOOK));
     }
 
     fn look(&mut self, events: &mut Vec<epoll::Event>, limit: Option<Duration>) {

@@ -2,7 +2,7 @@
 
 use super::{JobOption, Value::*};
 use crate::plan::draft::Start;
-use crate::plan::job::{Access, EngineKind, Fallocate, Order};
+use crate::plan::job::{Access, EngineKind, Fallocate, Order, PathReceive, PathSend};
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
 use crate::plan::value::{LARGEST_FILE, Wrong, choice, cpus, directory, file_names, list_words, percentiles};
 use crate::unit::{Bytes, Nanos};
@@ -412,6 +412,24 @@ pub(super) static OPTIONS: &[JobOption] = &[
         value: Text("an NBD URI", |draft, text| {
             draft.job.uri = Some(text.to_owned());
             Ok(())
+        }),
+    },
+    JobOption {
+        name: "path_send",
+        aliases: &[],
+        help: "Engine nbd: how payloads of writes get behind their headers: copied, sent from where they lie, or as pages",
+        example: "gather",
+        bad_example: "gather:4k",
+        value: Text(PathSend::FORM, |draft, text| PathSend::parse(text).map(|send| draft.job.path_send = send)),
+    },
+    JobOption {
+        name: "path_receive",
+        aliases: &[],
+        help: "Engine nbd: how payloads of reads get to where they belong: received together and copied, or straight",
+        example: "in-place",
+        bad_example: "in-place:4k",
+        value: Text(PathReceive::FORM, |draft, text| {
+            PathReceive::parse(text).map(|receive| draft.job.path_receive = receive)
         }),
     },
     JobOption {

@@ -11,10 +11,12 @@ use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
 
 /// Options that only one engine reads.
-const OF_ONE_ENGINE: [(&str, EngineKind); 7] = [
+const OF_ONE_ENGINE: [(&str, EngineKind); 9] = [
     ("fixedbufs", EngineKind::IoUring),
     ("registerfiles", EngineKind::IoUring),
     ("uri", EngineKind::Nbd),
+    ("path_send", EngineKind::Nbd),
+    ("path_receive", EngineKind::Nbd),
     ("path_hold", EngineKind::Nbd),
     ("path_busy_poll", EngineKind::Nbd),
     ("spin_cycles", EngineKind::Spin),

@@ -1,0 +1,135 @@
+//! How payloads are moved by engine `nbd` and by the server.
+
+use crate::plan::value::{Wrong, integer_in};
+use serde::{Deserialize, Serialize};
+use std::fmt::{Display, Formatter, Result as Formatted};
+
+/// No payload is longer.
+const ANY: u32 = u32::MAX;
+
+/// `path_send`: how a payload gets behind its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathSend {
+    /// Payloads of at most so many bytes are copied there (pull-up); longer ones are sent from where they lie (gather).
+    pub pull_up: u32,
+    /// Of those that are longer than this, the pages themselves are sent (zero-copy).
+    pub zero_copy: u32,
+}
+
+/// `path_receive`: how a payload gets to where it belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathReceive {
+    /// Payloads of at most so many bytes are received together with what is around them, and copied; longer ones are
+    /// received to their place.
+    pub copy: u32,
+}
+
+/// Measured: experiments/path-send.toml and path-receive.toml, RESULTS.md.
+impl Default for PathSend {
+    fn default() -> Self {
+        Self { pull_up: 2048, zero_copy: ANY }
+    }
+}
+
+/// As of [`PathSend`].
+impl Default for PathReceive {
+    fn default() -> Self {
+        Self { copy: 2048 }
+    }
+}
+
+impl PathSend {
+    /// The values that it takes, in words.
+    pub const FORM: &str =
+        "pull-up, gather or zero-copy; pull-up:BYTES and zero-copy:BYTES for payloads up to and above that";
+
+    /// # Errors
+    /// When it is none of [`FORM`](Self::FORM).
+    pub fn parse(text: &str) -> Result<Self, Wrong> {
+        let pulled_up = |zero_copy| Self { pull_up: Self::default().pull_up.min(zero_copy), zero_copy };
+        match text.split_once(':') {
+            None if text == "pull-up" => Ok(Self { pull_up: ANY, zero_copy: ANY }),
+            None if text == "gather" => Ok(Self { pull_up: 0, zero_copy: ANY }),
+            None if text == "zero-copy" => Ok(pulled_up(0)),
+            Some(("pull-up", most)) => Ok(Self { pull_up: bytes(most)?, zero_copy: ANY }),
+            Some(("zero-copy", above)) => bytes(above).map(pulled_up),
+            _ => Err(Wrong::because(text, "is no way to send")),
+        }
+    }
+}
+
+impl Display for PathSend {
+    fn fmt(&self, formatter: &mut Formatter) -> Formatted {
+        match *self {
+            Self { pull_up: 0, zero_copy: ANY } => formatter.write_str("gather"),
+            Self { pull_up: ANY, zero_copy: ANY } => formatter.write_str("pull-up"),
+            Self { pull_up, zero_copy: ANY } => write!(formatter, "pull-up:{pull_up}"),
+            Self { zero_copy, .. } => write!(formatter, "zero-copy:{zero_copy}"),
+        }
+    }
+}
+
+impl PathReceive {
+    /// The values that it takes, in words.
+    pub const FORM: &str = "copy, in-place, or copy:BYTES for payloads up to that";
+
+    /// # Errors
+    /// When it is none of [`FORM`](Self::FORM).
+    pub fn parse(text: &str) -> Result<Self, Wrong> {
+        match text.split_once(':') {
+            None if text == "copy" => Ok(Self { copy: ANY }),
+            None if text == "in-place" => Ok(Self { copy: 0 }),
+            Some(("copy", most)) => bytes(most).map(|copy| Self { copy }),
+            _ => Err(Wrong::because(text, "is no way to receive")),
+        }
+    }
+}
+
+impl Display for PathReceive {
+    fn fmt(&self, formatter: &mut Formatter) -> Formatted {
+        match self.copy {
+            0 => formatter.write_str("in-place"),
+            ANY => formatter.write_str("copy"),
+            most => write!(formatter, "copy:{most}"),
+        }
+    }
+}
+
+fn bytes(text: &str) -> Result<u32, Wrong> {
+    integer_in(text, &(0..=u64::from(ANY))).map(|bytes| u32::try_from(bytes).unwrap_or(ANY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_what_is_read() {
+        for (text, pull_up, zero_copy) in [
+            ("pull-up", ANY, ANY),
+            ("gather", 0, ANY),
+            ("pull-up:16384", 16_384, ANY),
+            ("zero-copy:32768", 2048, 32_768),
+            ("zero-copy:512", 512, 512),
+        ] {
+            let send = PathSend::parse(text).unwrap();
+            assert_eq!((send, send.to_string().as_str()), (PathSend { pull_up, zero_copy }, text));
+        }
+        assert_eq!(PathSend::parse("zero-copy").unwrap(), PathSend { pull_up: 0, zero_copy: 0 });
+        assert_eq!(PathSend::parse("pull-up:16k").unwrap(), PathSend::parse("pull-up:16384").unwrap());
+        for (text, copy) in [("copy", ANY), ("in-place", 0), ("copy:4096", 4096)] {
+            let receive = PathReceive::parse(text).unwrap();
+            assert_eq!((receive, receive.to_string().as_str()), (PathReceive { copy }, text));
+        }
+        for wrong in ["", "fast", "gather:4", "pull-up:", "pull-up:x", "pull-up:-1", "zero-copy:1.5", "pull-up:5g"] {
+            assert!(PathSend::parse(wrong).is_err(), "{wrong}");
+            assert!(PathReceive::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn defaults_can_be_written() {
+        assert_eq!(PathSend::parse(&PathSend::default().to_string()), Ok(PathSend::default()));
+        assert_eq!(PathReceive::parse(&PathReceive::default().to_string()), Ok(PathReceive::default()));
+    }
+}
