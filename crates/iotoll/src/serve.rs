@@ -5,12 +5,12 @@ use crate::render;
 use anyhow::Context;
 use clap::Args;
 use lab::run::Calibration;
-use model::plan::{PathReceive, PathSend};
-use path::Switches;
+use model::plan::{PathFraming, PathReceive, PathSend};
 use path::backend::Backend;
 use path::client::{Address, Uri};
 use path::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
 use path::wire::MAX_PAYLOAD;
+use path::{Framing, Switches};
 use report::number;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs::File;
@@ -60,6 +60,9 @@ pub struct ServeArguments {
     /// them; in-place none
     #[arg(long, value_name = "HOW", default_value_t, value_parser = receiving)]
     path_receive: PathReceive,
+    /// Whether all that is there is sent and received at one go (one-go), or each header and each page by itself (page-at-a-time)
+    #[arg(long, value_name = "HOW", default_value = model::plan::value::word(PathFraming::default()), value_parser = framing)]
+    path_framing: PathFraming,
     /// How long, at most, further requests of a client that has several in flight are waited for; 0: not at all
     #[arg(long, value_name = "MICROSECONDS", default_value_t = Switches::default().hold.as_micros() as u64,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
@@ -98,6 +101,11 @@ fn receiving(text: &str) -> Result<PathReceive, String> {
     PathReceive::parse(text).map_err(|wrong| format!("{}; expected {}", wrong.reason, PathReceive::FORM))
 }
 
+fn framing(text: &str) -> Result<PathFraming, String> {
+    let words = model::plan::value::list_words::<PathFraming>();
+    model::plan::value::choice(text).map_err(|wrong| format!("{}; expected {words}", wrong.reason))
+}
+
 /// Serves until SIGTERM or Ctrl-C.
 pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
@@ -110,6 +118,10 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
             pull_up: arguments.path_send.pull_up,
             zero_copy: arguments.path_send.zero_copy,
             copy_out: arguments.path_receive.copy,
+            framing: match arguments.path_framing {
+                PathFraming::OneGo => Framing::OneGo,
+                PathFraming::PageAtATime => Framing::PageAtATime,
+            },
             hold: Duration::from_micros(arguments.path_hold),
             busy_poll: Duration::from_micros(arguments.path_busy_poll),
         },

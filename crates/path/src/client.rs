@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::handshake::client::{Export, INPUT_BYTES, Negotiation, Step};
 use crate::handshake::transmission_flag;
 use crate::socket::Socket;
-use crate::switches::{Sending, Switches};
+use crate::switches::{Framing, Sending, Switches};
 use crate::wire::{Command, REQUEST_BYTES, ReplyHeader, Request, SIMPLE_REPLY_BYTES, WireError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
@@ -20,11 +20,14 @@ use sys::byte_store::{ByteStore, Waiting};
 use sys::clock::ticks;
 use sys::send_batch::SendBatch;
 
+mod accounting;
 mod backoff;
 mod hold;
 mod in_place;
 mod uri;
 
+use accounting::Account;
+pub use accounting::Accounting;
 use hold::Holding;
 use in_place::{Came, InPlace, Payload};
 pub use uri::{Address, BadUri, Uri};
@@ -43,14 +46,28 @@ pub const GLANCE: Duration = Duration::from_millis(250);
 pub struct Options {
     /// Of `hold`: half of what is in flight is waited for, and fewer than four in flight are never held.
     pub switches: Switches,
+    /// Who counts what is in flight.
+    pub in_flight: Accounting,
+    /// Whether requests go out at all.
+    pub wire: Wire,
     /// How long a server may take to agree, from the first byte to the last.
     pub patience: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { switches: Switches::default(), patience: Duration::from_secs(10) }
+        let (switches, patience) = (Switches::default(), Duration::from_secs(10));
+        Self { switches, in_flight: Accounting::None, wire: Wire::Real, patience }
     }
+}
+
+/// What is between a client and its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// A socket.
+    Real,
+    /// Nothing: after the handshake requests are claimed to have been sent and replied to. It shows what a client costs by itself.
+    Null,
 }
 
 /// A request that was replied to.
@@ -129,6 +146,8 @@ pub struct Client {
     arriving: Option<(u32, usize)>,
     /// Where payloads are not copied out of `memory`.
     in_place: Option<InPlace>,
+    account: Account,
+    wire: Wire,
     crossings: Crossings,
 }
 
@@ -159,8 +178,11 @@ impl Client {
             socket.never_wait().map_err(|error| Error::system("setting up", error))?;
         }
         let (arena, slots) = (Arc::new(arena), vec![Slot::default(); slots as usize]);
-        let batch = SendBatch::new(Some(arena.clone())).with_pages_of(arena.file().cloned());
-        let in_place = slot_bytes > options.switches.copy_out as usize;
+        let framing = options.switches.framing;
+        let batch =
+            SendBatch::new(Some(arena.clone())).with_pages_of(arena.file().cloned()).in_pieces_of(framing.most());
+        let in_place = slot_bytes > options.switches.copy_out as usize && framing == Framing::OneGo;
+        let in_place = in_place && options.wire == Wire::Real;
         let in_place = in_place.then(|| InPlace::new(arena.clone()));
         Ok(Self {
             socket,
@@ -180,6 +202,8 @@ impl Client {
             end,
             arriving: None,
             in_place,
+            account: Account::new(options.in_flight),
+            wire: options.wire,
             crossings: Crossings::default(),
         })
     }
@@ -213,6 +237,11 @@ impl Client {
     /// Requests that were staged and not replied to.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
+    }
+
+    /// Requests that were staged and not replied to, of all that count with it ([`Options::in_flight`]).
+    pub fn counted_in_flight(&self) -> Option<u64> {
+        self.account.in_flight()
     }
 
     /// System calls so far.
@@ -260,6 +289,7 @@ impl Client {
             }
         }
         self.in_flight += 1;
+        self.account.begin();
         self.expected += reply_bytes(ask, length as usize);
         Ok(())
     }
@@ -270,6 +300,9 @@ impl Client {
     /// # Errors
     /// When the connection is lost.
     pub fn submit(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
+        if self.wire == Wire::Null {
+            self.claim(&mut each);
+        }
         while self.batch.unsent() > 0 {
             let now = ticks();
             match self.batch.send(&self.socket) {
@@ -291,6 +324,18 @@ impl Client {
             }
         }
         Ok(true)
+    }
+
+    /// What was staged is done, by claim.
+    fn claim(&mut self, each: &mut impl FnMut(Done)) {
+        self.batch.clear();
+        let now = ticks();
+        while let Some((slot, _)) = self.staged.pop_front() {
+            if let Some(state) = self.slots.get_mut(slot as usize) {
+                state.handed_over = now;
+            }
+            self.finish(slot, None, each);
+        }
     }
 
     /// What there is of these within a [`GLANCE`]; after a signal, whatever may be.
@@ -359,7 +404,7 @@ impl Client {
     fn hold(&mut self) -> Result<Waiting> {
         let there = self.end - self.begin + self.arriving.map_or(0, |(_, there)| there);
         let half = (self.expected / 2).min(MOST_HELD).saturating_sub(there);
-        let worth = self.in_flight >= FEWEST_HELD && half > 1;
+        let worth = self.in_flight >= FEWEST_HELD && half > 1 && self.switches.framing == Framing::OneGo;
         let held = self.holding.wait(&self.socket, worth.then_some(half), &mut self.crossings.receives);
         let held = held.map_err(|error| Error::system("waiting for replies", error))?;
         Ok(held.receiving())
@@ -378,13 +423,25 @@ impl Client {
         self.memory.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
         let guessed = self.guess();
-        let received = match &mut self.in_place {
-            Some(in_place) if guessed => in_place.batch.receive(&self.socket, waiting),
-            _ => self.socket.receive(self.memory.get_mut(self.end..).unwrap_or_default(), waiting),
+        let (placed, received) = match (&mut self.in_place, self.switches.framing, self.arriving) {
+            (Some(in_place), ..) if guessed => (true, in_place.batch.receive(&self.socket, waiting)),
+            (_, Framing::OneGo, _) => {
+                (false, self.socket.receive(self.memory.get_mut(self.end..).unwrap_or_default(), waiting))
+            }
+            (_, Framing::PageAtATime, None) => {
+                // Of a reply that is no simple one, a byte more at a time.
+                let most = SIMPLE_REPLY_BYTES.max(self.end + 1);
+                (false, self.socket.receive(self.memory.get_mut(self.end..most).unwrap_or_default(), waiting))
+            }
+            (_, framing @ Framing::PageAtATime, Some((slot, there))) => {
+                let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize) - there;
+                let length = length.min(framing.most().unwrap_or(length));
+                (true, self.arena.receive(slot as usize * self.slot_bytes + there, length, &self.socket, waiting))
+            }
         };
         match received {
             Ok(0) => return Err(Error::Lost("the server closed it".to_owned())),
-            Ok(count) if guessed => self.sort_out(count, each),
+            Ok(count) if placed => self.sort_out(count, each),
             Ok(count) => self.end += count,
             Err(error) if is_nothing(&error) => return Ok(false),
             Err(error) => return Err(lost(&error)),
@@ -497,6 +554,7 @@ impl Client {
         let Some(state) = self.slots.get_mut(slot as usize) else { return };
         let Some(ask) = state.ask.take() else { return };
         self.in_flight -= 1;
+        self.account.end();
         self.expected -= reply_bytes(ask, state.length as usize);
         let (handed_over, answered) = (state.handed_over, ticks());
         each(Done { slot, length: state.length, error, handed_over, answered });
@@ -505,6 +563,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
+        (0..self.in_flight).for_each(|_| self.account.end());
         // A good-bye is a courtesy: a server that does not hear it sees the connection end.
         let bye = Request { flags: 0, command: Command::Disconnect, cookie: 0, offset: 0, length: 0 }.encode();
         debug_assert_eq!(bye.len(), REQUEST_BYTES);

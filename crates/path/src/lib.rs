@@ -13,7 +13,7 @@ mod switches;
 pub mod wire;
 
 pub use error::{Error, Result};
-pub use switches::{Sending, Switches};
+pub use switches::{Framing, Sending, Switches};
 
 #[cfg(test)]
 mod tests;

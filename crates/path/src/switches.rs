@@ -14,6 +14,8 @@ pub struct Switches {
     /// Payloads of at most so many bytes are received together with what is around them and then copied to where they belong;
     /// longer ones are received straight to there, where that is possible.
     pub copy_out: u32,
+    /// How much is sent and received at one go.
+    pub framing: Framing,
     /// How long, at most, more than the first message is waited for while there are several in flight. Zero: not at all.
     pub hold: Duration,
     /// For how long a message is looked for again and again before it is slept for. It burns what is measured, and saves
@@ -29,8 +31,28 @@ impl Default for Switches {
             pull_up: 2048,
             zero_copy: u32::MAX,
             copy_out: 2048,
+            framing: Framing::OneGo,
             hold: Duration::from_micros(50),
             busy_poll: Duration::ZERO,
+        }
+    }
+}
+
+/// How much is sent and received at one go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// All that is there.
+    OneGo,
+    /// One header, or at most a page of a payload. Nothing is held, because each is waited for by itself.
+    PageAtATime,
+}
+
+impl Framing {
+    /// The most bytes of one go.
+    pub fn most(self) -> Option<usize> {
+        match self {
+            Self::OneGo => None,
+            Self::PageAtATime => Some(4096),
         }
     }
 }
@@ -50,7 +72,8 @@ impl Switches {
     /// How a payload of so many bytes is sent.
     #[inline]
     pub fn sending(&self, length: u32) -> Sending {
-        if length <= self.pull_up {
+        // A header goes by itself there.
+        if length <= self.pull_up && self.framing == Framing::OneGo {
             Sending::PullUp
         } else if length <= self.zero_copy {
             Sending::Gather

@@ -1,11 +1,11 @@
 //! Server and client against each other and against a model, and the server against clients that mean no good.
 
 use crate::backend::Backend;
-use crate::client::{self, Address, Ask, Client, Uri};
+use crate::client::{self, Accounting, Address, Ask, Client, Uri, Wire};
 use crate::handshake::server::{ExportInfo, Negotiation, greeting};
 use crate::handshake::{OPTION_MAGIC, option};
 use crate::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
-use crate::switches::Switches;
+use crate::switches::{Framing, Switches};
 use crate::wire::{Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, simple_reply};
 use proptest::prelude::*;
 use std::io::{ErrorKind, Read, Write};
@@ -211,6 +211,7 @@ proptest! {
     fn what_is_written_is_read(steps in steps(), pull_up in prop_oneof![Just(0), Just(2048), Just(u32::MAX)],
         zero_copy in prop_oneof![Just(0), Just(4096), Just(u32::MAX)],
         copy_out in prop_oneof![Just(0), Just(2048), Just(u32::MAX)],
+        framing in prop_oneof![2 => Just(Framing::OneGo), 1 => Just(Framing::PageAtATime)],
         hold in prop_oneof![Just(0), Just(50), Just(2000)], unix in any::<bool>()) {
         const SLOT: usize = 1_200_000;
         let folder = tempfile::tempdir().unwrap();
@@ -219,6 +220,7 @@ proptest! {
                 pull_up,
                 zero_copy,
                 copy_out,
+                framing,
                 hold: Duration::from_micros(hold),
                 busy_poll: Duration::from_micros(hold / 10),
             };
@@ -249,6 +251,7 @@ proptest! {
         errors in prop::collection::vec(prop::bool::weighted(0.1), 8),
         cuts in prop::collection::vec(prop_oneof![1_usize..40, 40_usize..60_000], 1..20),
         copy_out in prop_oneof![Just(0), Just(u32::MAX)],
+        framing in prop_oneof![2 => Just(Framing::OneGo), 1 => Just(Framing::PageAtATime)],
     ) {
         const SLOT: usize = 90_000;
         let folder = tempfile::tempdir().unwrap();
@@ -284,7 +287,7 @@ proptest! {
                     }
                 }
             });
-            let switches = Switches { copy_out, ..Switches::default() };
+            let switches = Switches { copy_out, framing, ..Switches::default() };
             let mut client =
                 Client::connect(&uri, 8, SLOT, client::Options { switches, ..client::Options::default() }).unwrap();
             for turn in 0..3 {
@@ -310,6 +313,56 @@ proptest! {
             }
         });
     }
+}
+
+/// Nobody else of this process counts in the shared word.
+#[test]
+fn what_is_in_flight_is_counted_by_whom_it_is_wanted() {
+    let served = Served::memory();
+    let connect = |in_flight| {
+        let options = client::Options { in_flight, ..client::Options::default() };
+        Client::connect(&served.uri, 4, 512, options).unwrap()
+    };
+    let counts = |clients: &[Client]| clients.iter().map(Client::counted_in_flight).collect::<Vec<_>>();
+    for (in_flight, both_ask, one_is_done, all_are_gone) in [
+        (Accounting::None, [None; 2], [None; 2], None),
+        (Accounting::PerThread, [Some(2), Some(2)], [Some(0), Some(2)], Some(0)),
+        (Accounting::Shared, [Some(4); 2], [Some(2); 2], Some(0)),
+    ] {
+        let mut clients = [connect(in_flight), connect(in_flight)];
+        for client in &mut clients {
+            (0..2).for_each(|slot| client.stage(slot, Ask::Read, 0, 512).unwrap());
+        }
+        assert_eq!(counts(&clients), both_ask);
+        clients[0].submit(|_| {}).unwrap();
+        while clients[0].in_flight() > 0 {
+            clients[0].wait(|_| {}).unwrap();
+        }
+        assert_eq!(counts(&clients), one_is_done);
+        // With two that were never handed over.
+        drop(clients);
+        assert_eq!(connect(in_flight).counted_in_flight(), all_are_gone);
+    }
+}
+
+#[test]
+fn without_a_wire_nothing_is_sent_and_all_is_claimed() {
+    let served = Served::memory();
+    let options = client::Options { wire: Wire::Null, ..client::Options::default() };
+    let mut client = Client::connect(&served.uri, 4, 4096, options).unwrap();
+    for turn in 0..3 {
+        for slot in 0..3 {
+            client.stage(slot, if slot == 0 { Ask::Write } else { Ask::Read }, 0, 4096).unwrap();
+        }
+        let mut done = Vec::new();
+        assert!(client.submit(|reply| done.push((reply.slot, reply.error))).unwrap(), "{turn}");
+        assert_eq!(done, [(0, None), (1, None), (2, None)]);
+        assert!(client.wait(|_| panic!("all was claimed")).unwrap());
+    }
+    assert_eq!(client.crossings().sends, 0);
+    drop(client);
+    // The good-bye.
+    assert_eq!(served.ended().0.requests, 1);
 }
 
 #[test]

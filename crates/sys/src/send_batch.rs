@@ -49,6 +49,8 @@ pub struct SendBatch {
     next: usize,
     length: usize,
     sent: usize,
+    /// Most bytes of one system call, of one thing that was put.
+    most: Option<usize>,
     vectors: Vec<libc::iovec>,
 }
 
@@ -59,12 +61,17 @@ impl SendBatch {
     /// Nothing yet. Payloads come from `store`, if any.
     pub fn new(store: Option<Arc<ByteStore>>) -> Self {
         let (own, pieces, vectors) = (Vec::new(), Vec::new(), Vec::new());
-        Self { own, store, file: None, pieces, next: 0, length: 0, sent: 0, vectors }
+        Self { own, store, file: None, pieces, next: 0, length: 0, sent: 0, most: None, vectors }
     }
 
     /// Pages come from `file`, if any.
     pub fn with_pages_of(self, file: Option<Arc<File>>) -> Self {
         Self { file, ..self }
+    }
+
+    /// What was put by itself is sent by itself, at most `most` bytes with one system call; `None`: all together.
+    pub fn in_pieces_of(self, most: Option<usize>) -> Self {
+        Self { most, ..self }
     }
 
     /// Bytes that are still to be sent.
@@ -205,7 +212,7 @@ impl SendBatch {
     #[inline]
     fn grow(&mut self, length: usize) {
         self.length += length;
-        if let Some(Piece::Own { length: last, .. }) = self.pieces.last_mut() {
+        if let (Some(Piece::Own { length: last, .. }), None) = (self.pieces.last_mut(), self.most) {
             *last += length;
         } else if length > 0 {
             self.pieces.push(Piece::Own { begin: self.own.len() - length, length });
@@ -223,7 +230,8 @@ impl SendBatch {
     pub fn send(&mut self, socket: &impl AsFd) -> io::Result<usize> {
         if let (Some(Piece::Pages { begin, length }), Some(file)) = (self.pieces.get(self.next), &self.file) {
             let mut offset = *begin as u64;
-            let sent = rustix::fs::sendfile(socket, file, Some(&mut offset), *length)?;
+            let length = (*length).min(self.most.unwrap_or(usize::MAX));
+            let sent = rustix::fs::sendfile(socket, file, Some(&mut offset), length)?;
             if sent == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
@@ -244,10 +252,14 @@ impl SendBatch {
         Ok(sent)
     }
 
-    /// Points the vectors at what is to be sent next. Whether pages follow.
+    /// Points the vectors at what is to be sent next. Whether something follows that the same message holds.
     fn aim(&mut self) -> bool {
         self.vectors.clear();
-        for piece in self.pieces.iter().skip(self.next).take(MOST_PIECES) {
+        let (pieces, most) = match self.most {
+            Some(most) => (1, most),
+            None => (MOST_PIECES, usize::MAX),
+        };
+        for piece in self.pieces.iter().skip(self.next).take(pieces) {
             let (base, length) = match *piece {
                 Piece::Own { begin, length } => (self.own[begin..begin + length].as_ptr().cast_mut(), length),
                 Piece::Stored { begin, length } => match &self.store {
@@ -256,9 +268,10 @@ impl SendBatch {
                 },
                 Piece::Pages { .. } => return true,
             };
-            self.vectors.push(libc::iovec { iov_base: base.cast(), iov_len: length });
+            self.vectors.push(libc::iovec { iov_base: base.cast(), iov_len: length.min(most) });
         }
-        false
+        let aimed = self.vectors.iter().map(|vector| vector.iov_len).sum();
+        self.most.is_some() && self.unsent() > aimed
     }
 
     /// So many bytes went out.
@@ -296,10 +309,27 @@ mod tests {
 
     #[test]
     fn pieces_arrive_in_order_whatever_the_socket_takes() {
+        for most in [None, Some(64)] {
+            send_all(most);
+        }
+    }
+
+    #[test]
+    fn what_was_put_by_itself_is_sent_by_itself() {
+        let mut batch = SendBatch::new(None).in_pieces_of(Some(4));
+        batch.put(b"head");
+        batch.put(b"payload");
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let sent: Vec<usize> =
+            std::iter::from_fn(|| (batch.unsent() > 0).then(|| batch.send(&ours).unwrap())).collect();
+        assert_eq!(sent, [4, 4, 3]);
+    }
+
+    fn send_all(most: Option<usize>) {
         let store = Arc::new(ByteStore::in_file(1 << 20).unwrap());
         let data: Vec<u8> = (0..1 << 20).map(|place: u32| (place.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         store.write(0, &data);
-        let mut batch = SendBatch::new(Some(store.clone())).with_pages_of(store.file().cloned());
+        let mut batch = SendBatch::new(Some(store.clone())).with_pages_of(store.file().cloned()).in_pieces_of(most);
         let mut expected = Vec::new();
         for turn in 0..1500_usize {
             let (begin, length) = (turn * 97, turn % 311);

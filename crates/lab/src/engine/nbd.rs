@@ -5,9 +5,9 @@ use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::{self, Span};
 use crate::workload::worker::{Control, Queue, Stages, Sync};
-use model::plan::{Access, JobPlan};
-use path::Switches;
-use path::client::{Ask, Client, Done, GLANCE, Options, Uri};
+use model::plan::{Access, JobPlan, PathFraming, PathInFlight, PathNull};
+use path::client::{Accounting, Ask, Client, Done, GLANCE, Options, Uri, Wire};
+use path::{Framing, Switches};
 use std::io;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -101,19 +101,33 @@ fn uri(plan: &JobPlan) -> &str {
 fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize) -> Result<Client> {
     let refused = |why: String| Error::Refused(format!("job '{}': {why}", plan.name));
     let place: Uri = uri(plan).parse().map_err(|error: path::client::BadUri| refused(format!("uri={error}")))?;
-    let options = Options { switches: switches(plan), ..Options::default() };
+    let options = options(plan);
     Client::connect(&place, slots, slot_bytes, options)
         .map_err(|error| refused(format!("uri={}: {error}; is the server running?", uri(plan))))
 }
 
-fn switches(plan: &JobPlan) -> Switches {
-    Switches {
+fn options(plan: &JobPlan) -> Options {
+    let switches = Switches {
         pull_up: plan.path_send.pull_up,
         zero_copy: plan.path_send.zero_copy,
         copy_out: plan.path_receive.copy,
+        framing: match plan.path_framing {
+            PathFraming::OneGo => Framing::OneGo,
+            PathFraming::PageAtATime => Framing::PageAtATime,
+        },
         hold: plan.path_hold.duration(),
         busy_poll: plan.path_busy_poll.duration(),
-    }
+    };
+    let in_flight = match plan.path_in_flight {
+        PathInFlight::None => Accounting::None,
+        PathInFlight::PerThread => Accounting::PerThread,
+        PathInFlight::Shared => Accounting::Shared,
+    };
+    let wire = match plan.path_null {
+        PathNull::None => Wire::Real,
+        PathNull::Wire => Wire::Null,
+    };
+    Options { switches, in_flight, wire, ..Options::default() }
 }
 
 fn lost(error: path::Error) -> io::Error {
@@ -226,6 +240,6 @@ mod tests {
     /// The plan knows nothing of the path, and says the same.
     #[test]
     fn what_is_not_said_is_as_the_path_has_it() {
-        assert_eq!(switches(&JobPlan::default()), Switches::default());
+        assert_eq!(options(&JobPlan::default()), Options::default());
     }
 }

@@ -8,7 +8,7 @@ use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
 pub use engine::{EngineKind, Medium, Queue};
-pub use path::{PathReceive, PathSend};
+pub use path::{PathFraming, PathInFlight, PathNull, PathReceive, PathSend};
 
 /// Everything that one `iotoll run` does.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -92,6 +92,15 @@ pub struct JobPlan {
     /// `path_receive`: how engine `nbd` receives the payloads of reads.
     #[serde(default)]
     pub path_receive: PathReceive,
+    /// `path_framing`: how much engine `nbd` sends and receives at one go.
+    #[serde(default)]
+    pub path_framing: PathFraming,
+    /// `path_in_flight`: who counts the requests that engine `nbd` has in flight.
+    #[serde(default)]
+    pub path_in_flight: PathInFlight,
+    /// `path_null`: what engine `nbd` only claims to do.
+    #[serde(default)]
+    pub path_null: PathNull,
     /// `path_hold`: how long engine `nbd` waits, at most, for half of what is in flight to be replied to; zero: for one reply.
     #[serde(default = "path_hold")]
     pub path_hold: Nanos,
@@ -150,6 +159,9 @@ impl Default for JobPlan {
             uri: None,
             path_send: PathSend::default(),
             path_receive: PathReceive::default(),
+            path_framing: PathFraming::default(),
+            path_in_flight: PathInFlight::default(),
+            path_null: PathNull::default(),
             path_hold: path_hold(),
             path_busy_poll: Nanos(0),
             spin_cycles: 0,

@@ -6,7 +6,7 @@ use super::gathering::Gathering;
 use super::session::{Next, Session, TURN};
 use crate::handshake::server::{Negotiation, State, Step, greeting};
 use crate::socket::{LowWater, Socket};
-use crate::switches::Switches;
+use crate::switches::{Framing, Switches};
 use crate::wire::REQUEST_BYTES;
 use rustix::event::epoll::EventFlags;
 use std::io::ErrorKind;
@@ -49,6 +49,8 @@ pub struct Connection {
     then: Then,
     since: Instant,
     interest: EventFlags,
+    /// System calls that received something.
+    received: u64,
 }
 
 #[derive(Debug)]
@@ -92,6 +94,7 @@ impl Connection {
             then: Then::GoOn,
             since: Instant::now(),
             interest: EventFlags::IN,
+            received: 0,
         }
     }
 
@@ -136,9 +139,24 @@ impl Connection {
         Ok(goal.is_some())
     }
 
-    /// Sends what waits, receives once, and does what that asks for; never waits. `memory` is where it receives to; all
+    /// Sends what waits, receives once (a page at a time: until there is nothing), and does what that asks for; never waits. `memory` is where it receives to; all
     /// connections of a thread have the same.
     pub fn advance(&mut self, exports: &Exports, switches: Switches, memory: &mut [u8]) -> Going {
+        let begun = Instant::now();
+        loop {
+            let before = self.received;
+            let going = self.advance_once(exports, switches, memory);
+            let more = going == Going::Receiving && self.received > before && switches.framing == Framing::PageAtATime;
+            if !more {
+                return going;
+            }
+            if begun.elapsed() >= TURN {
+                return Going::Working;
+            }
+        }
+    }
+
+    fn advance_once(&mut self, exports: &Exports, switches: Switches, memory: &mut [u8]) -> Going {
         if let Some(going) = self.flush() {
             return going;
         }
@@ -157,6 +175,8 @@ impl Connection {
             return Going::Broken("a message longer than any that is allowed");
         };
         front.copy_from_slice(&self.carry);
+        let most = self.session().map_or(usize::MAX, |session| session.most_to_receive(held)).min(back.len());
+        let back = back.get_mut(..most).unwrap_or_default();
         match self.socket.receive(back, Waiting::Never) {
             Ok(0) => Going::Ended,
             Ok(count) => {
@@ -180,8 +200,11 @@ impl Connection {
         let (store, begin, length) = session.in_place()?;
         let places = self.places.get_or_insert_with(|| ReceiveBatch::new(store.clone()));
         places.clear();
+        let length = length.min(switches.framing.most().unwrap_or(length));
         places.store(begin, length);
-        places.keep(REQUEST_BYTES);
+        if switches.framing == Framing::OneGo {
+            places.keep(REQUEST_BYTES);
+        }
         match places.receive(&self.socket, Waiting::Never) {
             Ok(0) => Some(Going::Ended),
             Ok(count) => {
@@ -207,6 +230,7 @@ impl Connection {
     }
 
     fn count_received(&mut self, bytes: usize) {
+        self.received += 1;
         if let Phase::Serving(session) = &mut self.phase {
             session.counters.receives += 1;
             session.counters.received_bytes += bytes as u64;

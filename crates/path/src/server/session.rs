@@ -6,7 +6,7 @@
 use super::counters::Counters;
 use crate::backend::{Backend, Outcome, Zeroing};
 use crate::handshake::BASE_ALLOCATION_ID;
-use crate::switches::{Sending, Switches};
+use crate::switches::{Framing, Sending, Switches};
 use crate::wire::{
     Chunk, ChunkKind, Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, data_chunk, simple_reply,
 };
@@ -108,15 +108,24 @@ impl Session {
 
     /// An empty batch for this connection's replies.
     pub fn batch(&self) -> SendBatch {
-        self.backend.batch()
+        self.backend.batch().in_pieces_of(self.switches.framing.most())
     }
 
     /// Where in the storage the rest of a write's payload may be received to, begin and length, and what that storage is.
     pub fn in_place(&self) -> Option<(&Arc<ByteStore>, usize, usize)> {
         let (Backend::Memory(store), Some(writing)) = (&self.backend, &self.writing) else { return None };
-        let may = writing.outcome.is_ok() && writing.rest > self.switches.copy_out;
+        let straight = writing.rest > self.switches.copy_out || self.switches.framing == Framing::PageAtATime;
         // Within the storage's size, which is a usize.
-        may.then_some((store, writing.offset as usize, writing.rest as usize))
+        (writing.outcome.is_ok() && straight).then_some((store, writing.offset as usize, writing.rest as usize))
+    }
+
+    /// So many bytes at most are received next, `there` being the begin of a request that has come.
+    pub fn most_to_receive(&self, there: usize) -> usize {
+        match (self.switches.framing.most(), &self.writing) {
+            (None, _) => usize::MAX,
+            (Some(most), Some(writing)) => most.min(writing.rest as usize),
+            (Some(_), None) => REQUEST_BYTES.saturating_sub(there),
+        }
     }
 
     /// So many bytes were received there.

@@ -5,6 +5,7 @@ use super::counters::Counters;
 use super::export::Exports;
 use super::{Observer, Options};
 use crate::socket::Socket;
+use crate::switches::{Framing, Switches};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
@@ -129,7 +130,8 @@ impl<'a> Worker<'a> {
             self.wait(&mut events, negotiating);
             self.end_a_hold_in_vain();
             // Where several clients have something to ask, requests are gathered without a wait.
-            self.may_hold = events.len() == 1 && !self.options.switches.hold.is_zero();
+            let Switches { hold, framing, .. } = self.options.switches;
+            self.may_hold = events.len() == 1 && !hold.is_zero() && framing == Framing::OneGo;
             let working = std::mem::take(&mut self.working);
             for event in events.drain(..) {
                 let (flags, place) = (event.flags, event.data.u64());

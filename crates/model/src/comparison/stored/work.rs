@@ -3,6 +3,7 @@
 use super::super::record::{Header, Schedule};
 use super::baseline;
 use crate::experiment::{ArmPlan, Work};
+use crate::plan::value::word;
 use crate::plan::{BlockSizes, JobPlan, Plan, Rates, Size};
 use std::fmt::Display;
 
@@ -120,6 +121,9 @@ fn options(job: &JobPlan) -> Vec<(&'static str, String)> {
         uri,
         path_send,
         path_receive,
+        path_framing,
+        path_in_flight,
+        path_null,
         path_hold,
         path_busy_poll,
         spin_cycles,
@@ -155,6 +159,9 @@ fn options(job: &JobPlan) -> Vec<(&'static str, String)> {
         ("uri", uri.clone().unwrap_or_else(|| "none".to_owned())),
         ("path_send", path_send.to_string()),
         ("path_receive", path_receive.to_string()),
+        ("path_framing", word(*path_framing).to_owned()),
+        ("path_in_flight", word(*path_in_flight).to_owned()),
+        ("path_null", word(*path_null).to_owned()),
         ("path_hold", format!("{} ns", path_hold.0)),
         ("path_busy_poll", format!("{} ns", path_busy_poll.0)),
         ("fixedbufs", chosen(fixed_buffers)),

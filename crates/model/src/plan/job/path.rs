@@ -1,6 +1,6 @@
 //! How payloads are moved by engine `nbd` and by the server.
 
-use crate::plan::value::{Wrong, integer_in};
+use crate::plan::value::{Choice, Wrong, integer_in};
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter, Result as Formatted};
 
@@ -22,6 +22,56 @@ pub struct PathReceive {
     /// Payloads of at most so many bytes are received together with what is around them, and copied; longer ones are
     /// received to their place.
     pub copy: u32,
+}
+
+/// `path_framing`: how much is sent and received at one go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PathFraming {
+    /// All that is there.
+    #[default]
+    OneGo,
+    /// One header, or at most a page of a payload.
+    PageAtATime,
+}
+
+/// `path_in_flight`: who counts the requests that are in flight, beside the connection itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PathInFlight {
+    /// Nobody.
+    #[default]
+    None,
+    /// Each job, in a word of its own.
+    PerThread,
+    /// All jobs, in one word.
+    Shared,
+}
+
+/// `path_null`: what is only claimed to be done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PathNull {
+    /// Nothing.
+    #[default]
+    None,
+    /// That requests went out and were replied to.
+    Wire,
+}
+
+impl Choice for PathFraming {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("one-go", Self::OneGo), ("page-at-a-time", Self::PageAtATime)]
+    }
+}
+
+impl Choice for PathInFlight {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("none", Self::None), ("per-thread", Self::PerThread), ("shared", Self::Shared)]
+    }
+}
+
+impl Choice for PathNull {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("none", Self::None), ("wire", Self::Wire)]
+    }
 }
 
 /// Measured: experiments/path-send.toml and path-receive.toml, RESULTS.md.

@@ -2,7 +2,9 @@
 
 use super::{JobOption, Value::*};
 use crate::plan::draft::Start;
-use crate::plan::job::{Access, EngineKind, Fallocate, Order, PathReceive, PathSend};
+use crate::plan::job::{
+    Access, EngineKind, Fallocate, Order, PathFraming, PathInFlight, PathNull, PathReceive, PathSend,
+};
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
 use crate::plan::value::{LARGEST_FILE, Wrong, choice, cpus, directory, file_names, list_words, percentiles};
 use crate::unit::{Bytes, Nanos};
@@ -431,6 +433,34 @@ pub(super) static OPTIONS: &[JobOption] = &[
         value: Text(PathReceive::FORM, |draft, text| {
             PathReceive::parse(text).map(|receive| draft.job.path_receive = receive)
         }),
+    },
+    JobOption {
+        name: "path_framing",
+        aliases: &[],
+        help: "Engine nbd: whether all that is there is sent and received at one go, or each header and each page by itself",
+        example: "page-at-a-time",
+        bad_example: "page",
+        value: Choice(list_words::<PathFraming>, |draft, text| {
+            choice(text).map(|framing| draft.job.path_framing = framing)
+        }),
+    },
+    JobOption {
+        name: "path_in_flight",
+        aliases: &[],
+        help: "Engine nbd: who counts requests in flight, up and down with each: nobody, each job by itself, or all together",
+        example: "shared",
+        bad_example: "both",
+        value: Choice(list_words::<PathInFlight>, |draft, text| {
+            choice(text).map(|in_flight| draft.job.path_in_flight = in_flight)
+        }),
+    },
+    JobOption {
+        name: "path_null",
+        aliases: &[],
+        help: "Engine nbd: what is only claimed to be done: nothing, or the way to the server and back; reads are garbage then",
+        example: "wire",
+        bad_example: "storage",
+        value: Choice(list_words::<PathNull>, |draft, text| choice(text).map(|null| draft.job.path_null = null)),
     },
     JobOption {
         name: "path_hold",

@@ -46,6 +46,11 @@ pub fn choice<T: Choice>(text: &str) -> Result<T, Wrong> {
     Err(Wrong { suggestion, ..Wrong::because(text, "is not supported") })
 }
 
+/// The first word that means `value`.
+pub fn word<T: Choice + PartialEq>(value: T) -> &'static str {
+    T::words().into_iter().find(|(_, meaning)| *meaning == value).map_or("", |(word, _)| word)
+}
+
 /// All the words, for help.
 pub fn list_words<T: Choice>() -> String {
     let words: Vec<_> = T::words().into_iter().map(|(word, _)| word).collect();
