@@ -5,12 +5,13 @@ use crate::render;
 use anyhow::Context;
 use clap::Args;
 use lab::run::Calibration;
-use model::plan::{PathFraming, PathReceive, PathSend};
+use model::plan::value::{Choice, choice, list_words};
+use model::plan::{PathCopy, PathFraming, PathPlan, PathReceive, PathSend};
+use model::unit::Nanos;
+use path::Switches;
 use path::backend::Backend;
 use path::client::{Address, Uri};
 use path::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
-use path::wire::MAX_PAYLOAD;
-use path::{Framing, Switches};
 use report::number;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs::File;
@@ -61,8 +62,11 @@ pub struct ServeArguments {
     #[arg(long, value_name = "HOW", default_value_t, value_parser = receiving)]
     path_receive: PathReceive,
     /// Whether all that is there is sent and received at one go (one-go), or each header and each page by itself (page-at-a-time)
-    #[arg(long, value_name = "HOW", default_value = model::plan::value::word(PathFraming::default()), value_parser = framing)]
+    #[arg(long, value_name = "HOW", default_value = model::plan::value::word(PathFraming::default()), value_parser = word::<PathFraming>)]
     path_framing: PathFraming,
+    /// How what is copied is copied: plain, rep-movsb or non-temporal (past the caches)
+    #[arg(long, value_name = "HOW", default_value = model::plan::value::word(PathCopy::default()), value_parser = word::<PathCopy>)]
+    path_copy: PathCopy,
     /// How long, at most, further requests of a client that has several in flight are waited for; 0: not at all
     #[arg(long, value_name = "MICROSECONDS", default_value_t = Switches::default().hold.as_micros() as u64,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
@@ -101,34 +105,29 @@ fn receiving(text: &str) -> Result<PathReceive, String> {
     PathReceive::parse(text).map_err(|wrong| format!("{}; expected {}", wrong.reason, PathReceive::FORM))
 }
 
-fn framing(text: &str) -> Result<PathFraming, String> {
-    let words = model::plan::value::list_words::<PathFraming>();
-    model::plan::value::choice(text).map_err(|wrong| format!("{}; expected {words}", wrong.reason))
+fn word<T: Choice>(text: &str) -> Result<T, String> {
+    choice(text).map_err(|wrong| format!("{}; expected one of {}", wrong.reason, list_words::<T>()))
 }
 
 /// Serves until SIGTERM or Ctrl-C.
 pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
-    let exports = Exports::new(names(&arguments.export)?, backend(arguments, access)?, access);
+    let path = PathPlan {
+        send: arguments.path_send,
+        receive: arguments.path_receive,
+        framing: arguments.path_framing,
+        copy: arguments.path_copy,
+        hold: Nanos(arguments.path_hold * 1000),
+        busy_poll: Nanos(arguments.path_busy_poll * 1000),
+        ..PathPlan::default()
+    };
+    let switches = lab::engine::path_switches(&path);
+    let exports = Exports::new(names(&arguments.export)?, backend(&arguments.backend, &switches, access)?, access);
     let place = Place::listen(arguments)?;
     let orders = Arc::new(Orders::new()?);
     heed_signals(&orders)?;
-    let options = Options {
-        switches: Switches {
-            pull_up: arguments.path_send.pull_up,
-            zero_copy: arguments.path_send.zero_copy,
-            copy_out: arguments.path_receive.copy,
-            framing: match arguments.path_framing {
-                PathFraming::OneGo => Framing::OneGo,
-                PathFraming::PageAtATime => Framing::PageAtATime,
-            },
-            hold: Duration::from_micros(arguments.path_hold),
-            busy_poll: Duration::from_micros(arguments.path_busy_poll),
-        },
-        threads: arguments.threads,
-        connections: arguments.connections,
-        ..Options::default()
-    };
+    let options =
+        Options { switches, threads: arguments.threads, connections: arguments.connections, ..Options::default() };
     render::write(&format!("listening on {}\n", place.uri))?;
     let teller = Teller { calibration: Calibration::begin(), begun: Instant::now() };
     let done = serve(&place.listener, &exports, &options, &orders, &teller)?;
@@ -148,16 +147,11 @@ fn names(names: &[String]) -> anyhow::Result<Vec<String>> {
     Ok(names.to_vec())
 }
 
-fn backend(arguments: &ServeArguments, access: Access) -> anyhow::Result<Backend> {
-    match &arguments.backend {
-        Storage::Memory(bytes) => {
-            let pages = arguments.path_send.zero_copy < MAX_PAYLOAD;
-            let memory = if pages { Backend::memory_file(*bytes) } else { Backend::memory(*bytes) };
-            memory.map_err(|error| {
-                BadInput(format!("--backend memory:{bytes}: there is not so much memory ({error}); ask for less"))
-                    .into()
-            })
-        }
+fn backend(storage: &Storage, switches: &Switches, access: Access) -> anyhow::Result<Backend> {
+    match storage {
+        Storage::Memory(bytes) => Backend::memory(*bytes, switches).map_err(|error| {
+            BadInput(format!("--backend memory:{bytes}: there is not so much memory ({error}); ask for less")).into()
+        }),
         Storage::Null(bytes) => Ok(Backend::Null { size: *bytes }),
         Storage::File(path) => {
             let file = File::options().read(true).write(access == Access::ReadWrite).open(path);
@@ -263,7 +257,7 @@ impl Observer for Teller {
         };
         failure::complain(&format!(
             "{} requests in {}, {} with an error; {} bytes sent, {} received; {} requests per wait, {} per receive, {} per send; total \
-             pull-up was {} bytes, zero-copy {}; the server's own CPU time {}: {} cycles per request, without what others did for it",
+             pull-up was {} bytes, zero-copy {}, received in place {}; the server's own CPU time {}: {} cycles per request, without what others did for it",
             number::count(counters.requests),
             number::seconds(self.begun.elapsed().as_secs_f64()),
             number::count(counters.errors),
@@ -274,6 +268,7 @@ impl Observer for Teller {
             each(counters.requests as f64, counters.sends),
             number::count(counters.pulled_up_bytes),
             number::count(counters.zero_copy_bytes),
+            number::count(counters.in_place_bytes),
             number::seconds(spent.as_secs_f64()),
             each(cycles, counters.requests),
         ));

@@ -11,7 +11,7 @@ pub mod parse;
 pub mod value;
 
 pub use job::{
-    Access, BlockSizes, Depth, Duration, EngineKind, Fallocate, JobPlan, Medium, Order, PathFraming, PathInFlight,
-    PathNull, PathReceive, PathSend, Phase, Plan, Queue, Rates, Size, Target,
+    Access, BlockSizes, Depth, Duration, EngineKind, Fallocate, JobPlan, Medium, Order, PathCopy, PathFraming,
+    PathInFlight, PathNull, PathPlan, PathReceive, PathSend, Phase, Plan, Queue, Rates, Size, Target,
 };
 pub use parse::{DeviceWrites, ParseError, Settings, UnknownOptions};

@@ -4,8 +4,8 @@
 
 mod file;
 
-use crate::switches::Sending;
-use crate::wire::WireError;
+use crate::switches::{Sending, Switches};
+use crate::wire::{MAX_PAYLOAD, WireError};
 use std::fs::File;
 use std::sync::Arc;
 use sys::byte_store::ByteStore;
@@ -66,22 +66,16 @@ pub enum Zeroing {
 }
 
 impl Backend {
-    /// Zeros in memory, in huge pages where the system gives them.
+    /// Zeros in memory: where `switches` may send pages, in pages that can be sent, otherwise in huge pages where the system
+    /// gives them.
     ///
     /// # Errors
     /// When there is not so much of it.
-    pub fn memory(bytes: u64) -> std::io::Result<Self> {
+    pub fn memory(bytes: u64, switches: &Switches) -> std::io::Result<Self> {
         let length = usize::try_from(bytes).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
-        Ok(Self::Memory(Arc::new(ByteStore::zeroed(length)?)))
-    }
-
-    /// Zeros in memory whose pages can be sent without a copy.
-    ///
-    /// # Errors
-    /// When there is not so much of it.
-    pub fn memory_file(bytes: u64) -> std::io::Result<Self> {
-        let length = usize::try_from(bytes).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
-        Ok(Self::Memory(Arc::new(ByteStore::in_file(length)?)))
+        let pages = switches.zero_copy < MAX_PAYLOAD;
+        let store = if pages { ByteStore::in_file(length) } else { ByteStore::zeroed(length) };
+        Ok(Self::Memory(Arc::new(store?.copied(switches.copying))))
     }
 
     /// An open file, through the page cache.
@@ -208,7 +202,7 @@ mod tests {
         const SIZE: u64 = 1 << 40;
         let sparse = tempfile::tempfile().unwrap();
         sparse.set_len(SIZE).unwrap();
-        let memory = Backend::memory(1 << 20).unwrap();
+        let memory = Backend::memory(1 << 20, &Switches::default()).unwrap();
         for backend in [Backend::Null { size: SIZE }, Backend::file(sparse).unwrap(), memory] {
             let size = backend.size();
             let largest = u32::try_from(size).unwrap_or(u32::MAX);

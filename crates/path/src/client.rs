@@ -4,16 +4,14 @@
 //! flight: a request's slot is its name on the wire, with a count that tells a reply to it from one to the request before.
 
 use crate::error::{Error, Result};
-use crate::handshake::client::{Export, INPUT_BYTES, Negotiation, Step};
+use crate::handshake::client::Export;
 use crate::handshake::transmission_flag;
 use crate::socket::Socket;
 use crate::switches::{Framing, Sending, Switches};
 use crate::wire::{Command, REQUEST_BYTES, ReplyHeader, Request, SIMPLE_REPLY_BYTES, WireError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sys::byte_store::{ByteStore, Waiting};
@@ -22,12 +20,14 @@ use sys::send_batch::SendBatch;
 
 mod accounting;
 mod backoff;
+mod connect;
 mod hold;
 mod in_place;
 mod uri;
 
 use accounting::Account;
 pub use accounting::Accounting;
+use connect::{is_nothing, negotiate, reach};
 use hold::Holding;
 use in_place::{Came, InPlace, Payload};
 pub use uri::{Address, BadUri, Uri};
@@ -118,6 +118,8 @@ pub struct Crossings {
     pub receives: u64,
     /// Bytes of writes that were copied behind their header.
     pub pulled_up_bytes: u64,
+    /// Bytes of reads that were received to where they belong.
+    pub in_place_bytes: u64,
 }
 
 /// A connection to one export.
@@ -157,22 +159,14 @@ impl Client {
     /// # Errors
     /// When there is no server, or it does not agree, or there is no memory.
     pub fn connect(uri: &Uri, slots: u32, slot_bytes: usize, options: Options) -> Result<Self> {
-        let socket = match &uri.address {
-            Address::Tcp { host, port } => {
-                let stream = reach(host, *port, options.patience);
-                Socket::Tcp(stream.map_err(|error| Error::system(format!("connecting to {host}:{port}"), error))?)
-            }
-            Address::Unix(path) => {
-                let stream = UnixStream::connect(path);
-                Socket::Unix(stream.map_err(|error| Error::system(format!("connecting to {}", path.display()), error))?)
-            }
-        };
+        let socket = reach(uri, options.patience)?;
         let mut memory = vec![0; MEMORY_BYTES];
         let (export, begin, end) = negotiate(&socket, &uri.export, options.patience, &mut memory)?;
         let length = slot_bytes.saturating_mul(slots as usize);
         let zero_copy = slot_bytes > options.switches.zero_copy as usize;
         let arena = if zero_copy { ByteStore::in_file(length) } else { ByteStore::zeroed(length) };
         let arena = arena.map_err(|error| Error::system("memory for payloads", error))?;
+        let arena = arena.copied(options.switches.copying);
         if zero_copy {
             // Where pages are sent nothing else keeps a call from waiting.
             socket.never_wait().map_err(|error| Error::system("setting up", error))?;
@@ -183,7 +177,7 @@ impl Client {
             SendBatch::new(Some(arena.clone())).with_pages_of(arena.file().cloned()).in_pieces_of(framing.most());
         let in_place = slot_bytes > options.switches.copy_out as usize && framing == Framing::OneGo;
         let in_place = in_place && options.wire == Wire::Real;
-        let in_place = in_place.then(|| InPlace::new(arena.clone()));
+        let in_place = in_place.then(|| InPlace::new(arena.clone(), slots.len(), options.switches.copy_out as usize));
         Ok(Self {
             socket,
             zero_copy,
@@ -224,7 +218,8 @@ impl Client {
         }
     }
 
-    /// The memory of all slots; slot `n` begins at `n` times the bytes of a slot.
+    /// The memory of all slots; slot `n` begins at `n` times the bytes of a slot. What lies in the slot of a read that is in
+    /// flight or has failed may be another's bytes.
     pub fn arena(&self) -> &ByteStore {
         &self.arena
     }
@@ -273,7 +268,7 @@ impl Client {
         let (offset, length) = if ask == Ask::Flush { (0, 0) } else { (offset, length) };
         self.staged.push_back((slot, self.batch.put_so_far()));
         if let Some(in_place) = &mut self.in_place {
-            in_place.ask(cookie);
+            in_place.ask(slot, cookie);
         }
         self.batch.put(&Request { flags: 0, command, cookie, offset, length }.encode());
         if ask == Ask::Write {
@@ -475,6 +470,7 @@ impl Client {
         if let Some((slot, there)) = self.arriving {
             let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize);
             from = count.min(length - there);
+            self.crossings.in_place_bytes += from as u64;
             self.arrived(slot, there + from, each);
         }
         let Some(mut in_place) = self.in_place.take() else { return };
@@ -485,6 +481,8 @@ impl Client {
                     // With what was there of its header.
                     self.end = 0;
                     let (slot, _) = apart(cookie);
+                    self.crossings.in_place_bytes += there as u64;
+                    in_place.replied(slot);
                     self.begin_reply(slot, None, there, each);
                 }
                 Came::Else { from } => {
@@ -534,6 +532,9 @@ impl Client {
     /// The header of a reply has come, and so much of its payload.
     #[inline]
     fn begin_reply(&mut self, slot: u32, error: Option<WireError>, there: usize, each: &mut impl FnMut(Done)) {
+        if let Some(in_place) = &mut self.in_place {
+            in_place.replied(slot);
+        }
         let reads = self.slots.get(slot as usize).is_some_and(|state| state.ask == Some(Ask::Read));
         if reads && error.is_none() { self.arrived(slot, there, each) } else { self.finish(slot, error, each) }
     }
@@ -565,65 +566,15 @@ impl Drop for Client {
     fn drop(&mut self) {
         (0..self.in_flight).for_each(|_| self.account.end());
         // A good-bye is a courtesy: a server that does not hear it sees the connection end.
+        if self.batch.sent() > 0 {
+            // A part of a request has gone: whatever follows would be taken for the rest of it.
+            return;
+        }
         let bye = Request { flags: 0, command: Command::Disconnect, cookie: 0, offset: 0, length: 0 }.encode();
         debug_assert_eq!(bye.len(), REQUEST_BYTES);
         self.batch.clear();
         self.batch.put(&bye);
         let _ = self.batch.send(&self.socket);
-    }
-}
-
-/// The first address of that name that answers.
-fn reach(host: &str, port: u16, patience: Duration) -> std::io::Result<TcpStream> {
-    let mut last = ErrorKind::NotFound.into();
-    for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, patience) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
-/// Agrees on an export. Gives what is left in `memory` besides.
-fn negotiate(socket: &Socket, name: &str, patience: Duration, memory: &mut [u8]) -> Result<(Export, usize, usize)> {
-    let limited = |what: &str, error| Error::system(format!("{what} in the handshake"), error);
-    let last = Instant::now() + patience;
-    let mut negotiation = Negotiation::new(name);
-    let mut out = Vec::new();
-    let (mut begin, mut end) = (0, 0);
-    loop {
-        memory.copy_within(begin..end, 0);
-        (begin, end) = (0, end - begin);
-        let free = memory.get_mut(end..INPUT_BYTES).filter(|free| !free.is_empty());
-        let free = free.ok_or_else(|| Error::Server("the server's handshake makes no sense".to_owned()))?;
-        let left = last.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(Error::Lost(format!("the handshake did not end within {:.1} s", patience.as_secs_f64())));
-        }
-        socket.limit(Some(left)).map_err(|error| limited("setting a limit", error))?;
-        match socket.receive(free, Waiting::UntilSome) {
-            Ok(0) => return Err(Error::Lost("the server closed it in the handshake".to_owned())),
-            Ok(count) => end += count,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) if is_nothing(&error) => return Err(Error::Lost("the server says nothing".to_owned())),
-            Err(error) => return Err(limited("receiving", error)),
-        }
-        let (taken, step) = negotiation.advance(memory.get(begin..end).unwrap_or_default(), &mut out);
-        begin += taken;
-        socket.send_all(&out).map_err(|error| limited("sending", error))?;
-        out.clear();
-        match step {
-            Step::Continue => {}
-            Step::Failed(why) => return Err(Error::Server(why)),
-            Step::Ready(export) => {
-                socket
-                    .limit(Some(GLANCE))
-                    .and_then(|()| socket.send_at_once())
-                    .map_err(|error| limited("setting up", error))?;
-                return Ok((export, begin, end));
-            }
-        }
     }
 }
 
@@ -642,27 +593,6 @@ fn apart(cookie: u64) -> (u32, u32) {
     (cookie as u32, (cookie >> 32) as u32)
 }
 
-fn is_nothing(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::TimedOut)
-}
-
 fn lost(error: &std::io::Error) -> Error {
     Error::Lost(error.to_string())
-}
-
-impl Socket {
-    /// How long receiving and sending may wait.
-    fn limit(&self, limit: Option<Duration>) -> std::io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_read_timeout(limit).and_then(|()| stream.set_write_timeout(limit)),
-            Self::Unix(stream) => stream.set_read_timeout(limit).and_then(|()| stream.set_write_timeout(limit)),
-        }
-    }
-
-    fn send_all(&self, bytes: &[u8]) -> std::io::Result<()> {
-        match self {
-            Self::Tcp(stream) => (&*stream).write_all(bytes),
-            Self::Unix(stream) => (&*stream).write_all(bytes),
-        }
-    }
 }

@@ -14,6 +14,7 @@ pub mod wire;
 
 pub use error::{Error, Result};
 pub use switches::{Framing, Sending, Switches};
+pub use sys::shared_copy::Copying;
 
 #[cfg(test)]
 mod tests;

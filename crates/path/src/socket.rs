@@ -1,5 +1,6 @@
 //! A connected socket of either kind.
 
+use rustix::net::sockopt::set_tcp_cork;
 use rustix::net::{RecvFlags, recv};
 use std::io;
 use std::net::TcpStream;
@@ -50,6 +51,19 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.set_nonblocking(true),
             Self::Unix(stream) => stream.set_nonblocking(true),
+        }
+    }
+}
+
+impl Socket {
+    /// What is sent waits for more, or waits no longer: for what takes several calls and is to be one.
+    ///
+    /// # Errors
+    /// As setsockopt(2).
+    pub fn cork(&self, wait: bool) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => Ok(set_tcp_cork(stream, wait)?),
+            Self::Unix(_) => Ok(()),
         }
     }
 }

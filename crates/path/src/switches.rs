@@ -1,6 +1,7 @@
 //! The techniques of the path, each a switch.
 
 use std::time::Duration;
+use sys::shared_copy::Copying;
 
 /// What both ends of a connection can do one way or another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,12 +9,15 @@ pub struct Switches {
     /// Payloads of at most so many bytes are copied behind their header; longer ones are sent from where they lie, where
     /// that is possible.
     pub pull_up: u32,
-    /// Of payloads that are longer than this the pages themselves are sent, where that is possible: what changes before the other
+    /// Of payloads that are longer than this, and are not pulled up, the pages themselves are sent, where that is possible: what changes before the other
     /// end has received them is sent as it is then.
     pub zero_copy: u32,
     /// Payloads of at most so many bytes are received together with what is around them and then copied to where they belong;
-    /// longer ones are received straight to there, where that is possible.
+    /// longer ones are received straight to there, where that is possible. A client guesses which reply comes next; a server receives
+    /// the rest of a write so, once it has the header.
     pub copy_out: u32,
+    /// How what is copied is copied.
+    pub copying: Copying,
     /// How much is sent and received at one go.
     pub framing: Framing,
     /// How long, at most, more than the first message is waited for while there are several in flight. Zero: not at all.
@@ -24,13 +28,13 @@ pub struct Switches {
 }
 
 impl Default for Switches {
-    /// What holding is worth was measured (RESULTS.md). The pull-up's 2,048 bytes are a guess: where a gather becomes cheaper
-    /// than a copy is not measured yet.
+    /// What was cheapest where it was measured (experiments/path-*.toml, RESULTS.md).
     fn default() -> Self {
         Self {
             pull_up: 2048,
             zero_copy: u32::MAX,
-            copy_out: 2048,
+            copy_out: 4096,
+            copying: Copying::default(),
             framing: Framing::OneGo,
             hold: Duration::from_micros(50),
             busy_poll: Duration::ZERO,
@@ -43,7 +47,8 @@ impl Default for Switches {
 pub enum Framing {
     /// All that is there.
     OneGo,
-    /// One header, or at most a page of a payload. Nothing is held, because each is waited for by itself.
+    /// One header, or at most a page of a payload. Nothing is held, because each is waited for by itself; what is sent is sent
+    /// with MSG_MORE, so that TCP may join it again.
     PageAtATime,
 }
 

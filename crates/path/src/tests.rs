@@ -1,13 +1,12 @@
 //! Server and client against each other and against a model, and the server against clients that mean no good.
 
 use crate::backend::Backend;
-use crate::client::{self, Accounting, Address, Ask, Client, Uri, Wire};
+use crate::client::{self, Address, Ask, Client, Uri};
 use crate::handshake::server::{ExportInfo, Negotiation, greeting};
 use crate::handshake::{OPTION_MAGIC, option};
 use crate::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
-use crate::switches::{Framing, Switches};
-use crate::wire::{Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, simple_reply};
-use proptest::prelude::*;
+use crate::switches::Switches;
+use crate::wire::{Command, MAX_PAYLOAD, Request, WireError, command_flag};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -15,6 +14,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+mod switches;
 
 const SIZE: u64 = 4 << 20;
 
@@ -63,7 +64,7 @@ impl Served {
     }
 
     fn memory() -> Self {
-        Self::new(Backend::memory(SIZE).unwrap(), Access::ReadWrite, Options::default(), true)
+        Self::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, Options::default(), true)
     }
 
     fn raw(&self) -> UnixStream {
@@ -132,239 +133,6 @@ fn error(stream: &mut impl Read) -> u32 {
     u32::from_be_bytes(reply[4..8].try_into().unwrap())
 }
 
-fn backends(folder: &tempfile::TempDir) -> Vec<Backend> {
-    let file = std::fs::File::options().read(true).write(true).create_new(true).open(folder.path().join("f")).unwrap();
-    file.set_len(SIZE).unwrap();
-    let memory = [Backend::memory(SIZE).unwrap(), Backend::memory_file(SIZE).unwrap()];
-    memory.into_iter().chain([Backend::file(file).unwrap()]).collect()
-}
-
-/// What one request of a random workload is.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    ask: Ask,
-    offset: u64,
-    length: u32,
-    fill: u8,
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let lengths = prop_oneof![4 => 1_u32..10_000, 2 => 10_000_u32..300_000, 1 => 300_000_u32..1_200_000];
-    let asks = prop_oneof![3 => Just(Ask::Read), 3 => Just(Ask::Write), 1 => Just(Ask::Trim), 1 => Just(Ask::Flush)];
-    let step = (asks, 0..SIZE, lengths, 1_u8..).prop_map(|(ask, offset, length, fill)| {
-        let length = length.min((SIZE - offset) as u32).max(1);
-        Step { ask, offset, length, fill }
-    });
-    prop::collection::vec(step, 1..60)
-}
-
-/// Does every step against a server, several at a time as long as they do not touch, and holds reads against a model.
-fn play(steps: &[Step], client: &mut Client, slot_bytes: usize) {
-    let mut model = vec![0_u8; SIZE as usize];
-    for group in steps.chunks(4) {
-        let mut used: Vec<Step> = Vec::new();
-        for step in group {
-            let apart = |other: &&Step| {
-                step.offset >= other.offset + u64::from(other.length)
-                    || other.offset >= step.offset + u64::from(step.length)
-            };
-            if used.iter().all(|other| apart(&other)) {
-                used.push(*step);
-            }
-        }
-        for (slot, step) in used.iter().enumerate() {
-            if step.ask == Ask::Write {
-                client.arena().write(slot * slot_bytes, &vec![step.fill; step.length as usize]);
-            }
-            client.stage(slot as u32, step.ask, step.offset, step.length).unwrap();
-        }
-        let mut left: Vec<u32> = (0..used.len() as u32).collect();
-        let mut done = |done: crate::client::Done| {
-            assert_eq!(done.error, None);
-            left.retain(|slot| *slot != done.slot);
-        };
-        client.submit(&mut done).unwrap();
-        while client.in_flight() > 0 {
-            client.wait(&mut done).unwrap();
-        }
-        assert!(left.is_empty());
-        for (slot, step) in used.iter().enumerate() {
-            let range = step.offset as usize..step.offset as usize + step.length as usize;
-            match step.ask {
-                Ask::Write => model[range].fill(step.fill),
-                Ask::Trim => model[range].fill(0),
-                Ask::Flush => {}
-                Ask::Read => {
-                    let mut found = vec![0; step.length as usize];
-                    client.arena().read(slot * slot_bytes, &mut found);
-                    assert!(found == model[range], "{step:?}");
-                }
-            }
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Every switch and both kinds of socket: data are what they should be.
-    #[test]
-    fn what_is_written_is_read(steps in steps(), pull_up in prop_oneof![Just(0), Just(2048), Just(u32::MAX)],
-        zero_copy in prop_oneof![Just(0), Just(4096), Just(u32::MAX)],
-        copy_out in prop_oneof![Just(0), Just(2048), Just(u32::MAX)],
-        framing in prop_oneof![2 => Just(Framing::OneGo), 1 => Just(Framing::PageAtATime)],
-        hold in prop_oneof![Just(0), Just(50), Just(2000)], unix in any::<bool>()) {
-        const SLOT: usize = 1_200_000;
-        let folder = tempfile::tempdir().unwrap();
-        for backend in backends(&folder) {
-            let switches = Switches {
-                pull_up,
-                zero_copy,
-                copy_out,
-                framing,
-                hold: Duration::from_micros(hold),
-                busy_poll: Duration::from_micros(hold / 10),
-            };
-            let options = Options { switches, threads: 2, ..Options::default() };
-            let served = Served::new(backend, Access::ReadWrite, options, unix);
-            let mut client = Client::connect(&served.uri, 4, SLOT, client::Options { switches, ..client::Options::default() }).unwrap();
-            play(&steps, &mut client, SLOT);
-            drop(client);
-            let (counters, notes) = served.ended();
-            prop_assert_eq!((counters.errors, notes), (0, Vec::<String>::new()));
-        }
-    }
-}
-
-/// What a server that is not ours has at an offset.
-fn content(offset: u64, length: u32) -> Vec<u8> {
-    (offset..offset + u64::from(length)).map(|place| (place.wrapping_mul(0x9e37_79b9) >> 16) as u8).collect()
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-    /// A server may reply in any order, with errors between, and what it sends arrives cut anywhere.
-    #[test]
-    fn replies_in_any_order_and_cut_anywhere_come_to_their_slots(
-        order in prop_oneof![Just((0..8_usize).collect::<Vec<_>>()), Just((0..8_usize).collect::<Vec<_>>()).prop_shuffle()],
-        lengths in prop::collection::vec(prop_oneof![1_u32..5000, 40_000_u32..90_000], 8),
-        writes in prop::collection::vec(prop::bool::weighted(0.2), 8),
-        errors in prop::collection::vec(prop::bool::weighted(0.1), 8),
-        cuts in prop::collection::vec(prop_oneof![1_usize..40, 40_usize..60_000], 1..20),
-        copy_out in prop_oneof![Just(0), Just(u32::MAX)],
-        framing in prop_oneof![2 => Just(Framing::OneGo), 1 => Just(Framing::PageAtATime)],
-    ) {
-        const SLOT: usize = 90_000;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s");
-        let listener = UnixListener::bind(&path).unwrap();
-        let uri: Uri = format!("nbd+unix:///?socket={}", path.display()).parse().unwrap();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut stream = agreeing(&listener);
-                for _ in 0..3 {
-                    let mut requests = Vec::new();
-                    for (write, length) in writes.iter().zip(&lengths) {
-                        let mut request = [0; REQUEST_BYTES];
-                        stream.read_exact(&mut request).unwrap();
-                        requests.push(Request::decode(&request).unwrap());
-                        if *write {
-                            stream.read_exact(&mut vec![0; *length as usize]).unwrap();
-                        }
-                    }
-                    let mut said = Vec::new();
-                    for place in &order {
-                        let request = &requests[*place];
-                        said.extend(simple_reply(request.cookie, errors[*place].then_some(WireError::EIO)));
-                        if request.command == Command::Read && !errors[*place] {
-                            said.extend(content(request.offset, request.length));
-                        }
-                    }
-                    let (mut rest, mut cuts) = (&said[..], cuts.iter().cycle());
-                    while !rest.is_empty() {
-                        let (now, later) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
-                        stream.write_all(now).unwrap();
-                        rest = later;
-                    }
-                }
-            });
-            let switches = Switches { copy_out, framing, ..Switches::default() };
-            let mut client =
-                Client::connect(&uri, 8, SLOT, client::Options { switches, ..client::Options::default() }).unwrap();
-            for turn in 0..3 {
-                for (slot, length) in lengths.iter().enumerate() {
-                    let ask = if writes[slot] { Ask::Write } else { Ask::Read };
-                    client.stage(slot as u32, ask, turn * 1000 + slot as u64 * 100_000, *length).unwrap();
-                }
-                let mut done = Vec::new();
-                client.submit(|reply| done.push(reply)).unwrap();
-                while client.in_flight() > 0 {
-                    client.wait(|reply| done.push(reply)).unwrap();
-                }
-                assert_eq!(done.iter().map(|reply| reply.slot as usize).collect::<Vec<_>>(), order);
-                for reply in done {
-                    let slot = reply.slot as usize;
-                    assert_eq!(reply.error, errors[slot].then_some(WireError::EIO));
-                    let mut found = vec![0; lengths[slot] as usize];
-                    client.arena().read(slot * SLOT, &mut found);
-                    if !writes[slot] && !errors[slot] {
-                        assert!(found == content(turn * 1000 + slot as u64 * 100_000, lengths[slot]), "slot {slot}");
-                    }
-                }
-            }
-        });
-    }
-}
-
-/// Nobody else of this process counts in the shared word.
-#[test]
-fn what_is_in_flight_is_counted_by_whom_it_is_wanted() {
-    let served = Served::memory();
-    let connect = |in_flight| {
-        let options = client::Options { in_flight, ..client::Options::default() };
-        Client::connect(&served.uri, 4, 512, options).unwrap()
-    };
-    let counts = |clients: &[Client]| clients.iter().map(Client::counted_in_flight).collect::<Vec<_>>();
-    for (in_flight, both_ask, one_is_done, all_are_gone) in [
-        (Accounting::None, [None; 2], [None; 2], None),
-        (Accounting::PerThread, [Some(2), Some(2)], [Some(0), Some(2)], Some(0)),
-        (Accounting::Shared, [Some(4); 2], [Some(2); 2], Some(0)),
-    ] {
-        let mut clients = [connect(in_flight), connect(in_flight)];
-        for client in &mut clients {
-            (0..2).for_each(|slot| client.stage(slot, Ask::Read, 0, 512).unwrap());
-        }
-        assert_eq!(counts(&clients), both_ask);
-        clients[0].submit(|_| {}).unwrap();
-        while clients[0].in_flight() > 0 {
-            clients[0].wait(|_| {}).unwrap();
-        }
-        assert_eq!(counts(&clients), one_is_done);
-        // With two that were never handed over.
-        drop(clients);
-        assert_eq!(connect(in_flight).counted_in_flight(), all_are_gone);
-    }
-}
-
-#[test]
-fn without_a_wire_nothing_is_sent_and_all_is_claimed() {
-    let served = Served::memory();
-    let options = client::Options { wire: Wire::Null, ..client::Options::default() };
-    let mut client = Client::connect(&served.uri, 4, 4096, options).unwrap();
-    for turn in 0..3 {
-        for slot in 0..3 {
-            client.stage(slot, if slot == 0 { Ask::Write } else { Ask::Read }, 0, 4096).unwrap();
-        }
-        let mut done = Vec::new();
-        assert!(client.submit(|reply| done.push((reply.slot, reply.error))).unwrap(), "{turn}");
-        assert_eq!(done, [(0, None), (1, None), (2, None)]);
-        assert!(client.wait(|_| panic!("all was claimed")).unwrap());
-    }
-    assert_eq!(client.crossings().sends, 0);
-    drop(client);
-    // The good-bye.
-    assert_eq!(served.ended().0.requests, 1);
-}
-
 #[test]
 fn requests_that_make_no_sense_get_their_error_and_the_next_is_served() {
     let served = Served::memory();
@@ -394,7 +162,8 @@ fn requests_that_make_no_sense_get_their_error_and_the_next_is_served() {
 
 #[test]
 fn a_read_only_export_refuses_every_change() {
-    let served = Served::new(Backend::memory(SIZE).unwrap(), Access::ReadOnly, Options::default(), true);
+    let served =
+        Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadOnly, Options::default(), true);
     let mut stream = agreed(&served);
     for (command, payload) in [(Command::Write, 4096), (Command::Trim, 0), (Command::WriteZeroes, 0)] {
         stream.write_all(&ask(command, 0, 0, 4096)).unwrap();
@@ -435,7 +204,7 @@ fn who_has_lost_the_thread_is_dropped_and_nobody_else() {
 #[test]
 fn the_slow_go_and_do_not_stall_the_others() {
     let options = Options { patience: Duration::from_millis(300), ..Options::default() };
-    let served = Served::new(Backend::memory(SIZE).unwrap(), Access::ReadWrite, options, true);
+    let served = Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options, true);
     let mut slow: Vec<UnixStream> = (0..100).map(|_| served.raw()).collect();
     slow.iter_mut().for_each(|stream| stream.write_all(&[0, 0]).unwrap());
     let mut stuck: Vec<UnixStream> = (0..100).map(|_| agreed(&served)).collect();
@@ -464,7 +233,8 @@ fn the_slow_go_and_do_not_stall_the_others() {
 fn who_has_several_in_flight_is_waited_for_and_who_has_one_is_not() {
     let connect = |hold| {
         let options = Options { switches: Switches { hold, ..Switches::default() }, ..Options::default() };
-        let served = Served::new(Backend::memory(SIZE).unwrap(), Access::ReadWrite, options, false);
+        let served =
+            Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options, false);
         let Address::Tcp { host, port } = served.uri.address.clone() else { unreachable!() };
         let stream = shaken(TcpStream::connect((host.as_str(), port)).unwrap());
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -504,7 +274,8 @@ fn who_has_several_in_flight_is_waited_for_and_who_has_one_is_not() {
 /// Who had several in flight and now has none is not looked after every 50 µs.
 #[test]
 fn a_client_that_rests_costs_nothing() {
-    let served = Served::new(Backend::memory(SIZE).unwrap(), Access::ReadWrite, Options::default(), false);
+    let served =
+        Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, Options::default(), false);
     let Address::Tcp { host, port } = served.uri.address.clone() else { unreachable!() };
     let mut stream = shaken(TcpStream::connect((host.as_str(), port)).unwrap());
     for _ in 0..10 {
@@ -540,7 +311,7 @@ fn one_client_s_slow_requests_leave_the_others_their_turn() {
 #[test]
 fn too_many_clients_push_out_those_that_negotiate() {
     let options = Options { connections: 4, ..Options::default() };
-    let served = Served::new(Backend::memory(SIZE).unwrap(), Access::ReadWrite, options, true);
+    let served = Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options, true);
     let _idle: Vec<UnixStream> = (0..4).map(|_| served.raw()).collect();
     let mut good: Vec<UnixStream> = (0..4).map(|_| agreed(&served)).collect();
     for stream in &mut good {
@@ -645,6 +416,8 @@ fn a_server_that_makes_no_sense_is_an_error_of_the_client() {
         // The right slot with an old count.
         ([&[0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0][..], &0_u64.to_be_bytes()].concat(), "not asked"),
         ([&[0x66, 0x8e, 0x33, 0xef, 0, 1, 0, 1][..], &[0; 12]].concat(), "structured"),
+        // The begin of one, longer than a simple reply, and the rest later.
+        ([&[0x66, 0x8e, 0x33, 0xef, 0, 1, 0, 1][..], &[0; 10]].concat(), "closed"),
         (vec![], "closed"),
     ] {
         std::thread::scope(|scope| {

@@ -1,6 +1,7 @@
 //! Bytes that several threads and the kernel read and write at once, as they do a disk's.
 
 use crate::buffer::AlignedBuffer;
+use crate::shared_copy::{Copying, copy};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use std::fs::File;
 use std::io;
@@ -23,6 +24,7 @@ pub enum Waiting {
 pub struct ByteStore {
     memory: AlignedBuffer,
     length: usize,
+    copying: Copying,
     /// Whose pages they are.
     file: Option<Arc<File>>,
 }
@@ -38,12 +40,8 @@ impl ByteStore {
     /// When there is not so much address space, or the limits do not allow it.
     pub fn zeroed(length: usize) -> io::Result<Self> {
         let memory = AlignedBuffer::zeroed(length)?;
-        // SAFETY: advice about the range that was mapped just now; it changes no content.
-        let advised =
-            unsafe { rustix::mm::madvise(memory.pointer().cast(), length.max(1), rustix::mm::Advice::LinuxHugepage) };
-        // A kernel without huge pages is as right, and slower.
-        let _ = advised;
-        Ok(Self { memory, length, file: None })
+        want_huge_pages(&memory, length);
+        Ok(Self { memory, length, copying: Copying::default(), file: None })
     }
 
     /// Zeros in the pages of a file that is in memory only, so that the kernel can send them without a copy.
@@ -51,14 +49,21 @@ impl ByteStore {
     /// # Errors
     /// When there is not so much of it.
     pub fn in_file(length: usize) -> io::Result<Self> {
-        // Of a file so much is promised as is asked for, and paid for when it is touched. What is too much in the system's eyes it
-        // says of memory without a file only.
+        // A file may be longer than there is memory. Whether that much can be had at all, the system says when it is asked for as
+        // much without a file.
         drop(AlignedBuffer::zeroed(length)?);
         let file = File::from(rustix::fs::memfd_create("iotoll", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
         file.set_len(length as u64)?;
         // What is behind the end of a file that became shorter cannot be touched.
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        Ok(Self { memory: AlignedBuffer::shared(&file, length)?, length, file: Some(Arc::new(file)) })
+        let memory = AlignedBuffer::shared(&file, length)?;
+        want_huge_pages(&memory, length);
+        Ok(Self { memory, length, copying: Copying::default(), file: Some(Arc::new(file)) })
+    }
+
+    /// Bytes are copied in and out so.
+    pub fn copied(self, copying: Copying) -> Self {
+        Self { copying, ..self }
     }
 
     /// The file whose pages they are, if there is one.
@@ -95,7 +100,7 @@ impl ByteStore {
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         let from = self.address(offset, into.len());
         // SAFETY: both ranges are valid for so many bytes, and `into` is borrowed from elsewhere, so they are apart.
-        unsafe { copy(into.as_mut_ptr(), from, into.len()) };
+        unsafe { copy(self.copying, into.as_mut_ptr(), from, into.len()) };
     }
 
     /// Copies out, behind what is in `into`.
@@ -110,7 +115,7 @@ impl ByteStore {
         // SAFETY: the range of `self` is valid, the vector has room for so many bytes behind its length, and they are
         // initialised when its length is set.
         unsafe {
-            copy(into.as_mut_ptr().add(begin), from, length);
+            copy(self.copying, into.as_mut_ptr().add(begin), from, length);
             into.set_len(begin + length);
         }
     }
@@ -123,7 +128,7 @@ impl ByteStore {
     pub fn write(&self, offset: usize, from: &[u8]) {
         let into = self.address(offset, from.len());
         // SAFETY: as for `read`.
-        unsafe { copy(into, from.as_ptr(), from.len()) };
+        unsafe { copy(self.copying, into, from.as_ptr(), from.len()) };
     }
 
     /// Receives from a socket straight into a range, what there is; bytes received.
@@ -183,33 +188,10 @@ impl ByteStore {
     }
 }
 
-/// Copies bytes that others may change meanwhile.
-///
-/// # Safety
-/// Both ranges are valid for `count` bytes and do not overlap.
-#[inline(always)]
-unsafe fn copy(into: *mut u8, from: *const u8, count: usize) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: the caller's; the direction flag is clear on entry, as the ABI has it. An instruction that the compiler
-    // cannot look into is no data race in its eyes.
-    unsafe {
-        std::arch::asm!(
-            "rep movsb",
-            inout("rcx") count => _,
-            inout("rdi") into => _,
-            inout("rsi") from => _,
-            options(nostack, preserves_flags)
-        );
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    for place in 0..count {
-        use std::sync::atomic::{AtomicU8, Ordering};
-        // SAFETY: the caller's; every byte is reached as an atomic, so that others may reach it too.
-        unsafe {
-            let byte = AtomicU8::from_ptr(from.add(place).cast_mut()).load(Ordering::Relaxed);
-            AtomicU8::from_ptr(into.add(place)).store(byte, Ordering::Relaxed);
-        }
-    }
+/// A kernel that gives none is as right, and slower.
+fn want_huge_pages(memory: &AlignedBuffer, length: usize) {
+    // SAFETY: advice about a range that was mapped just now; it changes no content.
+    let _ = unsafe { rustix::mm::madvise(memory.pointer().cast(), length.max(1), rustix::mm::Advice::LinuxHugepage) };
 }
 
 #[cfg(test)]

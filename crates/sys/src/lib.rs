@@ -16,6 +16,7 @@ pub mod process;
 pub mod receive_batch;
 pub mod schedule;
 pub mod send_batch;
+pub mod shared_copy;
 pub mod shared_words;
 pub mod socket;
 pub mod uring;

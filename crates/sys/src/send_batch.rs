@@ -89,6 +89,16 @@ impl SendBatch {
         self.sent
     }
 
+    /// Whether what is sent next are pages of the file.
+    pub fn sends_pages(&self) -> bool {
+        matches!(self.pieces.get(self.next), Some(Piece::Pages { .. }))
+    }
+
+    /// Whether there are pages of the file in it that are still to be sent.
+    pub fn has_pages(&self) -> bool {
+        self.pieces.iter().skip(self.next).any(|piece| matches!(piece, Piece::Pages { .. }))
+    }
+
     /// Its own bytes, of which some may have been sent.
     pub fn own(&self) -> &[u8] {
         &self.own
@@ -225,8 +235,7 @@ impl SendBatch {
     ///
     /// # Errors
     /// What sendmsg and sendfile say: WouldBlock when the socket takes nothing now, UnexpectedEof when the file has become
-    /// shorter. A peer that has gone is an error, and a signal only where pages are sent by a process that has not ignored
-    /// SIGPIPE, as Rust's do.
+    /// shorter. A peer that has gone is an error. Where pages are sent it is SIGPIPE as well, which Rust's programs ignore.
     pub fn send(&mut self, socket: &impl AsFd) -> io::Result<usize> {
         if let (Some(Piece::Pages { begin, length }), Some(file)) = (self.pieces.get(self.next), &self.file) {
             let mut offset = *begin as u64;

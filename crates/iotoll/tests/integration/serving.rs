@@ -72,10 +72,12 @@ fn libnbd(script: &str) {
 }
 
 /// TCP and Unix sockets, memory and files.
-const WAYS: [&str; 3] = [
+const WAYS: [&str; 5] = [
     "--backend memory:8m --unix s",
     "--backend memory:8m --listen 127.0.0.1:0 --path-send gather",
     "--backend file:data --listen 127.0.0.1:0 --threads 2",
+    "--backend memory:8m --listen 127.0.0.1:0 --path-send zero-copy --path-receive in-place --path-copy non-temporal",
+    "--backend file:data --unix s --path-send zero-copy:16k --path-framing page-at-a-time --path-copy plain",
 ];
 
 #[test]

@@ -46,8 +46,11 @@ fn server(directory: &Path) -> String {
     if !socket.exists() {
         let listener = Listener::Unix(std::os::unix::net::UnixListener::bind(&socket).unwrap());
         std::thread::spawn(move || {
-            let exports =
-                Exports::new(vec![String::new()], Backend::memory(BLOCK * BLOCKS).unwrap(), Access::ReadWrite);
+            let exports = Exports::new(
+                vec![String::new()],
+                Backend::memory(BLOCK * BLOCKS, &path::Switches::default()).unwrap(),
+                Access::ReadWrite,
+            );
             serve(&listener, &exports, &Options::default(), &Orders::new().unwrap(), &Quiet)
         });
     }

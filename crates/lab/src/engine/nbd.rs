@@ -5,9 +5,9 @@ use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::{self, Span};
 use crate::workload::worker::{Control, Queue, Stages, Sync};
-use model::plan::{Access, JobPlan, PathFraming, PathInFlight, PathNull};
+use model::plan::{Access, JobPlan, PathCopy, PathFraming, PathInFlight, PathNull, PathPlan};
 use path::client::{Accounting, Ask, Client, Done, GLANCE, Options, Uri, Wire};
-use path::{Framing, Switches};
+use path::{Copying, Framing, Switches};
 use std::io;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -48,7 +48,7 @@ pub(super) fn open(setup: &Setup) -> Result<Ready> {
     let mut engine = Remote {
         client,
         done: Vec::with_capacity(slots),
-        holds: plan.path_hold.0 > 0,
+        holds: plan.path.hold.0 > 0 && plan.path.framing == PathFraming::OneGo,
         silent_since: None,
         control: Arc::default(),
         uri: uri(plan).to_owned(),
@@ -101,33 +101,46 @@ fn uri(plan: &JobPlan) -> &str {
 fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize) -> Result<Client> {
     let refused = |why: String| Error::Refused(format!("job '{}': {why}", plan.name));
     let place: Uri = uri(plan).parse().map_err(|error: path::client::BadUri| refused(format!("uri={error}")))?;
-    let options = options(plan);
+    let mut options = options(&plan.path);
+    if !matches!(plan.access, Access::Write | Access::ReadWrite | Access::TrimWrite) {
+        // There is nothing to be sent that a memory for it would be worth.
+        options.switches.zero_copy = u32::MAX;
+    }
     Client::connect(&place, slots, slot_bytes, options)
         .map_err(|error| refused(format!("uri={}: {error}; is the server running?", uri(plan))))
 }
 
-fn options(plan: &JobPlan) -> Options {
-    let switches = Switches {
-        pull_up: plan.path_send.pull_up,
-        zero_copy: plan.path_send.zero_copy,
-        copy_out: plan.path_receive.copy,
-        framing: match plan.path_framing {
+/// How a client or a server is to do it that was told so.
+pub fn switches(path: &PathPlan) -> Switches {
+    Switches {
+        pull_up: path.send.pull_up,
+        zero_copy: path.send.zero_copy,
+        copy_out: path.receive.copy,
+        copying: match path.copy {
+            PathCopy::Plain => Copying::Plain,
+            PathCopy::RepMovsb => Copying::RepMovsb,
+            PathCopy::NonTemporal => Copying::NonTemporal,
+        },
+        framing: match path.framing {
             PathFraming::OneGo => Framing::OneGo,
             PathFraming::PageAtATime => Framing::PageAtATime,
         },
-        hold: plan.path_hold.duration(),
-        busy_poll: plan.path_busy_poll.duration(),
-    };
-    let in_flight = match plan.path_in_flight {
+        hold: path.hold.duration(),
+        busy_poll: path.busy_poll.duration(),
+    }
+}
+
+fn options(path: &PathPlan) -> Options {
+    let in_flight = match path.in_flight {
         PathInFlight::None => Accounting::None,
         PathInFlight::PerThread => Accounting::PerThread,
         PathInFlight::Shared => Accounting::Shared,
     };
-    let wire = match plan.path_null {
+    let wire = match path.null {
         PathNull::None => Wire::Real,
         PathNull::Wire => Wire::Null,
     };
-    Options { switches, in_flight, wire, ..Options::default() }
+    Options { switches: switches(path), in_flight, wire, ..Options::default() }
 }
 
 fn lost(error: path::Error) -> io::Error {
@@ -236,10 +249,43 @@ impl Queue for Remote {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::plan::{PathReceive, PathSend};
+    use model::unit::Nanos;
 
     /// The plan knows nothing of the path, and says the same.
     #[test]
     fn what_is_not_said_is_as_the_path_has_it() {
-        assert_eq!(options(&JobPlan::default()), Options::default());
+        assert_eq!(options(&PathPlan::default()), Options::default());
+        assert_eq!(switches(&PathPlan::default()), path::server::Options::default().switches);
+    }
+
+    #[test]
+    fn what_is_said_is_done() {
+        let path = PathPlan {
+            send: PathSend { pull_up: 1, zero_copy: 2 },
+            receive: PathReceive { copy: 3 },
+            framing: PathFraming::PageAtATime,
+            copy: PathCopy::NonTemporal,
+            hold: Nanos(4),
+            busy_poll: Nanos(5),
+            in_flight: PathInFlight::PerThread,
+            null: PathNull::Wire,
+        };
+        let switches = Switches {
+            pull_up: 1,
+            zero_copy: 2,
+            copy_out: 3,
+            copying: Copying::NonTemporal,
+            framing: Framing::PageAtATime,
+            hold: Duration::from_nanos(4),
+            busy_poll: Duration::from_nanos(5),
+        };
+        let patience = Options::default().patience;
+        assert_eq!(options(&path), Options { switches, in_flight: Accounting::PerThread, wire: Wire::Null, patience });
+        let shared = PathPlan { in_flight: PathInFlight::Shared, copy: PathCopy::Plain, ..path };
+        assert_eq!(
+            (options(&shared).in_flight, options(&shared).switches.copying),
+            (Accounting::Shared, Copying::Plain)
+        );
     }
 }

@@ -170,6 +170,30 @@ mod tests {
         source = "seed 001"
     "#;
 
+    fn surroundings() -> Surroundings<'static> {
+        Surroundings {
+            environment: &|_| None,
+            unknown_options: UnknownOptions::Refuse,
+            device_writes: DeviceWrites::Refuse,
+        }
+    }
+
+    #[test]
+    fn the_experiments_of_the_repository_can_be_run() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+        let mut found = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.display().to_string();
+            let experiment =
+                parse(&name, &std::fs::read_to_string(&path).unwrap()).and_then(|draft| draft.resolve(&surroundings()));
+            let experiment = experiment.unwrap_or_else(|error| panic!("{error}"));
+            assert!(experiment.arms.len() >= 2 && !experiment.title.is_empty(), "{name}");
+            found += 1;
+        }
+        assert!(found >= 7, "{found}");
+    }
+
     #[test]
     fn a_file_is_a_draft() {
         let draft = parse("x.toml", FILE).unwrap();
@@ -184,14 +208,9 @@ mod tests {
     /// The same refusal as of the flag, because a file becomes a draft too.
     #[test]
     fn a_percentile_is_no_target() {
-        let surroundings = Surroundings {
-            environment: &|_| None,
-            unknown_options: UnknownOptions::Refuse,
-            device_writes: DeviceWrites::Refuse,
-        };
         let resolved = |target: &str| {
             let text = FILE.replace("\"cycles_per_io\"]\n        fail", &format!("{target}]\n        fail"));
-            parse("x.toml", &text).unwrap().resolve(&surroundings)
+            parse("x.toml", &text).unwrap().resolve(&surroundings())
         };
         assert!(resolved("\"cycles_per_io\", \"latency_mean\"").is_ok());
         let refusal = resolved("\"cycles_per_io\", \"latency_p50\"").unwrap_err().to_string();

@@ -1,14 +1,14 @@
 //! A plan: phases in order, each a set of jobs that run at the same time.
 
 mod engine;
-mod path;
+mod path_plan;
 
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
 pub use engine::{EngineKind, Medium, Queue};
-pub use path::{PathFraming, PathInFlight, PathNull, PathReceive, PathSend};
+pub use path_plan::{PathCopy, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSend};
 
 /// Everything that one `iotoll run` does.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -86,27 +86,9 @@ pub struct JobPlan {
     /// `uri`: the server and the export of engine `nbd`.
     #[serde(default)]
     pub uri: Option<String>,
-    /// `path_send`: how engine `nbd` sends the payloads of writes.
-    #[serde(default)]
-    pub path_send: PathSend,
-    /// `path_receive`: how engine `nbd` receives the payloads of reads.
-    #[serde(default)]
-    pub path_receive: PathReceive,
-    /// `path_framing`: how much engine `nbd` sends and receives at one go.
-    #[serde(default)]
-    pub path_framing: PathFraming,
-    /// `path_in_flight`: who counts the requests that engine `nbd` has in flight.
-    #[serde(default)]
-    pub path_in_flight: PathInFlight,
-    /// `path_null`: what engine `nbd` only claims to do.
-    #[serde(default)]
-    pub path_null: PathNull,
-    /// `path_hold`: how long engine `nbd` waits, at most, for half of what is in flight to be replied to; zero: for one reply.
-    #[serde(default = "path_hold")]
-    pub path_hold: Nanos,
-    /// `path_busy_poll`: how long engine `nbd` looks for a reply again and again before it sleeps.
-    #[serde(default)]
-    pub path_busy_poll: Nanos,
+    /// `path_send` and its like: how engine `nbd` moves what it moves.
+    #[serde(flatten)]
+    pub path: PathPlan,
     /// `spin_cycles`: TSC cycles that engine `spin` burns for each I/O.
     pub spin_cycles: u64,
     /// `work_steps`: dependent multiply-adds that engine `work` does for each I/O.
@@ -120,10 +102,6 @@ pub struct JobPlan {
 /// fio's `percentile_list`, so that its numbers and ours stand side by side.
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
-
-fn path_hold() -> Nanos {
-    Nanos(50_000)
-}
 
 /// fio's defaults, except that the job has no name.
 impl Default for JobPlan {
@@ -157,13 +135,7 @@ impl Default for JobPlan {
             think_time: Nanos(0),
             percentiles: PERCENTILES.to_vec(),
             uri: None,
-            path_send: PathSend::default(),
-            path_receive: PathReceive::default(),
-            path_framing: PathFraming::default(),
-            path_in_flight: PathInFlight::default(),
-            path_null: PathNull::default(),
-            path_hold: path_hold(),
-            path_busy_poll: Nanos(0),
+            path: PathPlan::default(),
             spin_cycles: 0,
             work_steps: 0,
             inject: Nanos(0),

@@ -302,7 +302,18 @@ impl Connection {
 
     /// Sends what is in the batch. `None` when it is empty and the connection goes on.
     fn flush(&mut self) -> Option<Going> {
+        let corked = self.batch.has_pages() && self.socket.cork(true).is_ok();
+        let going = self.send();
+        if corked {
+            // It can only fail on a socket that has gone.
+            let _ = self.socket.cork(false);
+        }
+        going
+    }
+
+    fn send(&mut self) -> Option<Going> {
         while self.batch.unsent() > 0 {
+            let pages = self.batch.sends_pages();
             match self.batch.send(&self.socket) {
                 Ok(count) => {
                     if let Phase::Serving(session) = &mut self.phase {
@@ -312,8 +323,8 @@ impl Connection {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(Going::Sending),
-                // A part of a page that cannot be had: what was promised cannot be sent.
-                Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                // What was promised cannot be had.
+                Err(error) if pages && !is_of_peer(&error) => {
                     return Some(Going::Broken("the storage failed in the middle of a reply"));
                 }
                 Err(_) => return Some(Going::Broken("the client went away with replies on the way")),
@@ -325,4 +336,10 @@ impl Connection {
             Then::End(Some(why)) => Some(Going::Broken(why)),
         }
     }
+}
+
+/// Whether the other end has gone.
+fn is_of_peer(error: &std::io::Error) -> bool {
+    use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, TimedOut};
+    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | TimedOut)
 }

@@ -15,6 +15,8 @@ pub struct Counters {
     pub pulled_up_bytes: u64,
     /// Of these, bytes that were sent as pages.
     pub zero_copy_bytes: u64,
+    /// Bytes of writes that were received to where they belong.
+    pub in_place_bytes: u64,
     /// System calls that waited for something to receive, or looked whether there was.
     pub waits: u64,
     /// System calls that received something.
@@ -47,6 +49,7 @@ impl Counters {
             read_bytes,
             pulled_up_bytes,
             zero_copy_bytes,
+            in_place_bytes,
             waits,
             receives,
             sends,
@@ -58,6 +61,7 @@ impl Counters {
         self.read_bytes += read_bytes;
         self.pulled_up_bytes += pulled_up_bytes;
         self.zero_copy_bytes += zero_copy_bytes;
+        self.in_place_bytes += in_place_bytes;
         self.waits += waits;
         self.receives += receives;
         self.sends += sends;

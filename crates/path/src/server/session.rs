@@ -17,6 +17,8 @@ use sys::send_batch::SendBatch;
 
 /// A batch that holds so many bytes of its own is sent before more is put into it.
 const MAX_OWN_BYTES: usize = 256 << 10;
+/// The same of all bytes, copied or not: sending them takes some milliseconds, if they do not come from a disk.
+const MAX_UNSENT: usize = 8 << 20;
 /// After so long with requests of one client it is the others' turn.
 pub(super) const TURN: Duration = Duration::from_millis(5);
 /// Longer replies whose payload is copied are made in pieces of this size.
@@ -132,6 +134,7 @@ impl Session {
     pub fn received_in_place(&mut self, count: usize, batch: &mut SendBatch) {
         let Some(writing) = &mut self.writing else { return };
         writing.pass(count);
+        self.counters.in_place_bytes += count as u64;
         if writing.rest == 0 {
             self.end_writing(batch);
         }
@@ -145,7 +148,7 @@ impl Session {
             if self.long_since.is_some_and(|begin| begin.elapsed() >= TURN) {
                 return (input.len() - rest.len(), Next::Yield);
             }
-            if batch.own_bytes() >= MAX_OWN_BYTES || !batch.has_room() {
+            if batch.own_bytes() >= MAX_OWN_BYTES || batch.unsent() >= MAX_UNSENT || !batch.has_room() {
                 return (input.len() - rest.len(), Next::Send);
             }
             if self.reading.is_some() {
@@ -393,8 +396,9 @@ mod tests {
     #[test]
     fn long_replies_that_are_copied_are_made_in_pieces() {
         let rights = Rights { read_only: false, structured: false, base_allocation: false };
-        let backend = Backend::memory(u64::from(MAX_PAYLOAD)).unwrap();
-        let mut session = Session::new(backend, rights, Switches { pull_up: u32::MAX, ..Switches::default() });
+        let switches = Switches { pull_up: u32::MAX, ..Switches::default() };
+        let backend = Backend::memory(u64::from(MAX_PAYLOAD), &switches).unwrap();
+        let mut session = Session::new(backend, rights, switches);
         let mut batch = session.batch();
         let request = Request { flags: 0, command: Command::Read, cookie: 1, offset: 0, length: MAX_PAYLOAD }.encode();
         assert_eq!(session.advance(&request, &mut batch), (REQUEST_BYTES, Next::Send));

@@ -3,7 +3,6 @@
 use super::super::record::{Header, Schedule};
 use super::baseline;
 use crate::experiment::{ArmPlan, Work};
-use crate::plan::value::word;
 use crate::plan::{BlockSizes, JobPlan, Plan, Rates, Size};
 use std::fmt::Display;
 
@@ -119,13 +118,7 @@ fn options(job: &JobPlan) -> Vec<(&'static str, String)> {
         think_time,
         percentiles: _,
         uri,
-        path_send,
-        path_receive,
-        path_framing,
-        path_in_flight,
-        path_null,
-        path_hold,
-        path_busy_poll,
+        path,
         spin_cycles,
         work_steps,
         inject,
@@ -134,7 +127,7 @@ fn options(job: &JobPlan) -> Vec<(&'static str, String)> {
     let chosen = |flag: &Option<bool>| flag.map_or("as the engine chooses".to_owned(), |flag| flag.to_string());
     let size = |size: &Option<Size>| size.map_or("all of the file".to_owned(), self::size);
     let cpus: Vec<String> = cpus_allowed.iter().map(ToString::to_string).collect();
-    vec![
+    let mut options = vec![
         ("ioengine", engine.name().to_owned()),
         ("rw", job.rw().to_owned()),
         ("rwmixread", read_percent.to_string()),
@@ -157,13 +150,6 @@ fn options(job: &JobPlan) -> Vec<(&'static str, String)> {
         ("invalidate", invalidate.to_string()),
         ("fallocate", format!("{fallocate:?}").to_lowercase()),
         ("uri", uri.clone().unwrap_or_else(|| "none".to_owned())),
-        ("path_send", path_send.to_string()),
-        ("path_receive", path_receive.to_string()),
-        ("path_framing", word(*path_framing).to_owned()),
-        ("path_in_flight", word(*path_in_flight).to_owned()),
-        ("path_null", word(*path_null).to_owned()),
-        ("path_hold", format!("{} ns", path_hold.0)),
-        ("path_busy_poll", format!("{} ns", path_busy_poll.0)),
         ("fixedbufs", chosen(fixed_buffers)),
         ("registerfiles", chosen(registered_files)),
         ("rate_iops", each(rates)),
@@ -172,7 +158,9 @@ fn options(job: &JobPlan) -> Vec<(&'static str, String)> {
         ("spin_cycles", spin_cycles.to_string()),
         ("work_steps", work_steps.to_string()),
         ("inject_ns", inject.0.to_string()),
-    ]
+    ];
+    options.extend(path.options());
+    options
 }
 
 fn size(size: Size) -> String {

@@ -3,7 +3,7 @@
 use super::{JobOption, Value::*};
 use crate::plan::draft::Start;
 use crate::plan::job::{
-    Access, EngineKind, Fallocate, Order, PathFraming, PathInFlight, PathNull, PathReceive, PathSend,
+    Access, EngineKind, Fallocate, Order, PathCopy, PathFraming, PathInFlight, PathNull, PathReceive, PathSend,
 };
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
 use crate::plan::value::{LARGEST_FILE, Wrong, choice, cpus, directory, file_names, list_words, percentiles};
@@ -422,7 +422,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         help: "Engine nbd: how payloads of writes get behind their headers: copied, sent from where they lie, or as pages",
         example: "gather",
         bad_example: "gather:4k",
-        value: Text(PathSend::FORM, |draft, text| PathSend::parse(text).map(|send| draft.job.path_send = send)),
+        value: Text(PathSend::FORM, |draft, text| PathSend::parse(text).map(|send| draft.job.path.send = send)),
     },
     JobOption {
         name: "path_receive",
@@ -431,7 +431,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         example: "in-place",
         bad_example: "in-place:4k",
         value: Text(PathReceive::FORM, |draft, text| {
-            PathReceive::parse(text).map(|receive| draft.job.path_receive = receive)
+            PathReceive::parse(text).map(|receive| draft.job.path.receive = receive)
         }),
     },
     JobOption {
@@ -441,8 +441,16 @@ pub(super) static OPTIONS: &[JobOption] = &[
         example: "page-at-a-time",
         bad_example: "page",
         value: Choice(list_words::<PathFraming>, |draft, text| {
-            choice(text).map(|framing| draft.job.path_framing = framing)
+            choice(text).map(|framing| draft.job.path.framing = framing)
         }),
+    },
+    JobOption {
+        name: "path_copy",
+        aliases: &[],
+        help: "Engine nbd: how what is copied is copied: through the caches, as the processor likes, or past them",
+        example: "non-temporal",
+        bad_example: "memcpy",
+        value: Choice(list_words::<PathCopy>, |draft, text| choice(text).map(|copy| draft.job.path.copy = copy)),
     },
     JobOption {
         name: "path_in_flight",
@@ -451,7 +459,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         example: "shared",
         bad_example: "both",
         value: Choice(list_words::<PathInFlight>, |draft, text| {
-            choice(text).map(|in_flight| draft.job.path_in_flight = in_flight)
+            choice(text).map(|in_flight| draft.job.path.in_flight = in_flight)
         }),
     },
     JobOption {
@@ -460,7 +468,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         help: "Engine nbd: what is only claimed to be done: nothing, or the way to the server and back; reads are garbage then",
         example: "wire",
         bad_example: "storage",
-        value: Choice(list_words::<PathNull>, |draft, text| choice(text).map(|null| draft.job.path_null = null)),
+        value: Choice(list_words::<PathNull>, |draft, text| choice(text).map(|null| draft.job.path.null = null)),
     },
     JobOption {
         name: "path_hold",
@@ -468,7 +476,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         help: "Engine nbd: how long a wait for half of what is in flight may go on after the first reply; 0: not at all",
         example: "100",
         bad_example: "50k",
-        value: Time(Microseconds, |draft, time| draft.job.path_hold = time),
+        value: Time(Microseconds, |draft, time| draft.job.path.hold = time),
     },
     JobOption {
         name: "path_busy_poll",
@@ -476,7 +484,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
         help: "Engine nbd: how long a reply is looked for again and again before it is slept for: burns CPU, saves wake-ups",
         example: "50",
         bad_example: "50k",
-        value: Time(Microseconds, |draft, time| draft.job.path_busy_poll = time),
+        value: Time(Microseconds, |draft, time| draft.job.path.busy_poll = time),
     },
     JobOption {
         name: "inject_ns",

@@ -11,13 +11,14 @@ use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
 
 /// Options that only one engine reads.
-const OF_ONE_ENGINE: [(&str, EngineKind); 12] = [
+const OF_ONE_ENGINE: [(&str, EngineKind); 13] = [
     ("fixedbufs", EngineKind::IoUring),
     ("registerfiles", EngineKind::IoUring),
     ("uri", EngineKind::Nbd),
     ("path_send", EngineKind::Nbd),
     ("path_receive", EngineKind::Nbd),
     ("path_framing", EngineKind::Nbd),
+    ("path_copy", EngineKind::Nbd),
     ("path_in_flight", EngineKind::Nbd),
     ("path_null", EngineKind::Nbd),
     ("path_hold", EngineKind::Nbd),

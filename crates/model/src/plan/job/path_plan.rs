@@ -1,11 +1,57 @@
 //! How payloads are moved by engine `nbd` and by the server.
 
-use crate::plan::value::{Choice, Wrong, integer_in};
+use crate::plan::value::{Choice, Wrong, integer_in, word};
+use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter, Result as Formatted};
 
 /// No payload is longer.
 const ANY: u32 = u32::MAX;
+
+/// All of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PathPlan {
+    /// `path_send`: how a payload gets behind its header.
+    #[serde(rename = "path_send")]
+    pub send: PathSend,
+    /// `path_receive`: how a payload gets to where it belongs.
+    #[serde(rename = "path_receive")]
+    pub receive: PathReceive,
+    /// `path_framing`: how much is sent and received at one go.
+    #[serde(rename = "path_framing")]
+    pub framing: PathFraming,
+    /// `path_copy`: how what is copied is copied.
+    #[serde(rename = "path_copy")]
+    pub copy: PathCopy,
+    /// `path_hold`: how long, at most, several messages are waited for; zero: for one.
+    #[serde(rename = "path_hold")]
+    pub hold: Nanos,
+    /// `path_busy_poll`: how long a message is looked for again and again before it is slept for.
+    #[serde(rename = "path_busy_poll")]
+    pub busy_poll: Nanos,
+    /// `path_in_flight`: who counts the requests in flight. Of clients only.
+    #[serde(rename = "path_in_flight")]
+    pub in_flight: PathInFlight,
+    /// `path_null`: what is only claimed to be done. Of clients only.
+    #[serde(rename = "path_null")]
+    pub null: PathNull,
+}
+
+impl Default for PathPlan {
+    fn default() -> Self {
+        Self {
+            send: PathSend::default(),
+            receive: PathReceive::default(),
+            framing: PathFraming::default(),
+            copy: PathCopy::default(),
+            hold: Nanos(50_000),
+            busy_poll: Nanos(0),
+            in_flight: PathInFlight::default(),
+            null: PathNull::default(),
+        }
+    }
+}
 
 /// `path_send`: how a payload gets behind its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +80,18 @@ pub enum PathFraming {
     PageAtATime,
 }
 
+/// `path_copy`: how what is copied is copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PathCopy {
+    /// Sixteen bytes at a time, through the caches.
+    Plain,
+    /// The processor's own loop.
+    #[default]
+    RepMovsb,
+    /// Past the caches.
+    NonTemporal,
+}
+
 /// `path_in_flight`: who counts the requests that are in flight, beside the connection itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PathInFlight {
@@ -56,9 +114,32 @@ pub enum PathNull {
     Wire,
 }
 
+impl PathPlan {
+    /// Each option and its value.
+    pub fn options(&self) -> [(&'static str, String); 8] {
+        let Self { send, receive, framing, copy, hold, busy_poll, in_flight, null } = self;
+        [
+            ("path_send", send.to_string()),
+            ("path_receive", receive.to_string()),
+            ("path_framing", word(*framing).to_owned()),
+            ("path_copy", word(*copy).to_owned()),
+            ("path_hold", format!("{} ns", hold.0)),
+            ("path_busy_poll", format!("{} ns", busy_poll.0)),
+            ("path_in_flight", word(*in_flight).to_owned()),
+            ("path_null", word(*null).to_owned()),
+        ]
+    }
+}
+
 impl Choice for PathFraming {
     fn words() -> Vec<(&'static str, Self)> {
         vec![("one-go", Self::OneGo), ("page-at-a-time", Self::PageAtATime)]
+    }
+}
+
+impl Choice for PathCopy {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("plain", Self::Plain), ("rep-movsb", Self::RepMovsb), ("non-temporal", Self::NonTemporal)]
     }
 }
 
@@ -84,7 +165,7 @@ impl Default for PathSend {
 /// As of [`PathSend`].
 impl Default for PathReceive {
     fn default() -> Self {
-        Self { copy: 2048 }
+        Self { copy: 4096 }
     }
 }
 

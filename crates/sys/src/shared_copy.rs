@@ -1,0 +1,161 @@
+//! Copies of bytes that others may read and write meanwhile, in several ways.
+
+/// How bytes are copied. What is cheapest depends on the processor, on how many there are, and on who uses them next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Copying {
+    /// Sixteen bytes at a time, through the caches.
+    Plain,
+    /// The processor's own loop (`rep movsb`), which may do as it likes.
+    #[default]
+    RepMovsb,
+    /// Past the caches: fetched for once, stored without being kept (`prefetchnta`, `movnti`).
+    NonTemporal,
+}
+
+/// One round of the loops below.
+#[cfg(target_arch = "x86_64")]
+const ROUND: usize = 64;
+
+/// Copies bytes that others may change meanwhile. An instruction that the compiler cannot look into is no data race in its eyes.
+///
+/// # Safety
+/// Both ranges are valid for `count` bytes and do not overlap.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) unsafe fn copy(how: Copying, into: *mut u8, from: *const u8, count: usize) {
+    let looped = if how == Copying::RepMovsb { 0 } else { count / ROUND * ROUND };
+    if looped > 0 {
+        // SAFETY: the caller's; the loops go over the first `looped` bytes, which is a positive multiple of a round, and the
+        // prefetch beyond them is a hint that touches nothing.
+        unsafe {
+            match how {
+                Copying::NonTemporal => past_caches(into, from, looped),
+                Copying::Plain | Copying::RepMovsb => through_caches(into, from, looped),
+            }
+        }
+    }
+    // SAFETY: the caller's, for what is left; the direction flag is clear on entry, as the ABI has it.
+    unsafe {
+        std::arch::asm!(
+            "rep movsb",
+            inout("rcx") count - looped => _,
+            inout("rdi") into.wrapping_add(looped) => _,
+            inout("rsi") from.wrapping_add(looped) => _,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+/// # Safety
+/// As of [`copy`]; `count` is a positive multiple of [`ROUND`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn through_caches(into: *mut u8, from: *const u8, count: usize) {
+    // SAFETY: the caller's. SSE2 is part of x86-64.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "movups {a}, [{from}]",
+            "movups {b}, [{from} + 16]",
+            "movups {c}, [{from} + 32]",
+            "movups {d}, [{from} + 48]",
+            "movups [{into}], {a}",
+            "movups [{into} + 16], {b}",
+            "movups [{into} + 32], {c}",
+            "movups [{into} + 48], {d}",
+            "add {from}, 64",
+            "add {into}, 64",
+            "sub {count}, 64",
+            "jnz 2b",
+            from = inout(reg) from => _,
+            into = inout(reg) into => _,
+            count = inout(reg) count => _,
+            a = out(xmm_reg) _,
+            b = out(xmm_reg) _,
+            c = out(xmm_reg) _,
+            d = out(xmm_reg) _,
+            options(nostack)
+        );
+    }
+}
+
+/// # Safety
+/// As of [`copy`]; `count` is a positive multiple of [`ROUND`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn past_caches(into: *mut u8, from: *const u8, count: usize) {
+    // SAFETY: the caller's. SSE2 is part of x86-64. The fence orders the stores before whatever is written next, as others expect.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "prefetchnta [{from} + 512]",
+            "mov {a}, [{from}]",
+            "mov {b}, [{from} + 8]",
+            "mov {c}, [{from} + 16]",
+            "mov {d}, [{from} + 24]",
+            "movnti [{into}], {a}",
+            "movnti [{into} + 8], {b}",
+            "movnti [{into} + 16], {c}",
+            "movnti [{into} + 24], {d}",
+            "mov {a}, [{from} + 32]",
+            "mov {b}, [{from} + 40]",
+            "mov {c}, [{from} + 48]",
+            "mov {d}, [{from} + 56]",
+            "movnti [{into} + 32], {a}",
+            "movnti [{into} + 40], {b}",
+            "movnti [{into} + 48], {c}",
+            "movnti [{into} + 56], {d}",
+            "add {from}, 64",
+            "add {into}, 64",
+            "sub {count}, 64",
+            "jnz 2b",
+            "sfence",
+            from = inout(reg) from => _,
+            into = inout(reg) into => _,
+            count = inout(reg) count => _,
+            a = out(reg) _,
+            b = out(reg) _,
+            c = out(reg) _,
+            d = out(reg) _,
+            options(nostack)
+        );
+    }
+}
+
+/// Copies bytes that others may change meanwhile. There is one way only on this architecture.
+///
+/// # Safety
+/// Both ranges are valid for `count` bytes and do not overlap.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub(crate) unsafe fn copy(_: Copying, into: *mut u8, from: *const u8, count: usize) {
+    use std::sync::atomic::{AtomicU8, Ordering};
+    for place in 0..count {
+        // SAFETY: the caller's; every byte is reached as an atomic, so that others may reach it too.
+        unsafe {
+            let byte = AtomicU8::from_ptr(from.add(place).cast_mut()).load(Ordering::Relaxed);
+            AtomicU8::from_ptr(into.add(place)).store(byte, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_copies_all_and_nothing_else() {
+        let from: Vec<u8> = (0..1000_u32).map(|place| (place * 7) as u8 | 1).collect();
+        for how in [Copying::Plain, Copying::RepMovsb, Copying::NonTemporal] {
+            for begin in [0, 1, 7] {
+                for count in [0, 1, 63, 64, 65, 127, 128, 900] {
+                    let mut into = vec![0; 1000];
+                    // SAFETY: both are longer than `begin + 3 + count`, and are apart.
+                    unsafe { copy(how, into.as_mut_ptr().add(begin + 3), from.as_ptr().add(begin), count) };
+                    assert_eq!(into[begin + 3..][..count], from[begin..][..count], "{how:?} {begin} {count}");
+                    assert!(into[..begin + 3].iter().chain(&into[begin + 3 + count..]).all(|byte| *byte == 0));
+                }
+            }
+        }
+    }
+}
