@@ -51,6 +51,7 @@ pub struct SendBatch {
     sent: usize,
     /// Most bytes of one system call, of one thing that was put.
     most: Option<usize>,
+    has_pages: bool,
     vectors: Vec<libc::iovec>,
 }
 
@@ -61,7 +62,7 @@ impl SendBatch {
     /// Nothing yet. Payloads come from `store`, if any.
     pub fn new(store: Option<Arc<ByteStore>>) -> Self {
         let (own, pieces, vectors) = (Vec::new(), Vec::new(), Vec::new());
-        Self { own, store, file: None, pieces, next: 0, length: 0, sent: 0, most: None, vectors }
+        Self { own, store, file: None, pieces, next: 0, length: 0, sent: 0, most: None, has_pages: false, vectors }
     }
 
     /// Pages come from `file`, if any.
@@ -94,9 +95,9 @@ impl SendBatch {
         matches!(self.pieces.get(self.next), Some(Piece::Pages { .. }))
     }
 
-    /// Whether there are pages of the file in it that are still to be sent.
+    /// Whether there were pages of the file in it since it was empty.
     pub fn has_pages(&self) -> bool {
-        self.pieces.iter().skip(self.next).any(|piece| matches!(piece, Piece::Pages { .. }))
+        self.has_pages
     }
 
     /// Its own bytes, of which some may have been sent.
@@ -215,6 +216,7 @@ impl SendBatch {
         if length > 0 {
             self.pieces.push(Piece::Pages { begin, length });
             self.length += length;
+            self.has_pages = true;
         }
     }
 
@@ -306,7 +308,7 @@ impl SendBatch {
     pub fn clear(&mut self) {
         self.own.clear();
         self.pieces.clear();
-        (self.next, self.length, self.sent) = (0, 0, 0);
+        (self.next, self.length, self.sent, self.has_pages) = (0, 0, 0, false);
     }
 }
 

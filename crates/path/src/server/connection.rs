@@ -147,11 +147,9 @@ impl Connection {
             let before = self.received;
             let going = self.advance_once(exports, switches, memory);
             let more = going == Going::Receiving && self.received > before && switches.framing == Framing::PageAtATime;
-            if !more {
+            // What is there then is seen by the next wait.
+            if !more || begun.elapsed() >= TURN {
                 return going;
-            }
-            if begun.elapsed() >= TURN {
-                return Going::Working;
             }
         }
     }
