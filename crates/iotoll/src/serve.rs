@@ -53,12 +53,10 @@ pub struct ServeArguments {
     #[arg(long, value_name = "N", default_value_t = Options::default().connections,
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65_536))]
     connections: usize,
-    /// How payloads get behind the headers of replies: pull-up[:BYTES] copies all, or those up to BYTES; gather none;
-    /// zero-copy[:BYTES] sends the pages themselves, or of payloads above BYTES
+    /// How payloads get behind the headers of replies: pull-up copies all, pull-up:BYTES those up to that, gather none; zero-copy sends pages, zero-copy:BYTES of those above that
     #[arg(long, value_name = "HOW", default_value_t, value_parser = sending)]
     path_send: PathSend,
-    /// How payloads of writes get to memory: copy[:BYTES] receives all, or those up to BYTES, together with what is around
-    /// them; in-place none
+    /// How payloads of writes get to memory: copy receives all with what is around them and copies, copy:BYTES those up to that, in-place none
     #[arg(long, value_name = "HOW", default_value_t, value_parser = receiving)]
     path_receive: PathReceive,
     /// Whether all that is there is sent and received at one go (one-go), or each header and each page by itself (page-at-a-time)
