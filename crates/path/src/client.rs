@@ -8,7 +8,7 @@ use crate::handshake::client::Export;
 use crate::handshake::transmission_flag;
 use crate::socket::Socket;
 use crate::switches::{Framing, Sending, Switches};
-use crate::wire::{Command, REQUEST_BYTES, ReplyHeader, Request, SIMPLE_REPLY_BYTES, WireError};
+use crate::wire::{Command, REQUEST_BYTES, Request, SIMPLE_REPLY_BYTES, WireError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -23,18 +23,19 @@ mod backoff;
 mod connect;
 mod hold;
 mod in_place;
+mod replies;
 mod uri;
 
 use accounting::Account;
 pub use accounting::Accounting;
 use connect::{is_nothing, negotiate, reach};
 use hold::Holding;
-use in_place::{Came, InPlace, Payload};
+use in_place::InPlace;
 pub use uri::{Address, BadUri, Uri};
 
 /// Received at one go.
 const MEMORY_BYTES: usize = 256 << 10;
-/// With fewer in flight a hold costs more than it saves: both are equal at 3.4 [2.8, 4.0] (experiments/path-hold.toml, RESULTS.md).
+/// With fewer in flight a hold cost more than it saved when they were held: both were equal at 3.4 [2.8, 4.0] (RESULTS.md).
 const FEWEST_HELD: u32 = 4;
 /// More than so many bytes are not waited for: a wake-up for each costs little then, and they still lie in the cache.
 const MOST_HELD: usize = 256 << 10;
@@ -175,9 +176,9 @@ impl Client {
         let framing = options.switches.framing;
         let batch =
             SendBatch::new(Some(arena.clone())).with_pages_of(arena.file().cloned()).in_pieces_of(framing.most());
-        let in_place = slot_bytes > options.switches.copy_out as usize && framing == Framing::OneGo;
-        let in_place = in_place && options.wire == Wire::Real;
-        let in_place = in_place.then(|| InPlace::new(arena.clone(), slots.len(), options.switches.copy_out as usize));
+        let copied = options.switches.copy_out as usize;
+        let guesses = slot_bytes > copied && framing == Framing::OneGo && options.wire == Wire::Real;
+        let in_place = guesses.then(|| InPlace::new(arena.clone(), slots.len(), copied));
         Ok(Self {
             socket,
             zero_copy,
@@ -298,6 +299,16 @@ impl Client {
         if self.wire == Wire::Null {
             self.claim(&mut each);
         }
+        let corked = self.batch.has_pages() && self.socket.cork(true).is_ok();
+        let all = self.send(&mut each);
+        if corked {
+            // It can only fail on a socket that has gone.
+            let _ = self.socket.cork(false);
+        }
+        all
+    }
+
+    fn send(&mut self, each: &mut impl FnMut(Done)) -> Result<bool> {
         while self.batch.unsent() > 0 {
             let now = ticks();
             match self.batch.send(&self.socket) {
@@ -312,7 +323,7 @@ impl Client {
                         return Ok(false);
                     }
                     if found.contains(PollFlags::IN) {
-                        self.receive(&mut each, Waiting::Never)?;
+                        self.receive(each, Waiting::Never)?;
                     }
                 }
                 Err(error) => return Err(lost(&error)),
@@ -403,162 +414,6 @@ impl Client {
         let held = self.holding.wait(&self.socket, worth.then_some(half), &mut self.crossings.receives);
         let held = held.map_err(|error| Error::system("waiting for replies", error))?;
         Ok(held.receiving())
-    }
-
-    /// Receives once and uses it. Whether there was something.
-    fn receive(&mut self, each: &mut impl FnMut(Done), waiting: Waiting) -> Result<bool> {
-        if self.zero_copy && waiting == Waiting::UntilSome {
-            self.crossings.receives += 1;
-            if self.glance(PollFlags::IN).is_empty() {
-                return Ok(false);
-            }
-        }
-        self.crossings.receives += 1;
-        // What is left is less than a header, or a part of a payload that is copied out at once.
-        self.memory.copy_within(self.begin..self.end, 0);
-        (self.begin, self.end) = (0, self.end - self.begin);
-        let guessed = self.guess();
-        let (placed, received) = match (&mut self.in_place, self.switches.framing, self.arriving) {
-            (Some(in_place), ..) if guessed => (true, in_place.batch.receive(&self.socket, waiting)),
-            (_, Framing::OneGo, _) => {
-                (false, self.socket.receive(self.memory.get_mut(self.end..).unwrap_or_default(), waiting))
-            }
-            (_, Framing::PageAtATime, None) => {
-                // Of a reply that is no simple one, a byte more at a time.
-                let most = SIMPLE_REPLY_BYTES.max(self.end + 1);
-                (false, self.socket.receive(self.memory.get_mut(self.end..most).unwrap_or_default(), waiting))
-            }
-            (_, framing @ Framing::PageAtATime, Some((slot, there))) => {
-                let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize) - there;
-                let length = length.min(framing.most().unwrap_or(length));
-                (true, self.arena.receive(slot as usize * self.slot_bytes + there, length, &self.socket, waiting))
-            }
-        };
-        match received {
-            Ok(0) => return Err(Error::Lost("the server closed it".to_owned())),
-            Ok(count) if placed => self.sort_out(count, each),
-            Ok(count) => self.end += count,
-            Err(error) if is_nothing(&error) => return Ok(false),
-            Err(error) => return Err(lost(&error)),
-        }
-        self.parse(each).map(|()| true)
-    }
-
-    /// Lays out places for what is guessed to come. Whether there are any.
-    fn guess(&mut self) -> bool {
-        let Self { slots, slot_bytes, arriving, in_place, end, .. } = self;
-        let Some(in_place) = in_place else { return false };
-        let place = |slot: u32, there: usize| {
-            let state = slots.get(slot as usize)?;
-            let length = if state.ask? == Ask::Read { state.length as usize } else { 0 };
-            Some(Payload { begin: slot as usize * *slot_bytes + there, length: length - there })
-        };
-        let rest = arriving.and_then(|(slot, there)| place(slot, there));
-        let payload = |cookie: u64| {
-            let (slot, generation) = apart(cookie);
-            let asked = slots.get(slot as usize).is_some_and(|state| state.generation == generation);
-            let arrives = arriving.is_some_and(|(other, _)| other == slot);
-            if asked && !arrives { place(slot, 0) } else { None }
-        };
-        // All of it may have to be moved to `memory`.
-        in_place.guess(rest, *end, MEMORY_BYTES - SIMPLE_REPLY_BYTES, payload)
-    }
-
-    /// What came is where it was guessed to belong, or is moved to `memory`.
-    fn sort_out(&mut self, count: usize, each: &mut impl FnMut(Done)) {
-        let mut from = 0;
-        if let Some((slot, there)) = self.arriving {
-            let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize);
-            from = count.min(length - there);
-            self.crossings.in_place_bytes += from as u64;
-            self.arrived(slot, there + from, each);
-        }
-        let Some(mut in_place) = self.in_place.take() else { return };
-        let came = in_place.came(from, count, self.memory.get(..self.end).unwrap_or_default());
-        for came in &came {
-            match *came {
-                Came::AsGuessed { cookie, there } => {
-                    // With what was there of its header.
-                    self.end = 0;
-                    let (slot, _) = apart(cookie);
-                    self.crossings.in_place_bytes += there as u64;
-                    in_place.replied(slot);
-                    self.begin_reply(slot, None, there, each);
-                }
-                Came::Else { from } => {
-                    let rest = self.memory.get_mut(self.end..self.end + count - from).unwrap_or_default();
-                    self.end += rest.len();
-                    in_place.batch.copy_out(from, rest);
-                }
-            }
-        }
-        in_place.done(came);
-        self.in_place = Some(in_place);
-    }
-
-    /// Uses what was received.
-    fn parse(&mut self, each: &mut impl FnMut(Done)) -> Result<()> {
-        loop {
-            let rest = self.memory.get(self.begin..self.end).unwrap_or_default();
-            if let Some((slot, there)) = self.arriving {
-                let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize);
-                let part = rest.get(..rest.len().min(length - there)).unwrap_or_default();
-                if part.is_empty() {
-                    return Ok(());
-                }
-                self.arena.write(slot as usize * self.slot_bytes + there, part);
-                let count = part.len();
-                self.begin += count;
-                self.arrived(slot, there + count, each);
-                continue;
-            }
-            let header = ReplyHeader::decode(rest);
-            let header =
-                header.map_err(|magic| Error::Server(format!("the server sends no reply (magic {:#x})", magic.0)))?;
-            let Some((header, length)) = header else { return Ok(()) };
-            let ReplyHeader::Simple { cookie, error } = header else {
-                return Err(Error::Server("the server sends structured replies, which were not agreed on".to_owned()));
-            };
-            self.begin += length;
-            let (slot, generation) = apart(cookie);
-            let state = self.slots.get(slot as usize).filter(|state| state.generation == generation);
-            if state.is_none_or(|state| state.ask.is_none()) {
-                return Err(Error::Server(format!("the server replies to what was not asked (cookie {cookie:#x})")));
-            }
-            self.begin_reply(slot, error, 0, each);
-        }
-    }
-
-    /// The header of a reply has come, and so much of its payload.
-    #[inline]
-    fn begin_reply(&mut self, slot: u32, error: Option<WireError>, there: usize, each: &mut impl FnMut(Done)) {
-        if let Some(in_place) = &mut self.in_place {
-            in_place.replied(slot);
-        }
-        let reads = self.slots.get(slot as usize).is_some_and(|state| state.ask == Some(Ask::Read));
-        if reads && error.is_none() { self.arrived(slot, there, each) } else { self.finish(slot, error, each) }
-    }
-
-    /// So much of a read has come.
-    fn arrived(&mut self, slot: u32, there: usize, each: &mut impl FnMut(Done)) {
-        let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize);
-        if there < length {
-            self.arriving = Some((slot, there));
-        } else {
-            self.arriving = None;
-            self.finish(slot, None, each);
-        }
-    }
-
-    #[inline]
-    fn finish(&mut self, slot: u32, error: Option<WireError>, each: &mut impl FnMut(Done)) {
-        let Some(state) = self.slots.get_mut(slot as usize) else { return };
-        let Some(ask) = state.ask.take() else { return };
-        self.in_flight -= 1;
-        self.account.end();
-        self.expected -= reply_bytes(ask, state.length as usize);
-        let (handed_over, answered) = (state.handed_over, ticks());
-        each(Done { slot, length: state.length, error, handed_over, answered });
     }
 }
 

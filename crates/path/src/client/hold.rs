@@ -69,10 +69,12 @@ impl Holding {
             let limit = Timespec { tv_sec: limit.as_secs().cast_signed(), tv_nsec: limit.subsec_nanos().into() };
             poll(fds.as_mut_slice(), Some(&limit))
         };
-        let begun = Instant::now();
         let mut polled = Ok(0);
-        while polled == Ok(0) && !self.busy_poll.is_zero() && begun.elapsed() < self.busy_poll {
-            polled = look(Duration::ZERO);
+        if !self.busy_poll.is_zero() {
+            let begun = Instant::now();
+            while polled == Ok(0) && begun.elapsed() < self.busy_poll {
+                polled = look(Duration::ZERO);
+            }
         }
         if polled == Ok(0) {
             polled = look(self.most);

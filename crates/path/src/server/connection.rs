@@ -142,13 +142,15 @@ impl Connection {
     /// Sends what waits, receives once (a page at a time: until there is nothing), and does what that asks for; never waits. `memory` is where it receives to; all
     /// connections of a thread have the same.
     pub fn advance(&mut self, exports: &Exports, switches: Switches, memory: &mut [u8]) -> Going {
+        if switches.framing == Framing::OneGo {
+            return self.advance_once(exports, switches, memory);
+        }
         let begun = Instant::now();
         loop {
             let before = self.received;
             let going = self.advance_once(exports, switches, memory);
-            let more = going == Going::Receiving && self.received > before && switches.framing == Framing::PageAtATime;
-            // What is there then is seen by the next wait.
-            if !more || begun.elapsed() >= TURN {
+            // What is there after a turn is seen by the next wait.
+            if going != Going::Receiving || self.received == before || begun.elapsed() >= TURN {
                 return going;
             }
         }
@@ -207,10 +209,12 @@ impl Connection {
             Ok(0) => Some(Going::Ended),
             Ok(count) => {
                 session.received_in_place(count.min(length), &mut self.batch);
-                let behind = places.own().get(..count.saturating_sub(length)).unwrap_or_default().to_vec();
+                let (mut behind, there) = ([0; REQUEST_BYTES], count.saturating_sub(length).min(REQUEST_BYTES));
+                let (behind, _) = behind.split_at_mut(there);
+                behind.copy_from_slice(places.own().get(..there).unwrap_or_default());
                 self.count_received(count);
                 self.gathering.received(count, u64::from(count >= length));
-                Some(self.consume(&behind, exports, switches).unwrap_or(Going::Receiving))
+                Some(self.consume(behind, exports, switches).unwrap_or(Going::Receiving))
             }
             Err(error) => Some(Self::nothing_received(&error)),
         }
