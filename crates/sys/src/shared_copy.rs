@@ -46,6 +46,29 @@ pub(crate) unsafe fn copy(how: Copying, into: *mut u8, from: *const u8, count: u
     }
 }
 
+/// A loop over rounds: moves `$from` to `$into` through registers `a` to `d` of a class, `$count` bytes.
+#[cfg(target_arch = "x86_64")]
+macro_rules! rounds {
+    ($into:ident, $from:ident, $count:ident, $class:ident, $($instruction:literal)*) => {
+        std::arch::asm!(
+            "2:",
+            $($instruction,)*
+            "add {from}, 64",
+            "add {into}, 64",
+            "sub {count}, 64",
+            "jnz 2b",
+            from = inout(reg) $from => _,
+            into = inout(reg) $into => _,
+            count = inout(reg) $count => _,
+            a = out($class) _,
+            b = out($class) _,
+            c = out($class) _,
+            d = out($class) _,
+            options(nostack)
+        )
+    };
+}
+
 /// # Safety
 /// As of [`copy`]; `count` is a positive multiple of [`ROUND`].
 #[cfg(target_arch = "x86_64")]
@@ -53,29 +76,15 @@ pub(crate) unsafe fn copy(how: Copying, into: *mut u8, from: *const u8, count: u
 unsafe fn through_caches(into: *mut u8, from: *const u8, count: usize) {
     // SAFETY: the caller's. SSE2 is part of x86-64.
     unsafe {
-        std::arch::asm!(
-            "2:",
-            "movups {a}, [{from}]",
-            "movups {b}, [{from} + 16]",
-            "movups {c}, [{from} + 32]",
-            "movups {d}, [{from} + 48]",
-            "movups [{into}], {a}",
-            "movups [{into} + 16], {b}",
-            "movups [{into} + 32], {c}",
-            "movups [{into} + 48], {d}",
-            "add {from}, 64",
-            "add {into}, 64",
-            "sub {count}, 64",
-            "jnz 2b",
-            from = inout(reg) from => _,
-            into = inout(reg) into => _,
-            count = inout(reg) count => _,
-            a = out(xmm_reg) _,
-            b = out(xmm_reg) _,
-            c = out(xmm_reg) _,
-            d = out(xmm_reg) _,
-            options(nostack)
-        );
+        rounds!(into, from, count, xmm_reg,
+            "movups {a}, [{from}]"
+            "movups {b}, [{from} + 16]"
+            "movups {c}, [{from} + 32]"
+            "movups {d}, [{from} + 48]"
+            "movups [{into}], {a}"
+            "movups [{into} + 16], {b}"
+            "movups [{into} + 32], {c}"
+            "movups [{into} + 48], {d}");
     }
 }
 
@@ -86,39 +95,25 @@ unsafe fn through_caches(into: *mut u8, from: *const u8, count: usize) {
 unsafe fn past_caches(into: *mut u8, from: *const u8, count: usize) {
     // SAFETY: the caller's. SSE2 is part of x86-64. The fence orders the stores before whatever is written next, as others expect.
     unsafe {
-        std::arch::asm!(
-            "2:",
-            "prefetchnta [{from} + 512]",
-            "mov {a}, [{from}]",
-            "mov {b}, [{from} + 8]",
-            "mov {c}, [{from} + 16]",
-            "mov {d}, [{from} + 24]",
-            "movnti [{into}], {a}",
-            "movnti [{into} + 8], {b}",
-            "movnti [{into} + 16], {c}",
-            "movnti [{into} + 24], {d}",
-            "mov {a}, [{from} + 32]",
-            "mov {b}, [{from} + 40]",
-            "mov {c}, [{from} + 48]",
-            "mov {d}, [{from} + 56]",
-            "movnti [{into} + 32], {a}",
-            "movnti [{into} + 40], {b}",
-            "movnti [{into} + 48], {c}",
-            "movnti [{into} + 56], {d}",
-            "add {from}, 64",
-            "add {into}, 64",
-            "sub {count}, 64",
-            "jnz 2b",
-            "sfence",
-            from = inout(reg) from => _,
-            into = inout(reg) into => _,
-            count = inout(reg) count => _,
-            a = out(reg) _,
-            b = out(reg) _,
-            c = out(reg) _,
-            d = out(reg) _,
-            options(nostack)
-        );
+        rounds!(into, from, count, reg,
+            "prefetchnta [{from} + 512]"
+            "mov {a}, [{from}]"
+            "mov {b}, [{from} + 8]"
+            "mov {c}, [{from} + 16]"
+            "mov {d}, [{from} + 24]"
+            "movnti [{into}], {a}"
+            "movnti [{into} + 8], {b}"
+            "movnti [{into} + 16], {c}"
+            "movnti [{into} + 24], {d}"
+            "mov {a}, [{from} + 32]"
+            "mov {b}, [{from} + 40]"
+            "mov {c}, [{from} + 48]"
+            "mov {d}, [{from} + 56]"
+            "movnti [{into} + 32], {a}"
+            "movnti [{into} + 40], {b}"
+            "movnti [{into} + 48], {c}"
+            "movnti [{into} + 56], {d}");
+        std::arch::x86_64::_mm_sfence();
     }
 }
 

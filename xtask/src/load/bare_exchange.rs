@@ -24,7 +24,7 @@ const SEED: u64 = 1;
 /// Serves one client after the other; the first line it prints is where.
 pub fn serve(arguments: &[&str]) -> anyhow::Result<()> {
     let (block, depth): (usize, usize) = (argument(arguments, 0)?, argument(arguments, 1)?);
-    ensure!((1..=512).contains(&depth) && (1..=BYTES).contains(&block), "a depth up to 512, a block up to {BYTES}");
+    check(block, depth)?;
     let mut seeded = Seeded::new(SEED);
     let mut memory = vec![0; BYTES];
     memory.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&seeded.below(u64::MAX).to_ne_bytes()));
@@ -49,6 +49,12 @@ pub fn serve(arguments: &[&str]) -> anyhow::Result<()> {
     }
 }
 
+fn check(block: usize, depth: usize) -> anyhow::Result<()> {
+    let fits = (1..=512).contains(&depth) && (1..=BYTES).contains(&block);
+    ensure!(fits, "a depth of 1 to 512 and a block of 1 to {BYTES} bytes");
+    Ok(())
+}
+
 /// One block of the memory.
 fn place(memory: &[u8], block: usize, number: u64) -> &[u8] {
     let begin = number as usize * block;
@@ -60,6 +66,7 @@ pub fn ask(arguments: &[&str]) -> anyhow::Result<()> {
     let server: String = argument(arguments, 0)?;
     let (block, depth, blocks): (usize, usize, usize) =
         (argument(arguments, 1)?, argument(arguments, 2)?, argument(arguments, 3)?);
+    check(block, depth)?;
     let mut stream = TcpStream::connect(server)?;
     stream.set_nodelay(true)?;
     let (asked, mut memory) = (vec![0; REQUEST * depth], vec![0; (HEADER + block) * depth]);
