@@ -69,15 +69,16 @@ impl Holding {
             let limit = Timespec { tv_sec: limit.as_secs().cast_signed(), tv_nsec: limit.subsec_nanos().into() };
             poll(fds.as_mut_slice(), Some(&limit))
         };
-        let mut polled = Ok(0);
+        let (mut polled, mut left) = (Ok(0), self.most);
         if !self.busy_poll.is_zero() {
-            let begun = Instant::now();
-            while polled == Ok(0) && begun.elapsed() < self.busy_poll {
+            let (begun, end) = (Instant::now(), self.busy_poll.min(self.most));
+            while polled == Ok(0) && left > self.most - end {
                 polled = look(Duration::ZERO);
+                left = self.most.saturating_sub(begun.elapsed());
             }
         }
-        if polled == Ok(0) {
-            polled = look(self.most);
+        if polled == Ok(0) && !left.is_zero() {
+            polled = look(left);
         }
         match polled {
             Ok(readable) => Ok(readable > 0),
@@ -166,6 +167,16 @@ mod tests {
         let mut short = Holding::new(Duration::from_millis(1), Duration::ZERO);
         assert_eq!(short.wait(&ours, Some(11), &mut calls).unwrap(), Held::InVain);
         assert_eq!(short.wait(&ours, Some(11), &mut calls).unwrap(), Held::Not);
+    }
+
+    #[test]
+    fn a_busy_poll_makes_no_hold_longer() {
+        let (ours, _theirs) = tcp();
+        let mut calls = 0;
+        let mut holding = Holding::new(Duration::from_millis(1), LONG);
+        let begun = Instant::now();
+        assert_eq!(holding.wait(&ours, Some(10), &mut calls).unwrap(), Held::InVain);
+        assert!(begun.elapsed() < LONG / 2 && calls > 1, "{calls}");
     }
 
     #[test]

@@ -167,8 +167,10 @@ impl<'a> Worker<'a> {
         }
         let busy_poll = self.options.switches.busy_poll;
         if !busy_poll.is_zero() {
-            let begun = Instant::now();
-            while begun.elapsed() < busy_poll {
+            let end = Instant::now() + busy_poll;
+            // A hold ends when it is over.
+            let end = self.held.map_or(end, |(_, held)| end.min(held));
+            while Instant::now() < end {
                 self.look(events, Some(Duration::ZERO));
                 if !events.is_empty() {
                     return;
