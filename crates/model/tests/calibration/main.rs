@@ -17,7 +17,8 @@ mod sweep;
 
 use environment::{Start, step_after_25, warm_up};
 use experiment::{
-    Design, Executions, METHOD, Order, Outcome, Until, experiment, one_after_the_other, sweep_of_identical_arms,
+    Design, Executions, METHOD, Order, Outcome, Spread, Until, experiment, one_after_the_other,
+    sweep_of_identical_arms, whole_executions,
 };
 use iotoll_model::stats::{Crossover, Estimate, PairedRound, Steady, holm, log_ratio, shape_changed, typical};
 use noise::{Noise, Random};
@@ -34,6 +35,7 @@ const SWEEP: u64 = 7;
 const ENVIRONMENT: u64 = 8;
 const SHAPE: u64 = 9;
 const STORED: u64 = 10;
+const WHOLE: u64 = 11;
 
 fn contains(estimate: &Estimate, truth: f64) -> bool {
     estimate.contains(truth) == Some(true)
@@ -86,6 +88,20 @@ fn promises_hold_under_periodic_stalls() {
 #[test]
 fn promises_hold_on_a_recorded_machine() {
     promises(Noise::Recorded);
+}
+
+/// Foreign programs cannot be cut into slices: each of their executions is one.
+#[test]
+fn promises_hold_for_whole_executions() {
+    for (noise, spread) in Noise::ALL.into_iter().flat_map(|noise| Spread::ALL.map(|spread| (noise, spread))) {
+        let name = |what: &str| format!("{noise:?} {spread:?} whole executions {what}");
+        // A few slow executions make the spread large, and the intervals wider than they need be.
+        let least = if matches!(spread, Spread::Skewed) { 0.0 } else { 2.5 };
+        let found = |seed| whole_executions(noise, spread, 0.0, seed).excludes_zero();
+        within(&name("false positives"), share(WHOLE, found), least, 6.5);
+        let covered = |seed| contains(&whole_executions(noise, spread, 0.1, seed).change(), 0.1);
+        within(&name("coverage at 0.1"), share(WHOLE, covered), 93.0, 100.0 - least);
+    }
 }
 
 #[test]
