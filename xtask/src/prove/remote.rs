@@ -6,6 +6,7 @@ use super::evidence::{self, Evidence};
 use super::iotoll::{self, Measuring};
 use super::{fio, rounds};
 use anyhow::{Context, bail, ensure};
+use model::stats::Estimate;
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -19,6 +20,7 @@ const MEBIBYTES: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Server {
     Nbdkit,
+    QemuNbd,
     Iotoll,
     /// With a bounded busy poll.
     Polling,
@@ -51,6 +53,32 @@ enum Place {
     OneCpu,
 }
 
+/// What the servers serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Storage {
+    Memory,
+    /// In the page cache.
+    File,
+}
+
+impl Storage {
+    /// Whose server people run on it.
+    fn theirs(self) -> Server {
+        match self {
+            Self::Memory => Server::Nbdkit,
+            Self::File => Server::QemuNbd,
+        }
+    }
+
+    /// Our server takes at most this part of what theirs takes under the same client.
+    fn server_goal(self) -> f64 {
+        match self {
+            Self::Memory => 1.0 / 1.5,
+            Self::File => 0.1,
+        }
+    }
+}
+
 /// What is asked of a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Load {
@@ -60,6 +88,7 @@ struct Load {
     depth: u32,
     ours: Ours,
     place: Place,
+    storage: Storage,
     /// Both ours take at most so much of both theirs.
     goal: Option<f64>,
 }
@@ -84,10 +113,11 @@ impl Ours {
 const POLL: &str = "100";
 
 const fn load(socket: Socket, rw: &'static str, kibibytes: u32, depth: u32, goal: Option<f64>) -> Load {
-    Load { socket, rw, kibibytes, depth, ours: Ours::Sleeping, place: Place::Anywhere, goal }
+    let (ours, place, storage) = (Ours::Sleeping, Place::Anywhere, Storage::Memory);
+    Load { socket, rw, kibibytes, depth, ours, place, storage, goal }
 }
 
-const LOADS: [Load; 11] = [
+const LOADS: [Load; 13] = [
     load(Socket::Tcp, "randread", 4, 32, Some(1.0 / 14.0)),
     load(Socket::Tcp, "randwrite", 4, 32, Some(1.0 / 14.0)),
     load(Socket::Tcp, "randread", 4, 128, Some(1.0 / 18.0)),
@@ -99,10 +129,9 @@ const LOADS: [Load; 11] = [
     Load { ours: Ours::Polling, ..load(Socket::Tcp, "randread", 4, 1, Some(0.4)) },
     Load { place: Place::OneCpu, ..load(Socket::Tcp, "randread", 4, 32, None) },
     Load { place: Place::OneCpu, ..load(Socket::Tcp, "randread", 4, 1, None) },
+    Load { storage: Storage::File, ..load(Socket::Tcp, "randread", 4, 32, None) },
+    Load { storage: Storage::File, place: Place::OneCpu, ..load(Socket::Tcp, "randread", 4, 32, None) },
 ];
-
-/// Our server with foreign clients is to take at most this part of what nbdkit takes with them.
-const SERVER_GOAL: f64 = 1.0 / 1.5;
 
 /// One run.
 #[derive(Clone, Copy, Debug)]
@@ -131,11 +160,13 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let data = bench.file("remote", MEBIBYTES)?;
     let mut servers = Vec::new();
     for load in LOADS {
-        for server in [Server::Nbdkit, load.ours.both().0] {
+        for server in [load.storage.theirs(), load.ours.both().0] {
             let kind = load.kind(server);
             if servers.iter().all(|(other, _)| *other != kind) {
-                let served = start(bench, server, &load)?;
-                bench.output(bench.command("nbdcopy").arg(&data).arg(&served.uri))?;
+                let served = start(bench, server, &load, &data)?;
+                if load.storage == Storage::Memory {
+                    bench.output(bench.command("nbdcopy").arg(&data).arg(&served.uri))?;
+                }
                 servers.push((kind, served));
             }
         }
@@ -146,7 +177,7 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let mut cells = Vec::new();
     for (load, of) in LOADS.iter().enumerate() {
         let (our_server, our_client) = of.ours.both();
-        for server in [Server::Nbdkit, our_server] {
+        for server in [of.storage.theirs(), our_server] {
             cells.extend([Client::Libnbd, our_client].map(|client| Cell { load, server, client }));
         }
         if of.has_floor() {
@@ -181,28 +212,31 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let mut evidence = Evidence::default();
     let (mut costs, mut rates) = (Vec::new(), Vec::new());
     for (number, load) in LOADS.iter().enumerate() {
-        let theirs = of(number, Server::Nbdkit, Client::Libnbd)?;
+        let their_server = load.storage.theirs();
+        let theirs = of(number, their_server, Client::Libnbd)?;
         let mut cost = vec![load.name(), evidence::number(Some(mean(theirs, |found| found.cycles)), 0)];
         let mut rate = vec![load.name(), evidence::rate(mean(theirs, |found| found.iops))];
         let (our_server, our_client) = load.ours.both();
-        for (server, client) in [(our_server, Client::Libnbd), (Server::Nbdkit, our_client), (our_server, our_client)] {
+        for (server, client) in [(our_server, Client::Libnbd), (their_server, our_client), (our_server, our_client)] {
             let found = of(number, server, client)?;
-            let values = |found: &[Found]| found.iter().map(|found| found.cycles).collect::<Vec<_>>();
-            let ratio = rounds::ratio(&values(found), &values(theirs));
-            let part = evidence::interval(&ratio, 3);
+            let part = evidence::interval(&part(found, theirs), 3);
             cost.push(cycles(found, &part));
             rate.push(evidence::rate(mean(found, |found| found.iops)));
-            let goal = match (server, client) {
-                (server, client) if (server, client) == (our_server, our_client) => {
-                    load.goal.map(|goal| ("both ours", goal))
-                }
-                (Server::Iotoll, Client::Libnbd) => Some(("our server under libnbd", SERVER_GOAL)),
-                _ => None,
-            };
-            if let Some((what, goal)) = goal {
-                let text =
-                    format!("{}: {what} takes {part} of nbdkit's cycles under libnbd, at most {goal:.3}", load.name());
-                evidence.criterion(ratio.value <= goal, text);
+        }
+        let mut hold = |goal: f64, what: &str, ours: &[Found], theirs: &[Found]| {
+            let part = part(ours, theirs);
+            let text = format!("{}: {what}: {}, at most {goal:.3}", load.name(), evidence::interval(&part, 3));
+            evidence.criterion(part.value <= goal, text);
+        };
+        if let Some(goal) = load.goal {
+            hold(goal, "both ours of both theirs", of(number, our_server, our_client)?, theirs);
+        }
+        if load.ours == Ours::Sleeping {
+            let goal = load.storage.server_goal();
+            hold(goal, "our server of theirs, under libnbd", of(number, our_server, Client::Libnbd)?, theirs);
+            if load.storage == Storage::File {
+                let [ours, theirs] = [our_server, their_server].map(|server| of(number, server, our_client));
+                hold(goal, "our server of theirs, under our client", ours?, theirs?);
             }
         }
         let ours = of(number, our_server, our_client)?;
@@ -216,8 +250,7 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
         cost.push(match load.has_floor() {
             true => {
                 let found = of(number, Server::Bare, Client::Bare)?;
-                let values = |found: &[Found]| found.iter().map(|found| found.cycles).collect::<Vec<_>>();
-                cycles(found, &evidence::interval(&rounds::ratio(&values(found), &values(theirs)), 3))
+                cycles(found, &evidence::interval(&part(found, theirs), 3))
             }
             false => "–".to_owned(),
         });
@@ -226,8 +259,8 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
     }
     evidence.note(format!(
         "Cycles of the whole machine per I/O, client and server and what is between them, net; means over rounds, in brackets the \
-         part of nbdkit's under libnbd with its interval. {MEBIBYTES} MiB in memory, filled with data, over loopback; libnbd is \
-         fio's engine nbd; one connection. Bare: as many bytes to and fro, from random places of as much memory, a whole depth at \
+         part of theirs under libnbd with its interval. {MEBIBYTES} MiB, filled with data, over loopback; theirs is nbdkit's memory, \
+         and for a file in the page cache qemu-nbd; libnbd is fio's engine nbd; one connection. Bare: as many bytes to and fro, from random places of as much memory, a whole depth at \
          one time, without protocol, bookkeeping or latencies: what the kernel takes for the way."
     ));
     costs_and_rates(&mut evidence, &costs, &rates);
@@ -235,18 +268,18 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
 }
 
 fn costs_and_rates(evidence: &mut Evidence, costs: &[Vec<String>], rates: &[Vec<String>]) {
-    let header = ["", "nbdkit, libnbd", "our server, libnbd", "nbdkit, our client", "both ours", "bare"];
+    let header = ["", "theirs, libnbd", "our server, libnbd", "theirs, our client", "both ours", "bare"];
     evidence.table(&header, costs);
     evidence
         .note("I/Os per second, I/Os per system call of our client with our server, and the median round trip in µs.");
     let header = [
         "",
-        "nbdkit, libnbd",
+        "theirs, libnbd",
         "our server, libnbd",
-        "nbdkit, our client",
+        "theirs, our client",
         "both ours",
         "I/Os per crossing",
-        "p50: nbdkit, libnbd",
+        "p50: theirs, libnbd",
         "p50: both ours",
     ];
     evidence.table(&header, rates);
@@ -259,22 +292,31 @@ impl Load {
         let place = if self.place == Place::OneCpu { ", all on one CPU" } else { "" };
         let block =
             if self.kibibytes < 1024 { format!("{}k", self.kibibytes) } else { format!("{}m", self.kibibytes / 1024) };
-        format!("{block} {}, depth {}{socket}{polling}{place}", self.rw, self.depth)
+        let storage = if self.storage == Storage::File { " of a file" } else { "" };
+        format!("{block} {}{storage}, depth {}{socket}{polling}{place}", self.rw, self.depth)
     }
 
     /// Loads with the same have a server in common.
-    fn kind(&self, server: Server) -> (Server, Socket, Place, Option<(u32, u32)>) {
-        (server, self.socket, self.place, (server == Server::Bare).then_some((self.kibibytes, self.depth)))
+    fn kind(&self, server: Server) -> (Server, Socket, Place, Storage, Option<(u32, u32)>) {
+        let shape = (server == Server::Bare).then_some((self.kibibytes, self.depth));
+        (server, self.socket, self.place, self.storage, shape)
     }
 
     /// Whether there is a bare exchange like it.
     fn has_floor(&self) -> bool {
-        self.socket == Socket::Tcp && self.rw == "randread" && self.ours == Ours::Sleeping
+        let plain = self.ours == Ours::Sleeping && self.storage == Storage::Memory;
+        plain && self.socket == Socket::Tcp && self.rw == "randread"
     }
 
     fn block(&self) -> u64 {
         u64::from(self.kibibytes) << 10
     }
+}
+
+/// Which part of theirs ours takes, in cycles an I/O.
+fn part(ours: &[Found], theirs: &[Found]) -> Estimate {
+    let cycles = |found: &[Found]| found.iter().map(|found| found.cycles).collect::<Vec<_>>();
+    rounds::ratio(&cycles(ours), &cycles(theirs))
 }
 
 fn mean(found: &[Found], of: fn(&Found) -> f64) -> f64 {
@@ -341,8 +383,9 @@ fn cycles(found: &[Found], part: &str) -> String {
     format!("{} ({part})", evidence::number(Some(mean(found, |found| found.cycles)), 0))
 }
 
-fn start(bench: &Bench, server: Server, load: &Load) -> anyhow::Result<Served> {
-    let Load { socket, place, .. } = *load;
+/// Starts a server of memory that has room for the data, or of the file that holds it.
+fn start(bench: &Bench, server: Server, load: &Load, data: &Path) -> anyhow::Result<Served> {
+    let Load { socket, place, storage, .. } = *load;
     let path = bench.path(&format!("{server:?}-{place:?}.socket"));
     let path = path.display().to_string();
     let (process, uri) = match server {
@@ -355,8 +398,7 @@ fn start(bench: &Bench, server: Server, load: &Load) -> anyhow::Result<Served> {
                     format!("nbd+unix:///?socket={path}")
                 }
                 Socket::Tcp => {
-                    // Nobody else takes it between here and there, on a machine on which nothing else runs.
-                    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string();
+                    let port = free_port()?;
                     command.args(["-i", "127.0.0.1", "-p", &port]);
                     format!("nbd://127.0.0.1:{port}")
                 }
@@ -364,10 +406,21 @@ fn start(bench: &Bench, server: Server, load: &Load) -> anyhow::Result<Served> {
             command.args(["memory", &format!("{MEBIBYTES}m")]);
             (Beside { child: command.spawn().context("nbdkit cannot be run; install it")? }, uri)
         }
+        Server::QemuNbd => {
+            let port = free_port()?;
+            let mut command = placed(bench, place, "qemu-nbd");
+            command.args(["--read-only", "--persistent", "--shared=0", "--format=raw", "--bind=127.0.0.1"]);
+            let child = command.arg(format!("--port={port}")).arg(data).spawn();
+            (Beside { child: child.context("qemu-nbd cannot be run; install it")? }, format!("nbd://127.0.0.1:{port}"))
+        }
         Server::Bare => bail!("a bare server knows no storage"),
         Server::Iotoll | Server::Polling => {
             let mut command = placed(bench, place, bench.iotoll().get_program());
-            command.args(["serve", "--backend", &format!("memory:{MEBIBYTES}m")]).stderr(Stdio::null());
+            let backend = match storage {
+                Storage::Memory => format!("memory:{MEBIBYTES}m"),
+                Storage::File => format!("file:{}", data.display()),
+            };
+            command.args(["serve", "--backend", &backend]).stderr(Stdio::null());
             if server == Server::Polling {
                 command.args(["--path-busy-poll", POLL]);
             }
@@ -391,6 +444,11 @@ fn start(bench: &Bench, server: Server, load: &Load) -> anyhow::Result<Served> {
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(Served { uri, _process: process })
+}
+
+/// Nobody else takes it between here and there, on a machine on which nothing else runs.
+fn free_port() -> anyhow::Result<String> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string())
 }
 
 /// A command that runs there.

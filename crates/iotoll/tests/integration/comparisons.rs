@@ -7,6 +7,11 @@ use serde_json::Value;
 /// machine; IOPS and the cost of the whole machine it does not.
 const SPIN: &str = "compare --budget 3s --no-save --quiet --format json --ioengine=spin --size=1m --spin_cycles=20000";
 
+/// A change that no noise hides, and rounds enough for an interval: beside other tests a round of a second may be off by half.
+fn plain_change() -> String {
+    format!("{} --candidate spin_cycles=200000", SPIN.replace("--budget 3s", "--budget 10s"))
+}
+
 #[track_caller]
 fn compared(folder: &Folder, words: &str) -> Value {
     let ended = folder.iotoll(words).run();
@@ -17,22 +22,22 @@ fn compared(folder: &Folder, words: &str) -> Value {
 #[test]
 fn a_change_that_is_known_is_found() {
     let folder = Folder::new();
-    let found = compared(&folder, &format!("{SPIN} --seed 7 --candidate spin_cycles=40000"));
+    let found = compared(&folder, &format!("{} --seed 7", plain_change()));
     assert_eq!((found["schema"].as_str(), whole(&found["seed"])), (Some("iotoll.compare/1"), 7));
     let metrics = &found["cells"][0]["metrics"];
     let threads = &metrics["thread_cycles_per_io"];
     let change = number(&threads["change"]);
-    assert!((0.8..1.2).contains(&change), "{threads}");
+    assert!((4.0..20.0).contains(&change), "{threads}");
     assert!(number(&threads["low"]) <= change && change <= number(&threads["high"]), "{threads}");
     assert_eq!((threads["verdict"].as_str(), threads["detected"].as_bool()), (Some("worse"), Some(true)), "{threads}");
-    assert!((19_000.0..30_000.0).contains(&number(&threads["baseline"])), "{threads}");
+    assert!((15_000.0..60_000.0).contains(&number(&threads["baseline"])), "{threads}");
     // Unknown or a number, never nothing.
     for metric in ["cycles_per_io", "iops", "bytes_per_second", "latency_mean", "latency_p99"] {
         let found = &metrics[metric];
         assert!(found["change"].is_number() != found["reason"].is_string(), "{metric}: {found}");
     }
     assert!(number(&metrics["iops"]["baseline"]) > 0.0);
-    assert_eq!(found["arms"][1]["what"], "spin_cycles=40000");
+    assert_eq!(found["arms"][1]["what"], "spin_cycles=200000");
 }
 
 #[test]
@@ -41,7 +46,7 @@ fn limits_decide_the_exit_status() {
     let cases =
         [("thread_cycles_per_io > +10%", Some(3), "exceeded"), ("thread_cycles_per_io < -10%", Some(0), "kept")];
     for (limit, code, state) in cases {
-        let ended = folder.iotoll(SPIN).word_list("--candidate spin_cycles=60000 --fail-on").word(limit).run();
+        let ended = folder.iotoll(&plain_change()).word_list("--fail-on").word(limit).run();
         assert_eq!(ended.code, code, "{limit}: {ended:?}");
         assert_eq!(ended.json()["limits"][0]["state"], state, "{limit}");
     }
