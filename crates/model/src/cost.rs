@@ -33,11 +33,11 @@ impl Capacity {
         Self { nanos: cpus as f64 * wall.as_f64() }
     }
 
-    /// The whole machine's busy time: what was neither idle nor stolen by the hypervisor. A clock
+    /// The whole machine's time that was not idle; what the hypervisor took while a CPU was busy is in it. A clock
     /// that ran a little ahead can make it negative; the sum over windows sets that right, so it is
     /// not clipped here.
-    pub fn minus_idle(self, idle: Nanos, stolen: Nanos) -> BusyTime<WholeMachine> {
-        BusyTime::from_nanos(self.nanos - idle.as_f64() - stolen.as_f64())
+    pub fn minus_idle(self, idle: Nanos) -> BusyTime<WholeMachine> {
+        BusyTime::from_nanos(self.nanos - idle.as_f64())
     }
 
     /// Which part of the capacity `busy` is, 0 to 1.
@@ -123,9 +123,9 @@ mod tests {
     }
 
     #[test]
-    fn busy_is_capacity_less_idle_less_steal() {
+    fn busy_is_capacity_less_idle() {
         let capacity = Capacity::of(2, Nanos::from_secs(1));
-        let busy = capacity.minus_idle(Nanos::from_millis(1500), Nanos::from_millis(100));
+        let busy = capacity.minus_idle(Nanos::from_millis(1600));
         assert_eq!(busy.cycles(Hertz(1e9)).per(4), Some(1e8));
         assert_eq!(capacity.share(busy), 0.2);
         assert_eq!(busy.cycles(Hertz(1e9)).per(0), None);

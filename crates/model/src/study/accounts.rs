@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::background::BackgroundRates;
+use super::windows::SOAKER;
 use crate::finding::AccountFinding;
 use crate::record::{Execution, TaskOwner};
 use crate::unit::Nanos;
@@ -51,7 +52,7 @@ pub(super) fn study(
             // take only time that nobody wanted.
             let helper = task.name.starts_with("iou-") && execution.command_cpu_nanos.is_none();
             let counted = task.owner == TaskOwner::Workload && own.is_some() && !helper;
-            if counted || task.name.starts_with("iotoll-soak") {
+            if counted || task.name.starts_with(SOAKER) {
                 continue;
             }
             let anyway = rates.task_nanos_per_second(task.owner, &task.name) * seconds;

@@ -1,8 +1,11 @@
 //! Caveats that follow from the numbers: what a careful reader would ask about. Those of comparisons
 //! (`comparison/study/caveats.rs`) begin at the same thresholds.
 
+use super::Context;
+use super::io_time::io_seconds;
+use super::windows::{Window, steal_taken_off, windows};
 use crate::finding::{JobFinding, PhaseFinding, RunFinding};
-use crate::record::{Canaries, Meter, Outcome, Record};
+use crate::record::{Canaries, Execution, Meter, Outcome, PhaseRecord, Record};
 use crate::warning::{Code, Warning, gravest_first};
 
 /// A background busier than this is worth a word: its own variation then shows in the result.
@@ -33,7 +36,7 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     outcome(finding, &mut found);
     meters(finding, &mut found);
     background(record, finding, &mut found);
-    steal(record, &mut found);
+    steal(record, finding, &mut found);
     for phase in &finding.phases {
         phase_caveats(phase, &mut found);
     }
@@ -132,7 +135,7 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     }
 }
 
-fn steal(record: &Record, found: &mut Vec<Warning>) {
+fn steal(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     let stretches = record.phases.iter().flat_map(|phase| &phase.executions).map(|execution| &execution.stretch);
     let (mut stolen, mut capacity) = (0.0, 0.0);
     for stretch in stretches {
@@ -142,14 +145,33 @@ fn steal(record: &Record, found: &mut Vec<Warning>) {
             capacity += last.at_nanos.since(first.at_nanos).seconds() * record.host.cpus as f64;
         }
     }
-    if capacity > 0.0 && stolen / capacity > STOLEN {
-        let message = format!(
-            "the hypervisor took {:.1} % of the CPU time away; it is left out of the costs, but not of the times. On a load \
-             that sleeps part of it may be idle time too, and the cost too low by up to that",
-            stolen / capacity * 100.0
-        );
-        found.push(Warning::new(Code::Steal, message));
+    if capacity <= 0.0 || stolen / capacity <= STOLEN {
+        return;
     }
+    let most = record.phases.iter().zip(&finding.phases).filter_map(|(phase, found)| taken_off(record, phase, found));
+    let left_out = match most.fold(0.0, f64::max) {
+        cost if cost >= 0.5 => format!("for that {cost:.0} cycles an I/O"),
+        _ => "for that cycles".to_owned(),
+    };
+    let message = format!(
+        "the hypervisor took {:.1} % of the CPU time away; {left_out} that no task was charged for are left out of the cost, which is too \
+         low as far as they were interrupts; times are as they were",
+        stolen / capacity * 100.0
+    );
+    found.push(Warning::new(Code::Steal, message));
+}
+
+/// Cycles an I/O that the headline leaves out because a hypervisor took them.
+fn taken_off(record: &Record, phase: &PhaseRecord, found: &PhaseFinding) -> Option<f64> {
+    let meter = Meter::ALL.into_iter().find(|meter| found.headline_meter.as_deref() == Some(meter.name()))?;
+    let context = Context { clock: record.host.clock(), cpus: record.host.cpus.max(1) };
+    // The windows do not cover all of the time; what they show is a rate.
+    let taken = |execution: &Execution| {
+        let seconds: f64 = windows(execution, meter, execution.io_interval, &context).iter().map(Window::seconds).sum();
+        (seconds > 0.0).then(|| steal_taken_off(execution, meter, &context) / seconds * io_seconds(execution))
+    };
+    let cycles: f64 = phase.executions.iter().map(taken).sum::<Option<f64>>()?;
+    found.ios.filter(|ios| *ios > 0).map(|ios| cycles / ios as f64)
 }
 
 fn phase_caveats(phase: &PhaseFinding, found: &mut Vec<Warning>) {

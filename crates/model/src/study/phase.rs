@@ -7,7 +7,7 @@ use super::io_time::{self, growth, io_seconds};
 use super::windows::{Window, grouped, windows};
 use crate::cost::{BusyTime, WorkloadThreads};
 use crate::finding::{MeterReading, PhaseFinding, SeriesPoint};
-use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Snapshot, Stretch};
+use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Snapshot};
 use crate::stats::{Estimate, Pair, ratio_of_series, ratio_of_sums};
 use crate::unit::Nanos;
 
@@ -246,7 +246,7 @@ fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRate
     let mut units = Vec::new();
     let (mut capacity, mut cycles, mut seconds) = (0.0, 0.0, 0.0);
     for execution in executions {
-        let found = windows(&execution.stretch, meter, execution.io_interval, context);
+        let found = windows(execution, meter, execution.io_interval, context);
         let alone = execution.stretch.snapshots.iter().all(|snapshot| snapshot.mode != Mode::Quiet);
         if disturbs(meter) && per != Per::Second && !alone && found.iter().any(|window| window.done.is_none()) {
             // Only the rate of all of the execution is known, and in this meter's windows it was another.
@@ -355,15 +355,15 @@ fn outside(
 ) -> Option<f64> {
     let meter = headline?;
     let rate = rates.of(meter).map_or(0.0, |rate| rate.cycles_per_capacity_second);
-    let net = |stretch: &Stretch, interval: Option<IoInterval>| -> f64 {
-        let found = windows(stretch, meter, interval, context);
+    let net = |execution: &Execution, interval: Option<IoInterval>| -> f64 {
+        let found = windows(execution, meter, interval, context);
         found.iter().map(|window| window.cycles - rate * window.capacity_seconds).sum()
     };
     let mut cycles = None;
     for execution in executions.iter().filter(|execution| execution.command_cpu_nanos.is_some()) {
         let interval = execution.io_interval?;
-        let inside = net(&execution.stretch, Some(interval));
-        *cycles.get_or_insert(0.0) += net(&execution.stretch, None) - inside;
+        let inside = net(execution, Some(interval));
+        *cycles.get_or_insert(0.0) += net(execution, None) - inside;
     }
     cycles
 }
@@ -386,7 +386,7 @@ fn series(executions: &[Execution], headline: Option<Meter>, context: &Context) 
     let (Some(meter), Some(execution)) = (headline, executions.first()) else { return Vec::new() };
     // A command's setup is worth seeing, a ramp is not: it was asked for.
     let interval = execution.io_interval.filter(|_| execution.command_cpu_nanos.is_none());
-    let mut found = windows(&execution.stretch, meter, interval, context);
+    let mut found = windows(execution, meter, interval, context);
     // The last window is cut short by the end, and says little.
     if let [.., before, last] = found.as_slice()
         && last.seconds() < before.seconds() / 2.0

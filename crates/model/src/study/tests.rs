@@ -181,30 +181,60 @@ fn beside_a_machine_that_is_never_idle_no_cost_is_known() {
 /// A CPU that waits for the hypervisor after a halt is idle to the guest's clocks, and stolen to KVM's: that is taken off once.
 #[test]
 fn steal_in_idle_time_is_taken_off_once_and_steal_in_busy_time_all() {
-    let windows_of = |idle: u64, busy: u64, known: bool| {
+    // Milliseconds in each window: idle, stolen, as the columns have busy, charged to tasks, and what was busy.
+    let cases = [
+        ("idle, and nobody knows more", 200, 10, None, None, -10.0),
+        ("idle, by the columns", 200, 10, Some(0), None, 0.0),
+        ("busy, by the columns", 0, 10, Some(190), None, 190.0),
+        ("half of the stolen lies in idle time", 100, 10, Some(95), None, 95.0),
+        ("idle, by the tasks", 200, 10, Some(0), Some(0), 0.0),
+        ("busy, by the tasks", 0, 10, None, Some(190), 190.0),
+        ("a sleeper: the columns lose what was stolen from idle CPUs", 170, 50, Some(5), Some(20), 20.0),
+        ("interrupts beside little steal", 170, 4, Some(5), Some(20), 26.0),
+        ("tasks are read a little later", 170, 50, None, Some(31), 30.0),
+    ];
+    for (name, idle, stolen, columns, charged, expected) in cases {
         let mut stretch = quiet(20, NOTHING);
+        let nanos = |millis: u64, number: u64| Nanos(millis * 1_000_000 * number);
         for (number, snapshot) in (0..).zip(&mut stretch.snapshots) {
             let stat = snapshot.proc_stat.as_mut().unwrap();
-            (stat.idle_nanos, stat.steal_nanos) = (Nanos(idle * number), Nanos(10_000_000 * number));
-            stat.busy_nanos = known.then_some(Nanos(busy * number));
-            snapshot.cpus.iter_mut().for_each(|cpu| cpu.idle_nanos = Some(Nanos(idle / 2 * number)));
+            (stat.idle_nanos, stat.steal_nanos) = (nanos(idle, number), nanos(stolen, number));
+            stat.busy_nanos = columns.map(|busy| nanos(busy, number));
+            snapshot.cpus.iter_mut().for_each(|cpu| cpu.idle_nanos = Some(Nanos(nanos(idle, number).0 / 2)));
         }
+        // A soaker's time is idle time.
+        let tasks = |millis| {
+            let task = |name: &str, owner, millis| TaskTime { name: name.into(), owner, nanos: nanos(millis, 20) };
+            let tasks = [task("a", TaskOwner::Other, millis), task("iotoll-soak0", TaskOwner::Iotoll, 30)];
+            TaskTimes { wall_nanos: Nanos(20 * WINDOW), tasks: tasks.into() }
+        };
+        stretch.tasks = charged.map(tasks);
         let context = super::Context { clock: crate::unit::Hertz(CLOCK), cpus: CPUS };
-        super::windows::windows(&stretch, Meter::Idle, None, &context)
-    };
-    let busy = |idle, busy, known| {
-        let found = windows_of(idle, busy, known);
-        found.iter().map(|window| window.cycles / CLOCK * 1e9).sum::<f64>() / found.len() as f64
-    };
-    let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1000.0, "{found} {expected}");
-    const WALL: u64 = 2 * WINDOW;
-    // Idle all the time, and 10 ms of it stolen.
-    near(busy(WALL, 0, true), 0.0);
-    near(busy(WALL, 0, false), -1e7);
-    // Busy all the time but for what was stolen.
-    near(busy(0, WALL - 10_000_000, true), WALL as f64 - 1e7);
-    // Half of it each: 5 ms of the 10 lie in what was idle.
-    near(busy(WALL / 2, WALL / 2 - 5_000_000, true), (WALL / 2) as f64 - 5e6);
+        let found = super::windows::windows(&stretch, Meter::Idle, None, &context);
+        let busy = found.iter().map(|window| window.cycles / CLOCK * 1e3).sum::<f64>() / found.len() as f64;
+        assert!((busy - expected).abs() < 0.001, "{name}: {busy} ms, not {expected}");
+    }
+}
+
+/// A command's tasks have ended when tasks are read, or are about to: its own sum holds them, and they count once.
+#[test]
+fn a_command_that_slept_is_not_charged_less_than_its_threads_used() {
+    let load = Happening { busy: 30_000_000, thread: 0, ios: 1000, steal: 50_000_000 };
+    let mut execution = execution(quiet(20, load), 20_000);
+    execution.stretch.snapshots.iter_mut().for_each(|snapshot| {
+        // All that was stolen lies in idle time.
+        let stolen = snapshot.proc_stat.unwrap().steal_nanos.0;
+        snapshot.cpus.iter_mut().for_each(|cpu| cpu.idle_nanos = cpu.idle_nanos.map(|idle| Nanos(idle.0 + stolen / 2)));
+    });
+    execution.command_cpu_nanos = Some(Nanos(20 * 25_000_000));
+    let task = |name: &str, owner, millis: u64| TaskTime { name: name.into(), owner, nanos: Nanos(millis * 1_000_000) };
+    let tasks = vec![task("fio", TaskOwner::Workload, 400), task("other", TaskOwner::Other, 20)];
+    execution.stretch.tasks = Some(TaskTimes { wall_nanos: Nanos(20 * WINDOW), tasks });
+    let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution]));
+    let cost = finding.phases[0].cycles_per_io.unwrap() * 20_000.0 / CLOCK * 1e3 / 20.0;
+    assert!((cost - 26.0).abs() < 1e-6, "{cost} ms a window: 25 of the command, 1 of another");
+    let told = finding.warnings.iter().find(|warning| warning.code == Code::Steal).unwrap();
+    assert!(told.message.contains("8000 cycles an I/O that no task"), "{told:?}");
 }
 
 #[test]

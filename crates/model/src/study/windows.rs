@@ -2,12 +2,14 @@
 
 use super::Context;
 use crate::cost::{BusyTime, Capacity, Cycles, WholeMachine, WorkloadThreads};
-use crate::record::{Done, IoInterval, Meter, Mode, Snapshot, Stretch};
+use crate::record::{Done, Execution, IoInterval, Meter, Mode, Snapshot, Stretch, TaskOwner};
 use crate::unit::Nanos;
 
 /// At most so many groups make an interval: neighbouring windows are not independent, groups of them are
 /// nearly so.
 const GROUPS: usize = 20;
+/// Names of the soaker's threads begin so.
+pub(super) const SOAKER: &str = "iotoll-soak";
 
 /// What one meter saw from one snapshot to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,21 +41,73 @@ impl Window {
     }
 }
 
+/// What was watched: snapshots, and what is known of the tasks that ran meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watched<'a> {
+    stretch: &'a Stretch,
+    /// CPU time of a command that was measured, and of its children. They are no tasks any more when it has ended.
+    command: Option<Nanos>,
+}
+
+impl<'a> From<&'a Stretch> for Watched<'a> {
+    fn from(stretch: &'a Stretch) -> Self {
+        Self { stretch, command: None }
+    }
+}
+
+impl<'a> From<&'a Execution> for Watched<'a> {
+    fn from(execution: &'a Execution) -> Self {
+        Self { stretch: &execution.stretch, command: execution.command_cpu_nanos }
+    }
+}
+
+impl Watched<'_> {
+    /// CPU time per second of wall time that the scheduler charged to tasks. Its clocks leave steal out.
+    fn charged_nanos_per_second(&self) -> Option<f64> {
+        let tasks = self.stretch.tasks.as_ref().filter(|tasks| tasks.wall_nanos > Nanos(0))?;
+        // A soaker takes only time that nobody wanted, which is idle time; a command's tasks are in its own sum.
+        let counted = tasks.tasks.iter().filter(|task| {
+            !task.name.starts_with(SOAKER) && (self.command.is_none() || task.owner != TaskOwner::Workload)
+        });
+        let nanos: Nanos = counted.map(|task| task.nanos).chain(self.command).sum();
+        Some(nanos.as_f64() / tasks.wall_nanos.seconds())
+    }
+}
+
 /// The windows in which `meter` was read, within `interval` where one is given.
-pub(crate) fn windows(stretch: &Stretch, meter: Meter, interval: Option<IoInterval>, context: &Context) -> Vec<Window> {
+pub(crate) fn windows<'a>(
+    watched: impl Into<Watched<'a>>,
+    meter: Meter,
+    interval: Option<IoInterval>,
+    context: &Context,
+) -> Vec<Window> {
+    let taken_off = |(window, stolen): (Window, f64)| Window { cycles: window.cycles - stolen, ..window };
+    with_steal(&watched.into(), meter, interval, context).into_iter().map(taken_off).collect()
+}
+
+/// Cycles that are taken off the windows in an execution's time of I/O, because a hypervisor took them.
+pub(super) fn steal_taken_off(execution: &Execution, meter: Meter, context: &Context) -> f64 {
+    with_steal(&execution.into(), meter, execution.io_interval, context).iter().map(|(_, stolen)| stolen).sum()
+}
+
+/// Each window with the cycles that a hypervisor took in it, as far as the meter has them as busy.
+fn with_steal(watched: &Watched, meter: Meter, interval: Option<IoInterval>, context: &Context) -> Vec<(Window, f64)> {
     let wanted = match meter {
         Meter::Soaker => Mode::Soaker,
         Meter::Sampler => Mode::Sampler,
         _ => Mode::Quiet,
     };
-    let mut found = Vec::new();
+    let mut found: Vec<(Window, f64)> = Vec::new();
+    let mut columns = Columns::default();
     let mut open: Option<&Snapshot> = None;
-    let steal = Steal::TakenOff(steal_beside_idle(&stretch.snapshots, context));
-    for snapshot in &stretch.snapshots {
+    for snapshot in &watched.stretch.snapshots {
         if let Some(before) = open
-            && let Some(window) = window_with(before, snapshot, meter, context, steal)
+            && let Some(window) = window(before, snapshot, meter, context)
         {
-            found.push(window);
+            let between = Columns::between(before, snapshot).filter(|_| takes_steal_for_busy(meter));
+            let between = between.unwrap_or_default();
+            columns.add(&between);
+            found.push((window, context.clock.0 / 1e9 * between.steal));
             open = None;
         }
         // A meter that is read at every tenth snapshot has windows ten long, but none across a time in
@@ -64,8 +118,14 @@ pub(crate) fn windows(stretch: &Stretch, meter: Meter, interval: Option<IoInterv
             open = Some(snapshot);
         }
     }
+    // Of all windows together: steal is told in ticks of 10 ms, and tasks were read before and after all of them.
+    let seconds: f64 = found.iter().map(|(window, _)| window.seconds()).sum();
+    let not_idle = found.iter().map(|(window, _)| window.cycles).sum::<f64>() / context.clock.0 * 1e9;
+    let charged = watched.charged_nanos_per_second().map(|charged| charged * seconds).or(columns.busy);
+    let part = columns.part_of_steal_in(not_idle, charged);
+    found.iter_mut().for_each(|(_, stolen)| *stolen *= part);
     if let Some(interval) = interval {
-        found.retain(|window| window.begin >= interval.begin_nanos && window.end <= interval.end_nanos);
+        found.retain(|(window, _)| window.begin >= interval.begin_nanos && window.end <= interval.end_nanos);
     }
     found
 }
@@ -99,91 +159,65 @@ pub(super) fn grouped(windows: &[Window]) -> Vec<Window> {
     groups
 }
 
-/// What is done about time that a hypervisor took away, which the idle clocks see as busy.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Steal {
-    /// This part of it is taken off.
-    TakenOff(f64),
-    /// It is left in, for the caller to take off: it is known in ticks of 10 ms, which are too coarse for a short window.
-    LeftIn,
-}
-
-/// CPU time as the columns of /proc/stat have it, from one reading to another.
+/// Steal and busy time as the columns of /proc/stat have them, in nanoseconds of all CPUs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Columns {
-    wall: f64,
-    idle: f64,
-    steal: f64,
-    busy: f64,
+    pub(crate) steal: f64,
+    /// Sampled at the tick, and all steal of a CPU is taken off it, that of idle time too: it may be much too little, and is for
+    /// where nothing else is known.
+    pub(crate) busy: Option<f64>,
 }
 
 impl Columns {
-    /// `None` when one of them was not read.
-    pub(crate) fn between(before: &Snapshot, after: &Snapshot, context: &Context) -> Option<Self> {
+    /// `None` when they were not read.
+    pub(crate) fn between(before: &Snapshot, after: &Snapshot) -> Option<Self> {
         let (before, after) = (before.proc_stat.as_ref()?, after.proc_stat.as_ref()?);
-        Some(Self {
-            wall: after.at_nanos.since(before.at_nanos).as_f64() * context.cpus as f64,
-            idle: after.idle_nanos.since(before.idle_nanos).as_f64(),
-            steal: after.steal_nanos.since(before.steal_nanos).as_f64(),
-            busy: after.busy_nanos?.since(before.busy_nanos?).as_f64(),
-        })
+        let busy = before.busy_nanos.zip(after.busy_nanos).map(|(before, after)| after.since(before).as_f64());
+        Some(Self { steal: after.steal_nanos.since(before.steal_nanos).as_f64(), busy })
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        self.wall += other.wall;
-        self.idle += other.idle;
         self.steal += other.steal;
-        self.busy += other.busy;
+        self.busy = match (self.busy, other.busy) {
+            (Some(sum), Some(more)) => Some(sum + more),
+            (sum, more) => sum.or(more),
+        };
     }
 
-    /// Which part of steal is not idle time as well. A CPU that waits for the hypervisor after a halt is idle to the guest's
-    /// clocks, and KVM counts the wait as steal: then the columns are more than the wall time, by just that.
-    pub(crate) fn beside_idle(&self) -> f64 {
-        let overlap = (self.idle + self.busy + self.steal - self.wall).clamp(0.0, self.steal.max(0.0));
-        if self.steal > 0.0 { 1.0 - overlap / self.steal } else { 1.0 }
+    /// Which part of steal lies in what an idle clock has as not idle. The rest was a wait after a halt, which is idle to the
+    /// guest's clocks and stolen to KVM's. Steal is taken for busy as far as there is time that was charged to nobody; all of it
+    /// where that is not known.
+    pub(crate) fn part_of_steal_in(&self, not_idle: f64, charged: Option<f64>) -> f64 {
+        match charged {
+            Some(charged) if self.steal > 0.0 => ((not_idle - charged) / self.steal).clamp(0.0, 1.0),
+            _ => 1.0,
+        }
     }
 }
 
-/// Of a whole stretch, because steal is told in ticks of 10 ms, and the busy columns are sampled. All of it, where that
-/// cannot be told.
-fn steal_beside_idle(snapshots: &[Snapshot], context: &Context) -> f64 {
-    let mut read = snapshots.iter().filter(|snapshot| snapshot.proc_stat.is_some());
-    let ends = read.next().zip(read.next_back());
-    ends.and_then(|(first, last)| Columns::between(first, last, context)).map_or(1.0, |columns| columns.beside_idle())
+/// What the kernel's clocks of idle time do not have as idle is busy to them, also when the hypervisor took it.
+pub(crate) fn takes_steal_for_busy(meter: Meter) -> bool {
+    matches!(meter, Meter::TimerList | Meter::Idle | Meter::Soaker | Meter::ProcStat)
 }
 
-/// What `meter` saw from one snapshot to another, with or without what the hypervisor took.
-pub(crate) fn window_with(
-    before: &Snapshot,
-    after: &Snapshot,
-    meter: Meter,
-    context: &Context,
-    steal: Steal,
-) -> Option<Window> {
+/// What `meter` saw from one snapshot to another, with what the hypervisor took in it.
+pub(crate) fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context: &Context) -> Option<Window> {
     let length = after.at_nanos.since(before.at_nanos);
     if length == Nanos(0) {
         return None;
     }
-    let stolen = match (&before.proc_stat, &after.proc_stat) {
-        (Some(before), Some(after)) => after.steal_nanos.since(before.steal_nanos),
-        _ => Nanos(0),
-    };
-    let stolen = match steal {
-        Steal::TakenOff(part) => Nanos((stolen.as_f64() * part) as u64),
-        Steal::LeftIn => Nanos(0),
-    };
     let (capacity, cycles) = match meter {
-        Meter::Idle | Meter::Soaker => per_cpu_idle(before, after, meter, stolen, context)?,
+        Meter::Idle | Meter::Soaker => per_cpu_idle(before, after, meter, context)?,
         Meter::TimerList => {
             let (before, after) = (before.timer_list.as_ref()?, after.timer_list.as_ref()?);
             let idle = after.idle_nanos.iter().zip(&before.idle_nanos).map(|(after, before)| after.since(*before));
             let capacity = Capacity::of(context.cpus, after.at_nanos.since(before.at_nanos));
-            (capacity, capacity.minus_idle(idle.sum(), stolen).cycles(context.clock).count())
+            (capacity, capacity.minus_idle(idle.sum()).cycles(context.clock).count())
         }
         Meter::ProcStat => {
             let (before, after) = (before.proc_stat.as_ref()?, after.proc_stat.as_ref()?);
             let capacity = Capacity::of(context.cpus, after.at_nanos.since(before.at_nanos));
-            let busy = capacity.minus_idle(after.idle_nanos.since(before.idle_nanos), stolen);
+            let busy = capacity.minus_idle(after.idle_nanos.since(before.idle_nanos));
             (capacity, busy.cycles(context.clock).count())
         }
         Meter::Sampler => sampled(before, after, context)?,
@@ -204,13 +238,7 @@ pub(crate) fn window_with(
 }
 
 /// Each CPU's idle time against that CPU's own window.
-fn per_cpu_idle(
-    before: &Snapshot,
-    after: &Snapshot,
-    meter: Meter,
-    stolen: Nanos,
-    context: &Context,
-) -> Option<(Capacity, f64)> {
+fn per_cpu_idle(before: &Snapshot, after: &Snapshot, meter: Meter, context: &Context) -> Option<(Capacity, f64)> {
     let idle = |reading: &crate::record::CpuReading| match meter {
         Meter::Soaker => reading.soaked_nanos,
         _ => reading.idle_nanos,
@@ -222,7 +250,7 @@ fn per_cpu_idle(
         total += idle(after)?.since(idle(before)?);
     }
     let capacity = Capacity::of_windows(lengths);
-    let busy: BusyTime<WholeMachine> = capacity.minus_idle(total, stolen);
+    let busy: BusyTime<WholeMachine> = capacity.minus_idle(total);
     Some((capacity, busy.cycles(context.clock).count()))
 }
 

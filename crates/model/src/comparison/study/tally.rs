@@ -11,7 +11,7 @@ use crate::study::Context;
 use crate::study::caveats::NEVER_IDLE;
 use crate::study::io_time::{self, io_seconds};
 use crate::study::phase::HEADLINE;
-use crate::study::windows::{Columns, Steal, Window, window_with, windows};
+use crate::study::windows::{Columns, Window, takes_steal_for_busy, window, windows};
 use std::collections::BTreeMap;
 
 /// Sums of one case in one round. What could not be read is `None`, and then the sum is of no use.
@@ -276,19 +276,20 @@ pub(crate) struct CaseLoad {
 impl SliceReadings {
     fn of(slices: &[SliceRecord], meter: Option<Meter>, context: &Context) -> Self {
         let context = Context { cpus: cpus(slices).unwrap_or(context.cpus), ..*context };
-        let sees_steal = matches!(meter, Some(Meter::TimerList | Meter::Idle | Meter::Soaker | Meter::ProcStat));
-        let (mut busy, mut taken, mut columns) = (0.0, 0.0, Columns::default());
+        let (mut busy, mut charged, mut columns) = (0.0, 0.0, Columns::default());
         for slice in slices {
-            let SliceReading::Slice { before, after, .. } = &slice.reading else { continue };
-            if let Some(of_it) = Columns::between(before, after, &context) {
+            let SliceReading::Slice { before, after, work } = &slice.reading else { continue };
+            if let Some(of_it) = Columns::between(before, after) {
                 columns.add(&of_it);
             }
-            let cycles = meter.filter(|_| sees_steal).and_then(|meter| cycles(slice, meter, &context));
-            busy += cycles.map_or(0.0, |(cycles, _)| cycles);
-            taken += stolen(slice, context.cpus as f64).0 * context.clock.0;
+            let sees = meter.filter(|meter| takes_steal_for_busy(*meter));
+            let sees = sees.and_then(|meter| cycles(slice, meter, &context));
+            busy += sees.map_or(0.0, |(cycles, _)| cycles / context.clock.0 * 1e9);
+            charged += work.thread_nanos.as_f64();
         }
-        // What the idle clocks have as idle is off already.
-        taken *= columns.beside_idle();
+        // The workers' clocks leave out what others did, the columns may be too little: the truth is above both.
+        let charged = columns.busy.map_or(charged, |busy| busy.max(charged));
+        let taken = columns.steal * columns.part_of_steal_in(busy, Some(charged));
         let kept = if busy > 0.0 { (1.0 - taken / busy).max(0.0) } else { 1.0 };
         Self { context, kept }
     }
@@ -393,7 +394,7 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings) 
 fn cycles(slice: &SliceRecord, meter: Meter, context: &Context) -> Option<(f64, f64)> {
     match &slice.reading {
         SliceReading::Slice { before, after, .. } => {
-            let window = window_with(before, after, meter, context, Steal::LeftIn)?;
+            let window = window(before, after, meter, context)?;
             (window.capacity_seconds > 0.0).then_some((window.cycles, window.capacity_seconds))
         }
         SliceReading::Execution(execution) => {
@@ -413,7 +414,7 @@ fn whole_seconds(execution: &Execution) -> Option<f64> {
 
 /// Cycles and capacity over all of an execution.
 fn whole(execution: &Execution, meter: Meter, context: &Context) -> Option<(f64, f64)> {
-    let windows = windows(&execution.stretch, meter, None, context);
+    let windows = windows(execution, meter, None, context);
     let sum = |of: fn(&Window) -> f64| windows.iter().map(of).sum::<f64>();
     let (cycles, capacity) = (sum(|window| window.cycles), sum(|window| window.capacity_seconds));
     let all = whole_seconds(execution)? * context.cpus as f64;
@@ -429,7 +430,7 @@ fn inside(execution: &Execution, meter: Meter, context: &Context) -> (f64, f64) 
         };
         windows.iter().fold((0.0, 0.0), add)
     };
-    let within = windows(&execution.stretch, meter, execution.io_interval, context);
+    let within = windows(execution, meter, execution.io_interval, context);
     let covered: f64 = within.iter().map(Window::seconds).sum();
     match execution.io_interval {
         Some(interval) if covered < io_seconds(execution) / 2.0 => {
@@ -437,7 +438,7 @@ fn inside(execution: &Execution, meter: Meter, context: &Context) -> (f64, f64) 
                 let (begin, end) = (window.begin.max(interval.begin_nanos), window.end.min(interval.end_nanos));
                 (end.since(begin).seconds() / window.seconds(), window)
             };
-            sum(&windows(&execution.stretch, meter, None, context).into_iter().map(part).collect::<Vec<_>>())
+            sum(&windows(execution, meter, None, context).into_iter().map(part).collect::<Vec<_>>())
         }
         _ => sum(&within.into_iter().map(|window| (1.0, window)).collect::<Vec<_>>()),
     }
