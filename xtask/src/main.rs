@@ -1,8 +1,9 @@
 //! What developers run: `tidy` holds the tree against the rules that no compiler checks, `prove` shows what the
-//! README says of iotoll, `load` is the workloads that `prove` measures.
+//! README says of iotoll, `load` is the workloads that `prove` measures, `fuzz` tries to break what reads strangers' bytes.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command for developers talks on the terminal")]
 
+mod fuzz;
 mod load;
 mod prove;
 mod tidy;
@@ -18,10 +19,18 @@ fn main() -> ExitCode {
         ["tidy", root] => tidy(Path::new(root)),
         ["prove", rest @ ..] => prove::main(rest),
         ["load", rest @ ..] => load::main(rest),
+        ["fuzz", rest @ ..] => match fuzz::run(&workspace(), rest) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("fuzz: {error:#}");
+                ExitCode::FAILURE
+            }
+        },
         _ => {
             eprintln!("usage: cargo run -p xtask -- tidy [ROOT]");
             eprintln!("{}", prove::usage());
             eprintln!("{}", load::usage());
+            eprintln!("{}", fuzz::usage());
             ExitCode::from(2)
         }
     }

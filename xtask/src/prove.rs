@@ -9,8 +9,10 @@ mod disturbance;
 mod elsewhere;
 mod evidence;
 mod fio;
+mod footprint;
 mod foreign_fio;
 mod generator_tax;
+mod integrity;
 mod iotoll;
 mod known_cost;
 mod memory;
@@ -38,7 +40,7 @@ pub struct Proof {
 }
 
 /// Every proof. The lengths keep each one, all rounds together, to the minutes named.
-const PROOFS: [Proof; 14] = [
+const PROOFS: [Proof; 16] = [
     Proof {
         name: "known-cost",
         shows: "each meter finds a cost that is known, also on a busy machine (15 min)",
@@ -59,6 +61,13 @@ const PROOFS: [Proof; 14] = [
         seconds: 2.0,
         rounds: 12,
         run: foreign_fio::prove,
+    },
+    Proof {
+        name: "footprint",
+        shows: "a system call costs more after a caller that touched more (2 min)",
+        seconds: 1.0,
+        rounds: 12,
+        run: footprint::prove,
     },
     Proof {
         name: "generator-tax",
@@ -122,6 +131,13 @@ const PROOFS: [Proof; 14] = [
         seconds: 2.0,
         rounds: 6,
         run: remote::prove,
+    },
+    Proof {
+        name: "integrity",
+        shows: "ten million remote I/Os come back as they were written (3 min)",
+        seconds: 1.0,
+        rounds: 1,
+        run: integrity::prove,
     },
     Proof {
         name: "memory",

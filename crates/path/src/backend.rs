@@ -58,11 +58,11 @@ pub struct Extent {
 
 /// What zeros may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Zeroing {
-    /// A hole is as good (NO_HOLE is not set).
-    Hole,
-    /// Blocks stay allocated (NO_HOLE).
-    Allocated,
+pub struct Zeroing {
+    /// Blocks stay allocated (NO_HOLE); otherwise a hole is as good.
+    pub allocated: bool,
+    /// Not if they have to be written (FAST_ZERO).
+    pub fast: bool,
 }
 
 impl Backend {

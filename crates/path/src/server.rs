@@ -7,7 +7,10 @@ mod connection;
 mod counters;
 mod export;
 mod gathering;
+#[cfg(not(fuzzing))]
 mod session;
+#[cfg(fuzzing)]
+pub mod session;
 mod worker;
 
 pub use counters::Counters;

@@ -308,6 +308,31 @@ fn one_client_s_slow_requests_leave_the_others_their_turn() {
     assert!(counters.requests < QUEUED as u64 / 2, "{}", counters.requests);
 }
 
+/// A file in memory can punch holes, and cannot have zeros that are allocated without writing them.
+#[test]
+fn fast_zeros_are_fast_or_refused_and_nothing_is_written_then() {
+    let file = std::fs::File::from(rustix::fs::memfd_create("fast", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
+    std::os::unix::fs::FileExt::write_all_at(&file, &[1; 8192], 0).unwrap();
+    let backend = Backend::file(file.try_clone().unwrap()).unwrap();
+    let served = Served::new(backend, Access::ReadWrite, Options::default(), true);
+    let mut client = agreed(&served);
+    let mut zero = |flags, offset| {
+        client.write_all(&ask(Command::WriteZeroes, flags, offset, 4096)).unwrap();
+        error(&mut client)
+    };
+    let content = |offset| {
+        let mut byte = [9];
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut byte, offset).unwrap();
+        byte[0]
+    };
+    assert_eq!(zero(command_flag::FAST_ZERO | command_flag::NO_HOLE, 0), WireError::ENOTSUP.number());
+    assert_eq!((content(0), content(4096)), (1, 1));
+    assert_eq!(zero(command_flag::FAST_ZERO, 4096), 0);
+    assert_eq!((content(0), content(4096)), (1, 0));
+    assert_eq!(zero(command_flag::NO_HOLE, 0), 0);
+    assert_eq!(content(0), 0);
+}
+
 #[test]
 fn too_many_clients_push_out_those_that_negotiate() {
     let options = Options { connections: 4, ..Options::default() };

@@ -1,33 +1,19 @@
 //! What an I/O to a remote block device costs the whole machine: our server and nbdkit, each under our client and under
 //! fio's (libnbd), side by side.
 
-use super::bench::{Bench, Beside};
+mod serving;
+
+use serving::{MEBIBYTES, POLL, on_one_cpu};
+pub use serving::{Place, Served, Server, Socket, Storage, Wanted};
+
+use super::bench::Bench;
 use super::evidence::{self, Evidence};
 use super::iotoll::{self, Measuring};
 use super::{fio, rounds};
 use anyhow::{Context, bail, ensure};
 use model::stats::Estimate;
-use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 const MEASURING: Measuring = Measuring { meters: "idle,thread", background_millis: 500, out: None };
-/// Of the storage, all of it written before it is read.
-const MEBIBYTES: usize = 256;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Server {
-    Nbdkit,
-    QemuNbd,
-    Iotoll,
-    /// With a bounded busy poll.
-    Polling,
-    /// No server at all: the same bytes, and nothing else (`xtask load bare-server`).
-    Bare,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Client {
     Libnbd,
@@ -36,29 +22,6 @@ enum Client {
     Polling,
     /// As of the servers.
     Bare,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Socket {
-    Tcp,
-    Unix,
-}
-
-/// Where client and server run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// Where the scheduler puts them: on a CPU each, as a rule.
-    Anywhere,
-    /// Both on the first CPU: a wake-up is a switch then, and nobody is woken from idle.
-    OneCpu,
-}
-
-/// What the servers serve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Storage {
-    Memory,
-    /// In the page cache.
-    File,
 }
 
 impl Storage {
@@ -109,9 +72,6 @@ impl Ours {
     }
 }
 
-/// For how long the polling ones look, in microseconds: longer than a round trip.
-const POLL: &str = "100";
-
 const fn load(socket: Socket, rw: &'static str, kibibytes: u32, depth: u32, goal: Option<f64>) -> Load {
     let (ours, place, storage) = (Ours::Sleeping, Place::Anywhere, Storage::Memory);
     Load { socket, rw, kibibytes, depth, ours, place, storage, goal }
@@ -150,12 +110,6 @@ struct Found {
     per_crossing: Option<f64>,
 }
 
-/// A server that ends with this.
-struct Served {
-    uri: String,
-    _process: Beside,
-}
-
 pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let data = bench.file("remote", MEBIBYTES)?;
     let mut servers = Vec::new();
@@ -163,7 +117,7 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
         for server in [load.storage.theirs(), load.ours.both().0] {
             let kind = load.kind(server);
             if servers.iter().all(|(other, _)| *other != kind) {
-                let served = start(bench, server, &load, &data)?;
+                let served = Served::start(bench, &load.wanted(server), &data)?;
                 if load.storage == Storage::Memory {
                     bench.output(bench.command("nbdcopy").arg(&data).arg(&served.uri))?;
                 }
@@ -171,7 +125,7 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
             }
         }
         if load.has_floor() {
-            servers.push((load.kind(Server::Bare), start_bare(bench, &load)?));
+            servers.push((load.kind(Server::Bare), Served::bare(bench, load.place, load.block(), load.depth)?));
         }
     }
     let mut cells = Vec::new();
@@ -296,10 +250,13 @@ impl Load {
         format!("{block} {}{storage}, depth {}{socket}{polling}{place}", self.rw, self.depth)
     }
 
+    fn wanted(&self, server: Server) -> Wanted {
+        Wanted { server, socket: self.socket, place: self.place, storage: self.storage }
+    }
+
     /// Loads with the same have a server in common.
-    fn kind(&self, server: Server) -> (Server, Socket, Place, Storage, Option<(u32, u32)>) {
-        let shape = (server == Server::Bare).then_some((self.kibibytes, self.depth));
-        (server, self.socket, self.place, self.storage, shape)
+    fn kind(&self, server: Server) -> (Wanted, Option<(u32, u32)>) {
+        (self.wanted(server), (server == Server::Bare).then_some((self.kibibytes, self.depth)))
     }
 
     /// Whether there is a bare exchange like it.
@@ -363,109 +320,8 @@ fn measure_bare(bench: &Bench, load: &Load, address: &str) -> anyhow::Result<Fou
     Ok(Found { cycles: iotoll::net(&finding)?, iops, p50_micros: None, per_crossing: None })
 }
 
-fn start_bare(bench: &Bench, load: &Load) -> anyhow::Result<Served> {
-    let words = bench.load(&["bare-server", &load.block().to_string(), &load.depth.to_string()]);
-    let (program, arguments) = words.split_first().context("no load")?;
-    let mut command = placed(bench, load.place, program);
-    let mut process = Beside { child: command.args(arguments).stdout(Stdio::piped()).spawn()? };
-    let uri = first_line(&mut process)?;
-    Ok(Served { uri, _process: process })
-}
-
-fn first_line(process: &mut Beside) -> anyhow::Result<String> {
-    let said = process.child.stdout.take().context("no standard output")?;
-    let mut line = String::new();
-    BufReader::new(said).read_line(&mut line)?;
-    Ok(line.trim().to_owned())
-}
-
 fn cycles(found: &[Found], part: &str) -> String {
     format!("{} ({part})", evidence::number(Some(mean(found, |found| found.cycles)), 0))
-}
-
-/// Starts a server of memory that has room for the data, or of the file that holds it.
-fn start(bench: &Bench, server: Server, load: &Load, data: &Path) -> anyhow::Result<Served> {
-    let Load { socket, place, storage, .. } = *load;
-    let path = bench.path(&format!("{server:?}-{place:?}.socket"));
-    let path = path.display().to_string();
-    let (process, uri) = match server {
-        Server::Nbdkit => {
-            let mut command = placed(bench, place, "nbdkit");
-            command.args(["-f"]).stdout(Stdio::null());
-            let uri = match socket {
-                Socket::Unix => {
-                    command.args(["-U", &path]);
-                    format!("nbd+unix:///?socket={path}")
-                }
-                Socket::Tcp => {
-                    let port = free_port()?;
-                    command.args(["-i", "127.0.0.1", "-p", &port]);
-                    format!("nbd://127.0.0.1:{port}")
-                }
-            };
-            command.args(["memory", &format!("{MEBIBYTES}m")]);
-            (Beside { child: command.spawn().context("nbdkit cannot be run; install it")? }, uri)
-        }
-        Server::QemuNbd => {
-            let port = free_port()?;
-            let mut command = placed(bench, place, "qemu-nbd");
-            command.args(["--read-only", "--persistent", "--shared=0", "--format=raw", "--bind=127.0.0.1"]);
-            let child = command.arg(format!("--port={port}")).arg(data).spawn();
-            (Beside { child: child.context("qemu-nbd cannot be run; install it")? }, format!("nbd://127.0.0.1:{port}"))
-        }
-        Server::Bare => bail!("a bare server knows no storage"),
-        Server::Iotoll | Server::Polling => {
-            let mut command = placed(bench, place, bench.iotoll().get_program());
-            let backend = match storage {
-                Storage::Memory => format!("memory:{MEBIBYTES}m"),
-                Storage::File => format!("file:{}", data.display()),
-            };
-            command.args(["serve", "--backend", &backend]).stderr(Stdio::null());
-            if server == Server::Polling {
-                command.args(["--path-busy-poll", POLL]);
-            }
-            match socket {
-                Socket::Unix => command.args(["--unix", &path]),
-                Socket::Tcp => command.args(["--listen", "127.0.0.1:0"]),
-            };
-            let mut process = Beside { child: command.stdout(Stdio::piped()).spawn()? };
-            let line = first_line(&mut process)?;
-            let uri = line.strip_prefix("listening on ").context("iotoll serve does not listen")?.to_owned();
-            (process, uri)
-        }
-    };
-    let end = Instant::now() + Duration::from_secs(10);
-    let listens = || match uri.strip_prefix("nbd://") {
-        Some(address) => TcpStream::connect(address).is_ok(),
-        None => Path::new(&path).exists(),
-    };
-    while !listens() {
-        ensure!(Instant::now() < end, "{server:?} does not listen");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    Ok(Served { uri, _process: process })
-}
-
-/// Nobody else takes it between here and there, on a machine on which nothing else runs.
-fn free_port() -> anyhow::Result<String> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string())
-}
-
-/// A command that runs there.
-fn placed(bench: &Bench, place: Place, program: impl AsRef<Path>) -> Command {
-    match place {
-        Place::Anywhere => bench.command(program),
-        Place::OneCpu => {
-            let words = on_one_cpu();
-            let mut command = bench.command(words.first().map_or("", String::as_str));
-            command.args(words.iter().skip(1)).arg(program.as_ref());
-            command
-        }
-    }
-}
-
-fn on_one_cpu() -> Vec<String> {
-    ["taskset", "-c", "0"].map(str::to_owned).to_vec()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const TABLE: [Row; 7] = [
     Row { name: "lab", imports: &["model", "sys", "path"] },
     Row { name: "report", imports: &["model"] },
     Row { name: "iotoll", imports: &["model", "lab", "path", "report"] },
-    Row { name: "xtask", imports: &["model", "sys"] },
+    Row { name: "xtask", imports: &["model", "sys", "path"] },
 ];
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";

@@ -164,7 +164,8 @@ h.add_meta_context("base:allocation")
 h.connect_uri(uri)
 expected = open(data, "rb").read()
 assert h.pread(len(expected), 0) == expected
-h.zero(1 << 20, 4 << 20)
+assert h.can_fast_zero()
+h.zero(1 << 20, 4 << 20, nbd.CMD_FLAG_FAST_ZERO)
 found = []
 h.block_status(8 << 20, 0, lambda context, offset, entries, error: found.extend(entries) or 0)
 assert sum(found[0::2]) == 8 << 20, found
@@ -248,11 +249,81 @@ fn a_thousand_who_stop_half_way_stall_nobody_and_cost_little() {
     }
     let script = "assert all(h.pwrite(b'x' * 4096, 4096 * i) is None and h.pread(4096, 4096 * i) for i in range(200))";
     libnbd(&format!("h.connect_uri('{}')\n{script}", served.uri));
-    let status = fs::read_to_string(format!("/proc/{}/status", served.running.as_ref().unwrap().id())).unwrap();
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")).unwrap();
-    let bytes = resident.parse::<u64>().unwrap() << 10;
+    let bytes = most_resident(served.running.as_ref().unwrap().id()).unwrap();
     assert!(bytes < OWN + MANY as u64 * EACH, "{bytes} bytes");
     drop(stalled);
+}
+
+/// The most memory that a process has had, while it lives.
+fn most_resident(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"))?;
+    Some(most.parse::<u64>().unwrap() << 10)
+}
+
+/// Who asks for much and takes nothing is not read any more; what was made for him is less than a mebibyte. Where payloads are copied
+/// is the worst case: a storage that can only be copied from, and memory whose payloads are pulled up.
+#[test]
+fn clients_that_take_nothing_cost_less_than_a_mebibyte_each() {
+    const MANY: u64 = 64;
+    at_once(["--backend file:data --unix s", "--backend null:1t --unix s --path-send pull-up:32m"], |way| {
+        let served = Served::new(way);
+        let before = most_resident(served.running.as_ref().unwrap().id()).unwrap();
+        assert!(before < 16 << 20, "{way}: {before} bytes without anybody");
+        let clients: Vec<UnixStream> = (0..MANY)
+            .map(|number| {
+                let mut client = UnixStream::connect(served.path("s")).unwrap();
+                client.read_exact(&mut [0; 18]).unwrap();
+                client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+                client.read_exact(&mut [0; 10]).unwrap();
+                // Reads of 4 KiB, 256 KiB and 8 MiB in turn, until the server takes no more.
+                let length = [4_u32 << 10, 256 << 10, 8 << 20][number as usize % 3].to_be_bytes();
+                let request = [&b"\x25\x60\x95\x13\0\0\0\0cookie 8\0\0\0\0\0\0\0\0"[..], &length].concat();
+                client.set_nonblocking(true).unwrap();
+                let mut taken = 0;
+                // A socket may take a part of the last one.
+                while eventually_within_a_tenth(|| client.write(&request).is_ok_and(|count| count == request.len())) {
+                    taken += 1;
+                }
+                assert!(taken > 2, "{way}: {taken} requests");
+                client
+            })
+            .collect();
+        let most = most_resident(served.running.as_ref().unwrap().id()).unwrap();
+        assert!(most < (16 << 20) + (MANY << 20), "{way}: {most} bytes for {}", clients.len());
+    });
+}
+
+/// Whether it comes true within a tenth of a second.
+fn eventually_within_a_tenth(mut holds: impl FnMut() -> bool) -> bool {
+    (0..20).any(|number| {
+        if number > 0 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        holds()
+    })
+}
+
+/// Beside what iotoll takes for itself: as much as is in flight, and a mebibyte.
+#[test]
+fn a_client_takes_what_is_in_flight_and_a_mebibyte() {
+    let served = Served::new("--backend memory:8m --unix s");
+    let most = |engine: &str, block: &str| {
+        let words = "run --name=m --rw=randrw --size=8m --iodepth=32 --runtime=2s --time_based --no-save --quiet";
+        let running = served.folder.iotoll(&format!("{words} {engine} --bs={block}")).start();
+        let mut most = 0;
+        while let Some(resident) = most_resident(running.id()) {
+            most = most.max(resident);
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        running.wait().done();
+        most
+    };
+    let without = most("--ioengine=null", "512");
+    for (block, bytes) in [("4k", 4 << 10), ("256k", 256 << 10)] {
+        let with = most(&format!("--ioengine=nbd --uri={}", served.uri), block);
+        assert!(with < without + 32 * bytes + (1 << 20), "{block}: {with} bytes, {without} without");
+    }
 }
 
 /// A server that is not ours, on a Unix socket.

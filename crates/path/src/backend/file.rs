@@ -53,10 +53,8 @@ impl FileBackend {
     }
 
     pub(super) fn zero(&self, offset: u64, length: u32, how: Zeroing) -> Outcome {
-        let flags = match how {
-            Zeroing::Hole => FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
-            Zeroing::Allocated => FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE,
-        };
+        let kind = if how.allocated { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
+        let flags = kind | FallocateFlags::KEEP_SIZE;
         if length == 0 {
             return Ok(());
         }
@@ -64,7 +62,11 @@ impl FileBackend {
             Ok(()) => Ok(()),
             // Not of this file system, or not of a range that is no multiple of its blocks.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NODEV | rustix::io::Errno::INVAL) => {
-                self.write_zeros(offset, length)
+                if how.fast {
+                    Err(WireError::ENOTSUP)
+                } else {
+                    self.write_zeros(offset, length)
+                }
             }
             Err(error) => Err(WireError::from_system(&error.into())),
         }

@@ -30,7 +30,7 @@ impl Exports {
         // What is replied to is in the one storage that all connections share, so a flush on any covers it.
         flags |= flag::CAN_MULTI_CONN;
         flags |= match access {
-            Access::ReadWrite => flag::SEND_TRIM | flag::SEND_WRITE_ZEROES,
+            Access::ReadWrite => flag::SEND_TRIM | flag::SEND_WRITE_ZEROES | flag::SEND_FAST_ZERO,
             Access::ReadOnly => flag::READ_ONLY,
         };
         let description = match &backend {

@@ -208,10 +208,10 @@ impl Session {
 
     /// Whether the request makes sense, before anything is done.
     fn check(&self, request: &Request) -> Outcome {
-        use command_flag::{DF, FUA, NO_HOLE, REQ_ONE};
+        use command_flag::{DF, FAST_ZERO, FUA, NO_HOLE, REQ_ONE};
         let known = match request.command {
             Command::Read if self.rights.structured => DF,
-            Command::WriteZeroes => NO_HOLE,
+            Command::WriteZeroes => NO_HOLE | FAST_ZERO,
             Command::BlockStatus => REQ_ONE,
             Command::Unknown(_) => return Err(WireError::EINVAL),
             _ => 0,
@@ -245,8 +245,9 @@ impl Session {
             Command::Cache => return self.backend.cache(offset, length),
             Command::Trim => self.backend.trim(offset, length)?,
             Command::WriteZeroes => {
-                let keep = request.flags & command_flag::NO_HOLE != 0;
-                self.backend.zero(offset, length, if keep { Zeroing::Allocated } else { Zeroing::Hole })?;
+                let asked = |flag: u16| request.flags & flag != 0;
+                let how = Zeroing { allocated: asked(command_flag::NO_HOLE), fast: asked(command_flag::FAST_ZERO) };
+                self.backend.zero(offset, length, how)?;
             }
             _ => return Err(WireError::EINVAL),
         }

@@ -1,0 +1,34 @@
+//! A server says anything at all in the handshake. However its bytes are cut, the client comes to the same end, and believes
+//! nothing that makes no sense.
+
+#![no_main]
+
+use fuzz::{MOST_UNHEARD, arrive, pieces, split};
+use iotoll_fuzz as fuzz;
+use libfuzzer_sys::fuzz_target;
+use path::handshake::client::{INPUT_BYTES, Negotiation, Step};
+use path::wire::MAX_PAYLOAD;
+
+fn play(said: &[u8], piece: usize) -> (Vec<u8>, Step) {
+    let mut negotiation = Negotiation::new("export");
+    let (mut out, mut end) = (Vec::new(), Step::Continue);
+    arrive(said, piece, |there| {
+        // No client has more room.
+        let (taken, step) = negotiation.advance(&there[..there.len().min(INPUT_BYTES)], &mut out);
+        end = step;
+        (taken, end == Step::Continue)
+    });
+    assert!(out.len() < MOST_UNHEARD);
+    (out, end)
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some(([choice], said)) = split::<1>(data) else { return };
+    let [whole, cut] = pieces(choice).map(|piece| play(said, piece));
+    assert_eq!(whole, cut);
+    if let Step::Ready(export) = whole.1 {
+        assert!(i64::try_from(export.size).is_ok(), "{export:?}");
+        assert!(export.least_block.is_power_of_two() && export.least_block <= 1 << 16, "{export:?}");
+        assert!((export.least_block..=MAX_PAYLOAD).contains(&export.max_payload), "{export:?}");
+    }
+});

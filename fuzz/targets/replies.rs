@@ -1,0 +1,123 @@
+//! A server that agreed on an export says anything at all. A client that copies payloads, one that guesses where they belong, and one
+//! that takes a page at a time come to the same end, and say of no request what it was not asked.
+
+#![no_main]
+
+use fuzz::split;
+use iotoll_fuzz as fuzz;
+use libfuzzer_sys::fuzz_target;
+use path::client::{Address, Ask, Client, Done, Options, Uri};
+use path::handshake::{MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake_flag, info, option, reply};
+use path::{Error, Framing, Switches};
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{LazyLock, Mutex};
+use std::time::Duration;
+
+const SLOTS: u32 = 4;
+const SLOT_BYTES: usize = 8192;
+/// The first bytes say what is asked, and where the replies are cut.
+const CHOICES: usize = SLOTS as usize + 2;
+/// Long enough, most times, for a client to take what has come before more comes.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// A server of one client after the other, and where it says what it is to say.
+struct Server {
+    path: PathBuf,
+    say: Mutex<Sender<[Vec<u8>; 3]>>,
+}
+
+static SERVER: LazyLock<Server> = LazyLock::new(|| {
+    let path = std::env::temp_dir().join(format!("iotoll-fuzz-{}.socket", std::process::id()));
+    let listener = UnixListener::bind(&path).expect("a socket in the folder for temporary files");
+    let (say, said) = channel::<[Vec<u8>; 3]>();
+    std::thread::spawn(move || {
+        for pieces in said {
+            let Ok((mut stream, _)) = listener.accept() else { return };
+            for (number, piece) in pieces.iter().filter(|piece| !piece.is_empty()).enumerate() {
+                if number > 0 {
+                    std::thread::sleep(PAUSE);
+                }
+                // A client that has gone hears nothing.
+                let _ = stream.write_all(piece);
+            }
+            let _ = stream.shutdown(Shutdown::Write);
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    });
+    Server { path, say: Mutex::new(say) }
+});
+
+/// An export of 1 GiB is agreed on.
+fn handshake() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    bytes.extend(MAGIC.to_be_bytes());
+    bytes.extend(OPTION_MAGIC.to_be_bytes());
+    bytes.extend((handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES).to_be_bytes());
+    let mut put = |kind: u32, data: &[u8]| {
+        bytes.extend(OPTION_REPLY_MAGIC.to_be_bytes());
+        bytes.extend(option::GO.to_be_bytes());
+        bytes.extend(kind.to_be_bytes());
+        bytes.extend((data.len() as u32).to_be_bytes());
+        bytes.extend(data);
+    };
+    let export = [&info::EXPORT.to_be_bytes()[..], &(1_u64 << 30).to_be_bytes(), &0xffff_u16.to_be_bytes()].concat();
+    put(reply::INFO, &export);
+    put(reply::ACK, &[]);
+    bytes
+}
+
+/// A reply: slot, error, and what was read.
+type Seen = (u32, Option<u32>, Vec<u8>);
+
+fn play(choices: [u8; CHOICES], said: &[u8], switches: Switches) -> (Vec<Seen>, String) {
+    let server = &*SERVER;
+    let [asks @ .., first, second] = choices;
+    let (front, back) = said.split_at(said.len().min(usize::from(first) * 8));
+    let (middle, back) = back.split_at(back.len().min(usize::from(second) * 8));
+    let pieces = [[handshake(), front.to_vec()].concat(), middle.to_vec(), back.to_vec()];
+    server.say.lock().expect("nobody panics with it").send(pieces).expect("it serves");
+    let uri = Uri { address: Address::Unix(server.path.clone()), export: String::new() };
+    let options = Options { switches, ..Options::default() };
+    let mut client = Client::connect(&uri, SLOTS, SLOT_BYTES, options).expect("the handshake makes sense");
+    let mut asked = [None; SLOTS as usize];
+    for (slot, choice) in (0..).zip(asks) {
+        let ask = if choice & 1 == 0 { Ask::Read } else { Ask::Flush };
+        // Short ones, and some that are longer than a page.
+        let length = 1 + u32::from(choice >> 1) * 64;
+        client.stage(slot, ask, 0, length).expect("the slot is free");
+        asked[slot as usize] = Some((ask, length));
+    }
+    let mut done: Vec<Done> = Vec::new();
+    let mut end = client.submit(|reply| done.push(reply)).map(|_| ());
+    while end.is_ok() && client.in_flight() > 0 {
+        end = client.wait(|reply| done.push(reply)).map(|_| ());
+    }
+    let seen = done.iter().map(|done| {
+        let (ask, length) = asked[done.slot as usize].take().expect("it was asked, and not answered yet");
+        let mut bytes = vec![0; if ask == Ask::Read && done.error.is_none() { length as usize } else { 0 }];
+        client.arena().read(done.slot as usize * SLOT_BYTES, &mut bytes);
+        (done.slot, done.error.map(|error| error.number()), bytes)
+    });
+    let seen = seen.collect();
+    let end = match end {
+        // Whether it sees what comes behind the last reply depends on how much it receives.
+        _ if client.in_flight() == 0 => "all were answered".to_owned(),
+        Ok(()) => "some were not answered".to_owned(),
+        Err(Error::Server(why)) => why,
+        // It says nothing more; how that is noticed differs.
+        Err(_) => "lost".to_owned(),
+    };
+    (seen, end)
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((choices, said)) = split::<CHOICES>(data) else { return };
+    let copied = Switches { copy_out: u32::MAX, ..Switches::default() };
+    let whole = play(choices, said, copied);
+    assert_eq!(whole, play(choices, said, Switches { copy_out: 0, ..copied }), "in place");
+    assert_eq!(whole, play(choices, said, Switches { framing: Framing::PageAtATime, ..copied }), "a page at a time");
+});

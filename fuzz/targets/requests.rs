@@ -1,0 +1,81 @@
+//! A client that agreed on an export asks for anything at all. However its bytes are cut, and wherever a write's payload is received
+//! to, it gets the same replies, and the storage holds the same.
+
+#![no_main]
+
+use fuzz::{MOST_UNHEARD, arrive, pieces, split};
+use iotoll_fuzz as fuzz;
+use libfuzzer_sys::fuzz_target;
+use path::Switches;
+use path::backend::Backend;
+use path::server::session::{Next, Rights, Session};
+use std::sync::Arc;
+
+/// Short, so that what is asked for at random lies now and then within it.
+const BYTES: u64 = 64 << 10;
+/// Long enough for a reply in pieces.
+const NULL_BYTES: u64 = 512 << 10;
+
+/// What came of it.
+#[derive(Debug, PartialEq)]
+struct End {
+    replies: Vec<u8>,
+    next: Option<Next>,
+    requests: u64,
+    errors: u64,
+    content: Vec<u8>,
+}
+
+fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
+    // All replies are copied into the batch, where they can be seen.
+    let switches = Switches { pull_up: u32::MAX, copy_out, ..Switches::default() };
+    let backend = match choice & 8 {
+        0 => Backend::memory(BYTES, &switches).expect("so much memory is there"),
+        _ => Backend::Null { size: NULL_BYTES },
+    };
+    let rights = Rights { read_only: choice & 1 != 0, structured: choice & 2 != 0, base_allocation: choice & 4 != 0 };
+    let mut session = Session::new(backend.clone(), rights, switches);
+    let mut batch = session.batch();
+    let (mut replies, mut end) = (Vec::new(), None);
+    arrive(said, piece, |there| {
+        let place = session.in_place().map(|(store, begin, length)| (Arc::clone(store), begin, length));
+        if let Some((store, begin, length)) = place {
+            let count = length.min(there.len());
+            store.write(begin, &there[..count]);
+            session.received_in_place(count, &mut batch);
+            return (count, true);
+        }
+        let mut taken = 0;
+        loop {
+            let (more, next) = session.advance(&there[taken..], &mut batch);
+            taken += more;
+            assert!(batch.own_bytes() < MOST_UNHEARD && batch.unsent() == batch.own_bytes());
+            replies.extend_from_slice(batch.own());
+            batch.clear();
+            match next {
+                Next::Send | Next::Yield => {}
+                Next::Receive => return (taken, true),
+                Next::Disconnect | Next::Lost(_) => {
+                    end = Some(next);
+                    return (taken, false);
+                }
+            }
+        }
+    });
+    replies.extend_from_slice(batch.own());
+    let mut content = Vec::new();
+    if let Backend::Memory(store) = &backend {
+        content.resize(store.len(), 0);
+        store.read(0, &mut content);
+    }
+    let (requests, errors) = (session.counters.requests, session.counters.errors);
+    End { replies, next: end, requests, errors, content }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some(([choice, piece], said)) = split::<2>(data) else { return };
+    let [all, part] = pieces(piece);
+    let whole = play(choice, said, all, u32::MAX);
+    assert_eq!(whole, play(choice, said, part, u32::MAX), "cut");
+    assert_eq!(whole, play(choice, said, part, 0), "in place");
+});

@@ -1,0 +1,87 @@
+//! Nothing is lost or mixed up on the way to a remote block device and back: mixed random reads and writes, of which every block
+//! that is read says what it is, with a CRC.
+
+use super::bench::Bench;
+use super::evidence::Evidence;
+use super::remote::{Place, Served, Server, Socket, Storage, Wanted};
+use anyhow::{Context, ensure};
+use std::time::Instant;
+
+/// In flight at one time.
+const DEPTH: &str = "64";
+/// What the storages hold, more than is used.
+const MEBIBYTES: usize = 64;
+
+/// One server, and how many I/Os it gets.
+struct Row {
+    name: &'static str,
+    server: Server,
+    socket: Socket,
+    storage: Storage,
+    ios: u64,
+}
+
+/// Ten million of our own server.
+const ROWS: [Row; 4] = [
+    Row {
+        name: "iotoll serve, memory, TCP",
+        server: Server::Iotoll,
+        socket: Socket::Tcp,
+        storage: Storage::Memory,
+        ios: 5_000_000,
+    },
+    Row {
+        name: "iotoll serve, memory, Unix socket",
+        server: Server::Iotoll,
+        socket: Socket::Unix,
+        storage: Storage::Memory,
+        ios: 3_000_000,
+    },
+    Row {
+        name: "iotoll serve, file, TCP",
+        server: Server::Iotoll,
+        socket: Socket::Tcp,
+        storage: Storage::File,
+        ios: 2_000_000,
+    },
+    Row {
+        name: "nbdkit, memory, TCP",
+        server: Server::Nbdkit,
+        socket: Socket::Tcp,
+        storage: Storage::Memory,
+        ios: 1_000_000,
+    },
+];
+
+pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
+    let data = bench.file("integrity", MEBIBYTES)?;
+    let mut evidence = Evidence::default();
+    let mut rows = Vec::new();
+    let mut own = 0;
+    for row in &ROWS {
+        bench.progress(row.name);
+        let wanted = Wanted { server: row.server, socket: row.socket, place: Place::Anywhere, storage: row.storage };
+        let served = Served::start(bench, &wanted, &data)?;
+        let (ios, seed) = (row.ios.to_string(), bench.options.seed.to_string());
+        let words = bench.load(&["remote-verify", &served.uri, &ios, DEPTH, &seed]);
+        let (program, arguments) = words.split_first().context("no load")?;
+        let begun = Instant::now();
+        let said = bench.output(bench.command(program).args(arguments))?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let said: serde_json::Value = serde_json::from_str(&said).context("the load says something else")?;
+        let count = |name: &str| said.get(name).and_then(serde_json::Value::as_u64).context("a count is missing");
+        let (reads, writes, verified) = (count("reads")?, count("writes")?, count("verified_blocks")?);
+        ensure!(reads + writes == row.ios, "{}: {} I/Os of {}", row.name, reads + writes, row.ios);
+        own += if row.server == Server::Iotoll { row.ios } else { 0 };
+        let numbers = [reads, writes, verified].map(|number| number.to_string());
+        rows.push([vec![row.name.to_owned()], numbers.to_vec(), vec![format!("{seconds:.0}")]].concat());
+    }
+    evidence.note(format!(
+        "Half reads, half writes of one to sixteen blocks of 4 KiB at random places of 64 MiB, {DEPTH} in flight, by our client. Every \
+         block that is read holds its place, the number of the write that put it there, and a CRC-32 of all of it."
+    ));
+    evidence.table(&["server", "reads", "writes", "blocks verified", "seconds"], &rows);
+    // What is wrong ends the load, and with it this.
+    evidence.criterion(own >= 10_000_000, format!("{own} I/Os of our server, and none lost, torn or mixed up"));
+    Ok(evidence)
+}
