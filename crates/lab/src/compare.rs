@@ -20,7 +20,7 @@ use crate::cost::Surroundings;
 use crate::crew::Copy;
 use crate::error::{Error, Result};
 use crate::host;
-use crate::meter::Panel;
+use crate::meter::{Owners, Panel, TaskScan};
 use crate::preparation;
 use crate::run::{self, Calibration};
 use crate::workload::target::{Created, Target};
@@ -272,12 +272,15 @@ impl Bench<'_> {
     }
 
     /// The machine alone, for a while.
-    fn alone(&mut self, length: Duration) -> SliceRecord {
+    fn alone(&mut self, length: Duration, tasks: Tasks) -> SliceRecord {
         let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        // Outside of the slice: reading them takes some milliseconds, which would be background.
+        let earlier = (tasks == Tasks::Read).then(TaskScan::now);
         let before = Box::new(self.panel.boundary(nanos));
         std::thread::sleep(length);
         let after = Box::new(self.panel.boundary(nanos));
-        SliceRecord { case: None, reading: SliceReading::Slice { before, after, work: SliceWork::default() } }
+        let tasks = earlier.map(|earlier| TaskScan::now().since(&earlier, &Owners::default()));
+        SliceRecord { case: None, reading: SliceReading::Slice { before, after, work: SliceWork::default(), tasks } }
     }
 
     /// What a case is called in messages.
@@ -289,6 +292,13 @@ impl Bench<'_> {
             _ => format!("arm '{arm}'"),
         }
     }
+}
+
+/// Whether the machine's tasks are read around a slice: it takes some milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tasks {
+    Read,
+    Unread,
 }
 
 /// Slices of a round, and latencies of its cases.

@@ -4,9 +4,11 @@
 //! together in a test. What a file does not say is told in words ("none", "unknown"), never guessed.
 
 use crate::sysroot::{Sysroot, listed};
+use flate2::read::GzDecoder;
 use model::record::Host;
 use model::unit::Bytes;
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -33,7 +35,30 @@ pub fn read(root: &Path, tsc_hertz: f64, tsc_source: &str) -> Host {
         mitigations: mitigations(&root),
         memory: memory(&root),
         root: effective_user(&root) == Some(0),
+        steal_in_task_clocks: steal_in_task_clocks(&root),
     }
+}
+
+/// Whether the CPU time of tasks holds steal: where the kernel does not take it off, or was told not to look at it.
+fn steal_in_task_clocks(root: &Sysroot) -> Option<bool> {
+    let told = root.text("proc/cmdline").is_some_and(|line| line.split_whitespace().any(|word| word == "no-steal-acc"));
+    let config = kernel_config(root)?;
+    Some(told || !config.lines().any(|line| line == "CONFIG_PARAVIRT_TIME_ACCOUNTING=y"))
+}
+
+/// The running kernel's configuration, from itself or from where distributions put it.
+pub(crate) fn kernel_config(root: &Sysroot) -> Option<String> {
+    /// No configuration is larger, unpacked.
+    const LARGEST_BYTES: u64 = 4 << 20;
+    let own = root.open("proc/config.gz").and_then(|file| {
+        let mut text = String::new();
+        GzDecoder::new(file).take(LARGEST_BYTES).read_to_string(&mut text).ok()?;
+        Some(text)
+    });
+    let release = || root.text("proc/sys/kernel/osrelease");
+    own.or_else(|| root.text(&format!("boot/config-{}", release()?)))
+        .or_else(|| root.text(&format!("lib/modules/{}/config", release()?)))
+        .filter(|text| text.contains("CONFIG_"))
 }
 
 /// The clock of the day: seconds since 1970.
@@ -229,6 +254,21 @@ mod tests {
         assert_eq!(host(&fixture).hypervisor, None);
         fixture.write("sys/hypervisor/type", "xen\n");
         assert_eq!(host(&fixture).hypervisor.as_deref(), Some("xen (Amazon EC2)"));
+    }
+
+    #[test]
+    fn whether_tasks_are_charged_what_was_stolen_the_kernel_s_configuration_says() {
+        let fixture = guest();
+        let config = |text: &str| {
+            let release = Sysroot::at(fixture.path()).text("proc/sys/kernel/osrelease").unwrap();
+            fixture.write(&format!("boot/config-{release}"), text);
+            host(&fixture).steal_in_task_clocks
+        };
+        assert_eq!(config("nothing"), None);
+        assert_eq!(config("CONFIG_SMP=y\n# CONFIG_PARAVIRT_TIME_ACCOUNTING is not set\n"), Some(true));
+        assert_eq!(config("CONFIG_SMP=y\nCONFIG_PARAVIRT_TIME_ACCOUNTING=y\n"), Some(false));
+        fixture.write("proc/cmdline", "quiet no-steal-acc");
+        assert_eq!(config("CONFIG_PARAVIRT_TIME_ACCOUNTING=y\n"), Some(true));
     }
 
     #[test]

@@ -104,6 +104,10 @@ pub struct Host {
     pub memory: Bytes,
     /// User id is 0.
     pub root: bool,
+    /// Whether the CPU time that tasks are charged holds what the hypervisor took meanwhile (a kernel without
+    /// CONFIG_PARAVIRT_TIME_ACCOUNTING); `None` where the kernel's configuration is not to be found.
+    #[serde(default)]
+    pub steal_in_task_clocks: Option<bool>,
 }
 
 impl Host {

@@ -9,13 +9,13 @@ pub(crate) mod phase;
 pub(crate) mod windows;
 
 use crate::finding::{MeterFinding, RunFinding, SCHEMA};
-use crate::record::{MeterStatus, Record, Source};
+use crate::record::{Host, MeterStatus, Record, Source};
 use crate::unit::Hertz;
 use background::BackgroundRates;
 
 /// Works out everything that can be known from a record.
 pub fn study(record: &Record) -> RunFinding {
-    let context = Context { clock: record.host.clock(), cpus: record.host.cpus.max(1) };
+    let context = Context::of(&record.host);
     let rates = BackgroundRates::new(&record.background, &context);
     let mut finding = RunFinding {
         schema: SCHEMA.to_owned(),
@@ -52,6 +52,16 @@ pub fn study(record: &Record) -> RunFinding {
 pub(crate) struct Context {
     pub(crate) clock: Hertz,
     pub(crate) cpus: usize,
+    /// Whether the CPU time of tasks holds what the hypervisor took.
+    pub(crate) steal_in_task_clocks: bool,
+}
+
+impl Context {
+    pub(crate) fn of(host: &Host) -> Self {
+        // Where the kernel does not say, it is taken for one that distributions for virtual machines ship.
+        let steal_in_task_clocks = host.steal_in_task_clocks.unwrap_or(false);
+        Self { clock: host.clock(), cpus: host.cpus.max(1), steal_in_task_clocks }
+    }
 }
 
 fn title(record: &Record) -> String {

@@ -301,6 +301,7 @@ pub fn host() -> Host {
             .to_vec(),
         memory: Bytes(8 << 30),
         root: true,
+        steal_in_task_clocks: Some(false),
     }
 }
 

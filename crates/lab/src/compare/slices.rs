@@ -2,7 +2,7 @@
 
 use super::protocol::Assignment;
 use super::team::Team;
-use super::{Bench, Measured};
+use super::{Bench, Measured, Tasks};
 use crate::error::{Error, Result};
 use model::comparison::record::{CaseLatency, Schedule, SliceReading, SliceRecord};
 use model::plan::Phase;
@@ -95,7 +95,7 @@ impl Bench<'_> {
                     Some((case, team)) => slices.push(self.slice(case, team, slice, guard)?),
                     None => {
                         std::thread::sleep(guard);
-                        slices.push(self.alone(slice));
+                        slices.push(self.alone(slice, Tasks::Unread));
                     }
                 }
             }
@@ -122,7 +122,10 @@ impl Bench<'_> {
         std::thread::sleep(length);
         team.halt()?;
         let after = Box::new(self.panel.boundary(nanos));
-        Ok(SliceRecord { case: Some(case), reading: SliceReading::Slice { before, after, work: team.work() } })
+        Ok(SliceRecord {
+            case: Some(case),
+            reading: SliceReading::Slice { before, after, work: team.work(), tasks: None },
+        })
     }
 
     /// A worker process for each case, started together, all ready.

@@ -1,7 +1,7 @@
 //! Rounds of turns: each case once, from its beginning to its end, under its arm's toggles, and the machine alone once.
 
 use super::toggle::and_left;
-use super::{Bench, Measured, at_once};
+use super::{Bench, Measured, Tasks, at_once};
 use crate::error::Result;
 use model::comparison::record::{CaseLatency, SliceRecord};
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl Bench<'_> {
             }
             let Some(case) = turn else {
                 std::thread::sleep(SETTLE);
-                slices.push(at_once(|| self.alone(ALONE)));
+                slices.push(at_once(|| self.alone(ALONE, Tasks::Read)));
                 continue;
             };
             self.enter(case)?;

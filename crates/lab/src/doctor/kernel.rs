@@ -1,10 +1,8 @@
 //! What the kernel does besides the work: mitigations and checks of itself.
 
 use super::Scene;
-use crate::host::vulnerabilities;
-use flate2::read::GzDecoder;
+use crate::host::{kernel_config, vulnerabilities};
 use model::doctor::{Check, State, Topic};
-use std::io::Read;
 
 /// Which protections are on. They are never wrong; they are part of what is measured.
 pub(super) fn mitigations(scene: &Scene) -> Check {
@@ -62,7 +60,7 @@ pub(super) fn debugging(scene: &Scene) -> Check {
     let command_line = scene.root.text("proc/cmdline").unwrap_or_default();
     let asked = |word: &&&str| command_line.split_whitespace().any(|given| is_word(given, word));
     let words: Vec<_> = COSTLY_WORDS.iter().filter(asked).map(|word| (*word).to_owned()).collect();
-    let config = config(scene);
+    let config = kernel_config(scene.root);
     let options = config.as_deref().map(costly_options).unwrap_or_default();
     let found: Vec<_> = options.iter().map(|option| format!("CONFIG_{option}")).chain(words).collect();
     match (found.is_empty(), config.is_some()) {
@@ -84,19 +82,4 @@ fn costly_options(config: &str) -> Vec<&'static str> {
         config.lines().any(|line| line.strip_prefix("CONFIG_").and_then(|line| line.strip_prefix(option)) == Some("=y"))
     };
     COSTLY.into_iter().filter(on).collect()
-}
-
-/// The running kernel's configuration, from itself or from where distributions put it.
-fn config(scene: &Scene) -> Option<String> {
-    /// No configuration is larger, unpacked.
-    const LARGEST_BYTES: u64 = 4 << 20;
-    let own = scene.root.open("proc/config.gz").and_then(|file| {
-        let mut text = String::new();
-        GzDecoder::new(file).take(LARGEST_BYTES).read_to_string(&mut text).ok()?;
-        Some(text)
-    });
-    let release = &scene.host.kernel;
-    own.or_else(|| scene.root.text(&format!("boot/config-{release}")))
-        .or_else(|| scene.root.text(&format!("lib/modules/{release}/config")))
-        .filter(|text| text.contains("CONFIG_"))
 }

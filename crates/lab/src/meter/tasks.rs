@@ -1,14 +1,15 @@
 //! Whom the scheduler charged CPU time to: every task of the machine, read before and after.
 //!
 //! This is what shows *where* a cost is that the workload's own threads do not show: a kernel worker, a
-//! daemon, the other end of a connection. Tasks that were born and died in between are not seen.
+//! daemon, the other end of a connection. Processes that were born and died in between are not seen; threads that died in one that
+//! lives are in its clock.
 
 use model::record::{TaskOwner, TaskTime, TaskTimes};
 use model::unit::Nanos;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
-use sys::clock::monotonic_nanos;
+use sys::clock::{monotonic_nanos, process_nanos};
 
 /// Tells whose a task is.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +19,9 @@ pub struct Owners {
     /// A measured command, whose descendants are the workload too.
     pub command: Option<u32>,
 }
+
+/// In the place of a thread's number: all threads of a process that have ended.
+const ENDED: u32 = 0;
 
 /// CPU time of every task at one instant.
 pub struct TaskScan {
@@ -35,10 +39,11 @@ struct Task {
 impl TaskScan {
     /// Reads every task that this user may see: some 20 µs a task.
     pub fn now() -> Self {
-        Self::of(Path::new("/proc"))
+        Self::of(Path::new("/proc"), process_nanos)
     }
 
-    fn of(proc: &Path) -> Self {
+    /// `all_nanos` is the CPU time of all threads that a process has had.
+    fn of(proc: &Path, all_nanos: impl Fn(u32) -> Option<u64>) -> Self {
         let at = Nanos(monotonic_nanos());
         let mut tasks = HashMap::new();
         for process in numbered(proc) {
@@ -48,6 +53,10 @@ impl TaskScan {
                 if let Some(task) = Task::read(&directory) {
                     tasks.insert((process, thread), task);
                 }
+            }
+            let all = all_nanos(process).map(Nanos);
+            if let Some(ended) = all.and_then(|all| ended_threads(process, all, &tasks)) {
+                tasks.insert((process, ENDED), ended);
             }
         }
         Self { at, tasks }
@@ -100,6 +109,13 @@ impl TaskScan {
     }
 }
 
+/// What the threads of a process used that have ended.
+fn ended_threads(process: u32, all: Nanos, tasks: &HashMap<(u32, u32), Task>) -> Option<Task> {
+    let own = tasks.get(&(process, process)).filter(|task| !task.kernel)?;
+    let living: Nanos = tasks.iter().filter(|((of, _), _)| *of == process).map(|(_, task)| task.nanos).sum();
+    Some(Task { name: own.name.clone(), parent: own.parent, kernel: false, nanos: all.since(living) })
+}
+
 impl Task {
     fn read(directory: &Path) -> Option<Self> {
         // pid (comm) state ppid pgrp session tty tpgid flags …, proc_pid_stat(5); comm may hold anything.
@@ -150,13 +166,28 @@ mod tests {
     }
 
     #[test]
+    fn threads_that_ended_are_charged_to_their_process() {
+        let directory = tempfile::tempdir().unwrap();
+        for thread in [7, 8] {
+            let task = directory.path().join(format!("7/task/{thread}"));
+            fs::create_dir_all(&task).unwrap();
+            fs::write(task.join("stat"), format!("{thread} (server) S 2 0 0 0 -1 4194304 0 0")).unwrap();
+            fs::write(task.join("schedstat"), "1000 0 9").unwrap();
+        }
+        let scan = |all| TaskScan::of(directory.path(), move |_| Some(all));
+        let times = scan(9500).since(&scan(2500), &Owners::default());
+        let found: Vec<_> = times.tasks.iter().map(|task| (task.name.as_str(), task.owner, task.nanos.0)).collect();
+        assert_eq!(found, [("server", TaskOwner::Other, 7000)]);
+    }
+
+    #[test]
     fn a_name_with_parentheses_is_read_whole() {
         let directory = tempfile::tempdir().unwrap();
         let task = directory.path().join("5/task/5");
         fs::create_dir_all(&task).unwrap();
         fs::write(task.join("stat"), "5 (a) b (c) S 2 0 0 0 -1 2129984 0 0").unwrap();
         fs::write(task.join("schedstat"), "1234 0 9").unwrap();
-        let scan = TaskScan::of(directory.path());
+        let scan = TaskScan::of(directory.path(), |_| None);
         let task = &scan.tasks[&(5, 5)];
         assert_eq!((task.name.as_str(), task.parent, task.kernel, task.nanos), ("a) b (c", 2, true, Nanos(1234)));
     }

@@ -89,7 +89,7 @@ mod tests {
             })
         };
         let work = SliceWork { ios: 1, ..SliceWork::default() };
-        let reading = SliceReading::Slice { before: at(begin + 10), after: at(begin + 30), work };
+        let reading = SliceReading::Slice { before: at(begin + 10), after: at(begin + 30), work, tasks: None };
         let mut ticks = Histogram::new();
         ticks.record(7, 1);
         RoundRecord {

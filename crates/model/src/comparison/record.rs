@@ -5,7 +5,7 @@
 
 use crate::experiment::Experiment;
 use crate::histogram::Histogram;
-use crate::record::{Canaries, Execution, Host, MeterStatus, Outcome, Snapshot};
+use crate::record::{Canaries, Execution, Host, MeterStatus, Outcome, Snapshot, TaskTimes};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -161,6 +161,9 @@ pub enum SliceReading {
         after: Box<Snapshot>,
         /// What was done; nothing for the machine alone.
         work: SliceWork,
+        /// CPU time of every task of the machine, of slices that are long enough to read them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tasks: Option<TaskTimes>,
     },
     /// Of a foreign command, with windows in between.
     Execution(Execution),

@@ -145,17 +145,21 @@ fn steal(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
             capacity += last.at_nanos.since(first.at_nanos).seconds() * record.host.cpus as f64;
         }
     }
-    if capacity <= 0.0 || stolen / capacity <= STOLEN {
+    let costs = record.phases.iter().zip(&finding.phases);
+    let costs: Vec<(f64, f64)> =
+        costs.filter_map(|(phase, found)| taken_off(record, phase, found).zip(found.cycles_per_io_gross)).collect();
+    // A load that uses little of the machine loses much of its cost to little steal.
+    let matters = costs.iter().any(|(taken, gross)| *taken > DISAGREEMENT * (taken + gross));
+    if capacity <= 0.0 || stolen / capacity <= STOLEN && !matters {
         return;
     }
-    let most = record.phases.iter().zip(&finding.phases).filter_map(|(phase, found)| taken_off(record, phase, found));
-    let left_out = match most.fold(0.0, f64::max) {
+    let left_out = match costs.iter().map(|(taken, _)| *taken).fold(0.0, f64::max) {
         cost if cost >= 0.5 => format!("for that {cost:.0} cycles an I/O"),
         _ => "for that cycles".to_owned(),
     };
     let message = format!(
-        "the hypervisor took {:.1} % of the CPU time away; {left_out} that no task was charged for are left out of the cost, which is too \
-         low as far as they were interrupts; times are as they were",
+        "the hypervisor took {:.1} % of the CPU time away; {left_out} that no task is known to have used are left out of the cost, which is \
+         too low as far as interrupts or tasks that ended did; times are as they were",
         stolen / capacity * 100.0
     );
     found.push(Warning::new(Code::Steal, message));
@@ -164,7 +168,7 @@ fn steal(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
 /// Cycles an I/O that the headline leaves out because a hypervisor took them.
 fn taken_off(record: &Record, phase: &PhaseRecord, found: &PhaseFinding) -> Option<f64> {
     let meter = Meter::ALL.into_iter().find(|meter| found.headline_meter.as_deref() == Some(meter.name()))?;
-    let context = Context { clock: record.host.clock(), cpus: record.host.cpus.max(1) };
+    let context = Context::of(&record.host);
     // The windows do not cover all of the time; what they show is a rate.
     let taken = |execution: &Execution| {
         let seconds: f64 = windows(execution, meter, execution.io_interval, &context).iter().map(Window::seconds).sum();

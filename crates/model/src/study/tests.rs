@@ -209,11 +209,56 @@ fn steal_in_idle_time_is_taken_off_once_and_steal_in_busy_time_all() {
             TaskTimes { wall_nanos: Nanos(20 * WINDOW), tasks: tasks.into() }
         };
         stretch.tasks = charged.map(tasks);
-        let context = super::Context { clock: crate::unit::Hertz(CLOCK), cpus: CPUS };
+        let context = super::Context { clock: crate::unit::Hertz(CLOCK), cpus: CPUS, steal_in_task_clocks: false };
         let found = super::windows::windows(&stretch, Meter::Idle, None, &context);
         let busy = found.iter().map(|window| window.cycles / CLOCK * 1e3).sum::<f64>() / found.len() as f64;
         assert!((busy - expected).abs() < 0.001, "{name}: {busy} ms, not {expected}");
     }
+}
+
+/// Laying out files keeps a CPU busy, the I/O after it sleeps: what was stolen from the one is not taken off the other.
+#[test]
+fn steal_is_taken_off_where_the_i_o_was() {
+    let mut machine = Machine::begin(Mode::Quiet);
+    let (layout, io) = (
+        Happening { busy: 80_000_000, thread: 0, ios: 0, steal: 20_000_000 },
+        Happening { busy: 10_000_000, thread: 0, ios: 1000, steal: 30_000_000 },
+    );
+    (0..20).for_each(|_| machine.pass(layout, Mode::Quiet));
+    (0..20).for_each(|_| machine.pass(io, Mode::Quiet));
+    let mut execution = execution(machine.stretch(), 20_000);
+    let snapshots = &mut execution.stretch.snapshots;
+    let interval = IoInterval { begin_nanos: snapshots[20].at_nanos, end_nanos: snapshots[40].at_nanos };
+    // What was stolen while I/O was done lies in idle time.
+    let stolen = snapshots[20].proc_stat.unwrap().steal_nanos.0;
+    for snapshot in &mut snapshots[20..] {
+        let later = snapshot.proc_stat.unwrap().steal_nanos.0 - stolen;
+        snapshot.cpus.iter_mut().for_each(|cpu| cpu.idle_nanos = cpu.idle_nanos.map(|idle| Nanos(idle.0 + later / 2)));
+    }
+    execution.io_interval = Some(interval);
+    execution.jobs[0].thread_nanos = Some(Nanos(20 * 9_000_000));
+    execution.command_cpu_nanos = Some(Nanos(20 * (80_000_000 + 9_000_000)));
+    let tasks = vec![TaskTime { name: "other".into(), owner: TaskOwner::Other, nanos: Nanos(40 * 1_000_000) }];
+    execution.stretch.tasks = Some(TaskTimes { wall_nanos: Nanos(40 * WINDOW), tasks });
+    let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution]));
+    let millis = finding.phases[0].cycles_per_io.unwrap() * 1000.0 / CLOCK * 1e3;
+    assert!((millis - 10.0).abs() < 1e-6, "{millis} ms a window: 9 of the threads, 1 of another");
+}
+
+/// Clocks of tasks that hold steal do not tell where it lies; the columns do, as well as they can.
+#[test]
+fn clocks_that_hold_steal_are_not_asked_where_it_lies() {
+    let load = Happening { busy: 90_000_000, thread: 0, ios: 1000, steal: 10_000_000 };
+    let mut execution = execution(quiet(20, load), 20_000);
+    let task = TaskTime { name: "a".into(), owner: TaskOwner::Other, nanos: Nanos(20 * 100_000_000) };
+    execution.stretch.tasks = Some(TaskTimes { wall_nanos: Nanos(20 * WINDOW), tasks: vec![task] });
+    let cost = |holds| {
+        let mut record = record(vec![quiet(10, NOTHING)], vec![execution.clone()]);
+        record.host.steal_in_task_clocks = holds;
+        study(&record).phases[0].cycles_per_io.unwrap() * 1000.0 / CLOCK * 1e3
+    };
+    assert!((cost(Some(true)) - 90.0).abs() < 1e-6, "{}", cost(Some(true)));
+    assert!((cost(Some(false)) - 100.0).abs() < 1e-6, "{}", cost(Some(false)));
 }
 
 /// A command's tasks have ended when tasks are read, or are about to: its own sum holds them, and they count once.

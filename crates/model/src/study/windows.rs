@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::cost::{BusyTime, Capacity, Cycles, WholeMachine, WorkloadThreads};
-use crate::record::{Done, Execution, IoInterval, Meter, Mode, Snapshot, Stretch, TaskOwner};
+use crate::record::{Done, Execution, IoInterval, Meter, Mode, Snapshot, Stretch, TaskOwner, TaskTime};
 use crate::unit::Nanos;
 
 /// At most so many groups make an interval: neighbouring windows are not independent, groups of them are
@@ -45,32 +45,56 @@ impl Window {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched<'a> {
     stretch: &'a Stretch,
-    /// CPU time of a command that was measured, and of its children. They are no tasks any more when it has ended.
-    command: Option<Nanos>,
+    /// Whose workload ran, if any did.
+    execution: Option<&'a Execution>,
 }
 
 impl<'a> From<&'a Stretch> for Watched<'a> {
     fn from(stretch: &'a Stretch) -> Self {
-        Self { stretch, command: None }
+        Self { stretch, execution: None }
     }
 }
 
 impl<'a> From<&'a Execution> for Watched<'a> {
     fn from(execution: &'a Execution) -> Self {
-        Self { stretch: &execution.stretch, command: execution.command_cpu_nanos }
+        Self { stretch: &execution.stretch, execution: Some(execution) }
     }
 }
 
 impl Watched<'_> {
-    /// CPU time per second of wall time that the scheduler charged to tasks. Its clocks leave steal out.
-    fn charged_nanos_per_second(&self) -> Option<f64> {
-        let tasks = self.stretch.tasks.as_ref().filter(|tasks| tasks.wall_nanos > Nanos(0))?;
-        // A soaker takes only time that nobody wanted, which is idle time; a command's tasks are in its own sum.
-        let counted = tasks.tasks.iter().filter(|task| {
-            !task.name.starts_with(SOAKER) && (self.command.is_none() || task.owner != TaskOwner::Workload)
-        });
-        let nanos: Nanos = counted.map(|task| task.nanos).chain(self.command).sum();
-        Some(nanos.as_f64() / tasks.wall_nanos.seconds())
+    /// CPU time per second of wall time that the scheduler charged to tasks, in all of the stretch or within an interval of
+    /// I/O. Its clocks leave steal out. `None` where no task could be read.
+    fn charged_nanos_per_second(&self, interval: Option<IoInterval>) -> Option<f64> {
+        let tasks =
+            self.stretch.tasks.as_ref().filter(|tasks| tasks.wall_nanos > Nanos(0) && !tasks.tasks.is_empty())?;
+        let command = self.execution.and_then(|execution| execution.command_cpu_nanos);
+        // A soaker takes only time that nobody wanted, which is idle time.
+        let counted = || tasks.tasks.iter().filter(|task| !task.name.starts_with(SOAKER));
+        let sum =
+            |of: &dyn Fn(&TaskTime) -> bool| counted().filter(|task| of(task)).map(|task| task.nanos).sum::<Nanos>();
+        let per_second = |nanos: Nanos, seconds: f64| if seconds > 0.0 { nanos.as_f64() / seconds } else { 0.0 };
+        // The kernel's workers for our own engines are no threads of the jobs'.
+        let of_jobs = |task: &TaskTime| task.owner == TaskOwner::Workload && !task.name.starts_with("iou-");
+        let others = per_second(
+            sum(&|task| !of_jobs(task) && (command.is_none() || task.owner != TaskOwner::Workload)),
+            tasks.wall_nanos.seconds(),
+        );
+        let jobs =
+            self.execution.map(|execution| execution.jobs.iter().map(|job| job.thread_nanos).sum::<Option<Nanos>>());
+        let jobs = jobs.flatten().filter(|nanos| *nanos > Nanos(0));
+        let own = match (interval, jobs, command) {
+            // What the jobs' threads used while they did I/O: a setup may have been another load altogether.
+            (Some(interval), Some(jobs), _) => {
+                per_second(jobs, interval.end_nanos.since(interval.begin_nanos).seconds())
+            }
+            // All that a command used, it used while it was watched.
+            (_, _, Some(command)) => {
+                let ends = self.stretch.snapshots.first().zip(self.stretch.snapshots.last());
+                per_second(command, ends.map_or(0.0, |(first, last)| last.at_nanos.since(first.at_nanos).seconds()))
+            }
+            (_, _, None) => per_second(sum(&of_jobs), tasks.wall_nanos.seconds()),
+        };
+        Some(own + others)
     }
 }
 
@@ -86,7 +110,7 @@ pub(crate) fn windows<'a>(
 }
 
 /// Cycles that are taken off the windows in an execution's time of I/O, because a hypervisor took them.
-pub(super) fn steal_taken_off(execution: &Execution, meter: Meter, context: &Context) -> f64 {
+pub(crate) fn steal_taken_off(execution: &Execution, meter: Meter, context: &Context) -> f64 {
     with_steal(&execution.into(), meter, execution.io_interval, context).iter().map(|(_, stolen)| stolen).sum()
 }
 
@@ -97,17 +121,14 @@ fn with_steal(watched: &Watched, meter: Meter, interval: Option<IoInterval>, con
         Meter::Sampler => Mode::Sampler,
         _ => Mode::Quiet,
     };
-    let mut found: Vec<(Window, f64)> = Vec::new();
-    let mut columns = Columns::default();
+    let mut found: Vec<(Window, Columns)> = Vec::new();
     let mut open: Option<&Snapshot> = None;
     for snapshot in &watched.stretch.snapshots {
         if let Some(before) = open
             && let Some(window) = window(before, snapshot, meter, context)
         {
             let between = Columns::between(before, snapshot).filter(|_| takes_steal_for_busy(meter));
-            let between = between.unwrap_or_default();
-            columns.add(&between);
-            found.push((window, context.clock.0 / 1e9 * between.steal));
+            found.push((window, between.unwrap_or_default()));
             open = None;
         }
         // A meter that is read at every tenth snapshot has windows ten long, but none across a time in
@@ -118,16 +139,19 @@ fn with_steal(watched: &Watched, meter: Meter, interval: Option<IoInterval>, con
             open = Some(snapshot);
         }
     }
-    // Of all windows together: steal is told in ticks of 10 ms, and tasks were read before and after all of them.
-    let seconds: f64 = found.iter().map(|(window, _)| window.seconds()).sum();
-    let not_idle = found.iter().map(|(window, _)| window.cycles).sum::<f64>() / context.clock.0 * 1e9;
-    let charged = watched.charged_nanos_per_second().map(|charged| charged * seconds).or(columns.busy);
-    let part = columns.part_of_steal_in(not_idle, charged);
-    found.iter_mut().for_each(|(_, stolen)| *stolen *= part);
     if let Some(interval) = interval {
         found.retain(|(window, _)| window.begin >= interval.begin_nanos && window.end <= interval.end_nanos);
     }
-    found
+    // Of all windows together: steal is told in ticks of 10 ms, and tasks were read before and after all of them.
+    let seconds: f64 = found.iter().map(|(window, _)| window.seconds()).sum();
+    let not_idle = found.iter().map(|(window, _)| window.cycles).sum::<f64>() / context.clock.0 * 1e9;
+    let steal = found.iter().map(|(_, columns)| columns.steal).sum();
+    let busy = found.iter().map(|(_, columns)| columns.busy).sum::<Option<f64>>();
+    let charged = watched.charged_nanos_per_second(interval).filter(|_| !context.steal_in_task_clocks);
+    let charged = charged.map(|charged| charged * seconds).or(busy);
+    let part = part_of_steal_in(not_idle, steal, charged);
+    let cycles = |columns: Columns| context.clock.0 / 1e9 * columns.steal * part;
+    found.into_iter().map(|(window, columns)| (window, cycles(columns))).collect()
 }
 
 /// Neighbouring windows together, at most [`GROUPS`] of about equal length.
@@ -175,23 +199,15 @@ impl Columns {
         let busy = before.busy_nanos.zip(after.busy_nanos).map(|(before, after)| after.since(before).as_f64());
         Some(Self { steal: after.steal_nanos.since(before.steal_nanos).as_f64(), busy })
     }
+}
 
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.steal += other.steal;
-        self.busy = match (self.busy, other.busy) {
-            (Some(sum), Some(more)) => Some(sum + more),
-            (sum, more) => sum.or(more),
-        };
-    }
-
-    /// Which part of steal lies in what an idle clock has as not idle. The rest was a wait after a halt, which is idle to the
-    /// guest's clocks and stolen to KVM's. Steal is taken for busy as far as there is time that was charged to nobody; all of it
-    /// where that is not known.
-    pub(crate) fn part_of_steal_in(&self, not_idle: f64, charged: Option<f64>) -> f64 {
-        match charged {
-            Some(charged) if self.steal > 0.0 => ((not_idle - charged) / self.steal).clamp(0.0, 1.0),
-            _ => 1.0,
-        }
+/// Which part of steal lies in what an idle clock has as not idle, all in nanoseconds. The rest was a wait after a halt, which is
+/// idle to the guest's clocks and stolen to KVM's. Steal is taken for busy as far as there is time that was charged to
+/// nobody; all of it where that is not known.
+pub(crate) fn part_of_steal_in(not_idle: f64, steal: f64, charged: Option<f64>) -> f64 {
+    match charged {
+        Some(charged) if steal > 0.0 => ((not_idle - charged) / steal).clamp(0.0, 1.0),
+        _ => 1.0,
     }
 }
 

@@ -22,6 +22,18 @@ pub enum Order {
     Drawn,
     /// AB BA AB BA …
     Alternating,
+    /// AB AB AB …
+    Fixed,
+}
+
+impl Order {
+    fn first(self, block: usize, random: &mut Random) -> usize {
+        match self {
+            Self::Drawn => usize::from(random.coin()),
+            Self::Alternating => block % 2,
+            Self::Fixed => 0,
+        }
+    }
 }
 
 /// How often an arm's program is started.
@@ -117,10 +129,7 @@ fn round(order: Order, speeds: [f64; 2], machine: &mut Machine, random: &mut Ran
 /// Goes through the steps of a round's slices: arm and machine's speed, guards left out.
 pub fn slices(order: Order, machine: &mut Machine, random: &mut Random, mut step: impl FnMut(usize, f64, &mut Random)) {
     for block in 0..BLOCKS {
-        let first = match order {
-            Order::Drawn => usize::from(random.coin()),
-            Order::Alternating => block % 2,
-        };
+        let first = order.first(block, random);
         for arm in [first, 1 - first] {
             machine.speed(random); // the guard
             for _ in 1..STEPS_IN_SLICE {
@@ -136,7 +145,7 @@ pub fn slices(order: Order, machine: &mut Machine, random: &mut Random, mut step
 pub enum Spread {
     /// A little: ln speed has a standard deviation of 1 %.
     Small,
-    /// As unmodified fio here in executions of 250 ms (half widths of ±10 % from some twenty rounds, RESULTS.md): 16 %.
+    /// As unmodified fio here in executions of 250 ms: half widths of ±10 to ±12 % from nine rounds (RESULTS.md) are 10 %.
     Large,
     /// One in seven is slow, by a factor whose logarithm is 0.5 on average.
     Skewed,
@@ -146,36 +155,47 @@ impl Spread {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Small, Self::Large, Self::Skewed];
 
+    /// Mean speed.
+    pub fn mean(self) -> f64 {
+        match self {
+            // exp(σ²/2), and of one in seven E exp(−x/2) = 2/3 for a standard exponential x.
+            Self::Small => (EXECUTION * EXECUTION / 2.0).exp(),
+            Self::Large => (0.1_f64 * 0.1 / 2.0).exp(),
+            Self::Skewed => (6.0 * Self::Small.mean() + 2.0 / 3.0) / 7.0,
+        }
+    }
+
     fn speed(self, random: &mut Random) -> f64 {
         match self {
             Self::Small => (EXECUTION * random.normal()).exp(),
-            Self::Large => (0.16 * random.normal()).exp(),
+            Self::Large => (0.1 * random.normal()).exp(),
             Self::Skewed if random.uniform() < 1.0 / 7.0 => (-0.5 * random.exponential()).exp(),
             Self::Skewed => (EXECUTION * random.normal()).exp(),
         }
     }
 }
 
-/// Compares whole executions: one of each arm a round, in an order that is drawn, and the machine alone after them. As many rounds
-/// as a budget of 15 s has room for, which is when such comparisons end.
-pub fn whole_executions(noise: Noise, spread: Spread, effect: f64, seed: u64) -> LogRatio {
-    const ROUNDS: usize = 20;
+/// Compares whole executions: one of each arm a round, in an order that is drawn, and the machine alone after them. The arms may differ
+/// in how much their executions do. Nine rounds of 1.6 s are a budget of 15 s, which is when such comparisons end.
+pub fn whole_executions(order: Order, noise: Noise, spreads: [Spread; 2], effect: f64, seed: u64) -> LogRatio {
+    const ROUNDS: usize = 9;
     /// Starting, which is not counted; then the time of I/O.
-    const STARTING: usize = 10;
+    const STARTING: usize = 30;
     const STEPS: usize = 25;
-    const ALONE: usize = 30;
+    /// With the time that it is left to settle.
+    const ALONE: usize = 50;
     let random = &mut Random::new(seed);
     let machine = &mut Machine::new(noise, random);
     let pass = |steps: usize, machine: &mut Machine, random: &mut Random| -> f64 {
         (0..steps).map(|_| machine.speed(random) * STEP_SECONDS).sum()
     };
     let rounds: Vec<PairedRound> = (0..ROUNDS)
-        .map(|_| {
-            let first = usize::from(random.coin());
+        .map(|round| {
+            let first = order.first(round, random);
             let mut arms = [Pair { numerator: 0.0, denominator: STEPS as f64 * STEP_SECONDS }; 2];
             for arm in [first, 1 - first] {
                 pass(STARTING, machine, random);
-                let speed = spread.speed(random) * if arm == 1 { 1.0 + effect } else { 1.0 };
+                let speed = spreads[arm].speed(random) * if arm == 1 { 1.0 + effect } else { 1.0 };
                 arms[arm].numerator = speed * pass(STEPS, machine, random);
             }
             pass(ALONE, machine, random);

@@ -36,6 +36,7 @@ const ENVIRONMENT: u64 = 8;
 const SHAPE: u64 = 9;
 const STORED: u64 = 10;
 const WHOLE: u64 = 11;
+const SPREAD: u64 = 12;
 
 fn contains(estimate: &Estimate, truth: f64) -> bool {
     estimate.contains(truth) == Some(true)
@@ -95,13 +96,36 @@ fn promises_hold_on_a_recorded_machine() {
 fn promises_hold_for_whole_executions() {
     for (noise, spread) in Noise::ALL.into_iter().flat_map(|noise| Spread::ALL.map(|spread| (noise, spread))) {
         let name = |what: &str| format!("{noise:?} {spread:?} whole executions {what}");
-        // A few slow executions make the spread large, and the intervals wider than they need be.
-        let least = if matches!(spread, Spread::Skewed) { 0.0 } else { 2.5 };
-        let found = |seed| whole_executions(noise, spread, 0.0, seed).excludes_zero();
+        // A few slow ones, by themselves or by bursts, make the spread large, and the intervals wider than they need be.
+        let least = if matches!(spread, Spread::Large) { 2.5 } else { 0.0 };
+        let found = |seed| whole_executions(Order::Drawn, noise, [spread; 2], 0.0, seed).excludes_zero();
         within(&name("false positives"), share(WHOLE, found), least, 6.5);
-        let covered = |seed| contains(&whole_executions(noise, spread, 0.1, seed).change(), 0.1);
-        within(&name("coverage at 0.1"), share(WHOLE, covered), 93.0, 100.0 - least);
     }
+    // One arm is irregular and the other one is not: a change of the mean, and nothing is symmetric any more.
+    let truth = Spread::Skewed.mean() / Spread::Small.mean() - 1.0;
+    for noise in Noise::ALL {
+        let spreads = [Spread::Small, Spread::Skewed];
+        let covered = |seed| contains(&whole_executions(Order::Drawn, noise, spreads, 0.0, seed).change(), truth);
+        // Seldom slow executions are not seen in nine rounds, as often as not. METHOD.md says so.
+        let name = format!("{noise:?} whole executions coverage of an arm with rare slow ones");
+        note(&name, &format!("{:.2} %", 100.0 * share(SPREAD, covered).part));
+        let wider = [Spread::Small, Spread::Large];
+        let truth = Spread::Large.mean() / Spread::Small.mean() - 1.0;
+        let covered = |seed| contains(&whole_executions(Order::Drawn, noise, wider, 0.0, seed).change(), truth);
+        within(
+            &format!("{noise:?} whole executions coverage of an arm that varies more"),
+            share(SPREAD, covered),
+            93.0,
+            100.0,
+        );
+    }
+}
+
+/// Negative control: the baseline always first, where rounds keep step with something on the machine.
+#[test]
+fn whole_executions_in_a_fixed_order_find_differences_between_identical_arms_under_periodic_stalls() {
+    let found = |seed| whole_executions(Order::Fixed, Noise::Stalls, [Spread::Small; 2], 0.0, seed).excludes_zero();
+    within("Stalls control whole executions in a fixed order", share(WHOLE, found), 10.0, 100.0);
 }
 
 #[test]

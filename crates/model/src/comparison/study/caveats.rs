@@ -94,7 +94,12 @@ fn squeezed_background(record: View, tally: &Tally) -> Option<Warning> {
 
 fn steal(tally: &Tally) -> Option<Warning> {
     let steal = tally.steal_fraction().filter(|steal| *steal > STOLEN)?;
-    let message = format!("the hypervisor took {:.1} % of the CPU time away", steal * 100.0);
+    let message = format!(
+        "the hypervisor took {:.1} % of the CPU time away; for that {:.1} % of an arm's gross cost is left out, or less: time that was neither \
+         idle nor known to be a task's, and too much as far as that was interrupts or others' work",
+        steal * 100.0,
+        tally.most_left_out() * 100.0
+    );
     Some(Warning::new(Code::Steal, message))
 }
 

@@ -5,13 +5,15 @@
 use super::View;
 use crate::comparison::record::{Header, RoundRecord, SliceReading, SliceRecord};
 use crate::experiment::Metric;
-use crate::record::{Execution, JobRecord, Latency, Meter, Mode, Snapshot, Stretch};
+use crate::record::{Execution, JobRecord, Latency, Meter, Mode, Snapshot, Stretch, TaskOwner, TaskTimes};
 use crate::stats::{Pair, PairedRound};
 use crate::study::Context;
 use crate::study::caveats::NEVER_IDLE;
 use crate::study::io_time::{self, io_seconds};
 use crate::study::phase::HEADLINE;
-use crate::study::windows::{Columns, Window, takes_steal_for_busy, window, windows};
+use crate::study::windows::{
+    Columns, Window, part_of_steal_in, steal_taken_off, takes_steal_for_busy, window, windows,
+};
 use std::collections::BTreeMap;
 
 /// Sums of one case in one round. What could not be read is `None`, and then the sum is of no use.
@@ -28,6 +30,8 @@ pub(crate) struct CaseSums {
     pub bytes: Option<f64>,
     /// Cycles of the whole machine, the background included.
     pub gross_cycles: Option<f64>,
+    /// What was taken off that because the hypervisor may have taken it.
+    pub stolen_cycles: f64,
     /// Seconds of CPU that the machine had meanwhile.
     pub capacity_seconds: f64,
     pub switches: Option<f64>,
@@ -37,13 +41,13 @@ pub(crate) struct CaseSums {
     pub reported: Vec<(f64, f64)>,
 }
 
-/// What the slices of one boot have in common.
+/// What the slices of one case in one boot have in common.
 #[derive(Clone, Copy, Debug)]
 struct SliceReadings {
     /// CPUs of the machine: a boot may have others than the one before.
     context: Context,
     /// What is left of busy time when the hypervisor's part is taken off. Steal is told in ticks of 10 ms, which would be
-    /// all or nothing of a slice; over a round it is known, and each slice bears it by the time that it was busy.
+    /// all or nothing of a slice; over a round it is known.
     kept: f64,
 }
 
@@ -172,8 +176,10 @@ impl Tally {
     /// Adds slices to the sums of a round: what the machine did alone in them.
     fn sum(&self, slices: &[SliceRecord], sums: &mut RoundSums) -> CaseSums {
         let mut alone = CaseSums::default();
-        let readings = SliceReadings::of(slices, self.meter, &self.context);
+        let by_case = SliceReadings::by_case(slices, self.meter, &self.context);
         for slice in slices {
+            let readings = by_case.get(&slice.case).copied();
+            let readings = readings.unwrap_or(SliceReadings { context: self.context, kept: 1.0 });
             let read = sums_of(slice, self.meter, &readings);
             let (stolen, watched) = stolen(slice, readings.context.cpus as f64);
             sums.stolen = (sums.stolen.0 + stolen, sums.stolen.1 + watched);
@@ -256,6 +262,17 @@ impl Tally {
         self.cases
     }
 
+    /// The largest part of a case's cycles that is left out of them because the hypervisor may have taken it.
+    pub fn most_left_out(&self) -> f64 {
+        let part = |case: usize| {
+            let sums = || self.rounds.iter().filter_map(|round| round.cases.get(case));
+            let stolen: f64 = sums().map(|sums| sums.stolen_cycles).sum();
+            let all = stolen + sums().filter_map(|sums| sums.gross_cycles).sum::<f64>();
+            if all > 0.0 { stolen / all } else { 0.0 }
+        };
+        (0..self.cases).map(part).fold(0.0, f64::max)
+    }
+
     /// Part of the capacity that the hypervisor took.
     pub fn steal_fraction(&self) -> Option<f64> {
         let stolen: f64 = self.rounds.iter().map(|round| round.stolen.0).sum();
@@ -274,25 +291,84 @@ pub(crate) struct CaseLoad {
 }
 
 impl SliceReadings {
-    fn of(slices: &[SliceRecord], meter: Option<Meter>, context: &Context) -> Self {
+    /// Each case's, and those of the machine alone.
+    fn by_case(slices: &[SliceRecord], meter: Option<Meter>, context: &Context) -> BTreeMap<Option<usize>, Self> {
         let context = Context { cpus: cpus(slices).unwrap_or(context.cpus), ..*context };
-        let (mut busy, mut charged, mut columns) = (0.0, 0.0, Columns::default());
+        let meter = meter.filter(|meter| takes_steal_for_busy(*meter));
+        let mut busy: BTreeMap<Option<usize>, Busy> = BTreeMap::new();
+        let (mut steal, mut sampled) = (0.0, None);
         for slice in slices {
-            let SliceReading::Slice { before, after, work } = &slice.reading else { continue };
-            if let Some(of_it) = Columns::between(before, after) {
-                columns.add(&of_it);
+            let of_case = busy.entry(slice.case).or_default();
+            let SliceReading::Slice { before, after, work, tasks } = &slice.reading else { continue };
+            let columns = Columns::between(before, after).unwrap_or_default();
+            steal += columns.steal;
+            let read = meter.and_then(|meter| cycles(slice, meter, &context));
+            of_case.not_idle += read.map_or(0.0, |(cycles, _)| cycles / context.clock.0 * 1e9);
+            // Clocks that hold steal say nothing of where it lies.
+            of_case.charged += match tasks {
+                _ if context.steal_in_task_clocks => 0.0,
+                Some(tasks) => charged_in(tasks, before, after),
+                None => work.thread_nanos.as_f64(),
+            };
+            if tasks.is_none() || context.steal_in_task_clocks {
+                *sampled.get_or_insert(0.0) += columns.busy.unwrap_or(0.0);
             }
-            let sees = meter.filter(|meter| takes_steal_for_busy(*meter));
-            let sees = sees.and_then(|meter| cycles(slice, meter, &context));
-            busy += sees.map_or(0.0, |(cycles, _)| cycles / context.clock.0 * 1e9);
-            charged += work.thread_nanos.as_f64();
         }
+        let sum = |of: fn(&Busy) -> f64| busy.values().map(of).sum::<f64>();
+        let (not_idle, charged) = (sum(|busy| busy.not_idle), sum(|busy| busy.charged));
         // The workers' clocks leave out what others did, the columns may be too little: the truth is above both.
-        let charged = columns.busy.map_or(charged, |busy| busy.max(charged));
-        let taken = columns.steal * columns.part_of_steal_in(busy, Some(charged));
-        let kept = if busy > 0.0 { (1.0 - taken / busy).max(0.0) } else { 1.0 };
-        Self { context, kept }
+        let charged = sampled.map_or(charged, |sampled: f64| sampled.max(charged));
+        let taken = steal * part_of_steal_in(not_idle, steal, Some(charged));
+        let kept = shares(&busy, taken).into_iter();
+        kept.map(|(case, kept)| (case, Self { context, kept })).collect()
     }
+}
+
+/// CPU time that tasks were charged between two snapshots, nanoseconds. Tasks were read before the one and after the other, and
+/// iotoll's own did little else meanwhile.
+fn charged_in(tasks: &TaskTimes, before: &Snapshot, after: &Snapshot) -> f64 {
+    let others = tasks.tasks.iter().filter(|task| task.owner != TaskOwner::Iotoll);
+    let nanos: f64 = others.map(|task| task.nanos.as_f64()).sum();
+    let (read, slice) = (tasks.wall_nanos.seconds(), after.at_nanos.since(before.at_nanos).seconds());
+    if read > 0.0 { nanos * (slice / read).min(1.0) } else { 0.0 }
+}
+
+/// CPU time in the slices of one case, nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Busy {
+    not_idle: f64,
+    /// Of it, what is known to have been charged to tasks.
+    charged: f64,
+}
+
+/// What each case keeps when so much is taken from all of them: they bear it by the time that they were busy, but none more than
+/// it has beyond what its tasks were charged. One that sleeps has little of that, because it loses the CPU while it is idle.
+fn shares(busy: &BTreeMap<Option<usize>, Busy>, taken: f64) -> BTreeMap<Option<usize>, f64> {
+    let mut kept: BTreeMap<Option<usize>, f64> = busy.keys().map(|case| (*case, 1.0)).collect();
+    let mut open: Vec<Option<usize>> =
+        busy.iter().filter(|(_, busy)| busy.not_idle > 0.0).map(|(case, _)| *case).collect();
+    let mut left = taken;
+    while !open.is_empty() && left > 0.0 {
+        let of = |case: &Option<usize>| busy.get(case).copied().unwrap_or_default();
+        let sum: f64 = open.iter().map(|case| of(case).not_idle).sum();
+        let rate = left / sum;
+        let (full, rest): (Vec<_>, Vec<_>) = open.iter().partition(|case| {
+            let busy = of(case);
+            busy.not_idle * rate > busy.not_idle - busy.charged
+        });
+        for case in &full {
+            let busy = of(case);
+            let part = ((busy.not_idle - busy.charged) / busy.not_idle).clamp(0.0, 1.0);
+            kept.insert(*case, 1.0 - part);
+            left -= part * busy.not_idle;
+        }
+        if full.is_empty() {
+            kept.extend(rest.iter().map(|case| (*case, (1.0 - rate).max(0.0))));
+            break;
+        }
+        open = rest;
+    }
+    kept
 }
 
 /// How many CPUs the machine had, as its own clocks say.
@@ -308,7 +384,7 @@ fn cpus(slices: &[SliceRecord]) -> Option<usize> {
 }
 
 fn context(header: &Header) -> Context {
-    Context { clock: header.host.clock(), cpus: header.host.cpus.max(1) }
+    Context::of(&header.host)
 }
 
 /// The first meter that read every slice of these rounds.
@@ -335,6 +411,7 @@ impl CaseSums {
         add(&mut self.ios, other.ios, first);
         add(&mut self.bytes, other.bytes, first);
         add(&mut self.gross_cycles, other.gross_cycles, first);
+        self.stolen_cycles += other.stolen_cycles;
         add(&mut self.switches, other.switches, first);
         add(&mut self.thread_cycles, other.thread_cycles, first);
         add(&mut self.latency_nanos, other.latency_nanos, first);
@@ -350,7 +427,7 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings) 
         .and_then(|meter| cycles(slice, meter, context))
         .map_or((None, 0.0), |(cycles, capacity)| (Some(cycles), capacity));
     match &slice.reading {
-        SliceReading::Slice { before, after, work } => {
+        SliceReading::Slice { before, after, work, .. } => {
             let machine_seconds = after.at_nanos.since(before.at_nanos).seconds();
             let ran = slice.case.is_some();
             let known = |value: f64| ran.then_some(value);
@@ -363,6 +440,7 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings) 
                 ios: known(work.ios as f64),
                 bytes: known(work.bytes.as_f64()),
                 gross_cycles: gross_cycles.map(|cycles| cycles * readings.kept),
+                stolen_cycles: gross_cycles.map_or(0.0, |cycles| cycles * (1.0 - readings.kept)),
                 capacity_seconds,
                 switches: switches(before, after),
                 thread_cycles: known(work.thread_nanos.seconds() * context.clock.0),
@@ -381,6 +459,7 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings) 
             ios: total(execution, JobRecord::ios),
             bytes: total(execution, |job| job.bytes().0),
             gross_cycles,
+            stolen_cycles: meter.map_or(0.0, |meter| steal_taken_off(execution, meter, context)),
             capacity_seconds,
             switches: io_time::switches(execution),
             thread_cycles: execution.own_nanos().map(|nanos| nanos.seconds() * context.clock.0),
@@ -494,4 +573,35 @@ fn stolen(slice: &SliceRecord, cpus: f64) -> (f64, f64) {
         Some((last.steal_nanos.since(first.steal_nanos).seconds(), watched))
     });
     read.unwrap_or((0.0, 0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is kept of each case's time, when so much is taken from all of them: not idle, charged to tasks.
+    fn kept(cases: &[(f64, f64)], taken: f64) -> Vec<f64> {
+        let busy = cases.iter().map(|&(not_idle, charged)| Busy { not_idle, charged });
+        let busy: BTreeMap<Option<usize>, Busy> = busy.enumerate().map(|(case, busy)| (Some(case), busy)).collect();
+        shares(&busy, taken).into_values().collect()
+    }
+
+    #[test]
+    fn who_sleeps_loses_no_more_than_no_task_was_charged_for() {
+        let near = |found: Vec<f64>, expected: &[f64]| {
+            let same = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9);
+            assert!(same && found.len() == expected.len(), "{found:?}, not {expected:?}");
+        };
+        // One is busy all the time and 0.3 s were taken from it; the other one sleeps, and lost the CPU while it did.
+        near(kept(&[(2.0, 1.7), (0.2, 0.19)], 0.31), &[0.85, 0.95]);
+        // Alike: alike. Whose work others do has no other share.
+        near(kept(&[(1.0, 0.9), (1.0, 0.9)], 0.1), &[0.95, 0.95]);
+        near(kept(&[(1.05, 1.0), (1.05, 0.5)], 0.1), &[1.0 / 1.05, 1.0 / 1.05]);
+        // Nothing was taken; all that can be; more than that; a case that did nothing.
+        near(kept(&[(1.0, 0.5), (2.0, 0.5)], 0.0), &[1.0, 1.0]);
+        near(kept(&[(1.0, 0.5), (2.0, 0.5)], 2.0), &[0.5, 0.25]);
+        near(kept(&[(1.0, 0.5), (2.0, 0.5)], 9.0), &[0.5, 0.25]);
+        near(kept(&[(0.0, 0.0), (2.0, 0.5)], 0.5), &[1.0, 0.75]);
+        near(kept(&[(1.0, 1.1), (2.0, 0.5)], 0.5), &[1.0, 0.75]);
+    }
 }

@@ -99,7 +99,10 @@ impl Machine {
             thread_nanos: Nanos(load.nanos_per_io * load.ios),
             latency_nanos: Nanos(load.ios * 500),
         };
-        SliceRecord { case, reading: SliceReading::Slice { before, after: Box::new(self.snapshot()), work } }
+        SliceRecord {
+            case,
+            reading: SliceReading::Slice { before, after: Box::new(self.snapshot()), work, tasks: None },
+        }
     }
 }
 

@@ -38,7 +38,7 @@ fn executions() -> CompareRecord {
     let mut record = record(experiment(Draft::default()), 11, any_load);
     record.header.schedule = Schedule::Executions;
     for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices).filter(|slice| slice.case.is_some()) {
-        let SliceReading::Slice { before, after, work } = &slice.reading else { continue };
+        let SliceReading::Slice { before, after, work, .. } = &slice.reading else { continue };
         let percentiles = [50.0, 99.0, 99.9].map(|percent| (percent, Nanos(900))).to_vec();
         let latency = Latency::Reported { mean_nanos: 500.0, max_nanos: Nanos(1000), percentiles };
         let read = Direction { ios: work.ios, bytes: work.bytes, short: 0, latency };
