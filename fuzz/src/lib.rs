@@ -1,7 +1,9 @@
 //! What the targets have in common: bytes that arrive in pieces.
 
-/// A conversation in which this end says at most so much without being heard: what it has to say does not grow with what it is told.
+/// This end says at most so much without being heard: what it has to say does not grow with what it is told.
 pub const MOST_UNHEARD: usize = 1 << 20;
+/// The same in a handshake: 64 KiB, and one answer.
+pub const MOST_UNHEARD_IN_HANDSHAKE: usize = 80 << 10;
 
 /// How many bytes arrive at one time: all of them, or pieces of 1 to 64.
 pub fn pieces(choice: u8) -> [usize; 2] {
@@ -17,7 +19,7 @@ pub fn split<const CHOICES: usize>(data: &[u8]) -> Option<([u8; CHOICES], &[u8])
 /// `take` gives how many bytes it took, and whether it goes on.
 ///
 /// # Panics
-/// When it goes on for ever.
+/// When more is taken than there is.
 pub fn arrive(said: &[u8], piece: usize, mut take: impl FnMut(&[u8]) -> (usize, bool)) {
     let (mut begin, mut end) = (0, piece.min(said.len()));
     let mut idle = 0;

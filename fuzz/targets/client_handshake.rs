@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use fuzz::{MOST_UNHEARD, arrive, pieces, split};
+use fuzz::{MOST_UNHEARD_IN_HANDSHAKE, arrive, pieces, split};
 use iotoll_fuzz as fuzz;
 use libfuzzer_sys::fuzz_target;
 use path::handshake::client::{INPUT_BYTES, Negotiation, Step};
@@ -18,7 +18,7 @@ fn play(said: &[u8], piece: usize) -> (Vec<u8>, Step) {
         end = step;
         (taken, end == Step::Continue)
     });
-    assert!(out.len() < MOST_UNHEARD);
+    assert!(out.len() < MOST_UNHEARD_IN_HANDSHAKE);
     (out, end)
 }
 

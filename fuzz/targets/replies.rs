@@ -32,6 +32,8 @@ struct Server {
 
 static SERVER: LazyLock<Server> = LazyLock::new(|| {
     let path = std::env::temp_dir().join(format!("iotoll-fuzz-{}.socket", std::process::id()));
+    // Of an earlier process with the same number.
+    let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).expect("a socket in the folder for temporary files");
     let (say, said) = channel::<[Vec<u8>; 3]>();
     std::thread::spawn(move || {

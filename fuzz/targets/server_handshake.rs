@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use fuzz::{MOST_UNHEARD, arrive, pieces, split};
+use fuzz::{MOST_UNHEARD_IN_HANDSHAKE, arrive, pieces, split};
 use iotoll_fuzz as fuzz;
 use libfuzzer_sys::fuzz_target;
 use path::handshake::server::{ExportInfo, Negotiation, State, Step};
@@ -25,7 +25,7 @@ fn play(exports: &[ExportInfo], said: &[u8], piece: usize) -> (Vec<u8>, Step) {
         let mut out = Vec::new();
         let (taken, step) = negotiation.advance(there, &mut out);
         state = negotiation.state();
-        assert!(out.len() < MOST_UNHEARD);
+        assert!(out.len() < MOST_UNHEARD_IN_HANDSHAKE);
         // What has to be sent first is sent.
         replies.append(&mut out);
         end = step;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// What a block's content is checked in.
 const BLOCK: usize = 4096;
-/// Blocks of one I/O at most: some are longer than what is copied, some shorter than what is pulled up.
+/// Blocks of one I/O at most: some are longer than what is copied out, and one block is not.
 const MOST_BLOCKS: u64 = 16;
 /// Of the device, so many are used: few enough to be written many times over.
 const BLOCKS: u64 = (64 << 20) / BLOCK as u64;
@@ -40,7 +40,9 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let uri: Uri = argument(arguments, 0)?;
     let ios: u64 = argument(arguments, 1)?;
     let depth: u32 = argument(arguments, 2)?;
-    ensure!(depth > 0, "nothing is done with a depth of 0");
+    // Beside the blocks in flight there must always be some that are not.
+    let most = BLOCKS / MOST_BLOCKS / 2;
+    ensure!((1..=most).contains(&u64::from(depth)), "a depth of {depth} is not from 1 to {most}");
     let slot_bytes = BLOCK * MOST_BLOCKS as usize;
     let mut client = Client::connect(&uri, depth, slot_bytes, Options::default())?;
     let size = client.export().size;
@@ -87,6 +89,19 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
             free.push(reply.slot);
         }
     }
+    // What was written last, nobody may have read yet.
+    for flight in disk.all() {
+        client.stage(0, flight.ask, flight.first * BLOCK as u64, flight.count as u32 * BLOCK as u32)?;
+        client.submit(|reply| done.push(reply))?;
+        let asked = Instant::now();
+        while done.is_empty() {
+            client.wait(|reply| done.push(reply))?;
+            ensure!(asked.elapsed() < PATIENCE, "the last reads were never replied to");
+        }
+        ensure!(done.drain(..).all(|reply| reply.error.is_none()), "the last reads failed");
+        verified += disk.check(&client, 0, &flight)?;
+    }
+    ensure!(verified >= reads / 2, "{verified} blocks were verified in {reads} reads");
     println!("{}", serde_json::json!({ "reads": reads, "writes": writes, "verified_blocks": verified }));
     Ok(())
 }
@@ -111,6 +126,12 @@ impl Disk {
                 return flight;
             }
         }
+    }
+
+    /// Reads of all of it.
+    fn all(&self) -> Vec<Flight> {
+        let first = (0..BLOCKS / MOST_BLOCKS).map(|number| number * MOST_BLOCKS);
+        first.map(|first| Flight { ask: Ask::Read, first, count: MOST_BLOCKS }).collect()
     }
 
     fn release(&mut self, flight: &Flight) {
@@ -205,5 +226,7 @@ mod tests {
         assert!(blocks.windows(2).all(|pair| pair[0] < pair[1]) && blocks.last() < Some(&(BLOCKS as usize)));
         flights.iter().for_each(|flight| disk.release(flight));
         assert!(!disk.busy.contains(&true));
+        let all: Vec<usize> = disk.all().iter().flat_map(Flight::range).collect();
+        assert_eq!(all, (0..BLOCKS as usize).collect::<Vec<_>>());
     }
 }

@@ -1,7 +1,7 @@
 //! /proc/stat: idle + iowait + steal of all CPUs, fresh, in ticks of 10 ms; and context switches.
 //!
-//! No cost is made of the busy columns: on tick-less kernels they are sampled at the tick. They only tell how much of steal lies
-//! in idle time.
+//! No cost is made of the busy columns: on tick-less kernels they are sampled at the tick. Where nothing better is known, they
+//! tell how much of steal lies in idle time.
 
 use model::record::ProcStat;
 use model::unit::Nanos;

@@ -3,6 +3,7 @@
 mod caveats;
 mod change;
 mod course;
+mod slice_readings;
 mod sweep;
 pub(crate) mod tally;
 mod targets;

@@ -6,7 +6,7 @@ use rustix::fs::{Advice, FallocateFlags};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::num::NonZeroU64;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::sync::Arc;
 use sys::send_batch::SendBatch;
 
@@ -18,13 +18,16 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 pub struct FileBackend {
     file: Arc<File>,
     size: u64,
+    /// A device may write zeros itself, one after the other, and what it forgets it forgets before it says that it cannot.
+    device: bool,
 }
 
 impl FileBackend {
     pub(super) fn new(mut file: File) -> io::Result<Self> {
         // Of a block device too, whose metadata say 0.
         let size = file.seek(SeekFrom::End(0))?;
-        Ok(Self { file: Arc::new(file), size })
+        let device = file.metadata()?.file_type().is_block_device();
+        Ok(Self { file: Arc::new(file), size, device })
     }
 
     pub(super) fn size(&self) -> u64 {
@@ -57,6 +60,9 @@ impl FileBackend {
         let flags = kind | FallocateFlags::KEEP_SIZE;
         if length == 0 {
             return Ok(());
+        }
+        if how.fast && self.device {
+            return Err(WireError::ENOTSUP);
         }
         match rustix::fs::fallocate(&self.file, flags, offset, u64::from(length)) {
             Ok(()) => Ok(()),
@@ -123,5 +129,27 @@ impl FileBackend {
             Err(rustix::io::Errno::NXIO) => (ExtentKind::Hole, self.size),
             Err(_) => (ExtentKind::Data, self.size),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device would write zeros one after the other, or forget what it cannot make zero.
+    #[test]
+    fn a_device_is_never_asked_for_fast_zeros() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[1; 8192], 0).unwrap();
+        let device = FileBackend { device: true, ..FileBackend::new(file).unwrap() };
+        for allocated in [false, true] {
+            assert_eq!(device.zero(0, 4096, Zeroing { allocated, fast: true }), Err(WireError::ENOTSUP));
+        }
+        let mut content = [0; 8192];
+        device.file.read_exact_at(&mut content, 0).unwrap();
+        assert_eq!(content, [1; 8192]);
+        assert_eq!(device.zero(0, 4096, Zeroing { allocated: false, fast: false }), Ok(()));
+        device.file.read_exact_at(&mut content, 0).unwrap();
+        assert_eq!((content[4095], content[4096]), (0, 1));
     }
 }

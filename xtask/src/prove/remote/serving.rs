@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Of the storage, all of it written before it is read.
+/// Of memory that is served.
 pub const MEBIBYTES: usize = 256;
 /// For how long the polling ones look, in microseconds: longer than a round trip.
 pub const POLL: &str = "100";

@@ -1,0 +1,142 @@
+//! How the slices of a round are read: on how many CPUs, and less what the hypervisor took.
+
+use super::tally::cycles;
+use crate::comparison::record::{SliceReading, SliceRecord};
+use crate::record::{Meter, Snapshot, TaskOwner, TaskTimes};
+use crate::study::Context;
+use crate::study::windows::{Columns, part_of_steal_in, takes_steal_for_busy};
+use std::collections::BTreeMap;
+
+/// What the slices of one case in one boot have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SliceReadings {
+    /// CPUs of the machine: a boot may have others than the one before.
+    pub context: Context,
+    /// What is left of busy time when the hypervisor's part is taken off. Steal is told in ticks of 10 ms, which would be
+    /// all or nothing of a slice; over a round it is known.
+    pub kept: f64,
+}
+
+impl SliceReadings {
+    /// Each case's, and those of the machine alone.
+    pub fn by_case(slices: &[SliceRecord], meter: Option<Meter>, context: &Context) -> BTreeMap<Option<usize>, Self> {
+        let context = Context { cpus: cpus(slices).unwrap_or(context.cpus), ..*context };
+        let meter = meter.filter(|meter| takes_steal_for_busy(*meter));
+        let mut busy: BTreeMap<Option<usize>, Busy> = BTreeMap::new();
+        let (mut steal, mut sampled) = (0.0, None);
+        for slice in slices {
+            let of_case = busy.entry(slice.case).or_default();
+            let SliceReading::Slice { before, after, work, tasks } = &slice.reading else { continue };
+            let columns = Columns::between(before, after).unwrap_or_default();
+            steal += columns.steal;
+            let read = meter.and_then(|meter| cycles(slice, meter, &context));
+            of_case.not_idle += read.map_or(0.0, |(cycles, _)| cycles / context.clock.0 * 1e9);
+            // Clocks that hold steal say nothing of where it lies.
+            of_case.charged += match tasks {
+                _ if context.steal_in_task_clocks => 0.0,
+                Some(tasks) => charged_in(tasks, before, after),
+                None => work.thread_nanos.as_f64(),
+            };
+            if tasks.is_none() || context.steal_in_task_clocks {
+                *sampled.get_or_insert(0.0) += columns.busy.unwrap_or(0.0);
+            }
+        }
+        let sum = |of: fn(&Busy) -> f64| busy.values().map(of).sum::<f64>();
+        let (not_idle, charged) = (sum(|busy| busy.not_idle), sum(|busy| busy.charged));
+        // The workers' clocks leave out what others did, the columns may be too little: the truth is above both.
+        let charged = sampled.map_or(charged, |sampled: f64| sampled.max(charged));
+        let taken = steal * part_of_steal_in(not_idle, steal, Some(charged));
+        let kept = shares(&busy, taken).into_iter();
+        kept.map(|(case, kept)| (case, Self { context, kept })).collect()
+    }
+}
+
+/// CPU time that tasks were charged between two snapshots, nanoseconds. Tasks were read before the one and after the other, and
+/// iotoll's own did little else meanwhile.
+fn charged_in(tasks: &TaskTimes, before: &Snapshot, after: &Snapshot) -> f64 {
+    let others = tasks.tasks.iter().filter(|task| task.owner != TaskOwner::Iotoll);
+    let nanos: f64 = others.map(|task| task.nanos.as_f64()).sum();
+    let (read, slice) = (tasks.wall_nanos.seconds(), after.at_nanos.since(before.at_nanos).seconds());
+    if read > 0.0 { nanos * (slice / read).min(1.0) } else { 0.0 }
+}
+
+/// CPU time in the slices of one case, nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Busy {
+    not_idle: f64,
+    /// Of it, what is known to have been charged to tasks.
+    charged: f64,
+}
+
+/// What each case keeps when so much is taken from all of them: they bear it by the time that they were busy, but none more than
+/// it has beyond what its tasks were charged. One that sleeps has little of that, because it loses the CPU while it is idle.
+fn shares(busy: &BTreeMap<Option<usize>, Busy>, taken: f64) -> BTreeMap<Option<usize>, f64> {
+    let mut kept: BTreeMap<Option<usize>, f64> = busy.keys().map(|case| (*case, 1.0)).collect();
+    let mut open: Vec<Option<usize>> =
+        busy.iter().filter(|(_, busy)| busy.not_idle > 0.0).map(|(case, _)| *case).collect();
+    let mut left = taken;
+    while !open.is_empty() && left > 0.0 {
+        let of = |case: &Option<usize>| busy.get(case).copied().unwrap_or_default();
+        let sum: f64 = open.iter().map(|case| of(case).not_idle).sum();
+        let rate = left / sum;
+        let (full, rest): (Vec<_>, Vec<_>) = open.iter().partition(|case| {
+            let busy = of(case);
+            busy.not_idle * rate > busy.not_idle - busy.charged
+        });
+        for case in &full {
+            let busy = of(case);
+            let part = ((busy.not_idle - busy.charged) / busy.not_idle).clamp(0.0, 1.0);
+            kept.insert(*case, 1.0 - part);
+            left -= part * busy.not_idle;
+        }
+        if full.is_empty() {
+            kept.extend(rest.iter().map(|case| (*case, (1.0 - rate).max(0.0))));
+            break;
+        }
+        open = rest;
+    }
+    kept
+}
+
+/// How many CPUs the machine had, as its own clocks say.
+fn cpus(slices: &[SliceRecord]) -> Option<usize> {
+    let of = |snapshot: &Snapshot| {
+        let listed = snapshot.timer_list.as_ref().map_or(0, |list| list.idle_nanos.len());
+        Some(listed.max(snapshot.cpus.len())).filter(|cpus| *cpus > 0)
+    };
+    slices.iter().find_map(|slice| match &slice.reading {
+        SliceReading::Slice { before, .. } => of(before),
+        SliceReading::Execution(execution) => execution.stretch.snapshots.iter().find_map(of),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is kept of each case's time, when so much is taken from all of them: not idle, charged to tasks.
+    fn kept(cases: &[(f64, f64)], taken: f64) -> Vec<f64> {
+        let busy = cases.iter().map(|&(not_idle, charged)| Busy { not_idle, charged });
+        let busy: BTreeMap<Option<usize>, Busy> = busy.enumerate().map(|(case, busy)| (Some(case), busy)).collect();
+        shares(&busy, taken).into_values().collect()
+    }
+
+    #[test]
+    fn who_sleeps_loses_no_more_than_no_task_was_charged_for() {
+        let near = |found: Vec<f64>, expected: &[f64]| {
+            let same = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9);
+            assert!(same && found.len() == expected.len(), "{found:?}, not {expected:?}");
+        };
+        // One is busy all the time and 0.3 s were taken from it; the other one sleeps, and lost the CPU while it did.
+        near(kept(&[(2.0, 1.7), (0.2, 0.19)], 0.31), &[0.85, 0.95]);
+        // Alike: alike. Whose work others do has no other share.
+        near(kept(&[(1.0, 0.9), (1.0, 0.9)], 0.1), &[0.95, 0.95]);
+        near(kept(&[(1.05, 1.0), (1.05, 0.5)], 0.1), &[1.0 / 1.05, 1.0 / 1.05]);
+        // Nothing was taken; all that can be; more than that; a case that did nothing.
+        near(kept(&[(1.0, 0.5), (2.0, 0.5)], 0.0), &[1.0, 1.0]);
+        near(kept(&[(1.0, 0.5), (2.0, 0.5)], 2.0), &[0.5, 0.25]);
+        near(kept(&[(1.0, 0.5), (2.0, 0.5)], 9.0), &[0.5, 0.25]);
+        near(kept(&[(0.0, 0.0), (2.0, 0.5)], 0.5), &[1.0, 0.75]);
+        near(kept(&[(1.0, 1.1), (2.0, 0.5)], 0.5), &[1.0, 0.75]);
+    }
+}
