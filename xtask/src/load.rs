@@ -3,7 +3,6 @@
 mod bare_exchange;
 mod bare_pread;
 mod burner;
-mod cold_pread;
 mod hog;
 mod ping_pong;
 mod remote_verify;
@@ -24,14 +23,13 @@ struct Load {
     run: fn(&[&str]) -> anyhow::Result<()>,
 }
 
-const LOADS: [Load; 11] = [
+const LOADS: [Load; 10] = [
     Load { name: "burner", arguments: &["PERCENT"], run: burner::run },
     Load { name: "hog", arguments: &["CPU"], run: hog::run },
     Load { name: "restless-hog", arguments: &["CPU"], run: restless_hog::run },
     Load { name: "sleeper", arguments: &["IOS"], run: sleeper::run },
     Load { name: "udp-loopback", arguments: &["DATAGRAMS"], run: udp_loopback::run },
     Load { name: "bare-pread", arguments: &["FILE", "SECONDS", "BLOCK"], run: bare_pread::run },
-    Load { name: "cold-pread", arguments: &["FILE", "SECONDS", "PAGES"], run: cold_pread::run },
     Load { name: "bare-server", arguments: &["BLOCK", "DEPTH"], run: bare_exchange::serve },
     Load { name: "bare-client", arguments: &["ADDRESS", "BLOCK", "DEPTH", "BLOCKS"], run: bare_exchange::ask },
     Load { name: "remote-verify", arguments: &["URI", "IOS", "DEPTH", "SEED"], run: remote_verify::run },

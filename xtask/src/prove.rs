@@ -9,7 +9,6 @@ mod disturbance;
 mod elsewhere;
 mod evidence;
 mod fio;
-mod footprint;
 mod foreign_fio;
 mod generator_tax;
 mod integrity;
@@ -40,7 +39,7 @@ pub struct Proof {
 }
 
 /// Every proof. The lengths keep each one, all rounds together, to the minutes named.
-const PROOFS: [Proof; 16] = [
+const PROOFS: [Proof; 15] = [
     Proof {
         name: "known-cost",
         shows: "each meter finds a cost that is known, also on a busy machine (15 min)",
@@ -61,13 +60,6 @@ const PROOFS: [Proof; 16] = [
         seconds: 2.0,
         rounds: 12,
         run: foreign_fio::prove,
-    },
-    Proof {
-        name: "footprint",
-        shows: "a system call costs more after a caller that touched more (2 min)",
-        seconds: 1.0,
-        rounds: 12,
-        run: footprint::prove,
     },
     Proof {
         name: "generator-tax",

@@ -40,7 +40,7 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
 }
 
 /// Every block of the file once, in random order.
-pub fn offsets(size: u64, block: u64) -> Vec<u64> {
+fn offsets(size: u64, block: u64) -> Vec<u64> {
     let mut offsets: Vec<u64> = (0..size.checked_div(block).unwrap_or(0)).map(|number| number * block).collect();
     Seeded::new(SEED).shuffle(&mut offsets);
     offsets
