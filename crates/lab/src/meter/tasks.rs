@@ -47,15 +47,19 @@ impl TaskScan {
         let at = Nanos(monotonic_nanos());
         let mut tasks = HashMap::new();
         for process in numbered(proc) {
+            let mut living = Nanos(0);
             for thread in numbered(&proc.join(process.to_string()).join("task")) {
                 let directory = proc.join(process.to_string()).join("task").join(thread.to_string());
                 // A task that ends while it is being read is left out, like those that ended before.
                 if let Some(task) = Task::read(&directory) {
+                    living += task.nanos;
                     tasks.insert((process, thread), task);
                 }
             }
-            let all = all_nanos(process).map(Nanos);
-            if let Some(ended) = all.and_then(|all| ended_threads(process, all, &tasks)) {
+            // What its threads used that have ended. Those of the kernel have no process.
+            let own: Option<&Task> = tasks.get(&(process, process)).filter(|task| !task.kernel);
+            if let Some((own, all)) = own.zip(all_nanos(process)) {
+                let ended = Task { name: own.name.clone(), nanos: Nanos(all).since(living), ..*own };
                 tasks.insert((process, ENDED), ended);
             }
         }
@@ -107,13 +111,6 @@ impl TaskScan {
         }
         false
     }
-}
-
-/// What the threads of a process used that have ended.
-fn ended_threads(process: u32, all: Nanos, tasks: &HashMap<(u32, u32), Task>) -> Option<Task> {
-    let own = tasks.get(&(process, process)).filter(|task| !task.kernel)?;
-    let living: Nanos = tasks.iter().filter(|((of, _), _)| *of == process).map(|(_, task)| task.nanos).sum();
-    Some(Task { name: own.name.clone(), parent: own.parent, kernel: false, nanos: all.since(living) })
 }
 
 impl Task {

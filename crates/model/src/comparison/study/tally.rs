@@ -132,12 +132,18 @@ impl Tally {
             Choice::Fixed(meter) => meter,
             Choice::FirstRound => None,
         };
-        Self { cases: header.experiment.cases.len(), context: context(header), choice, meter, rounds: Vec::new() }
+        Self {
+            cases: header.experiment.cases.len(),
+            context: Context::of(&header.host),
+            choice,
+            meter,
+            rounds: Vec::new(),
+        }
     }
 
     /// All rounds of a record, with the first meter that read every slice of it.
     pub fn of(record: View) -> Self {
-        let meter = first_that_reads(record.rounds, &context(record.header));
+        let meter = first_that_reads(record.rounds, &Context::of(&record.header.host));
         let mut tally = Self::new(record.header, Choice::Fixed(meter));
         record.rounds.iter().for_each(|round| tally.add(round));
         tally
@@ -277,10 +283,6 @@ pub(crate) struct CaseLoad {
     pub busy: f64,
     /// What was taken off as background, as a part of what was left.
     pub background: f64,
-}
-
-fn context(header: &Header) -> Context {
-    Context::of(&header.host)
 }
 
 /// The first meter that read every slice of these rounds.
