@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use lab::run::Calibration;
 use model::plan::value::{Choice, choice, list_words};
-use model::plan::{PathCopy, PathFraming, PathPlan, PathReceive, PathSend};
+use model::plan::{PathCopy, PathFraming, PathPlan, PathReceive, PathSend, PathTransport};
 use model::unit::Nanos;
 use path::Switches;
 use path::backend::Backend;
@@ -53,6 +53,9 @@ pub struct ServeArguments {
     #[arg(long, value_name = "N", default_value_t = Options::default().connections,
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65_536))]
     connections: usize,
+    /// By which system calls bytes come and go: socket, or io_uring
+    #[arg(long, value_name = "HOW", default_value = model::plan::value::word(PathTransport::default()), value_parser = word::<PathTransport>)]
+    path_transport: PathTransport,
     /// How payloads get behind the headers of replies: pull-up copies all, pull-up:BYTES those up to that, gather none; zero-copy sends pages, zero-copy:BYTES of those above that
     #[arg(long, value_name = "HOW", default_value_t, value_parser = sending)]
     path_send: PathSend,
@@ -111,6 +114,7 @@ fn word<T: Choice>(text: &str) -> Result<T, String> {
 pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
     let path = PathPlan {
+        transport: arguments.path_transport,
         send: arguments.path_send,
         receive: arguments.path_receive,
         framing: arguments.path_framing,

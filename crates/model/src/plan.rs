@@ -11,7 +11,8 @@ pub mod parse;
 pub mod value;
 
 pub use job::{
-    Access, BlockSizes, Depth, Duration, EngineKind, Fallocate, JobPlan, Medium, Order, PathCopy, PathFraming,
-    PathInFlight, PathNull, PathPlan, PathReceive, PathSend, Phase, Plan, Queue, Rates, Size, Target,
+    Access, BlockSizes, Depth, Duration, EngineKind, Fallocate, JobPlan, MOST_SUBMITTERS, Medium, Order, PathCopy,
+    PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSend, PathTransport, PathTxQueue, Phase, Plan,
+    Queue, Rates, Size, Target, TxTaskCpus,
 };
 pub use parse::{DeviceWrites, ParseError, Settings, UnknownOptions};

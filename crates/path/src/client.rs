@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::handshake::client::Export;
 use crate::handshake::transmission_flag;
 use crate::socket::Socket;
-use crate::switches::{Framing, Sending, Switches};
+use crate::switches::{Framing, Sending, Switches, Transport};
 use crate::wire::{Command, REQUEST_BYTES, Request, SIMPLE_REPLY_BYTES, WireError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
@@ -24,6 +24,8 @@ mod connect;
 mod hold;
 mod in_place;
 mod replies;
+mod ringed;
+pub mod shared_client;
 mod uri;
 
 use accounting::Account;
@@ -31,6 +33,7 @@ pub use accounting::Accounting;
 use connect::{is_nothing, negotiate, reach};
 use hold::Holding;
 use in_place::InPlace;
+use ringed::{Goal, Ringed};
 pub use uri::{Address, BadUri, Uri};
 
 /// Received at one go.
@@ -115,7 +118,7 @@ struct Slot {
 pub struct Crossings {
     /// System calls that sent something.
     pub sends: u64,
-    /// System calls that received something, or waited for it.
+    /// System calls that received something, or waited for it; those of a ring, which may have sent something besides.
     pub receives: u64,
     /// Bytes of writes that were copied behind their header.
     pub pulled_up_bytes: u64,
@@ -141,6 +144,9 @@ pub struct Client {
     /// Bytes of the replies to all that is in flight, of which some may have arrived.
     expected: usize,
     holding: Holding,
+    /// Where it is not the socket's own calls that send and receive.
+    ringed: Option<Box<Ringed>>,
+    /// Received to; a ring has it while it receives there.
     memory: Vec<u8>,
     /// The part of `memory` that was received and not used yet.
     begin: usize,
@@ -172,6 +178,10 @@ impl Client {
             // Where pages are sent nothing else keeps a call from waiting.
             socket.never_wait().map_err(|error| Error::system("setting up", error))?;
         }
+        let ringed = match options.switches.transport {
+            Transport::Sockets => None,
+            Transport::IoUring => Some(Box::new(Ringed::new()?)),
+        };
         let (arena, slots) = (Arc::new(arena), vec![Slot::default(); slots as usize]);
         let framing = options.switches.framing;
         let batch =
@@ -192,6 +202,7 @@ impl Client {
             staged: VecDeque::new(),
             expected: 0,
             holding: Holding::new(options.switches.hold, options.switches.busy_poll),
+            ringed,
             memory,
             begin,
             end,
@@ -210,13 +221,7 @@ impl Client {
 
     /// Whether the server takes what this asks for.
     pub fn takes(&self, ask: Ask) -> bool {
-        let flags = self.export.flags;
-        match ask {
-            Ask::Read => true,
-            Ask::Write => flags & transmission_flag::READ_ONLY == 0,
-            Ask::Trim => flags & transmission_flag::SEND_TRIM != 0,
-            Ask::Flush => flags & transmission_flag::SEND_FLUSH != 0,
-        }
+        self.export.takes(ask)
     }
 
     /// The memory of all slots; slot `n` begins at `n` times the bytes of a slot. What lies in the slot of a read that is in
@@ -299,6 +304,9 @@ impl Client {
         if self.wire == Wire::Null {
             self.claim(&mut each);
         }
+        if self.ringed.is_some() {
+            return self.reach_by_ring(Goal::HandedOver, &mut each);
+        }
         let corked = self.batch.has_pages() && self.socket.cork(true).is_ok();
         let all = self.send(&mut each);
         if corked {
@@ -369,12 +377,33 @@ impl Client {
         }
     }
 
+    /// Hands over what was staged and waits until at least one more reply has come, unless nothing is in flight; gives all that have.
+    /// A ring does that with one system call. Whether anything came: if not, nothing has moved for [`GLANCE`].
+    ///
+    /// # Errors
+    /// When the connection is lost, or the server says what it must not.
+    pub fn exchange(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
+        let before = self.in_flight;
+        if self.ringed.is_none() || self.wire == Wire::Null {
+            if !self.submit(&mut each)? {
+                return Ok(false);
+            }
+            if self.in_flight < before {
+                return Ok(true);
+            }
+        }
+        self.wait(each)
+    }
+
     /// Waits until at least one more reply has come, unless nothing is in flight, and gives all that have. Whether anything
     /// came: if not, the server has been silent for [`GLANCE`].
     ///
     /// # Errors
     /// When the connection is lost, or the server says what it must not.
     pub fn wait(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
+        if self.ringed.is_some() {
+            return self.reach_by_ring(Goal::Replied, &mut each);
+        }
         let (before, mut came) = (self.in_flight, false);
         // What was received already, when a wait ended in the middle of it.
         self.parse(&mut each)?;
@@ -408,12 +437,29 @@ impl Client {
 
     /// Waits for half of what is in flight if that is worth it. How to receive then.
     fn hold(&mut self) -> Result<Waiting> {
+        let held = self.holding.wait(&self.socket, self.worth_holding(), &mut self.crossings.receives);
+        let held = held.map_err(|error| Error::system("waiting for replies", error))?;
+        Ok(held.receiving())
+    }
+
+    /// How many more bytes are worth waiting for.
+    fn worth_holding(&self) -> Option<usize> {
         let there = self.end - self.begin + self.arriving.map_or(0, |(_, there)| there);
         let half = (self.expected / 2).min(MOST_HELD).saturating_sub(there);
         let worth = self.in_flight >= FEWEST_HELD && half > 1 && self.switches.framing == Framing::OneGo;
-        let held = self.holding.wait(&self.socket, worth.then_some(half), &mut self.crossings.receives);
-        let held = held.map_err(|error| Error::system("waiting for replies", error))?;
-        Ok(held.receiving())
+        worth.then_some(half)
+    }
+}
+
+impl Export {
+    /// Whether the server takes what this asks for.
+    pub fn takes(&self, ask: Ask) -> bool {
+        match ask {
+            Ask::Read => true,
+            Ask::Write => self.flags & transmission_flag::READ_ONLY == 0,
+            Ask::Trim => self.flags & transmission_flag::SEND_TRIM != 0,
+            Ask::Flush => self.flags & transmission_flag::SEND_FLUSH != 0,
+        }
     }
 }
 

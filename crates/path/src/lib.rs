@@ -13,7 +13,7 @@ mod switches;
 pub mod wire;
 
 pub use error::{Error, Result};
-pub use switches::{Framing, Sending, Switches};
+pub use switches::{Framing, Sending, Switches, Transport};
 pub use sys::shared_copy::Copying;
 
 #[cfg(test)]

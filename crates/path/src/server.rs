@@ -11,6 +11,7 @@ mod gathering;
 mod session;
 #[cfg(fuzzing)]
 pub mod session;
+mod way;
 mod worker;
 
 pub use counters::Counters;
@@ -146,7 +147,6 @@ pub fn serve(
         let mut threads = Vec::new();
         for (number, inbox) in inboxes.iter().enumerate() {
             let worker = Worker::new(inbox.clone(), exports, &options, &clients, observer);
-            let worker = worker.map_err(|error| Error::system("making an epoll", error));
             let started = worker.and_then(|worker| {
                 let thread = std::thread::Builder::new().name(format!("iotoll-serve{number}"));
                 let thread = thread.spawn_scoped(scope, move || worker.run());

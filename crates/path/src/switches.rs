@@ -6,6 +6,8 @@ use sys::shared_copy::Copying;
 /// What both ends of a connection can do one way or another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switches {
+    /// By which system calls bytes come and go.
+    pub transport: Transport,
     /// Payloads of at most so many bytes are copied behind their header; longer ones are sent from where they lie, where
     /// that is possible.
     pub pull_up: u32,
@@ -31,6 +33,7 @@ impl Default for Switches {
     /// What was cheapest where it was measured (experiments/path-*.toml, RESULTS.md).
     fn default() -> Self {
         Self {
+            transport: Transport::Sockets,
             pull_up: 2048,
             zero_copy: u32::MAX,
             copy_out: 4096,
@@ -40,6 +43,15 @@ impl Default for Switches {
             busy_poll: Duration::ZERO,
         }
     }
+}
+
+/// By which system calls bytes come and go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// sendmsg, recvmsg, and poll or epoll.
+    Sockets,
+    /// io_uring: one call hands over, receives and waits. Of Unix sockets nothing is held there.
+    IoUring,
 }
 
 /// How much is sent and received at one go.

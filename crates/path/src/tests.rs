@@ -5,7 +5,7 @@ use crate::client::{self, Address, Ask, Client, Uri};
 use crate::handshake::server::{ExportInfo, Negotiation, greeting};
 use crate::handshake::{OPTION_MAGIC, option};
 use crate::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
-use crate::switches::Switches;
+use crate::switches::{Switches, Transport};
 use crate::wire::{Command, MAX_PAYLOAD, Request, WireError, command_flag};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,9 +15,71 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+const SIZE: u64 = 4 << 20;
+
+/// Each test over the sockets' own calls and through a ring.
+macro_rules! over_both {
+    ($($name:ident,)*) => {
+        mod over_sockets {
+            $(#[test]
+            fn $name() {
+                super::$name(super::Transport::Sockets);
+            })*
+        }
+        mod over_io_uring {
+            $(#[test]
+            fn $name() {
+                if super::has_rings(stringify!($name)) {
+                    super::$name(super::Transport::IoUring);
+                }
+            })*
+        }
+    };
+}
+
+over_both! {
+    requests_that_make_no_sense_get_their_error_and_the_next_is_served,
+    a_read_only_export_refuses_every_change,
+    who_has_lost_the_thread_is_dropped_and_nobody_else,
+    the_slow_go_and_do_not_stall_the_others,
+    who_has_several_in_flight_is_waited_for_and_who_has_one_is_not,
+    a_client_that_rests_costs_nothing,
+    one_client_s_slow_requests_leave_the_others_their_turn,
+    fast_zeros_are_fast_or_refused_and_nothing_is_written_then,
+    too_many_clients_push_out_those_that_negotiate,
+    a_client_that_takes_no_replies_costs_no_more_than_its_share,
+    what_was_done_is_told_when_it_is_asked_for,
+    the_end_finishes_what_has_arrived,
+    a_server_that_never_ends_the_handshake_is_given_up,
+    a_server_that_makes_no_sense_is_an_error_of_the_client,
+}
+
+mod shared_client;
 mod switches;
 
-const SIZE: u64 = 4 << 20;
+/// Whether there is io_uring here; if not, that is noted of the test.
+fn has_rings(test: &str) -> bool {
+    let Err(error) = sys::stream_ring::StreamRing::new(1) else { return true };
+    let line = format!("SKIP {test}: no io_uring: {error}\n");
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+    if let Some(path) = std::env::var_os("IOTOLL_SKIP_LOG") {
+        let log = std::fs::File::options().create(true).append(true).open(path);
+        log.and_then(|mut log| log.write_all(line.as_bytes())).unwrap();
+    }
+    false
+}
+
+fn switches(transport: Transport) -> Switches {
+    Switches { transport, ..Switches::default() }
+}
+
+fn options(transport: Transport) -> Options {
+    Options { switches: switches(transport), ..Options::default() }
+}
+
+fn client_options(transport: Transport) -> client::Options {
+    client::Options { switches: switches(transport), ..client::Options::default() }
+}
 
 struct Noted(Arc<Mutex<Vec<String>>>);
 
@@ -63,8 +125,8 @@ impl Served {
         Self { uri: uri.parse().unwrap(), path, orders, thread: Some(thread), notes, _folder: folder }
     }
 
-    fn memory() -> Self {
-        Self::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, Options::default(), true)
+    fn memory(transport: Transport) -> Self {
+        Self::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options(transport), true)
     }
 
     fn raw(&self) -> UnixStream {
@@ -133,9 +195,8 @@ fn error(stream: &mut impl Read) -> u32 {
     u32::from_be_bytes(reply[4..8].try_into().unwrap())
 }
 
-#[test]
-fn requests_that_make_no_sense_get_their_error_and_the_next_is_served() {
-    let served = Served::memory();
+fn requests_that_make_no_sense_get_their_error_and_the_next_is_served(transport: Transport) {
+    let served = Served::memory(transport);
     let mut stream = agreed(&served);
     let (end, big) = (SIZE, MAX_PAYLOAD);
     for (request, payload, expected) in [
@@ -160,10 +221,9 @@ fn requests_that_make_no_sense_get_their_error_and_the_next_is_served() {
     assert_eq!(served.ended().0.errors, 10);
 }
 
-#[test]
-fn a_read_only_export_refuses_every_change() {
+fn a_read_only_export_refuses_every_change(transport: Transport) {
     let served =
-        Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadOnly, Options::default(), true);
+        Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadOnly, options(transport), true);
     let mut stream = agreed(&served);
     for (command, payload) in [(Command::Write, 4096), (Command::Trim, 0), (Command::WriteZeroes, 0)] {
         stream.write_all(&ask(command, 0, 0, 4096)).unwrap();
@@ -175,12 +235,11 @@ fn a_read_only_export_refuses_every_change() {
     let mut data = [9; 4096];
     stream.read_exact(&mut data).unwrap();
     assert_eq!(data, [0; 4096]);
-    assert!(!Client::connect(&served.uri, 1, 1, client::Options::default()).unwrap().takes(Ask::Write));
+    assert!(!Client::connect(&served.uri, 1, 1, client_options(transport)).unwrap().takes(Ask::Write));
 }
 
-#[test]
-fn who_has_lost_the_thread_is_dropped_and_nobody_else() {
-    let served = Served::memory();
+fn who_has_lost_the_thread_is_dropped_and_nobody_else(transport: Transport) {
+    let served = Served::memory(transport);
     let mut good = agreed(&served);
     let oversized = ask(Command::Write, 0, 0, MAX_PAYLOAD + 1);
     for bad in [vec![0xff; 28], oversized.to_vec()] {
@@ -201,9 +260,8 @@ fn who_has_lost_the_thread_is_dropped_and_nobody_else() {
     assert_eq!(served.ended().1.len(), 4);
 }
 
-#[test]
-fn the_slow_go_and_do_not_stall_the_others() {
-    let options = Options { patience: Duration::from_millis(300), ..Options::default() };
+fn the_slow_go_and_do_not_stall_the_others(transport: Transport) {
+    let options = Options { patience: Duration::from_millis(300), ..options(transport) };
     let served = Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options, true);
     let mut slow: Vec<UnixStream> = (0..100).map(|_| served.raw()).collect();
     slow.iter_mut().for_each(|stream| stream.write_all(&[0, 0]).unwrap());
@@ -229,10 +287,9 @@ fn the_slow_go_and_do_not_stall_the_others() {
     assert_eq!(error(&mut stuck[0]), 0);
 }
 
-#[test]
-fn who_has_several_in_flight_is_waited_for_and_who_has_one_is_not() {
+fn who_has_several_in_flight_is_waited_for_and_who_has_one_is_not(transport: Transport) {
     let connect = |hold| {
-        let options = Options { switches: Switches { hold, ..Switches::default() }, ..Options::default() };
+        let options = Options { switches: Switches { hold, ..options(transport).switches }, ..options(transport) };
         let served =
             Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options, false);
         let Address::Tcp { host, port } = served.uri.address.clone() else { unreachable!() };
@@ -272,10 +329,9 @@ fn who_has_several_in_flight_is_waited_for_and_who_has_one_is_not() {
 }
 
 /// Who had several in flight and now has none is not looked after every 50 µs.
-#[test]
-fn a_client_that_rests_costs_nothing() {
+fn a_client_that_rests_costs_nothing(transport: Transport) {
     let served =
-        Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, Options::default(), false);
+        Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options(transport), false);
     let Address::Tcp { host, port } = served.uri.address.clone() else { unreachable!() };
     let mut stream = shaken(TcpStream::connect((host.as_str(), port)).unwrap());
     for _ in 0..10 {
@@ -288,14 +344,13 @@ fn a_client_that_rests_costs_nothing() {
     assert!((10..500).contains(&waits), "{waits}");
 }
 
-#[test]
-fn one_client_s_slow_requests_leave_the_others_their_turn() {
+fn one_client_s_slow_requests_leave_the_others_their_turn(transport: Transport) {
     const BIG: u64 = 64 << 20;
     const QUEUED: usize = 4000;
     let file = rustix::fs::memfd_create("slow", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     rustix::fs::ftruncate(&file, BIG).unwrap();
     let backend = Backend::file(file.into()).unwrap();
-    let served = Served::new(backend, Access::ReadWrite, Options::default(), true);
+    let served = Served::new(backend, Access::ReadWrite, options(transport), true);
     let (mut slow, mut other) = (agreed(&served), agreed(&served));
     // Milliseconds each: a file in memory has no other way to zeros that are allocated than writing them.
     let zero = ask(Command::WriteZeroes, command_flag::NO_HOLE, 0, BIG as u32);
@@ -309,12 +364,11 @@ fn one_client_s_slow_requests_leave_the_others_their_turn() {
 }
 
 /// A file in memory can punch holes, and cannot have zeros that are allocated without writing them.
-#[test]
-fn fast_zeros_are_fast_or_refused_and_nothing_is_written_then() {
+fn fast_zeros_are_fast_or_refused_and_nothing_is_written_then(transport: Transport) {
     let file = std::fs::File::from(rustix::fs::memfd_create("fast", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
     std::os::unix::fs::FileExt::write_all_at(&file, &[1; 8192], 0).unwrap();
     let backend = Backend::file(file.try_clone().unwrap()).unwrap();
-    let served = Served::new(backend, Access::ReadWrite, Options::default(), true);
+    let served = Served::new(backend, Access::ReadWrite, options(transport), true);
     let mut client = agreed(&served);
     let mut zero = |flags, offset| {
         client.write_all(&ask(Command::WriteZeroes, flags, offset, 4096)).unwrap();
@@ -333,9 +387,8 @@ fn fast_zeros_are_fast_or_refused_and_nothing_is_written_then() {
     assert_eq!(content(0), 0);
 }
 
-#[test]
-fn too_many_clients_push_out_those_that_negotiate() {
-    let options = Options { connections: 4, ..Options::default() };
+fn too_many_clients_push_out_those_that_negotiate(transport: Transport) {
+    let options = Options { connections: 4, ..options(transport) };
     let served = Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options, true);
     let _idle: Vec<UnixStream> = (0..4).map(|_| served.raw()).collect();
     let mut good: Vec<UnixStream> = (0..4).map(|_| agreed(&served)).collect();
@@ -349,9 +402,8 @@ fn too_many_clients_push_out_those_that_negotiate() {
     assert!(said.is_empty(), "turned away");
 }
 
-#[test]
-fn a_client_that_takes_no_replies_costs_no_more_than_its_share() {
-    let served = Served::memory();
+fn a_client_that_takes_no_replies_costs_no_more_than_its_share(transport: Transport) {
+    let served = Served::memory(transport);
     let mut stream = agreed(&served);
     stream.set_nonblocking(true).unwrap();
     let request = ask(Command::Read, 0, 0, 1 << 20);
@@ -377,9 +429,8 @@ fn a_client_that_takes_no_replies_costs_no_more_than_its_share() {
     }
 }
 
-#[test]
-fn what_was_done_is_told_when_it_is_asked_for() {
-    let served = Served::memory();
+fn what_was_done_is_told_when_it_is_asked_for(transport: Transport) {
+    let served = Served::memory(transport);
     let mut stream = agreed(&served);
     stream.write_all(&ask(Command::Flush, 0, 0, 0)).unwrap();
     assert_eq!(error(&mut stream), 0);
@@ -391,9 +442,8 @@ fn what_was_done_is_told_when_it_is_asked_for() {
     assert_eq!(served.ended().1, ["1 requests so far"]);
 }
 
-#[test]
-fn the_end_finishes_what_has_arrived() {
-    let served = Served::memory();
+fn the_end_finishes_what_has_arrived(transport: Transport) {
+    let served = Served::memory(transport);
     let mut stream = agreed(&served);
     for _ in 0..100 {
         stream.write_all(&ask(Command::Read, 0, 0, 1000)).unwrap();
@@ -407,8 +457,7 @@ fn the_end_finishes_what_has_arrived() {
 }
 
 /// However little of it at a time.
-#[test]
-fn a_server_that_never_ends_the_handshake_is_given_up() {
+fn a_server_that_never_ends_the_handshake_is_given_up(transport: Transport) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let uri: Uri = format!("nbd+unix:///?socket={}", path.display()).parse().unwrap();
@@ -421,18 +470,17 @@ fn a_server_that_never_ends_the_handshake_is_given_up() {
                 std::thread::sleep(Duration::from_millis(100));
             }
         });
-        let options = client::Options { patience: Duration::from_millis(300), ..client::Options::default() };
+        let options = client::Options { patience: Duration::from_millis(300), ..client_options(transport) };
         let said = Client::connect(&uri, 1, 1, options).unwrap_err().to_string();
         assert!(said.contains("did not end within 0.3 s") || said.contains("says nothing"), "{said}");
     });
 }
 
-#[test]
-fn a_server_that_makes_no_sense_is_an_error_of_the_client() {
+fn a_server_that_makes_no_sense_is_an_error_of_the_client(transport: Transport) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let uri: Uri = format!("nbd+unix:///?socket={}", path.display()).parse().unwrap();
-    assert!(Client::connect(&uri, 1, 1, client::Options::default()).unwrap_err().to_string().contains("connecting to"));
+    assert!(Client::connect(&uri, 1, 1, client_options(transport)).unwrap_err().to_string().contains("connecting to"));
     let listener = UnixListener::bind(&path).unwrap();
     for (lie, expected) in [
         (vec![0; 16], "magic 0x0"),
@@ -451,7 +499,7 @@ fn a_server_that_makes_no_sense_is_an_error_of_the_client() {
                 stream.read_exact(&mut [0; 28]).unwrap();
                 stream.write_all(&lie).unwrap();
             });
-            let mut client = Client::connect(&uri, 1, 4096, client::Options::default()).unwrap();
+            let mut client = Client::connect(&uri, 1, 4096, client_options(transport)).unwrap();
             client.stage(0, Ask::Read, 0, 4096).unwrap();
             assert!(client.stage(0, Ask::Read, 0, 4096).is_err(), "one request a slot");
             client.submit(|_| panic!("nothing was replied to")).unwrap();

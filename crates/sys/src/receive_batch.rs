@@ -88,6 +88,17 @@ impl ReceiveBatch {
     /// # Errors
     /// What recvmsg says: WouldBlock when there is nothing and `waiting` is [`Waiting::Never`].
     pub fn receive(&mut self, socket: &impl AsFd, waiting: Waiting) -> io::Result<usize> {
+        let mut message = self.message();
+        let flags = if waiting == Waiting::Never { libc::MSG_DONTWAIT } else { 0 };
+        // SAFETY: the vectors point into `own`, which is borrowed here alone, and into `store`, which lives and which the
+        // kernel may write at any time; neither moves during the call.
+        let count = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &mut message, flags) };
+        self.received();
+        usize::try_from(count).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// A message of all places. It points into the batch, as long as that is neither changed nor dropped.
+    pub(crate) fn message(&mut self) -> libc::msghdr {
         self.vectors.clear();
         // Taken once: every piece of it is written through this.
         let (own, own_length) = (self.own.as_mut_ptr(), self.own.len());
@@ -101,16 +112,16 @@ impl ReceiveBatch {
             };
             self.vectors.push(libc::iovec { iov_base: base.cast(), iov_len: length });
         }
-        let flags = if waiting == Waiting::Never { libc::MSG_DONTWAIT } else { 0 };
         // SAFETY: all zeros is a valid msghdr: no name, no pieces, no control data.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = self.vectors.as_mut_ptr();
         message.msg_iovlen = self.vectors.len();
-        // SAFETY: the vectors point into `own`, which is borrowed here alone, and into `store`, which lives and which the
-        // kernel may write at any time; neither moves during the call.
-        let count = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &mut message, flags) };
+        message
+    }
+
+    /// That message is not used any more.
+    pub(crate) fn received(&mut self) {
         self.vectors.clear();
-        usize::try_from(count).map_err(|_| io::Error::last_os_error())
     }
 
     /// Copies `into.len()` bytes out that came from `from` on, counted from the first that was received.

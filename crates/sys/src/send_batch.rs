@@ -249,18 +249,35 @@ impl SendBatch {
             self.advance(sent);
             return Ok(sent);
         }
+        let (message, more) = self.message();
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | more;
+        // SAFETY: the vectors point into `own` and `store`, which live and do not move during the call.
+        let sent = unsafe { libc::sendmsg(socket.as_fd().as_raw_fd(), &message, flags) };
+        let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error());
+        self.went(*sent.as_ref().unwrap_or(&0));
+        sent
+    }
+
+    /// A message of what is to be sent next, and its flags beyond the usual ones. It points into the batch, as long as that is neither
+    /// changed nor dropped.
+    pub(crate) fn message(&mut self) -> (libc::msghdr, libc::c_int) {
         let more = if self.aim() { libc::MSG_MORE } else { 0 };
         // SAFETY: all zeros is a valid msghdr: no name, no pieces, no control data.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = self.vectors.as_mut_ptr();
         message.msg_iovlen = self.vectors.len();
-        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | more;
-        // SAFETY: the vectors point into `own` and `store`, which live and do not move during the call.
-        let sent = unsafe { libc::sendmsg(socket.as_fd().as_raw_fd(), &message, flags) };
+        (message, more)
+    }
+
+    /// Bytes of the message that was made last.
+    pub(crate) fn aimed(&self) -> usize {
+        self.vectors.iter().map(|vector| vector.iov_len).sum()
+    }
+
+    /// So many bytes of that message went out.
+    pub(crate) fn went(&mut self, count: usize) {
         self.vectors.clear();
-        let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
-        self.advance(sent);
-        Ok(sent)
+        self.advance(count);
     }
 
     /// Points the vectors at what is to be sent next. Whether something follows that the same message holds.
@@ -281,8 +298,7 @@ impl SendBatch {
             };
             self.vectors.push(libc::iovec { iov_base: base.cast(), iov_len: length.min(most) });
         }
-        let aimed = self.vectors.iter().map(|vector| vector.iov_len).sum();
-        self.most.is_some() && self.unsent() > aimed
+        self.most.is_some() && self.unsent() > self.aimed()
     }
 
     /// So many bytes went out.

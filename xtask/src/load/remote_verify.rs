@@ -5,12 +5,13 @@ use super::argument;
 use crate::prove::seeded::Seeded;
 use anyhow::{Context, bail, ensure};
 use path::client::{Ask, Client, Done, Options, Uri};
+use path::{Switches, Transport};
 use std::time::{Duration, Instant};
 
 /// What a block's content is checked in.
-const BLOCK: usize = 4096;
-/// Blocks of one I/O at most: some are longer than what is copied out, and one block is not.
-const MOST_BLOCKS: u64 = 16;
+const BLOCK: usize = 512;
+/// Blocks of one I/O at most: some are longer than what is copied on the way, and one block is not.
+const MOST_BLOCKS: u64 = 128;
 /// Of the device, so many are used: few enough to be written many times over.
 const BLOCKS: u64 = (64 << 20) / BLOCK as u64;
 /// A server that says nothing for so long has lost something.
@@ -44,7 +45,13 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let most = BLOCKS / MOST_BLOCKS / 2;
     ensure!((1..=most).contains(&u64::from(depth)), "a depth of {depth} is not from 1 to {most}");
     let slot_bytes = BLOCK * MOST_BLOCKS as usize;
-    let mut client = Client::connect(&uri, depth, slot_bytes, Options::default())?;
+    let transport = match arguments.get(4) {
+        None => Transport::Sockets,
+        Some(&"io_uring") => Transport::IoUring,
+        Some(other) => bail!("'{other}' is no transport of a client"),
+    };
+    let switches = Switches { transport, ..Switches::default() };
+    let mut client = Client::connect(&uri, depth, slot_bytes, Options { switches, ..Options::default() })?;
     let size = client.export().size;
     ensure!(size >= BLOCKS * BLOCK as u64, "{size} bytes are too few, {} are wanted", BLOCKS * BLOCK as u64);
     ensure!(client.takes(Ask::Write), "nothing can be written there");
@@ -66,8 +73,7 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
             *flights.get_mut(slot as usize).context("a slot that is not there")? = Some(flight);
             begun += 1;
         }
-        client.submit(|reply| done.push(reply))?;
-        client.wait(|reply| done.push(reply))?;
+        client.exchange(|reply| done.push(reply))?;
         if !done.is_empty() {
             last = Instant::now();
         }
@@ -205,7 +211,7 @@ mod tests {
         let said = |place, version| verify(&block, place, version).unwrap_err().to_string();
         assert!(said(8, 3).contains("another block"));
         assert!(said(7, 4).contains("version 4 was written"));
-        for place in [0, 8, 12, 2000, BLOCK - CRC - 1, BLOCK - 1] {
+        for place in [0, 8, 12, 200, BLOCK - CRC - 1, BLOCK - 1] {
             let mut torn = block.clone();
             torn[place] ^= 1;
             assert!(verify(&torn, 7, 3).unwrap_err().to_string().contains("the CRC is wrong"), "{place}");

@@ -1,13 +1,19 @@
-//! A remote export: one connection a job, by the client of the reference path.
+//! A remote export, by the client of the reference path: a connection for each job, or one for several.
+
+mod connection;
+mod joined;
 
 use super::{Ready, Setup, slot_bytes};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::{self, Span};
 use crate::workload::worker::{Control, Queue, Stages, Sync};
-use model::plan::{Access, JobPlan, PathCopy, PathFraming, PathInFlight, PathNull, PathPlan};
+use connection::Connection;
+use model::plan::{
+    Access, JobPlan, PathCopy, PathFraming, PathInFlight, PathNull, PathPlan, PathTransport, PathTxQueue,
+};
 use path::client::{Accounting, Ask, Client, Done, GLANCE, Options, Uri, Wire};
-use path::{Copying, Framing, Switches};
+use path::{Copying, Framing, Switches, Transport};
 use std::io;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -22,8 +28,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// What is staged goes out at the next wait, unless it is so much.
 const MOST_STAGED: usize = 256 << 10;
 
-struct Remote {
-    client: Client,
+struct Remote<C> {
+    client: C,
     /// What was replied to and not taken yet: slot, bytes or minus the error number, and when.
     done: Vec<(u32, i32, Stages)>,
     /// Whether requests wait for each other.
@@ -36,14 +42,22 @@ struct Remote {
 
 pub(super) fn open(setup: &Setup) -> Result<Ready> {
     let (plan, depth) = (setup.plan, setup.plan.depth.in_flight);
-    let (slot, slots) = (slot_bytes(plan), depth as usize);
-    let client = connect(plan, depth, slot)?;
+    match plan.path.tx_queue {
+        PathTxQueue::None => Ok(ready(plan, connect(plan, depth, slot_bytes(plan))?)),
+        PathTxQueue::Lock | PathTxQueue::RingTask | PathTxQueue::MpRing | PathTxQueue::SwapAll => {
+            Ok(ready(plan, joined::join(plan, depth, slot_bytes(plan))?))
+        }
+    }
+}
+
+fn ready(plan: &JobPlan, client: impl Connection + 'static) -> Ready {
+    let (slot, slots) = (slot_bytes(plan), plan.depth.in_flight as usize);
     // What is written neither compresses nor repeats.
     let mut noise = vec![0; slot];
     let mut seed = 0x5eed;
     for place in 0..slots {
         target::fill_with_noise(&mut noise, &mut seed);
-        client.arena().write(place * slot, &noise);
+        client.arena().write(client.begin(place, slot), &noise);
     }
     let mut engine = Remote {
         client,
@@ -53,12 +67,12 @@ pub(super) fn open(setup: &Setup) -> Result<Ready> {
         control: Arc::default(),
         uri: uri(plan).to_owned(),
     };
-    Ok(Box::new(move |worker| {
+    Box::new(move |worker| {
         engine.control = worker.control();
         // A hold is as long as it is told to be, and not 50 µs longer. Where that cannot be had, it is longer.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         worker.run_queued(&mut engine)
-    }))
+    })
 }
 
 /// The part of the export that a job uses. The server is asked, and refused when it does not take what the job does.
@@ -99,20 +113,30 @@ fn uri(plan: &JobPlan) -> &str {
 }
 
 fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize) -> Result<Client> {
-    let refused = |why: String| Error::Refused(format!("job '{}': {why}", plan.name));
-    let place: Uri = uri(plan).parse().map_err(|error: path::client::BadUri| refused(format!("uri={error}")))?;
     let mut options = options(&plan.path);
     if !matches!(plan.access, Access::Write | Access::ReadWrite | Access::TrimWrite) {
         // There is nothing to be sent that a memory for it would be worth.
         options.switches.zero_copy = u32::MAX;
     }
-    Client::connect(&place, slots, slot_bytes, options)
-        .map_err(|error| refused(format!("uri={}: {error}; is the server running?", uri(plan))))
+    Client::connect(&place(plan)?, slots, slot_bytes, options).map_err(|error| unreachable_server(plan, &error))
+}
+
+fn place(plan: &JobPlan) -> Result<Uri> {
+    let refused = |error: path::client::BadUri| Error::Refused(format!("job '{}': uri={error}", plan.name));
+    uri(plan).parse().map_err(refused)
+}
+
+fn unreachable_server(plan: &JobPlan, error: &path::Error) -> Error {
+    Error::Refused(format!("job '{}': uri={}: {error}; is the server running?", plan.name, uri(plan)))
 }
 
 /// How a client or a server is to do it that was told so.
 pub fn switches(path: &PathPlan) -> Switches {
     Switches {
+        transport: match path.transport {
+            PathTransport::Socket => Transport::Sockets,
+            PathTransport::IoUring => Transport::IoUring,
+        },
         pull_up: path.send.pull_up,
         zero_copy: path.send.zero_copy,
         copy_out: path.receive.copy,
@@ -147,7 +171,7 @@ fn lost(error: path::Error) -> io::Error {
     io::Error::other(error)
 }
 
-impl Remote {
+impl<C: Connection> Remote<C> {
     fn hand_over(&mut self) -> io::Result<()> {
         loop {
             let Self { client, done, .. } = self;
@@ -159,10 +183,10 @@ impl Remote {
         }
     }
 
-    /// Waits until something has come.
-    fn wait_for_some(&mut self) -> io::Result<()> {
+    /// Hands over, and waits until something has come.
+    fn exchange(&mut self) -> io::Result<()> {
         let Self { client, done, .. } = self;
-        let came = client.wait(|reply| Self::note(done, reply)).map_err(lost)?;
+        let came = client.exchange(|reply| Self::note(done, reply)).map_err(lost)?;
         self.heed_silence(came)
     }
 
@@ -192,7 +216,7 @@ impl Remote {
     }
 }
 
-impl Queue for Remote {
+impl<C: Connection> Queue for Remote<C> {
     #[inline]
     fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
         let ask = match request.kind {
@@ -215,9 +239,11 @@ impl Queue for Remote {
             // A job that takes replies one by one hands the next requests over when it has taken all.
             return self.submit();
         }
-        self.hand_over()?;
+        if self.done.len() >= least as usize {
+            return self.hand_over();
+        }
         while self.done.len() < least as usize && self.client.in_flight() > 0 {
-            self.wait_for_some()?;
+            self.exchange()?;
         }
         Ok(())
     }
@@ -241,15 +267,14 @@ impl Queue for Remote {
     }
 
     fn crossings(&self) -> Option<u64> {
-        let crossings = self.client.crossings();
-        Some(crossings.sends + crossings.receives)
+        Some(self.client.calls())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::plan::{PathReceive, PathSend};
+    use model::plan::{PathReceive, PathSend, TxTaskCpus};
     use model::unit::Nanos;
 
     /// The plan knows nothing of the path, and says the same.
@@ -262,6 +287,7 @@ mod tests {
     #[test]
     fn what_is_said_is_done() {
         let path = PathPlan {
+            transport: PathTransport::IoUring,
             send: PathSend { pull_up: 1, zero_copy: 2 },
             receive: PathReceive { copy: 3 },
             framing: PathFraming::PageAtATime,
@@ -270,8 +296,12 @@ mod tests {
             busy_poll: Nanos(5),
             in_flight: PathInFlight::PerThread,
             null: PathNull::Wire,
+            tx_queue: PathTxQueue::None,
+            tx_task_cpus: TxTaskCpus::Any,
+            submitters: 1,
         };
         let switches = Switches {
+            transport: Transport::IoUring,
             pull_up: 1,
             zero_copy: 2,
             copy_out: 3,

@@ -8,7 +8,10 @@ use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
 pub use engine::{EngineKind, Medium, Queue};
-pub use path_plan::{PathCopy, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSend};
+pub use path_plan::{
+    MOST_SUBMITTERS, PathCopy, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSend, PathTransport,
+    PathTxQueue, TxTaskCpus,
+};
 
 /// Everything that one `iotoll run` does.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -50,15 +50,32 @@ impl Holding {
     ///
     /// A Unix socket wakes at the first byte, whatever is asked for: then it is slept for the time of a hold instead.
     pub(super) fn wait(&mut self, socket: &Socket, bytes: Option<usize>, calls: &mut u64) -> io::Result<Held> {
-        let Some(bytes) = bytes.filter(|_| !self.most.is_zero() && self.backoff.take()) else {
-            *calls += u64::from(self.low_water.set(socket, 1)?);
-            return Ok(Held::Not);
-        };
-        // What is in flight changes a little all the time.
-        *calls += u64::from(self.low_water.about(socket, bytes)?);
+        let Some(bytes) = self.begin(socket, bytes, calls)? else { return Ok(Held::Not) };
         let enough = self.poll(Some(socket), calls)? && self.there_or_slept(socket, bytes, calls)?;
-        self.backoff.note(enough);
+        self.end(enough);
         Ok(if enough { Held::Enough } else { Held::InVain })
+    }
+
+    /// From now on less than `bytes` do not count, if holding is wanted and is not in vain here; otherwise anything does. What is held for.
+    pub(super) fn begin(
+        &mut self,
+        socket: &Socket,
+        bytes: Option<usize>,
+        calls: &mut u64,
+    ) -> io::Result<Option<usize>> {
+        let held = bytes.filter(|_| !self.most.is_zero() && self.backoff.take());
+        let changed = match held {
+            // What is in flight changes a little all the time.
+            Some(bytes) => self.low_water.about(socket, bytes)?,
+            None => self.low_water.set(socket, 1)?,
+        };
+        *calls += u64::from(changed);
+        Ok(held)
+    }
+
+    /// How a hold went.
+    pub(super) fn end(&mut self, enough: bool) {
+        self.backoff.note(enough);
     }
 
     /// Whether it is readable before the longest hold is over.

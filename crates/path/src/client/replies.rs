@@ -6,8 +6,24 @@ use crate::error::{Error, Result};
 use crate::switches::Framing;
 use crate::wire::{ReplyHeader, SIMPLE_REPLY_BYTES, WireError};
 use rustix::event::PollFlags;
+use std::io;
 use sys::byte_store::Waiting;
 use sys::clock::ticks;
+use sys::receive_batch::ReceiveBatch;
+use sys::stream_ring::Receiving;
+
+/// Where the next bytes are received to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Headers and payloads, each to where it is guessed to belong.
+    Guessed,
+    /// To the memory.
+    Memory,
+    /// To the memory, until so many are there.
+    Header { most: usize },
+    /// To the payload that is arriving.
+    Arena { begin: usize, length: usize },
+}
 
 impl Client {
     /// Receives once and uses it. Whether there was something.
@@ -19,32 +35,87 @@ impl Client {
             }
         }
         self.crossings.receives += 1;
+        let place = self.place();
+        let received = match (place, &mut self.in_place) {
+            (Place::Guessed, Some(in_place)) => in_place.batch.receive(&self.socket, waiting),
+            (Place::Guessed | Place::Memory, _) => {
+                self.socket.receive(self.memory.get_mut(self.end..).unwrap_or_default(), waiting)
+            }
+            (Place::Header { most }, _) => {
+                self.socket.receive(self.memory.get_mut(self.end..most).unwrap_or_default(), waiting)
+            }
+            (Place::Arena { begin, length }, _) => self.arena.receive(begin, length, &self.socket, waiting),
+        };
+        self.came(received, place, each)
+    }
+
+    /// Where the next bytes belong.
+    fn place(&mut self) -> Place {
         // What is left is less than a header, or a part of a payload that is copied out at once.
         self.memory.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
-        let guessed = self.guess();
-        let (placed, received) = match (&mut self.in_place, self.switches.framing, self.arriving) {
-            (Some(in_place), ..) if guessed => (true, in_place.batch.receive(&self.socket, waiting)),
-            (_, Framing::OneGo, _) => {
-                (false, self.socket.receive(self.memory.get_mut(self.end..).unwrap_or_default(), waiting))
-            }
-            (_, Framing::PageAtATime, None) => {
-                // Of a reply that is no simple one, a byte more at a time.
-                let most = SIMPLE_REPLY_BYTES.max(self.end + 1);
-                (false, self.socket.receive(self.memory.get_mut(self.end..most).unwrap_or_default(), waiting))
-            }
-            (_, framing @ Framing::PageAtATime, Some((slot, there))) => {
+        if self.guess() {
+            return Place::Guessed;
+        }
+        match (self.switches.framing, self.arriving) {
+            (Framing::OneGo, _) => Place::Memory,
+            // Of a reply that is no simple one, a byte more at a time.
+            (Framing::PageAtATime, None) => Place::Header { most: SIMPLE_REPLY_BYTES.max(self.end + 1) },
+            (framing @ Framing::PageAtATime, Some((slot, there))) => {
                 let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize) - there;
                 let length = length.min(framing.most().unwrap_or(length));
-                (true, self.arena.receive(slot as usize * self.slot_bytes + there, length, &self.socket, waiting))
+                Place::Arena { begin: slot as usize * self.slot_bytes + there, length }
             }
+        }
+    }
+
+    /// Lends the place of the next bytes to a ring.
+    pub(super) fn lend(&mut self) -> Receiving {
+        let nothing = ReceiveBatch::new(self.arena.clone());
+        match (self.place(), &mut self.in_place) {
+            (Place::Guessed, Some(in_place)) => Receiving::Places(std::mem::replace(&mut in_place.batch, nothing)),
+            (Place::Arena { begin, length }, _) => {
+                let mut batch = nothing;
+                batch.store(begin, length);
+                Receiving::Places(batch)
+            }
+            (place, _) => {
+                let (memory, from) = (std::mem::take(&mut self.memory), self.end);
+                let end = if let Place::Header { most } = place { most } else { memory.len() };
+                Receiving::Bytes { most: end.saturating_sub(from), memory, from }
+            }
+        }
+    }
+
+    /// Takes it back, with what has come. Whether there was something.
+    pub(super) fn take_back(
+        &mut self,
+        lent: Receiving,
+        received: io::Result<usize>,
+        each: &mut impl FnMut(Done),
+    ) -> Result<bool> {
+        let place = match (lent, &mut self.in_place) {
+            (Receiving::Bytes { memory, .. }, _) => {
+                self.memory = memory;
+                Place::Memory
+            }
+            (Receiving::Places(batch), Some(in_place)) => {
+                in_place.batch = batch;
+                Place::Guessed
+            }
+            (Receiving::Places(_), None) => Place::Guessed,
         };
-        match received {
-            Ok(0) => return Err(Error::Lost("the server closed it".to_owned())),
-            Ok(count) if placed => self.sort_out(count, each),
-            Ok(count) => self.end += count,
-            Err(error) if is_nothing(&error) => return Ok(false),
-            Err(error) => return Err(lost(&error)),
+        self.came(received, place, each)
+    }
+
+    /// Something has come, or not. Whether it has.
+    fn came(&mut self, received: io::Result<usize>, place: Place, each: &mut impl FnMut(Done)) -> Result<bool> {
+        match (received, place) {
+            (Ok(0), _) => return Err(Error::Lost("the server closed it".to_owned())),
+            (Ok(count), Place::Memory | Place::Header { .. }) => self.end += count,
+            (Ok(count), Place::Guessed | Place::Arena { .. }) => self.sort_out(count, each),
+            (Err(error), _) if is_nothing(&error) => return Ok(false),
+            (Err(error), _) => return Err(lost(&error)),
         }
         self.parse(each).map(|()| true)
     }

@@ -1,15 +1,19 @@
 //! A client's connection from the greeting to the end: what arrives goes to the negotiation or the session, what they put
 //! out is sent.
 
+mod ringed;
+
 use super::export::Exports;
 use super::gathering::Gathering;
 use super::session::{Next, Session, TURN};
 use crate::handshake::server::{Negotiation, State, Step, greeting};
 use crate::socket::{LowWater, Socket};
-use crate::switches::{Framing, Switches};
+use crate::switches::{Framing, Switches, Transport};
 use crate::wire::REQUEST_BYTES;
+use ringed::Ringed;
+pub use ringed::Staged;
 use rustix::event::epoll::EventFlags;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::time::Instant;
 use sys::byte_store::Waiting;
 use sys::receive_batch::ReceiveBatch;
@@ -35,6 +39,8 @@ pub enum Going {
 pub struct Connection {
     socket: Socket,
     low_water: LowWater,
+    /// What a ring has of it, where one moves its bytes.
+    ringed: Option<Ringed>,
     gathering: Gathering,
     phase: Phase,
     batch: SendBatch,
@@ -78,13 +84,14 @@ enum Then {
 
 impl Connection {
     /// A client that has just come. The greeting waits to be sent.
-    pub fn new(socket: Socket) -> Self {
+    pub fn new(socket: Socket, transport: Transport) -> Self {
         let mut batch = SendBatch::new(None);
         batch.put(&greeting());
         let phase = Phase::Negotiating(State::default());
         Self {
             socket,
             low_water: LowWater::default(),
+            ringed: (transport == Transport::IoUring).then(Ringed::default),
             gathering: Gathering::default(),
             phase,
             batch,
@@ -131,7 +138,7 @@ impl Connection {
     ///
     /// # Errors
     /// As setsockopt(2).
-    pub fn hold(&mut self, may: bool) -> std::io::Result<bool> {
+    pub fn hold(&mut self, may: bool) -> io::Result<bool> {
         // Poll of a Unix socket wakes at the first byte, whatever is asked for.
         let may = may && matches!((&self.socket, &self.phase), (Socket::Tcp(_), Phase::Serving(_)));
         let goal = if may { self.gathering.hold() } else { None };
@@ -157,44 +164,67 @@ impl Connection {
     }
 
     fn advance_once(&mut self, exports: &Exports, switches: Switches, memory: &mut [u8]) -> Going {
-        if let Some(going) = self.flush() {
+        if let Some(going) = self.use_what_waits(exports, switches) {
             return going;
         }
-        if self.messages_wait {
-            self.messages_wait = false;
-            let held = std::mem::take(&mut self.carry);
-            if let Some(going) = self.consume(&held, exports, switches) {
-                return going;
-            }
+        if let Some(length) = self.lay_out_places(switches) {
+            let received = self.places.as_mut().map(|places| places.receive(&self.socket, Waiting::Never));
+            return self.placed(received.unwrap_or(Ok(0)), length, exports, switches);
         }
-        if let Some(going) = self.receive_in_place(exports, switches) {
-            return going;
-        }
-        let held = self.carry.len();
-        let Some((front, back)) = memory.split_at_mut_checked(held).filter(|(_, back)| !back.is_empty()) else {
-            return Going::Broken("a message longer than any that is allowed");
+        let (held, most) = match self.place_behind_carry(memory) {
+            Ok(place) => place,
+            Err(why) => return Going::Broken(why),
         };
-        front.copy_from_slice(&self.carry);
-        let most = self.session().map_or(usize::MAX, |session| session.most_to_receive(held)).min(back.len());
-        let back = back.get_mut(..most).unwrap_or_default();
-        match self.socket.receive(back, Waiting::Never) {
-            Ok(0) => Going::Ended,
-            Ok(count) => {
-                self.count_received(count);
-                self.carry.clear();
-                let input = memory.get(..held + count).unwrap_or_default();
-                let before = self.requests();
-                let going = self.consume(input, exports, switches);
-                self.gathering.received(count, self.requests() - before);
-                going.unwrap_or(Going::Receiving)
-            }
-            Err(error) => Self::nothing_received(&error),
-        }
+        let received = self.socket.receive(memory.get_mut(held..held + most).unwrap_or_default(), Waiting::Never);
+        self.received_behind_carry(received, memory, exports, switches)
     }
 
-    /// Receives the rest of a write's payload to where it belongs, and no more than the next request behind it, whose payload
-    /// may go the same way. `None` where that is not possible.
-    fn receive_in_place(&mut self, exports: &Exports, switches: Switches) -> Option<Going> {
+    /// Sends what waits, and does what waits behind it. `None` when it goes on by receiving.
+    fn use_what_waits(&mut self, exports: &Exports, switches: Switches) -> Option<Going> {
+        let going = self.flush();
+        if going.is_some() || !self.messages_wait {
+            return going;
+        }
+        self.messages_wait = false;
+        let held = std::mem::take(&mut self.carry);
+        self.consume(&held, exports, switches)
+    }
+
+    /// Puts what is there of a message in front of where more is received to: how much that is, and how much more may come.
+    fn place_behind_carry(&self, memory: &mut [u8]) -> Result<(usize, usize), &'static str> {
+        let held = self.carry.len();
+        let Some((front, back)) = memory.split_at_mut_checked(held).filter(|(_, back)| !back.is_empty()) else {
+            return Err("a message longer than any that is allowed");
+        };
+        front.copy_from_slice(&self.carry);
+        Ok((held, self.session().map_or(usize::MAX, |session| session.most_to_receive(held)).min(back.len())))
+    }
+
+    /// Uses what has come there.
+    fn received_behind_carry(
+        &mut self,
+        received: io::Result<usize>,
+        memory: &[u8],
+        exports: &Exports,
+        switches: Switches,
+    ) -> Going {
+        let count = match received {
+            Ok(0) => return Going::Ended,
+            Ok(count) => count,
+            Err(error) => return Self::nothing_received(&error),
+        };
+        self.count_received(count);
+        let input = memory.get(..self.carry.len() + count).unwrap_or_default();
+        self.carry.clear();
+        let before = self.requests();
+        let going = self.consume(input, exports, switches);
+        self.gathering.received(count, self.requests() - before);
+        going.unwrap_or(Going::Receiving)
+    }
+
+    /// Lays out places for the rest of a write's payload, where it belongs, and for the next request behind it and no more, because that one's payload
+    /// may go the same way. How long the first is; `None` where that is not possible.
+    fn lay_out_places(&mut self, switches: Switches) -> Option<usize> {
         let Phase::Serving(session) = &mut self.phase else { return None };
         debug_assert!(session.in_place().is_none() || self.carry.is_empty(), "what is there was used");
         let (store, begin, length) = session.in_place()?;
@@ -205,22 +235,29 @@ impl Connection {
         if switches.framing == Framing::OneGo {
             places.keep(REQUEST_BYTES);
         }
-        match places.receive(&self.socket, Waiting::Never) {
-            Ok(0) => Some(Going::Ended),
-            Ok(count) => {
-                session.received_in_place(count.min(length), &mut self.batch);
-                let (mut behind, there) = ([0; REQUEST_BYTES], count.saturating_sub(length).min(REQUEST_BYTES));
-                let (behind, _) = behind.split_at_mut(there);
-                behind.copy_from_slice(places.own().get(..there).unwrap_or_default());
-                self.count_received(count);
-                self.gathering.received(count, u64::from(count >= length));
-                Some(self.consume(behind, exports, switches).unwrap_or(Going::Receiving))
-            }
-            Err(error) => Some(Self::nothing_received(&error)),
-        }
+        Some(length)
     }
 
-    fn nothing_received(error: &std::io::Error) -> Going {
+    /// Uses what has come to the places, of which the first is so long.
+    fn placed(&mut self, received: io::Result<usize>, length: usize, exports: &Exports, switches: Switches) -> Going {
+        let count = match received {
+            Ok(0) => return Going::Ended,
+            Ok(count) => count,
+            Err(error) => return Self::nothing_received(&error),
+        };
+        if let Phase::Serving(session) = &mut self.phase {
+            session.received_in_place(count.min(length), &mut self.batch);
+        }
+        let (mut behind, there) = ([0; REQUEST_BYTES], count.saturating_sub(length).min(REQUEST_BYTES));
+        let (behind, _) = behind.split_at_mut(there);
+        let own = self.places.as_ref().map(ReceiveBatch::own).unwrap_or_default();
+        behind.copy_from_slice(own.get(..there).unwrap_or_default());
+        self.count_received(count);
+        self.gathering.received(count, u64::from(count >= length));
+        self.consume(behind, exports, switches).unwrap_or(Going::Receiving)
+    }
+
+    fn nothing_received(error: &io::Error) -> Going {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::Interrupted => Going::Receiving,
             _ => Going::Broken("the connection was reset"),
@@ -234,7 +271,8 @@ impl Connection {
     fn count_received(&mut self, bytes: usize) {
         self.received += 1;
         if let Phase::Serving(session) = &mut self.phase {
-            session.counters.receives += 1;
+            // The call of a ring is counted as a wait.
+            session.counters.receives += u64::from(self.ringed.is_none());
             session.counters.received_bytes += bytes as u64;
         }
     }
@@ -256,7 +294,7 @@ impl Connection {
                 }
             }
             self.carry.extend_from_slice(rest);
-            self.messages_wait = matches!(going, Some(Going::Sending | Going::Working));
+            self.messages_wait = left != Left::Nothing;
             return going;
         }
     }
@@ -304,6 +342,9 @@ impl Connection {
 
     /// Sends what is in the batch. `None` when it is empty and the connection goes on.
     fn flush(&mut self) -> Option<Going> {
+        if self.ringed.is_some() && self.batch.unsent() > 0 {
+            return Some(Going::Sending);
+        }
         let corked = self.batch.has_pages() && self.socket.cork(true).is_ok();
         let going = self.send();
         if corked {
@@ -325,11 +366,7 @@ impl Connection {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(Going::Sending),
-                // What was promised cannot be had.
-                Err(error) if pages && !is_of_peer(&error) => {
-                    return Some(Going::Broken("the storage failed in the middle of a reply"));
-                }
-                Err(_) => return Some(Going::Broken("the client went away with replies on the way")),
+                Err(error) => return Some(Self::not_sent(&error, pages)),
             }
         }
         match self.then {
@@ -340,8 +377,20 @@ impl Connection {
     }
 }
 
+impl Connection {
+    /// It ends, because something cannot be sent.
+    fn not_sent(error: &io::Error, pages: bool) -> Going {
+        Going::Broken(if pages && !is_of_peer(error) {
+            // What was promised cannot be had.
+            "the storage failed in the middle of a reply"
+        } else {
+            "the client went away with replies on the way"
+        })
+    }
+}
+
 /// Whether the other end has gone.
-fn is_of_peer(error: &std::io::Error) -> bool {
+fn is_of_peer(error: &io::Error) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, TimedOut};
     matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | TimedOut)
 }

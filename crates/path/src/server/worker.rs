@@ -3,14 +3,15 @@
 use super::connection::{Connection, Going};
 use super::counters::Counters;
 use super::export::Exports;
+use super::way::{Happened, Way};
 use super::{Observer, Options};
+use crate::error::Result;
 use crate::socket::Socket;
-use crate::switches::{Framing, Switches};
-use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use crate::switches::{Framing, Switches, Transport};
+use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::num::NonZeroU64;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,8 +19,6 @@ use std::time::{Duration, Instant};
 
 /// Received at one go: more than a hundred requests, or several writes.
 const MEMORY_BYTES: usize = 256 << 10;
-/// Names the inbox among what is waited for.
-const INBOX: u64 = u64::MAX;
 /// How often it is looked whether somebody negotiates for too long.
 const LOOK: Duration = Duration::from_secs(1);
 /// After the end, how long a client may take to take its last replies.
@@ -76,7 +75,7 @@ impl Inbox {
 /// One thread.
 pub(super) struct Worker<'a> {
     inbox: Arc<Inbox>,
-    epoll: OwnedFd,
+    way: Way,
     exports: &'a Exports,
     options: &'a Options,
     clients: &'a AtomicUsize,
@@ -89,6 +88,8 @@ pub(super) struct Worker<'a> {
     may_hold: bool,
     /// Connections that have more to do.
     working: Vec<usize>,
+    /// Whether the server goes: nothing more is received.
+    leaving: bool,
     done: Counters,
 }
 
@@ -99,13 +100,17 @@ impl<'a> Worker<'a> {
         options: &'a Options,
         clients: &'a AtomicUsize,
         observer: &'a dyn Observer,
-    ) -> io::Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, &inbox.bell, EventData::new_u64(INBOX), EventFlags::IN)?;
-        let (connections, memory, held, done) = (Vec::new(), vec![0; MEMORY_BYTES], None, Counters::default());
+    ) -> Result<Self> {
+        let way = Way::new(&inbox.bell, options)?;
+        let (connections, held, done) = (Vec::new(), None, Counters::default());
+        let memory = match options.switches.transport {
+            Transport::Sockets => vec![0; MEMORY_BYTES],
+            // Each connection has its own there.
+            Transport::IoUring => Vec::new(),
+        };
         Ok(Self {
             inbox,
-            epoll,
+            way,
             exports,
             options,
             clients,
@@ -115,6 +120,7 @@ impl<'a> Worker<'a> {
             held,
             may_hold: false,
             working: Vec::new(),
+            leaving: false,
             done,
         })
     }
@@ -123,47 +129,45 @@ impl<'a> Worker<'a> {
     pub(super) fn run(mut self) -> Counters {
         // A hold is as long as it is told to be, and not 50 µs longer. Where that cannot be had, it is longer.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let mut events = Vec::with_capacity(256);
+        let mut happened = Vec::with_capacity(256);
         let (mut looked, mut negotiating) = (Instant::now(), false);
         while !self.inbox.closed.load(Ordering::Relaxed) {
             // Somebody may have come while nobody negotiated: the inbox rang then, and the next wait has an end.
-            self.wait(&mut events, negotiating);
+            self.wait(&mut happened, negotiating);
             self.end_a_hold_in_vain();
             // Where several clients have something to ask, requests are gathered without a wait.
             let Switches { hold, framing, .. } = self.options.switches;
-            self.may_hold = events.len() == 1 && !hold.is_zero() && framing == Framing::OneGo;
+            let asking = happened.iter().filter(|(_, what)| !matches!(what, Happened::Sent(..))).count();
+            self.may_hold = asking == 1 && !hold.is_zero() && framing == Framing::OneGo;
             let working = std::mem::take(&mut self.working);
-            for event in events.drain(..) {
-                let (flags, place) = (event.flags, event.data.u64());
-                match place {
-                    INBOX => {
+            for (place, what) in happened.drain(..) {
+                match what {
+                    Happened::Rang => {
                         self.welcome();
                         negotiating = true;
                     }
-                    place
-                        if flags.intersects(EventFlags::HUP | EventFlags::ERR)
-                            && working.contains(&(place as usize)) =>
-                    {
-                        self.end(place as usize, Some("the client went away before all was done"));
+                    Happened::Gone if working.contains(&place) => {
+                        self.end(place, Some("the client went away before all was done"));
                     }
                     // What it sent since then waits for its turn.
-                    place if working.contains(&(place as usize)) => {}
-                    place => self.advance(place as usize),
+                    Happened::Ready if working.contains(&place) => {}
+                    what => self.advance(place, what),
                 }
             }
-            working.into_iter().for_each(|place| self.advance(place));
+            working.into_iter().for_each(|place| self.advance(place, Happened::Turn));
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
                 negotiating = self.end_the_slow(self.options.patience);
             }
         }
-        self.say_farewell(&mut events);
+        self.say_farewell(&mut happened);
         self.done
     }
 
-    fn wait(&mut self, events: &mut Vec<epoll::Event>, negotiating: bool) {
+    /// Waits for something to happen.
+    fn wait(&mut self, happened: &mut Vec<(usize, Happened)>, negotiating: bool) {
         if !self.working.is_empty() {
-            return self.look(events, Some(Duration::ZERO));
+            return self.look(happened, Some(Duration::ZERO));
         }
         let busy_poll = self.options.switches.busy_poll;
         if !busy_poll.is_zero() {
@@ -171,27 +175,25 @@ impl<'a> Worker<'a> {
             // A hold ends when it is over.
             let end = self.held.map_or(end, |(_, held)| end.min(held));
             while Instant::now() < end {
-                self.look(events, Some(Duration::ZERO));
-                if !events.is_empty() {
+                self.look(happened, Some(Duration::ZERO));
+                if !happened.is_empty() {
                     return;
                 }
             }
         }
-        if let Some((_, end)) = self.held {
-            // epoll_wait knows milliseconds only.
-            let left = timespec(end.saturating_duration_since(Instant::now()));
-            self.done.waits += 1;
-            let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&left));
-            return self.look(events, Some(Duration::ZERO));
-        }
-        self.look(events, negotiating.then_some(LOOK));
+        let held = self.held.map(|(_, end)| end.saturating_duration_since(Instant::now()));
+        self.look(happened, held.or(negotiating.then_some(LOOK)));
     }
 
-    fn look(&mut self, events: &mut Vec<epoll::Event>, limit: Option<Duration>) {
-        self.done.waits += 1;
-        let limit = limit.map(timespec);
-        // A signal, or out of memory: the loop goes on either way.
-        let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), limit.as_ref());
+    /// Waits so long at most.
+    fn look(&mut self, happened: &mut Vec<(usize, Happened)>, limit: Option<Duration>) {
+        match self.way.wait(happened, limit) {
+            Ok(calls) => self.done.waits += calls,
+            Err(error) => {
+                self.observer.note(&format!("waiting for clients: {error}"));
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
     }
 
     /// What came within the time of a hold is done.
@@ -201,7 +203,7 @@ impl<'a> Worker<'a> {
         {
             // Who sends nothing more is not held again before something has come.
             self.may_hold = false;
-            self.advance(place);
+            self.advance(place, Happened::Turn);
         }
     }
 
@@ -221,59 +223,67 @@ impl<'a> Worker<'a> {
                 self.observer.note("a client was turned away: there are too many");
                 continue;
             }
-            let place = match self.connections.iter().position(Option::is_none) {
-                Some(place) => place,
-                None => {
-                    self.connections.push(None);
-                    self.connections.len() - 1
+            let free = self.connections.iter().position(Option::is_none).unwrap_or(self.connections.len());
+            let place = match self.way.add(&socket, free) {
+                Ok(place) => place,
+                Err(error) => {
+                    self.clients.fetch_sub(1, Ordering::Relaxed);
+                    self.observer.note(&format!("a client was turned away: {error}"));
+                    continue;
                 }
             };
-            if let Err(error) = epoll::add(&self.epoll, &socket, EventData::new_u64(place as u64), EventFlags::IN) {
-                self.clients.fetch_sub(1, Ordering::Relaxed);
-                self.observer.note(&format!("a client was turned away: {error}"));
-                continue;
+            if place >= self.connections.len() {
+                self.connections.resize_with(place + 1, || None);
             }
             if let Some(slot) = self.connections.get_mut(place) {
-                *slot = Some(Connection::new(socket));
+                *slot = Some(Connection::new(socket, self.options.switches.transport));
             }
-            self.advance(place);
+            self.advance(place, Happened::Turn);
         }
     }
 
-    fn advance(&mut self, place: usize) {
-        if self.held.is_some_and(|(held, _)| held == place) {
+    fn advance(&mut self, place: usize, what: Happened) {
+        let Some(Some(connection)) = self.connections.get_mut(place) else { return };
+        let (exports, switches) = (self.exports, self.options.switches);
+        // What was sent says nothing of what is waited for.
+        let waits_on = matches!(what, Happened::Sent(..)) && connection.is_receiving();
+        if !waits_on && self.held.is_some_and(|(held, _)| held == place) {
             self.held = None;
         }
-        let Some(Some(connection)) = self.connections.get_mut(place) else { return };
-        let going = connection.advance(self.exports, self.options.switches, &mut self.memory);
-        let interest = match going {
-            Going::Receiving => EventFlags::IN,
-            Going::Sending => EventFlags::OUT,
-            Going::Working => {
-                self.working.push(place);
-                EventFlags::IN
+        let going = match (what, &self.way) {
+            (Happened::Sent(batch, taken), _) => connection.sent(batch, taken, exports, switches),
+            (Happened::Received(lent, count), _) => connection.received(lent, count, exports, switches),
+            (Happened::Ready, Way::Ring { .. }) => {
+                connection.unblock();
+                connection.go_on(exports, switches)
             }
+            (_, Way::Ring { .. }) => connection.go_on(exports, switches),
+            (_, Way::Epoll { .. }) => connection.advance(exports, switches, &mut self.memory),
+        };
+        match going {
+            Going::Receiving | Going::Sending => {}
+            Going::Working => self.working.push(place),
             Going::Ended => return self.end(place, None),
             Going::Broken(why) => return self.end(place, Some(why)),
-        };
-        if connection.interest() != interest {
-            connection.set_interest(interest);
-            let modified = epoll::modify(&self.epoll, connection.socket(), EventData::new_u64(place as u64), interest);
-            if modified.is_err() {
-                return self.end(place, Some("it cannot be waited for"));
+        }
+        if !waits_on {
+            // A ring receives while it sends.
+            let receives =
+                going == Going::Receiving || (connection.takes_more() && matches!(self.way, Way::Ring { .. }));
+            let may = receives && self.may_hold && self.held.is_none();
+            let Ok(held) = connection.hold(may) else { return self.end(place, Some("it cannot be waited for")) };
+            if held {
+                self.held = Some((place, Instant::now() + switches.hold));
             }
         }
-        let may = going == Going::Receiving && self.may_hold && self.held.is_none();
-        match connection.hold(may) {
-            Ok(true) => self.held = Some((place, Instant::now() + self.options.switches.hold)),
-            Ok(false) => {}
-            Err(_) => self.end(place, Some("it cannot be waited for")),
+        if let Err(why) = self.way.stage(place, connection, going, switches, !self.leaving) {
+            self.end(place, Some(why));
         }
     }
 
     fn end(&mut self, place: usize, why: Option<&str>) {
         let Some(connection) = self.connections.get_mut(place).and_then(Option::take) else { return };
-        let _ = epoll::delete(&self.epoll, connection.socket().as_fd());
+        self.way.remove(place, &connection);
         self.clients.fetch_sub(1, Ordering::Relaxed);
         if let Some(session) = connection.session() {
             self.done.add(&session.counters);
@@ -306,31 +316,38 @@ impl<'a> Worker<'a> {
     }
 
     /// What has arrived is finished and replied to; then everybody is let go.
-    fn say_farewell(&mut self, events: &mut Vec<epoll::Event>) {
+    fn say_farewell(&mut self, happened: &mut Vec<(usize, Happened)>) {
         let end = Instant::now() + FAREWELL;
         self.may_hold = false;
         for place in 0..self.connections.len() {
-            self.advance(place);
+            self.advance(place, Happened::Turn);
         }
-        let sending = |worker: &Self| {
-            worker.connections.iter().flatten().any(|connection| connection.interest() == EventFlags::OUT)
-        };
-        while (sending(self) || !self.working.is_empty()) && Instant::now() < end {
-            self.look(events, Some(Duration::from_millis(if self.working.is_empty() { 100 } else { 0 })));
-            for event in events.drain(..) {
-                let (flags, place) = (event.flags, event.data.u64());
-                if flags.contains(EventFlags::OUT) {
-                    self.advance(place as usize);
+        // What a ring has received already, or finds now: it begins to look with one call and has found something with the next.
+        self.look(happened, Some(Duration::ZERO));
+        self.look(happened, Some(Duration::ZERO));
+        self.leaving = true;
+        loop {
+            for (place, what) in happened.drain(..) {
+                match what {
+                    Happened::Rang => {}
+                    // Nothing more is received: only those are advanced that take replies again.
+                    Happened::Ready | Happened::Gone if !self.is_sending(place) => {}
+                    what => self.advance(place, what),
                 }
             }
-            std::mem::take(&mut self.working).into_iter().for_each(|place| self.advance(place));
+            std::mem::take(&mut self.working).into_iter().for_each(|place| self.advance(place, Happened::Turn));
+            let sending = (0..self.connections.len()).any(|place| self.is_sending(place));
+            if (!sending && self.working.is_empty()) || Instant::now() >= end {
+                break;
+            }
+            self.look(happened, Some(Duration::from_millis(if self.working.is_empty() { 100 } else { 0 })));
         }
         for place in 0..self.connections.len() {
             self.end(place, None);
         }
     }
-}
 
-fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() }
+    fn is_sending(&self, place: usize) -> bool {
+        self.connections.get(place).is_some_and(|connection| connection.as_ref().is_some_and(Connection::is_sending))
+    }
 }

@@ -9,6 +9,11 @@ use crate::wire::{REQUEST_BYTES, simple_reply};
 use proptest::prelude::*;
 use sys::shared_copy::Copying;
 
+/// Through a ring where that is wanted and can be had.
+fn transport(ring: bool) -> Transport {
+    if ring && has_rings("every_switch") { Transport::IoUring } else { Transport::Sockets }
+}
+
 fn backends(folder: &tempfile::TempDir, switches: &Switches) -> [Backend; 2] {
     let file = std::fs::File::options().read(true).write(true).create_new(true).open(folder.path().join("f")).unwrap();
     file.set_len(SIZE).unwrap();
@@ -89,10 +94,13 @@ proptest! {
         copy_out in prop_oneof![Just(0), Just(2048), Just(u32::MAX)],
         framing in prop_oneof![2 => Just(Framing::OneGo), 1 => Just(Framing::PageAtATime)],
         copying in prop_oneof![Just(Copying::Plain), Just(Copying::RepMovsb), Just(Copying::NonTemporal)],
-        hold in prop_oneof![Just(0), Just(50), Just(2000)], unix in any::<bool>()) {
+        hold in prop_oneof![Just(0), Just(50), Just(2000)], unix in any::<bool>(),
+        rings in prop_oneof![Just([false, false]), Just([true, true]), Just([true, false]), Just([false, true])]) {
         const SLOT: usize = 1_200_000;
         let folder = tempfile::tempdir().unwrap();
+        let [server, client] = rings.map(transport);
         let switches = Switches {
+            transport: server,
             pull_up,
             zero_copy,
             copy_out,
@@ -104,6 +112,7 @@ proptest! {
         for backend in backends(&folder, &switches) {
             let options = Options { switches, threads: 2, ..Options::default() };
             let served = Served::new(backend, Access::ReadWrite, options, unix);
+            let switches = Switches { transport: client, ..switches };
             let mut client = Client::connect(&served.uri, 4, SLOT, client::Options { switches, ..client::Options::default() }).unwrap();
             play(&steps, &mut client, SLOT);
             drop(client);
@@ -130,6 +139,7 @@ proptest! {
         cuts in prop::collection::vec(prop_oneof![1_usize..40, 40_usize..60_000], 1..20),
         copy_out in prop_oneof![Just(0), Just(u32::MAX)],
         framing in prop_oneof![2 => Just(Framing::OneGo), 1 => Just(Framing::PageAtATime)],
+        ring in any::<bool>(),
     ) {
         const SLOT: usize = 90_000;
         let folder = tempfile::tempdir().unwrap();
@@ -165,7 +175,7 @@ proptest! {
                     }
                 }
             });
-            let switches = Switches { copy_out, framing, ..Switches::default() };
+            let switches = Switches { transport: transport(ring), copy_out, framing, ..Switches::default() };
             let mut client =
                 Client::connect(&uri, 8, SLOT, client::Options { switches, ..client::Options::default() }).unwrap();
             for turn in 0..3 {
@@ -198,7 +208,7 @@ proptest! {
 /// Nobody else of this process counts in the shared word.
 #[test]
 fn what_is_in_flight_is_counted_by_whom_it_is_wanted() {
-    let served = Served::memory();
+    let served = Served::memory(Transport::Sockets);
     let connect = |in_flight| {
         let options = client::Options { in_flight, ..client::Options::default() };
         Client::connect(&served.uri, 4, 512, options).unwrap()
@@ -226,7 +236,7 @@ fn what_is_in_flight_is_counted_by_whom_it_is_wanted() {
 
 #[test]
 fn without_a_wire_nothing_is_sent_and_all_is_claimed() {
-    let served = Served::memory();
+    let served = Served::memory(Transport::Sockets);
     let options = client::Options { wire: Wire::Null, ..client::Options::default() };
     let mut client = Client::connect(&served.uri, 4, 4096, options).unwrap();
     for turn in 0..3 {
@@ -268,6 +278,23 @@ fn once(switches: Switches) -> (client::Crossings, Counters) {
     (crossings, served.ended().0)
 }
 
+/// A ring moves as much as the sockets' calls do, with fewer of its own.
+#[test]
+fn a_ring_does_it_with_fewer_calls() {
+    if !has_rings("a_ring_does_it_with_fewer_calls") {
+        return;
+    }
+    let default = Switches::default();
+    let (by_calls, calls) = once(default);
+    let (by_ring, ring) = once(Switches { transport: Transport::IoUring, ..default });
+    assert_eq!((by_ring.pulled_up_bytes, by_ring.in_place_bytes), (by_calls.pulled_up_bytes, by_calls.in_place_bytes));
+    assert_eq!((ring.received_bytes, ring.read_bytes), (calls.received_bytes, calls.read_bytes));
+    assert_eq!((by_ring.sends, ring.sends, ring.receives), (0, 0, 0));
+    assert!(by_ring.receives <= by_calls.sends + by_calls.receives, "{by_ring:?} {by_calls:?}");
+    let all = |counters: &Counters| counters.waits + counters.sends + counters.receives;
+    assert!(all(&ring) < all(&calls), "{ring:?} {calls:?}");
+}
+
 #[test]
 fn what_a_switch_says_is_done() {
     const LENGTH: u64 = 64 << 10;
@@ -292,14 +319,17 @@ fn what_a_switch_says_is_done() {
     assert!(server.sends >= 18 && server.receives >= 17, "{server:?}");
 }
 
+over_both! {
+    many_in_flight_come_to_their_slots,
+}
+
 /// More than there are places for with one system call.
-#[test]
-fn many_in_flight_come_to_their_slots() {
+fn many_in_flight_come_to_their_slots(transport: Transport) {
     const SLOTS: u32 = 200;
     const BLOCK: u32 = 8192;
-    let served =
-        Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, Options::default(), false);
-    let mut client = Client::connect(&served.uri, SLOTS, BLOCK as usize, client::Options::default()).unwrap();
+    let backend = Backend::memory(SIZE, &Switches::default()).unwrap();
+    let served = Served::new(backend, Access::ReadWrite, options(transport), false);
+    let mut client = Client::connect(&served.uri, SLOTS, BLOCK as usize, client_options(transport)).unwrap();
     for ask in [Ask::Write, Ask::Read] {
         for slot in 0..SLOTS {
             let place = (slot * BLOCK) as usize;

@@ -5,13 +5,18 @@ use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter, Result as Formatted};
 
+/// Jobs of one connection at most.
+pub const MOST_SUBMITTERS: u32 = 64;
 /// No payload is longer.
 const ANY: u32 = u32::MAX;
 
 /// All of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PathPlan {
+    /// `path_transport`: by which system calls bytes come and go.
+    #[serde(rename = "path_transport")]
+    pub transport: PathTransport,
     /// `path_send`: how a payload gets behind its header.
     #[serde(rename = "path_send")]
     pub send: PathSend,
@@ -36,11 +41,20 @@ pub struct PathPlan {
     /// `path_null`: what is only claimed to be done. Of clients only.
     #[serde(rename = "path_null")]
     pub null: PathNull,
+    /// `path_tx_queue`: how the requests of several jobs get to one connection. Of clients only.
+    #[serde(rename = "path_tx_queue")]
+    pub tx_queue: PathTxQueue,
+    /// `tx_task_cpus`: where the thread runs that drains the queue, if it has one. Of clients only.
+    #[serde(rename = "tx_task_cpus")]
+    pub tx_task_cpus: TxTaskCpus,
+    /// `submitters`: jobs of one connection at most. Of clients only.
+    pub submitters: u32,
 }
 
 impl Default for PathPlan {
     fn default() -> Self {
         Self {
+            transport: PathTransport::default(),
             send: PathSend::default(),
             receive: PathReceive::default(),
             framing: PathFraming::default(),
@@ -49,8 +63,21 @@ impl Default for PathPlan {
             busy_poll: Nanos(0),
             in_flight: PathInFlight::default(),
             null: PathNull::default(),
+            tx_queue: PathTxQueue::default(),
+            tx_task_cpus: TxTaskCpus::default(),
+            submitters: MOST_SUBMITTERS,
         }
     }
+}
+
+/// `path_transport`: by which system calls bytes come and go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PathTransport {
+    /// Those of sockets.
+    #[default]
+    Socket,
+    /// io_uring.
+    IoUring,
 }
 
 /// `path_send`: how a payload gets behind its header.
@@ -114,11 +141,57 @@ pub enum PathNull {
     Wire,
 }
 
+/// `path_tx_queue`: how the requests of several jobs get to one connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PathTxQueue {
+    /// Each job has a connection of its own.
+    #[default]
+    None,
+    /// Each job sends its own, under a lock.
+    Lock,
+    /// Through a ring that a thread of its own drains.
+    RingTask,
+    /// Through a ring that is drained by the job that finds it idle.
+    MpRing,
+    /// Through a list of which the job that finds it idle takes all.
+    SwapAll,
+}
+
+/// `tx_task_cpus`: where the thread runs that drains the queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TxTaskCpus {
+    /// Anywhere.
+    #[default]
+    Any,
+    /// On the CPUs of the job (`cpus_allowed`).
+    Same,
+    /// On those that the job does not use.
+    Other,
+    /// On these.
+    List(Vec<u32>),
+}
+
+impl Display for TxTaskCpus {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> Formatted {
+        match self {
+            Self::Any => formatter.write_str("any"),
+            Self::Same => formatter.write_str("same"),
+            Self::Other => formatter.write_str("other"),
+            Self::List(cpus) => {
+                let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+                formatter.write_str(&cpus.join(","))
+            }
+        }
+    }
+}
+
 impl PathPlan {
     /// Each option and its value.
-    pub fn options(&self) -> [(&'static str, String); 8] {
-        let Self { send, receive, framing, copy, hold, busy_poll, in_flight, null } = self;
+    pub fn options(&self) -> [(&'static str, String); 12] {
+        let Self { transport, send, receive, framing, copy, hold, busy_poll, in_flight, null, .. } = self;
+        let Self { tx_queue, tx_task_cpus, submitters, .. } = self;
         [
+            ("path_transport", word(*transport).to_owned()),
             ("path_send", send.to_string()),
             ("path_receive", receive.to_string()),
             ("path_framing", word(*framing).to_owned()),
@@ -127,7 +200,16 @@ impl PathPlan {
             ("path_busy_poll", format!("{} ns", busy_poll.0)),
             ("path_in_flight", word(*in_flight).to_owned()),
             ("path_null", word(*null).to_owned()),
+            ("path_tx_queue", word(*tx_queue).to_owned()),
+            ("tx_task_cpus", tx_task_cpus.to_string()),
+            ("submitters", submitters.to_string()),
         ]
+    }
+}
+
+impl Choice for PathTransport {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("socket", Self::Socket), ("io_uring", Self::IoUring)]
     }
 }
 
@@ -140,6 +222,18 @@ impl Choice for PathFraming {
 impl Choice for PathCopy {
     fn words() -> Vec<(&'static str, Self)> {
         vec![("plain", Self::Plain), ("rep-movsb", Self::RepMovsb), ("non-temporal", Self::NonTemporal)]
+    }
+}
+
+impl Choice for PathTxQueue {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![
+            ("none", Self::None),
+            ("lock", Self::Lock),
+            ("ring-task", Self::RingTask),
+            ("mp-ring", Self::MpRing),
+            ("swap-all", Self::SwapAll),
+        ]
     }
 }
 

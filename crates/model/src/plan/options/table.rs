@@ -3,7 +3,8 @@
 use super::{JobOption, Value::*};
 use crate::plan::draft::Start;
 use crate::plan::job::{
-    Access, EngineKind, Fallocate, Order, PathCopy, PathFraming, PathInFlight, PathNull, PathReceive, PathSend,
+    Access, EngineKind, Fallocate, MOST_SUBMITTERS, Order, PathCopy, PathFraming, PathInFlight, PathNull, PathReceive,
+    PathSend, PathTransport, PathTxQueue, TxTaskCpus,
 };
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
 use crate::plan::value::{LARGEST_FILE, Wrong, choice, cpus, directory, file_names, list_words, percentiles};
@@ -417,6 +418,16 @@ pub(super) static OPTIONS: &[JobOption] = &[
         }),
     },
     JobOption {
+        name: "path_transport",
+        aliases: &[],
+        help: "Engine nbd: by which system calls bytes come and go: those of sockets, or io_uring",
+        example: "io_uring",
+        bad_example: "rdma",
+        value: Choice(list_words::<PathTransport>, |draft, text| {
+            choice(text).map(|transport| draft.job.path.transport = transport)
+        }),
+    },
+    JobOption {
         name: "path_send",
         aliases: &[],
         help: "Engine nbd: how payloads of writes get behind their headers: copied, sent from where they lie, or as pages",
@@ -469,6 +480,41 @@ pub(super) static OPTIONS: &[JobOption] = &[
         example: "wire",
         bad_example: "storage",
         value: Choice(list_words::<PathNull>, |draft, text| choice(text).map(|null| draft.job.path.null = null)),
+    },
+    JobOption {
+        name: "path_tx_queue",
+        aliases: &[],
+        help: "Engine nbd: how the requests of several jobs get to one connection: none (each has its own), under a lock, or through a queue",
+        example: "mp-ring",
+        bad_example: "drbr",
+        value: Choice(list_words::<PathTxQueue>, |draft, text| {
+            choice(text).map(|queue| draft.job.path.tx_queue = queue)
+        }),
+    },
+    JobOption {
+        name: "tx_task_cpus",
+        aliases: &[],
+        help: "Engine nbd: where the thread runs that drains the queue of path_tx_queue=ring-task, relative to cpus_allowed or by number",
+        example: "other",
+        bad_example: "3-0",
+        value: Text("any, same, other or a list of CPUs", |draft, text| {
+            let cpus = match text {
+                "any" => TxTaskCpus::Any,
+                "same" => TxTaskCpus::Same,
+                "other" => TxTaskCpus::Other,
+                list => TxTaskCpus::List(cpus(list)?),
+            };
+            draft.job.path.tx_task_cpus = cpus;
+            Ok(())
+        }),
+    },
+    JobOption {
+        name: "submitters",
+        aliases: &[],
+        help: "Engine nbd: with a path_tx_queue, how many jobs share one connection at most; the next begin another",
+        example: "4",
+        bad_example: "0",
+        value: Number("jobs", 1..=MOST_SUBMITTERS as u64, |draft, jobs| draft.job.path.submitters = jobs as u32),
     },
     JobOption {
         name: "path_hold",

@@ -11,16 +11,20 @@ use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
 
 /// Options that only one engine reads.
-const OF_ONE_ENGINE: [(&str, EngineKind); 13] = [
+const OF_ONE_ENGINE: [(&str, EngineKind); 17] = [
     ("fixedbufs", EngineKind::IoUring),
     ("registerfiles", EngineKind::IoUring),
     ("uri", EngineKind::Nbd),
+    ("path_transport", EngineKind::Nbd),
     ("path_send", EngineKind::Nbd),
     ("path_receive", EngineKind::Nbd),
     ("path_framing", EngineKind::Nbd),
     ("path_copy", EngineKind::Nbd),
     ("path_in_flight", EngineKind::Nbd),
     ("path_null", EngineKind::Nbd),
+    ("path_tx_queue", EngineKind::Nbd),
+    ("tx_task_cpus", EngineKind::Nbd),
+    ("submitters", EngineKind::Nbd),
     ("path_hold", EngineKind::Nbd),
     ("path_busy_poll", EngineKind::Nbd),
     ("spin_cycles", EngineKind::Spin),

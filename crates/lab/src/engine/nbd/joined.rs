@@ -1,0 +1,78 @@
+//! One connection for several jobs: who comes first makes it, the others join.
+
+use super::{options, place, unreachable_server, uri};
+use crate::error::{Error, Result};
+use model::plan::{JobPlan, PathTxQueue, TxTaskCpus};
+use path::client::shared_client::{Queueing, SharedClient, SharedOptions, Submitter};
+use path::client::{Accounting, Options, Wire};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// What jobs have in common that share a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Sharing {
+    uri: String,
+    /// At most so many of them.
+    jobs: u32,
+    depth: u32,
+    slot_bytes: usize,
+    options: SharedOptions,
+}
+
+/// The connections of this process that jobs may join.
+static SHARED: Mutex<Vec<(Sharing, Weak<SharedClient>)>> = Mutex::new(Vec::new());
+
+/// A place at the connection that the job shares with others of its kind.
+///
+/// # Errors
+/// Refused, when there is no server, or something is not for shared connections.
+pub(super) fn join(plan: &JobPlan, depth: u32, slot_bytes: usize) -> Result<Submitter> {
+    let refused = |why: &str| Err(Error::Refused(format!("job '{}': {why}", plan.name)));
+    let Options { switches, in_flight, wire, patience } = options(&plan.path);
+    if in_flight != Accounting::None || wire != Wire::Real {
+        return refused(
+            "path_in_flight and path_null are not for a connection that jobs share; leave out path_tx_queue",
+        );
+    }
+    let queueing = match plan.path.tx_queue {
+        PathTxQueue::None | PathTxQueue::Lock => Queueing::Lock,
+        PathTxQueue::RingTask => Queueing::RingTask,
+        PathTxQueue::MpRing => Queueing::MpRing,
+        PathTxQueue::SwapAll => Queueing::SwapAll,
+    };
+    let options = SharedOptions { switches, queueing, task_cpus: task_cpus(plan)?, patience };
+    let jobs = plan.path.submitters;
+    let sharing = Sharing { uri: uri(plan).to_owned(), jobs, depth, slot_bytes, options };
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.retain(|(_, client)| client.strong_count() > 0);
+    let alike = shared.iter().filter(|(other, _)| *other == sharing);
+    if let Some(submitter) = alike.filter_map(|(_, client)| client.upgrade()?.submitter()).next() {
+        return Ok(submitter);
+    }
+    let client = SharedClient::connect(&place(plan)?, jobs, depth, slot_bytes, sharing.options.clone());
+    let client = client.map_err(|error| unreachable_server(plan, &error))?;
+    shared.push((sharing, Arc::downgrade(&client)));
+    match client.submitter() {
+        Some(submitter) => Ok(submitter),
+        None => refused("a connection for no job at all"),
+    }
+}
+
+/// Where the thread runs that drains the queue; empty: anywhere.
+fn task_cpus(plan: &JobPlan) -> Result<Vec<u32>> {
+    let relative = |word: &str| {
+        let why = format!("tx_task_cpus={word} is relative to cpus_allowed; say that as well, or a list of CPUs");
+        Error::Refused(format!("job '{}': {why}", plan.name))
+    };
+    let own = &plan.cpus_allowed;
+    match &plan.path.tx_task_cpus {
+        TxTaskCpus::Any => Ok(Vec::new()),
+        TxTaskCpus::List(cpus) => Ok(cpus.clone()),
+        TxTaskCpus::Same if own.is_empty() => Err(relative("same")),
+        TxTaskCpus::Same => Ok(own.clone()),
+        TxTaskCpus::Other => {
+            let online = sys::schedule::online_cpus().map_err(|error| Error::job(&plan.name, "tx_task_cpus", error))?;
+            let others: Vec<u32> = online.into_iter().filter(|cpu| !own.contains(cpu)).collect();
+            if own.is_empty() || others.is_empty() { Err(relative("other")) } else { Ok(others) }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! A connection whose bytes a ring moves: batches and memory go to the ring, and come back with what was done.
+
+use super::{Connection, Going, Then};
+use crate::server::export::Exports;
+use crate::switches::Switches;
+use rustix::event::PollFlags;
+use std::io;
+use sys::send_batch::SendBatch;
+use sys::stream_ring::{Receiving, StreamRing};
+
+/// Received at one go. It is touched as far as something came.
+const MEMORY_BYTES: usize = 256 << 10;
+
+/// What a ring has of a connection, and what it brought too early.
+#[derive(Debug, Default)]
+pub(super) struct Ringed {
+    /// Received to, while the ring does not have it.
+    memory: Vec<u8>,
+    /// Whether the ring has the batch.
+    sending: bool,
+    /// Whether the socket takes nothing now.
+    blocked: bool,
+    /// Whether a receive is in flight.
+    receiving: bool,
+    /// What came while replies were on the way.
+    early: Option<(Receiving, io::Result<usize>)>,
+}
+
+/// Whether a ring may wait once it was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Staged {
+    /// Something has to come first.
+    AndThatIsAll,
+    /// There is more to do as soon as that was handed over.
+    AndMoreFollows,
+}
+
+impl Connection {
+    /// A batch has come back.
+    pub fn sent(&mut self, batch: SendBatch, taken: io::Result<bool>, exports: &Exports, switches: Switches) -> Going {
+        let pages = batch.sends_pages();
+        self.batch = batch;
+        match (taken, &mut self.ringed) {
+            (Ok(taken), Some(ringed)) => (ringed.sending, ringed.blocked) = (false, !taken),
+            (Err(error), _) => return Self::not_sent(&error, pages),
+            (Ok(_), None) => {}
+        }
+        self.go_on(exports, switches)
+    }
+
+    /// The socket may take more.
+    pub fn unblock(&mut self) {
+        if let Some(ringed) = &mut self.ringed {
+            ringed.blocked = false;
+        }
+    }
+
+    /// Something has come.
+    pub fn received(
+        &mut self,
+        lent: Receiving,
+        count: io::Result<usize>,
+        exports: &Exports,
+        switches: Switches,
+    ) -> Going {
+        if let Some(ringed) = &mut self.ringed {
+            ringed.receiving = false;
+            ringed.early = Some((lent, count));
+        }
+        self.go_on(exports, switches)
+    }
+
+    /// Does what waits, as far as the client takes the replies.
+    pub fn go_on(&mut self, exports: &Exports, switches: Switches) -> Going {
+        if self.ringed.as_ref().is_some_and(|ringed| ringed.sending) {
+            return Going::Sending;
+        }
+        if let Some(going) = self.use_what_waits(exports, switches) {
+            return going;
+        }
+        let early = self.ringed.as_mut().and_then(|ringed| ringed.early.take());
+        match early {
+            None => Going::Receiving,
+            Some((Receiving::Bytes { memory, .. }, count)) => {
+                let going = self.received_behind_carry(count, &memory, exports, switches);
+                if let Some(ringed) = &mut self.ringed {
+                    ringed.memory = memory;
+                }
+                going
+            }
+            Some((Receiving::Places(places), count)) => {
+                self.places = Some(places);
+                // Nothing was done since they were laid out.
+                let length = self.session().and_then(|session| session.in_place()).map_or(0, |(_, _, length)| length);
+                self.placed(count, length.min(switches.framing.most().unwrap_or(length)), exports, switches)
+            }
+        }
+    }
+
+    /// Tells the ring what is to be sent, and, if more is to be received, where.
+    ///
+    /// # Errors
+    /// In words, when it cannot go on.
+    pub fn stage(
+        &mut self,
+        ring: &mut StreamRing,
+        stream: u32,
+        receive: bool,
+        switches: Switches,
+    ) -> Result<Staged, &'static str> {
+        const FAILED: &str = "io_uring takes no more";
+        let (unsent, takes_more) = (self.batch.unsent() > 0, self.takes_more());
+        let Some(ringed) = &mut self.ringed else { return Ok(Staged::AndThatIsAll) };
+        let receive = receive && takes_more && !ringed.receiving;
+        ringed.receiving |= receive;
+        let mut all = true;
+        if ringed.blocked {
+            ring.look(stream, PollFlags::OUT).map_err(|_| FAILED)?;
+        } else if unsent && !ringed.sending {
+            ringed.sending = true;
+            let batch = std::mem::replace(&mut self.batch, SendBatch::new(None));
+            all = ring.send(stream, &self.socket, batch).map_err(|_| FAILED)? && takes_more;
+        }
+        if receive {
+            ring.receive(stream, self.lend(switches)?).map_err(|_| FAILED)?;
+        }
+        Ok(if all { Staged::AndThatIsAll } else { Staged::AndMoreFollows })
+    }
+
+    /// Whether it uses what comes next as soon as that is there, if the socket takes all replies.
+    pub fn takes_more(&self) -> bool {
+        let free = |ringed: &Ringed| !ringed.blocked && ringed.early.is_none();
+        !self.messages_wait && self.then == Then::GoOn && self.ringed.as_ref().is_none_or(free)
+    }
+
+    /// Whether a ring receives for it.
+    pub fn is_receiving(&self) -> bool {
+        self.ringed.as_ref().is_some_and(|ringed| ringed.receiving)
+    }
+
+    /// Whether replies are on the way.
+    pub fn is_sending(&self) -> bool {
+        self.batch.unsent() > 0 || self.ringed.as_ref().is_some_and(|ringed| ringed.sending)
+    }
+
+    /// Where the next bytes are received to.
+    fn lend(&mut self, switches: Switches) -> Result<Receiving, &'static str> {
+        if self.lay_out_places(switches).is_some()
+            && let Some(places) = self.places.take()
+        {
+            return Ok(Receiving::Places(places));
+        }
+        let mut memory = self.ringed.as_mut().map(|ringed| std::mem::take(&mut ringed.memory)).unwrap_or_default();
+        if memory.is_empty() {
+            // Not resized, which would touch all of it.
+            memory = vec![0; MEMORY_BYTES];
+        }
+        let (from, most) = self.place_behind_carry(&mut memory)?;
+        Ok(Receiving::Bytes { memory, from, most })
+    }
+}
