@@ -8,7 +8,7 @@ use crate::workload::ledger::LiveCounters;
 use crate::workload::request_source::{Kind, RequestSource};
 use crate::workload::target::Target;
 use crate::workload::worker::{Control, Worker};
-use model::plan::{JobPlan, Size};
+use model::plan::{JobPlan, Size, PathTxQueue};
 use model::record::{Direction, Done, JobRecord, Latency, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::collections::BTreeSet;
@@ -242,8 +242,11 @@ pub(crate) fn with_engine<T>(
     // A worker that ended without a word would be waited for for ever. What is left of it is only read.
     let work = std::panic::AssertUnwindSafe(|| {
         // Where threads share a table of descriptors, each system call takes and drops a reference to the
-        // file that it names: 2 % of a cached 4 KiB pread here. Where this is refused, they share it.
-        let _ = sys::process::unshare_descriptors();
+        // file that it names: 2 % of a cached 4 KiB pread here. Where this is refused, they share it; and so do jobs that have a
+        // connection together.
+        if plan.path.tx_queue == PathTxQueue::None {
+            let _ = sys::process::unshare_descriptors();
+        }
         // Opened here, because what is opened in this table is closed in it.
         work(&mut engine::open(&Setup { plan, targets: &copy.targets, clock })?)
     });
