@@ -8,7 +8,7 @@ use crate::workload::ledger::LiveCounters;
 use crate::workload::request_source::{Kind, RequestSource};
 use crate::workload::target::Target;
 use crate::workload::worker::{Control, Worker};
-use model::plan::{JobPlan, Size, PathTxQueue};
+use model::plan::{JobPlan, PathTxQueue, Size};
 use model::record::{Direction, Done, JobRecord, Latency, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::collections::BTreeSet;

@@ -157,6 +157,8 @@ pub struct Client {
     in_place: Option<InPlace>,
     account: Account,
     wire: Wire,
+    /// Whether a ring failed, and nothing goes any more.
+    broken: bool,
     crossings: Crossings,
 }
 
@@ -210,6 +212,7 @@ impl Client {
             in_place,
             account: Account::new(options.in_flight),
             wire: options.wire,
+            broken: false,
             crossings: Crossings::default(),
         })
     }
@@ -257,6 +260,9 @@ impl Client {
     #[inline]
     pub fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()> {
         let (index, slot_bytes) = (slot as usize, self.slot_bytes);
+        if self.broken {
+            return Err(Error::Lost("it failed before".to_owned()));
+        }
         let state = self.slots.get_mut(index).filter(|state| state.ask.is_none());
         let fits = length as usize <= slot_bytes || matches!(ask, Ask::Trim | Ask::Flush);
         let (Some(state), true) = (state, fits) else {
@@ -467,7 +473,7 @@ impl Drop for Client {
     fn drop(&mut self) {
         (0..self.in_flight).for_each(|_| self.account.end());
         // A good-bye is a courtesy: a server that does not hear it sees the connection end.
-        if self.batch.sent() > 0 {
+        if self.batch.sent() > 0 || self.broken {
             // A part of a request has gone: whatever follows would be taken for the rest of it.
             return;
         }

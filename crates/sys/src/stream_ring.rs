@@ -9,10 +9,15 @@ use io_uring::{IoUring, opcode, squeue, types};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 /// So many operations at most are handed over with one system call.
 const ENTRIES: u32 = 256;
+/// So often what is staged is handed over in vain.
+const IN_VAIN: usize = 16;
+/// Completions that wait to be taken, at most.
+const MOST_COMPLETIONS: u32 = 1 << 15;
 /// Of an operation that is given up, how long it is waited for when the ring goes.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Wait until the socket is readable before it is tried (IORING_RECVSEND_POLL_FIRST, Linux 5.19): what is too little for its low-water mark
@@ -114,7 +119,10 @@ pub struct StreamRing {
     ring: IoUring,
     slots: Vec<Slot>,
     most: u32,
-    started: bool,
+    /// The thread that it belongs to, once it is used: the kernel knows a ring by an index of the thread's own.
+    owner: Option<ThreadId>,
+    /// Streams that were removed since the last [`enter`](Self::enter), or that the kernel was not done with then.
+    leaving: Vec<u32>,
     /// Streams whose batch is staged.
     staged: Vec<u32>,
     events: VecDeque<(u32, Event)>,
@@ -143,20 +151,26 @@ impl StreamRing {
             .setup_submit_all()
             // Whoever uses it first becomes its thread.
             .setup_r_disabled()
-            .setup_cqsize(ENTRIES * 4)
+            // A stream has a receive and a look; what does not fit is kept by the kernel, and taken later.
+            .setup_cqsize((ENTRIES * 4).max(most.saturating_mul(2)).min(MOST_COMPLETIONS))
             .build(ENTRIES)?;
         let (slots, staged, events) = (Vec::new(), Vec::new(), VecDeque::new());
-        Ok(Self { ring, slots, most, started: false, staged, events, crossings: 0 })
+        Ok(Self { ring, slots, most, owner: None, leaving: Vec::new(), staged, events, crossings: 0 })
     }
 
+    /// Makes it this thread's, unless it is another's.
     fn start(&mut self) -> io::Result<()> {
-        if !self.started {
-            self.ring.submitter().register_enable_rings()?;
-            self.ring.submitter().register_files_sparse(self.most)?;
-            // Saves the descriptor look-up of each crossing. A kernel without it works as well.
-            let _ = self.ring.submitter().register_ring_fd();
-            self.started = true;
+        let here = std::thread::current().id();
+        match self.owner {
+            Some(owner) if owner == here => return Ok(()),
+            Some(_) => return Err(io::Error::other("an io_uring of another thread")),
+            None => {}
         }
+        self.ring.submitter().register_enable_rings()?;
+        self.owner = Some(here);
+        self.ring.submitter().register_files_sparse(self.most)?;
+        // Saves the descriptor look-up of each crossing. A kernel without it works as well.
+        let _ = self.ring.submitter().register_ring_fd();
         Ok(())
     }
 
@@ -178,13 +192,18 @@ impl StreamRing {
         Ok(name)
     }
 
-    /// Forgets a stream: what is staged or in flight is given up, and no event of it comes any more.
+    /// Forgets a stream: what is staged or in flight is given up, and no event of it comes any more. Its name is nobody's until the next
+    /// [`enter`](Self::enter), so events that were taken before are not mistaken for another's.
     pub fn remove(&mut self, stream: u32) {
+        if self.start().is_err() {
+            return;
+        }
         let Some(slot) = self.slots.get_mut(stream as usize) else { return };
         if slot.state != State::Used {
             return;
         }
-        slot.state = if slot.is_idle() { State::Free } else { State::Leaving };
+        slot.state = State::Leaving;
+        self.leaving.push(stream);
         let (receiving, looking) = (slot.receiving.is_some(), slot.looking);
         self.events.retain(|(other, _)| *other != stream);
         // What is staged finds no file then. It can only fail where there is none already.
@@ -198,17 +217,20 @@ impl StreamRing {
     }
 
     fn cancel(&mut self, operation: u64) -> io::Result<()> {
+        self.make_room()?;
         let entry = opcode::AsyncCancel::new(operation).build().user_data(name(CANCEL, 0));
         // SAFETY: it refers to no memory.
         unsafe { self.push(&entry.flags(squeue::Flags::SKIP_SUCCESS)) }
     }
 
+    /// Room for one more entry. Before anything is noted of that one: this hands over, and takes for done, what is staged.
+    fn make_room(&mut self) -> io::Result<()> {
+        if self.ring.submission().is_full() { self.hand_over(Wait::Never) } else { Ok(()) }
+    }
+
     /// # Safety
     /// What the entry refers to lives until its completion has come.
     unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
-        if self.ring.submission().is_full() {
-            self.enter(Wait::Never)?;
-        }
         // SAFETY: as the caller promises.
         let pushed = unsafe { self.ring.submission().push(entry) };
         pushed.map_err(|_| io::Error::other("the submission ring is full"))
@@ -242,6 +264,7 @@ impl StreamRing {
             self.events.push_back((stream, Event::Sent(batch, taken)));
             return Ok(all);
         }
+        self.make_room()?;
         let unsent = batch.unsent();
         let (message, more) = batch.message();
         let aimed = batch.aimed();
@@ -271,6 +294,7 @@ impl StreamRing {
     /// # Errors
     /// When one of the stream is staged or in flight already, or the range is not inside the memory.
     pub fn receive(&mut self, stream: u32, what: Receiving) -> io::Result<()> {
+        self.make_room()?;
         let slot = self.used(stream)?;
         if slot.receiving.is_some() {
             return Err(io::Error::other("two receives of one stream at the same time"));
@@ -305,6 +329,7 @@ impl StreamRing {
     /// # Errors
     /// When it cannot be staged.
     pub fn look(&mut self, stream: u32, events: rustix::event::PollFlags) -> io::Result<()> {
+        self.make_room()?;
         let slot = self.used(stream)?;
         if std::mem::replace(&mut slot.looking, true) {
             return Ok(());
@@ -321,9 +346,16 @@ impl StreamRing {
     /// Hands over what is staged, and waits as it is told unless there are events already.
     ///
     /// # Errors
-    /// What io_uring_enter says, EEXIST on another thread than the first. A signal is no error.
+    /// What io_uring_enter says, or that it is another thread's. A signal is no error.
     pub fn enter(&mut self, wait: Wait) -> io::Result<()> {
         self.start()?;
+        let (slots, leaving) = (&mut self.slots, &mut self.leaving);
+        leaving.retain(|stream| slots.get_mut(*stream as usize).is_some_and(|slot| !slot.leave()));
+        self.hand_over(wait)
+    }
+
+    fn hand_over(&mut self, wait: Wait) -> io::Result<()> {
+        let mut in_vain = 0;
         loop {
             let staged = !self.ring.submission().is_empty();
             let (taskrun, overflow) = {
@@ -346,7 +378,8 @@ impl StreamRing {
             match entered {
                 Ok(_) if self.ring.submission().is_empty() => break,
                 // What was not taken is handed over once more.
-                Ok(_) => {}
+                Ok(0) if in_vain >= IN_VAIN => return Err(io::Error::other("io_uring takes nothing")),
+                Ok(count) => in_vain += usize::from(count == 0),
                 // The time is over, or there was a signal: all had been handed over.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR)) => break,
                 // The kernel is short of memory for requests, or completions have to be reaped first.
@@ -393,9 +426,11 @@ impl StreamRing {
                     }
                 }
             }
-            slot.leave();
         }
-        if self.ring.submission().is_empty() {
+        let submission = self.ring.submission();
+        // What the kernel keeps for later may say of a batch that it was not sent.
+        if submission.is_empty() && !submission.cq_overflow() {
+            drop(submission);
             for stream in self.staged.drain(..) {
                 let Some(slot) = self.slots.get_mut(stream as usize) else { continue };
                 if let Some(sending) = slot.sending.take()
@@ -404,7 +439,6 @@ impl StreamRing {
                     let (batch, taken) = sending.done();
                     self.events.push_back((stream, Event::Sent(batch, taken)));
                 }
-                slot.leave();
             }
         }
         self.events.append(&mut came);
@@ -431,11 +465,13 @@ impl StreamRing {
 }
 
 impl Slot {
-    /// The kernel may be done with it.
-    fn leave(&mut self) {
-        if self.state == State::Leaving && self.is_idle() {
+    /// Whether the kernel is done with it: then it is free.
+    fn leave(&mut self) -> bool {
+        let gone = self.state == State::Leaving && self.is_idle();
+        if gone {
             self.state = State::Free;
         }
+        gone
     }
 }
 
@@ -473,7 +509,8 @@ fn outcome(result: i32) -> io::Result<usize> {
 
 impl Drop for StreamRing {
     fn drop(&mut self) {
-        if self.started {
+        // On another thread nothing can be said to the kernel.
+        if self.owner == Some(std::thread::current().id()) {
             for stream in 0..self.slots.len() {
                 self.remove(stream as u32);
             }
@@ -485,7 +522,7 @@ impl Drop for StreamRing {
             }
         }
         // What was staged and not handed over is never done.
-        let held = self.started && self.slots.iter().any(|slot| slot.receiving.is_some());
+        let held = self.owner.is_some() && self.slots.iter().any(|slot| slot.receiving.is_some());
         if held {
             // The kernel may still write there: leaking the memory is the lesser evil.
             std::mem::forget(std::mem::take(&mut self.slots));

@@ -46,9 +46,9 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     ensure!((1..=most).contains(&u64::from(depth)), "a depth of {depth} is not from 1 to {most}");
     let slot_bytes = BLOCK * MOST_BLOCKS as usize;
     let transport = match arguments.get(4) {
-        None => Transport::Sockets,
+        Some(&"socket") => Transport::Sockets,
         Some(&"io_uring") => Transport::IoUring,
-        Some(other) => bail!("'{other}' is no transport of a client"),
+        other => bail!("'{}' is no transport: socket or io_uring", other.copied().unwrap_or_default()),
     };
     let switches = Switches { transport, ..Switches::default() };
     let mut client = Client::connect(&uri, depth, slot_bytes, Options { switches, ..Options::default() })?;

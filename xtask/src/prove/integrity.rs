@@ -70,9 +70,8 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
         let wanted = Wanted { server: row.server, socket: row.socket, place: Place::Anywhere, storage: row.storage };
         let served = Served::start(bench, &wanted, &data)?;
         let (ios, seed) = (row.ios.to_string(), bench.options.seed.to_string());
-        let ringed = (row.server == Server::Ringed).then_some("io_uring");
-        let words = [&["remote-verify", &served.uri, &ios, DEPTH, &seed][..], ringed.as_slice()].concat();
-        let words = bench.load(&words);
+        let transport = if row.server == Server::Ringed { "io_uring" } else { "socket" };
+        let words = bench.load(&["remote-verify", &served.uri, &ios, DEPTH, &seed, transport]);
         let (program, arguments) = words.split_first().context("no load")?;
         let begun = Instant::now();
         let said = bench.output(bench.command(program).args(arguments))?;

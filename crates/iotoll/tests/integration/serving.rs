@@ -72,12 +72,14 @@ fn libnbd(script: &str) {
 }
 
 /// TCP and Unix sockets, memory and files.
-const WAYS: [&str; 5] = [
+const WAYS: [&str; 7] = [
     "--backend memory:8m --unix s",
     "--backend memory:8m --listen 127.0.0.1:0 --path-send gather",
     "--backend file:data --listen 127.0.0.1:0 --threads 2",
     "--backend memory:8m --listen 127.0.0.1:0 --path-send zero-copy --path-receive in-place --path-copy non-temporal",
     "--backend file:data --unix s --path-send zero-copy:16k --path-framing page-at-a-time --path-copy plain",
+    "--backend memory:8m --listen 127.0.0.1:0 --path-transport io_uring",
+    "--backend file:data --unix s --path-transport io_uring --path-send zero-copy:16k",
 ];
 
 #[test]
@@ -232,26 +234,29 @@ fn a_thousand_who_stop_half_way_stall_nobody_and_cost_little() {
     if limit.current.is_some_and(|limit| limit < 2 * MANY as u64) {
         return skip(TEST, "not so many descriptors are allowed");
     }
-    let served = Served::new("--backend memory:1m --unix s");
-    let mut stalled: Vec<UnixStream> = Vec::new();
-    for number in 0..MANY {
-        let mut client = UnixStream::connect(served.path("s")).unwrap();
-        client.read_exact(&mut [0; 18]).unwrap();
-        if number.is_multiple_of(2) {
-            client.write_all(&[0, 0, 0]).unwrap();
-        } else {
-            // EXPORT_NAME of the default export, and the begin of a write of 32 MiB.
-            client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
-            client.read_exact(&mut [0; 10]).unwrap();
-            client.write_all(b"\x25\x60\x95\x13\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0half").unwrap();
+    at_once(["", "--path-transport io_uring"], |way| {
+        let served = Served::new(&format!("--backend memory:1m --unix s {way}"));
+        let mut stalled: Vec<UnixStream> = Vec::new();
+        for number in 0..MANY {
+            let mut client = UnixStream::connect(served.path("s")).unwrap();
+            client.read_exact(&mut [0; 18]).unwrap();
+            if number.is_multiple_of(2) {
+                client.write_all(&[0, 0, 0]).unwrap();
+            } else {
+                // EXPORT_NAME of the default export, and the begin of a write of 32 MiB.
+                client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+                client.read_exact(&mut [0; 10]).unwrap();
+                client.write_all(b"\x25\x60\x95\x13\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0half").unwrap();
+            }
+            stalled.push(client);
         }
-        stalled.push(client);
-    }
-    let script = "assert all(h.pwrite(b'x' * 4096, 4096 * i) is None and h.pread(4096, 4096 * i) for i in range(200))";
-    libnbd(&format!("h.connect_uri('{}')\n{script}", served.uri));
-    let bytes = most_resident(served.running.as_ref().unwrap().id()).unwrap();
-    assert!(bytes < OWN + MANY as u64 * EACH, "{bytes} bytes");
-    drop(stalled);
+        let script =
+            "assert all(h.pwrite(b'x' * 4096, 4096 * i) is None and h.pread(4096, 4096 * i) for i in range(200))";
+        libnbd(&format!("h.connect_uri('{}')\n{script}", served.uri));
+        let bytes = most_resident(served.running.as_ref().unwrap().id()).unwrap();
+        assert!(bytes < OWN + MANY as u64 * EACH, "{way}: {bytes} bytes");
+        drop(stalled);
+    });
 }
 
 /// The most memory that a process has had, while it lives.
@@ -266,7 +271,12 @@ fn most_resident(process: u32) -> Option<u64> {
 #[test]
 fn clients_that_take_nothing_cost_less_than_a_mebibyte_each() {
     const MANY: u64 = 64;
-    at_once(["--backend file:data --unix s", "--backend memory:8m --unix s --path-send pull-up:32m"], |way| {
+    const COPIED: [&str; 3] = [
+        "--backend file:data --unix s",
+        "--backend memory:8m --unix s --path-send pull-up:32m",
+        "--backend memory:8m --unix s --path-send pull-up:32m --path-transport io_uring",
+    ];
+    at_once(COPIED, |way| {
         let served = Served::new(way);
         let before = most_resident(served.running.as_ref().unwrap().id()).unwrap();
         assert!(before < 16 << 20, "{way}: {before} bytes without anybody");
@@ -370,18 +380,30 @@ fn our_client_works_with_the_servers_that_people_have() {
         ("nbdkit", &["-f", "-U", "SOCKET", "memory", "8m"]),
         ("nbdkit", &["-f", "-U", "SOCKET", "file", "DATA"]),
         ("nbdkit", &["-f", "-U", "SOCKET", "--filter=delay", "memory", "8m", "rdelay=1ms"]),
-        ("qemu-nbd", &["-f", "raw", "-t", "-k", "SOCKET", "DATA"]),
+        ("qemu-nbd", &["-f", "raw", "-t", "--shared=4", "-k", "SOCKET", "DATA"]),
     ];
     at_once(SERVERS, |(program, arguments)| {
         let foreign = Foreign::start(program, arguments);
-        for rw in ["randread", "randwrite", "randrw", "write"] {
+        for (rw, more, ios) in [
+            ("randread", "", 400),
+            ("randwrite", "", 400),
+            ("randrw", "", 400),
+            ("write", "", 400),
+            ("randrw", "--path_transport=io_uring", 400),
+            ("randrw", "--numjobs=3 --group_reporting --path_tx_queue=mp-ring", 1200),
+            ("randrw", "--numjobs=3 --group_reporting --path_tx_queue=ring-task --submitters=2", 1200),
+        ] {
             let options = format!(
-                "run --name=f --ioengine=nbd --uri={} --rw={rw} --bs=4k,16k --iodepth=16 --number_ios=400 --fsync=100",
+                "run --name=f --ioengine=nbd --uri={} --rw={rw} --bs=4k,16k --iodepth=16 --number_ios=400 --fsync=100 {more}",
                 foreign.uri()
             );
-            let found = foreign.folder.measured(&options);
+            let found = foreign.folder.measured(options.trim());
             let job = &found["jobs"][0];
-            assert_eq!((whole(&job["ios"]), whole(&job["errors"])), (400, 0), "{program} {arguments:?} {rw}: {job}");
+            assert_eq!(
+                (whole(&job["ios"]), whole(&job["errors"])),
+                (ios, 0),
+                "{program} {arguments:?} {rw} {more}: {job}"
+            );
         }
     });
 }
@@ -459,4 +481,10 @@ fn our_client_is_refused_what_the_export_does_not_take() {
     refused("--rw=write --bs=4k", &["'f'", "takes no Write"]);
     refused("--rw=read --bs=4k --size=2m", &["1048576 bytes", "ask for less"]);
     refused("--rw=read --bs=64m --size=64m", &["bs=67108864", "smaller bs="]);
+    let shared = |more: &str, named: &[&str]| refused(&format!("--rw=read --bs=4k --path_tx_queue={more}"), named);
+    shared("ring-task --tx_task_cpus=same", &["tx_task_cpus=same", "cpus_allowed"]);
+    shared("lock --path_transport=io_uring", &["another transport", "threads share"]);
+    shared("lock --path_framing=page-at-a-time", &["another framing"]);
+    shared("lock --path_null=wire", &["path_null", "leave out path_tx_queue"]);
+    shared("lock --submitters=65", &["--submitters", "1 to 64"]);
 }

@@ -127,7 +127,8 @@ fn place(plan: &JobPlan) -> Result<Uri> {
 }
 
 fn unreachable_server(plan: &JobPlan, error: &path::Error) -> Error {
-    Error::Refused(format!("job '{}': uri={}: {error}; is the server running?", plan.name, uri(plan)))
+    let hint = if matches!(error, path::Error::System { .. }) { "; is the server running?" } else { "" };
+    Error::Refused(format!("job '{}': uri={}: {error}{hint}", plan.name, uri(plan)))
 }
 
 /// How a client or a server is to do it that was told so.

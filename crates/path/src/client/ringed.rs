@@ -20,6 +20,8 @@ pub(super) struct Ringed {
     receiving: bool,
     /// Whether the socket takes nothing now.
     blocked: bool,
+    /// System calls that were counted.
+    counted: u64,
 }
 
 /// What is wanted.
@@ -35,7 +37,7 @@ impl Ringed {
     pub(super) fn new() -> Result<Self> {
         let ring =
             StreamRing::new(1).map_err(|error| Error::system("making an io_uring (it takes Linux 6.1)", error))?;
-        Ok(Self { ring, stream: None, receiving: false, blocked: false })
+        Ok(Self { ring, stream: None, receiving: false, blocked: false, counted: 0 })
     }
 
     fn stream(&mut self, socket: &Socket) -> io::Result<u32> {
@@ -66,6 +68,8 @@ impl Client {
     pub(super) fn reach_by_ring(&mut self, goal: Goal, each: &mut impl FnMut(Done)) -> Result<bool> {
         let Some(mut ringed) = self.ringed.take() else { return Ok(true) };
         let reached = self.reach_by(&mut ringed, goal, each);
+        // What was staged may be with the ring.
+        self.broken |= reached.is_err();
         self.ringed = Some(ringed);
         reached
     }
@@ -95,9 +99,9 @@ impl Client {
             }
             let held = waits && !ringed.blocked && self.begin_hold(may_hold)?;
             let limit = if held { self.switches.hold } else { GLANCE };
-            let crossings = ringed.ring.crossings();
             ringed.enter(waits.then_some(limit), self.switches.busy_poll).map_err(failed)?;
-            self.crossings.receives += ringed.ring.crossings() - crossings;
+            let crossings = ringed.ring.crossings();
+            self.crossings.receives += crossings - std::mem::replace(&mut ringed.counted, crossings);
             let (mut came, mut moved) = (false, false);
             while let Some((_, event)) = ringed.ring.take_event() {
                 moved = true;

@@ -48,7 +48,10 @@ pub struct SharedOptions {
     pub switches: Switches,
     /// Who sends.
     pub queueing: Queueing,
-    /// Where the thread runs that drains the ring of [`Queueing::RingTask`]; none: anywhere.
+    /// For how long a server may take nothing while there is something to send.
+    pub silence: Duration,
+    /// Where the thread runs that drains the ring of [`Queueing::RingTask`]; none: where the thread may run that connects, as the one that
+    /// receives does.
     pub task_cpus: Vec<u32>,
     /// How long a server may take to agree, from the first byte to the last.
     pub patience: Duration,
@@ -86,6 +89,7 @@ struct Inner {
     /// Why nothing goes any more.
     lost: Mutex<Option<String>>,
     ended: AtomicBool,
+    silence: Duration,
     sends: AtomicU64,
     receives: AtomicU64,
 }
@@ -163,6 +167,7 @@ impl SharedClient {
             depth,
             lost: Mutex::default(),
             ended: AtomicBool::new(false),
+            silence: options.silence,
             sends: AtomicU64::new(0),
             receives: AtomicU64::new(0),
         });
@@ -192,6 +197,11 @@ impl SharedClient {
     pub fn crossings(&self) -> SharedCrossings {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         SharedCrossings { sends: of(&self.inner.sends), receives: of(&self.inner.receives) }
+    }
+
+    /// Why nothing goes any more, if that is so.
+    pub fn lost(&self) -> Option<String> {
+        lock(&self.inner.lost).clone()
     }
 
     /// A place for one more thread; `None` when all are taken.
@@ -414,7 +424,7 @@ impl Submitter {
         while mail.done.is_empty() {
             if mail.lost {
                 drop(mail);
-                return Err(Error::Lost(lock(&inner.lost).clone().unwrap_or_default()));
+                return Err(Error::Lost(self.shared.lost().unwrap_or_default()));
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {

@@ -54,6 +54,8 @@ pub(super) enum Way {
         bell: (OwnedFd, Option<u32>),
         /// Whether there is more to do once the ring was entered.
         more_follows: bool,
+        /// System calls of the ring that were told.
+        told: u64,
     },
 }
 
@@ -72,7 +74,7 @@ impl Way {
                 let most = u32::try_from(options.connections).unwrap_or(u32::MAX).saturating_add(SPARE_STREAMS);
                 let ring = StreamRing::new(most).map_err(failed)?;
                 let bell = (bell.try_clone().map_err(failed)?, None);
-                Ok(Self::Ring { ring: Box::new(ring), bell, more_follows: false })
+                Ok(Self::Ring { ring: Box::new(ring), bell, more_follows: false, told: 0 })
             }
         }
     }
@@ -154,8 +156,7 @@ impl Way {
                 }
                 Ok(calls)
             }
-            Self::Ring { ring, bell: (bell, name), more_follows } => {
-                let before = ring.crossings();
+            Self::Ring { ring, bell: (bell, name), more_follows, told } => {
                 let name = match *name {
                     Some(name) => name,
                     None => *name.insert(ring.add(bell)?),
@@ -177,7 +178,8 @@ impl Way {
                     };
                     happened.push((stream as usize, what));
                 }
-                Ok(ring.crossings() - before)
+                // Some were made while things were staged.
+                Ok(ring.crossings() - std::mem::replace(told, ring.crossings()))
             }
         }
     }

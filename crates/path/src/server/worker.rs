@@ -283,6 +283,9 @@ impl<'a> Worker<'a> {
 
     fn end(&mut self, place: usize, why: Option<&str>) {
         let Some(connection) = self.connections.get_mut(place).and_then(Option::take) else { return };
+        if self.held.is_some_and(|(held, _)| held == place) {
+            self.held = None;
+        }
         self.way.remove(place, &connection);
         self.clients.fetch_sub(1, Ordering::Relaxed);
         if let Some(session) = connection.session() {

@@ -10,7 +10,11 @@ use std::sync::Arc;
 
 /// `None`, and noted, where io_uring is not to be had.
 fn ring() -> Option<StreamRing> {
-    match StreamRing::new(8) {
+    ring_of(8)
+}
+
+fn ring_of(most: u32) -> Option<StreamRing> {
+    match StreamRing::new(most) {
         Ok(ring) => Some(ring),
         Err(error) => {
             let line = format!("SKIP stream_ring: no io_uring: {error}\n");
@@ -220,4 +224,78 @@ fn what_cannot_be_done_is_an_error_and_nothing_else() {
             assert!(ring.enter(Wait::For(Duration::from_millis(1))).is_err(), "it has its thread");
         });
     });
+}
+
+#[test]
+fn more_may_be_staged_than_the_ring_has_entries() {
+    const STREAMS: usize = 300;
+    crate::process::raise_open_file_limit();
+    let Some(mut ring) = ring_of(STREAMS as u32) else { return };
+    let mut pairs = Vec::new();
+    for number in 0..STREAMS {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let stream = ring.add(&ours).unwrap();
+        let mut batch = SendBatch::new(None);
+        batch.put(&(number as u32).to_be_bytes());
+        ring.send(stream, &ours, batch).unwrap();
+        ring.receive(stream, memory(10)).unwrap();
+        pairs.push((stream, ours, theirs));
+    }
+    ring.enter(Wait::Never).unwrap();
+    for (number, (_, _, theirs)) in pairs.iter_mut().enumerate() {
+        let mut found = [0; 4];
+        theirs.read_exact(&mut found).unwrap();
+        assert_eq!(u32::from_be_bytes(found), number as u32);
+        theirs.write_all(b"x").unwrap();
+    }
+    let (mut sent, mut received) = (0, 0);
+    while received < STREAMS {
+        ring.enter(Wait::UntilSome).unwrap();
+        while let Some((_, event)) = ring.take_event() {
+            match event {
+                Event::Sent(batch, taken) => {
+                    assert!(taken.unwrap() && batch.unsent() == 0);
+                    sent += 1;
+                }
+                Event::Received(_, count) => received += count.unwrap(),
+                Event::Ready => panic!("nothing was looked for"),
+            }
+        }
+    }
+    assert_eq!((sent, received), (STREAMS, STREAMS));
+}
+
+/// Whoever takes events and removes a stream because of one may have more of it in hand.
+#[test]
+fn a_name_is_not_given_again_before_the_next_crossing() {
+    let Some(mut ring) = ring() else { return };
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let first = ring.add(&ours).unwrap();
+    ring.receive(first, memory(10)).unwrap();
+    theirs.write_all(b"x").unwrap();
+    assert!(matches!(next(&mut ring, first), Event::Received(_, Ok(1))));
+    ring.remove(first);
+    assert_ne!(ring.add(&ours).unwrap(), first);
+    ring.enter(Wait::Never).unwrap();
+    assert_eq!(ring.add(&ours).unwrap(), first);
+}
+
+#[test]
+fn another_thread_s_ring_is_left_alone() {
+    let (Some(mut ours), Some(mut theirs)) = (ring(), ring()) else { return };
+    let (socket, _peer) = UnixStream::pair().unwrap();
+    let stream = ours.add(&socket).unwrap();
+    ours.receive(stream, memory(10)).unwrap();
+    ours.enter(Wait::Never).unwrap();
+    std::thread::spawn(move || {
+        // One of its own, which has the same index here.
+        let (socket, mut peer) = UnixStream::pair().unwrap();
+        let stream = theirs.add(&socket).unwrap();
+        theirs.receive(stream, memory(10)).unwrap();
+        drop(ours);
+        peer.write_all(b"still there").unwrap();
+        assert!(matches!(next(&mut theirs, stream), Event::Received(_, Ok(10))));
+    })
+    .join()
+    .unwrap();
 }

@@ -1,11 +1,14 @@
 //! One connection for several jobs: who comes first makes it, the others join.
 
-use super::{options, place, unreachable_server, uri};
+use super::{PATIENCE, options, place, unreachable_server, uri};
 use crate::error::{Error, Result};
 use model::plan::{JobPlan, PathTxQueue, TxTaskCpus};
 use path::client::shared_client::{Queueing, SharedClient, SharedOptions, Submitter};
 use path::client::{Accounting, Options, Wire};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Slots of one connection at most: what its queue holds.
+const MOST_SLOTS: u32 = 1 << 14;
 
 /// What jobs have in common that share a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +42,10 @@ pub(super) fn join(plan: &JobPlan, depth: u32, slot_bytes: usize) -> Result<Subm
         PathTxQueue::MpRing => Queueing::MpRing,
         PathTxQueue::SwapAll => Queueing::SwapAll,
     };
-    let options = SharedOptions { switches, queueing, task_cpus: task_cpus(plan)?, patience };
-    let jobs = plan.path.submitters;
+    // Of the other queues nothing depends on it.
+    let task_cpus = if queueing == Queueing::RingTask { task_cpus(plan)? } else { Vec::new() };
+    let options = SharedOptions { switches, queueing, task_cpus, patience, silence: PATIENCE };
+    let jobs = plan.path.submitters.min(MOST_SLOTS / depth.max(1)).max(1);
     let sharing = Sharing { uri: uri(plan).to_owned(), jobs, depth, slot_bytes, options };
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     shared.retain(|(_, client)| client.strong_count() > 0);

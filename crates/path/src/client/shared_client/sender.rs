@@ -8,6 +8,7 @@ use crate::wire::{Command, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 use sys::clock::ticks;
 use sys::send_batch::SendBatch;
 
@@ -53,13 +54,22 @@ impl Sender {
     }
 
     fn flush(&mut self, inner: &Inner) {
+        let mut taken = Instant::now();
         while self.batch.unsent() > 0 {
             match self.batch.send(&inner.socket) {
-                Ok(_) => _ = inner.sends.fetch_add(1, Ordering::Relaxed),
+                Ok(_) => {
+                    inner.sends.fetch_add(1, Ordering::Relaxed);
+                    taken = Instant::now();
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if inner.ended.load(Ordering::Acquire) {
                         return;
+                    }
+                    if taken.elapsed() >= inner.silence {
+                        self.batch.clear();
+                        let seconds = inner.silence.as_secs_f64();
+                        return inner.lose(format!("the server has taken nothing for {seconds:.1} s"));
                     }
                     let mut fds = [PollFd::new(&inner.socket, PollFlags::OUT)];
                     let limit = Timespec { tv_sec: 0, tv_nsec: super::GLANCE.subsec_nanos().into() };

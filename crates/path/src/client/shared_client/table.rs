@@ -8,6 +8,8 @@ use sys::byte_store::ByteStore;
 
 /// What is asked for, in the low byte of a slot's state.
 const NOTHING: u64 = 0;
+/// Beside it: the request was handed over, and a reply to it may come.
+const HANDED_OVER: u64 = 0x80;
 
 fn code(ask: Ask) -> u64 {
     match ask {
@@ -19,7 +21,7 @@ fn code(ask: Ask) -> u64 {
 }
 
 fn ask(state: u64) -> Option<Ask> {
-    Some(match state & 0xff {
+    Some(match state & 0x7f {
         1 => Ask::Read,
         2 => Ask::Write,
         3 => Ask::Trim,
@@ -111,16 +113,18 @@ impl Table {
     pub(super) fn hand_over(&self, slot: u32, now: u64) {
         if let Some(entry) = self.slots.get(slot as usize) {
             entry.handed_over.store(now, Ordering::Relaxed);
+            entry.state.fetch_or(HANDED_OVER, Ordering::Release);
         }
     }
 
-    /// The request that a reply is to; `None` when nobody asked.
+    /// The request that a reply is to; `None` when nobody asked, or it is still in the queue: a server that knows what is going to be asked must not
+    /// free a slot that is queued.
     #[inline]
     pub(super) fn in_flight(&self, cookie: u64) -> Option<InFlight> {
         let (slot, generation) = apart(cookie);
         let entry = self.slots.get(slot as usize)?;
         let state = entry.state.load(Ordering::Acquire);
-        let ask = ask(state).filter(|_| (state >> 8) as u32 == generation)?;
+        let ask = ask(state).filter(|_| (state >> 8) as u32 == generation && state & HANDED_OVER != 0)?;
         let (length, handed_over) = (entry.length.load(Ordering::Relaxed), entry.handed_over.load(Ordering::Relaxed));
         Some(InFlight { slot, ask, length, handed_over })
     }

@@ -1,6 +1,6 @@
 //! A connection whose bytes a ring moves: batches and memory go to the ring, and come back with what was done.
 
-use super::{Connection, Going, Then};
+use super::{Connection, Going, Phase, Then};
 use crate::server::export::Exports;
 use crate::switches::Switches;
 use rustix::event::PollFlags;
@@ -18,6 +18,8 @@ pub(super) struct Ringed {
     memory: Vec<u8>,
     /// Whether the ring has the batch.
     sending: bool,
+    /// Bytes of it that are to be sent.
+    unsent: usize,
     /// Whether the socket takes nothing now.
     blocked: bool,
     /// Whether a receive is in flight.
@@ -40,6 +42,10 @@ impl Connection {
     pub fn sent(&mut self, batch: SendBatch, taken: io::Result<bool>, exports: &Exports, switches: Switches) -> Going {
         let pages = batch.sends_pages();
         self.batch = batch;
+        let left = self.batch.unsent();
+        if let (Phase::Serving(session), Some(ringed)) = (&mut self.phase, &self.ringed) {
+            session.counters.sent_bytes += ringed.unsent.saturating_sub(left) as u64;
+        }
         match (taken, &mut self.ringed) {
             (Ok(taken), Some(ringed)) => (ringed.sending, ringed.blocked) = (false, !taken),
             (Err(error), _) => return Self::not_sent(&error, pages),
@@ -117,7 +123,7 @@ impl Connection {
         if ringed.blocked {
             ring.look(stream, PollFlags::OUT).map_err(|_| FAILED)?;
         } else if unsent && !ringed.sending {
-            ringed.sending = true;
+            (ringed.sending, ringed.unsent) = (true, self.batch.unsent());
             let batch = std::mem::replace(&mut self.batch, SendBatch::new(None));
             all = ring.send(stream, &self.socket, batch).map_err(|_| FAILED)? && takes_more;
         }
