@@ -126,6 +126,8 @@ pub struct StreamRing {
     /// Streams whose batch is staged.
     staged: Vec<u32>,
     events: VecDeque<(u32, Event)>,
+    /// Memory for those that come behind what was sent.
+    came: VecDeque<(u32, Event)>,
     crossings: u64,
 }
 
@@ -154,8 +156,8 @@ impl StreamRing {
             // A stream has a receive and a look; what does not fit is kept by the kernel, and taken later.
             .setup_cqsize((ENTRIES * 4).max(most.saturating_mul(2)).min(MOST_COMPLETIONS))
             .build(ENTRIES)?;
-        let (slots, staged, events) = (Vec::new(), Vec::new(), VecDeque::new());
-        Ok(Self { ring, slots, most, owner: None, leaving: Vec::new(), staged, events, crossings: 0 })
+        let (slots, staged, events, came) = (Vec::new(), Vec::new(), VecDeque::new(), VecDeque::new());
+        Ok(Self { ring, slots, most, owner: None, leaving: Vec::new(), staged, events, came, crossings: 0 })
     }
 
     /// Makes it this thread's, unless it is another's.
@@ -184,11 +186,12 @@ impl StreamRing {
         let place = free.unwrap_or(self.slots.len());
         let name = u32::try_from(place).ok().filter(|name| *name < self.most);
         let name = name.ok_or_else(|| io::Error::other("more streams than the ring has place for"))?;
-        if place == self.slots.len() {
-            self.slots.push(Slot::default());
-        }
         self.ring.submitter().register_files_update(name, &[stream.as_fd().as_raw_fd()])?;
-        self.slots[place].state = State::Used;
+        let used = Slot { state: State::Used, ..Slot::default() };
+        match self.slots.get_mut(place) {
+            Some(slot) => *slot = used,
+            None => self.slots.push(used),
+        }
         Ok(name)
     }
 
@@ -398,7 +401,7 @@ impl StreamRing {
 
     /// Turns completions into events.
     fn collect(&mut self) {
-        let mut came = VecDeque::new();
+        let mut came = std::mem::take(&mut self.came);
         for entry in self.ring.completion() {
             let (kind, stream) = (entry.user_data() >> 32, entry.user_data() as u32);
             let Some(slot) = self.slots.get_mut(stream as usize).filter(|_| kind != CANCEL) else { continue };
@@ -442,6 +445,7 @@ impl StreamRing {
             }
         }
         self.events.append(&mut came);
+        self.came = came;
     }
 
     /// The next event, and whose it is. What was sent comes before what was received by the same crossing.

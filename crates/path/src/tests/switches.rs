@@ -86,7 +86,7 @@ fn play(steps: &[Step], client: &mut Client, slot_bytes: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
     /// Every switch and both kinds of socket: data are what they should be.
     #[test]
     fn what_is_written_is_read(steps in steps(), pull_up in prop_oneof![Just(0), Just(2048), Just(u32::MAX)],

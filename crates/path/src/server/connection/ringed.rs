@@ -125,12 +125,14 @@ impl Connection {
         } else if unsent && !ringed.sending {
             (ringed.sending, ringed.unsent) = (true, self.batch.unsent());
             let batch = std::mem::replace(&mut self.batch, SendBatch::new(None));
-            all = ring.send(stream, &self.socket, batch).map_err(|_| FAILED)? && takes_more;
+            all = ring.send(stream, &self.socket, batch).map_err(|_| FAILED)?;
         }
+        // A batch that is wholly taken wakes nobody, whenever it was staged.
+        let more_follows = !all || (ringed.sending && !(takes_more && ringed.receiving));
         if receive {
             ring.receive(stream, self.lend(switches)?).map_err(|_| FAILED)?;
         }
-        Ok(if all { Staged::AndThatIsAll } else { Staged::AndMoreFollows })
+        Ok(if more_follows { Staged::AndMoreFollows } else { Staged::AndThatIsAll })
     }
 
     /// Whether it uses what comes next as soon as that is there, if the socket takes all replies.
