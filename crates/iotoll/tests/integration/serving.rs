@@ -292,18 +292,24 @@ fn clients_that_take_nothing_cost_less_than_a_mebibyte_each() {
                 let requests = request.repeat(2000);
                 client.set_nonblocking(true).unwrap();
                 let (mut taken, mut from) = (0, 0);
-                while within_a_tenth(|| match client.write(&requests[from..]) {
-                    Ok(count) => {
-                        taken += count;
-                        from = (from + count) % requests.len();
-                        true
-                    }
-                    Err(_) => false,
-                }) {
+                let mut rests_at = || {
+                    let takes = within_a_tenth(|| match client.write(&requests[from..]) {
+                        Ok(count) => {
+                            taken += count;
+                            from = (from + count) % requests.len();
+                            true
+                        }
+                        Err(_) => false,
+                    });
                     assert!(taken < 64 << 20, "{way}: the server takes everything");
-                }
-                // More than a socket holds: the server did read.
-                assert!(taken > 256 << 10, "{way}: {taken} bytes of requests");
+                    (!takes).then_some(taken)
+                };
+                // More than a socket holds: the server did read, as soon as it had a CPU.
+                assert!(eventually(|| loop {
+                    if let Some(taken) = rests_at() {
+                        break taken > 256 << 10;
+                    }
+                }));
                 client
             })
             .collect();
