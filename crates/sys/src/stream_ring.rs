@@ -357,46 +357,45 @@ impl StreamRing {
         self.hand_over(wait)
     }
 
+    /// See [`enter`](Self::enter). When it is `Ok`, all that was staged was handed over, and what was sent is known.
     fn hand_over(&mut self, wait: Wait) -> io::Result<()> {
         let mut in_vain = 0;
         loop {
-            let staged = !self.ring.submission().is_empty();
-            let (taskrun, overflow) = {
-                let submission = self.ring.submission();
-                (submission.taskrun(), submission.cq_overflow())
-            };
+            let submission = self.ring.submission();
+            let (staged, taskrun, overflow) = (!submission.is_empty(), submission.taskrun(), submission.cq_overflow());
+            drop(submission);
             let there = !self.events.is_empty() || !self.ring.completion().is_empty();
             let want = usize::from(wait != Wait::Never && !there);
-            if !staged && !taskrun && !overflow && want == 0 {
-                break;
+            if staged || taskrun || overflow || want > 0 {
+                self.crossings += 1;
+                let entered = match wait {
+                    Wait::For(limit) if want > 0 => {
+                        let limit = types::Timespec::from(limit);
+                        self.ring.submitter().submit_with_args(want, &types::SubmitArgs::new().timespec(&limit))
+                    }
+                    Wait::For(_) | Wait::Never | Wait::UntilSome => self.ring.submit_and_wait(want),
+                };
+                match entered {
+                    Ok(_) => {}
+                    // The time is over, or there was a signal; or the kernel is short of memory for requests, or completions have to be
+                    // taken first.
+                    Err(error)
+                        if matches!(
+                            error.raw_os_error(),
+                            Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY)
+                        ) => {}
+                    Err(error) => return Err(error),
+                }
             }
-            self.crossings += 1;
-            let entered = match wait {
-                Wait::For(limit) if want > 0 => {
-                    let limit = types::Timespec::from(limit);
-                    self.ring.submitter().submit_with_args(want, &types::SubmitArgs::new().timespec(&limit))
-                }
-                Wait::For(_) | Wait::Never | Wait::UntilSome => self.ring.submit_and_wait(want),
-            };
-            match entered {
-                Ok(_) if self.ring.submission().is_empty() => break,
-                // What was not taken is handed over once more.
-                Ok(0) if in_vain >= IN_VAIN => return Err(io::Error::other("io_uring takes nothing")),
-                Ok(count) => in_vain += usize::from(count == 0),
-                // The time is over, or there was a signal: all had been handed over.
-                Err(error) if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR)) => break,
-                // The kernel is short of memory for requests, or completions have to be reaped first.
-                Err(error)
-                    if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY))
-                        && !self.ring.completion().is_empty() =>
-                {
-                    break;
-                }
-                Err(error) => return Err(error),
+            self.collect();
+            if self.ring.submission().is_empty() && self.staged.is_empty() {
+                return Ok(());
+            }
+            in_vain += 1;
+            if in_vain > IN_VAIN {
+                return Err(io::Error::other("io_uring does not take what is handed over"));
             }
         }
-        self.collect();
-        Ok(())
     }
 
     /// Turns completions into events.

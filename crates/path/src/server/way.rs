@@ -163,12 +163,13 @@ impl Way {
                 };
                 ring.look(name, PollFlags::IN)?;
                 let wait = match limit {
-                    _ if std::mem::take(more_follows) => Wait::Never,
+                    _ if *more_follows => Wait::Never,
                     Some(limit) if limit.is_zero() => Wait::Never,
                     Some(limit) => Wait::For(limit),
                     None => Wait::UntilSome,
                 };
                 ring.enter(wait)?;
+                *more_follows = false;
                 while let Some((stream, event)) = ring.take_event() {
                     let what = match event {
                         Event::Sent(batch, taken) => Happened::Sent(batch, taken),
