@@ -102,6 +102,18 @@ pub enum Ask {
     Flush,
 }
 
+impl Ask {
+    #[inline]
+    fn command(self) -> Command {
+        match self {
+            Self::Read => Command::Read,
+            Self::Write => Command::Write,
+            Self::Trim => Command::Trim,
+            Self::Flush => Command::Flush,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     /// What the request is; `None` while there is none.
@@ -271,12 +283,7 @@ impl Client {
         state.generation = state.generation.wrapping_add(1);
         (state.ask, state.length) = (Some(ask), length);
         let cookie = together(slot, state.generation);
-        let command = match ask {
-            Ask::Read => Command::Read,
-            Ask::Write => Command::Write,
-            Ask::Trim => Command::Trim,
-            Ask::Flush => Command::Flush,
-        };
+        let command = ask.command();
         let (offset, length) = if ask == Ask::Flush { (0, 0) } else { (offset, length) };
         self.staged.push_back((slot, self.batch.put_so_far()));
         if let Some(in_place) = &mut self.in_place {

@@ -169,6 +169,14 @@ fn shaken<S: Read + Write>(mut stream: S) -> S {
     stream
 }
 
+/// Where a server by hand listens, gone with the folder.
+fn by_hand() -> (tempfile::TempDir, UnixListener, Uri) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let uri = format!("nbd+unix:///?socket={}", path.display()).parse().unwrap();
+    (folder, UnixListener::bind(&path).unwrap(), uri)
+}
+
 /// The server's side of a handshake with our client, by hand.
 fn agreeing(listener: &UnixListener) -> UnixStream {
     let (mut stream, _) = listener.accept().unwrap();
@@ -458,10 +466,7 @@ fn the_end_finishes_what_has_arrived(transport: Transport) {
 
 /// However little of it at a time.
 fn a_server_that_never_ends_the_handshake_is_given_up(transport: Transport) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("s");
-    let uri: Uri = format!("nbd+unix:///?socket={}", path.display()).parse().unwrap();
-    let listener = UnixListener::bind(&path).unwrap();
+    let (_folder, listener, uri) = by_hand();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (mut stream, _) = listener.accept().unwrap();

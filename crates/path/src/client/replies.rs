@@ -25,6 +25,20 @@ enum Place {
     Arena { begin: usize, length: usize },
 }
 
+/// What a reply begins with: whom it is to, and the error. `None` when not all of it is there.
+///
+/// # Errors
+/// When it is no simple reply.
+#[inline]
+pub(super) fn simple_header(bytes: &[u8]) -> Result<Option<(u64, Option<WireError>)>> {
+    match ReplyHeader::decode(bytes) {
+        Ok(None) => Ok(None),
+        Ok(Some((ReplyHeader::Simple { cookie, error }, _))) => Ok(Some((cookie, error))),
+        Ok(Some(_)) => Err(Error::Server("the server sends structured replies, which were not agreed on".to_owned())),
+        Err(magic) => Err(Error::Server(format!("the server sends no reply (magic {:#x})", magic.0))),
+    }
+}
+
 impl Client {
     /// Receives once and uses it. Whether there was something.
     pub(super) fn receive(&mut self, each: &mut impl FnMut(Done), waiting: Waiting) -> Result<bool> {
@@ -188,14 +202,8 @@ impl Client {
                 self.arrived(slot, there + count, each);
                 continue;
             }
-            let header = ReplyHeader::decode(rest);
-            let header =
-                header.map_err(|magic| Error::Server(format!("the server sends no reply (magic {:#x})", magic.0)))?;
-            let Some((header, length)) = header else { return Ok(()) };
-            let ReplyHeader::Simple { cookie, error } = header else {
-                return Err(Error::Server("the server sends structured replies, which were not agreed on".to_owned()));
-            };
-            self.begin += length;
+            let Some((cookie, error)) = simple_header(rest)? else { return Ok(()) };
+            self.begin += SIMPLE_REPLY_BYTES;
             let (slot, generation) = apart(cookie);
             let state = self.slots.get(slot as usize).filter(|state| state.generation == generation);
             if state.is_none_or(|state| state.ask.is_none()) {

@@ -81,10 +81,7 @@ fn many_threads_on_one_connection_get_each_its_own() {
 #[test]
 fn the_end_of_the_connection_is_everybody_s() {
     for queueing in ALL {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s");
-        let uri: Uri = format!("nbd+unix:///?socket={}", path.display()).parse().unwrap();
-        let listener = UnixListener::bind(&path).unwrap();
+        let (_folder, listener, uri) = by_hand();
         for (lie, expected) in [
             (vec![], "closed"),
             (vec![0; 16], "magic 0x0"),
@@ -140,10 +137,7 @@ fn what_is_not_for_shared_connections_is_refused() {
 fn a_server_that_takes_nothing_is_given_up() {
     const BIG: usize = 4 << 20;
     for queueing in ALL {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s");
-        let uri: Uri = format!("nbd+unix:///?socket={}", path.display()).parse().unwrap();
-        let listener = UnixListener::bind(&path).unwrap();
+        let (_folder, listener, uri) = by_hand();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         std::thread::scope(|scope| {
             let listener = &listener;
@@ -174,10 +168,7 @@ fn a_server_that_takes_nothing_is_given_up() {
 /// A server that knows what is going to be asked does not free what waits in a queue.
 #[test]
 fn a_reply_to_what_was_not_sent_yet_is_a_reply_to_what_was_not_asked() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("s");
-    let uri: Uri = format!("nbd+unix:///?socket={}", path.display()).parse().unwrap();
-    let listener = UnixListener::bind(&path).unwrap();
+    let (_folder, listener, uri) = by_hand();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut stream = agreeing(&listener);

@@ -142,10 +142,7 @@ proptest! {
         ring in any::<bool>(),
     ) {
         const SLOT: usize = 90_000;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s");
-        let listener = UnixListener::bind(&path).unwrap();
-        let uri: Uri = format!("nbd+unix:///?socket={}", path.display()).parse().unwrap();
+        let (_folder, listener, uri) = by_hand();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut stream = agreeing(&listener);

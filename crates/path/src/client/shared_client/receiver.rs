@@ -3,8 +3,9 @@
 use super::Inner;
 use super::table::InFlight;
 use crate::client::connect::is_nothing;
+use crate::client::replies::simple_header;
 use crate::client::{Ask, Done};
-use crate::wire::{ReplyHeader, WireError};
+use crate::wire::{SIMPLE_REPLY_BYTES, WireError};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -90,13 +91,9 @@ impl Receiver {
                 self.arrived(read, there + count);
                 continue;
             }
-            let header = ReplyHeader::decode(rest);
-            let header = header.map_err(|magic| format!("the server sends no reply (magic {:#x})", magic.0))?;
-            let Some((header, length)) = header else { return Ok(()) };
-            let ReplyHeader::Simple { cookie, error } = header else {
-                return Err("the server sends structured replies, which were not agreed on".to_owned());
-            };
-            self.there.start += length;
+            let header = simple_header(rest).map_err(|error| error.to_string())?;
+            let Some((cookie, error)) = header else { return Ok(()) };
+            self.there.start += SIMPLE_REPLY_BYTES;
             let Some(request) = self.inner.table.in_flight(cookie) else {
                 return Err(format!("the server replies to what was not asked (cookie {cookie:#x})"));
             };

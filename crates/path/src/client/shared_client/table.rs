@@ -1,7 +1,7 @@
 //! The slots of a shared connection: filled in by the thread that they belong to, read by whoever sends and by the one that receives.
 
 use crate::client::{Ask, apart, together};
-use crate::wire::{Command, Request};
+use crate::wire::Request;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sys::byte_store::ByteStore;
@@ -97,12 +97,7 @@ impl Table {
         let entry = self.slots.get(slot as usize)?;
         let state = entry.state.load(Ordering::Acquire);
         let ask = ask(state)?;
-        let command = match ask {
-            Ask::Read => Command::Read,
-            Ask::Write => Command::Write,
-            Ask::Trim => Command::Trim,
-            Ask::Flush => Command::Flush,
-        };
+        let command = ask.command();
         let cookie = together(slot, (state >> 8) as u32);
         let (offset, length) = (entry.offset.load(Ordering::Relaxed), entry.length.load(Ordering::Relaxed));
         Some((Request { flags: 0, command, cookie, offset, length }, ask))
