@@ -1,9 +1,10 @@
 //! The least that a program can do to read blocks of a file at random: pread in a loop, offsets from a table. It is the
-//! bare system call, inlined: the C library's function, and the returns from it after the kernel, cost more.
+//! bare system call, inlined, or, as most programs do it, the C library's function, which is called: what that alone costs.
 
 use super::argument;
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,11 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let file = File::open(argument::<PathBuf>(arguments, 0)?)?;
     let length = Duration::try_from_secs_f64(argument(arguments, 1)?)?;
     let block: usize = argument(arguments, 2)?;
+    let inlined = match arguments.get(3) {
+        Some(&"inlined") => true,
+        Some(&"called") => false,
+        other => bail!("HOW is 'inlined' or 'called', not '{}'", other.unwrap_or(&"")),
+    };
     let offsets = offsets(file.metadata()?.len(), block as u64);
     ensure!(block > 0 && !offsets.is_empty(), "the file holds no block of {block} bytes");
     let mut memory = vec![1; block + PAGE];
@@ -30,7 +36,8 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let mut rest = offsets.iter().copied().cycle();
     while begin.elapsed() < length {
         for offset in rest.by_ref().take(READS_PER_LOOK) {
-            let read = rustix::io::pread(&file, &mut *buffer, offset)?;
+            let read =
+                if inlined { rustix::io::pread(&file, &mut *buffer, offset)? } else { file.read_at(buffer, offset)? };
             ensure!(read == block, "a read of {read} bytes, not {block}");
         }
         reads += READS_PER_LOOK;
