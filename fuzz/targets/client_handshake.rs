@@ -9,8 +9,8 @@ use libfuzzer_sys::fuzz_target;
 use path::handshake::client::{INPUT_BYTES, Negotiation, Step};
 use path::wire::MAX_PAYLOAD;
 
-fn play(said: &[u8], piece: usize) -> (Vec<u8>, Step) {
-    let mut negotiation = Negotiation::new("export");
+fn play(said: &[u8], piece: usize, checksums: bool) -> (Vec<u8>, Step) {
+    let mut negotiation = Negotiation::new("export").with_checksums(checksums);
     let (mut out, mut end) = (Vec::new(), Step::Continue);
     arrive(said, piece, |there| {
         // No client has more room.
@@ -24,7 +24,7 @@ fn play(said: &[u8], piece: usize) -> (Vec<u8>, Step) {
 
 fuzz_target!(|data: &[u8]| {
     let Some(([choice], said)) = split::<1>(data) else { return };
-    let [whole, cut] = pieces(choice).map(|piece| play(said, piece));
+    let [whole, cut] = pieces(choice).map(|piece| play(said, piece, choice & 128 != 0));
     assert_eq!(whole, cut);
     if let Step::Ready(export) = whole.1 {
         assert!(i64::try_from(export.size).is_ok(), "{export:?}");

@@ -33,7 +33,10 @@ fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
         0 => Backend::memory(BYTES, &switches).expect("so much memory is there"),
         _ => Backend::Null { size: NULL_BYTES },
     };
-    let rights = Rights { read_only: choice & 1 != 0, structured: choice & 2 != 0, base_allocation: choice & 4 != 0 };
+    let [read_only, structured, base_allocation, checksums] = [1, 2, 4, 16].map(|bit| choice & bit != 0);
+    // The handshake gives no two of these together.
+    let structured = structured && !checksums;
+    let rights = Rights { read_only, structured, base_allocation, checksums };
     let mut session = Session::new(backend.clone(), rights, switches);
     let mut batch = session.batch();
     let (mut replies, mut end) = (Vec::new(), None);

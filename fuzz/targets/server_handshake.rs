@@ -18,10 +18,10 @@ fn exports() -> [ExportInfo; 2] {
     [export("", 1 << 30), export("other", u64::MAX >> 1)]
 }
 
-fn play(exports: &[ExportInfo], said: &[u8], piece: usize) -> (Vec<u8>, Step) {
+fn play(exports: &[ExportInfo], said: &[u8], piece: usize, checksums: bool) -> (Vec<u8>, Step) {
     let (mut replies, mut end, mut state) = (Vec::new(), Step::Continue, State::default());
     arrive(said, piece, |there| {
-        let mut negotiation = Negotiation::resume(exports, state);
+        let mut negotiation = Negotiation::resume(exports, state).with_checksums(checksums);
         let mut out = Vec::new();
         let (taken, step) = negotiation.advance(there, &mut out);
         state = negotiation.state();
@@ -37,7 +37,7 @@ fn play(exports: &[ExportInfo], said: &[u8], piece: usize) -> (Vec<u8>, Step) {
 fuzz_target!(|data: &[u8]| {
     let Some(([choice], said)) = split::<1>(data) else { return };
     let exports = exports();
-    let [whole, cut] = pieces(choice).map(|piece| play(&exports, said, piece));
+    let [whole, cut] = pieces(choice).map(|piece| play(&exports, said, piece, choice & 128 != 0));
     assert_eq!(whole, cut);
     if let Step::Agreed(agreed) = whole.1 {
         assert!(agreed.export < exports.len());

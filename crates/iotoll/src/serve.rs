@@ -6,7 +6,9 @@ use anyhow::Context;
 use clap::Args;
 use lab::run::Calibration;
 use model::plan::value::{Choice, choice, list_words};
-use model::plan::{PathCopy, PathFraming, PathPlan, PathReceive, PathSend, PathTransport};
+use model::plan::{
+    PathCopy, PathCrc, PathFraming, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTransport,
+};
 use model::unit::Nanos;
 use path::Switches;
 use path::backend::Backend;
@@ -62,12 +64,21 @@ pub struct ServeArguments {
     /// How payloads of writes get to memory: copy receives all with what is around them and copies, copy:BYTES those up to that, in-place none
     #[arg(long, value_name = "HOW", default_value_t, value_parser = receiving)]
     path_receive: PathReceive,
-    /// Whether all that is there is sent and received at one go (one-go), or each header and each page by itself (page-at-a-time)
+    /// Whether all that is there is sent and received at one go (one-go), or each header and each segment sent by itself (segment-at-a-time), or each header and each page sent and received by itself (page-at-a-time)
     #[arg(long, value_name = "HOW", default_value = model::plan::value::word(PathFraming::default()), value_parser = word::<PathFraming>)]
     path_framing: PathFraming,
+    /// Payloads that are sent from where they lie are sent as if they lay in pieces of so many bytes: whole, or 512 at least
+    #[arg(long, value_name = "BYTES", default_value_t, value_parser = segment)]
+    path_segment: PathSegment,
     /// How what is copied is copied: plain, rep-movsb or non-temporal (past the caches)
     #[arg(long, value_name = "HOW", default_value = model::plan::value::word(PathCopy::default()), value_parser = word::<PathCopy>)]
     path_copy: PathCopy,
+    /// Whether clients that want it get checksums behind payloads, and have theirs checked; nobody but iotoll's own engine knows them
+    #[arg(long, value_name = "WHETHER", default_value = model::plan::value::word(PathCrc::default()), value_parser = word::<PathCrc>)]
+    path_crc: PathCrc,
+    /// What is only claimed to be done: none, or server: no payload is touched, writes are forgotten and reads are zeros, whatever the storage is
+    #[arg(long, value_name = "WHAT", default_value = model::plan::value::word(PathNull::default()), value_parser = null)]
+    path_null: PathNull,
     /// How long, at most, further requests of a client that has several in flight are waited for; 0: not at all
     #[arg(long, value_name = "MICROSECONDS", default_value_t = Switches::default().hold.as_micros() as u64,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
@@ -106,6 +117,17 @@ fn receiving(text: &str) -> Result<PathReceive, String> {
     PathReceive::parse(text).map_err(|wrong| format!("{}; expected {}", wrong.reason, PathReceive::FORM))
 }
 
+fn segment(text: &str) -> Result<PathSegment, String> {
+    PathSegment::parse(text).map_err(|wrong| format!("{}; expected {}", wrong.reason, PathSegment::FORM))
+}
+
+fn null(text: &str) -> Result<PathNull, String> {
+    match word(text)? {
+        PathNull::Wire => Err("'wire' is the engine's: path_null=wire in a job; expected none or server".to_owned()),
+        null => Ok(null),
+    }
+}
+
 fn word<T: Choice>(text: &str) -> Result<T, String> {
     choice(text).map_err(|wrong| format!("{}; expected one of {}", wrong.reason, list_words::<T>()))
 }
@@ -118,13 +140,19 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
         send: arguments.path_send,
         receive: arguments.path_receive,
         framing: arguments.path_framing,
+        segment: arguments.path_segment,
         copy: arguments.path_copy,
+        crc: arguments.path_crc,
         hold: Nanos(arguments.path_hold * 1000),
         busy_poll: Nanos(arguments.path_busy_poll * 1000),
         ..PathPlan::default()
     };
     let switches = lab::engine::path_switches(&path);
-    let exports = Exports::new(names(&arguments.export)?, backend(&arguments.backend, &switches, access)?, access);
+    let mut storage = backend(&arguments.backend, &switches, access)?;
+    if arguments.path_null == PathNull::Server {
+        storage = Backend::untouched(storage.size()).context("addresses for zeros")?;
+    }
+    let exports = Exports::new(names(&arguments.export)?, storage, access);
     let place = Place::listen(arguments)?;
     let orders = Arc::new(Orders::new()?);
     heed_signals(&orders)?;

@@ -12,7 +12,7 @@ pub mod value;
 
 pub use job::{
     Access, BlockSizes, Depth, Duration, EngineKind, Fallocate, JobPlan, MOST_SUBMITTERS, Medium, Order, PathCopy,
-    PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSend, PathTransport, PathTxQueue, Phase, Plan,
-    Queue, Rates, Size, Target, TxTaskCpus,
+    PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTransport,
+    PathTxQueue, Phase, Plan, Queue, Rates, Size, Target, TxTaskCpus,
 };
 pub use parse::{DeviceWrites, ParseError, Settings, UnknownOptions};

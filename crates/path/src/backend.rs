@@ -26,6 +26,14 @@ pub enum Backend {
         /// Bytes that it claims to have.
         size: u64,
     },
+    /// No payload is touched: writes are not even received where that can be had, and reads are replied to with the same zeros
+    /// again and again. It shows what requests and replies cost by themselves.
+    Untouched {
+        /// Bytes that it claims to have.
+        size: u64,
+        /// As many as one reply can have; nobody writes to them.
+        zeros: Arc<ByteStore>,
+    },
 }
 
 /// What a range holds.
@@ -86,12 +94,20 @@ impl Backend {
         Ok(Self::File(Arc::new(file::FileBackend::new(file)?)))
     }
 
+    /// Of so many bytes, none of which is touched.
+    ///
+    /// # Errors
+    /// When there are no addresses for a reply's zeros.
+    pub fn untouched(size: u64) -> std::io::Result<Self> {
+        Ok(Self::Untouched { size, zeros: Arc::new(ByteStore::zeroed(MAX_PAYLOAD as usize)?) })
+    }
+
     /// Bytes.
     pub fn size(&self) -> u64 {
         match self {
             Self::Memory(store) => store.len() as u64,
             Self::File(file) => file.size(),
-            Self::Null { size } => *size,
+            Self::Null { size } | Self::Untouched { size, .. } => *size,
         }
     }
 
@@ -101,6 +117,7 @@ impl Backend {
         match (self, wanted) {
             (Self::Memory(store), Sending::ZeroCopy) if store.file().is_none() => Sending::Gather,
             (Self::File(_), Sending::Gather) | (Self::Null { .. }, _) => Sending::PullUp,
+            (Self::Untouched { .. }, _) => Sending::Gather,
             (_, wanted) => wanted,
         }
     }
@@ -111,6 +128,7 @@ impl Backend {
             Self::Memory(store) => SendBatch::new(Some(store.clone())).with_pages_of(store.file().cloned()),
             Self::File(file) => SendBatch::new(None).with_pages_of(Some(file.pages())),
             Self::Null { .. } => SendBatch::new(None),
+            Self::Untouched { zeros, .. } => SendBatch::new(Some(zeros.clone())),
         }
     }
 
@@ -125,6 +143,8 @@ impl Backend {
             (Self::Memory(_) | Self::File(_), Sending::ZeroCopy) => batch.hand_over(begin, bytes),
             (Self::File(file), _) => return file.read(offset, length, batch),
             (Self::Null { .. }, _) => batch.put_zeros(bytes),
+            (Self::Untouched { .. }, Sending::PullUp) => batch.pull_up(0, bytes),
+            (Self::Untouched { .. }, _) => batch.gather(0, bytes),
         }
         Ok(())
     }
@@ -138,7 +158,7 @@ impl Backend {
                 Ok(())
             }
             Self::File(file) => file.write(offset, data),
-            Self::Null { .. } => Ok(()),
+            Self::Null { .. } | Self::Untouched { .. } => Ok(()),
         }
     }
 
@@ -146,7 +166,7 @@ impl Backend {
     pub fn flush(&self) -> Outcome {
         match self {
             Self::File(file) => file.flush(),
-            Self::Memory(_) | Self::Null { .. } => Ok(()),
+            Self::Memory(_) | Self::Null { .. } | Self::Untouched { .. } => Ok(()),
         }
     }
 
@@ -158,7 +178,7 @@ impl Backend {
                 Ok(())
             }
             Self::File(file) => file.zero(offset, length, how),
-            Self::Null { .. } => Ok(()),
+            Self::Null { .. } | Self::Untouched { .. } => Ok(()),
         }
     }
 
@@ -170,7 +190,7 @@ impl Backend {
                 Ok(())
             }
             Self::File(file) => file.trim(offset, length),
-            Self::Null { .. } => Ok(()),
+            Self::Null { .. } | Self::Untouched { .. } => Ok(()),
         }
     }
 
@@ -178,7 +198,7 @@ impl Backend {
     pub fn cache(&self, offset: u64, length: u32) -> Outcome {
         match self {
             Self::File(file) => file.cache(offset, length),
-            Self::Memory(_) | Self::Null { .. } => Ok(()),
+            Self::Memory(_) | Self::Null { .. } | Self::Untouched { .. } => Ok(()),
         }
     }
 
@@ -186,7 +206,7 @@ impl Backend {
     pub fn extents(&self, offset: u64, length: u32, most: usize) -> Vec<Extent> {
         match self {
             Self::File(file) => file.extents(offset, length, most),
-            Self::Memory(_) => vec![Extent { length, kind: ExtentKind::Data }],
+            Self::Memory(_) | Self::Untouched { .. } => vec![Extent { length, kind: ExtentKind::Data }],
             Self::Null { .. } => vec![Extent { length, kind: ExtentKind::Hole }],
         }
     }
@@ -203,7 +223,8 @@ mod tests {
         let sparse = tempfile::tempfile().unwrap();
         sparse.set_len(SIZE).unwrap();
         let memory = Backend::memory(1 << 20, &Switches::default()).unwrap();
-        for backend in [Backend::Null { size: SIZE }, Backend::file(sparse).unwrap(), memory] {
+        let untouched = Backend::untouched(SIZE).unwrap();
+        for backend in [Backend::Null { size: SIZE }, untouched, Backend::file(sparse).unwrap(), memory] {
             let size = backend.size();
             let largest = u32::try_from(size).unwrap_or(u32::MAX);
             for (offset, length) in [(0, largest), (size - u64::from(largest), largest), (size - 1, 1), (0, 1)] {

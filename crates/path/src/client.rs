@@ -3,11 +3,12 @@
 //! A connection belongs to one thread. Payloads lie in slots of one memory ([`ByteStore`]), as many as there may be requests in
 //! flight: a request's slot is its name on the wire, with a count that tells a reply to it from one to the request before.
 
+use crate::checksum::{CHECKSUM_BYTES, Checksum};
 use crate::error::{Error, Result};
 use crate::handshake::client::Export;
 use crate::handshake::transmission_flag;
 use crate::socket::Socket;
-use crate::switches::{Framing, Sending, Switches, Transport};
+use crate::switches::{Sending, Switches, Transport};
 use crate::wire::{Command, REQUEST_BYTES, Request, SIMPLE_REPLY_BYTES, WireError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
@@ -163,7 +164,7 @@ pub struct Client {
     /// The part of `memory` that was received and not used yet.
     begin: usize,
     end: usize,
-    /// A read whose data are arriving: slot, bytes that are there.
+    /// A read whose data are arriving, or their checksum: slot, bytes that are there.
     arriving: Option<(u32, usize)>,
     /// Where payloads are not copied out of `memory`.
     in_place: Option<InPlace>,
@@ -182,7 +183,10 @@ impl Client {
     pub fn connect(uri: &Uri, slots: u32, slot_bytes: usize, options: Options) -> Result<Self> {
         let socket = reach(uri, options.patience)?;
         let mut memory = vec![0; MEMORY_BYTES];
-        let (export, begin, end) = negotiate(&socket, &uri.export, options.patience, &mut memory)?;
+        let (export, begin, end) = {
+            let checksums = options.switches.checksums;
+            negotiate(&socket, &uri.export, checksums, options.patience, &mut memory)?
+        };
         let length = slot_bytes.saturating_mul(slots as usize);
         let zero_copy = slot_bytes > options.switches.zero_copy as usize;
         let arena = if zero_copy { ByteStore::in_file(length) } else { ByteStore::zeroed(length) };
@@ -198,10 +202,14 @@ impl Client {
         };
         let (arena, slots) = (Arc::new(arena), vec![Slot::default(); slots as usize]);
         let framing = options.switches.framing;
-        let batch =
-            SendBatch::new(Some(arena.clone())).with_pages_of(arena.file().cloned()).in_pieces_of(framing.most());
+        let batch = SendBatch::new(Some(arena.clone())).with_pages_of(arena.file().cloned());
+        let batch = batch.in_pieces_of(options.switches.most_sent()).in_segments_of(options.switches.segment as usize);
         let copied = options.switches.copy_out as usize;
-        let guesses = slot_bytes > copied && framing == Framing::OneGo && options.wire == Wire::Real;
+        // What is summed is copied: it lies in the cache then.
+        let guesses = slot_bytes > copied
+            && framing.most_received().is_none()
+            && !options.switches.checksums
+            && options.wire == Wire::Real;
         let in_place = guesses.then(|| InPlace::new(arena.clone(), slots.len(), copied));
         Ok(Self {
             socket,
@@ -301,10 +309,13 @@ impl Client {
                 Sending::ZeroCopy if self.zero_copy => self.batch.hand_over(begin, bytes),
                 Sending::Gather | Sending::ZeroCopy => self.batch.gather(begin, bytes),
             }
+            if self.switches.checksums {
+                self.batch.put(&Checksum::of(&self.arena, begin, bytes).bytes());
+            }
         }
         self.in_flight += 1;
         self.account.begin();
-        self.expected += reply_bytes(ask, length as usize);
+        self.expected += self.reply_bytes(ask, length as usize);
         Ok(())
     }
 
@@ -351,6 +362,11 @@ impl Client {
             }
         }
         Ok(true)
+    }
+
+    fn reply_bytes(&self, ask: Ask, length: usize) -> usize {
+        let checksum = if self.switches.checksums { CHECKSUM_BYTES } else { 0 };
+        SIMPLE_REPLY_BYTES + if ask == Ask::Read { length + checksum } else { 0 }
     }
 
     /// What was staged is done, by claim.
@@ -459,7 +475,7 @@ impl Client {
     fn worth_holding(&self) -> Option<usize> {
         let there = self.end - self.begin + self.arriving.map_or(0, |(_, there)| there);
         let half = (self.expected / 2).min(MOST_HELD).saturating_sub(there);
-        let worth = self.in_flight >= FEWEST_HELD && half > 1 && self.switches.framing == Framing::OneGo;
+        let worth = self.in_flight >= FEWEST_HELD && half > 1 && self.switches.framing.most_received().is_none();
         worth.then_some(half)
     }
 }
@@ -493,10 +509,6 @@ impl Drop for Client {
 }
 
 /// Of the reply to a request.
-fn reply_bytes(ask: Ask, length: usize) -> usize {
-    SIMPLE_REPLY_BYTES + if ask == Ask::Read { length } else { 0 }
-}
-
 /// A request's name on the wire: its slot, and which of the slot's requests it is.
 fn together(slot: u32, generation: u32) -> u64 {
     u64::from(slot) | u64::from(generation) << 32

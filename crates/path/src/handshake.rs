@@ -44,6 +44,8 @@ pub mod option {
     pub const LIST_META_CONTEXT: u32 = 9;
     /// Chooses metadata contexts.
     pub const SET_META_CONTEXT: u32 = 10;
+    /// Payloads are followed by their checksums ([`crate::checksum`]). Not of the specification; "iocs", which it does not use.
+    pub const CHECKSUMS: u32 = u32::from_be_bytes(*b"iocs");
 }
 
 /// Replies to options.

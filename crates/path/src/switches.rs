@@ -20,8 +20,12 @@ pub struct Switches {
     pub copy_out: u32,
     /// How what is copied is copied.
     pub copying: Copying,
+    /// Whether payloads are followed by their checksums. A server gives them to those who ask; a client does with nothing less.
+    pub checksums: bool,
     /// How much is sent and received at one go.
     pub framing: Framing,
+    /// Payloads that are sent from where they lie are sent as if they lay scattered, in segments of at most so many bytes.
+    pub segment: u32,
     /// How long, at most, more than the first message is waited for while there are several in flight. Zero: not at all.
     pub hold: Duration,
     /// For how long a message is looked for again and again before it is slept for. It burns what is measured, and saves
@@ -38,7 +42,9 @@ impl Default for Switches {
             zero_copy: u32::MAX,
             copy_out: 4096,
             copying: Copying::default(),
+            checksums: false,
             framing: Framing::OneGo,
+            segment: u32::MAX,
             hold: Duration::from_micros(50),
             busy_poll: Duration::ZERO,
         }
@@ -54,22 +60,26 @@ pub enum Transport {
     IoUring,
 }
 
+const PAGE: usize = 4096;
+
 /// How much is sent and received at one go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// All that is there.
     OneGo,
+    /// All that is there is received; what is sent is one header, or one segment of a payload, with MSG_MORE.
+    SegmentAtATime,
     /// One header, or at most a page of a payload. Nothing is held, because each is waited for by itself; what is sent is sent
     /// with MSG_MORE, so that TCP may join it again.
     PageAtATime,
 }
 
 impl Framing {
-    /// The most bytes of one go.
-    pub fn most(self) -> Option<usize> {
+    /// The most bytes that are received at one go.
+    pub fn most_received(self) -> Option<usize> {
         match self {
-            Self::OneGo => None,
-            Self::PageAtATime => Some(4096),
+            Self::OneGo | Self::SegmentAtATime => None,
+            Self::PageAtATime => Some(PAGE),
         }
     }
 }
@@ -86,6 +96,15 @@ pub enum Sending {
 }
 
 impl Switches {
+    /// The most bytes that are sent at one go.
+    pub fn most_sent(&self) -> Option<usize> {
+        match self.framing {
+            Framing::OneGo => None,
+            Framing::SegmentAtATime => Some(self.segment as usize),
+            Framing::PageAtATime => Some(PAGE.min(self.segment as usize)),
+        }
+    }
+
     /// How a payload of so many bytes is sent.
     #[inline]
     pub fn sending(&self, length: u32) -> Sending {

@@ -54,6 +54,7 @@ over_both! {
     a_server_that_makes_no_sense_is_an_error_of_the_client,
 }
 
+mod checksums;
 mod shared_client;
 mod switches;
 

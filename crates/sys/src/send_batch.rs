@@ -51,6 +51,8 @@ pub struct SendBatch {
     sent: usize,
     /// Most bytes of one system call, of one thing that was put.
     most: Option<usize>,
+    /// Most bytes of one piece of the store or the file.
+    segment: usize,
     has_pages: bool,
     vectors: Vec<libc::iovec>,
 }
@@ -62,7 +64,8 @@ impl SendBatch {
     /// Nothing yet. Payloads come from `store`, if any.
     pub fn new(store: Option<Arc<ByteStore>>) -> Self {
         let (own, pieces, vectors) = (Vec::new(), Vec::new(), Vec::new());
-        Self { own, store, file: None, pieces, next: 0, length: 0, sent: 0, most: None, has_pages: false, vectors }
+        let (most, segment, has_pages) = (None, usize::MAX, false);
+        Self { own, store, file: None, pieces, next: 0, length: 0, sent: 0, most, segment, has_pages, vectors }
     }
 
     /// Pages come from `file`, if any.
@@ -73,6 +76,15 @@ impl SendBatch {
     /// What was put by itself is sent by itself, at most `most` bytes with one system call; `None`: all together.
     pub fn in_pieces_of(self, most: Option<usize>) -> Self {
         Self { most, ..self }
+    }
+
+    /// What comes from the store or the file is a piece for each `bytes` of it, as if it lay scattered.
+    ///
+    /// # Panics
+    /// Of no bytes.
+    pub fn in_segments_of(self, bytes: usize) -> Self {
+        assert!(bytes > 0, "segments of no bytes");
+        Self { segment: bytes, ..self }
     }
 
     /// Bytes that are still to be sent.
@@ -200,10 +212,10 @@ impl SendBatch {
     pub fn gather(&mut self, begin: usize, length: usize) {
         assert!(self.store.is_some(), "a batch without a store");
         self.store.iter().for_each(|store| _ = store.address(begin, length));
-        if length > 0 {
+        for (begin, length) in self.segments(begin, length) {
             self.pieces.push(Piece::Stored { begin, length });
-            self.length += length;
         }
+        self.length += length;
     }
 
     /// Puts a part of the file at the end: its pages are sent as they are then and later, without a copy.
@@ -213,11 +225,19 @@ impl SendBatch {
     #[inline]
     pub fn hand_over(&mut self, begin: usize, length: usize) {
         assert!(self.file.is_some(), "a batch without a file");
-        if length > 0 {
+        for (begin, length) in self.segments(begin, length) {
             self.pieces.push(Piece::Pages { begin, length });
-            self.length += length;
             self.has_pages = true;
         }
+        self.length += length;
+    }
+
+    /// Where the segments of a range begin, and how long they are.
+    #[inline]
+    fn segments(&self, begin: usize, length: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let segment = self.segment;
+        let parts = length.div_ceil(segment);
+        (0..parts).map(move |part| (begin + part * segment, segment.min(length - part * segment)))
     }
 
     /// Notes `length` bytes more at the end of its own.
@@ -337,7 +357,9 @@ mod tests {
     #[test]
     fn pieces_arrive_in_order_whatever_the_socket_takes() {
         for most in [None, Some(64)] {
-            send_all(most);
+            for segment in [usize::MAX, 100] {
+                send_all(most, segment);
+            }
         }
     }
 
@@ -352,11 +374,12 @@ mod tests {
         assert_eq!(sent, [4, 4, 3]);
     }
 
-    fn send_all(most: Option<usize>) {
+    fn send_all(most: Option<usize>, segment: usize) {
         let store = Arc::new(ByteStore::in_file(1 << 20).unwrap());
         let data: Vec<u8> = (0..1 << 20).map(|place: u32| (place.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         store.write(0, &data);
-        let mut batch = SendBatch::new(Some(store.clone())).with_pages_of(store.file().cloned()).in_pieces_of(most);
+        let batch = SendBatch::new(Some(store.clone())).with_pages_of(store.file().cloned());
+        let mut batch = batch.in_pieces_of(most).in_segments_of(segment);
         let mut expected = Vec::new();
         for turn in 0..1500_usize {
             let (begin, length) = (turn * 97, turn % 311);

@@ -10,7 +10,7 @@ use crate::workload::target::{self, Span};
 use crate::workload::worker::{Control, Queue, Stages, Sync};
 use connection::Connection;
 use model::plan::{
-    Access, JobPlan, PathCopy, PathFraming, PathInFlight, PathNull, PathPlan, PathTransport, PathTxQueue,
+    Access, JobPlan, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathTransport, PathTxQueue,
 };
 use path::client::{Accounting, Ask, Client, Done, GLANCE, Options, Uri, Wire};
 use path::{Copying, Framing, Switches, Transport};
@@ -62,7 +62,7 @@ fn ready(plan: &JobPlan, client: impl Connection + 'static) -> Ready {
     let mut engine = Remote {
         client,
         done: Vec::with_capacity(slots),
-        holds: plan.path.hold.0 > 0 && plan.path.framing == PathFraming::OneGo,
+        holds: plan.path.hold.0 > 0 && plan.path.framing != PathFraming::PageAtATime,
         silent_since: None,
         control: Arc::default(),
         uri: uri(plan).to_owned(),
@@ -146,10 +146,13 @@ pub fn switches(path: &PathPlan) -> Switches {
             PathCopy::RepMovsb => Copying::RepMovsb,
             PathCopy::NonTemporal => Copying::NonTemporal,
         },
+        checksums: path.crc == PathCrc::On,
         framing: match path.framing {
             PathFraming::OneGo => Framing::OneGo,
+            PathFraming::SegmentAtATime => Framing::SegmentAtATime,
             PathFraming::PageAtATime => Framing::PageAtATime,
         },
+        segment: path.segment.bytes,
         hold: path.hold.duration(),
         busy_poll: path.busy_poll.duration(),
     }
@@ -162,7 +165,8 @@ fn options(path: &PathPlan) -> Options {
         PathInFlight::Shared => Accounting::Shared,
     };
     let wire = match path.null {
-        PathNull::None => Wire::Real,
+        // The server's is nothing that a client knows of.
+        PathNull::None | PathNull::Server => Wire::Real,
         PathNull::Wire => Wire::Null,
     };
     Options { switches: switches(path), in_flight, wire, ..Options::default() }
@@ -275,7 +279,7 @@ impl<C: Connection> Queue for Remote<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::plan::{PathReceive, PathSend, TxTaskCpus};
+    use model::plan::{PathReceive, PathSegment, PathSend, TxTaskCpus};
     use model::unit::Nanos;
 
     /// The plan knows nothing of the path, and says the same.
@@ -292,7 +296,9 @@ mod tests {
             send: PathSend { pull_up: 1, zero_copy: 2 },
             receive: PathReceive { copy: 3 },
             framing: PathFraming::PageAtATime,
+            segment: PathSegment { bytes: 6 },
             copy: PathCopy::NonTemporal,
+            crc: PathCrc::On,
             hold: Nanos(4),
             busy_poll: Nanos(5),
             in_flight: PathInFlight::PerThread,
@@ -307,7 +313,9 @@ mod tests {
             zero_copy: 2,
             copy_out: 3,
             copying: Copying::NonTemporal,
+            checksums: true,
             framing: Framing::PageAtATime,
+            segment: 6,
             hold: Duration::from_nanos(4),
             busy_poll: Duration::from_nanos(5),
         };

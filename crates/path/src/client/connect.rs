@@ -41,12 +41,13 @@ fn dial(host: &str, port: u16, patience: Duration) -> std::io::Result<TcpStream>
 pub(super) fn negotiate(
     socket: &Socket,
     name: &str,
+    checksums: bool,
     patience: Duration,
     memory: &mut [u8],
 ) -> Result<(Export, usize, usize)> {
     let limited = |what: &str, error| Error::system(format!("{what} in the handshake"), error);
     let last = Instant::now() + patience;
-    let mut negotiation = Negotiation::new(name);
+    let mut negotiation = Negotiation::new(name).with_checksums(checksums);
     let mut out = Vec::new();
     let (mut begin, mut end) = (0, 0);
     loop {

@@ -1,7 +1,8 @@
 //! What comes from a server: received, understood, and given back to whoever asked.
 
 use super::in_place::{Came, Payload};
-use super::{Ask, Client, Done, MEMORY_BYTES, apart, is_nothing, lost, reply_bytes};
+use super::{Ask, Client, Done, MEMORY_BYTES, apart, is_nothing, lost};
+use crate::checksum::{CHECKSUM_BYTES, Checksum};
 use crate::error::{Error, Result};
 use crate::switches::Framing;
 use crate::wire::{ReplyHeader, SIMPLE_REPLY_BYTES, WireError};
@@ -72,12 +73,15 @@ impl Client {
             return Place::Guessed;
         }
         match (self.switches.framing, self.arriving) {
-            (Framing::OneGo, _) => Place::Memory,
+            (Framing::OneGo | Framing::SegmentAtATime, _) => Place::Memory,
             // Of a reply that is no simple one, a byte more at a time.
             (Framing::PageAtATime, None) => Place::Header { most: SIMPLE_REPLY_BYTES.max(self.end + 1) },
             (framing @ Framing::PageAtATime, Some((slot, there))) => {
                 let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize) - there;
-                let length = length.min(framing.most().unwrap_or(length));
+                if length == 0 {
+                    return Place::Header { most: CHECKSUM_BYTES };
+                }
+                let length = length.min(framing.most_received().unwrap_or(length));
                 Place::Arena { begin: slot as usize * self.slot_bytes + there, length }
             }
         }
@@ -192,6 +196,16 @@ impl Client {
             let rest = self.memory.get(self.begin..self.end).unwrap_or_default();
             if let Some((slot, there)) = self.arriving {
                 let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize);
+                if there == length {
+                    let Some((found, _)) = rest.split_first_chunk::<CHECKSUM_BYTES>() else { return Ok(()) };
+                    if *found != Checksum::of(&self.arena, slot as usize * self.slot_bytes, length).bytes() {
+                        return Err(Error::Server("a reply's payload and its checksum do not agree".to_owned()));
+                    }
+                    self.begin += CHECKSUM_BYTES;
+                    self.arriving = None;
+                    self.finish(slot, None, each);
+                    continue;
+                }
                 let part = rest.get(..rest.len().min(length - there)).unwrap_or_default();
                 if part.is_empty() {
                     return Ok(());
@@ -226,7 +240,7 @@ impl Client {
     /// So much of a read has come.
     fn arrived(&mut self, slot: u32, there: usize, each: &mut impl FnMut(Done)) {
         let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize);
-        if there < length {
+        if there < length || self.switches.checksums {
             self.arriving = Some((slot, there));
         } else {
             self.arriving = None;
@@ -240,8 +254,8 @@ impl Client {
         let Some(ask) = state.ask.take() else { return };
         self.in_flight -= 1;
         self.account.end();
-        self.expected -= reply_bytes(ask, state.length as usize);
-        let (handed_over, answered) = (state.handed_over, ticks());
-        each(Done { slot, length: state.length, error, handed_over, answered });
+        let (length, handed_over, answered) = (state.length, state.handed_over, ticks());
+        self.expected -= self.reply_bytes(ask, length as usize);
+        each(Done { slot, length, error, handed_over, answered });
     }
 }

@@ -146,7 +146,7 @@ impl SharedClient {
         }
         let socket = reach(uri, options.patience)?;
         let mut memory = vec![0; MEMORY_BYTES];
-        let (export, begin, end) = negotiate(&socket, &uri.export, options.patience, &mut memory)?;
+        let (export, begin, end) = negotiate(&socket, &uri.export, false, options.patience, &mut memory)?;
         let arena = ByteStore::zeroed(slot_bytes.saturating_mul(slots));
         let arena = arena.map_err(|error| Error::system("memory for payloads", error))?;
         let table = Table::new(Arc::new(arena.copied(options.switches.copying)), slots, slot_bytes);
@@ -231,13 +231,28 @@ impl Drop for SharedClient {
 
 /// What is not for shared connections.
 fn refuse(switches: &Switches) -> Result<()> {
-    let Switches { transport, pull_up: _, zero_copy, copy_out: _, copying: _, framing, hold: _, busy_poll } = switches;
+    let Switches {
+        transport,
+        pull_up: _,
+        zero_copy,
+        copy_out: _,
+        copying: _,
+        checksums,
+        framing,
+        segment,
+        hold: _,
+        busy_poll,
+    } = switches;
     let wrong = if *transport != Transport::Sockets {
         "another transport"
     } else if *zero_copy != u32::MAX {
         "zero copy"
+    } else if *checksums {
+        "a checksum"
     } else if *framing != Framing::OneGo {
         "another framing"
+    } else if *segment != u32::MAX {
+        "sending in segments"
     } else if !busy_poll.is_zero() {
         "busy polling"
     } else {

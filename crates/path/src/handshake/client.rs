@@ -37,16 +37,32 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Negotiation {
     name: String,
+    checksums: Checksums,
     greeted: bool,
     export: Option<(u64, u16)>,
     least_block: u32,
     max_payload: u32,
 }
 
+/// Whether checksums are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Checksums {
+    Off,
+    /// They are, and nothing else will do.
+    Wanted,
+    Agreed,
+}
+
 impl Negotiation {
     /// For the export of this name; at most [`MAX_STRING`] bytes, or the server will say that it is not there.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), greeted: false, export: None, least_block: 1, max_payload: MAX_PAYLOAD }
+        let (name, checksums) = (name.into(), Checksums::Off);
+        Self { name, checksums, greeted: false, export: None, least_block: 1, max_payload: MAX_PAYLOAD }
+    }
+
+    /// Whether payloads are to be followed by their checksums.
+    pub fn with_checksums(self, wanted: bool) -> Self {
+        Self { checksums: if wanted { Checksums::Wanted } else { Checksums::Off }, ..self }
     }
 
     /// Takes complete messages off the front of `input`, and puts what is to be sent at the end of `out`. Gives how many bytes
@@ -73,6 +89,11 @@ impl Negotiation {
         }
         let ours = flags & (handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES);
         out.extend_from_slice(&u32::from(ours).to_be_bytes());
+        if self.checksums == Checksums::Wanted {
+            out.extend_from_slice(&OPTION_MAGIC.to_be_bytes());
+            out.extend_from_slice(&option::CHECKSUMS.to_be_bytes());
+            out.extend_from_slice(&0_u32.to_be_bytes());
+        }
         let mut data = Vec::with_capacity(self.name.len() + 8);
         data.extend_from_slice(&(self.name.len() as u32).to_be_bytes());
         data.extend_from_slice(self.name.as_bytes());
@@ -88,13 +109,21 @@ impl Negotiation {
 
     fn reply(&mut self, rest: &mut Fields) -> Option<Step> {
         let (magic, number, kind, length) = (rest.u64()?, rest.u32()?, rest.u32()?, rest.u32()?);
-        if magic != OPTION_REPLY_MAGIC || number != option::GO {
+        let asked = if self.checksums == Checksums::Wanted { option::CHECKSUMS } else { option::GO };
+        if magic != OPTION_REPLY_MAGIC || number != asked {
             return failed("the server replies to something that was not asked");
         }
         let Some(length) = usize::try_from(length).ok().filter(|length| *length <= MAX_REPLY) else {
             return failed("the server sends a reply of absurd length");
         };
         let data = rest.bytes(length)?;
+        if asked == option::CHECKSUMS {
+            if kind != reply::ACK {
+                return failed("the server gives no checksums; `iotoll serve --path-crc on` does");
+            }
+            self.checksums = Checksums::Agreed;
+            return Some(Step::Continue);
+        }
         match kind {
             reply::INFO => self.info(Fields(data)),
             reply::ACK => match self.export {

@@ -39,6 +39,8 @@ pub struct Agreed {
     pub structured: bool,
     /// Whether block status may be asked for.
     pub base_allocation: bool,
+    /// Whether payloads are followed by their checksums.
+    pub checksums: bool,
 }
 
 /// What came of the bytes so far.
@@ -57,6 +59,7 @@ pub enum Step {
 pub struct Negotiation<'a> {
     exports: &'a [ExportInfo],
     state: State,
+    offers_checksums: bool,
 }
 
 /// What has been settled; kept by whoever keeps the connection.
@@ -64,6 +67,7 @@ pub struct Negotiation<'a> {
 pub struct State {
     flags: Option<u32>,
     structured: bool,
+    checksums: bool,
     /// The export for which `base:allocation` was chosen.
     context_of: Option<usize>,
     /// Bytes of a refused option that are still to be read over.
@@ -84,7 +88,12 @@ pub fn greeting() -> [u8; 18] {
 impl<'a> Negotiation<'a> {
     /// Goes on where `state` says.
     pub fn resume(exports: &'a [ExportInfo], state: State) -> Self {
-        Self { exports, state }
+        Self { exports, state, offers_checksums: false }
+    }
+
+    /// Whether checksums may be had.
+    pub fn with_checksums(self, offered: bool) -> Self {
+        Self { offers_checksums: offered, ..self }
     }
 
     /// Where it is, to be resumed.
@@ -157,6 +166,13 @@ impl<'a> Negotiation<'a> {
                 answer(out, number, reply::ACK, &[]);
             }
             option::STRUCTURED_REPLY if !data.is_empty() => invalid(out, "STRUCTURED_REPLY has no data"),
+            option::STRUCTURED_REPLY if self.state.checksums => invalid(out, "not with checksums"),
+            option::CHECKSUMS if !data.is_empty() => invalid(out, "it has no data"),
+            option::CHECKSUMS if self.state.structured => invalid(out, "not with structured replies"),
+            option::CHECKSUMS if self.offers_checksums => {
+                self.state.checksums = true;
+                answer(out, number, reply::ACK, &[]);
+            }
             option::STRUCTURED_REPLY => {
                 self.state.structured = true;
                 answer(out, number, reply::ACK, &[]);
@@ -188,7 +204,8 @@ impl<'a> Negotiation<'a> {
 
     fn agreed(&self, export: usize) -> Agreed {
         let base_allocation = self.state.structured && self.state.context_of == Some(export);
-        Agreed { export, structured: self.state.structured, base_allocation }
+        let State { structured, checksums, .. } = self.state;
+        Agreed { export, structured, base_allocation, checksums }
     }
 
     /// The oldest way: there is no reply but the export itself.

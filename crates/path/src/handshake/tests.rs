@@ -99,7 +99,7 @@ fn both_ends_agree() {
         let flags = transmission_flag::HAS_FLAGS | transmission_flag::SEND_FLUSH;
         let export = Export { size: 1 << 30, flags, least_block: 1, max_payload: crate::wire::MAX_PAYLOAD };
         assert_eq!(step, client::Step::Ready(export));
-        assert_eq!(agreed, Some(Agreed { export: 1, structured: false, base_allocation: false }));
+        assert_eq!(agreed, Some(Agreed { export: 1, structured: false, base_allocation: false, checksums: false }));
     }
     assert!(matches!(meet("nowhere", 64).0, client::Step::Failed(why) if why.contains("no export 'nowhere'")));
 }

@@ -8,7 +8,7 @@ use super::gathering::Gathering;
 use super::session::{Next, Session, TURN};
 use crate::handshake::server::{Negotiation, State, Step, greeting};
 use crate::socket::{LowWater, Socket};
-use crate::switches::{Framing, Switches, Transport};
+use crate::switches::{Switches, Transport};
 use crate::wire::REQUEST_BYTES;
 use ringed::Ringed;
 pub use ringed::Staged;
@@ -149,7 +149,7 @@ impl Connection {
     /// Sends what waits, receives once (a page at a time: until there is nothing), and does what that asks for; never waits. `memory` is where it receives to; all
     /// connections of a thread have the same.
     pub fn advance(&mut self, exports: &Exports, switches: Switches, memory: &mut [u8]) -> Going {
-        if switches.framing == Framing::OneGo {
+        if switches.framing.most_received().is_none() {
             return self.advance_once(exports, switches, memory);
         }
         let begun = Instant::now();
@@ -166,6 +166,11 @@ impl Connection {
     fn advance_once(&mut self, exports: &Exports, switches: Switches, memory: &mut [u8]) -> Going {
         if let Some(going) = self.use_what_waits(exports, switches) {
             return going;
+        }
+        if let Some(length) = self.session().and_then(Session::unwanted) {
+            let most = length.min(memory.len());
+            let dropped = self.socket.drop_some(memory.get_mut(..most).unwrap_or_default());
+            return self.dropped(dropped, exports, switches);
         }
         if let Some(length) = self.lay_out_places(switches) {
             let received = self.places.as_mut().map(|places| places.receive(&self.socket, Waiting::Never));
@@ -230,9 +235,9 @@ impl Connection {
         let (store, begin, length) = session.in_place()?;
         let places = self.places.get_or_insert_with(|| ReceiveBatch::new(store.clone()));
         places.clear();
-        let length = length.min(switches.framing.most().unwrap_or(length));
+        let length = length.min(switches.framing.most_received().unwrap_or(length));
         places.store(begin, length);
-        if switches.framing == Framing::OneGo {
+        if switches.framing.most_received().is_none() {
             places.keep(REQUEST_BYTES);
         }
         Some(length)
@@ -255,6 +260,21 @@ impl Connection {
         self.count_received(count);
         self.gathering.received(count, u64::from(count >= length));
         self.consume(behind, exports, switches).unwrap_or(Going::Receiving)
+    }
+
+    /// So much of a payload has gone that nobody wants.
+    fn dropped(&mut self, dropped: io::Result<usize>, exports: &Exports, switches: Switches) -> Going {
+        let count = match dropped {
+            Ok(0) => return Going::Ended,
+            Ok(count) => count,
+            Err(error) => return Self::nothing_received(&error),
+        };
+        let Phase::Serving(session) = &mut self.phase else { return Going::Receiving };
+        session.passed(count, &mut self.batch);
+        let whole = session.unwanted().is_none();
+        self.count_received(count);
+        self.gathering.received(count, u64::from(whole));
+        self.consume(&[], exports, switches).unwrap_or(Going::Receiving)
     }
 
     fn nothing_received(error: &io::Error) -> Going {
@@ -303,7 +323,7 @@ impl Connection {
     fn use_up(&mut self, input: &[u8], exports: &Exports, switches: Switches) -> (usize, Left) {
         match &mut self.phase {
             Phase::Negotiating(state) => {
-                let mut negotiation = Negotiation::resume(exports.infos(), *state);
+                let mut negotiation = Negotiation::resume(exports.infos(), *state).with_checksums(switches.checksums);
                 let mut out = Vec::new();
                 let (taken, step) = negotiation.advance(input, &mut out);
                 *state = negotiation.state();

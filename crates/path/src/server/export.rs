@@ -37,6 +37,7 @@ impl Exports {
             Backend::Memory(_) => "memory, gone with the server",
             Backend::File(_) => "a file",
             Backend::Null { .. } => "nothing: reads are zeros, writes are forgotten",
+            Backend::Untouched { .. } => "nothing: no payload is touched, reads are zeros",
         };
         let info = |name| ExportInfo {
             name,
@@ -60,6 +61,7 @@ impl Exports {
             read_only: self.access == Access::ReadOnly,
             structured: agreed.structured,
             base_allocation: agreed.base_allocation,
+            checksums: agreed.checksums,
         };
         Some(Session::new(self.backend.clone(), rights, switches))
     }

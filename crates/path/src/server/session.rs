@@ -5,8 +5,9 @@
 
 use super::counters::Counters;
 use crate::backend::{Backend, Outcome, Zeroing};
+use crate::checksum::{CHECKSUM_BYTES, Checksum};
 use crate::handshake::BASE_ALLOCATION_ID;
-use crate::switches::{Framing, Sending, Switches};
+use crate::switches::{Sending, Switches};
 use crate::wire::{
     Chunk, ChunkKind, Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, data_chunk, simple_reply,
 };
@@ -33,6 +34,8 @@ pub struct Rights {
     pub structured: bool,
     /// Whether block status may be asked for.
     pub base_allocation: bool,
+    /// Whether payloads are followed by their checksums.
+    pub checksums: bool,
 }
 
 /// What comes next.
@@ -82,6 +85,8 @@ struct Writing {
     rest: u32,
     durability: Durability,
     outcome: Outcome,
+    /// Of what has come, where it is to be checked.
+    sum: Option<Checksum>,
 }
 
 /// A read of which a part has been put out.
@@ -92,6 +97,8 @@ struct Reading {
     rest: u32,
     /// Whether each piece is a chunk of its own.
     chunks: bool,
+    /// Of what was put out, where it is to follow.
+    sum: Option<Checksum>,
 }
 
 impl Session {
@@ -110,21 +117,44 @@ impl Session {
 
     /// An empty batch for this connection's replies.
     pub fn batch(&self) -> SendBatch {
-        self.backend.batch().in_pieces_of(self.switches.framing.most())
+        self.backend.batch().in_pieces_of(self.switches.most_sent()).in_segments_of(self.switches.segment as usize)
     }
 
     /// Where in the storage the rest of a write's payload may be received to, begin and length, and what that storage is.
     pub fn in_place(&self) -> Option<(&Arc<ByteStore>, usize, usize)> {
         let (Backend::Memory(store), Some(writing)) = (&self.backend, &self.writing) else { return None };
-        let straight = writing.rest > self.switches.copy_out || self.switches.framing == Framing::PageAtATime;
-        // Within the storage's size, which is a usize.
-        (writing.outcome.is_ok() && straight).then_some((store, writing.offset as usize, writing.rest as usize))
+        let straight = writing.rest > self.switches.copy_out || self.switches.framing.most_received().is_some();
+        // What is summed is summed before anybody else can change it. The rest is within the storage's size, which is a usize.
+        (writing.outcome.is_ok() && straight && writing.sum.is_none()).then_some((
+            store,
+            writing.offset as usize,
+            writing.rest as usize,
+        ))
+    }
+
+    /// How much of a write's payload is to come that nobody looks at.
+    pub fn unwanted(&self) -> Option<usize> {
+        let writing = self
+            .writing
+            .filter(|_| matches!(self.backend, Backend::Untouched { .. }))
+            .filter(|writing| writing.sum.is_none())?;
+        Some((writing.rest as usize).min(self.switches.framing.most_received().unwrap_or(usize::MAX)))
+    }
+
+    /// So many bytes of it are gone.
+    pub fn passed(&mut self, count: usize, batch: &mut SendBatch) {
+        let Some(writing) = &mut self.writing else { return };
+        writing.pass(count);
+        if writing.rest == 0 {
+            self.end_writing(batch);
+        }
     }
 
     /// So many bytes at most are received next, `there` being the begin of a request that has come.
     pub fn most_to_receive(&self, there: usize) -> usize {
-        match (self.switches.framing.most(), &self.writing) {
+        match (self.switches.framing.most_received(), &self.writing) {
             (None, _) => usize::MAX,
+            (Some(_), Some(writing)) if writing.rest == 0 => CHECKSUM_BYTES.saturating_sub(there),
             (Some(most), Some(writing)) => most.min(writing.rest as usize),
             (Some(_), None) => REQUEST_BYTES.saturating_sub(there),
         }
@@ -132,12 +162,8 @@ impl Session {
 
     /// So many bytes were received there.
     pub fn received_in_place(&mut self, count: usize, batch: &mut SendBatch) {
-        let Some(writing) = &mut self.writing else { return };
-        writing.pass(count);
         self.counters.in_place_bytes += count as u64;
-        if writing.rest == 0 {
-            self.end_writing(batch);
-        }
+        self.passed(count, batch);
     }
 
     /// Does what the bytes ask for and puts the replies into `batch`. Gives how many bytes were taken.
@@ -163,6 +189,14 @@ impl Session {
                 writing.take(now, &self.backend);
                 if writing.rest > 0 {
                     return (input.len() - rest.len(), Next::Receive);
+                }
+                if let Some(sum) = writing.sum {
+                    let Some((found, later)) = rest.split_first_chunk::<CHECKSUM_BYTES>() else {
+                        return (input.len() - rest.len(), Next::Receive);
+                    };
+                    rest = later;
+                    writing.outcome =
+                        writing.outcome.and(if *found == sum.bytes() { Ok(()) } else { Err(WireError::EIO) });
                 }
                 self.end_writing(batch);
                 continue;
@@ -193,7 +227,8 @@ impl Session {
             (Command::Write, outcome) => {
                 let durability = durability(request);
                 let (cookie, offset, rest) = (request.cookie, request.offset, request.length);
-                self.writing = Some(Writing { cookie, offset, rest, durability, outcome });
+                let sum = self.rights.checksums.then(Checksum::default);
+                self.writing = Some(Writing { cookie, offset, rest, durability, outcome, sum });
             }
             (Command::Read, Ok(())) => self.begin_reading(request, batch),
             (Command::BlockStatus, Ok(())) => self.block_status(request, batch),
@@ -264,12 +299,16 @@ impl Session {
         if !chunks {
             self.put_read_header(request, batch);
         }
-        self.reading = Some(Reading { cookie, offset, rest: length, chunks });
+        let sum = self.rights.checksums.then(Checksum::default);
+        self.reading = Some(Reading { cookie, offset, rest: length, chunks, sum });
     }
 
-    /// How a payload of so many bytes is sent from this storage.
+    /// How a payload of so many bytes is sent from this storage. What is summed is copied, because it has to be sent as it was summed.
     #[inline]
     fn sending(&self, length: u32) -> Sending {
+        if self.rights.checksums {
+            return Sending::PullUp;
+        }
         self.backend.sending(self.switches.sending(length))
     }
 
@@ -287,7 +326,14 @@ impl Session {
         let mark = batch.mark();
         self.put_read_header(request, batch);
         match self.backend.read(request.offset, request.length, sending, batch) {
-            Ok(()) => self.counters.read(request.length, sending),
+            Ok(()) => {
+                if self.rights.checksums {
+                    let mut sum = Checksum::default();
+                    sum.add(last_of(batch, request.length));
+                    batch.put(&sum.bytes());
+                }
+                self.counters.read(request.length, sending);
+            }
             Err(error) => {
                 batch.take_back(mark);
                 self.reply(request, Err(error), batch);
@@ -299,7 +345,7 @@ impl Session {
     fn read_on(&mut self, batch: &mut SendBatch) -> Result<(), &'static str> {
         let Some(reading) = &mut self.reading else { return Ok(()) };
         let length = reading.rest.min(PIECE);
-        let (cookie, offset, chunks) = (reading.cookie, reading.offset, reading.chunks);
+        let Reading { cookie, offset, chunks, sum, .. } = *reading;
         reading.offset += u64::from(length);
         reading.rest -= length;
         let last = reading.rest == 0;
@@ -313,7 +359,16 @@ impl Session {
             batch.put(&offset.to_be_bytes());
         }
         match self.backend.read(offset, length, Sending::PullUp, batch) {
-            Ok(()) => self.counters.read(length, Sending::PullUp),
+            Ok(()) => {
+                self.counters.read(length, Sending::PullUp);
+                if let Some(mut sum) = sum {
+                    sum.add(last_of(batch, length));
+                    match &mut self.reading {
+                        Some(reading) => reading.sum = Some(sum),
+                        None => batch.put(&sum.bytes()),
+                    }
+                }
+            }
             Err(error) if chunks => {
                 batch.take_back(mark);
                 self.reading = None;
@@ -372,6 +427,9 @@ impl Session {
 impl Writing {
     /// The next bytes of the payload. After an error they are read over.
     fn take(&mut self, data: &[u8], backend: &Backend) {
+        if let Some(sum) = &mut self.sum {
+            sum.add(data);
+        }
         if self.outcome.is_ok() && !data.is_empty() {
             self.outcome = backend.write(self.offset, data);
         }
@@ -385,6 +443,12 @@ impl Writing {
     }
 }
 
+/// The bytes that were copied to the end of a batch last.
+fn last_of(batch: &SendBatch, length: u32) -> &[u8] {
+    let own = batch.own();
+    own.get(own.len().saturating_sub(length as usize)..).unwrap_or_default()
+}
+
 fn durability(request: &Request) -> Durability {
     if request.flags & command_flag::FUA != 0 { Durability::Now } else { Durability::Later }
 }
@@ -396,7 +460,7 @@ mod tests {
     /// However payloads are sent, a server's memory does not grow with what is asked for.
     #[test]
     fn long_replies_that_are_copied_are_made_in_pieces() {
-        let rights = Rights { read_only: false, structured: false, base_allocation: false };
+        let rights = Rights { read_only: false, structured: false, base_allocation: false, checksums: false };
         let switches = Switches { pull_up: u32::MAX, ..Switches::default() };
         let backend = Backend::memory(u64::from(MAX_PAYLOAD), &switches).unwrap();
         let mut session = Session::new(backend, rights, switches);

@@ -7,7 +7,7 @@ use super::way::{Happened, Way};
 use super::{Observer, Options};
 use crate::error::Result;
 use crate::socket::Socket;
-use crate::switches::{Framing, Switches, Transport};
+use crate::switches::{Switches, Transport};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::num::NonZeroU64;
@@ -138,7 +138,7 @@ impl<'a> Worker<'a> {
             // Where several clients have something to ask, requests are gathered without a wait.
             let Switches { hold, framing, .. } = self.options.switches;
             let asking = happened.iter().filter(|(_, what)| !matches!(what, Happened::Sent(..))).count();
-            self.may_hold = asking == 1 && !hold.is_zero() && framing == Framing::OneGo;
+            self.may_hold = asking == 1 && !hold.is_zero() && framing.most_received().is_none();
             let working = std::mem::take(&mut self.working);
             for (place, what) in happened.drain(..) {
                 match what {

@@ -121,7 +121,9 @@ fn what_is_not_for_shared_connections_is_refused() {
     for (switches, word) in [
         (Switches { transport: Transport::IoUring, ..default }, "transport"),
         (Switches { zero_copy: 0, ..default }, "zero copy"),
+        (Switches { checksums: true, ..default }, "checksum"),
         (Switches { framing: Framing::PageAtATime, ..default }, "framing"),
+        (Switches { segment: 4096, ..default }, "segments"),
         (Switches { busy_poll: Duration::from_micros(1), ..default }, "busy"),
     ] {
         let options = SharedOptions { switches, ..shared_options(Queueing::Lock) };

@@ -92,7 +92,9 @@ proptest! {
     fn what_is_written_is_read(steps in steps(), pull_up in prop_oneof![Just(0), Just(2048), Just(u32::MAX)],
         zero_copy in prop_oneof![Just(0), Just(4096), Just(u32::MAX)],
         copy_out in prop_oneof![Just(0), Just(2048), Just(u32::MAX)],
-        framing in prop_oneof![2 => Just(Framing::OneGo), 1 => Just(Framing::PageAtATime)],
+        framing in prop_oneof![2 => Just(Framing::OneGo), 1 => Just(Framing::SegmentAtATime), 1 => Just(Framing::PageAtATime)],
+        segment in prop_oneof![2 => Just(u32::MAX), 1 => Just(512), 1 => Just(5000)],
+        checksums in any::<bool>(),
         copying in prop_oneof![Just(Copying::Plain), Just(Copying::RepMovsb), Just(Copying::NonTemporal)],
         hold in prop_oneof![Just(0), Just(50), Just(2000)], unix in any::<bool>(),
         rings in prop_oneof![Just([false, false]), Just([true, true]), Just([true, false]), Just([false, true])]) {
@@ -105,7 +107,9 @@ proptest! {
             zero_copy,
             copy_out,
             copying,
+            checksums,
             framing,
+            segment,
             hold: Duration::from_micros(hold),
             busy_poll: Duration::from_micros(hold / 10),
         };
@@ -311,6 +315,13 @@ fn what_a_switch_says_is_done() {
     let (_, server) = once(Switches { pull_up: 0, zero_copy: 0, ..default });
     assert_eq!((server.pulled_up_bytes, server.zero_copy_bytes), (0, LENGTH));
 
+    // A header and sixteen segments each, with so many calls, or as pieces of few.
+    let segments = Switches { segment: 4096, framing: Framing::SegmentAtATime, ..default };
+    let (client, server) = once(segments);
+    assert!(client.sends >= 18 && server.sends >= 18, "{client:?} {server:?}");
+    let (client, server) = once(Switches { framing: Framing::OneGo, ..segments });
+    assert!(client.sends < 17 && server.sends < 17, "{client:?} {server:?}");
+
     let (client, server) = once(Switches { framing: Framing::PageAtATime, ..default });
     // A header and sixteen pages, each by itself, and what is the other's.
     assert!(client.sends >= 18 && client.receives >= 17, "{client:?}");
@@ -319,6 +330,42 @@ fn what_a_switch_says_is_done() {
 
 over_both! {
     many_in_flight_come_to_their_slots,
+    what_is_not_touched_is_forgotten_and_reads_as_zeros,
+}
+
+/// Whatever is between the payloads that nobody wants is understood.
+fn what_is_not_touched_is_forgotten_and_reads_as_zeros(transport: Transport) {
+    for unix in [false, true] {
+        for checksums in [false, true] {
+            let switches = Switches { checksums, ..switches(transport) };
+            let options = Options { switches, ..Options::default() };
+            let served = Served::new(Backend::untouched(SIZE).unwrap(), Access::ReadWrite, options, unix);
+            let options = client::Options { switches, ..client::Options::default() };
+            let mut client = Client::connect(&served.uri, 4, 1 << 20, options).unwrap();
+            client.arena().write(0, &vec![1; 4 << 20]);
+            for ask in [Ask::Write, Ask::Read] {
+                for turn in 0..40_u32 {
+                    let slot = turn % 4;
+                    // Shorter and longer than what is received together with a header.
+                    let length = [1, 3000, 70_000, 1 << 20][(turn / 4) as usize % 4];
+                    client.stage(slot, ask, 0, length).unwrap();
+                    let begun = Instant::now();
+                    if slot == 3 {
+                        client.submit(|done| assert_eq!(done.error, None)).unwrap();
+                        while client.in_flight() > 0 {
+                            client.wait(|done| assert_eq!(done.error, None)).unwrap();
+                            assert!(begun.elapsed() < Duration::from_secs(60), "it waits for ever");
+                        }
+                    }
+                }
+            }
+            let mut found = vec![1; 4 << 20];
+            client.arena().read(0, &mut found);
+            assert!(found.iter().all(|byte| *byte == 0));
+            drop(client);
+            assert_eq!(served.ended().0.errors, 0);
+        }
+    }
 }
 
 /// More than there are places for with one system call.

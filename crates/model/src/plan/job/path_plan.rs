@@ -26,9 +26,15 @@ pub struct PathPlan {
     /// `path_framing`: how much is sent and received at one go.
     #[serde(rename = "path_framing")]
     pub framing: PathFraming,
+    /// `path_segment`: as if in which pieces payloads lay that are sent from where they lie.
+    #[serde(rename = "path_segment")]
+    pub segment: PathSegment,
     /// `path_copy`: how what is copied is copied.
     #[serde(rename = "path_copy")]
     pub copy: PathCopy,
+    /// `path_crc`: whether payloads are followed by their checksums.
+    #[serde(rename = "path_crc")]
+    pub crc: PathCrc,
     /// `path_hold`: how long, at most, several messages are waited for; zero: for one.
     #[serde(rename = "path_hold")]
     pub hold: Nanos,
@@ -38,7 +44,7 @@ pub struct PathPlan {
     /// `path_in_flight`: who counts the requests in flight. Of clients only.
     #[serde(rename = "path_in_flight")]
     pub in_flight: PathInFlight,
-    /// `path_null`: what is only claimed to be done. Of clients only.
+    /// `path_null`: what is only claimed to be done.
     #[serde(rename = "path_null")]
     pub null: PathNull,
     /// `path_tx_queue`: how the requests of several jobs get to one connection. Of clients only.
@@ -58,7 +64,9 @@ impl Default for PathPlan {
             send: PathSend::default(),
             receive: PathReceive::default(),
             framing: PathFraming::default(),
+            segment: PathSegment::default(),
             copy: PathCopy::default(),
+            crc: PathCrc::default(),
             hold: Nanos(50_000),
             busy_poll: Nanos(0),
             in_flight: PathInFlight::default(),
@@ -103,8 +111,17 @@ pub enum PathFraming {
     /// All that is there.
     #[default]
     OneGo,
+    /// The same received, but sent by one header, or one segment of a payload.
+    SegmentAtATime,
     /// One header, or at most a page of a payload.
     PageAtATime,
+}
+
+/// `path_segment`: as if in which pieces payloads lay that are sent from where they lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathSegment {
+    /// A piece is at most so long.
+    pub bytes: u32,
 }
 
 /// `path_copy`: how what is copied is copied.
@@ -117,6 +134,16 @@ pub enum PathCopy {
     RepMovsb,
     /// Past the caches.
     NonTemporal,
+}
+
+/// `path_crc`: whether payloads are followed by their checksums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PathCrc {
+    /// They are not.
+    #[default]
+    Off,
+    /// They are, and checked by whom they go to.
+    On,
 }
 
 /// `path_in_flight`: who counts the requests that are in flight, beside the connection itself.
@@ -139,6 +166,8 @@ pub enum PathNull {
     None,
     /// That requests went out and were replied to.
     Wire,
+    /// That storage was read and written. Of servers only.
+    Server,
 }
 
 /// `path_tx_queue`: how the requests of several jobs get to one connection.
@@ -187,15 +216,17 @@ impl Display for TxTaskCpus {
 
 impl PathPlan {
     /// Each option and its value.
-    pub fn options(&self) -> [(&'static str, String); 12] {
-        let Self { transport, send, receive, framing, copy, hold, busy_poll, in_flight, null, .. } = self;
+    pub fn options(&self) -> [(&'static str, String); 14] {
+        let Self { transport, send, receive, framing, segment, copy, crc, hold, busy_poll, in_flight, null, .. } = self;
         let Self { tx_queue, tx_task_cpus, submitters, .. } = self;
         [
             ("path_transport", word(*transport).to_owned()),
             ("path_send", send.to_string()),
             ("path_receive", receive.to_string()),
             ("path_framing", word(*framing).to_owned()),
+            ("path_segment", segment.to_string()),
             ("path_copy", word(*copy).to_owned()),
+            ("path_crc", word(*crc).to_owned()),
             ("path_hold", format!("{} ns", hold.0)),
             ("path_busy_poll", format!("{} ns", busy_poll.0)),
             ("path_in_flight", word(*in_flight).to_owned()),
@@ -215,13 +246,23 @@ impl Choice for PathTransport {
 
 impl Choice for PathFraming {
     fn words() -> Vec<(&'static str, Self)> {
-        vec![("one-go", Self::OneGo), ("page-at-a-time", Self::PageAtATime)]
+        vec![
+            ("one-go", Self::OneGo),
+            ("segment-at-a-time", Self::SegmentAtATime),
+            ("page-at-a-time", Self::PageAtATime),
+        ]
     }
 }
 
 impl Choice for PathCopy {
     fn words() -> Vec<(&'static str, Self)> {
         vec![("plain", Self::Plain), ("rep-movsb", Self::RepMovsb), ("non-temporal", Self::NonTemporal)]
+    }
+}
+
+impl Choice for PathCrc {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("off", Self::Off), ("on", Self::On)]
     }
 }
 
@@ -245,7 +286,7 @@ impl Choice for PathInFlight {
 
 impl Choice for PathNull {
     fn words() -> Vec<(&'static str, Self)> {
-        vec![("none", Self::None), ("wire", Self::Wire)]
+        vec![("none", Self::None), ("wire", Self::Wire), ("server", Self::Server)]
     }
 }
 
@@ -320,6 +361,38 @@ impl Display for PathReceive {
     }
 }
 
+impl Default for PathSegment {
+    fn default() -> Self {
+        Self { bytes: ANY }
+    }
+}
+
+impl PathSegment {
+    /// The values that it takes, in words.
+    pub const FORM: &str = "whole, or bytes from 512 on";
+    /// Shorter ones are not worth the memory of their list.
+    const LEAST: u32 = 512;
+
+    /// # Errors
+    /// When it is none of [`FORM`](Self::FORM).
+    pub fn parse(text: &str) -> Result<Self, Wrong> {
+        match text {
+            "whole" => Ok(Self::default()),
+            length => integer_in(length, &(u64::from(Self::LEAST)..=u64::from(ANY)))
+                .map(|bytes| Self { bytes: u32::try_from(bytes).unwrap_or(ANY) }),
+        }
+    }
+}
+
+impl Display for PathSegment {
+    fn fmt(&self, formatter: &mut Formatter) -> Formatted {
+        match self.bytes {
+            ANY => formatter.write_str("whole"),
+            bytes => write!(formatter, "{bytes}"),
+        }
+    }
+}
+
 fn bytes(text: &str) -> Result<u32, Wrong> {
     integer_in(text, &(0..=u64::from(ANY))).map(|bytes| u32::try_from(bytes).unwrap_or(ANY))
 }
@@ -346,6 +419,11 @@ mod tests {
             let receive = PathReceive::parse(text).unwrap();
             assert_eq!((receive, receive.to_string().as_str()), (PathReceive { copy }, text));
         }
+        for (text, bytes) in [("whole", ANY), ("512", 512), ("65536", 65_536)] {
+            let segment = PathSegment::parse(text).unwrap();
+            assert_eq!((segment, segment.to_string().as_str()), (PathSegment { bytes }, text));
+        }
+        assert!(["", "511", "0", "all"].iter().all(|wrong| PathSegment::parse(wrong).is_err()));
         for wrong in ["", "fast", "gather:4", "pull-up:", "pull-up:x", "pull-up:-1", "zero-copy:1.5", "pull-up:5g"] {
             assert!(PathSend::parse(wrong).is_err(), "{wrong}");
             assert!(PathReceive::parse(wrong).is_err(), "{wrong}");

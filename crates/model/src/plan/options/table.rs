@@ -3,8 +3,8 @@
 use super::{JobOption, Value::*};
 use crate::plan::draft::Start;
 use crate::plan::job::{
-    Access, EngineKind, Fallocate, MOST_SUBMITTERS, Order, PathCopy, PathFraming, PathInFlight, PathNull, PathReceive,
-    PathSend, PathTransport, PathTxQueue, TxTaskCpus,
+    Access, EngineKind, Fallocate, MOST_SUBMITTERS, Order, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull,
+    PathReceive, PathSegment, PathSend, PathTransport, PathTxQueue, TxTaskCpus,
 };
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
 use crate::plan::value::{LARGEST_FILE, Wrong, choice, cpus, directory, file_names, list_words, percentiles};
@@ -448,11 +448,21 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "path_framing",
         aliases: &[],
-        help: "Engine nbd: whether all that is there is sent and received at one go, or each header and each page by itself",
+        help: "Engine nbd: whether all that is there is sent and received at one go, or each header and segment is sent by itself, or each header and page sent and received",
         example: "page-at-a-time",
         bad_example: "page",
         value: Choice(list_words::<PathFraming>, |draft, text| {
             choice(text).map(|framing| draft.job.path.framing = framing)
+        }),
+    },
+    JobOption {
+        name: "path_segment",
+        aliases: &[],
+        help: "Engine nbd: payloads of writes that are sent from where they lie are sent as if they lay in pieces of so many bytes",
+        example: "4k",
+        bad_example: "16",
+        value: Text(PathSegment::FORM, |draft, text| {
+            PathSegment::parse(text).map(|segment| draft.job.path.segment = segment)
         }),
     },
     JobOption {
@@ -462,6 +472,14 @@ pub(super) static OPTIONS: &[JobOption] = &[
         example: "non-temporal",
         bad_example: "memcpy",
         value: Choice(list_words::<PathCopy>, |draft, text| choice(text).map(|copy| draft.job.path.copy = copy)),
+    },
+    JobOption {
+        name: "path_crc",
+        aliases: &[],
+        help: "Engine nbd: whether payloads are followed by their checksums (CRC-32C), which are checked; only iotoll serve --path-crc on knows them",
+        example: "on",
+        bad_example: "crc32",
+        value: Choice(list_words::<PathCrc>, |draft, text| choice(text).map(|crc| draft.job.path.crc = crc)),
     },
     JobOption {
         name: "path_in_flight",
@@ -479,7 +497,13 @@ pub(super) static OPTIONS: &[JobOption] = &[
         help: "Engine nbd: what is only claimed to be done: nothing, or the way to the server and back; reads are garbage then",
         example: "wire",
         bad_example: "storage",
-        value: Choice(list_words::<PathNull>, |draft, text| choice(text).map(|null| draft.job.path.null = null)),
+        value: Choice(list_words::<PathNull>, |draft, text| match choice(text)? {
+            PathNull::Server => Err(Wrong::because(text, "is the server's: iotoll serve --path-null server")),
+            null => {
+                draft.job.path.null = null;
+                Ok(())
+            }
+        }),
     },
     JobOption {
         name: "path_tx_queue",

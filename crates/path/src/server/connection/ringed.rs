@@ -98,7 +98,7 @@ impl Connection {
                 self.places = Some(places);
                 // Nothing was done since they were laid out.
                 let length = self.session().and_then(|session| session.in_place()).map_or(0, |(_, _, length)| length);
-                self.placed(count, length.min(switches.framing.most().unwrap_or(length)), exports, switches)
+                self.placed(count, length.min(switches.framing.most_received().unwrap_or(length)), exports, switches)
             }
         }
     }

@@ -1,0 +1,66 @@
+//! Checksums of payloads, for clients and servers that both want them: NBD itself has none and leaves it to TCP.
+//!
+//! Where it was agreed on ([`CHECKSUMS`](crate::handshake::option::CHECKSUMS)), the payload of each write and of each reply to a read
+//! that went well is followed by its CRC-32C (Castagnoli), four bytes, the most significant first. A server that finds another one
+//! replies with EIO; what it has stored by then is whatever came, as after any failed write. A client that finds another one gives
+//! the connection up.
+
+use sys::byte_store::ByteStore;
+
+/// Bytes of one.
+pub const CHECKSUM_BYTES: usize = 4;
+
+/// Copied out at a time to be summed; it stays in the first cache.
+const PART: usize = 4096;
+
+/// A sum that goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checksum(u32);
+
+impl Checksum {
+    /// Of what is in a store.
+    ///
+    /// # Panics
+    /// When the range is not inside.
+    pub fn of(store: &ByteStore, begin: usize, length: usize) -> Self {
+        let (mut sum, mut part, mut done) = (Self::default(), [0; PART], 0);
+        while done < length {
+            let (part, _) = part.split_at_mut(PART.min(length - done));
+            store.read(begin + done, part);
+            sum.add(part);
+            done += part.len();
+        }
+        sum
+    }
+
+    /// These bytes follow.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0 = crc32c::crc32c_append(self.0, bytes);
+    }
+
+    /// As it is sent.
+    pub fn bytes(self) -> [u8; CHECKSUM_BYTES] {
+        self.0.to_be_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The check value of CRC-32C: RFC 3720, B.4, and every catalogue of them.
+    #[test]
+    fn it_is_the_castagnoli_polynomial_however_it_is_cut() {
+        let mut sum = Checksum::default();
+        sum.add(b"1234");
+        sum.add(b"56789");
+        assert_eq!(sum.bytes(), [0xe3, 0x06, 0x92, 0x83]);
+        let store = ByteStore::zeroed(3 * PART).unwrap();
+        let data: Vec<u8> = (0..2 * PART + 77).map(|place| place as u8).collect();
+        store.write(5, &data);
+        let mut whole = Checksum::default();
+        whole.add(&data);
+        assert_eq!(Checksum::of(&store, 5, data.len()), whole);
+        assert_eq!(Checksum::of(&store, 0, 0), Checksum::default());
+    }
+}
