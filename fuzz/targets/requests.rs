@@ -36,7 +36,7 @@ fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
     let [read_only, structured, base_allocation, checksums] = [1, 2, 4, 16].map(|bit| choice & bit != 0);
     // The handshake gives no two of these together.
     let structured = structured && !checksums;
-    let rights = Rights { read_only, structured, base_allocation, checksums };
+    let rights = Rights { read_only, structured, base_allocation, checksums, max_payload: 48 << 10 };
     let mut session = Session::new(backend.clone(), rights, switches);
     let mut batch = session.batch();
     let (mut replies, mut end) = (Vec::new(), None);

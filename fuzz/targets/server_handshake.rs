@@ -14,6 +14,7 @@ fn exports() -> [ExportInfo; 2] {
         size,
         flags: 0xffff,
         preferred_block: 4096,
+        max_payload: 1 << 20,
     };
     [export("", 1 << 30), export("other", u64::MAX >> 1)]
 }

@@ -15,11 +15,12 @@ use path::backend::Backend;
 use path::client::{Address, Uri};
 use path::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
 use report::number;
+use rustix::fs::OFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,7 +30,7 @@ use std::time::{Duration, Instant};
 /// What to serve, and to whom.
 #[derive(Debug, Args)]
 pub struct ServeArguments {
-    /// The storage: memory:SIZE (zeros, gone at the end), file:PATH (a block device with --read-only), null:SIZE (reads are zeros, writes are forgotten)
+    /// The storage: memory:SIZE (zeros, gone at the end), file:PATH (a block device with --read-only), file:PATH,direct (past the page cache), null:SIZE (reads are zeros, writes are forgotten)
     #[arg(long, value_name = "WHAT", value_parser = storage)]
     backend: Storage,
     /// Address and port of TCP; port 0 picks one
@@ -70,6 +71,9 @@ pub struct ServeArguments {
     /// Payloads that are sent from where they lie are sent as if they lay in pieces of so many bytes: whole, or 512 at least
     #[arg(long, value_name = "BYTES", default_value_t, value_parser = segment)]
     path_segment: PathSegment,
+    /// The largest payload of a request that is taken, 4k to 32m; clients are told
+    #[arg(long, value_name = "BYTES", default_value = "32m", value_parser = payload)]
+    path_max_payload: u32,
     /// How what is copied is copied: plain, rep-movsb or non-temporal (past the caches)
     #[arg(long, value_name = "HOW", default_value = model::plan::value::word(PathCopy::default()), value_parser = word::<PathCopy>)]
     path_copy: PathCopy,
@@ -93,7 +97,7 @@ pub struct ServeArguments {
 enum Storage {
     Memory(u64),
     Null(u64),
-    File(PathBuf),
+    File { path: PathBuf, direct: bool },
 }
 
 fn storage(text: &str) -> Result<Storage, String> {
@@ -104,8 +108,11 @@ fn storage(text: &str) -> Result<Storage, String> {
     match text.split_once(':') {
         Some(("memory", size)) => bytes(size).map(Storage::Memory),
         Some(("null", size)) => bytes(size).map(Storage::Null),
-        Some(("file", path)) if !path.is_empty() => Ok(Storage::File(path.into())),
-        _ => Err("memory:SIZE, null:SIZE or file:PATH is expected".to_owned()),
+        Some(("file", path)) if !path.is_empty() => {
+            let (path, direct) = path.strip_suffix(",direct").map_or((path, false), |path| (path, true));
+            Ok(Storage::File { path: path.into(), direct })
+        }
+        _ => Err("memory:SIZE, null:SIZE, file:PATH or file:PATH,direct is expected".to_owned()),
     }
 }
 
@@ -119,6 +126,13 @@ fn receiving(text: &str) -> Result<PathReceive, String> {
 
 fn segment(text: &str) -> Result<PathSegment, String> {
     PathSegment::parse(text).map_err(|wrong| format!("{}; expected {}", wrong.reason, PathSegment::FORM))
+}
+
+fn payload(text: &str) -> Result<u32, String> {
+    match model::plan::value::integer(text) {
+        Ok(bytes @ 4096..=33_554_432) => Ok(bytes as u32),
+        _ => Err(format!("'{text}' is not between 4k and 32m")),
+    }
 }
 
 fn null(text: &str) -> Result<PathNull, String> {
@@ -152,7 +166,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     if arguments.path_null == PathNull::Server {
         storage = Backend::untouched(storage.size()).context("addresses for zeros")?;
     }
-    let exports = Exports::new(names(&arguments.export)?, storage, access);
+    let exports = Exports::new(names(&arguments.export)?, storage, access).with_max_payload(arguments.path_max_payload);
     let place = Place::listen(arguments)?;
     let orders = Arc::new(Orders::new()?);
     heed_signals(&orders)?;
@@ -183,8 +197,10 @@ fn backend(storage: &Storage, switches: &Switches, access: Access) -> anyhow::Re
             BadInput(format!("--backend memory:{bytes}: there is not so much memory ({error}); ask for less")).into()
         }),
         Storage::Null(bytes) => Ok(Backend::Null { size: *bytes }),
-        Storage::File(path) => {
-            let file = File::options().read(true).write(access == Access::ReadWrite).open(path);
+        Storage::File { path, direct } => {
+            let mut options = File::options();
+            options.read(true).write(access == Access::ReadWrite);
+            let file = options.open(path);
             let failed = |error| BadInput(format!("--backend file:{}: {error}; check the path", path.display()));
             let file = file.map_err(failed)?;
             let kind = file.metadata().map_err(failed)?.file_type();
@@ -194,7 +210,17 @@ fn backend(storage: &Storage, switches: &Switches, access: Access) -> anyhow::Re
                 let mend = "is no file; name one, or a block device with --read-only";
                 return Err(BadInput(format!("--backend file:{}: {mend}", path.display())).into());
             }
-            Backend::file(file).with_context(|| format!("the size of {}", path.display()))
+            let made = if *direct {
+                let opened = options.custom_flags(OFlags::DIRECT.bits().cast_signed()).open(path);
+                let no_direct = |error| {
+                    let mend = "its file system has no O_DIRECT; leave out ,direct";
+                    BadInput(format!("--backend file:{},direct: {error}: {mend}", path.display()))
+                };
+                Backend::file_past_the_cache(file, opened.map_err(no_direct)?)
+            } else {
+                Backend::file(file)
+            };
+            made.with_context(|| format!("the size of {}", path.display()))
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Ranges were checked by the server: `offset + length` is within [`Backend::size`].
 
+mod direct;
 mod file;
 
 use crate::switches::{Sending, Switches};
@@ -94,6 +95,15 @@ impl Backend {
         Ok(Self::File(Arc::new(file::FileBackend::new(file)?)))
     }
 
+    /// An open file past the page cache: `direct` is the same, opened with O_DIRECT. Ranges that are no whole blocks go through the
+    /// cache.
+    ///
+    /// # Errors
+    /// When its size cannot be told.
+    pub fn file_past_the_cache(file: File, direct: File) -> std::io::Result<Self> {
+        Ok(Self::File(Arc::new(file::FileBackend::new(file)?.past_the_cache(direct))))
+    }
+
     /// Of so many bytes, none of which is touched.
     ///
     /// # Errors
@@ -111,11 +121,18 @@ impl Backend {
         }
     }
 
+    /// Whether what is written should come in whole blocks.
+    pub fn wants_blocks(&self) -> bool {
+        matches!(self, Self::File(file) if file.is_direct())
+    }
+
     /// How a payload is sent that is wanted to be sent so: what is not possible is not done.
     #[inline]
     pub fn sending(&self, wanted: Sending) -> Sending {
         match (self, wanted) {
             (Self::Memory(store), Sending::ZeroCopy) if store.file().is_none() => Sending::Gather,
+            // What is in the cache, or comes to be there, is not to be used.
+            (Self::File(file), Sending::ZeroCopy) if file.is_direct() => Sending::PullUp,
             (Self::File(_), Sending::Gather) | (Self::Null { .. }, _) => Sending::PullUp,
             (Self::Untouched { .. }, _) => Sending::Gather,
             (_, wanted) => wanted,

@@ -11,6 +11,7 @@ mod gathering;
 mod session;
 #[cfg(fuzzing)]
 pub mod session;
+mod staging;
 mod way;
 mod worker;
 

@@ -61,13 +61,18 @@ mod switches;
 /// Whether there is io_uring here; if not, that is noted of the test.
 fn has_rings(test: &str) -> bool {
     let Err(error) = sys::stream_ring::StreamRing::new(1) else { return true };
-    let line = format!("SKIP {test}: no io_uring: {error}\n");
+    note_skipped(test, &format!("no io_uring: {error}"));
+    false
+}
+
+/// What was not tested, and why.
+fn note_skipped(test: &str, why: &str) {
+    let line = format!("SKIP {test}: {why}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
     if let Some(path) = std::env::var_os("IOTOLL_SKIP_LOG") {
         let log = std::fs::File::options().create(true).append(true).open(path);
         log.and_then(|mut log| log.write_all(line.as_bytes())).unwrap();
     }
-    false
 }
 
 fn switches(transport: Transport) -> Switches {
@@ -183,7 +188,14 @@ fn agreeing(listener: &UnixListener) -> UnixStream {
     let (mut stream, _) = listener.accept().unwrap();
     stream.write_all(&greeting()).unwrap();
     let name = String::new();
-    let exports = [ExportInfo { name: name.clone(), description: name, size: SIZE, flags: 1, preferred_block: 4096 }];
+    let exports = [ExportInfo {
+        name: name.clone(),
+        description: name,
+        size: SIZE,
+        flags: 1,
+        preferred_block: 4096,
+        max_payload: MAX_PAYLOAD,
+    }];
     let mut hello = [0; 4 + 16 + 8];
     stream.read_exact(&mut hello).unwrap();
     let mut out = Vec::new();

@@ -72,7 +72,7 @@ fn libnbd(script: &str) {
 }
 
 /// TCP and Unix sockets, memory and files.
-const WAYS: [&str; 7] = [
+const WAYS: [&str; 8] = [
     "--backend memory:8m --unix s",
     "--backend memory:8m --listen 127.0.0.1:0 --path-send gather",
     "--backend file:data --listen 127.0.0.1:0 --threads 2",
@@ -80,6 +80,7 @@ const WAYS: [&str; 7] = [
     "--backend file:data --unix s --path-send zero-copy:16k --path-framing page-at-a-time --path-copy plain",
     "--backend memory:8m --listen 127.0.0.1:0 --path-transport io_uring",
     "--backend file:data --unix s --path-transport io_uring --path-send zero-copy:16k",
+    "--backend memory:8m --unix s --path-send gather --path-framing segment-at-a-time --path-segment 700 --path-crc on",
 ];
 
 #[test]
@@ -102,33 +103,83 @@ fn nbdcopy_and_nbdinfo_find_what_they_expect() {
     });
 }
 
+/// Bytes of a file that are in the page cache.
+fn cached(path: &str) -> u64 {
+    let said = done("fincore", &["--bytes", "--noheadings", "--output", "RES", path]);
+    said.trim().parse().unwrap()
+}
+
+/// What is whole blocks does not come into the cache, and whatever else clients do is right all the same.
+#[test]
+fn a_file_past_the_page_cache_is_read_and_written_past_it() {
+    const TEST: &str = "a_file_past_the_page_cache_is_read_and_written_past_it";
+    let folder = Folder::within(&std::env::temp_dir());
+    folder.write("data", b"1");
+    let usable = folder.iotoll("serve --backend file:data,direct --unix /nowhere/s").run();
+    if usable.stderr.contains("has no O_DIRECT") {
+        return skip(TEST, "the temporary folder's file system has no O_DIRECT");
+    }
+    let fresh = |served: &Served| {
+        served.folder.write("other", noise());
+        done("sync", &[&served.path("data")]);
+        done(
+            "dd",
+            &[
+                &format!("of={}", served.path("data")),
+                "oflag=nocache",
+                "conv=notrunc,fdatasync",
+                "count=0",
+                "status=none",
+            ],
+        );
+        cached(&served.path("data"))
+    };
+    let served = Served::new("--backend file:data,direct --listen 127.0.0.1:0");
+    if fresh(&served) > 0 {
+        return skip(TEST, "files of the temporary folder lie nowhere but in the page cache");
+    }
+    done("nbdcopy", &["--flush", &served.path("other"), &served.uri]);
+    done("nbdcopy", &[&served.uri, &served.path("back")]);
+    assert!(served.folder.read("back") == noise());
+    assert_eq!(cached(&served.path("data")), 0);
+    drop(served);
+
+    let served = Served::new("--backend file:data --listen 127.0.0.1:0");
+    assert_eq!(fresh(&served), 0);
+    done("nbdcopy", &[&served.uri, &served.path("back")]);
+    assert_eq!(cached(&served.path("data")), SIZE as u64, "through the cache, all of it is there then");
+    drop(served);
+    remote_qemu("--backend file:data,direct --unix s");
+}
+
 #[test]
 fn qemu_reads_writes_discards_and_compares() {
-    at_once(WAYS, |way| {
-        let served = Served::new(way);
-        let (uri, data) = (served.uri.as_str(), served.path("data"));
-        let commands = [
-            "write -P 5 0 1M",
-            "read -P 5 0 1M",
-            "write -f -P 6 4097 511",
-            "read -P 6 4097 511",
-            "discard 0 1M",
-            "write -z 2M 64k",
-            "read -P 0 2M 64k",
-            "write -z -u 3M 64k",
-            "read -P 0 3M 64k",
-            "flush",
-        ];
-        let words: Vec<&str> = commands.iter().flat_map(|command| ["-c", command]).collect();
-        let said = done("qemu-io", &[&["-f", "raw"], words.as_slice(), &[uri]].concat());
-        assert!(!said.contains("Pattern verification failed") && !said.contains("rror"), "{way}: {said}");
-        // What was written may have changed the file that it is held against.
-        served.folder.write("fresh", noise());
-        done("qemu-img", &["convert", "-n", "-f", "raw", &served.path("fresh"), "-O", "raw", uri]);
-        done("qemu-img", &["compare", "-f", "raw", "-F", "raw", &served.path("fresh"), uri]);
-        done("qemu-img", &["bench", "-f", "raw", "-c", "2000", "-d", "32", uri]);
-        drop(data);
-    });
+    at_once(WAYS, remote_qemu);
+}
+
+fn remote_qemu(way: &str) {
+    let served = Served::new(way);
+    let uri = served.uri.as_str();
+    let commands = [
+        "write -P 5 0 1M",
+        "read -P 5 0 1M",
+        "write -f -P 6 4097 511",
+        "read -P 6 4097 511",
+        "discard 0 1M",
+        "write -z 2M 64k",
+        "read -P 0 2M 64k",
+        "write -z -u 3M 64k",
+        "read -P 0 3M 64k",
+        "flush",
+    ];
+    let words: Vec<&str> = commands.iter().flat_map(|command| ["-c", command]).collect();
+    let said = done("qemu-io", &[&["-f", "raw"], words.as_slice(), &[uri]].concat());
+    assert!(!said.contains("Pattern verification failed") && !said.contains("rror"), "{way}: {said}");
+    // What was written may have changed the file that it is held against.
+    served.folder.write("fresh", noise());
+    done("qemu-img", &["convert", "-n", "-f", "raw", &served.path("fresh"), "-O", "raw", uri]);
+    done("qemu-img", &["compare", "-f", "raw", "-F", "raw", &served.path("fresh"), uri]);
+    done("qemu-img", &["bench", "-f", "raw", "-c", "2000", "-d", "32", uri]);
 }
 
 #[test]
@@ -207,6 +258,9 @@ fn every_word_of_serve_that_is_wrong_is_refused_in_one_line() {
     refused("--backend file:/tmp", &["file:/tmp", "directory"]);
     refused("--backend file:/tmp --read-only", &["file:/tmp", "is no file"]);
     refused("--backend file:/dev/zero", &["file:/dev/zero", "is no file", "--read-only"]);
+    refused("--backend file:/proc/self/status,direct", &["status,direct", "no O_DIRECT", "leave out"]);
+    refused("--backend memory:1m --path-null wire", &["--path-null", "path_null=wire"]);
+    refused("--backend memory:1m --path-segment 100", &["--path-segment", "512"]);
     refused("--backend memory:1m --unix there", &["--unix there", "remove what is there"]);
     refused("--backend memory:1m --listen 0.0.0.0:0", &["--listen 0.0.0.0:0", "--insecure-network"]);
     refused(
@@ -490,11 +544,37 @@ fn our_client_is_refused_what_the_export_does_not_take() {
     };
     refused("--rw=write --bs=4k", &["'f'", "takes no Write"]);
     refused("--rw=read --bs=4k --size=2m", &["1048576 bytes", "ask for less"]);
-    refused("--rw=read --bs=64m --size=64m", &["bs=67108864", "smaller bs="]);
+    refused("--rw=read --bs=4k --path_crc=on", &["no checksums", "--path-crc on"]);
+    refused("--rw=read --bs=4k --path_null=server", &["path_null", "iotoll serve --path-null server"]);
     let shared = |more: &str, named: &[&str]| refused(&format!("--rw=read --bs=4k --path_tx_queue={more}"), named);
     shared("ring-task --tx_task_cpus=same", &["tx_task_cpus=same", "cpus_allowed"]);
     shared("lock --path_transport=io_uring", &["another transport", "threads share"]);
     shared("lock --path_framing=page-at-a-time", &["another framing"]);
     shared("lock --path_null=wire", &["path_null", "leave out path_tx_queue"]);
     shared("lock --submitters=65", &["--submitters", "1 to 64"]);
+}
+
+/// What a server does not take in one request is taken in several, and one who claims everything or sums everything serves as well.
+#[test]
+fn large_ios_are_several_requests_whatever_the_server_does_with_them() {
+    for (way, more) in [
+        ("--backend memory:8m --unix s --path-max-payload 16k", ""),
+        ("--backend memory:8m --unix s --path-max-payload 16k", "--path_tx_queue=mp-ring"),
+        ("--backend memory:8m --listen 127.0.0.1:0 --path-max-payload 16k --path-crc on", "--path_crc=on"),
+        ("--backend null:1t --listen 127.0.0.1:0 --path-null server", "--size=8m"),
+    ] {
+        let served = Served::new(way);
+        let words = format!("run --name=f --ioengine=nbd --uri={} --rw=randrw --bs=64k --iodepth=8 {more}", served.uri);
+        if way.contains("--path-max-payload") {
+            let said = served.folder.iotoll(&format!("{} --no-save --quiet", words.trim())).run();
+            said.refused(2, &["bs=65536", "path_max_payload=16384"]);
+        }
+        let found = served.folder.measured(&format!("{} --path_max_payload=16k --number_ios=100", words.trim()));
+        let job = &found["jobs"][0];
+        assert_eq!((whole(&job["ios"]), whole(&job["errors"])), (100, 0), "{way}: {job}");
+        let (_, ended) = served.terminated();
+        // Four for each I/O, and a good-bye of each connection.
+        let requests: u64 = ended.stderr.split(' ').nth(1).unwrap().parse().unwrap();
+        assert!((400..=404).contains(&requests), "{way}: {ended:?}");
+    }
 }

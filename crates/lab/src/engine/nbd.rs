@@ -2,6 +2,7 @@
 
 mod connection;
 mod joined;
+mod split;
 
 use super::{Ready, Setup, slot_bytes};
 use crate::error::{Error, Result};
@@ -14,6 +15,7 @@ use model::plan::{
 };
 use path::client::{Accounting, Ask, Client, Done, GLANCE, Options, Uri, Wire};
 use path::{Copying, Framing, Switches, Transport};
+use split::Split;
 use std::io;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -42,12 +44,26 @@ struct Remote<C> {
 
 pub(super) fn open(setup: &Setup) -> Result<Ready> {
     let (plan, depth) = (setup.plan, setup.plan.depth.in_flight);
+    let (part, block) = (plan.path.max_payload, slot_bytes(plan));
+    let parts = u32::try_from(block.div_ceil(part as usize)).unwrap_or(u32::MAX);
+    let slots = depth.checked_mul(parts).ok_or_else(|| {
+        Error::Refused(format!("job '{}': path_max_payload={part} makes too many requests of an I/O", plan.name))
+    })?;
+    let bytes = if parts == 1 { block } else { part as usize };
     match plan.path.tx_queue {
-        PathTxQueue::None => Ok(ready(plan, connect(plan, depth, slot_bytes(plan))?)),
+        PathTxQueue::None => Ok(split(plan, connect(plan, slots, bytes)?, parts)),
         PathTxQueue::Lock | PathTxQueue::RingTask | PathTxQueue::MpRing | PathTxQueue::SwapAll => {
-            Ok(ready(plan, joined::join(plan, depth, slot_bytes(plan))?))
+            Ok(split(plan, joined::join(plan, slots, bytes)?, parts))
         }
     }
+}
+
+/// Ready, with so many requests for the largest I/O.
+fn split(plan: &JobPlan, client: impl Connection + 'static, parts: u32) -> Ready {
+    if parts == 1 {
+        return ready(plan, client);
+    }
+    ready(plan, Split::new(client, plan.depth.in_flight, parts, plan.path.max_payload))
 }
 
 fn ready(plan: &JobPlan, client: impl Connection + 'static) -> Ready {
@@ -94,16 +110,20 @@ pub(crate) fn span(plan: &JobPlan) -> Result<Span> {
     }
     let export = client.export();
     let block = plan.block_sizes.largest(plan.access).0;
-    if block > u64::from(export.max_payload) {
-        return refused(format!("bs={block} is more than the server takes, {}; use a smaller bs=", export.max_payload));
+    let payload = block.min(plan.path.max_payload.into());
+    if payload > u64::from(export.max_payload) {
+        return refused(format!(
+            "bs={block} is more than the server takes in one request; use path_max_payload={}",
+            export.max_payload
+        ));
     }
     let span = target::span(plan, Path::new(uri(plan)), 1, true, export.size)?;
     if span.begin.saturating_add(span.length) > export.size {
         return refused(format!("has {} bytes, offset + size ask for more; ask for less", export.size));
     }
     let least = u64::from(export.least_block);
-    if !block.is_multiple_of(least) || !span.begin.is_multiple_of(least) {
-        return refused(format!("takes multiples of {least} bytes only; change bs= or offset="));
+    if !payload.is_multiple_of(least) || !block.is_multiple_of(least) || !span.begin.is_multiple_of(least) {
+        return refused(format!("takes multiples of {least} bytes only; change bs=, path_max_payload= or offset="));
     }
     Ok(span)
 }
@@ -297,6 +317,7 @@ mod tests {
             receive: PathReceive { copy: 3 },
             framing: PathFraming::PageAtATime,
             segment: PathSegment { bytes: 6 },
+            max_payload: 7,
             copy: PathCopy::NonTemporal,
             crc: PathCrc::On,
             hold: Nanos(4),

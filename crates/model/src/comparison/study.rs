@@ -235,9 +235,10 @@ fn method(record: View, warm_up: &WarmUp) -> String {
     let rounds = record.rounds.len();
     match record.header.schedule {
         Schedule::Slices { slice_nanos, guard_nanos, blocks } => format!(
-            "{rounds} rounds with fresh worker processes, each of {blocks} blocks of one {:.0} ms slice per arm and one of \
+            "{rounds} rounds with fresh worker processes, each of {blocks} {} of one {:.0} ms slice per arm and one of \
              the machine alone in random order, {:.0} ms before each discarded; stalls rarer than three in all of it cannot \
              be seen; ended: {ended}",
+            if blocks == 1 { "block" } else { "blocks" },
             slice_nanos.seconds() * 1e3,
             guard_nanos.seconds() * 1e3
         ),

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 pub use engine::{EngineKind, Medium, Queue};
 pub use path_plan::{
-    MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSegment,
-    PathSend, PathTransport, PathTxQueue, TxTaskCpus,
+    MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive,
+    PathSegment, PathSend, PathTransport, PathTxQueue, TxTaskCpus,
 };
 
 /// Everything that one `iotoll run` does.

@@ -1,5 +1,6 @@
 //! A file or a block device as a storage.
 
+use super::direct::Direct;
 use super::{Extent, ExtentKind, Outcome, Zeroing};
 use crate::wire::WireError;
 use rustix::fs::{Advice, FallocateFlags};
@@ -20,6 +21,8 @@ pub struct FileBackend {
     size: u64,
     /// A device may write zeros itself, one after the other, and what it forgets it forgets before it says that it cannot.
     device: bool,
+    /// The way past the page cache, if that is wanted.
+    direct: Option<Direct>,
 }
 
 impl FileBackend {
@@ -27,7 +30,16 @@ impl FileBackend {
         // Of a block device too, whose metadata say 0.
         let size = file.seek(SeekFrom::End(0))?;
         let device = file.metadata()?.file_type().is_block_device();
-        Ok(Self { file: Arc::new(file), size, device })
+        Ok(Self { file: Arc::new(file), size, device, direct: None })
+    }
+
+    /// The same file, opened with O_DIRECT.
+    pub(super) fn past_the_cache(self, direct: File) -> Self {
+        Self { direct: Some(Direct::new(direct)), ..self }
+    }
+
+    pub(super) fn is_direct(&self) -> bool {
+        self.direct.is_some()
     }
 
     pub(super) fn size(&self) -> u64 {
@@ -40,7 +52,11 @@ impl FileBackend {
     }
 
     pub(super) fn read(&self, offset: u64, length: u32, batch: &mut SendBatch) -> Outcome {
-        batch.put_file(&self.file, offset, length as usize).map_err(|error| match error.kind() {
+        let read = match self.direct.as_ref().filter(|direct| direct.takes(offset, length.into())) {
+            Some(direct) => direct.read(offset, length as usize, batch),
+            None => batch.put_file(&self.file, offset, length as usize),
+        };
+        read.map_err(|error| match error.kind() {
             // Somebody made the file shorter.
             io::ErrorKind::UnexpectedEof => WireError::EIO,
             _ => WireError::from_system(&error),
@@ -48,7 +64,12 @@ impl FileBackend {
     }
 
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> Outcome {
-        self.file.write_all_at(data, offset).map_err(|error| WireError::from_system(&error))
+        let written = match self.direct.as_ref().filter(|direct| direct.takes_bytes(offset, data)) {
+            Some(direct) => direct.write(offset, data),
+            // The kernel sees to it that the two ways agree (open(2), O_DIRECT).
+            None => self.file.write_all_at(data, offset),
+        };
+        written.map_err(|error| WireError::from_system(&error))
     }
 
     pub(super) fn flush(&self) -> Outcome {
@@ -98,6 +119,9 @@ impl FileBackend {
     }
 
     pub(super) fn cache(&self, offset: u64, length: u32) -> Outcome {
+        if self.direct.is_some() {
+            return Ok(());
+        }
         let length = NonZeroU64::new(u64::from(length));
         rustix::fs::fadvise(&self.file, offset, length, Advice::WillNeed)
             .map_err(|error| WireError::from_system(&error.into()))

@@ -4,7 +4,6 @@ use super::{
     BASE_ALLOCATION, BASE_ALLOCATION_ID, Fields, MAGIC, MAX_STRING, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake_flag,
     info, option, reply,
 };
-use crate::wire::MAX_PAYLOAD;
 
 /// Bytes of an option's header.
 const OPTION_HEADER: usize = 16;
@@ -28,6 +27,8 @@ pub struct ExportInfo {
     pub flags: u16,
     /// Requests should be multiples of this many bytes.
     pub preferred_block: u32,
+    /// The largest payload of a request.
+    pub max_payload: u32,
 }
 
 /// What both ends agreed on.
@@ -283,7 +284,7 @@ fn describe(out: &mut Vec<u8>, number: u32, export: &ExportInfo, mut wanted: Fie
     if description && !export.description.is_empty() {
         info(info::DESCRIPTION, [export.description.as_bytes(), &[], &[]]);
     }
-    let sizes = [1, export.preferred_block, MAX_PAYLOAD].map(u32::to_be_bytes);
+    let sizes = [1, export.preferred_block, export.max_payload].map(u32::to_be_bytes);
     info(info::BLOCK_SIZE, [&sizes[0], &sizes[1], &sizes[2]]);
     answer(out, number, reply::ACK, &[]);
 }

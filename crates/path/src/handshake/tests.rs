@@ -12,6 +12,7 @@ fn exports() -> Vec<ExportInfo> {
         size,
         flags: transmission_flag::HAS_FLAGS | transmission_flag::SEND_FLUSH,
         preferred_block: 4096,
+        max_payload: crate::wire::MAX_PAYLOAD,
     };
     vec![export("", 1 << 20), export("other", 1 << 30)]
 }

@@ -5,6 +5,7 @@ use crate::backend::Backend;
 use crate::handshake::server::{Agreed, ExportInfo};
 use crate::handshake::transmission_flag as flag;
 use crate::switches::Switches;
+use crate::wire::MAX_PAYLOAD;
 
 /// Whether clients may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +46,15 @@ impl Exports {
             size: backend.size(),
             flags,
             preferred_block: 4096,
+            max_payload: MAX_PAYLOAD,
         };
         Self { infos: names.into_iter().map(info).collect(), backend, access }
+    }
+
+    /// Payloads of at most so many bytes are taken: at least 4096, at most [`MAX_PAYLOAD`].
+    pub fn with_max_payload(mut self, bytes: u32) -> Self {
+        self.infos.iter_mut().for_each(|info| info.max_payload = bytes.clamp(info.preferred_block, MAX_PAYLOAD));
+        self
     }
 
     /// What clients are told.
@@ -56,12 +64,13 @@ impl Exports {
 
     /// A session of a client that agreed on an export.
     pub(super) fn session(&self, agreed: &Agreed, switches: Switches) -> Option<Session> {
-        self.infos.get(agreed.export)?;
+        let max_payload = self.infos.get(agreed.export)?.max_payload;
         let rights = Rights {
             read_only: self.access == Access::ReadOnly,
             structured: agreed.structured,
             base_allocation: agreed.base_allocation,
             checksums: agreed.checksums,
+            max_payload,
         };
         Some(Session::new(self.backend.clone(), rights, switches))
     }

@@ -4,6 +4,7 @@
 //! long reply is made piece by piece as the one before is sent.
 
 use super::counters::Counters;
+use super::staging::Staging;
 use crate::backend::{Backend, Outcome, Zeroing};
 use crate::checksum::{CHECKSUM_BYTES, Checksum};
 use crate::handshake::BASE_ALLOCATION_ID;
@@ -36,6 +37,8 @@ pub struct Rights {
     pub base_allocation: bool,
     /// Whether payloads are followed by their checksums.
     pub checksums: bool,
+    /// Larger payloads are refused.
+    pub max_payload: u32,
 }
 
 /// What comes next.
@@ -62,6 +65,7 @@ pub struct Session {
     switches: Switches,
     writing: Option<Writing>,
     reading: Option<Reading>,
+    staging: Staging,
     /// When the first request of this turn began that may take long.
     long_since: Option<Instant>,
     /// What it did.
@@ -110,6 +114,7 @@ impl Session {
             switches,
             writing: None,
             reading: None,
+            staging: Staging::default(),
             long_since: None,
             counters: Counters::default(),
         }
@@ -186,7 +191,7 @@ impl Session {
             if let Some(writing) = &mut self.writing {
                 let (now, later) = rest.split_at(rest.len().min(writing.rest as usize));
                 rest = later;
-                writing.take(now, &self.backend);
+                writing.take(now, &self.backend, &mut self.staging);
                 if writing.rest > 0 {
                     return (input.len() - rest.len(), Next::Receive);
                 }
@@ -266,7 +271,8 @@ impl Session {
         if end.is_none_or(|end| end > self.backend.size()) {
             return Err(if writes { WireError::ENOSPC } else { WireError::EINVAL });
         }
-        let too_large = request.command == Command::Read && request.length > MAX_PAYLOAD;
+        let moves = matches!(request.command, Command::Read | Command::Write);
+        let too_large = moves && request.length > self.rights.max_payload;
         let unasked = request.command == Command::BlockStatus && !self.rights.base_allocation;
         if request.length == 0 || too_large || unasked { Err(WireError::EINVAL) } else { Ok(()) }
     }
@@ -426,12 +432,19 @@ impl Session {
 
 impl Writing {
     /// The next bytes of the payload. After an error they are read over.
-    fn take(&mut self, data: &[u8], backend: &Backend) {
+    fn take(&mut self, data: &[u8], backend: &Backend, staging: &mut Staging) {
         if let Some(sum) = &mut self.sum {
             sum.add(data);
         }
         if self.outcome.is_ok() && !data.is_empty() {
-            self.outcome = backend.write(self.offset, data);
+            self.outcome = if backend.wants_blocks() {
+                staging.take(self.offset, data, data.len() == self.rest as usize, backend)
+            } else {
+                backend.write(self.offset, data)
+            };
+        }
+        if self.outcome.is_err() {
+            staging.forget();
         }
         self.pass(data.len());
     }
@@ -460,7 +473,13 @@ mod tests {
     /// However payloads are sent, a server's memory does not grow with what is asked for.
     #[test]
     fn long_replies_that_are_copied_are_made_in_pieces() {
-        let rights = Rights { read_only: false, structured: false, base_allocation: false, checksums: false };
+        let rights = Rights {
+            read_only: false,
+            structured: false,
+            base_allocation: false,
+            checksums: false,
+            max_payload: MAX_PAYLOAD,
+        };
         let switches = Switches { pull_up: u32::MAX, ..Switches::default() };
         let backend = Backend::memory(u64::from(MAX_PAYLOAD), &switches).unwrap();
         let mut session = Session::new(backend, rights, switches);

@@ -97,8 +97,14 @@ fn a_reply_that_came_as_something_else_ends_the_connection() {
                 let (mut stream, _) = listener.accept().unwrap();
                 stream.write_all(&greeting()).unwrap();
                 let name = String::new();
-                let export =
-                    ExportInfo { name: name.clone(), description: name, size: SIZE, flags: 1, preferred_block: 4096 };
+                let export = ExportInfo {
+                    name: name.clone(),
+                    description: name,
+                    size: SIZE,
+                    flags: 1,
+                    preferred_block: 4096,
+                    max_payload: MAX_PAYLOAD,
+                };
                 let mut hello = [0; 4 + 16 + 16 + 8];
                 stream.read_exact(&mut hello).unwrap();
                 let mut out = Vec::new();

@@ -14,10 +14,22 @@ fn transport(ring: bool) -> Transport {
     if ring && has_rings("every_switch") { Transport::IoUring } else { Transport::Sockets }
 }
 
-fn backends(folder: &tempfile::TempDir, switches: &Switches) -> [Backend; 2] {
-    let file = std::fs::File::options().read(true).write(true).create_new(true).open(folder.path().join("f")).unwrap();
-    file.set_len(SIZE).unwrap();
-    [Backend::memory(SIZE, switches).unwrap(), Backend::file(file).unwrap()]
+fn backends(folder: &tempfile::TempDir, switches: &Switches) -> Vec<Backend> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = std::fs::File::options();
+    options.read(true).write(true);
+    let file = |name| {
+        let file = options.clone().create_new(true).open(folder.path().join(name)).unwrap();
+        file.set_len(SIZE).unwrap();
+        file
+    };
+    let mut backends = vec![Backend::memory(SIZE, switches).unwrap(), Backend::file(file("f")).unwrap()];
+    let (cached, flag) = (file("d"), rustix::fs::OFlags::DIRECT.bits().cast_signed());
+    match options.clone().custom_flags(flag).open(folder.path().join("d")) {
+        Ok(direct) => backends.push(Backend::file_past_the_cache(cached, direct).unwrap()),
+        Err(error) => note_skipped("every_switch", &format!("no O_DIRECT in the temporary folder: {error}")),
+    }
+    backends
 }
 
 /// What one request of a random workload is.

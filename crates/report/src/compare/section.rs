@@ -160,17 +160,30 @@ fn noise_floor(finding: &CompareFinding) -> Option<Section> {
 /// Where the candidate starts to win: the magic numbers.
 fn crossovers(finding: &CompareFinding) -> Option<Section> {
     let several = contents::candidates(finding).len() > 1;
-    let facts = finding.crossovers.iter().map(|crossover| {
-        let metric =
-            Metric::parse(&crossover.metric).map_or(crossover.metric.as_str(), |metric| words::of(metric).head);
-        let mut label = metric.to_owned();
-        label += &at(finding, &crossover.at);
+    let metric = |crossover: &CrossoverFinding| {
+        Metric::parse(&crossover.metric).map_or(crossover.metric.clone(), |metric| words::of(metric).head.to_owned())
+    };
+    // Ways through the sweep along which nothing crosses, and the same is to be said of them.
+    let alike = |one: &CrossoverFinding, other: &CrossoverFinding| {
+        one.value.is_none() && other.value.is_none() && one.metric == other.metric && one.words == other.words
+    };
+    let mut facts = Vec::new();
+    for (place, crossover) in finding.crossovers.iter().enumerate() {
+        let others = finding.crossovers.iter().filter(|other| alike(crossover, other)).count();
+        if others > 1 {
+            if finding.crossovers.iter().position(|other| alike(crossover, other)) == Some(place) {
+                let text = format!("{}: along {others} lines through the sweep", crossover.words);
+                facts.push(Fact { label: metric(crossover), text });
+            }
+            continue;
+        }
+        let mut label = metric(crossover) + &at(finding, &crossover.at);
         if several {
             label += &format!(", {}", crossover.arm);
         }
-        Fact { label, text: format!("{}{}", crossover.words, crossing(finding, crossover)) }
-    });
-    Section::facts("Magic numbers", facts.collect())
+        facts.push(Fact { label, text: format!("{}{}", crossover.words, crossing(finding, crossover)) });
+    }
+    Section::facts("Magic numbers", facts)
 }
 
 fn at(finding: &CompareFinding, at: &BTreeMap<String, String>) -> String {

@@ -7,6 +7,8 @@ use std::fmt::{Display, Formatter, Result as Formatted};
 
 /// Jobs of one connection at most.
 pub const MOST_SUBMITTERS: u32 = 64;
+/// Bytes of a request's payload at most: what every server has to take that says nothing else (NBD, `doc/proto.md`).
+pub const MOST_PAYLOAD: u32 = 32 << 20;
 /// No payload is longer.
 const ANY: u32 = u32::MAX;
 
@@ -29,6 +31,9 @@ pub struct PathPlan {
     /// `path_segment`: as if in which pieces payloads lay that are sent from where they lie.
     #[serde(rename = "path_segment")]
     pub segment: PathSegment,
+    /// `path_max_payload`: larger I/Os are several requests. Of clients only.
+    #[serde(rename = "path_max_payload")]
+    pub max_payload: u32,
     /// `path_copy`: how what is copied is copied.
     #[serde(rename = "path_copy")]
     pub copy: PathCopy,
@@ -65,6 +70,7 @@ impl Default for PathPlan {
             receive: PathReceive::default(),
             framing: PathFraming::default(),
             segment: PathSegment::default(),
+            max_payload: MOST_PAYLOAD,
             copy: PathCopy::default(),
             crc: PathCrc::default(),
             hold: Nanos(50_000),
@@ -216,8 +222,22 @@ impl Display for TxTaskCpus {
 
 impl PathPlan {
     /// Each option and its value.
-    pub fn options(&self) -> [(&'static str, String); 14] {
-        let Self { transport, send, receive, framing, segment, copy, crc, hold, busy_poll, in_flight, null, .. } = self;
+    pub fn options(&self) -> [(&'static str, String); 15] {
+        let Self {
+            transport,
+            send,
+            receive,
+            framing,
+            segment,
+            max_payload,
+            copy,
+            crc,
+            hold,
+            busy_poll,
+            in_flight,
+            null,
+            ..
+        } = self;
         let Self { tx_queue, tx_task_cpus, submitters, .. } = self;
         [
             ("path_transport", word(*transport).to_owned()),
@@ -225,6 +245,7 @@ impl PathPlan {
             ("path_receive", receive.to_string()),
             ("path_framing", word(*framing).to_owned()),
             ("path_segment", segment.to_string()),
+            ("path_max_payload", max_payload.to_string()),
             ("path_copy", word(*copy).to_owned()),
             ("path_crc", word(*crc).to_owned()),
             ("path_hold", format!("{} ns", hold.0)),

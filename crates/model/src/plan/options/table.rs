@@ -3,8 +3,8 @@
 use super::{JobOption, Value::*};
 use crate::plan::draft::Start;
 use crate::plan::job::{
-    Access, EngineKind, Fallocate, MOST_SUBMITTERS, Order, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull,
-    PathReceive, PathSegment, PathSend, PathTransport, PathTxQueue, TxTaskCpus,
+    Access, EngineKind, Fallocate, MOST_PAYLOAD, MOST_SUBMITTERS, Order, PathCopy, PathCrc, PathFraming, PathInFlight,
+    PathNull, PathReceive, PathSegment, PathSend, PathTransport, PathTxQueue, TxTaskCpus,
 };
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
 use crate::plan::value::{LARGEST_FILE, Wrong, choice, cpus, directory, file_names, list_words, percentiles};
@@ -464,6 +464,14 @@ pub(super) static OPTIONS: &[JobOption] = &[
         value: Text(PathSegment::FORM, |draft, text| {
             PathSegment::parse(text).map(|segment| draft.job.path.segment = segment)
         }),
+    },
+    JobOption {
+        name: "path_max_payload",
+        aliases: &[],
+        help: "Engine nbd: I/Os larger than this are several requests, and done when all of them are",
+        example: "64k",
+        bad_example: "64m",
+        value: Number("bytes", 512..=MOST_PAYLOAD as u64, |draft, bytes| draft.job.path.max_payload = bytes as u32),
     },
     JobOption {
         name: "path_copy",
