@@ -31,7 +31,7 @@ fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
     let switches = Switches { pull_up: u32::MAX, copy_out, ..Switches::default() };
     let backend = match choice & 8 {
         0 => Backend::memory(BYTES, &switches).expect("so much memory is there"),
-        _ => Backend::Null { size: NULL_BYTES },
+        _ => Backend::null(NULL_BYTES).expect("addresses are there"),
     };
     let [read_only, structured, base_allocation, checksums] = [1, 2, 4, 16].map(|bit| choice & bit != 0);
     // The handshake gives no two of these together.

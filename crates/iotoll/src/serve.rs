@@ -80,7 +80,7 @@ pub struct ServeArguments {
     /// Whether clients that want it get checksums behind payloads, and have theirs checked; nobody but iotoll's own engine knows them
     #[arg(long, value_name = "WHETHER", default_value = model::plan::value::word(PathCrc::default()), value_parser = word::<PathCrc>)]
     path_crc: PathCrc,
-    /// What is only claimed to be done: none, or server: no payload is touched, writes are forgotten and reads are zeros, whatever the storage is
+    /// What is only claimed to be done: none, or server: whatever the storage is, it is not touched; writes are forgotten and reads are zeros
     #[arg(long, value_name = "WHAT", default_value = model::plan::value::word(PathNull::default()), value_parser = null)]
     path_null: PathNull,
     /// How long, at most, further requests of a client that has several in flight are waited for; 0: not at all
@@ -164,7 +164,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let switches = lab::engine::path_switches(&path);
     let mut storage = backend(&arguments.backend, &switches, access)?;
     if arguments.path_null == PathNull::Server {
-        storage = Backend::untouched(storage.size()).context("addresses for zeros")?;
+        storage = null_backend(storage.size())?;
     }
     let exports = Exports::new(names(&arguments.export)?, storage, access).with_max_payload(arguments.path_max_payload);
     let place = Place::listen(arguments)?;
@@ -191,12 +191,16 @@ fn names(names: &[String]) -> anyhow::Result<Vec<String>> {
     Ok(names.to_vec())
 }
 
+fn null_backend(bytes: u64) -> anyhow::Result<Backend> {
+    Backend::null(bytes).context("addresses for a reply of zeros")
+}
+
 fn backend(storage: &Storage, switches: &Switches, access: Access) -> anyhow::Result<Backend> {
     match storage {
         Storage::Memory(bytes) => Backend::memory(*bytes, switches).map_err(|error| {
             BadInput(format!("--backend memory:{bytes}: there is not so much memory ({error}); ask for less")).into()
         }),
-        Storage::Null(bytes) => Ok(Backend::Null { size: *bytes }),
+        Storage::Null(bytes) => null_backend(*bytes),
         Storage::File { path, direct } => {
             let mut options = File::options();
             options.read(true).write(access == Access::ReadWrite);

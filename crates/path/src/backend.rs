@@ -26,13 +26,7 @@ pub enum Backend {
     Null {
         /// Bytes that it claims to have.
         size: u64,
-    },
-    /// No payload is touched: writes are not even received where that can be had, and reads are replied to with the same zeros
-    /// again and again. It shows what requests and replies cost by themselves.
-    Untouched {
-        /// Bytes that it claims to have.
-        size: u64,
-        /// As many as one reply can have; nobody writes to them.
+        /// As many as one reply can have. Nobody writes to them, so they are one page, which lies in the cache.
         zeros: Arc<ByteStore>,
     },
 }
@@ -104,12 +98,12 @@ impl Backend {
         Ok(Self::File(Arc::new(file::FileBackend::new(file)?.past_the_cache(direct))))
     }
 
-    /// Of so many bytes, none of which is touched.
+    /// Nothing, which claims to have so many bytes.
     ///
     /// # Errors
     /// When there are no addresses for a reply's zeros.
-    pub fn untouched(size: u64) -> std::io::Result<Self> {
-        Ok(Self::Untouched { size, zeros: Arc::new(ByteStore::zeroed(MAX_PAYLOAD as usize)?) })
+    pub fn null(size: u64) -> std::io::Result<Self> {
+        Ok(Self::Null { size, zeros: Arc::new(ByteStore::zeroed(MAX_PAYLOAD as usize)?) })
     }
 
     /// Bytes.
@@ -117,7 +111,7 @@ impl Backend {
         match self {
             Self::Memory(store) => store.len() as u64,
             Self::File(file) => file.size(),
-            Self::Null { size } | Self::Untouched { size, .. } => *size,
+            Self::Null { size, .. } => *size,
         }
     }
 
@@ -133,8 +127,8 @@ impl Backend {
             (Self::Memory(store), Sending::ZeroCopy) if store.file().is_none() => Sending::Gather,
             // What is in the cache, or comes to be there, is not to be used.
             (Self::File(file), Sending::ZeroCopy) if file.is_direct() => Sending::PullUp,
-            (Self::File(_), Sending::Gather) | (Self::Null { .. }, _) => Sending::PullUp,
-            (Self::Untouched { .. }, _) => Sending::Gather,
+            (Self::File(_), Sending::Gather) => Sending::PullUp,
+            (Self::Null { .. }, Sending::ZeroCopy) => Sending::Gather,
             (_, wanted) => wanted,
         }
     }
@@ -144,8 +138,7 @@ impl Backend {
         match self {
             Self::Memory(store) => SendBatch::new(Some(store.clone())).with_pages_of(store.file().cloned()),
             Self::File(file) => SendBatch::new(None).with_pages_of(Some(file.pages())),
-            Self::Null { .. } => SendBatch::new(None),
-            Self::Untouched { zeros, .. } => SendBatch::new(Some(zeros.clone())),
+            Self::Null { zeros, .. } => SendBatch::new(Some(zeros.clone())),
         }
     }
 
@@ -159,9 +152,8 @@ impl Backend {
             (Self::Memory(_), Sending::Gather) => batch.gather(begin, bytes),
             (Self::Memory(_) | Self::File(_), Sending::ZeroCopy) => batch.hand_over(begin, bytes),
             (Self::File(file), _) => return file.read(offset, length, batch),
-            (Self::Null { .. }, _) => batch.put_zeros(bytes),
-            (Self::Untouched { .. }, Sending::PullUp) => batch.pull_up(0, bytes),
-            (Self::Untouched { .. }, _) => batch.gather(0, bytes),
+            (Self::Null { .. }, Sending::PullUp) => batch.pull_up(0, bytes),
+            (Self::Null { .. }, _) => batch.gather(0, bytes),
         }
         Ok(())
     }
@@ -175,7 +167,7 @@ impl Backend {
                 Ok(())
             }
             Self::File(file) => file.write(offset, data),
-            Self::Null { .. } | Self::Untouched { .. } => Ok(()),
+            Self::Null { .. } => Ok(()),
         }
     }
 
@@ -183,7 +175,7 @@ impl Backend {
     pub fn flush(&self) -> Outcome {
         match self {
             Self::File(file) => file.flush(),
-            Self::Memory(_) | Self::Null { .. } | Self::Untouched { .. } => Ok(()),
+            Self::Memory(_) | Self::Null { .. } => Ok(()),
         }
     }
 
@@ -195,7 +187,7 @@ impl Backend {
                 Ok(())
             }
             Self::File(file) => file.zero(offset, length, how),
-            Self::Null { .. } | Self::Untouched { .. } => Ok(()),
+            Self::Null { .. } => Ok(()),
         }
     }
 
@@ -207,7 +199,7 @@ impl Backend {
                 Ok(())
             }
             Self::File(file) => file.trim(offset, length),
-            Self::Null { .. } | Self::Untouched { .. } => Ok(()),
+            Self::Null { .. } => Ok(()),
         }
     }
 
@@ -215,7 +207,7 @@ impl Backend {
     pub fn cache(&self, offset: u64, length: u32) -> Outcome {
         match self {
             Self::File(file) => file.cache(offset, length),
-            Self::Memory(_) | Self::Null { .. } | Self::Untouched { .. } => Ok(()),
+            Self::Memory(_) | Self::Null { .. } => Ok(()),
         }
     }
 
@@ -223,7 +215,7 @@ impl Backend {
     pub fn extents(&self, offset: u64, length: u32, most: usize) -> Vec<Extent> {
         match self {
             Self::File(file) => file.extents(offset, length, most),
-            Self::Memory(_) | Self::Untouched { .. } => vec![Extent { length, kind: ExtentKind::Data }],
+            Self::Memory(_) => vec![Extent { length, kind: ExtentKind::Data }],
             Self::Null { .. } => vec![Extent { length, kind: ExtentKind::Hole }],
         }
     }
@@ -240,8 +232,8 @@ mod tests {
         let sparse = tempfile::tempfile().unwrap();
         sparse.set_len(SIZE).unwrap();
         let memory = Backend::memory(1 << 20, &Switches::default()).unwrap();
-        let untouched = Backend::untouched(SIZE).unwrap();
-        for backend in [Backend::Null { size: SIZE }, untouched, Backend::file(sparse).unwrap(), memory] {
+        let null = Backend::null(SIZE).unwrap();
+        for backend in [null, Backend::file(sparse).unwrap(), memory] {
             let size = backend.size();
             let largest = u32::try_from(size).unwrap_or(u32::MAX);
             for (offset, length) in [(0, largest), (size - u64::from(largest), largest), (size - 1, 1), (0, 1)] {

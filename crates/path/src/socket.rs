@@ -30,19 +30,6 @@ impl Socket {
         Ok(count)
     }
 
-    /// Receives what there is, at most the length of `scratch`, and forgets it; never waits. TCP does not even copy it there.
-    ///
-    /// # Errors
-    /// As recv(2).
-    pub fn drop_some(&self, scratch: &mut [u8]) -> io::Result<usize> {
-        let flags = match self {
-            Self::Tcp(_) => RecvFlags::DONTWAIT | RecvFlags::TRUNC,
-            Self::Unix(_) => RecvFlags::DONTWAIT,
-        };
-        let (count, _) = recv(self, scratch, flags)?;
-        Ok(count)
-    }
-
     /// What is sent goes out at once: a batch is whole, and nothing is to be gained by waiting for more.
     ///
     /// # Errors

@@ -167,11 +167,6 @@ impl Connection {
         if let Some(going) = self.use_what_waits(exports, switches) {
             return going;
         }
-        if let Some(length) = self.session().and_then(Session::unwanted) {
-            let most = length.min(memory.len());
-            let dropped = self.socket.drop_some(memory.get_mut(..most).unwrap_or_default());
-            return self.dropped(dropped, exports, switches);
-        }
         if let Some(length) = self.lay_out_places(switches) {
             let received = self.places.as_mut().map(|places| places.receive(&self.socket, Waiting::Never));
             return self.placed(received.unwrap_or(Ok(0)), length, exports, switches);
@@ -260,21 +255,6 @@ impl Connection {
         self.count_received(count);
         self.gathering.received(count, u64::from(count >= length));
         self.consume(behind, exports, switches).unwrap_or(Going::Receiving)
-    }
-
-    /// So much of a payload has gone that nobody wants.
-    fn dropped(&mut self, dropped: io::Result<usize>, exports: &Exports, switches: Switches) -> Going {
-        let count = match dropped {
-            Ok(0) => return Going::Ended,
-            Ok(count) => count,
-            Err(error) => return Self::nothing_received(&error),
-        };
-        let Phase::Serving(session) = &mut self.phase else { return Going::Receiving };
-        session.passed(count, &mut self.batch);
-        let whole = session.unwanted().is_none();
-        self.count_received(count);
-        self.gathering.received(count, u64::from(whole));
-        self.consume(&[], exports, switches).unwrap_or(Going::Receiving)
     }
 
     fn nothing_received(error: &io::Error) -> Going {

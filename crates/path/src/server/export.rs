@@ -38,7 +38,6 @@ impl Exports {
             Backend::Memory(_) => "memory, gone with the server",
             Backend::File(_) => "a file",
             Backend::Null { .. } => "nothing: reads are zeros, writes are forgotten",
-            Backend::Untouched { .. } => "nothing: no payload is touched, reads are zeros",
         };
         let info = |name| ExportInfo {
             name,

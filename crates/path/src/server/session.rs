@@ -137,24 +137,6 @@ impl Session {
         ))
     }
 
-    /// How much of a write's payload is to come that nobody looks at.
-    pub fn unwanted(&self) -> Option<usize> {
-        let writing = self
-            .writing
-            .filter(|_| matches!(self.backend, Backend::Untouched { .. }))
-            .filter(|writing| writing.sum.is_none())?;
-        Some((writing.rest as usize).min(self.switches.framing.most_received().unwrap_or(usize::MAX)))
-    }
-
-    /// So many bytes of it are gone.
-    pub fn passed(&mut self, count: usize, batch: &mut SendBatch) {
-        let Some(writing) = &mut self.writing else { return };
-        writing.pass(count);
-        if writing.rest == 0 {
-            self.end_writing(batch);
-        }
-    }
-
     /// So many bytes at most are received next, `there` being the begin of a request that has come.
     pub fn most_to_receive(&self, there: usize) -> usize {
         match (self.switches.framing.most_received(), &self.writing) {
@@ -167,8 +149,12 @@ impl Session {
 
     /// So many bytes were received there.
     pub fn received_in_place(&mut self, count: usize, batch: &mut SendBatch) {
+        let Some(writing) = &mut self.writing else { return };
+        writing.pass(count);
         self.counters.in_place_bytes += count as u64;
-        self.passed(count, batch);
+        if writing.rest == 0 {
+            self.end_writing(batch);
+        }
     }
 
     /// Does what the bytes ask for and puts the replies into `batch`. Gives how many bytes were taken.
@@ -176,7 +162,9 @@ impl Session {
         let mut rest = input;
         self.long_since = None;
         loop {
-            if self.long_since.is_some_and(|begin| begin.elapsed() >= TURN) {
+            // Who has nothing more to be done waits for nobody: he may say good-bye now.
+            let more = !rest.is_empty() || self.reading.is_some();
+            if more && self.long_since.is_some_and(|begin| begin.elapsed() >= TURN) {
                 return (input.len() - rest.len(), Next::Yield);
             }
             if batch.own_bytes() >= MAX_OWN_BYTES || batch.unsent() >= MAX_UNSENT || !batch.has_room() {
