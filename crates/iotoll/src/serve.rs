@@ -15,12 +15,11 @@ use path::backend::Backend;
 use path::client::{Address, Uri};
 use path::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
 use report::number;
-use rustix::fs::OFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,7 +29,7 @@ use std::time::{Duration, Instant};
 /// What to serve, and to whom.
 #[derive(Debug, Args)]
 pub struct ServeArguments {
-    /// The storage: memory:SIZE (zeros, gone at the end), file:PATH (a block device with --read-only), file:PATH,direct (past the page cache), null:SIZE (reads are zeros, writes are forgotten)
+    /// The storage: memory:SIZE (zeros, gone at the end), file:PATH (a block device with --read-only), file:PATH,direct (past the page cache, one request of a thread at a time), null:SIZE (reads are zeros, writes are forgotten)
     #[arg(long, value_name = "WHAT", value_parser = storage)]
     backend: Storage,
     /// Address and port of TCP; port 0 picks one
@@ -71,7 +70,7 @@ pub struct ServeArguments {
     /// Payloads that are sent from where they lie are sent as if they lay in pieces of so many bytes: whole, or 512 at least
     #[arg(long, value_name = "BYTES", default_value_t, value_parser = segment)]
     path_segment: PathSegment,
-    /// The largest payload of a request that is taken, 4k to 32m; clients are told
+    /// The largest payload of a request that is taken, 4k to 32m; clients are told, but nbdcopy and fio do not heed it below 256k
     #[arg(long, value_name = "BYTES", default_value = "32m", value_parser = payload)]
     path_max_payload: u32,
     /// How what is copied is copied: plain, rep-movsb or non-temporal (past the caches)
@@ -202,9 +201,7 @@ fn backend(storage: &Storage, switches: &Switches, access: Access) -> anyhow::Re
         }),
         Storage::Null(bytes) => null_backend(*bytes),
         Storage::File { path, direct } => {
-            let mut options = File::options();
-            options.read(true).write(access == Access::ReadWrite);
-            let file = options.open(path);
+            let file = File::options().read(true).write(access == Access::ReadWrite).open(path);
             let failed = |error| BadInput(format!("--backend file:{}: {error}; check the path", path.display()));
             let file = file.map_err(failed)?;
             let kind = file.metadata().map_err(failed)?.file_type();
@@ -214,17 +211,13 @@ fn backend(storage: &Storage, switches: &Switches, access: Access) -> anyhow::Re
                 let mend = "is no file; name one, or a block device with --read-only";
                 return Err(BadInput(format!("--backend file:{}: {mend}", path.display())).into());
             }
-            let made = if *direct {
-                let opened = options.custom_flags(OFlags::DIRECT.bits().cast_signed()).open(path);
-                let no_direct = |error| {
+            if *direct {
+                return Backend::file_past_the_cache(file).map_err(|error| {
                     let mend = "its file system has no O_DIRECT; leave out ,direct";
-                    BadInput(format!("--backend file:{},direct: {error}: {mend}", path.display()))
-                };
-                Backend::file_past_the_cache(file, opened.map_err(no_direct)?)
-            } else {
-                Backend::file(file)
-            };
-            made.with_context(|| format!("the size of {}", path.display()))
+                    BadInput(format!("--backend file:{},direct: {error}: {mend}", path.display())).into()
+                });
+            }
+            Backend::file(file).with_context(|| format!("the size of {}", path.display()))
         }
     }
 }

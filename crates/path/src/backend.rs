@@ -7,8 +7,10 @@ mod file;
 
 use crate::switches::{Sending, Switches};
 use crate::wire::{MAX_PAYLOAD, WireError};
+use direct::PIECE;
 use std::fs::File;
 use std::sync::Arc;
+use sys::buffer::AlignedBuffer;
 use sys::byte_store::ByteStore;
 use sys::send_batch::SendBatch;
 
@@ -89,13 +91,12 @@ impl Backend {
         Ok(Self::File(Arc::new(file::FileBackend::new(file)?)))
     }
 
-    /// An open file past the page cache: `direct` is the same, opened with O_DIRECT. Ranges that are no whole blocks go through the
-    /// cache.
+    /// An open file past the page cache, by a second way to it. Ranges that are no whole blocks go through the cache.
     ///
     /// # Errors
-    /// When its size cannot be told.
-    pub fn file_past_the_cache(file: File, direct: File) -> std::io::Result<Self> {
-        Ok(Self::File(Arc::new(file::FileBackend::new(file)?.past_the_cache(direct))))
+    /// When its size cannot be told, or InvalidInput when its file system has no O_DIRECT.
+    pub fn file_past_the_cache(file: File) -> std::io::Result<Self> {
+        Ok(Self::File(Arc::new(file::FileBackend::new(file)?.past_the_cache()?)))
     }
 
     /// Nothing, which claims to have so many bytes.
@@ -115,9 +116,27 @@ impl Backend {
         }
     }
 
-    /// Whether what is written should come in whole blocks.
-    pub fn wants_blocks(&self) -> bool {
+    /// Whether each request waits for a device, and what is written should come in whole blocks.
+    pub fn is_slow(&self) -> bool {
         matches!(self, Self::File(file) if file.is_direct())
+    }
+
+    /// Memory for whole blocks, to be given [back](Self::give_back).
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn borrow(&self) -> std::io::Result<AlignedBuffer> {
+        match self {
+            Self::File(file) => file.borrow(),
+            Self::Memory(_) | Self::Null { .. } => AlignedBuffer::zeroed(PIECE),
+        }
+    }
+
+    /// It is not used any more.
+    pub(crate) fn give_back(&self, buffer: AlignedBuffer) {
+        if let Self::File(file) = self {
+            file.give_back(buffer);
+        }
     }
 
     /// How a payload is sent that is wanted to be sent so: what is not possible is not done.

@@ -23,14 +23,23 @@ impl Checksum {
     /// # Panics
     /// When the range is not inside.
     pub fn of(store: &ByteStore, begin: usize, length: usize) -> Self {
-        let (mut sum, mut part, mut done) = (Self::default(), [0; PART], 0);
+        let mut sum = Self::default();
+        sum.add_stored(store, begin, length);
+        sum
+    }
+
+    /// What is in a store follows.
+    ///
+    /// # Panics
+    /// When the range is not inside.
+    pub fn add_stored(&mut self, store: &ByteStore, begin: usize, length: usize) {
+        let (mut part, mut done) = ([0; PART], 0);
         while done < length {
             let (part, _) = part.split_at_mut(PART.min(length - done));
             store.read(begin + done, part);
-            sum.add(part);
+            self.add(part);
             done += part.len();
         }
-        sum
     }
 
     /// These bytes follow.

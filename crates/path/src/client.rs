@@ -166,6 +166,8 @@ pub struct Client {
     end: usize,
     /// A read whose data are arriving, or their checksum: slot, bytes that are there.
     arriving: Option<(u32, usize)>,
+    /// Of what has arrived of it.
+    sum: Checksum,
     /// Where payloads are not copied out of `memory`.
     in_place: Option<InPlace>,
     account: Account,
@@ -205,7 +207,7 @@ impl Client {
         let batch = SendBatch::new(Some(arena.clone())).with_pages_of(arena.file().cloned());
         let batch = batch.in_pieces_of(options.switches.most_sent()).in_segments_of(options.switches.segment as usize);
         let copied = options.switches.copy_out as usize;
-        // What is summed is copied: it lies in the cache then.
+        // What is summed is copied: the sum and the copy take it from the cache then.
         let guesses = slot_bytes > copied
             && framing.most_received().is_none()
             && !options.switches.checksums
@@ -229,6 +231,7 @@ impl Client {
             begin,
             end,
             arriving: None,
+            sum: Checksum::default(),
             in_place,
             account: Account::new(options.in_flight),
             wire: options.wire,
@@ -508,7 +511,6 @@ impl Drop for Client {
     }
 }
 
-/// Of the reply to a request.
 /// A request's name on the wire: its slot, and which of the slot's requests it is.
 fn together(slot: u32, generation: u32) -> u64 {
     u64::from(slot) | u64::from(generation) << 32

@@ -30,8 +30,11 @@ pub fn discard(device: &File, offset: u64, length: u64) -> io::Result<()> {
 }
 
 /// What offsets and lengths of O_DIRECT I/O must be multiples of, from statx (Linux 6.1); `None` when
-/// the kernel does not say, or the file takes no O_DIRECT.
-pub fn direct_alignment(file: &File) -> Option<u64> {
+/// the kernel does not say.
+///
+/// # Errors
+/// InvalidInput when the kernel says that the file takes no O_DIRECT, which it may open with it all the same.
+pub fn direct_alignment(file: &File) -> io::Result<Option<u64>> {
     /// linux/stat.h
     const STATX_DIOALIGN: libc::c_uint = 0x2000;
     // SAFETY: all-zero is a valid statx structure, which the kernel then fills.
@@ -42,7 +45,11 @@ pub fn direct_alignment(file: &File) -> Option<u64> {
     let done =
         unsafe { libc::statx(file.as_raw_fd(), empty.as_ptr(), libc::AT_EMPTY_PATH, STATX_DIOALIGN, &mut answer) };
     let told = done == 0 && answer.stx_mask & STATX_DIOALIGN != 0;
-    (told && answer.stx_dio_offset_align > 0).then(|| answer.stx_dio_offset_align.into())
+    match answer.stx_dio_offset_align {
+        _ if !told => Ok(None),
+        0 => Err(io::ErrorKind::InvalidInput.into()),
+        align => Ok(Some(align.into())),
+    }
 }
 
 #[cfg(test)]

@@ -111,6 +111,9 @@ pub(crate) fn span(plan: &JobPlan) -> Result<Span> {
     let export = client.export();
     let block = plan.block_sizes.largest(plan.access).0;
     let payload = block.min(plan.path.max_payload.into());
+    if payload < block && !payload.is_multiple_of(512) {
+        return refused(format!("path_max_payload={payload} cuts I/Os where no sector ends; use a multiple of 512"));
+    }
     if payload > u64::from(export.max_payload) {
         return refused(format!(
             "bs={block} is more than the server takes in one request; use path_max_payload={}",

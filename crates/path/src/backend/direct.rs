@@ -1,32 +1,44 @@
-//! A file past the page cache: O_DIRECT, which wants whole blocks in memory that begins where a block does.
+//! A file past the page cache: O_DIRECT, which wants whole blocks in memory that begins where a page does.
 
+use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, PoisonError};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use sys::buffer::AlignedBuffer;
 use sys::send_batch::SendBatch;
 
-/// Read at one go.
-const PIECE: usize = 128 << 10;
-/// What nearly every device takes; the kernel says what this one does since Linux 6.1.
-const USUAL_BLOCK: u64 = 4096;
+/// Read or written at one go: a multiple of every block.
+pub(super) const PIECE: usize = 128 << 10;
+/// Nothing smaller goes this way, even where the device would take it: a page is in the cache as a whole or not at all, and what two ways do to
+/// one page at a time agrees only where the file system sees to it (open(2) asks not to mix them).
+const PAGE: u64 = 4096;
+/// Buffers that are kept while nobody uses them.
+const KEPT: usize = 64;
 
 /// The way past the cache.
 #[derive(Debug)]
 pub(super) struct Direct {
     file: File,
-    /// Offsets, lengths and addresses are multiples of this.
+    /// Offsets and lengths are multiples of this, and a page at least.
     block: u64,
-    /// As many as there were threads that read at one time; a page's beginning suits every block up to a page.
     buffers: Mutex<Vec<AlignedBuffer>>,
 }
 
 impl Direct {
-    /// A file that was opened with O_DIRECT.
-    pub(super) fn new(file: File) -> Self {
-        let block = sys::device::direct_alignment(&file).filter(|block| *block <= USUAL_BLOCK);
-        Self { file, block: block.unwrap_or(USUAL_BLOCK), buffers: Mutex::default() }
+    /// A second way to an open file.
+    pub(super) fn to(file: &File, writable: bool) -> io::Result<Self> {
+        let mut options = File::options();
+        options.read(true).write(writable).custom_flags(OFlags::DIRECT.bits().cast_signed());
+        // The very file, whatever its name leads to by now.
+        let direct = options.open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+        let block = match sys::device::direct_alignment(&direct)? {
+            Some(block) if block > PIECE as u64 => return Err(io::ErrorKind::InvalidInput.into()),
+            Some(block) => block.max(PAGE),
+            None => PAGE,
+        };
+        Ok(Self { file: direct, block, buffers: Mutex::default() })
     }
 
     /// Whether a range can go this way.
@@ -36,17 +48,14 @@ impl Direct {
 
     /// Whether these bytes can.
     pub(super) fn takes_bytes(&self, offset: u64, data: &[u8]) -> bool {
-        self.takes(offset, data.len() as u64) && (data.as_ptr().addr() as u64).is_multiple_of(self.block)
+        self.takes(offset, data.len() as u64) && (data.as_ptr().addr() as u64).is_multiple_of(PAGE)
     }
 
     /// Puts a range that it takes at the end of `batch`; when it fails, a part may be there.
     pub(super) fn read(&self, offset: u64, length: usize, batch: &mut SendBatch) -> io::Result<()> {
-        let mut buffer = match self.lock().pop() {
-            Some(buffer) => buffer,
-            None => AlignedBuffer::zeroed(PIECE)?,
-        };
+        let mut buffer = self.borrow()?;
         let outcome = self.read_through(&mut buffer, offset, length, batch);
-        self.lock().push(buffer);
+        self.give_back(buffer);
         outcome
     }
 
@@ -61,12 +70,28 @@ impl Direct {
         Ok(())
     }
 
-    /// Puts bytes that it takes at `offset`.
+    /// Puts bytes that it takes at `offset`; when it fails, a part may be there.
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.file.write_all_at(data, offset)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<AlignedBuffer>> {
+    /// [`PIECE`] bytes of memory that begin where a page does.
+    pub(super) fn borrow(&self) -> io::Result<AlignedBuffer> {
+        match self.lock().pop() {
+            Some(buffer) => Ok(buffer),
+            None => AlignedBuffer::zeroed(PIECE),
+        }
+    }
+
+    /// They are not used any more.
+    pub(super) fn give_back(&self, buffer: AlignedBuffer) {
+        let mut buffers = self.lock();
+        if buffers.len() < KEPT {
+            buffers.push(buffer);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<AlignedBuffer>> {
         self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -76,13 +101,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_blocks_where_blocks_begin_and_nothing_else() {
-        let direct = Direct { file: tempfile::tempfile().unwrap(), block: 512, buffers: Mutex::default() };
-        let memory = AlignedBuffer::zeroed(4096).unwrap();
-        for (offset, range, taken) in
-            [(0, 0..512, true), (512, 512..1536, true), (1, 0..512, false), (0, 0..511, false), (0, 1..513, false)]
-        {
+    fn whole_blocks_where_pages_begin_and_nothing_else() {
+        let direct = Direct { file: tempfile::tempfile().unwrap(), block: PAGE, buffers: Mutex::default() };
+        let memory = direct.borrow().unwrap();
+        for (offset, range, taken) in [
+            (0, 0..4096, true),
+            (4096, 4096..12_288, true),
+            (512, 0..4096, false),
+            (0, 0..4095, false),
+            (0, 512..4608, false),
+        ] {
             assert_eq!(direct.takes_bytes(offset, &memory[range.clone()]), taken, "{offset} {range:?}");
         }
+        (0..2 * KEPT).for_each(|_| direct.give_back(AlignedBuffer::zeroed(PIECE).unwrap()));
+        assert_eq!(direct.lock().len(), KEPT);
     }
 }

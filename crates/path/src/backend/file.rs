@@ -1,14 +1,15 @@
 //! A file or a block device as a storage.
 
-use super::direct::Direct;
+use super::direct::{Direct, PIECE};
 use super::{Extent, ExtentKind, Outcome, Zeroing};
 use crate::wire::WireError;
-use rustix::fs::{Advice, FallocateFlags};
+use rustix::fs::{Advice, FallocateFlags, OFlags};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::sync::Arc;
+use sys::buffer::AlignedBuffer;
 use sys::send_batch::SendBatch;
 
 /// Zeros that are written where the file system cannot make any.
@@ -33,9 +34,22 @@ impl FileBackend {
         Ok(Self { file: Arc::new(file), size, device, direct: None })
     }
 
-    /// The same file, opened with O_DIRECT.
-    pub(super) fn past_the_cache(self, direct: File) -> Self {
-        Self { direct: Some(Direct::new(direct)), ..self }
+    /// The same, past the page cache where that is possible.
+    pub(super) fn past_the_cache(self) -> io::Result<Self> {
+        let flags = rustix::fs::fcntl_getfl(&self.file)?;
+        let writable = flags.intersection(OFlags::ACCMODE) != OFlags::RDONLY;
+        let direct = Some(Direct::to(&self.file, writable)?);
+        Ok(Self { direct, ..self })
+    }
+
+    pub(super) fn borrow(&self) -> io::Result<AlignedBuffer> {
+        self.direct.as_ref().map_or_else(|| AlignedBuffer::zeroed(PIECE), Direct::borrow)
+    }
+
+    pub(super) fn give_back(&self, buffer: AlignedBuffer) {
+        if let Some(direct) = &self.direct {
+            direct.give_back(buffer);
+        }
     }
 
     pub(super) fn is_direct(&self) -> bool {
@@ -52,11 +66,15 @@ impl FileBackend {
     }
 
     pub(super) fn read(&self, offset: u64, length: u32, batch: &mut SendBatch) -> Outcome {
-        let read = match self.direct.as_ref().filter(|direct| direct.takes(offset, length.into())) {
-            Some(direct) => direct.read(offset, length as usize, batch),
-            None => batch.put_file(&self.file, offset, length as usize),
-        };
-        read.map_err(|error| match error.kind() {
+        if let Some(direct) = self.direct.as_ref().filter(|direct| direct.takes(offset, length.into())) {
+            let mark = batch.mark();
+            if direct.read(offset, length as usize, batch).is_ok() {
+                return Ok(());
+            }
+            // What is wrong the other way says better: behind a short read nothing is a whole block any more.
+            batch.take_back(mark);
+        }
+        batch.put_file(&self.file, offset, length as usize).map_err(|error| match error.kind() {
             // Somebody made the file shorter.
             io::ErrorKind::UnexpectedEof => WireError::EIO,
             _ => WireError::from_system(&error),
@@ -64,12 +82,12 @@ impl FileBackend {
     }
 
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> Outcome {
-        let written = match self.direct.as_ref().filter(|direct| direct.takes_bytes(offset, data)) {
-            Some(direct) => direct.write(offset, data),
-            // The kernel sees to it that the two ways agree (open(2), O_DIRECT).
-            None => self.file.write_all_at(data, offset),
-        };
-        written.map_err(|error| WireError::from_system(&error))
+        if let Some(direct) = self.direct.as_ref().filter(|direct| direct.takes_bytes(offset, data))
+            && direct.write(offset, data).is_ok()
+        {
+            return Ok(());
+        }
+        self.file.write_all_at(data, offset).map_err(|error| WireError::from_system(&error))
     }
 
     pub(super) fn flush(&self) -> Outcome {

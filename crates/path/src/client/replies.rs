@@ -165,6 +165,9 @@ impl Client {
             let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize);
             from = count.min(length - there);
             self.crossings.in_place_bytes += from as u64;
+            if self.switches.checksums {
+                self.sum.add_stored(&self.arena, slot as usize * self.slot_bytes + there, from);
+            }
             self.arrived(slot, there + from, each);
         }
         let Some(mut in_place) = self.in_place.take() else { return };
@@ -198,7 +201,7 @@ impl Client {
                 let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize);
                 if there == length {
                     let Some((found, _)) = rest.split_first_chunk::<CHECKSUM_BYTES>() else { return Ok(()) };
-                    if *found != Checksum::of(&self.arena, slot as usize * self.slot_bytes, length).bytes() {
+                    if *found != self.sum.bytes() {
                         return Err(Error::Server("a reply's payload and its checksum do not agree".to_owned()));
                     }
                     self.begin += CHECKSUM_BYTES;
@@ -209,6 +212,9 @@ impl Client {
                 let part = rest.get(..rest.len().min(length - there)).unwrap_or_default();
                 if part.is_empty() {
                     return Ok(());
+                }
+                if self.switches.checksums {
+                    self.sum.add(part);
                 }
                 self.arena.write(slot as usize * self.slot_bytes + there, part);
                 let count = part.len();
@@ -233,6 +239,7 @@ impl Client {
         if let Some(in_place) = &mut self.in_place {
             in_place.replied(slot);
         }
+        self.sum = Checksum::default();
         let reads = self.slots.get(slot as usize).is_some_and(|state| state.ask == Some(Ask::Read));
         if reads && error.is_none() { self.arrived(slot, there, each) } else { self.finish(slot, error, each) }
     }

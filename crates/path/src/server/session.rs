@@ -177,6 +177,9 @@ impl Session {
                 }
             }
             if let Some(writing) = &mut self.writing {
+                if self.backend.is_slow() {
+                    self.long_since.get_or_insert_with(Instant::now);
+                }
                 let (now, later) = rest.split_at(rest.len().min(writing.rest as usize));
                 rest = later;
                 writing.take(now, &self.backend, &mut self.staging);
@@ -317,6 +320,9 @@ impl Session {
     /// Header and payload, or the error in their place.
     #[inline]
     fn read_at_once(&mut self, request: &Request, sending: Sending, batch: &mut SendBatch) {
+        if self.backend.is_slow() {
+            self.long_since.get_or_insert_with(Instant::now);
+        }
         let mark = batch.mark();
         self.put_read_header(request, batch);
         match self.backend.read(request.offset, request.length, sending, batch) {
@@ -338,6 +344,9 @@ impl Session {
     /// The next piece of a long read.
     fn read_on(&mut self, batch: &mut SendBatch) -> Result<(), &'static str> {
         let Some(reading) = &mut self.reading else { return Ok(()) };
+        if self.backend.is_slow() {
+            self.long_since.get_or_insert_with(Instant::now);
+        }
         let length = reading.rest.min(PIECE);
         let Reading { cookie, offset, chunks, sum, .. } = *reading;
         reading.offset += u64::from(length);
@@ -425,14 +434,14 @@ impl Writing {
             sum.add(data);
         }
         if self.outcome.is_ok() && !data.is_empty() {
-            self.outcome = if backend.wants_blocks() {
+            self.outcome = if backend.is_slow() {
                 staging.take(self.offset, data, data.len() == self.rest as usize, backend)
             } else {
                 backend.write(self.offset, data)
             };
         }
         if self.outcome.is_err() {
-            staging.forget();
+            staging.forget(backend);
         }
         self.pass(data.len());
     }

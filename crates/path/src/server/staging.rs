@@ -4,10 +4,7 @@ use crate::backend::{Backend, Outcome};
 use crate::wire::WireError;
 use sys::buffer::AlignedBuffer;
 
-/// A multiple of every block.
-const BYTES: usize = 128 << 10;
-
-/// Memory for that, which begins where a page does; there is none before it is needed.
+/// Memory for that; there is some only within a write.
 #[derive(Debug, Default)]
 pub(super) struct Staging {
     buffer: Option<AlignedBuffer>,
@@ -18,32 +15,36 @@ impl Staging {
     /// These bytes follow, the first of which belongs to `offset`; `last`: no more do.
     pub(super) fn take(&mut self, mut offset: u64, mut data: &[u8], last: bool, backend: &Backend) -> Outcome {
         let Self { buffer, there } = self;
-        let buffer = match buffer {
+        let memory = match buffer {
             Some(buffer) => buffer,
-            None => {
-                let made = AlignedBuffer::zeroed(BYTES).map_err(|error| WireError::from_system(&error))?;
-                buffer.insert(made)
-            }
+            None => buffer.insert(backend.borrow().map_err(|error| WireError::from_system(&error))?),
         };
         loop {
-            let (now, later) = data.split_at(data.len().min(BYTES - *there));
-            buffer.get_mut(*there..*there + now.len()).unwrap_or_default().copy_from_slice(now);
+            let (now, later) = data.split_at(data.len().min(memory.len() - *there));
+            memory.get_mut(*there..*there + now.len()).unwrap_or_default().copy_from_slice(now);
             *there += now.len();
             offset += now.len() as u64;
             data = later;
-            if *there == BYTES || (last && data.is_empty()) {
-                let whole = buffer.get(..*there).unwrap_or_default();
+            if *there == memory.len() || (last && data.is_empty()) {
+                let whole = memory.get(..*there).unwrap_or_default();
                 let begin = offset - std::mem::take(there) as u64;
                 backend.write(begin, whole)?;
             }
             if data.is_empty() {
-                return Ok(());
+                break;
             }
         }
+        if last {
+            self.forget(backend);
+        }
+        Ok(())
     }
 
     /// What waits is not wanted any more.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget(&mut self, backend: &Backend) {
         self.there = 0;
+        if let Some(buffer) = self.buffer.take() {
+            backend.give_back(buffer);
+        }
     }
 }

@@ -15,7 +15,6 @@ fn transport(ring: bool) -> Transport {
 }
 
 fn backends(folder: &tempfile::TempDir, switches: &Switches) -> Vec<Backend> {
-    use std::os::unix::fs::OpenOptionsExt;
     let mut options = std::fs::File::options();
     options.read(true).write(true);
     let file = |name| {
@@ -24,9 +23,8 @@ fn backends(folder: &tempfile::TempDir, switches: &Switches) -> Vec<Backend> {
         file
     };
     let mut backends = vec![Backend::memory(SIZE, switches).unwrap(), Backend::file(file("f")).unwrap()];
-    let (cached, flag) = (file("d"), rustix::fs::OFlags::DIRECT.bits().cast_signed());
-    match options.clone().custom_flags(flag).open(folder.path().join("d")) {
-        Ok(direct) => backends.push(Backend::file_past_the_cache(cached, direct).unwrap()),
+    match Backend::file_past_the_cache(file("d")) {
+        Ok(direct) => backends.push(direct),
         Err(error) => note_skipped("every_switch", &format!("no O_DIRECT in the temporary folder: {error}")),
     }
     backends

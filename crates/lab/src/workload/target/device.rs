@@ -129,7 +129,7 @@ pub(super) fn refuse_misalignment(plan: &JobPlan, target: &Target, file: &File) 
 /// What O_DIRECT's offsets and lengths must be multiples of. statx says it since Linux 6.1; before, the
 /// kernel's answer to the first I/O has to do.
 fn direct_alignment(file: &File) -> Option<u64> {
-    sys::device::direct_alignment(file)
+    sys::device::direct_alignment(file).ok().flatten()
 }
 
 #[cfg(test)]
