@@ -7,9 +7,9 @@ use fuzz::{MOST_UNHEARD, arrive, pieces, split};
 use iotoll_fuzz as fuzz;
 use libfuzzer_sys::fuzz_target;
 use path::Switches;
-use path::wire::MAX_PAYLOAD;
 use path::backend::Backend;
 use path::server::session::{Next, Rights, Session};
+use path::wire::MAX_PAYLOAD;
 use std::sync::Arc;
 
 /// Short, so that what is asked for at random lies now and then within it.
@@ -37,7 +37,13 @@ fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
     let [read_only, structured, base_allocation, checksums] = [1, 2, 4, 16].map(|bit| choice & bit != 0);
     // The handshake gives no two of these together.
     let structured = structured && !checksums;
-    let rights = Rights { read_only, structured, base_allocation, checksums, max_payload: if choice & 32 == 0 { MAX_PAYLOAD } else { 48 << 10 } };
+    let rights = Rights {
+        read_only,
+        structured,
+        base_allocation,
+        checksums,
+        max_payload: if choice & 32 == 0 { MAX_PAYLOAD } else { 48 << 10 },
+    };
     let mut session = Session::new(backend.clone(), rights, switches);
     let mut batch = session.batch();
     let (mut replies, mut end) = (Vec::new(), None);
