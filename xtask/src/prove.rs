@@ -56,14 +56,14 @@ const PROOFS: [Proof; 15] = [
     },
     Proof {
         name: "foreign-fio",
-        shows: "`iotoll cost -- fio` and `iotoll run` find the same cost (18 min)",
+        shows: "`iotoll cost -- fio` and `iotoll run` find the same cost (28 min)",
         seconds: 2.0,
         rounds: 12,
         run: foreign_fio::prove,
     },
     Proof {
         name: "generator-tax",
-        shows: "iotoll takes less of the machine for itself than fio (8 min)",
+        shows: "iotoll takes less of the machine for itself than fio (10 min)",
         seconds: 1.0,
         rounds: 8,
         run: generator_tax::prove,

@@ -5,12 +5,12 @@
 mod direct;
 mod file;
 
+pub(crate) use direct::Direct;
+
 use crate::switches::{Sending, Switches};
 use crate::wire::{MAX_PAYLOAD, WireError};
-use direct::PIECE;
 use std::fs::File;
 use std::sync::Arc;
-use sys::buffer::AlignedBuffer;
 use sys::byte_store::ByteStore;
 use sys::send_batch::SendBatch;
 
@@ -28,7 +28,7 @@ pub enum Backend {
     Null {
         /// Bytes that it claims to have.
         size: u64,
-        /// As many as one reply can have. Nobody writes to them, so they are one page, which lies in the cache.
+        /// As many as one reply can have. Nobody writes to them, so they are the kernel's own, which lie in the cache.
         zeros: Arc<ByteStore>,
     },
 }
@@ -116,26 +116,13 @@ impl Backend {
         }
     }
 
-    /// Whether each request waits for a device, and what is written should come in whole blocks.
-    pub fn is_slow(&self) -> bool {
-        matches!(self, Self::File(file) if file.is_direct())
-    }
-
-    /// Memory for whole blocks, to be given [back](Self::give_back).
-    ///
-    /// # Errors
-    /// When there is none.
-    pub(crate) fn borrow(&self) -> std::io::Result<AlignedBuffer> {
+    /// The way past the page cache, if there is one: each request waits for a device then, and what is written should come in whole
+    /// blocks.
+    #[inline]
+    pub(crate) fn direct(&self) -> Option<&Direct> {
         match self {
-            Self::File(file) => file.borrow(),
-            Self::Memory(_) | Self::Null { .. } => AlignedBuffer::zeroed(PIECE),
-        }
-    }
-
-    /// It is not used any more.
-    pub(crate) fn give_back(&self, buffer: AlignedBuffer) {
-        if let Self::File(file) = self {
-            file.give_back(buffer);
+            Self::File(file) => file.direct(),
+            Self::Memory(_) | Self::Null { .. } => None,
         }
     }
 
@@ -145,7 +132,7 @@ impl Backend {
         match (self, wanted) {
             (Self::Memory(store), Sending::ZeroCopy) if store.file().is_none() => Sending::Gather,
             // What is in the cache, or comes to be there, is not to be used.
-            (Self::File(file), Sending::ZeroCopy) if file.is_direct() => Sending::PullUp,
+            (Self::File(file), Sending::ZeroCopy) if file.direct().is_some() => Sending::PullUp,
             (Self::File(_), Sending::Gather) => Sending::PullUp,
             (Self::Null { .. }, Sending::ZeroCopy) => Sending::Gather,
             (_, wanted) => wanted,

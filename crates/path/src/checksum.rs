@@ -57,7 +57,7 @@ impl Checksum {
 mod tests {
     use super::*;
 
-    /// The check value of CRC-32C: RFC 3720, B.4, and every catalogue of them.
+    /// The check value of the catalogues of CRCs (of "123456789"), and 32 zeros of RFC 3720, B.4, where its bytes are in the other order.
     #[test]
     fn it_is_the_castagnoli_polynomial_however_it_is_cut() {
         let mut sum = Checksum::default();
@@ -65,6 +65,7 @@ mod tests {
         sum.add(b"56789");
         assert_eq!(sum.bytes(), [0xe3, 0x06, 0x92, 0x83]);
         let store = ByteStore::zeroed(3 * PART).unwrap();
+        assert_eq!(Checksum::of(&store, 0, 32).bytes(), [0x8a, 0x91, 0x36, 0xaa]);
         let data: Vec<u8> = (0..2 * PART + 77).map(|place| place as u8).collect();
         store.write(5, &data);
         let mut whole = Checksum::default();

@@ -24,7 +24,8 @@ pub struct Switches {
     pub checksums: bool,
     /// How much is sent and received at one go.
     pub framing: Framing,
-    /// Payloads that are sent from where they lie are sent as if they lay scattered, in segments of at most so many bytes.
+    /// Payloads that are sent from where they lie are sent as if they lay scattered, in segments of at most so many bytes, one at
+    /// least.
     pub segment: u32,
     /// How long, at most, more than the first message is waited for while there are several in flight. Zero: not at all.
     pub hold: Duration,
@@ -100,8 +101,8 @@ impl Switches {
     pub fn most_sent(&self) -> Option<usize> {
         match self.framing {
             Framing::OneGo => None,
-            Framing::SegmentAtATime => Some(self.segment as usize),
-            Framing::PageAtATime => Some(PAGE.min(self.segment as usize)),
+            Framing::SegmentAtATime => Some(self.segment.max(1) as usize),
+            Framing::PageAtATime => Some(PAGE.min(self.segment.max(1) as usize)),
         }
     }
 

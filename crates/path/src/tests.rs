@@ -185,6 +185,11 @@ fn by_hand() -> (tempfile::TempDir, UnixListener, Uri) {
 
 /// The server's side of a handshake with our client, by hand.
 fn agreeing(listener: &UnixListener) -> UnixStream {
+    agreeing_on(listener, false)
+}
+
+/// The same with one that asks for checksums, or not.
+fn agreeing_on(listener: &UnixListener, checksums: bool) -> UnixStream {
     let (mut stream, _) = listener.accept().unwrap();
     stream.write_all(&greeting()).unwrap();
     let name = String::new();
@@ -196,10 +201,10 @@ fn agreeing(listener: &UnixListener) -> UnixStream {
         preferred_block: 4096,
         max_payload: MAX_PAYLOAD,
     }];
-    let mut hello = [0; 4 + 16 + 8];
+    let mut hello = vec![0; 4 + 16 + 8 + if checksums { 16 } else { 0 }];
     stream.read_exact(&mut hello).unwrap();
     let mut out = Vec::new();
-    Negotiation::resume(&exports, Default::default()).advance(&hello, &mut out);
+    Negotiation::resume(&exports, Default::default()).with_checksums(checksums).advance(&hello, &mut out);
     stream.write_all(&out).unwrap();
     stream
 }

@@ -78,13 +78,9 @@ impl SendBatch {
         Self { most, ..self }
     }
 
-    /// What comes from the store or the file is a piece for each `bytes` of it, as if it lay scattered.
-    ///
-    /// # Panics
-    /// Of no bytes.
+    /// What comes from the store or the file is a piece for each `bytes` of it, one at least, as if it lay scattered.
     pub fn in_segments_of(self, bytes: usize) -> Self {
-        assert!(bytes > 0, "segments of no bytes");
-        Self { segment: bytes, ..self }
+        Self { segment: bytes.max(1), ..self }
     }
 
     /// Bytes that are still to be sent.
@@ -229,7 +225,8 @@ impl SendBatch {
     #[inline]
     fn segments(&self, begin: usize, length: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let segment = self.segment;
-        let parts = length.div_ceil(segment);
+        // A division is not for those who do not cut.
+        let parts = if length <= segment { usize::from(length > 0) } else { length.div_ceil(segment) };
         (0..parts).map(move |part| (begin + part * segment, segment.min(length - part * segment)))
     }
 

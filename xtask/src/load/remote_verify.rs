@@ -16,7 +16,7 @@ const MOST_BLOCKS: u64 = 128;
 const BLOCKS: u64 = (64 << 20) / BLOCK as u64;
 /// A server that says nothing for so long has lost something.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A CRC-32 is at the end of a block.
+/// A CRC-32C is at the end of a block.
 const CRC: usize = 4;
 
 /// An I/O in flight.
@@ -184,14 +184,14 @@ fn make(block: &mut [u8], place: u64, version: u32) {
     let (content, crc) = block.split_at_mut(block.len() - CRC);
     let head = place.to_le_bytes().into_iter().chain(version.to_le_bytes());
     content.iter_mut().zip(head).for_each(|(byte, of_head)| *byte = of_head);
-    crc.copy_from_slice(&crc32fast::hash(content).to_le_bytes());
+    crc.copy_from_slice(&crc32c::crc32c(content).to_le_bytes());
 }
 
 fn verify(block: &[u8], place: u64, version: u32) -> anyhow::Result<()> {
     let (content, crc) = block.split_at(block.len() - CRC);
     let is = |begin: usize, bytes: &[u8]| content.get(begin..begin + bytes.len()) == Some(bytes);
     let right = (is(0, &place.to_le_bytes()), is(8, &version.to_le_bytes()));
-    match (crc32fast::hash(content).to_le_bytes() == *crc, right) {
+    match (crc32c::crc32c(content).to_le_bytes() == *crc, right) {
         (true, (true, true)) => Ok(()),
         (false, _) => bail!("block {place}, version {version}: the CRC is wrong"),
         (true, (false, _)) => bail!("block {place}, version {version}: another block is there"),

@@ -86,7 +86,7 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
     }
     evidence.note(format!(
         "Half reads, half writes of 512 bytes to 64 KiB at random places of 64 MiB, {DEPTH} in flight, by our client. Every block of 512 bytes \
-          that is read holds its place, the number of the write that put it there, and a CRC-32 of all of it. At the end all is read."
+          that is read holds its place, the number of the write that put it there, and a CRC-32C of all of it. At the end all is read."
     ));
     evidence.table(&["server", "reads", "writes", "blocks verified", "seconds"], &rows);
     // What is wrong ends the load, and with it this.

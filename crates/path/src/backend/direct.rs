@@ -10,7 +10,7 @@ use sys::buffer::AlignedBuffer;
 use sys::send_batch::SendBatch;
 
 /// Read or written at one go: a multiple of every block.
-pub(super) const PIECE: usize = 128 << 10;
+const PIECE: usize = 128 << 10;
 /// Nothing smaller goes this way, even where the device would take it: a page is in the cache as a whole or not at all, and what two ways do to
 /// one page at a time agrees only where the file system sees to it (open(2) asks not to mix them).
 const PAGE: u64 = 4096;
@@ -19,7 +19,7 @@ const KEPT: usize = 64;
 
 /// The way past the cache.
 #[derive(Debug)]
-pub(super) struct Direct {
+pub(crate) struct Direct {
     file: File,
     /// Offsets and lengths are multiples of this, and a page at least.
     block: u64,
@@ -76,7 +76,7 @@ impl Direct {
     }
 
     /// [`PIECE`] bytes of memory that begin where a page does.
-    pub(super) fn borrow(&self) -> io::Result<AlignedBuffer> {
+    pub(crate) fn borrow(&self) -> io::Result<AlignedBuffer> {
         match self.lock().pop() {
             Some(buffer) => Ok(buffer),
             None => AlignedBuffer::zeroed(PIECE),
@@ -84,7 +84,7 @@ impl Direct {
     }
 
     /// They are not used any more.
-    pub(super) fn give_back(&self, buffer: AlignedBuffer) {
+    pub(crate) fn give_back(&self, buffer: AlignedBuffer) {
         let mut buffers = self.lock();
         if buffers.len() < KEPT {
             buffers.push(buffer);

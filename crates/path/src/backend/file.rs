@@ -1,6 +1,6 @@
 //! A file or a block device as a storage.
 
-use super::direct::{Direct, PIECE};
+use super::direct::Direct;
 use super::{Extent, ExtentKind, Outcome, Zeroing};
 use crate::wire::WireError;
 use rustix::fs::{Advice, FallocateFlags, OFlags};
@@ -9,7 +9,6 @@ use std::io::{self, Seek, SeekFrom};
 use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::sync::Arc;
-use sys::buffer::AlignedBuffer;
 use sys::send_batch::SendBatch;
 
 /// Zeros that are written where the file system cannot make any.
@@ -42,18 +41,8 @@ impl FileBackend {
         Ok(Self { direct, ..self })
     }
 
-    pub(super) fn borrow(&self) -> io::Result<AlignedBuffer> {
-        self.direct.as_ref().map_or_else(|| AlignedBuffer::zeroed(PIECE), Direct::borrow)
-    }
-
-    pub(super) fn give_back(&self, buffer: AlignedBuffer) {
-        if let Some(direct) = &self.direct {
-            direct.give_back(buffer);
-        }
-    }
-
-    pub(super) fn is_direct(&self) -> bool {
-        self.direct.is_some()
+    pub(super) fn direct(&self) -> Option<&Direct> {
+        self.direct.as_ref()
     }
 
     pub(super) fn size(&self) -> u64 {
@@ -66,7 +55,7 @@ impl FileBackend {
     }
 
     pub(super) fn read(&self, offset: u64, length: u32, batch: &mut SendBatch) -> Outcome {
-        if let Some(direct) = self.direct.as_ref().filter(|direct| direct.takes(offset, length.into())) {
+        if let Some(direct) = self.direct().filter(|direct| direct.takes(offset, length.into())) {
             let mark = batch.mark();
             if direct.read(offset, length as usize, batch).is_ok() {
                 return Ok(());
@@ -82,7 +71,7 @@ impl FileBackend {
     }
 
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> Outcome {
-        if let Some(direct) = self.direct.as_ref().filter(|direct| direct.takes_bytes(offset, data))
+        if let Some(direct) = self.direct().filter(|direct| direct.takes_bytes(offset, data))
             && direct.write(offset, data).is_ok()
         {
             return Ok(());

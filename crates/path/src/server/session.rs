@@ -177,7 +177,7 @@ impl Session {
                 }
             }
             if let Some(writing) = &mut self.writing {
-                if self.backend.is_slow() {
+                if self.backend.direct().is_some() {
                     self.long_since.get_or_insert_with(Instant::now);
                 }
                 let (now, later) = rest.split_at(rest.len().min(writing.rest as usize));
@@ -320,7 +320,7 @@ impl Session {
     /// Header and payload, or the error in their place.
     #[inline]
     fn read_at_once(&mut self, request: &Request, sending: Sending, batch: &mut SendBatch) {
-        if self.backend.is_slow() {
+        if self.backend.direct().is_some() {
             self.long_since.get_or_insert_with(Instant::now);
         }
         let mark = batch.mark();
@@ -344,7 +344,7 @@ impl Session {
     /// The next piece of a long read.
     fn read_on(&mut self, batch: &mut SendBatch) -> Result<(), &'static str> {
         let Some(reading) = &mut self.reading else { return Ok(()) };
-        if self.backend.is_slow() {
+        if self.backend.direct().is_some() {
             self.long_since.get_or_insert_with(Instant::now);
         }
         let length = reading.rest.min(PIECE);
@@ -434,14 +434,17 @@ impl Writing {
             sum.add(data);
         }
         if self.outcome.is_ok() && !data.is_empty() {
-            self.outcome = if backend.is_slow() {
-                staging.take(self.offset, data, data.len() == self.rest as usize, backend)
-            } else {
-                backend.write(self.offset, data)
+            self.outcome = match backend.direct() {
+                Some(direct) => {
+                    let last = data.len() == self.rest as usize;
+                    let outcome = staging.take(self.offset, data, last, backend, direct);
+                    if outcome.is_err() {
+                        staging.forget(direct);
+                    }
+                    outcome
+                }
+                None => backend.write(self.offset, data),
             };
-        }
-        if self.outcome.is_err() {
-            staging.forget(backend);
         }
         self.pass(data.len());
     }

@@ -1,6 +1,6 @@
 //! Where a write's payload waits until it is whole, or long enough, because its storage wants whole blocks: it arrives cut anywhere.
 
-use crate::backend::{Backend, Outcome};
+use crate::backend::{Backend, Direct, Outcome};
 use crate::wire::WireError;
 use sys::buffer::AlignedBuffer;
 
@@ -12,12 +12,19 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// These bytes follow, the first of which belongs to `offset`; `last`: no more do.
-    pub(super) fn take(&mut self, mut offset: u64, mut data: &[u8], last: bool, backend: &Backend) -> Outcome {
+    /// These bytes follow, the first of which belongs to `offset`; `last`: no more do. `direct` is `backend`'s.
+    pub(super) fn take(
+        &mut self,
+        mut offset: u64,
+        mut data: &[u8],
+        last: bool,
+        backend: &Backend,
+        direct: &Direct,
+    ) -> Outcome {
         let Self { buffer, there } = self;
         let memory = match buffer {
             Some(buffer) => buffer,
-            None => buffer.insert(backend.borrow().map_err(|error| WireError::from_system(&error))?),
+            None => buffer.insert(direct.borrow().map_err(|error| WireError::from_system(&error))?),
         };
         loop {
             let (now, later) = data.split_at(data.len().min(memory.len() - *there));
@@ -35,16 +42,16 @@ impl Staging {
             }
         }
         if last {
-            self.forget(backend);
+            self.forget(direct);
         }
         Ok(())
     }
 
     /// What waits is not wanted any more.
-    pub(super) fn forget(&mut self, backend: &Backend) {
+    pub(super) fn forget(&mut self, direct: &Direct) {
         self.there = 0;
         if let Some(buffer) = self.buffer.take() {
-            backend.give_back(buffer);
+            direct.give_back(buffer);
         }
     }
 }

@@ -94,23 +94,7 @@ fn a_reply_that_came_as_something_else_ends_the_connection() {
         let (_folder, listener, uri) = by_hand();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let (mut stream, _) = listener.accept().unwrap();
-                stream.write_all(&greeting()).unwrap();
-                let name = String::new();
-                let export = ExportInfo {
-                    name: name.clone(),
-                    description: name,
-                    size: SIZE,
-                    flags: 1,
-                    preferred_block: 4096,
-                    max_payload: MAX_PAYLOAD,
-                };
-                let mut hello = [0; 4 + 16 + 16 + 8];
-                stream.read_exact(&mut hello).unwrap();
-                let mut out = Vec::new();
-                let exports = [export];
-                Negotiation::resume(&exports, Default::default()).with_checksums(true).advance(&hello, &mut out);
-                stream.write_all(&out).unwrap();
+                let mut stream = agreeing_on(&listener, true);
                 let mut request = [0; REQUEST_BYTES];
                 stream.read_exact(&mut request).unwrap();
                 let request = Request::decode(&request).unwrap();
