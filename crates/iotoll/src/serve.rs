@@ -7,13 +7,13 @@ use clap::Args;
 use lab::run::Calibration;
 use model::plan::value::{Choice, choice, list_words};
 use model::plan::{
-    PathCopy, PathCrc, PathFraming, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTransport,
+    InjectAt, PathCopy, PathCrc, PathFraming, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTransport,
 };
-use model::unit::Nanos;
-use path::Switches;
+use model::unit::{Hertz, Nanos};
 use path::backend::Backend;
 use path::client::{Address, Uri};
 use path::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
+use path::{Inject, Layer, Switches};
 use report::number;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs::File;
@@ -90,6 +90,12 @@ pub struct ServeArguments {
     #[arg(long, value_name = "MICROSECONDS", default_value_t = Switches::default().busy_poll.as_micros() as u64,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     path_busy_poll: u64,
+    /// Busy work for each request, where --inject-at says: to see whether what is measured finds it. The thread does nothing else meanwhile
+    #[arg(long, value_name = "NANOSECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000_000))]
+    inject_ns: u64,
+    /// Where --inject-ns is added: where the server understands a request, or where its storage is asked for it (not with --path-null server)
+    #[arg(long, value_name = "WHERE", default_value = "server", value_parser = layer)]
+    inject_at: Layer,
 }
 
 #[derive(Clone, Debug)]
@@ -141,6 +147,16 @@ fn null(text: &str) -> Result<PathNull, String> {
     }
 }
 
+fn layer(text: &str) -> Result<Layer, String> {
+    match word(text)? {
+        InjectAt::Server => Ok(Layer::Server),
+        InjectAt::Storage => Ok(Layer::Storage),
+        InjectAt::Submit | InjectAt::Wire => {
+            Err(format!("'{text}' is the engine's: inject_at={text} in a job; expected server or storage"))
+        }
+    }
+}
+
 fn word<T: Choice>(text: &str) -> Result<T, String> {
     choice(text).map_err(|wrong| format!("{}; expected one of {}", wrong.reason, list_words::<T>()))
 }
@@ -160,7 +176,8 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
         busy_poll: Nanos(arguments.path_busy_poll * 1000),
         ..PathPlan::default()
     };
-    let switches = lab::engine::path_switches(&path);
+    let teller = Teller { calibration: Calibration::begin(), begun: Instant::now() };
+    let switches = Switches { inject: inject(arguments, &teller.calibration), ..lab::engine::path_switches(&path) };
     let mut storage = backend(&arguments.backend, &switches, access)?;
     if arguments.path_null == PathNull::Server {
         storage = null_backend(storage.size())?;
@@ -172,10 +189,21 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let options =
         Options { switches, threads: arguments.threads, connections: arguments.connections, ..Options::default() };
     render::write(&format!("listening on {}\n", place.uri))?;
-    let teller = Teller { calibration: Calibration::begin(), begun: Instant::now() };
     let done = serve(&place.listener, &exports, &options, &orders, &teller)?;
     teller.so_far(&done);
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is asked to be added to each request, by a clock that was looked at for long enough.
+fn inject(arguments: &ServeArguments, calibration: &Calibration) -> Inject {
+    // To 10 ppm.
+    const LOOK: Duration = Duration::from_millis(10);
+    let claimed = arguments.inject_at == Layer::Storage && arguments.path_null == PathNull::Server;
+    if arguments.inject_ns == 0 || claimed {
+        return Switches::default().inject;
+    }
+    std::thread::sleep(LOOK);
+    Inject { at: arguments.inject_at, ticks: Hertz(calibration.end().0).ticks(Nanos(arguments.inject_ns)).0 }
 }
 
 fn names(names: &[String]) -> anyhow::Result<Vec<String>> {

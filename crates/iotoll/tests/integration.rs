@@ -22,6 +22,7 @@ mod integration {
     mod foreign_counts;
     mod full_disks;
     mod json_contract;
+    mod layers;
     mod limits;
     mod memory;
     mod option_errors;

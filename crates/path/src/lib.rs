@@ -14,7 +14,7 @@ mod switches;
 pub mod wire;
 
 pub use error::{Error, Result};
-pub use switches::{Framing, Sending, Switches, Transport};
+pub use switches::{Framing, Inject, Layer, Sending, Switches, Transport};
 pub use sys::shared_copy::Copying;
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The techniques of the path, each a switch.
 
 use std::time::Duration;
+use sys::clock::burn;
 use sys::shared_copy::Copying;
 
 /// What both ends of a connection can do one way or another.
@@ -32,6 +33,8 @@ pub struct Switches {
     /// For how long a message is looked for again and again before it is slept for. It burns what is measured, and saves
     /// the wake-up.
     pub busy_poll: Duration,
+    /// What each request is made dearer by.
+    pub inject: Inject,
 }
 
 impl Default for Switches {
@@ -48,6 +51,7 @@ impl Default for Switches {
             segment: u32::MAX,
             hold: Duration::from_micros(50),
             busy_poll: Duration::ZERO,
+            inject: Inject { at: Layer::Server, ticks: 0 },
         }
     }
 }
@@ -59,6 +63,37 @@ pub enum Transport {
     Sockets,
     /// io_uring: one call hands over, receives and waits. Of Unix sockets nothing is held there.
     IoUring,
+}
+
+/// Busy work that is added to each request, to see whether what is measured finds it where it is. The thread that does it does nothing
+/// else meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inject {
+    /// Where.
+    pub at: Layer,
+    /// How long (`sys::clock::ticks`); 0: nothing is added.
+    pub ticks: u64,
+}
+
+/// A part of the path that busy work can be added to. What is only claimed to be done adds none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// A client, with each reply that it has understood.
+    Wire,
+    /// A server, with each request that it has understood.
+    Server,
+    /// A server, with each request that its storage is asked for.
+    Storage,
+}
+
+impl Inject {
+    /// Does it, if it is to be done here.
+    #[inline(always)]
+    pub(crate) fn at(self, layer: Layer) {
+        if self.ticks > 0 && self.at == layer {
+            burn(self.ticks);
+        }
+    }
 }
 
 const PAGE: usize = 4096;

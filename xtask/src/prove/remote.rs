@@ -105,6 +105,8 @@ struct Cell {
 #[derive(Clone, Copy, Debug)]
 struct Found {
     cycles: f64,
+    /// Those that the client's own threads took.
+    clients: Option<f64>,
     iops: f64,
     p50_micros: Option<f64>,
     per_crossing: Option<f64>,
@@ -175,6 +177,9 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
             let found = of(number, server, client)?;
             let part = evidence::interval(&part(found, theirs), 3);
             cost.push(cycles(found, &part));
+            if client == Client::Libnbd {
+                cost.push(own(found, theirs)?);
+            }
             rate.push(evidence::rate(mean(found, |found| found.iops)));
         }
         let mut hold = |goal: f64, what: &str, ours: &[Found], theirs: &[Found]| {
@@ -215,14 +220,16 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
         "Cycles of the whole machine per I/O, client and server and what is between them, net; means over rounds, in brackets the \
          part of theirs under libnbd with its interval. {MEBIBYTES} MiB, filled with data, over loopback; theirs is nbdkit's memory, \
          and for a file in the page cache qemu-nbd; libnbd is fio's engine nbd; one connection. Bare: as many bytes to and fro, from random places of as much memory, a whole depth at \
-         one time, without protocol, bookkeeping or latencies: what the kernel takes for the way."
+         one time, without protocol, bookkeeping or latencies: what the kernel takes for the way. Libnbd's own: what the threads of fio took \
+         themselves under our server, as a part of theirs under libnbd too: no server takes less with that client."
     ));
     costs_and_rates(&mut evidence, &costs, &rates);
     Ok(evidence)
 }
 
 fn costs_and_rates(evidence: &mut Evidence, costs: &[Vec<String>], rates: &[Vec<String>]) {
-    let header = ["", "theirs, libnbd", "our server, libnbd", "theirs, our client", "both ours", "bare"];
+    let header =
+        ["", "theirs, libnbd", "our server, libnbd", "libnbd's own", "theirs, our client", "both ours", "bare"];
     evidence.table(&header, costs);
     evidence
         .note("I/Os per second, I/Os per system call of our client with our server, and the median round trip in µs.");
@@ -300,6 +307,7 @@ fn measure(bench: &Bench, load: &Load, client: Client, uri: &str) -> anyhow::Res
     ensure!(job.errors == 0, "{} I/Os failed", job.errors);
     Ok(Found {
         cycles: iotoll::net(&finding)?,
+        clients: iotoll::phase(&finding)?.thread_cycles_per_io,
         iops: job.iops,
         p50_micros: job.latency_ns.p50.map(|nanos| nanos / 1e3),
         per_crossing: job.ios_per_crossing,
@@ -317,7 +325,15 @@ fn measure_bare(bench: &Bench, load: &Load, address: &str) -> anyhow::Result<Fou
     let flags = [format!("--ios={blocks}")];
     let finding = iotoll::cost(bench, &MEASURING, &flags, &command)?;
     let iops = iotoll::phase(&finding)?.iops.context("iotoll found no I/Os per second")?;
-    Ok(Found { cycles: iotoll::net(&finding)?, iops, p50_micros: None, per_crossing: None })
+    Ok(Found { cycles: iotoll::net(&finding)?, clients: None, iops, p50_micros: None, per_crossing: None })
+}
+
+/// What the client took itself, and which part of theirs that is.
+fn own(found: &[Found], theirs: &[Found]) -> anyhow::Result<String> {
+    let own: Option<Vec<Found>> =
+        found.iter().map(|found| found.clients.map(|cycles| Found { cycles, ..*found })).collect();
+    let own = own.context("what the client's threads took is not known")?;
+    Ok(cycles(&own, &evidence::interval(&part(&own, theirs), 3)))
 }
 
 fn cycles(found: &[Found], part: &str) -> String {

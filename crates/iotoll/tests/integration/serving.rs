@@ -11,14 +11,14 @@ use std::process::Command;
 const SIZE: usize = 8 << 20;
 
 /// A server of ours in a folder of its own, ended when dropped. Its path is short, as the names of Unix sockets have to be.
-struct Served {
-    folder: Folder,
+pub struct Served {
+    pub folder: Folder,
     running: Option<Running>,
-    uri: String,
+    pub uri: String,
 }
 
 impl Served {
-    fn new(options: &str) -> Self {
+    pub fn new(options: &str) -> Self {
         let folder = Folder::within(&std::env::temp_dir());
         folder.write("data", noise());
         let said = folder.path("said");
@@ -260,6 +260,8 @@ fn every_word_of_serve_that_is_wrong_is_refused_in_one_line() {
     refused("--backend file:/dev/zero", &["file:/dev/zero", "is no file", "--read-only"]);
     refused("--backend file:/proc/self/status,direct", &["status,direct", "no O_DIRECT", "leave out"]);
     refused("--backend memory:1m --path-null wire", &["--path-null", "path_null=wire"]);
+    refused("--backend memory:1m --inject-at wire", &["--inject-at", "inject_at=wire"]);
+    refused("--backend memory:1m --inject-ns 2000000000", &["--inject-ns", "2000000000"]);
     refused("--backend memory:1m --path-segment 100", &["--path-segment", "512"]);
     refused("--backend memory:1m --unix there", &["--unix there", "remove what is there"]);
     refused("--backend memory:1m --listen 0.0.0.0:0", &["--listen 0.0.0.0:0", "--insecure-network"]);
@@ -546,10 +548,12 @@ fn our_client_is_refused_what_the_export_does_not_take() {
     refused("--rw=read --bs=4k --size=2m", &["1048576 bytes", "ask for less"]);
     refused("--rw=read --bs=4k --path_crc=on", &["no checksums", "--path-crc on"]);
     refused("--rw=read --bs=4k --path_null=server", &["path_null", "iotoll serve --path-null server"]);
+    refused("--rw=read --bs=4k --inject_at=server", &["inject_at", "iotoll serve --inject-ns N --inject-at server"]);
     let shared = |more: &str, named: &[&str]| refused(&format!("--rw=read --bs=4k --path_tx_queue={more}"), named);
     shared("ring-task --tx_task_cpus=same", &["tx_task_cpus=same", "cpus_allowed"]);
     shared("lock --path_transport=io_uring", &["another transport", "threads share"]);
     shared("lock --path_framing=page-at-a-time", &["another framing"]);
+    shared("lock --inject_at=wire --inject_ns=1", &["inject_at=wire"]);
     shared("lock --path_null=wire", &["path_null", "leave out path_tx_queue"]);
     shared("lock --submitters=65", &["--submitters", "1 to 64"]);
 }

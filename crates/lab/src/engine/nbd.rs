@@ -11,10 +11,11 @@ use crate::workload::target::{self, Span};
 use crate::workload::worker::{Control, Queue, Stages, Sync};
 use connection::Connection;
 use model::plan::{
-    Access, JobPlan, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathTransport, PathTxQueue,
+    Access, InjectAt, JobPlan, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathTransport,
+    PathTxQueue,
 };
 use path::client::{Accounting, Ask, Client, Done, GLANCE, Options, Uri, Wire};
-use path::{Copying, Framing, Switches, Transport};
+use path::{Copying, Framing, Inject, Layer, Switches, Transport};
 use split::Split;
 use std::io;
 use std::num::NonZeroU64;
@@ -50,10 +51,14 @@ pub(super) fn open(setup: &Setup) -> Result<Ready> {
         Error::Refused(format!("job '{}': path_max_payload={part} makes too many requests of an I/O", plan.name))
     })?;
     let bytes = if parts == 1 { block } else { part as usize };
+    let mut options = options(&plan.path);
+    if plan.inject_at == InjectAt::Wire {
+        options.switches.inject = Inject { at: Layer::Wire, ticks: setup.clock.ticks(plan.inject).0 };
+    }
     match plan.path.tx_queue {
-        PathTxQueue::None => Ok(split(plan, connect(plan, slots, bytes)?, parts)),
+        PathTxQueue::None => Ok(split(plan, connect(plan, slots, bytes, options)?, parts)),
         PathTxQueue::Lock | PathTxQueue::RingTask | PathTxQueue::MpRing | PathTxQueue::SwapAll => {
-            Ok(split(plan, joined::join(plan, slots, bytes)?, parts))
+            Ok(split(plan, joined::join(plan, slots, bytes, options)?, parts))
         }
     }
 }
@@ -96,7 +101,7 @@ fn ready(plan: &JobPlan, client: impl Connection + 'static) -> Ready {
 /// # Errors
 /// Refused, with what to do about it.
 pub(crate) fn span(plan: &JobPlan) -> Result<Span> {
-    let client = connect(plan, 1, 1)?;
+    let client = connect(plan, 1, 1, options(&plan.path))?;
     let refused = |why: String| Err(Error::Refused(format!("job '{}': {}: {why}", plan.name, uri(plan))));
     let asks: &[Ask] = match plan.access {
         Access::Read => &[Ask::Read],
@@ -135,8 +140,7 @@ fn uri(plan: &JobPlan) -> &str {
     plan.uri.as_deref().unwrap_or_default()
 }
 
-fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize) -> Result<Client> {
-    let mut options = options(&plan.path);
+fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize, mut options: Options) -> Result<Client> {
     if !matches!(plan.access, Access::Write | Access::ReadWrite | Access::TrimWrite) {
         // There is nothing to be sent that a memory for it would be worth.
         options.switches.zero_copy = u32::MAX;
@@ -178,6 +182,7 @@ pub fn switches(path: &PathPlan) -> Switches {
         segment: path.segment.bytes,
         hold: path.hold.duration(),
         busy_poll: path.busy_poll.duration(),
+        ..Switches::default()
     }
 }
 
@@ -342,6 +347,8 @@ mod tests {
             segment: 6,
             hold: Duration::from_nanos(4),
             busy_poll: Duration::from_nanos(5),
+            // By whoever knows the clock.
+            inject: Switches::default().inject,
         };
         let patience = Options::default().patience;
         assert_eq!(options(&path), Options { switches, in_flight: Accounting::PerThread, wire: Wire::Null, patience });

@@ -3,7 +3,8 @@
 use super::{Ready, Setup, ready};
 use crate::error::Result;
 use crate::workload::request_source::Request;
-use crate::workload::worker::{Perform, Sync, burn};
+use crate::workload::worker::{Perform, Sync};
+use sys::clock::burn;
 
 struct Spin {
     target_ticks: u64,

@@ -7,13 +7,13 @@
 use super::ledger::{Ledger, LiveCounters};
 use super::request_source::{Kind, Request, RequestSource};
 use crate::error::{Error, Result};
-use model::plan::{Depth, JobPlan};
+use model::plan::{Depth, InjectAt, JobPlan};
 use model::unit::{Hertz, Nanos};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use sys::clock::ticks;
+use sys::clock::{burn, ticks};
 use sys::shared_words::SharedWords;
 
 /// An engine that has done a request when it returns.
@@ -218,7 +218,8 @@ impl Worker {
             runtime_ticks: clock.ticks(plan.duration.runtime).0,
             alarm: u64::MAX,
             ramping: false,
-            inject_ticks: clock.ticks(plan.inject).0,
+            // Elsewhere somebody else does it.
+            inject_ticks: if plan.inject_at == InjectAt::Submit { clock.ticks(plan.inject).0 } else { 0 },
             mannered,
             manners,
             thread_begin: Nanos(0),
@@ -536,12 +537,4 @@ impl Worker {
         self.bytes_left = self.bytes_left.saturating_sub(u64::from(request.length));
         Next::Issue(request)
     }
-}
-
-/// Keeps the CPU busy until `duration_ticks` have passed. Without the pause instruction of a polite
-/// spin: a hypervisor may take the CPU away at it, and it is as long as what is to be measured.
-#[inline(always)]
-pub fn burn(duration_ticks: u64) {
-    let begin = ticks();
-    while ticks().wrapping_sub(begin) < duration_ticks {}
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 pub use engine::{EngineKind, Medium, Queue};
 pub use path_plan::{
-    MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive,
-    PathSegment, PathSend, PathTransport, PathTxQueue, TxTaskCpus,
+    InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
+    PathReceive, PathSegment, PathSend, PathTransport, PathTxQueue, TxTaskCpus,
 };
 
 /// Everything that one `iotoll run` does.
@@ -96,8 +96,11 @@ pub struct JobPlan {
     pub spin_cycles: u64,
     /// `work_steps`: dependent multiply-adds that engine `work` does for each I/O.
     pub work_steps: u64,
-    /// `inject_ns`: busy work added to each I/O at submission.
+    /// `inject_ns`: busy work added to each I/O.
     pub inject: Nanos,
+    /// `inject_at`: where.
+    #[serde(default)]
+    pub inject_at: InjectAt,
     /// `allow_device_write` was given on the command line.
     pub allow_device_write: bool,
 }
@@ -142,6 +145,7 @@ impl Default for JobPlan {
             spin_cycles: 0,
             work_steps: 0,
             inject: Nanos(0),
+            inject_at: InjectAt::default(),
             allow_device_write: false,
         }
     }

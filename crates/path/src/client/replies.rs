@@ -4,7 +4,7 @@ use super::in_place::{Came, Payload};
 use super::{Ask, Client, Done, MEMORY_BYTES, apart, is_nothing, lost};
 use crate::checksum::{CHECKSUM_BYTES, Checksum};
 use crate::error::{Error, Result};
-use crate::switches::Framing;
+use crate::switches::{Framing, Layer};
 use crate::wire::{ReplyHeader, SIMPLE_REPLY_BYTES, WireError};
 use rustix::event::PollFlags;
 use std::io;
@@ -239,6 +239,7 @@ impl Client {
         if let Some(in_place) = &mut self.in_place {
             in_place.replied(slot);
         }
+        self.switches.inject.at(Layer::Wire);
         self.sum = Checksum::default();
         let reads = self.slots.get(slot as usize).is_some_and(|state| state.ask == Some(Ask::Read));
         if reads && error.is_none() { self.arrived(slot, there, each) } else { self.finish(slot, error, each) }

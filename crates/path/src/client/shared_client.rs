@@ -242,6 +242,7 @@ fn refuse(switches: &Switches) -> Result<()> {
         segment,
         hold: _,
         busy_poll,
+        inject,
     } = switches;
     let wrong = if *transport != Transport::Sockets {
         "another transport"
@@ -255,6 +256,8 @@ fn refuse(switches: &Switches) -> Result<()> {
         "sending in segments"
     } else if !busy_poll.is_zero() {
         "busy polling"
+    } else if inject.ticks > 0 {
+        "busy work (inject_at=wire)"
     } else {
         return Ok(());
     };

@@ -8,7 +8,7 @@ use super::staging::Staging;
 use crate::backend::{Backend, Outcome, Zeroing};
 use crate::checksum::{CHECKSUM_BYTES, Checksum};
 use crate::handshake::BASE_ALLOCATION_ID;
-use crate::switches::{Sending, Switches};
+use crate::switches::{Layer, Sending, Switches};
 use crate::wire::{
     Chunk, ChunkKind, Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, data_chunk, simple_reply,
 };
@@ -214,6 +214,7 @@ impl Session {
     fn request(&mut self, request: &Request, batch: &mut SendBatch) -> Next {
         self.counters.requests += 1;
         let outcome = self.check(request);
+        self.inject(request.command, outcome);
         match (request.command, outcome) {
             (Command::Disconnect, _) => return Next::Disconnect,
             // Its payload would have to be read over first.
@@ -235,6 +236,21 @@ impl Session {
             (_, Err(error)) => self.reply(request, Err(error), batch),
         }
         Next::Receive
+    }
+
+    /// Makes it dearer, if that is wanted.
+    #[inline]
+    fn inject(&mut self, command: Command, outcome: Outcome) {
+        let inject = self.switches.inject;
+        if inject.ticks == 0 || command == Command::Disconnect {
+            return;
+        }
+        // Others have their turn meanwhile.
+        self.long_since.get_or_insert_with(Instant::now);
+        inject.at(Layer::Server);
+        if outcome.is_ok() {
+            inject.at(Layer::Storage);
+        }
     }
 
     /// Whether the request makes sense, before anything is done.

@@ -122,6 +122,7 @@ proptest! {
             segment,
             hold: Duration::from_micros(hold),
             busy_poll: Duration::from_micros(hold / 10),
+            ..Switches::default()
         };
         for backend in backends(&folder, &switches) {
             let options = Options { switches, threads: 2, ..Options::default() };

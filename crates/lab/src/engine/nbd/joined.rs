@@ -1,6 +1,6 @@
 //! One connection for several jobs: who comes first makes it, the others join.
 
-use super::{PATIENCE, options, place, unreachable_server, uri};
+use super::{PATIENCE, place, unreachable_server, uri};
 use crate::error::{Error, Result};
 use model::plan::{JobPlan, PathTxQueue, TxTaskCpus};
 use path::client::shared_client::{Queueing, SharedClient, SharedOptions, Submitter};
@@ -28,9 +28,9 @@ static SHARED: Mutex<Vec<(Sharing, Weak<SharedClient>)>> = Mutex::new(Vec::new()
 ///
 /// # Errors
 /// Refused, when there is no server, or something is not for shared connections.
-pub(super) fn join(plan: &JobPlan, depth: u32, slot_bytes: usize) -> Result<Submitter> {
+pub(super) fn join(plan: &JobPlan, depth: u32, slot_bytes: usize, options: Options) -> Result<Submitter> {
     let refused = |why: &str| Err(Error::Refused(format!("job '{}': {why}", plan.name)));
-    let Options { switches, in_flight, wire, patience } = options(&plan.path);
+    let Options { switches, in_flight, wire, patience } = options;
     if in_flight != Accounting::None || wire != Wire::Real {
         return refused(
             "path_in_flight and path_null are not for a connection that jobs share; leave out path_tx_queue",

@@ -3,6 +3,7 @@
 use super::super::record::{Header, Schedule};
 use super::baseline;
 use crate::experiment::{ArmPlan, Work};
+use crate::plan::value::word;
 use crate::plan::{BlockSizes, JobPlan, Plan, Rates, Size};
 use std::fmt::Display;
 
@@ -122,6 +123,7 @@ fn options(job: &JobPlan) -> Vec<(&'static str, String)> {
         spin_cycles,
         work_steps,
         inject,
+        inject_at,
         allow_device_write: _,
     } = job;
     let chosen = |flag: &Option<bool>| flag.map_or("as the engine chooses".to_owned(), |flag| flag.to_string());
@@ -158,6 +160,7 @@ fn options(job: &JobPlan) -> Vec<(&'static str, String)> {
         ("spin_cycles", spin_cycles.to_string()),
         ("work_steps", work_steps.to_string()),
         ("inject_ns", inject.0.to_string()),
+        ("inject_at", word(*inject_at).to_owned()),
     ];
     options.extend(path.options());
     options

@@ -192,6 +192,20 @@ pub enum PathTxQueue {
     SwapAll,
 }
 
+/// `inject_at`: where busy work is added, which layer it is charged to. What is only claimed to be done ([`PathNull`]) adds none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InjectAt {
+    /// Where I/O is issued, of any engine.
+    #[default]
+    Submit,
+    /// Where the engine `nbd` understands a reply.
+    Wire,
+    /// Where the server understands a request.
+    Server,
+    /// Where the server's storage does what it is asked for.
+    Storage,
+}
+
 /// `tx_task_cpus`: where the thread runs that drains the queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TxTaskCpus {
@@ -302,6 +316,12 @@ impl Choice for PathTxQueue {
 impl Choice for PathInFlight {
     fn words() -> Vec<(&'static str, Self)> {
         vec![("none", Self::None), ("per-thread", Self::PerThread), ("shared", Self::Shared)]
+    }
+}
+
+impl Choice for InjectAt {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("submit", Self::Submit), ("wire", Self::Wire), ("server", Self::Server), ("storage", Self::Storage)]
     }
 }
 

@@ -3,8 +3,8 @@
 use super::{JobOption, Value::*};
 use crate::plan::draft::Start;
 use crate::plan::job::{
-    Access, EngineKind, Fallocate, MOST_PAYLOAD, MOST_SUBMITTERS, Order, PathCopy, PathCrc, PathFraming, PathInFlight,
-    PathNull, PathReceive, PathSegment, PathSend, PathTransport, PathTxQueue, TxTaskCpus,
+    Access, EngineKind, Fallocate, InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, Order, PathCopy, PathCrc, PathFraming,
+    PathInFlight, PathNull, PathReceive, PathSegment, PathSend, PathTransport, PathTxQueue, TxTaskCpus,
 };
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
 use crate::plan::value::{LARGEST_FILE, Wrong, choice, cpus, directory, file_names, list_words, percentiles};
@@ -567,10 +567,26 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "inject_ns",
         aliases: &[],
-        help: "Busy work added to each I/O at submission",
+        help: "Busy work added to each I/O, where inject_at says",
         example: "300",
         bad_example: "300us",
         value: Number("nanoseconds", 0..=MANY_64, |draft, nanos| draft.job.inject = Nanos(nanos)),
+    },
+    JobOption {
+        name: "inject_at",
+        aliases: &[],
+        help: "Where inject_ns is added: where I/O is issued, or where engine nbd understands a reply; the server's are flags of iotoll serve",
+        example: "wire",
+        bad_example: "storage",
+        value: Choice(list_words::<InjectAt>, |draft, text| match choice(text)? {
+            InjectAt::Server | InjectAt::Storage => {
+                Err(Wrong::because(text, format!("is the server's: iotoll serve --inject-ns N --inject-at {text}")))
+            }
+            at => {
+                draft.job.inject_at = at;
+                Ok(())
+            }
+        }),
     },
 ];
 

@@ -5,13 +5,13 @@
 
 use super::Refusal;
 use crate::plan::draft::{CacheWords, Draft, Origin};
-use crate::plan::job::{Depth, EngineKind, JobPlan, Medium, Queue, Size};
+use crate::plan::job::{Depth, EngineKind, InjectAt, JobPlan, Medium, Queue, Size};
 use crate::plan::value::{LARGEST_FILE, Quoted, Short, Wrong};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
 
 /// Options that only one engine reads.
-const OF_ONE_ENGINE: [(&str, EngineKind); 17] = [
+const OF_ONE_ENGINE: [(&str, EngineKind); 20] = [
     ("fixedbufs", EngineKind::IoUring),
     ("registerfiles", EngineKind::IoUring),
     ("uri", EngineKind::Nbd),
@@ -19,6 +19,9 @@ const OF_ONE_ENGINE: [(&str, EngineKind); 17] = [
     ("path_send", EngineKind::Nbd),
     ("path_receive", EngineKind::Nbd),
     ("path_framing", EngineKind::Nbd),
+    ("path_segment", EngineKind::Nbd),
+    ("path_max_payload", EngineKind::Nbd),
+    ("path_crc", EngineKind::Nbd),
     ("path_copy", EngineKind::Nbd),
     ("path_in_flight", EngineKind::Nbd),
     ("path_null", EngineKind::Nbd),
@@ -47,6 +50,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     let complaint = runtime(&draft)
         .or_else(|| server(&draft))
         .or_else(|| known_cost(&draft))
+        .or_else(|| injected(&draft.job))
         .or_else(|| region(&mut draft.job))
         .or_else(|| block_size(&draft.job));
     if let Some((option, reason)) = complaint {
@@ -88,6 +92,13 @@ fn known_cost(draft: &Draft) -> Option<Complaint> {
     let reason =
         || format!("ioengine={} needs a cost for each I/O, for example {option}=1000", draft.job.engine.name());
     draft.origin(option).is_none().then(|| (option, reason()))
+}
+
+/// Busy work that nobody would do would silently cost nothing.
+fn injected(job: &JobPlan) -> Option<Complaint> {
+    let nowhere = job.inject_at == InjectAt::Wire && job.engine.medium() != Medium::Remote;
+    let engine = job.engine.name();
+    nowhere.then(|| ("inject_at", format!("ioengine={engine} has no wire; use inject_at=submit, or ioengine=nbd")))
 }
 
 /// An engine without files has a region only if the job says how large. What ends the job says it as
