@@ -82,8 +82,8 @@ pub struct ServeArguments {
     /// What is only claimed to be done: none, or server: whatever the storage is, it is not touched; writes are forgotten and reads are zeros
     #[arg(long, value_name = "WHAT", default_value = model::plan::value::word(PathNull::default()), value_parser = null)]
     path_null: PathNull,
-    /// How long, at most, further requests of a client that has several in flight are waited for; 0: not at all
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = Switches::default().hold.as_micros() as u64,
+    /// How long, at most, further requests of a client that has several in flight are waited for; less where it usually takes less; 0: not at all
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = Options::default().switches.hold.as_micros() as u64,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     path_hold: u64,
     /// For how long requests are looked for again and again before they are slept for: burns CPU, saves wake-ups

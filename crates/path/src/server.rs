@@ -35,7 +35,7 @@ use worker::{Inbox, Worker};
 /// How to serve.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Of `hold`: how many requests are worth waiting for is learnt from each client.
+    /// Of `hold`: how many requests are worth waiting for, and how long that takes, is learnt from each client.
     pub switches: Switches,
     /// Threads.
     pub threads: usize,

@@ -49,7 +49,7 @@ impl Default for Switches {
             checksums: false,
             framing: Framing::OneGo,
             segment: u32::MAX,
-            hold: Duration::from_micros(50),
+            hold: Duration::from_micros(500),
             busy_poll: Duration::ZERO,
             inject: Inject { at: Layer::Server, ticks: 0 },
         }

@@ -14,7 +14,7 @@ use ringed::Ringed;
 pub use ringed::Staged;
 use rustix::event::epoll::EventFlags;
 use std::io::{self, ErrorKind};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use sys::byte_store::Waiting;
 use sys::receive_batch::ReceiveBatch;
 use sys::send_batch::SendBatch;
@@ -133,17 +133,17 @@ impl Connection {
         }
     }
 
-    /// Before it is waited for: whether further requests are waited for together with the next, which they are not unless
-    /// they `may` be.
+    /// Before it is waited for: until when further requests are waited for together with the next, `most` of the time at most. They are not
+    /// unless they `may` be.
     ///
     /// # Errors
     /// As setsockopt(2).
-    pub fn hold(&mut self, may: bool) -> io::Result<bool> {
+    pub fn hold(&mut self, may: bool, most: Duration) -> io::Result<Option<Instant>> {
         // Poll of a Unix socket wakes at the first byte, whatever is asked for.
         let may = may && matches!((&self.socket, &self.phase), (Socket::Tcp(_), Phase::Serving(_)));
-        let goal = if may { self.gathering.hold() } else { None };
-        self.low_water.set(&self.socket, goal.unwrap_or(1))?;
-        Ok(goal.is_some())
+        let hold = may.then(Instant::now).and_then(|now| Some((self.gathering.hold(most, now)?, now)));
+        self.low_water.set(&self.socket, hold.map_or(1, |(hold, _)| hold.bytes))?;
+        Ok(hold.map(|(hold, now)| now + hold.limit))
     }
 
     /// Sends what waits, receives once (a page at a time: until there is nothing), and does what that asks for; never waits. `memory` is where it receives to; all
@@ -216,9 +216,9 @@ impl Connection {
         self.count_received(count);
         let input = memory.get(..self.carry.len() + count).unwrap_or_default();
         self.carry.clear();
-        let before = self.requests();
+        let (before, now) = (self.requests(), Instant::now());
         let going = self.consume(input, exports, switches);
-        self.gathering.received(count, self.requests() - before);
+        self.gathering.received(count, self.requests() - before, now);
         going.unwrap_or(Going::Receiving)
     }
 
@@ -253,7 +253,7 @@ impl Connection {
         let own = self.places.as_ref().map(ReceiveBatch::own).unwrap_or_default();
         behind.copy_from_slice(own.get(..there).unwrap_or_default());
         self.count_received(count);
-        self.gathering.received(count, u64::from(count >= length));
+        self.gathering.received(count, u64::from(count >= length), Instant::now());
         self.consume(behind, exports, switches).unwrap_or(Going::Receiving)
     }
 

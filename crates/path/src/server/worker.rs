@@ -271,9 +271,10 @@ impl<'a> Worker<'a> {
             let receives =
                 going == Going::Receiving || (connection.takes_more() && matches!(self.way, Way::Ring { .. }));
             let may = receives && self.may_hold && self.held.is_none();
-            let Ok(held) = connection.hold(may) else { return self.end(place, Some("it cannot be waited for")) };
-            if held {
-                self.held = Some((place, Instant::now() + switches.hold));
+            match connection.hold(may, switches.hold) {
+                Ok(Some(until)) => self.held = Some((place, until)),
+                Ok(None) => {}
+                Err(_) => return self.end(place, Some("it cannot be waited for")),
             }
         }
         if let Err(why) = self.way.stage(place, connection, going, switches, !self.leaving) {

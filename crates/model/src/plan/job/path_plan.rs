@@ -73,7 +73,7 @@ impl Default for PathPlan {
             max_payload: MOST_PAYLOAD,
             copy: PathCopy::default(),
             crc: PathCrc::default(),
-            hold: Nanos(50_000),
+            hold: Nanos(500_000),
             busy_poll: Nanos(0),
             in_flight: PathInFlight::default(),
             null: PathNull::default(),
