@@ -90,11 +90,11 @@ pub struct ServeArguments {
     #[arg(long, value_name = "MICROSECONDS", default_value_t = Switches::default().busy_poll.as_micros() as u64,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     path_busy_poll: u64,
-    /// Busy work for each request, where --inject-at says: to see whether what is measured finds it. The thread does nothing else meanwhile
+    /// Busy work for each request, where --inject-at says: to see whether what is measured finds it. The thread does nothing else meanwhile, but others have their turn between
     #[arg(long, value_name = "NANOSECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000_000))]
     inject_ns: u64,
     /// Where --inject-ns is added: where the server understands a request, or where its storage is asked for it (not with --path-null server)
-    #[arg(long, value_name = "WHERE", default_value = "server", value_parser = layer)]
+    #[arg(long, value_name = "WHERE", default_value = "server", requires = "inject_ns", value_parser = layer)]
     inject_at: Layer,
 }
 
@@ -148,12 +148,13 @@ fn null(text: &str) -> Result<PathNull, String> {
 }
 
 fn layer(text: &str) -> Result<Layer, String> {
-    match word(text)? {
-        InjectAt::Server => Ok(Layer::Server),
-        InjectAt::Storage => Ok(Layer::Storage),
-        InjectAt::Submit | InjectAt::Wire => {
+    match choice(text) {
+        Ok(InjectAt::Server) => Ok(Layer::Server),
+        Ok(InjectAt::Storage) => Ok(Layer::Storage),
+        Ok(InjectAt::Submit | InjectAt::Wire) => {
             Err(format!("'{text}' is the engine's: inject_at={text} in a job; expected server or storage"))
         }
+        Err(wrong) => Err(format!("{}; expected server or storage", wrong.reason)),
     }
 }
 

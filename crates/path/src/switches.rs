@@ -82,7 +82,7 @@ pub enum Layer {
     Wire,
     /// A server, with each request that it has understood.
     Server,
-    /// A server, with each request that its storage is asked for.
+    /// A server, with each request that its storage is asked for: before what is read, after what is written.
     Storage,
 }
 

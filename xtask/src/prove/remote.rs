@@ -221,7 +221,7 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
          part of theirs under libnbd with its interval. {MEBIBYTES} MiB, filled with data, over loopback; theirs is nbdkit's memory, \
          and for a file in the page cache qemu-nbd; libnbd is fio's engine nbd; one connection. Bare: as many bytes to and fro, from random places of as much memory, a whole depth at \
          one time, without protocol, bookkeeping or latencies: what the kernel takes for the way. Libnbd's own: what the threads of fio took \
-         themselves under our server, as a part of theirs under libnbd too: no server takes less with that client."
+         themselves under our server, system calls and what was done within them included, gross."
     ));
     costs_and_rates(&mut evidence, &costs, &rates);
     Ok(evidence)

@@ -260,7 +260,9 @@ fn every_word_of_serve_that_is_wrong_is_refused_in_one_line() {
     refused("--backend file:/dev/zero", &["file:/dev/zero", "is no file", "--read-only"]);
     refused("--backend file:/proc/self/status,direct", &["status,direct", "no O_DIRECT", "leave out"]);
     refused("--backend memory:1m --path-null wire", &["--path-null", "path_null=wire"]);
-    refused("--backend memory:1m --inject-at wire", &["--inject-at", "inject_at=wire"]);
+    refused("--backend memory:1m --inject-ns 1 --inject-at wire", &["--inject-at", "inject_at=wire"]);
+    refused("--backend memory:1m --inject-ns 1 --inject-at disk", &["--inject-at", "'disk'", "server or storage"]);
+    refused("--backend memory:1m --inject-at storage", &["--inject-ns"]);
     refused("--backend memory:1m --inject-ns 2000000000", &["--inject-ns", "2000000000"]);
     refused("--backend memory:1m --path-segment 100", &["--path-segment", "512"]);
     refused("--backend memory:1m --unix there", &["--unix there", "remove what is there"]);

@@ -8,6 +8,9 @@ use std::io;
 use std::time::{Duration, Instant};
 use sys::byte_store::Waiting;
 
+/// A Unix socket is slept for so long at most, because nobody wakes the sleeper.
+const LONGEST_SLEEP: Duration = Duration::from_micros(50);
+
 /// What was waited for, and how that goes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holding {
@@ -48,10 +51,10 @@ impl Holding {
 
     /// Waits until there are `bytes`, if holding is wanted and is not in vain here. System calls are counted in `calls`.
     ///
-    /// A Unix socket wakes at the first byte, whatever is asked for: then it is slept for the time of a hold instead.
+    /// A Unix socket wakes at the first byte, whatever is asked for: then it is slept instead, 50 µs at most.
     pub(super) fn wait(&mut self, socket: &Socket, bytes: Option<usize>, calls: &mut u64) -> io::Result<Held> {
         let Some(bytes) = self.begin(socket, bytes, calls)? else { return Ok(Held::Not) };
-        let enough = self.poll(Some(socket), calls)? && self.there_or_slept(socket, bytes, calls)?;
+        let enough = self.poll(Some(socket), self.most, calls)? && self.there_or_slept(socket, bytes, calls)?;
         self.end(enough);
         Ok(if enough { Held::Enough } else { Held::InVain })
     }
@@ -78,20 +81,20 @@ impl Holding {
         self.backoff.note(enough);
     }
 
-    /// Whether it is readable before the longest hold is over.
-    fn poll(&self, socket: Option<&Socket>, calls: &mut u64) -> io::Result<bool> {
+    /// Whether it is readable before so much time is over.
+    fn poll(&self, socket: Option<&Socket>, most: Duration, calls: &mut u64) -> io::Result<bool> {
         let mut fds = socket.map(|socket| PollFd::new(socket, PollFlags::IN));
         let mut look = |limit: Duration| {
             *calls += 1;
             let limit = Timespec { tv_sec: limit.as_secs().cast_signed(), tv_nsec: limit.subsec_nanos().into() };
             poll(fds.as_mut_slice(), Some(&limit))
         };
-        let (mut polled, mut left) = (Ok(0), self.most);
+        let (mut polled, mut left) = (Ok(0), most);
         if !self.busy_poll.is_zero() {
-            let (begun, end) = (Instant::now(), self.busy_poll.min(self.most));
-            while polled == Ok(0) && left > self.most - end {
+            let (begun, end) = (Instant::now(), self.busy_poll.min(most));
+            while polled == Ok(0) && left > most - end {
                 polled = look(Duration::ZERO);
-                left = self.most.saturating_sub(begun.elapsed());
+                left = most.saturating_sub(begun.elapsed());
             }
         }
         if polled == Ok(0) && !left.is_zero() {
@@ -118,7 +121,7 @@ impl Holding {
         if before >= bytes || before == 0 {
             return Ok(true);
         }
-        self.poll(None, calls)?;
+        self.poll(None, self.most.min(LONGEST_SLEEP), calls)?;
         Ok(there(calls)? > before)
     }
 }

@@ -140,7 +140,10 @@ impl Connection {
     /// As setsockopt(2).
     pub fn hold(&mut self, may: bool, most: Duration) -> io::Result<Option<Instant>> {
         // Poll of a Unix socket wakes at the first byte, whatever is asked for.
-        let may = may && matches!((&self.socket, &self.phase), (Socket::Tcp(_), Phase::Serving(_)));
+        // The rest of a payload that goes to its place is received by itself.
+        let may = may
+            && matches!(self.socket, Socket::Tcp(_))
+            && matches!(&self.phase, Phase::Serving(session) if session.in_place().is_none());
         let hold = may.then(Instant::now).and_then(|now| Some((self.gathering.hold(most, now)?, now)));
         self.low_water.set(&self.socket, hold.map_or(1, |(hold, _)| hold.bytes))?;
         Ok(hold.map(|(hold, now)| now + hold.limit))
@@ -253,7 +256,6 @@ impl Connection {
         let own = self.places.as_ref().map(ReceiveBatch::own).unwrap_or_default();
         behind.copy_from_slice(own.get(..there).unwrap_or_default());
         self.count_received(count);
-        self.gathering.received(count, u64::from(count >= length), Instant::now());
         self.consume(behind, exports, switches).unwrap_or(Going::Receiving)
     }
 

@@ -23,6 +23,8 @@ const MAX_OWN_BYTES: usize = 256 << 10;
 const MAX_UNSENT: usize = 8 << 20;
 /// After so long with requests of one client it is the others' turn.
 pub(super) const TURN: Duration = Duration::from_millis(5);
+/// Busy work for a request that others would notice, in ticks: some tens of microseconds.
+const LONG_INJECTION: u64 = 100_000;
 /// Longer replies whose payload is copied are made in pieces of this size.
 const PIECE: u32 = 128 << 10;
 
@@ -214,7 +216,9 @@ impl Session {
     fn request(&mut self, request: &Request, batch: &mut SendBatch) -> Next {
         self.counters.requests += 1;
         let outcome = self.check(request);
-        self.inject(request.command, outcome);
+        if request.command != Command::Disconnect {
+            self.inject(Layer::Server);
+        }
         match (request.command, outcome) {
             (Command::Disconnect, _) => return Next::Disconnect,
             // Its payload would have to be read over first.
@@ -238,19 +242,15 @@ impl Session {
         Next::Receive
     }
 
-    /// Makes it dearer, if that is wanted.
+    /// Makes a request dearer, if that is wanted here.
     #[inline]
-    fn inject(&mut self, command: Command, outcome: Outcome) {
+    fn inject(&mut self, layer: Layer) {
         let inject = self.switches.inject;
-        if inject.ticks == 0 || command == Command::Disconnect {
-            return;
+        if inject.ticks >= LONG_INJECTION {
+            // It counts to the turn, after which it is the others'. A look at the clock would be a part of what is injected.
+            self.long_since.get_or_insert_with(Instant::now);
         }
-        // Others have their turn meanwhile.
-        self.long_since.get_or_insert_with(Instant::now);
-        inject.at(Layer::Server);
-        if outcome.is_ok() {
-            inject.at(Layer::Storage);
-        }
+        inject.at(layer);
     }
 
     /// Whether the request makes sense, before anything is done.
@@ -287,6 +287,7 @@ impl Session {
     /// Whatever has no payload.
     fn execute(&mut self, request: &Request) -> Outcome {
         self.long_since.get_or_insert_with(Instant::now);
+        self.inject(Layer::Storage);
         let (offset, length) = (request.offset, request.length);
         match request.command {
             Command::Flush => return self.backend.flush(),
@@ -303,6 +304,7 @@ impl Session {
     }
 
     fn begin_reading(&mut self, request: &Request, batch: &mut SendBatch) {
+        self.inject(Layer::Storage);
         let Request { cookie, offset, length, .. } = *request;
         let sending = self.sending(length);
         if length <= PIECE || sending != Sending::PullUp {
@@ -402,6 +404,9 @@ impl Session {
     fn end_writing(&mut self, batch: &mut SendBatch) {
         let Some(writing) = self.writing.take() else { return };
         let mut outcome = writing.outcome;
+        if outcome.is_ok() {
+            self.inject(Layer::Storage);
+        }
         if writing.durability == Durability::Now && outcome.is_ok() {
             self.long_since.get_or_insert_with(Instant::now);
             outcome = self.backend.flush();
@@ -411,6 +416,7 @@ impl Session {
     }
 
     fn block_status(&mut self, request: &Request, batch: &mut SendBatch) {
+        self.inject(Layer::Storage);
         let one = request.flags & command_flag::REQ_ONE != 0;
         let extents = self.backend.extents(request.offset, request.length, if one { 1 } else { 128 });
         let length = 4 + 8 * extents.len() as u32;
@@ -485,20 +491,42 @@ fn durability(request: &Request) -> Durability {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::switches::Inject;
+    use sys::clock::ticks as ticks_now;
+
+    const RIGHTS: Rights = Rights {
+        read_only: false,
+        structured: false,
+        base_allocation: false,
+        checksums: false,
+        max_payload: MAX_PAYLOAD,
+    };
+
+    /// A storage that takes hours for each request is not asked for what is refused, and a server that takes some time takes it for that too.
+    #[test]
+    fn busy_work_of_storage_is_for_what_it_is_asked_and_that_of_the_server_for_all() {
+        let took = |at, ticks| {
+            let switches = Switches { inject: Inject { at, ticks }, ..Switches::default() };
+            let backend = Backend::memory(4096, &switches).unwrap();
+            let mut session = Session::new(backend, Rights { read_only: true, ..RIGHTS }, switches);
+            let request = |command| Request { flags: 0, command, cookie: 1, offset: 0, length: 512 }.encode();
+            let mut input = [request(Command::Write).to_vec(), vec![0; 512], request(Command::Trim).to_vec()].concat();
+            input.extend(Request { offset: 4096, ..Request::decode(&request(Command::Read)).unwrap() }.encode());
+            let (begun, mut batch) = (ticks_now(), session.batch());
+            assert_eq!(session.advance(&input, &mut batch), (input.len(), Next::Receive));
+            assert_eq!(session.counters.errors, 3);
+            ticks_now() - begun
+        };
+        took(Layer::Storage, u64::MAX);
+        assert!(took(Layer::Server, 90_000) >= 3 * 90_000);
+    }
 
     /// However payloads are sent, a server's memory does not grow with what is asked for.
     #[test]
     fn long_replies_that_are_copied_are_made_in_pieces() {
-        let rights = Rights {
-            read_only: false,
-            structured: false,
-            base_allocation: false,
-            checksums: false,
-            max_payload: MAX_PAYLOAD,
-        };
         let switches = Switches { pull_up: u32::MAX, ..Switches::default() };
         let backend = Backend::memory(u64::from(MAX_PAYLOAD), &switches).unwrap();
-        let mut session = Session::new(backend, rights, switches);
+        let mut session = Session::new(backend, RIGHTS, switches);
         let mut batch = session.batch();
         let request = Request { flags: 0, command: Command::Read, cookie: 1, offset: 0, length: MAX_PAYLOAD }.encode();
         assert_eq!(session.advance(&request, &mut batch), (REQUEST_BYTES, Next::Send));
