@@ -33,6 +33,8 @@ const FIRST: u32 = 4;
 const PATIENCE: u32 = 2;
 /// A shorter limit than this is not worth its timer.
 const SHORTEST: Duration = Duration::from_micros(20);
+/// What comes so long after the end of a hold was not held for. A thread may be as late as this when it has to be woken first.
+const LATE: Duration = Duration::from_millis(1);
 /// What is there beside what was asked for changes what is asked for by this part.
 const SLOWLY: usize = 4;
 /// What a hold takes counts as this part of what it usually takes.
@@ -87,7 +89,7 @@ impl Gathering {
             return;
         };
         let took = now.saturating_duration_since(since);
-        if took > limit * 2 {
+        if took > limit + LATE {
             // Nothing had come by the end of it, or this thread was elsewhere: that says nothing of the client.
         } else if bytes >= self.goal {
             let took = took.min(limit);
