@@ -4,6 +4,7 @@
 //! a proof whose criterion is not met ends with status 1.
 
 mod bench;
+mod cold_call;
 mod compare;
 mod disturbance;
 mod elsewhere;
@@ -39,7 +40,7 @@ pub struct Proof {
 }
 
 /// Every proof. The lengths keep each one, all rounds together, to the minutes named.
-const PROOFS: [Proof; 15] = [
+const PROOFS: [Proof; 16] = [
     Proof {
         name: "known-cost",
         shows: "each meter finds a cost that is known, also on a busy machine (15 min)",
@@ -60,6 +61,13 @@ const PROOFS: [Proof; 15] = [
         seconds: 2.0,
         rounds: 12,
         run: foreign_fio::prove,
+    },
+    Proof {
+        name: "cold-call",
+        shows: "what fio's own code makes a read cost that follows it (3 min)",
+        seconds: 2.0,
+        rounds: 12,
+        run: cold_call::prove,
     },
     Proof {
         name: "generator-tax",

@@ -1,10 +1,12 @@
 //! The least that a program can do to read blocks of a file at random: pread in a loop, offsets from a table. It is the
-//! bare system call, inlined, or, as most programs do it, the C library's function, which is called: what that alone costs.
+//! bare system call, inlined, or, as most programs do it, the C library's function, which is called: what that alone costs. With O_DIRECT it
+//! passes the page cache by.
 
 use super::argument;
 use anyhow::{bail, ensure};
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use rustix::fs::OFlags;
+use std::fs::OpenOptions;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -18,7 +20,13 @@ const READS_PER_LOOK: usize = 256;
 const SEED: u64 = 1;
 
 pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
-    let file = File::open(argument::<PathBuf>(arguments, 0)?)?;
+    let flags = match arguments.get(4) {
+        Some(&"cached") => OFlags::empty(),
+        Some(&"direct") => OFlags::DIRECT,
+        other => bail!("CACHE is 'cached' or 'direct', not '{}'", other.unwrap_or(&"")),
+    };
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(flags.bits().cast_signed()).open(argument::<PathBuf>(arguments, 0)?)?;
     let length = Duration::try_from_secs_f64(argument(arguments, 1)?)?;
     let block: usize = argument(arguments, 2)?;
     let inlined = match arguments.get(3) {

@@ -23,8 +23,6 @@ pub struct Ran {
     pub ios: f64,
     /// I/Os per second.
     pub iops: f64,
-    /// Part of its thread's CPU time that was in user mode, by the kernel's account (samples at the tick).
-    pub user_share: f64,
 }
 
 /// fio by itself.
@@ -71,10 +69,8 @@ pub fn json(text: &str) -> anyhow::Result<Value> {
 fn parse(text: &str) -> anyhow::Result<Ran> {
     let value = json(text)?;
     let read = |key: &str| value.pointer(&format!("/jobs/0/read/{key}")).and_then(Value::as_f64);
-    let cpu = |key: &str| value.pointer(&format!("/jobs/0/{key}")).and_then(Value::as_f64);
     let (Some(ios), Some(iops)) = (read("total_ios"), read("iops")) else { bail!("fio's JSON has no reads") };
-    let (Some(user), Some(kernel)) = (cpu("usr_cpu"), cpu("sys_cpu")) else { bail!("fio's JSON has no CPU times") };
-    Ok(Ran { ios, iops, user_share: user / (user + kernel) })
+    Ok(Ran { ios, iops })
 }
 
 /// `perf stat -x,`: the count, a unit, the event.
@@ -98,8 +94,8 @@ mod tests {
     #[test]
     fn fio_s_json_is_found_behind_its_notes() {
         let text = "note: both iodepth >= 1 and synchronous I/O engine are selected\n{\n  \"jobs\": [{\"read\": \
-                    {\"total_ios\": 77, \"iops\": 38.5}, \"usr_cpu\": 20.0, \"sys_cpu\": 60.0}]}\n";
-        assert_eq!(parse(text).unwrap(), Ran { ios: 77.0, iops: 38.5, user_share: 0.25 });
+                    {\"total_ios\": 77, \"iops\": 38.5}}]}\n";
+        assert_eq!(parse(text).unwrap(), Ran { ios: 77.0, iops: 38.5 });
         assert!(parse("fio: file not found").is_err());
         assert!(parse("{\n \"jobs\": []}").is_err());
     }

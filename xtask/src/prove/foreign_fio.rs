@@ -5,8 +5,8 @@
 //! kernel has run: caches and branch predictors are cold. So there is a second floor, the same engine on `/dev/zero`:
 //! the same system calls into the same buffers, and no file.
 //!
-//! Where it comes from the modes tell: what of a thread's time is the generator's own code, and what the kernel's. Code that
-//! runs between system calls costs more than the same code in `null`, and no floor knows how much.
+//! What neither floor knows, `prove cold-call` measures: a generator's code costs more between system calls than in `null`,
+//! and makes the calls dearer.
 //!
 //! Whether a disagreement is the meter's or the generators', a second meter tells: what the threads used by the kernel's
 //! account of their own time (of fio: its usr_cpu and sys_cpu), which has nothing in common with idle time.
@@ -22,8 +22,6 @@ use std::path::Path;
 /// Engines, and I/Os in flight.
 const ENGINES: [(&str, u32); 3] = [("psync", 1), ("libaio", 16), ("io_uring", 16)];
 const MEASURING: Measuring = Measuring { meters: "idle,thread", background_millis: 500, out: None };
-/// Runs of their own, because a sampler disturbs.
-const SAMPLING: Measuring = Measuring { meters: "sampler", background_millis: 200, out: None };
 const MEBIBYTES: usize = 64;
 /// An interval wider than this part of the cost (half of its width) would agree with nearly anything.
 const PRECISION: f64 = 0.15;
@@ -93,19 +91,6 @@ struct Cell {
 struct Found {
     machine: f64,
     threads: f64,
-    /// Part of the threads' time in user mode, from a run of its own: 1 of `null`, which makes no system calls; not looked
-    /// at, NaN, of `/dev/zero`.
-    user_share: f64,
-}
-
-impl Found {
-    fn user(&self) -> f64 {
-        self.threads * self.user_share
-    }
-
-    fn kernel(&self) -> f64 {
-        self.threads - self.user()
-    }
 }
 
 impl Cache {
@@ -141,7 +126,7 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
         measure(bench, cell, file)
     })?;
     let mut evidence = Evidence::default();
-    let (mut gross, mut net, mut modes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut gross, mut net) = (Vec::new(), Vec::new());
     for (engine, depth) in ENGINES {
         for cache in [Cache::Buffered, Cache::Direct] {
             let values = |generator, source, by: fn(&Found) -> f64| {
@@ -157,12 +142,6 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
                 }
             }
             gross.push(row);
-            let both = |source, by| {
-                Ok::<_, anyhow::Error>([values(Generator::Fio, source, by)?, values(Generator::Iotoll, source, by)?])
-            };
-            let null = both(Source::Null, Found::user)?;
-            let (user, kernel) = (both(Source::File, Found::user)?, both(Source::File, Found::kernel)?);
-            modes.push(by_modes(&format!("{engine} {}", cache.name()), &null, &user, &kernel));
             for floor in [Floor::Null, Floor::Zero] {
                 let source = floor.source();
                 let beyond = |generator, by| {
@@ -197,28 +176,7 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
         "intervals overlap / difference may be 0 / is below 10 %",
     ];
     evidence.table(&header, &net);
-    evidence.note(
-        "Where it is: cycles per I/O of the generator's own threads in user mode beyond all of its `null`, and in the kernel. The \
-         parts are from runs of their own: of fio its usr_cpu and sys_cpu, of iotoll the sampler's.",
-    );
-    let header =
-        ["I/O", "user, beyond null: fio", "iotoll", "iotoll less fio", "kernel: fio", "iotoll", "iotoll less fio"];
-    evidence.table(&header, &modes);
     Ok(evidence)
-}
-
-/// A row: user mode beyond `null`, and the kernel, of fio and of iotoll each.
-fn by_modes(what: &str, null: &[Vec<f64>; 2], user: &[Vec<f64>; 2], kernel: &[Vec<f64>; 2]) -> Vec<String> {
-    let [fio_null, our_null] = null;
-    let [fio_user, our_user] = user;
-    let beyond = [rounds::differences(fio_user, fio_null), rounds::differences(our_user, our_null)];
-    let mut row = vec![what.to_owned()];
-    for [fio, ours] in [&beyond, kernel] {
-        for values in [fio, ours, &rounds::differences(ours, fio)] {
-            row.push(evidence::interval(&rounds::mean(values), 0));
-        }
-    }
-    row
 }
 
 /// What each generator found beyond one floor, held against each other.
@@ -295,16 +253,7 @@ fn measure(bench: &Bench, cell: &Cell, file: &Path) -> anyhow::Result<Found> {
         Generator::Iotoll => iotoll::run(bench, &MEASURING, &job)?,
     };
     let threads = iotoll::job(&finding)?.thread_cycles_per_io.context("the threads' own time is not known")?;
-    let user_share = match (cell.source, cell.generator) {
-        (Source::Null, _) => 1.0,
-        (Source::Zero, _) => f64::NAN,
-        (Source::File, Generator::Fio) => fio::run(bench, &job)?.user_share,
-        (Source::File, Generator::Iotoll) => {
-            let sampled = iotoll::run(bench, &SAMPLING, &job)?;
-            iotoll::phase(&sampled)?.sampled_user_fraction.context("the sampler found nothing")?
-        }
-    };
-    Ok(Found { machine: iotoll::net(&finding)?, threads, user_share })
+    Ok(Found { machine: iotoll::net(&finding)?, threads })
 }
 
 fn word(answer: Option<bool>) -> &'static str {

@@ -71,7 +71,7 @@ fn measure(bench: &Bench, file: &File, generator: Generator) -> anyhow::Result<f
     let path = file.path.display().to_string();
     if matches!(generator, Generator::Bare | Generator::Called) {
         let how = if generator == Generator::Bare { "inlined" } else { "called" };
-        let words = bench.load(&["bare-pread", &path, &bench.options.seconds.to_string(), "4096", how]);
+        let words = bench.load(&["bare-pread", &path, &bench.options.seconds.to_string(), "4096", how, "cached"]);
         let (program, arguments) = words.split_first().context("an empty command")?;
         let said = bench.output(bench.command(program).args(arguments))?;
         return said.trim().parse().context("the bare loop did not print its rate");
