@@ -8,6 +8,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvFlags, recv};
 use std::io::{IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
 use sys::socket::wake_when_readable;
 
 use crate::prove::seeded::Seeded;
@@ -21,30 +23,46 @@ const HEADER: usize = 16;
 const MOST_WAITED_FOR: usize = 256 << 10;
 const SEED: u64 = 1;
 
-/// Serves one client after the other; the first line it prints is where.
+/// Serves one client after the other; the first line it prints is where. An address with a slash is a Unix socket.
 pub fn serve(arguments: &[&str]) -> anyhow::Result<()> {
-    let (block, depth): (usize, usize) = (argument(arguments, 0)?, argument(arguments, 1)?);
+    let address: String = argument(arguments, 0)?;
+    let (block, depth): (usize, usize) = (argument(arguments, 1)?, argument(arguments, 2)?);
     check(block, depth)?;
     let mut seeded = Seeded::new(SEED);
     let mut memory = vec![0; BYTES];
     memory.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&seeded.below(u64::MAX).to_ne_bytes()));
-    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let mut serve = |client: &mut dyn Stream| answer(client, &memory, block, depth, &mut seeded);
+    if address.contains('/') {
+        let listener = UnixListener::bind(&address)?;
+        println!("{address}");
+        loop {
+            serve(&mut listener.accept()?.0);
+        }
+    }
+    let listener = TcpListener::bind(address)?;
     println!("{}", listener.local_addr()?);
     loop {
         let (mut client, _) = listener.accept()?;
         client.set_nodelay(true)?;
-        let mut asked = vec![0; REQUEST * depth];
-        // Until it has gone.
-        while client.read_exact(&mut asked).is_ok() {
-            let blocks: Vec<&[u8]> =
-                (0..depth).map(|_| place(&memory, block, seeded.below((BYTES / block) as u64))).collect();
-            let mut slices: Vec<IoSlice> =
-                blocks.iter().flat_map(|block| [IoSlice::new(&[0; HEADER]), IoSlice::new(block)]).collect();
-            let mut rest = &mut slices[..];
-            while !rest.is_empty() {
-                let Ok(count) = client.write_vectored(rest) else { break };
-                IoSlice::advance_slices(&mut rest, count);
-            }
+        serve(&mut client);
+    }
+}
+
+trait Stream: Read + Write {}
+impl<S: Read + Write> Stream for S {}
+
+/// Answers until the client has gone.
+fn answer(client: &mut dyn Stream, memory: &[u8], block: usize, depth: usize, seeded: &mut Seeded) {
+    let mut asked = vec![0; REQUEST * depth];
+    while client.read_exact(&mut asked).is_ok() {
+        let blocks: Vec<&[u8]> =
+            (0..depth).map(|_| place(memory, block, seeded.below((BYTES / block) as u64))).collect();
+        let mut slices: Vec<IoSlice> =
+            blocks.iter().flat_map(|block| [IoSlice::new(&[0; HEADER]), IoSlice::new(block)]).collect();
+        let mut rest = &mut slices[..];
+        while !rest.is_empty() {
+            let Ok(count) = client.write_vectored(rest) else { break };
+            IoSlice::advance_slices(&mut rest, count);
         }
     }
 }
@@ -67,8 +85,15 @@ pub fn ask(arguments: &[&str]) -> anyhow::Result<()> {
     let (block, depth, blocks): (usize, usize, usize) =
         (argument(arguments, 1)?, argument(arguments, 2)?, argument(arguments, 3)?);
     check(block, depth)?;
-    let mut stream = TcpStream::connect(server)?;
+    if server.contains('/') {
+        return exchange(UnixStream::connect(server)?, block, depth, blocks);
+    }
+    let stream = TcpStream::connect(server)?;
     stream.set_nodelay(true)?;
+    exchange(stream, block, depth, blocks)
+}
+
+fn exchange(mut stream: impl Write + AsFd, block: usize, depth: usize, blocks: usize) -> anyhow::Result<()> {
     let (asked, mut memory) = (vec![0; REQUEST * depth], vec![0; (HEADER + block) * depth]);
     let mut low_water = 1;
     for _ in 0..blocks.div_ceil(depth) {

@@ -3,7 +3,7 @@
 
 mod serving;
 
-use serving::{MEBIBYTES, POLL, on_one_cpu};
+use serving::{MEBIBYTES, POLL, on_cpu};
 pub use serving::{Place, Served, Server, Socket, Storage, Wanted};
 
 use super::bench::Bench;
@@ -77,7 +77,7 @@ const fn load(socket: Socket, rw: &'static str, kibibytes: u32, depth: u32, goal
     Load { socket, rw, kibibytes, depth, ours, place, storage, goal }
 }
 
-const LOADS: [Load; 13] = [
+const LOADS: [Load; 14] = [
     load(Socket::Tcp, "randread", 4, 32, Some(1.0 / 14.0)),
     load(Socket::Tcp, "randwrite", 4, 32, Some(1.0 / 14.0)),
     load(Socket::Tcp, "randread", 4, 128, Some(1.0 / 18.0)),
@@ -88,7 +88,8 @@ const LOADS: [Load; 13] = [
     load(Socket::Tcp, "randread", 4, 1, Some(0.7)),
     Load { ours: Ours::Polling, ..load(Socket::Tcp, "randread", 4, 1, Some(0.4)) },
     Load { place: Place::OneCpu, ..load(Socket::Tcp, "randread", 4, 32, None) },
-    Load { place: Place::OneCpu, ..load(Socket::Tcp, "randread", 4, 1, None) },
+    Load { place: Place::OneCpu, ..load(Socket::Tcp, "randread", 4, 1, Some(0.7)) },
+    Load { place: Place::Apart, ..load(Socket::Tcp, "randread", 4, 1, Some(0.7)) },
     Load { storage: Storage::File, ..load(Socket::Tcp, "randread", 4, 32, None) },
     Load { storage: Storage::File, place: Place::OneCpu, ..load(Socket::Tcp, "randread", 4, 32, None) },
 ];
@@ -127,7 +128,7 @@ pub fn prove(bench: &mut Bench) -> anyhow::Result<Evidence> {
             }
         }
         if load.has_floor() {
-            servers.push((load.kind(Server::Bare), Served::bare(bench, load.place, load.block(), load.depth)?));
+            servers.push((load.kind(Server::Bare), load.bare(bench)?));
         }
     }
     let mut cells = Vec::new();
@@ -250,7 +251,11 @@ impl Load {
     fn name(&self) -> String {
         let socket = if self.socket == Socket::Unix { ", Unix socket" } else { "" };
         let polling = if self.ours == Ours::Polling { ", ours with busy poll" } else { "" };
-        let place = if self.place == Place::OneCpu { ", all on one CPU" } else { "" };
+        let place = match self.place {
+            Place::Anywhere => "",
+            Place::OneCpu => ", all on one CPU",
+            Place::Apart => ", each on a CPU of its own",
+        };
         let block =
             if self.kibibytes < 1024 { format!("{}k", self.kibibytes) } else { format!("{}m", self.kibibytes / 1024) };
         let storage = if self.storage == Storage::File { " of a file" } else { "" };
@@ -269,7 +274,11 @@ impl Load {
     /// Whether there is a bare exchange like it.
     fn has_floor(&self) -> bool {
         let plain = self.ours == Ours::Sleeping && self.storage == Storage::Memory;
-        plain && self.socket == Socket::Tcp && self.rw == "randread"
+        plain && self.rw == "randread"
+    }
+
+    fn bare(&self, bench: &Bench) -> anyhow::Result<Served> {
+        Served::bare(bench, self.socket, self.place, self.block(), self.depth)
     }
 
     fn block(&self) -> u64 {
@@ -293,9 +302,8 @@ fn measure(bench: &Bench, load: &Load, client: Client, uri: &str) -> anyhow::Res
         (format!("--iodepth={}", load.depth), format!("--rw={}", load.rw), format!("--size={MEBIBYTES}m"));
     // The later of two wins, in fio as in iotoll.
     let mut options = vec![&*uri, &block, &depth, &rw, &size];
-    if load.place == Place::OneCpu {
-        options.push("--cpus_allowed=0");
-    }
+    let cpu = load.place.clients_cpu().map(|cpu| format!("--cpus_allowed={cpu}"));
+    options.extend(cpu.as_deref());
     let job = fio::job("nbd", bench.options.seconds, &options);
     let finding = match client {
         Client::Libnbd => iotoll::cost(bench, &MEASURING, &[], &[vec!["fio".to_owned()], job].concat())?,
@@ -321,7 +329,7 @@ fn measure_bare(bench: &Bench, load: &Load, address: &str) -> anyhow::Result<Fou
     let blocks = blocks.next_multiple_of(load.depth.into()).to_string();
     let (block, depth) = (load.block().to_string(), load.depth.to_string());
     let command = bench.load(&["bare-client", address, &block, &depth, &blocks]);
-    let command = if load.place == Place::OneCpu { [on_one_cpu(), command].concat() } else { command };
+    let command = load.place.clients_cpu().map(on_cpu).into_iter().flatten().chain(command).collect::<Vec<_>>();
     let flags = [format!("--ios={blocks}")];
     let finding = iotoll::cost(bench, &MEASURING, &flags, &command)?;
     let iops = iotoll::phase(&finding)?.iops.context("iotoll found no I/Os per second")?;

@@ -39,6 +39,8 @@ pub enum Place {
     Anywhere,
     /// Both on the first CPU: a wake-up is a switch then, and nobody is woken from idle.
     OneCpu,
+    /// The client on the first CPU, the server on the second.
+    Apart,
 }
 
 /// What the servers serve.
@@ -136,8 +138,12 @@ impl Served {
     }
 
     /// Starts a bare exchange of so many blocks at one time.
-    pub fn bare(bench: &Bench, place: Place, block: u64, depth: u32) -> anyhow::Result<Self> {
-        let words = bench.load(&["bare-server", &block.to_string(), &depth.to_string()]);
+    pub fn bare(bench: &Bench, socket: Socket, place: Place, block: u64, depth: u32) -> anyhow::Result<Self> {
+        let address = match socket {
+            Socket::Tcp => "127.0.0.1:0".to_owned(),
+            Socket::Unix => bench.path(&format!("bare-{place:?}-{block}-{depth}.socket")).display().to_string(),
+        };
+        let words = bench.load(&["bare-server", &address, &block.to_string(), &depth.to_string()]);
         let (program, arguments) = words.split_first().context("no load")?;
         let mut command = placed(bench, place, program);
         let mut process = Beside { child: command.args(arguments).stdout(Stdio::piped()).spawn()? };
@@ -151,22 +157,36 @@ fn free_port() -> anyhow::Result<String> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string())
 }
 
-/// A command that runs there.
+/// A server that runs there.
 fn placed(bench: &Bench, place: Place, program: impl AsRef<Path>) -> Command {
-    match place {
-        Place::Anywhere => bench.command(program),
-        Place::OneCpu => {
-            let words = on_one_cpu();
-            let mut command = bench.command(words.first().map_or("", String::as_str));
-            command.args(words.iter().skip(1)).arg(program.as_ref());
-            command
+    let Some(words) = place.servers_cpu().map(on_cpu) else { return bench.command(program) };
+    let mut command = bench.command(words.first().map_or("", String::as_str));
+    command.args(words.iter().skip(1)).arg(program.as_ref());
+    command
+}
+
+impl Place {
+    /// Where the client runs, if that is not the scheduler's to say.
+    pub fn clients_cpu(self) -> Option<u32> {
+        match self {
+            Self::Anywhere => None,
+            Self::OneCpu | Self::Apart => Some(0),
+        }
+    }
+
+    /// Where the server runs.
+    fn servers_cpu(self) -> Option<u32> {
+        match self {
+            Self::Anywhere => None,
+            Self::OneCpu => Some(0),
+            Self::Apart => Some(1),
         }
     }
 }
 
-/// What goes before a command that runs on the first CPU.
-pub fn on_one_cpu() -> Vec<String> {
-    ["taskset", "-c", "0"].map(str::to_owned).to_vec()
+/// What goes before a command that runs on one CPU.
+pub fn on_cpu(cpu: u32) -> Vec<String> {
+    ["taskset".to_owned(), "-c".to_owned(), cpu.to_string()].to_vec()
 }
 
 fn first_line(process: &mut Beside) -> anyhow::Result<String> {
