@@ -44,6 +44,7 @@ over_both! {
     the_slow_go_and_do_not_stall_the_others,
     who_has_several_in_flight_is_waited_for_and_who_has_one_is_not,
     a_client_that_goes_while_it_is_held_is_let_go_at_once,
+    the_rest_of_a_payload_is_waited_for_as_one,
     a_client_that_rests_costs_nothing,
     one_client_s_slow_requests_leave_the_others_their_turn,
     fast_zeros_are_fast_or_refused_and_nothing_is_written_then,
@@ -383,6 +384,30 @@ fn a_client_that_goes_while_it_is_held_is_let_go_at_once(transport: Transport) {
     while !done() {
         assert!(begun.elapsed() < Duration::from_secs(60));
     }
+}
+
+/// A client that sends a payload in small pieces does not wake the server for each.
+fn the_rest_of_a_payload_is_waited_for_as_one(transport: Transport) {
+    const PIECES: usize = 40;
+    const PIECE: usize = 4096;
+    let waits = |hold| {
+        let switches = Switches { hold, ..switches(transport) };
+        let options = Options { switches, ..options(transport) };
+        let served = Served::new(Backend::memory(SIZE, &switches).unwrap(), Access::ReadWrite, options, false);
+        let Address::Tcp { host, port } = served.uri.address.clone() else { unreachable!() };
+        let mut stream = shaken(TcpStream::connect((host.as_str(), port)).unwrap());
+        stream.set_nodelay(true).unwrap();
+        stream.write_all(&ask(Command::Write, 0, 0, (PIECES * PIECE) as u32)).unwrap();
+        for _ in 0..PIECES {
+            std::thread::sleep(Duration::from_millis(2));
+            stream.write_all(&[7; PIECE]).unwrap();
+        }
+        assert_eq!(error(&mut stream), 0);
+        served.ended().0.waits
+    };
+    let (one_by_one, as_one) = (waits(Duration::ZERO), waits(Duration::from_secs(600)));
+    // How many pieces come together is the machine's to say; a busy one makes it fewer of both.
+    assert!(as_one <= 16 && (one_by_one > as_one || one_by_one <= 16), "{one_by_one} and {as_one}");
 }
 
 /// Who had several in flight and now has none is not looked after all the time.

@@ -1,9 +1,10 @@
 //! The options of a job: what each is called, what values it takes and what it sets.
 //!
-//! The table in `table.rs` is the only list of them. Parsing, messages, `--help` and the documentation
+//! The tables in `table.rs` and `path_table.rs` are the only list of them. Parsing, messages, `--help` and the documentation
 //! all come from it.
 
 mod fio_names;
+mod path_table;
 mod table;
 
 use super::draft::Draft;
@@ -12,7 +13,6 @@ use super::nearest::nearest;
 use super::value::{self, PerDirection, Short, TimeUnit, Wrong};
 use crate::unit::Nanos;
 use std::ops::RangeInclusive;
-use table::OPTIONS;
 
 #[cfg(test)]
 mod tests;
@@ -133,9 +133,14 @@ fn limits(unit: &str, range: &RangeInclusive<u64>) -> String {
     format!("{} to {} {unit}", Short(*range.start()), Short(*range.end()))
 }
 
+/// All of them, in the order in which help lists them.
+fn all() -> impl Iterator<Item = &'static JobOption> {
+    table::OPTIONS.iter().chain(path_table::OPTIONS)
+}
+
 /// The option of that name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static JobOption> {
-    OPTIONS.iter().find(|option| option.names().any(|known| known == name))
+    all().find(|option| option.names().any(|known| known == name))
 }
 
 /// Whether the bare name is enough, so that the word after it is not its value.
@@ -149,7 +154,7 @@ pub(crate) fn unknown(name: &str) -> Wrong {
         Ok(_) => "known to fio, not supported yet",
         Err(_) => "unknown",
     };
-    let known = OPTIONS.iter().flat_map(JobOption::names);
+    let known = all().flat_map(JobOption::names);
     Wrong { reason: reason.to_owned(), suggestion: nearest(name, known).map(str::to_owned) }
 }
 
@@ -172,7 +177,7 @@ pub struct Reference {
 
 /// All options, in the order in which help lists them.
 pub fn reference() -> impl Iterator<Item = Reference> {
-    OPTIONS.iter().map(|option| Reference {
+    all().map(|option| Reference {
         name: option.name,
         aliases: option.aliases,
         value: option.value.form(),

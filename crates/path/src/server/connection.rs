@@ -4,7 +4,7 @@
 mod ringed;
 
 use super::export::Exports;
-use super::gathering::Gathering;
+use super::gathering::{self, Gathering};
 use super::session::{Next, Session, TURN};
 use crate::handshake::server::{Negotiation, State, Step, greeting};
 use crate::socket::{LowWater, Socket};
@@ -133,17 +133,20 @@ impl Connection {
         }
     }
 
-    /// Before it is waited for: until when further requests are waited for together with the next, `most` of the time at most. They are not
-    /// unless they `may` be.
+    /// Before it is waited for: until when the rest of a payload, or further requests, are waited for as one, `most` of the time at most. They
+    /// are not unless they `may` be.
     ///
     /// # Errors
     /// As setsockopt(2).
     pub fn hold(&mut self, may: bool, most: Duration) -> io::Result<Option<Instant>> {
+        let Phase::Serving(session) = &self.phase else { return Ok(None) };
         // Poll of a Unix socket wakes at the first byte, whatever is asked for.
-        // The rest of a payload that goes to its place is received by itself.
-        let may = may
-            && matches!(self.socket, Socket::Tcp(_))
-            && matches!(&self.phase, Phase::Serving(session) if session.in_place().is_none());
+        let may = may && matches!(self.socket, Socket::Tcp(_));
+        if let Some((_, _, rest)) = session.in_place().filter(|_| may) {
+            // It is sure to come, and as far as the client is concerned it is one.
+            self.low_water.about(&self.socket, rest.min(gathering::MOST))?;
+            return Ok(Some(Instant::now() + most));
+        }
         let hold = may.then(Instant::now).and_then(|now| Some((self.gathering.hold(most, now)?, now)));
         self.low_water.set(&self.socket, hold.map_or(1, |(hold, _)| hold.bytes))?;
         Ok(hold.map(|(hold, now)| now + hold.limit))

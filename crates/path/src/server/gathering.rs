@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Fewer bytes are not worth a wait.
 const LEAST: usize = 2 * REQUEST_BYTES;
 /// More than this is never waited for: a thread receives 256 KiB at one go.
-const MOST: usize = 192 << 10;
+pub(super) const MOST: usize = 192 << 10;
 /// After so many holds that were not in vain half as much again is waited for, while it is not known how much is in flight.
 const STREAK: u32 = 8;
 /// What is known to be in flight is taken for true for so many holds that are not in vain.

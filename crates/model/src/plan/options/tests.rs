@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn every_option_takes_its_example_and_refuses_its_bad_one() {
-    for option in OPTIONS {
+    for option in all() {
         let mut draft = Draft::default();
         assert_eq!(option.apply(&mut draft, Some(option.example)), Ok(()), "{}", option.name);
         let changes = draft != Draft::default();
@@ -20,7 +20,7 @@ fn every_option_takes_its_example_and_refuses_its_bad_one() {
 
 #[test]
 fn only_switches_do_without_a_value() {
-    for option in OPTIONS {
+    for option in all() {
         let outcome = option.apply(&mut Draft::default(), None);
         assert_eq!(outcome.is_err(), option.needs_value(), "{}", option.name);
         assert!(option.apply(&mut Draft::default(), Some("")).is_err(), "{}", option.name);
@@ -31,7 +31,7 @@ fn only_switches_do_without_a_value() {
 
 #[test]
 fn every_name_is_there_once_and_found() {
-    let mut names: Vec<_> = OPTIONS.iter().flat_map(JobOption::names).collect();
+    let mut names: Vec<_> = all().flat_map(JobOption::names).collect();
     for name in &names {
         assert!(find(name).is_some_and(|option| option.names().any(|known| known == *name)));
     }
@@ -60,7 +60,7 @@ fn an_unknown_option_is_told_from_one_of_fio() {
 #[test]
 fn the_reference_says_units_and_ranges() {
     let takes = |name| reference().find(|option| option.name == name).map(|option| option.value).unwrap_or_default();
-    assert_eq!(reference().count(), OPTIONS.len());
+    assert_eq!(reference().count(), all().count());
     assert_eq!(takes("iodepth"), "1 to 65536 I/Os");
     assert_eq!(takes("bs"), "1 to 1g bytes (READ,WRITE,TRIM)");
     assert_eq!(takes("size"), "1 to 9223372036854775807 bytes, or 1 to 100%");

@@ -50,7 +50,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     let complaint = runtime(&draft)
         .or_else(|| server(&draft))
         .or_else(|| known_cost(&draft))
-        .or_else(|| injected(&draft.job))
+        .or_else(|| injected(&draft))
         .or_else(|| region(&mut draft.job))
         .or_else(|| block_size(&draft.job));
     if let Some((option, reason)) = complaint {
@@ -95,7 +95,14 @@ fn known_cost(draft: &Draft) -> Option<Complaint> {
 }
 
 /// Busy work that nobody would do would silently cost nothing.
-fn injected(job: &JobPlan) -> Option<Complaint> {
+fn injected(draft: &Draft) -> Option<Complaint> {
+    let job = &draft.job;
+    if draft.origin("inject_at").is_some() && draft.origin("inject_ns").is_none() {
+        return Some((
+            "inject_at",
+            "it adds nothing without inject_ns; say how much, for example inject_ns=300".to_owned(),
+        ));
+    }
     let nowhere = job.inject_at == InjectAt::Wire && job.engine.medium() != Medium::Remote;
     let engine = job.engine.name();
     nowhere.then(|| ("inject_at", format!("ioengine={engine} has no wire; use inject_at=submit, or ioengine=nbd")))
