@@ -1,7 +1,7 @@
 //! `iotoll serve`: an NBD server, which says itself what it did and what that cost it.
 
 use crate::failure::{self, BadInput};
-use crate::render;
+use crate::{render, signals};
 use anyhow::Context;
 use clap::Args;
 use lab::run::Calibration;
@@ -19,7 +19,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -184,9 +184,10 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
         storage = null_backend(storage.size())?;
     }
     let exports = Exports::new(names(&arguments.export)?, storage, access).with_max_payload(arguments.path_max_payload);
-    let place = Place::listen(arguments)?;
+    // Before there is a socket that would be left behind.
     let orders = Arc::new(Orders::new()?);
     heed_signals(&orders)?;
+    let place = Place::listen(arguments)?;
     let options =
         Options { switches, threads: arguments.threads, connections: arguments.connections, ..Options::default() };
     render::write(&format!("listening on {}\n", place.uri))?;
@@ -230,16 +231,16 @@ fn backend(storage: &Storage, switches: &Switches, access: Access) -> anyhow::Re
         }),
         Storage::Null(bytes) => null_backend(*bytes),
         Storage::File { path, direct } => {
-            let file = File::options().read(true).write(access == Access::ReadWrite).open(path);
             let failed = |error| BadInput(format!("--backend file:{}: {error}; check the path", path.display()));
-            let file = file.map_err(failed)?;
-            let kind = file.metadata().map_err(failed)?.file_type();
             // Whether a device is mounted or part of something nobody here looks, and clients write to it for as long as
-            // this runs.
+            // this runs. To open a pipe waits, and to open a device may do something.
+            let kind = std::fs::metadata(path).map_err(failed)?.file_type();
             if !(kind.is_file() || kind.is_block_device() && access == Access::ReadOnly) {
                 let mend = "is no file; name one, or a block device with --read-only";
                 return Err(BadInput(format!("--backend file:{}: {mend}", path.display())).into());
             }
+            let file = File::options().read(true).write(access == Access::ReadWrite).open(path);
+            let file = file.map_err(failed)?;
             if *direct {
                 return Backend::file_past_the_cache(file).map_err(|error| {
                     let mend = "its file system has no O_DIRECT; leave out ,direct";
@@ -255,7 +256,19 @@ fn backend(storage: &Storage, switches: &Switches, access: Access) -> anyhow::Re
 struct Place {
     listener: Listener,
     uri: String,
-    made: Option<PathBuf>,
+    made: Option<Made>,
+}
+
+/// A socket's file, and which one it is.
+struct Made {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+}
+
+impl Made {
+    fn identity(path: &Path) -> Option<(u64, u64)> {
+        std::fs::symlink_metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
+    }
 }
 
 impl Place {
@@ -294,22 +307,25 @@ impl Place {
         // Clients may be anywhere.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let uri = Uri { address: Address::Unix(path.clone()), export: String::new() }.to_string();
-        Ok(Self { listener: Listener::Unix(listener), uri, made: Some(path) })
+        Ok(Self { listener: Listener::Unix(listener), uri, made: Some(Made { identity: Made::identity(&path), path }) })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Some(path) = &self.made {
-            // Somebody may have removed it already.
-            let _ = std::fs::remove_file(path);
+        // Somebody may have removed it already, and begun another server in its place.
+        if let Some(made) = self.made.as_ref().filter(|made| made.identity == Made::identity(&made.path)) {
+            let _ = std::fs::remove_file(&made.path);
         }
     }
 }
 
 /// The first SIGTERM or Ctrl-C finishes what has arrived; SIGUSR1 asks what was done so far.
 fn heed_signals(orders: &Arc<Orders>) -> anyhow::Result<()> {
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP, SIGUSR1])?;
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
+    if !signals::ignores_hangup() {
+        signals.add_signal(SIGHUP)?;
+    }
     let orders = orders.clone();
     std::thread::Builder::new().name("iotoll-signals".to_owned()).spawn(move || {
         for signal in &mut signals {

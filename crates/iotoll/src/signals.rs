@@ -45,7 +45,7 @@ pub fn interrupted(second: Second) -> anyhow::Result<Arc<AtomicBool>> {
 }
 
 /// Whether the program was started to outlive its terminal, as with nohup(1).
-fn ignores_hangup() -> bool {
+pub fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     // Signals are numbered from 1, bits from 0.

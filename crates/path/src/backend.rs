@@ -126,6 +126,12 @@ impl Backend {
         }
     }
 
+    /// Whether a request may wait for a device.
+    #[inline]
+    pub(crate) fn may_wait(&self) -> bool {
+        matches!(self, Self::File(_))
+    }
+
     /// How a payload is sent that is wanted to be sent so: what is not possible is not done.
     #[inline]
     pub fn sending(&self, wanted: Sending) -> Sending {

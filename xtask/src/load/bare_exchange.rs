@@ -61,7 +61,7 @@ fn answer(client: &mut dyn Stream, memory: &[u8], block: usize, depth: usize, se
             blocks.iter().flat_map(|block| [IoSlice::new(&[0; HEADER]), IoSlice::new(block)]).collect();
         let mut rest = &mut slices[..];
         while !rest.is_empty() {
-            let Ok(count) = client.write_vectored(rest) else { break };
+            let Ok(count) = client.write_vectored(rest) else { return };
             IoSlice::advance_slices(&mut rest, count);
         }
     }

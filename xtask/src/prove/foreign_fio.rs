@@ -195,6 +195,9 @@ fn agreement(
     let (overlap, zero) = (rounds::overlap(&theirs, &our), difference.contains(0.0));
     let precise = [&theirs, &our].iter().all(|net| net.half_width().is_some_and(|half| half <= PRECISION * net.value));
     let said = match overlap {
+        Some(true) if precise && zero == Some(false) => {
+            "the intervals overlap, and the difference round by round is not 0"
+        }
         Some(true) if precise => "the intervals overlap",
         Some(true) => "the intervals overlap, but are too wide to say anything: more --rounds, a quieter machine",
         Some(false) => "the intervals do not overlap",

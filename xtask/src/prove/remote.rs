@@ -88,8 +88,8 @@ const LOADS: [Load; 14] = [
     load(Socket::Tcp, "randread", 4, 1, Some(0.7)),
     Load { ours: Ours::Polling, ..load(Socket::Tcp, "randread", 4, 1, Some(0.4)) },
     Load { place: Place::OneCpu, ..load(Socket::Tcp, "randread", 4, 32, None) },
-    Load { place: Place::OneCpu, ..load(Socket::Tcp, "randread", 4, 1, Some(0.7)) },
-    Load { place: Place::Apart, ..load(Socket::Tcp, "randread", 4, 1, Some(0.7)) },
+    Load { place: Place::OneCpu, ..load(Socket::Tcp, "randread", 4, 1, None) },
+    Load { place: Place::Apart, ..load(Socket::Tcp, "randread", 4, 1, None) },
     Load { storage: Storage::File, ..load(Socket::Tcp, "randread", 4, 32, None) },
     Load { storage: Storage::File, place: Place::OneCpu, ..load(Socket::Tcp, "randread", 4, 32, None) },
 ];

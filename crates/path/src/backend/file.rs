@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, FileTypeExt};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use sys::send_batch::SendBatch;
 
 /// Zeros that are written where the file system cannot make any.
@@ -23,6 +23,8 @@ pub struct FileBackend {
     device: bool,
     /// The way past the page cache, if that is wanted.
     direct: Option<Direct>,
+    /// Why a flush failed, the first time: the kernel says once that something could not be written, and takes it for written then.
+    lost: OnceLock<WireError>,
 }
 
 impl FileBackend {
@@ -30,7 +32,7 @@ impl FileBackend {
         // Of a block device too, whose metadata say 0.
         let size = file.seek(SeekFrom::End(0))?;
         let device = file.metadata()?.file_type().is_block_device();
-        Ok(Self { file: Arc::new(file), size, device, direct: None })
+        Ok(Self { file: Arc::new(file), size, device, direct: None, lost: OnceLock::new() })
     }
 
     /// The same, past the page cache where that is possible.
@@ -71,16 +73,27 @@ impl FileBackend {
     }
 
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> Outcome {
-        if let Some(direct) = self.direct().filter(|direct| direct.takes_bytes(offset, data))
-            && direct.write(offset, data).is_ok()
-        {
-            return Ok(());
+        if let Some(direct) = self.direct().filter(|direct| direct.takes_bytes(offset, data)) {
+            match direct.write(offset, data) {
+                Ok(()) => return Ok(()),
+                // It does not go this way after all.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                // Through the cache it would seem to succeed.
+                Err(error) => return Err(WireError::from_system(&error)),
+            }
         }
         self.file.write_all_at(data, offset).map_err(|error| WireError::from_system(&error))
     }
 
+    /// Once it has failed it fails for everybody and for good: nobody can say what was lost.
     pub(super) fn flush(&self) -> Outcome {
-        self.file.sync_data().map_err(|error| WireError::from_system(&error))
+        match self.lost.get() {
+            Some(error) => Err(*error),
+            None => {
+                let synced = self.file.sync_data();
+                synced.map_err(|error| *self.lost.get_or_init(|| WireError::from_system(&error)))
+            }
+        }
     }
 
     pub(super) fn zero(&self, offset: u64, length: u32, how: Zeroing) -> Outcome {
@@ -166,6 +179,18 @@ impl FileBackend {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The kernel takes what it could not write for written once it has said so.
+    #[test]
+    fn after_a_flush_has_failed_none_succeeds() {
+        let backend = FileBackend::new(tempfile::tempfile().unwrap()).unwrap();
+        assert_eq!(backend.flush(), Ok(()));
+        // A device whose fdatasync fails, because it has none.
+        let lost = FileBackend { file: Arc::new(File::open("/dev/zero").unwrap()), ..backend };
+        assert!(lost.flush().is_err());
+        let mended = FileBackend { file: Arc::new(tempfile::tempfile().unwrap()), ..lost };
+        assert!(mended.flush().is_err());
+    }
 
     /// A device would write zeros one after the other, or forget what it cannot make zero.
     #[test]

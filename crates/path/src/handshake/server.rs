@@ -2,7 +2,7 @@
 
 use super::{
     BASE_ALLOCATION, BASE_ALLOCATION_ID, Fields, MAGIC, MAX_STRING, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake_flag,
-    info, option, reply,
+    info, option, reply, transmission_flag,
 };
 
 /// Bytes of an option's header.
@@ -183,7 +183,7 @@ impl<'a> Negotiation<'a> {
                 Some((name, wanted)) => match self.find(name) {
                     None => answer(out, number, reply::ERR_UNKNOWN, &[b"there is no such export"]),
                     Some((index, export)) => {
-                        describe(out, number, export, wanted);
+                        describe(out, number, export, self.flags(export), wanted);
                         if number == option::GO {
                             return Step::Agreed(self.agreed(index));
                         }
@@ -209,13 +209,19 @@ impl<'a> Negotiation<'a> {
         Agreed { export, structured, base_allocation, checksums }
     }
 
+    /// What an export can do in the way of replying that was agreed on.
+    fn flags(&self, export: &ExportInfo) -> u16 {
+        // A reply in one piece is no promise where there are no others.
+        if self.state.structured { export.flags } else { export.flags & !transmission_flag::SEND_DF }
+    }
+
     /// The oldest way: there is no reply but the export itself.
     fn export_name(&mut self, name: &[u8], flags: u32, out: &mut Vec<u8>) -> Step {
         let Some((index, export)) = self.find(name) else {
             return Step::End(Some("it asked for an export that is not there"));
         };
         out.extend_from_slice(&export.size.to_be_bytes());
-        out.extend_from_slice(&export.flags.to_be_bytes());
+        out.extend_from_slice(&self.flags(export).to_be_bytes());
         if flags & u32::from(handshake_flag::NO_ZEROES) == 0 {
             out.extend_from_slice(&[0; 124]);
         }
@@ -268,11 +274,11 @@ fn asked(data: &[u8]) -> Option<(&[u8], Fields<'_>)> {
 }
 
 /// Everything that was asked for, and what has to be said in any case.
-fn describe(out: &mut Vec<u8>, number: u32, export: &ExportInfo, mut wanted: Fields) {
+fn describe(out: &mut Vec<u8>, number: u32, export: &ExportInfo, flags: u16, mut wanted: Fields) {
     let mut info = |kind: u16, parts: [&[u8]; 3]| {
         answer(out, number, reply::INFO, &[&kind.to_be_bytes(), parts[0], parts[1], parts[2]]);
     };
-    info(info::EXPORT, [&export.size.to_be_bytes(), &export.flags.to_be_bytes(), &[]]);
+    info(info::EXPORT, [&export.size.to_be_bytes(), &flags.to_be_bytes(), &[]]);
     let (mut name, mut description) = (false, false);
     while let Some(kind) = wanted.u16() {
         name |= kind == info::NAME;

@@ -142,6 +142,28 @@ fn contexts_are_chosen_for_one_export_after_structured_replies() {
     assert_eq!(kinds(&listed.0), [reply::ACK, reply::META_CONTEXT, reply::ACK]);
 }
 
+/// A read in one piece is promised to those only who may get several.
+#[test]
+fn reads_in_one_piece_are_offered_with_structured_replies_only() {
+    let mut exports = exports();
+    exports[0].flags |= transmission_flag::SEND_DF;
+    let flags_told = |options: &[Vec<u8>]| {
+        let mut out = Vec::new();
+        let input = [flags(), options.concat(), asking(option::EXPORT_NAME, b"")].concat();
+        let (mut negotiation, mut rest) = (Negotiation::resume(&exports, State::default()), &input[..]);
+        loop {
+            let (taken, step) = negotiation.advance(rest, &mut out);
+            rest = &rest[taken..];
+            if step != Step::Continue {
+                break;
+            }
+        }
+        u16::from_be_bytes(out[out.len() - 2..].try_into().unwrap())
+    };
+    assert_eq!(flags_told(&[]) & transmission_flag::SEND_DF, 0);
+    assert_ne!(flags_told(&[asking(option::STRUCTURED_REPLY, b"")]) & transmission_flag::SEND_DF, 0);
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_and_the_conversation_goes_on() {
     let go = asking(option::GO, &named("", &0_u16.to_be_bytes()));

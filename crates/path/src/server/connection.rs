@@ -125,6 +125,11 @@ impl Connection {
         self.interest = interest;
     }
 
+    /// How often something was received.
+    pub fn receives(&self) -> u64 {
+        self.received
+    }
+
     /// Its session, once there is one.
     pub fn session(&self) -> Option<&Session> {
         match &self.phase {

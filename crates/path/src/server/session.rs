@@ -179,7 +179,7 @@ impl Session {
                 }
             }
             if let Some(writing) = &mut self.writing {
-                if self.backend.direct().is_some() {
+                if self.backend.may_wait() {
                     self.long_since.get_or_insert_with(Instant::now);
                 }
                 let (now, later) = rest.split_at(rest.len().min(writing.rest as usize));
@@ -276,7 +276,9 @@ impl Session {
         }
         let end = request.offset.checked_add(u64::from(request.length));
         if end.is_none_or(|end| end > self.backend.size()) {
-            return Err(if writes { WireError::ENOSPC } else { WireError::EINVAL });
+            // Of a range that is trimmed nothing is to be stored.
+            let stores = matches!(request.command, Command::Write | Command::WriteZeroes);
+            return Err(if stores { WireError::ENOSPC } else { WireError::EINVAL });
         }
         let moves = matches!(request.command, Command::Read | Command::Write);
         let too_large = moves && request.length > self.rights.max_payload;
@@ -338,7 +340,7 @@ impl Session {
     /// Header and payload, or the error in their place.
     #[inline]
     fn read_at_once(&mut self, request: &Request, sending: Sending, batch: &mut SendBatch) {
-        if self.backend.direct().is_some() {
+        if self.backend.may_wait() {
             self.long_since.get_or_insert_with(Instant::now);
         }
         let mark = batch.mark();
@@ -362,7 +364,7 @@ impl Session {
     /// The next piece of a long read.
     fn read_on(&mut self, batch: &mut SendBatch) -> Result<(), &'static str> {
         let Some(reading) = &mut self.reading else { return Ok(()) };
-        if self.backend.direct().is_some() {
+        if self.backend.may_wait() {
             self.long_since.get_or_insert_with(Instant::now);
         }
         let length = reading.rest.min(PIECE);
@@ -416,6 +418,7 @@ impl Session {
     }
 
     fn block_status(&mut self, request: &Request, batch: &mut SendBatch) {
+        self.long_since.get_or_insert_with(Instant::now);
         self.inject(Layer::Storage);
         let one = request.flags & command_flag::REQ_ONE != 0;
         let extents = self.backend.extents(request.offset, request.length, if one { 1 } else { 128 });

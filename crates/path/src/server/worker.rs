@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 const MEMORY_BYTES: usize = 256 << 10;
 /// How often it is looked whether somebody negotiates for too long.
 const LOOK: Duration = Duration::from_secs(1);
+/// After the end, how long it takes at most to receive what has arrived.
+const LAST_WORD: Duration = Duration::from_secs(1);
 /// After the end, how long a client may take to take its last replies.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -323,9 +325,8 @@ impl<'a> Worker<'a> {
     fn say_farewell(&mut self, happened: &mut Vec<(usize, Happened)>) {
         let end = Instant::now() + FAREWELL;
         self.may_hold = false;
-        for place in 0..self.connections.len() {
-            self.advance(place, Happened::Turn);
-        }
+        let last_word = Instant::now() + LAST_WORD;
+        (0..self.connections.len()).for_each(|place| self.hear_out(place, last_word));
         // What a ring has received already, or finds now: it begins to look with one call and has found something with the next.
         self.look(happened, Some(Duration::ZERO));
         self.look(happened, Some(Duration::ZERO));
@@ -334,8 +335,9 @@ impl<'a> Worker<'a> {
             for (place, what) in happened.drain(..) {
                 match what {
                     Happened::Rang => {}
+                    Happened::Ready | Happened::Gone if self.working.contains(&place) => {}
                     // Nothing more is received: only those are advanced that take replies again.
-                    Happened::Ready | Happened::Gone if !self.is_sending(place) => {}
+                    Happened::Ready | Happened::Gone if !self.is_sending(place) => self.end(place, None),
                     what => self.advance(place, what),
                 }
             }
@@ -349,6 +351,26 @@ impl<'a> Worker<'a> {
         for place in 0..self.connections.len() {
             self.end(place, None);
         }
+    }
+
+    /// Does all that is there, and not only what is received at one go. Who never stops is stopped at the `end`.
+    fn hear_out(&mut self, place: usize, end: Instant) {
+        let mut before = None;
+        loop {
+            let receives = self.receives(place);
+            let works = self.working.contains(&place);
+            if (before == receives && !works) || self.is_sending(place) || Instant::now() >= end {
+                return;
+            }
+            before = receives;
+            self.working.retain(|other| *other != place);
+            self.advance(place, Happened::Turn);
+        }
+    }
+
+    /// How often something was received; `None` where nobody is.
+    fn receives(&self, place: usize) -> Option<u64> {
+        self.connections.get(place)?.as_ref().map(Connection::receives)
     }
 
     fn is_sending(&self, place: usize) -> bool {

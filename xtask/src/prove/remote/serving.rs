@@ -148,6 +148,7 @@ impl Served {
         let mut command = placed(bench, place, program);
         let mut process = Beside { child: command.args(arguments).stdout(Stdio::piped()).spawn()? };
         let uri = first_line(&mut process)?;
+        ensure!(!uri.is_empty(), "the bare server does not listen");
         Ok(Self { uri, _process: process })
     }
 }
