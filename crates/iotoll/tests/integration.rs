@@ -32,6 +32,7 @@ mod integration {
     mod refusals;
     mod saving;
     mod serving;
+    mod serving_begins_and_ends;
     mod signals;
     mod transfers;
 }

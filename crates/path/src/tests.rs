@@ -5,7 +5,7 @@ use crate::client::{self, Address, Ask, Client, Uri};
 use crate::handshake::server::{ExportInfo, Negotiation, greeting};
 use crate::handshake::{OPTION_MAGIC, option};
 use crate::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
-use crate::switches::{Inject, Layer, Switches, Transport};
+use crate::switches::{Switches, Transport};
 use crate::wire::{Command, MAX_PAYLOAD, Request, WireError, command_flag};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -56,28 +56,10 @@ over_both! {
     a_server_that_makes_no_sense_is_an_error_of_the_client,
 }
 
-/// More than is received at one go, in one that is busy while it arrives.
-#[test]
-fn the_end_finishes_all_that_has_arrived() {
-    const WRITES: usize = 12;
-    const BYTES: usize = 128 << 10;
-    let inject = Inject { at: Layer::Server, ticks: 40_000_000 };
-    let switches = Switches { inject, ..Switches::default() };
-    let options = Options { switches, ..Options::default() };
-    let served = Served::new(Backend::memory(SIZE, &switches).unwrap(), Access::ReadWrite, options, false);
-    let Address::Tcp { host, port } = served.uri.address.clone() else { unreachable!() };
-    let mut stream = shaken(TcpStream::connect((host.as_str(), port)).unwrap());
-    let write = [&ask(Command::Write, 0, 0, BYTES as u32)[..], &vec![7; BYTES]].concat();
-    // All of it is in the sockets' memory when this returns.
-    stream.write_all(&write.repeat(WRITES)).unwrap();
-    let reader = std::thread::spawn(move || (0..WRITES).map(|_| error(&mut stream)).collect::<Vec<_>>());
-    assert_eq!(served.ended().0.requests, WRITES as u64);
-    assert_eq!(reader.join().unwrap(), [0; WRITES]);
-}
-
 mod checksums;
 mod shared_client;
 mod switches;
+mod the_end;
 
 /// Whether there is io_uring here; if not, that is noted of the test.
 fn has_rings(test: &str) -> bool {

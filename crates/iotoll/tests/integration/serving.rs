@@ -32,12 +32,12 @@ impl Served {
         Self { folder, running: Some(running), uri: uri.unwrap() }
     }
 
-    fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         self.folder.path(name).display().to_string()
     }
 
     /// Ends it: what it said, and what it left behind.
-    fn terminated(mut self) -> (Vec<String>, Ended) {
+    pub fn terminated(mut self) -> (Vec<String>, Ended) {
         let running = self.running.take().unwrap();
         running.signal(Signal::TERM);
         let ended = running.wait();
@@ -183,35 +183,6 @@ fn remote_qemu(way: &str) {
 }
 
 #[test]
-fn another_server_s_socket_stays() {
-    let first = Served::new("--backend memory:1m --unix s");
-    fs::remove_file(first.path("s")).unwrap();
-    let _another = std::os::unix::net::UnixListener::bind(first.path("s")).unwrap();
-    let (left, _) = first.terminated();
-    assert!(left.contains(&"s".to_owned()), "{left:?}");
-}
-
-#[test]
-fn a_server_outlives_its_terminal_when_it_is_to() {
-    for (under, goes) in [(&["env"][..], true), (&["nohup"][..], false)] {
-        let folder = Folder::within(&std::env::temp_dir());
-        let serve = folder.iotoll("serve --backend memory:1m --unix s").under(under);
-        let mut running = serve.stdout(fs::File::create(folder.path("said")).unwrap()).start();
-        assert!(eventually(|| fs::read_to_string(folder.path("said")).unwrap().starts_with("listening")));
-        running.signal(Signal::HUP);
-        if goes {
-            assert!(eventually(|| running.ended()));
-        } else {
-            // Long enough for most ways of being wrong.
-            std::thread::sleep(std::time::Duration::from_millis(300));
-            assert!(!running.ended());
-            running.signal(Signal::TERM);
-        }
-        running.wait();
-    }
-}
-
-#[test]
 fn libnbd_gets_the_errors_that_the_protocol_has() {
     let served = Served::new("--backend memory:1m --unix s --read-only --export a --export b");
     let script = r#"
@@ -273,40 +244,6 @@ fn fio_verifies_what_it_wrote_and_so_do_many_connections() {
             done("fio", &[&fixed[..], &more].concat());
         }
     });
-}
-
-#[test]
-fn every_word_of_serve_that_is_wrong_is_refused_in_one_line() {
-    let folder = Folder::within(&std::env::temp_dir());
-    folder.write("there", b"");
-    let refused = |options: &str, named: &[&str]| folder.iotoll(&format!("serve {options}")).run().refused(2, named);
-    refused("--backend floppy:1m", &["--backend", "floppy:1m", "memory:SIZE"]);
-    refused("--backend memory:0", &["--backend", "'0'"]);
-    refused("--backend memory:many", &["'many'"]);
-    refused("--backend file:nowhere", &["file:nowhere", "check the path"]);
-    refused("--backend file:/tmp", &["file:/tmp", "is no file"]);
-    tool("mkfifo", &[&folder.path("pipe").display().to_string()]).unwrap();
-    refused("--backend file:pipe --read-only", &["file:pipe", "is no file"]);
-    refused("--backend file:/tmp --read-only", &["file:/tmp", "is no file"]);
-    refused("--backend file:/dev/zero", &["file:/dev/zero", "is no file", "--read-only"]);
-    refused("--backend file:/proc/self/status,direct", &["status,direct", "no O_DIRECT", "leave out"]);
-    refused("--backend memory:1m --path-null wire", &["--path-null", "path_null=wire"]);
-    refused("--backend memory:1m --inject-ns 1 --inject-at wire", &["--inject-at", "inject_at=wire"]);
-    refused("--backend memory:1m --inject-ns 1 --inject-at disk", &["--inject-at", "'disk'", "server or storage"]);
-    refused("--backend memory:1m --inject-at storage", &["--inject-ns"]);
-    refused("--backend memory:1m --inject-ns 2000000000", &["--inject-ns", "2000000000"]);
-    refused("--backend memory:1m --path-segment 100", &["--path-segment", "512"]);
-    refused("--backend memory:1m --unix there", &["--unix there", "remove what is there"]);
-    refused("--backend memory:1m --listen 0.0.0.0:0", &["--listen 0.0.0.0:0", "--insecure-network"]);
-    refused(
-        "--backend memory:1m --insecure-network --listen 198.51.100.1:0",
-        &["198.51.100.1", "an address of this machine"],
-    );
-    refused(&format!("--backend memory:1m --unix {}", "x".repeat(200)), &["--unix", "shorter path"]);
-    refused("--backend memory:1m --export a --export a", &["--export a", "twice"]);
-    refused("--backend memory:1m --path-send fast", &["'fast'", "gather"]);
-    assert!(folder.exists("there"), "what others made stays");
-    assert_eq!(folder.listing().len(), 2);
 }
 
 /// A thousand that stop in the middle of what they say, half of them in the handshake and half in a request.
