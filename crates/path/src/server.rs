@@ -143,7 +143,7 @@ pub fn serve(
     for _ in 0..options.threads.max(1) {
         inboxes.push(Arc::new(Inbox::new().map_err(|error| Error::system("making an eventfd", error))?));
     }
-    let crowd = Crowd { inboxes: &inboxes, clients: &clients };
+    let crowd = Crowd { inboxes: &inboxes, clients: &clients, most: options.connections.saturating_add(BACKLOG) };
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for (number, inbox) in inboxes.iter().enumerate() {
@@ -174,6 +174,9 @@ pub fn serve(
     })
 }
 
+/// So many more clients than are allowed may wait to be looked at.
+pub(crate) const BACKLOG: usize = 16;
+
 /// So many clients at most as there are descriptors for them.
 fn descriptors() -> usize {
     const OWN: u64 = 64;
@@ -186,6 +189,8 @@ fn descriptors() -> usize {
 struct Crowd<'a> {
     inboxes: &'a [Arc<Inbox>],
     clients: &'a AtomicUsize,
+    /// As many may have come, some of whom a thread may turn away when it has time for them.
+    most: usize,
 }
 
 impl Crowd<'_> {
@@ -221,6 +226,12 @@ impl Crowd<'_> {
     fn put(&self, socket: Socket, inbox: Option<&Arc<Inbox>>, observer: &dyn Observer) {
         if let Err(error) = socket.send_at_once().and_then(|()| socket.never_wait()) {
             return observer.note(&format!("a client was turned away: {error}"));
+        }
+        // A thread may be busy for long.
+        if self.clients.load(Ordering::Relaxed) >= self.most {
+            return observer.note(
+                "a client was turned away: there are too many, and nobody has had time to look who still negotiates",
+            );
         }
         if let Some(inbox) = inbox {
             self.clients.fetch_add(1, Ordering::Relaxed);

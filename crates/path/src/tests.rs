@@ -57,6 +57,8 @@ over_both! {
 }
 
 mod checksums;
+mod crowds;
+mod failing_storage;
 mod shared_client;
 mod switches;
 mod the_end;

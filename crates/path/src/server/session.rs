@@ -103,6 +103,8 @@ struct Reading {
     rest: u32,
     /// Whether each piece is a chunk of its own.
     chunks: bool,
+    /// What the header of all pieces answers to; it goes out with the first, which may fail.
+    header: Option<Request>,
     /// Of what was put out, where it is to follow.
     sum: Option<Checksum>,
 }
@@ -313,11 +315,9 @@ impl Session {
             return self.read_at_once(request, sending, batch);
         }
         let chunks = self.rights.structured && request.flags & command_flag::DF == 0;
-        if !chunks {
-            self.put_read_header(request, batch);
-        }
+        let header = (!chunks).then_some(*request);
         let sum = self.rights.checksums.then(Checksum::default);
-        self.reading = Some(Reading { cookie, offset, rest: length, chunks, sum });
+        self.reading = Some(Reading { cookie, offset, rest: length, chunks, header, sum });
     }
 
     /// How a payload of so many bytes is sent from this storage. What is summed is copied, because it has to be sent as it was summed.
@@ -368,7 +368,8 @@ impl Session {
             self.long_since.get_or_insert_with(Instant::now);
         }
         let length = reading.rest.min(PIECE);
-        let Reading { cookie, offset, chunks, sum, .. } = *reading;
+        let Reading { cookie, offset, chunks, header, sum, .. } = *reading;
+        reading.header = None;
         reading.offset += u64::from(length);
         reading.rest -= length;
         let last = reading.rest == 0;
@@ -381,6 +382,9 @@ impl Session {
             batch.put(&chunk.encode());
             batch.put(&offset.to_be_bytes());
         }
+        if let Some(request) = &header {
+            self.put_read_header(request, batch);
+        }
         match self.backend.read(offset, length, Sending::PullUp, batch) {
             Ok(()) => {
                 self.counters.read(length, Sending::PullUp);
@@ -392,13 +396,16 @@ impl Session {
                     }
                 }
             }
-            Err(error) if chunks => {
+            // The header has promised data, and a part of them is on the way.
+            Err(_) if !chunks && header.is_none() => return Err("the storage failed in the middle of a reply"),
+            Err(error) => {
                 batch.take_back(mark);
                 self.reading = None;
-                self.put_error(cookie, error, batch);
+                match &header {
+                    Some(request) => self.reply(request, Err(error), batch),
+                    None => self.put_error(cookie, error, batch),
+                }
             }
-            // The header has promised data.
-            Err(_) => return Err("the storage failed in the middle of a reply"),
         }
         Ok(())
     }
