@@ -20,6 +20,7 @@ mod integration {
     mod durability;
     mod foreign_commands;
     mod foreign_counts;
+    mod foreign_servers;
     mod full_disks;
     mod json_contract;
     mod layers;

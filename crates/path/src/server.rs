@@ -29,7 +29,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use worker::{Inbox, Worker};
 
 /// How to serve.
@@ -174,6 +174,9 @@ pub fn serve(
     })
 }
 
+/// A thread that says nothing for so long is busy with one request of a storage.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
+
 /// So many more clients than are allowed may wait to be looked at.
 pub(crate) const BACKLOG: usize = 16;
 
@@ -224,7 +227,8 @@ impl Crowd<'_> {
     }
 
     fn put(&self, socket: Socket, inbox: Option<&Arc<Inbox>>, observer: &dyn Observer) {
-        if let Err(error) = socket.send_at_once().and_then(|()| socket.never_wait()) {
+        let prepared = socket.send_at_once().and_then(|()| socket.never_wait()).and_then(|()| socket.notice_the_lost());
+        if let Err(error) = prepared {
             return observer.note(&format!("a client was turned away: {error}"));
         }
         // A thread may be busy for long.
@@ -242,10 +246,12 @@ impl Crowd<'_> {
     /// What all threads did so far.
     fn report(&self, observer: &dyn Observer) {
         let (mut sum, mut silent) = (Counters::default(), 0);
-        for inbox in self.inboxes {
-            match inbox.counters() {
-                Some(counters) => sum.add(&counters),
-                None => silent += 1,
+        let answers: Vec<_> = self.inboxes.iter().map(|inbox| inbox.ask()).collect();
+        let end = Instant::now() + ANSWERED_WITHIN;
+        for answer in answers {
+            match answer.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(counters) => sum.add(&counters),
+                Err(_) => silent += 1,
             }
         }
         observer.so_far(&sum);

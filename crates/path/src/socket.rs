@@ -1,13 +1,13 @@
 //! A connected socket of either kind.
 
-use rustix::net::sockopt::set_tcp_cork;
-use rustix::net::{RecvFlags, recv};
+use rustix::net::sockopt::{set_socket_keepalive, set_tcp_cork};
+use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use sys::byte_store::Waiting;
-use sys::socket::wake_when_readable;
+use sys::socket::{undelivered, wake_when_readable};
 
 /// A stream to a client or a server.
 #[derive(Debug)]
@@ -56,6 +56,32 @@ impl Socket {
 }
 
 impl Socket {
+    /// Bytes that were sent and that are lost if this is closed now with something unread. What is sent on a Unix socket is with the other end at once.
+    pub fn undelivered(&self) -> usize {
+        match self {
+            // A socket that cannot be asked has nothing to lose.
+            Self::Tcp(stream) => undelivered(stream).unwrap_or(0),
+            Self::Unix(_) => 0,
+        }
+    }
+
+    /// The other end hears that nothing more is to come, behind what was sent.
+    pub fn say_no_more(&self) {
+        // It can only fail where nobody hears any more.
+        let _ = shutdown(self, Shutdown::Write);
+    }
+
+    /// Somebody who has gone without a word, because his machine did, is noticed after some hours (Linux: tcp_keepalive_time).
+    ///
+    /// # Errors
+    /// As setsockopt(2).
+    pub fn notice_the_lost(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => Ok(set_socket_keepalive(stream, true)?),
+            Self::Unix(_) => Ok(()),
+        }
+    }
+
     /// What is sent waits for more, or waits no longer: for what takes several calls and is to be one.
     ///
     /// # Errors

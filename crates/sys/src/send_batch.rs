@@ -14,10 +14,10 @@ const MOST_PIECES: usize = 1024;
 enum Piece {
     /// Of the batch's own bytes.
     Own { begin: usize, length: usize },
-    /// Of the store.
-    Stored { begin: usize, length: usize },
-    /// Of the file.
-    Pages { begin: usize, length: usize },
+    /// Of the store; segments are counted from where it was `laid`.
+    Stored { laid: usize, begin: usize, length: usize },
+    /// Of the file, in the same way.
+    Pages { laid: usize, begin: usize, length: usize },
 }
 
 impl Piece {
@@ -25,6 +25,13 @@ impl Piece {
         let (Self::Own { length, .. } | Self::Stored { length, .. } | Self::Pages { length, .. }) = self;
         *length
     }
+}
+
+/// Bytes to the end of the segment in which `begin` lies.
+#[inline]
+fn left_of_segment(segment: usize, laid: usize, begin: usize) -> usize {
+    // A division is not for those who do not cut.
+    if begin == laid { segment } else { segment - (begin - laid) % segment }
 }
 
 /// An end of a batch.
@@ -51,7 +58,7 @@ pub struct SendBatch {
     sent: usize,
     /// Most bytes of one system call, of one thing that was put.
     most: Option<usize>,
-    /// Most bytes of one piece of the store or the file.
+    /// Most bytes of the store or the file that are one piece of a system call. They are cut when they are sent, so that segments take no memory.
     segment: usize,
     has_pages: bool,
     vectors: Vec<libc::iovec>,
@@ -201,8 +208,8 @@ impl SendBatch {
     pub fn gather(&mut self, begin: usize, length: usize) {
         assert!(self.store.is_some(), "a batch without a store");
         self.store.iter().for_each(|store| _ = store.address(begin, length));
-        for (begin, length) in self.segments(begin, length) {
-            self.pieces.push(Piece::Stored { begin, length });
+        if length > 0 {
+            self.pieces.push(Piece::Stored { laid: begin, begin, length });
         }
         self.length += length;
     }
@@ -214,20 +221,11 @@ impl SendBatch {
     #[inline]
     pub fn hand_over(&mut self, begin: usize, length: usize) {
         assert!(self.file.is_some(), "a batch without a file");
-        for (begin, length) in self.segments(begin, length) {
-            self.pieces.push(Piece::Pages { begin, length });
+        if length > 0 {
+            self.pieces.push(Piece::Pages { laid: begin, begin, length });
             self.has_pages = true;
         }
         self.length += length;
-    }
-
-    /// Where the segments of a range begin, and how long they are.
-    #[inline]
-    fn segments(&self, begin: usize, length: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let segment = self.segment;
-        // A division is not for those who do not cut.
-        let parts = if length <= segment { usize::from(length > 0) } else { length.div_ceil(segment) };
-        (0..parts).map(move |part| (begin + part * segment, segment.min(length - part * segment)))
     }
 
     /// Notes `length` bytes more at the end of its own.
@@ -249,9 +247,9 @@ impl SendBatch {
     /// What sendmsg and sendfile say: WouldBlock when the socket takes nothing now, UnexpectedEof when the file has become
     /// shorter. A peer that has gone is an error. Where pages are sent it is SIGPIPE as well, which Rust's programs ignore.
     pub fn send(&mut self, socket: &impl AsFd) -> io::Result<usize> {
-        if let (Some(Piece::Pages { begin, length }), Some(file)) = (self.pieces.get(self.next), &self.file) {
-            let mut offset = *begin as u64;
-            let length = (*length).min(self.most.unwrap_or(usize::MAX));
+        if let (Some(&Piece::Pages { laid, begin, length }), Some(file)) = (self.pieces.get(self.next), &self.file) {
+            let mut offset = begin as u64;
+            let length = length.min(left_of_segment(self.segment, laid, begin)).min(self.most.unwrap_or(usize::MAX));
             let sent = rustix::fs::sendfile(socket, file, Some(&mut offset), length)?;
             if sent == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -293,20 +291,34 @@ impl SendBatch {
     /// Points the vectors at what is to be sent next. Whether something follows that the same message holds.
     fn aim(&mut self) -> bool {
         self.vectors.clear();
-        let (pieces, most) = match self.most {
+        let (most_pieces, most) = match self.most {
             Some(most) => (1, most),
             None => (MOST_PIECES, usize::MAX),
         };
-        for piece in self.pieces.iter().skip(self.next).take(pieces) {
-            let (base, length) = match *piece {
-                Piece::Own { begin, length } => (self.own[begin..begin + length].as_ptr().cast_mut(), length),
-                Piece::Stored { begin, length } => match &self.store {
-                    Some(store) => (store.address(begin, length), length),
-                    None => continue,
-                },
+        let segment = self.segment;
+        for piece in self.pieces.iter().skip(self.next) {
+            let room = most_pieces - self.vectors.len();
+            match *piece {
+                _ if room == 0 => break,
+                Piece::Own { begin, length } => {
+                    let base = self.own[begin..begin + length].as_ptr().cast_mut();
+                    self.vectors.push(libc::iovec { iov_base: base.cast(), iov_len: length.min(most) });
+                }
+                Piece::Stored { laid, mut begin, length } => {
+                    let Some(store) = &self.store else { continue };
+                    let end = begin + length;
+                    for _ in 0..room {
+                        let length = (end - begin).min(left_of_segment(segment, laid, begin)).min(most);
+                        let base = store.address(begin, length);
+                        self.vectors.push(libc::iovec { iov_base: base.cast(), iov_len: length });
+                        begin += length;
+                        if begin == end {
+                            break;
+                        }
+                    }
+                }
                 Piece::Pages { .. } => return true,
-            };
-            self.vectors.push(libc::iovec { iov_base: base.cast(), iov_len: length.min(most) });
+            }
         }
         self.most.is_some() && self.unsent() > self.aimed()
     }
@@ -318,8 +330,9 @@ impl SendBatch {
             return self.clear();
         }
         while let Some(piece) = self.pieces.get_mut(self.next) {
-            let (Piece::Own { begin, length } | Piece::Stored { begin, length } | Piece::Pages { begin, length }) =
-                piece;
+            let (Piece::Own { begin, length }
+            | Piece::Stored { begin, length, .. }
+            | Piece::Pages { begin, length, .. }) = piece;
             if count < *length {
                 *begin += count;
                 *length -= count;
@@ -351,6 +364,27 @@ mod tests {
                 send_all(most, segment);
             }
         }
+    }
+
+    #[test]
+    fn segments_are_pieces_of_a_call_and_take_no_memory() {
+        const CALLS: usize = 2;
+        let store = Arc::new(ByteStore::in_file(1 << 20).unwrap());
+        let mut batch = SendBatch::new(Some(store)).in_segments_of(512);
+        batch.gather(0, CALLS * MOST_PIECES * 512);
+        assert_eq!(batch.pieces.len(), 1);
+        let mut calls = 0;
+        while batch.unsent() > 0 {
+            batch.message();
+            assert!(batch.vectors.iter().all(|vector| vector.iov_len == 512));
+            calls += 1;
+            batch.went(batch.aimed());
+        }
+        assert_eq!(calls, CALLS);
+        batch.gather(0, 1500);
+        batch.went(700);
+        batch.message();
+        assert_eq!(batch.vectors.iter().map(|vector| vector.iov_len).collect::<Vec<_>>(), [324, 476]);
     }
 
     #[test]

@@ -25,11 +25,23 @@ pub fn wake_when_readable(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Bytes that were sent on a TCP socket and that the other end has not taken yet (SIOCOUTQ). Closing a socket on which something lies unread resets the
+/// connection, and then they are lost.
+///
+/// # Errors
+/// As ioctl(2).
+pub fn undelivered(socket: &impl AsFd) -> io::Result<usize> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the call writes an int, to the address of one that lives during the call.
+    let outcome = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, std::ptr::from_mut(&mut bytes)) };
+    if outcome == 0 { Ok(usize::try_from(bytes).unwrap_or(0)) } else { Err(io::Error::last_os_error()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
 
     #[test]
@@ -50,5 +62,26 @@ mod tests {
         assert!(!readable(0));
         wake_when_readable(&ours, 0).unwrap();
         assert!(readable(60));
+    }
+
+    #[test]
+    fn what_the_other_end_has_no_room_for_is_not_delivered() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut ours, _) = listener.accept().unwrap();
+        assert_eq!(undelivered(&ours).unwrap(), 0);
+        ours.set_nonblocking(true).unwrap();
+        let mut sent = 0;
+        while let Ok(count) = ours.write(&[0; 1 << 16]) {
+            sent += count;
+        }
+        assert!((1..=sent).contains(&undelivered(&ours).unwrap()));
+        theirs.read_exact(&mut vec![0; sent]).unwrap();
+        // Acknowledgements may come later.
+        let since = std::time::Instant::now();
+        while undelivered(&ours).unwrap() > 0 {
+            assert!(since.elapsed().as_secs() < 60);
+            std::thread::yield_now();
+        }
     }
 }

@@ -115,14 +115,26 @@ impl Bench {
         cells: &[C],
         block: impl Fn(&C) -> usize,
         named: impl Fn(&C) -> String,
+        measure: impl FnMut(&Self, &C) -> anyhow::Result<T>,
+    ) -> anyhow::Result<Vec<Vec<T>>> {
+        self.in_so_many_rounds(self.options.rounds, cells, block, named, measure)
+    }
+
+    /// The same in another number of rounds than was asked for.
+    pub fn in_so_many_rounds<C, T>(
+        &mut self,
+        rounds: usize,
+        cells: &[C],
+        block: impl Fn(&C) -> usize,
+        named: impl Fn(&C) -> String,
         mut measure: impl FnMut(&Self, &C) -> anyhow::Result<T>,
     ) -> anyhow::Result<Vec<Vec<T>>> {
         let mut found: Vec<Vec<T>> = cells.iter().map(|_| Vec::new()).collect();
-        for round in 1..=self.options.rounds {
+        for round in 1..=rounds {
             let blocks: Vec<usize> = cells.iter().map(&block).collect();
             for (done, place) in order(&blocks, &mut self.seeded).into_iter().enumerate() {
                 let (Some(cell), Some(values)) = (cells.get(place), found.get_mut(place)) else { continue };
-                let (rounds, count, what) = (self.options.rounds, cells.len(), named(cell));
+                let (count, what) = (cells.len(), named(cell));
                 eprintln!("{}: round {round} of {rounds}, {} of {count}: {what}", self.name, done + 1);
                 self.check()?;
                 values.push(measure(self, cell).with_context(|| what)?);

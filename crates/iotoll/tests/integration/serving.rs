@@ -1,7 +1,7 @@
-//! `iotoll serve` and the clients that people have; engine `nbd` and the servers that people have.
+//! `iotoll serve` and the clients that people have, ours among them.
 
 use super::iotoll::{Ended, Folder, Running, at_once, eventually, whole};
-use super::machine::{Peer, skip, tool};
+use super::machine::{skip, tool};
 use rustix::process::{Resource, Signal, getrlimit, setrlimit};
 use std::fs;
 use std::io::{Read, Write};
@@ -56,7 +56,7 @@ impl Drop for Served {
 }
 
 /// Bytes that neither repeat nor are zero.
-fn noise() -> Vec<u8> {
+pub fn noise() -> Vec<u8> {
     (0..SIZE as u64).map(|place| (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u8 | 1).collect()
 }
 
@@ -381,111 +381,6 @@ fn a_client_takes_what_is_in_flight_and_a_mebibyte() {
         let with = most(&format!("--ioengine=nbd --uri={}", served.uri), block);
         assert!(with < without + 32 * bytes + (1 << 20), "{block}: {with} bytes, {without} without");
     }
-}
-
-/// A server that is not ours, on a Unix socket.
-struct Foreign {
-    peer: Peer,
-    folder: Folder,
-}
-
-impl Foreign {
-    /// Of the arguments `SOCKET` is its socket and `DATA` a file that is full of data.
-    fn start(program: &str, arguments: &[&str]) -> Self {
-        let folder = Folder::within(&std::env::temp_dir());
-        folder.write("data", noise());
-        let path = |name: &str| folder.path(name).display().to_string();
-        let argument = |word: &&str| match *word {
-            "SOCKET" => path("s"),
-            "DATA" => path("data"),
-            other => other.to_owned(),
-        };
-        let peer = Peer::start(Command::new(program).args(arguments.iter().map(argument)));
-        assert!(eventually(|| folder.exists("s")), "{program} {arguments:?} does not listen");
-        Self { peer, folder }
-    }
-
-    fn uri(&self) -> String {
-        format!("nbd+unix:///?socket={}", self.folder.path("s").display())
-    }
-}
-
-#[test]
-fn our_client_works_with_the_servers_that_people_have() {
-    const SERVERS: [(&str, &[&str]); 4] = [
-        ("nbdkit", &["-f", "-U", "SOCKET", "memory", "8m"]),
-        ("nbdkit", &["-f", "-U", "SOCKET", "file", "DATA"]),
-        ("nbdkit", &["-f", "-U", "SOCKET", "--filter=delay", "memory", "8m", "rdelay=1ms"]),
-        ("qemu-nbd", &["-f", "raw", "-t", "--shared=4", "-k", "SOCKET", "DATA"]),
-    ];
-    at_once(SERVERS, |(program, arguments)| {
-        let foreign = Foreign::start(program, arguments);
-        for (rw, more, ios) in [
-            ("randread", "", 400),
-            ("randwrite", "", 400),
-            ("randrw", "", 400),
-            ("write", "", 400),
-            ("randrw", "--path_transport=io_uring", 400),
-            ("randrw", "--numjobs=3 --group_reporting --path_tx_queue=mp-ring", 1200),
-            ("randrw", "--numjobs=3 --group_reporting --path_tx_queue=ring-task --submitters=2", 1200),
-        ] {
-            let options = format!(
-                "run --name=f --ioengine=nbd --uri={} --rw={rw} --bs=4k,16k --iodepth=16 --number_ios=400 --fsync=100 {more}",
-                foreign.uri()
-            );
-            let found = foreign.folder.measured(options.trim());
-            let job = &found["jobs"][0];
-            assert_eq!(
-                (whole(&job["ios"]), whole(&job["errors"])),
-                (ios, 0),
-                "{program} {arguments:?} {rw} {more}: {job}"
-            );
-        }
-    });
-}
-
-#[test]
-fn a_server_s_errors_and_its_end_are_errors_of_the_job() {
-    let wrong = Foreign::start("nbdkit", &["-f", "-U", "SOCKET", "--filter=error", "memory", "8m", "error-rate=100%"]);
-    let job = |foreign: &Foreign, more: &str| {
-        let uri = foreign.uri();
-        let words =
-            format!("run --background 200ms --no-save --quiet --format json --name=f --ioengine=nbd --uri={uri}");
-        foreign.folder.iotoll(&format!("{words} --rw=randread --bs=4k {more}"))
-    };
-    let ended = job(&wrong, "--number_ios=10").run();
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("'f'") || ended.stdout.contains("\"errors\""), "{ended:?}");
-    let mut dying = Foreign::start("nbdkit", &["-f", "-U", "SOCKET", "memory", "8m"]);
-    let running = job(&dying, "--time_based --runtime=30").start();
-    assert!(eventually(|| running.has_threads("job f", 1)));
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    dying.peer.end();
-    let ended = running.wait();
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stdout.contains("connection") || ended.stderr.contains("connection"), "{ended:?}");
-    let gone = job(&dying, "--number_ios=10").run();
-    gone.refused(2, &["'f'", "connecting to", "is the server running?"]);
-}
-
-/// A server that never answers again is waited for, but not for ever, and what was measured is kept.
-#[test]
-fn a_silent_server_ends_the_job_when_it_is_told_to_end() {
-    let silent = Foreign::start("nbdkit", &["-f", "-U", "SOCKET", "--filter=delay", "memory", "8m", "rdelay=3600"]);
-    let words = format!(
-        "run --background 200ms --quiet --out kept --name=f --ioengine=nbd --uri={} --rw=randread --bs=4k --iodepth=4 --runtime=600 \
-         --time_based",
-        silent.uri()
-    );
-    let running = silent.folder.iotoll(&words).start();
-    assert!(eventually(|| running.has_threads("job f", 1)));
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    running.signal(Signal::TERM);
-    let ended = running.wait();
-    assert!(matches!(ended.code, Some(1 | 130)), "{ended:?}");
-    let said = format!("{}{}", ended.stdout, ended.stderr);
-    assert!(said.contains("has been silent") && said.contains("4 requests not answered"), "{ended:?}");
-    assert!(silent.folder.exists("kept/record.json"), "{ended:?}");
 }
 
 #[test]

@@ -54,10 +54,17 @@ pub struct Connection {
     /// What happens when the batch has been sent.
     then: Then,
     since: Instant,
+    /// Since when nobody hears what is said.
+    unheard_since: Option<Instant>,
     interest: EventFlags,
     /// System calls that received something.
     received: u64,
 }
+
+/// Who goes without waiting for the replies has what he asked for done, if it takes no longer than this.
+const LAST_WILL: Duration = Duration::from_secs(5);
+/// The client ended the connection before it had all replies.
+const UNHEARD: &str = "the client went away with replies on the way";
 
 #[derive(Debug)]
 enum Phase {
@@ -100,6 +107,7 @@ impl Connection {
             messages_wait: false,
             then: Then::GoOn,
             since: Instant::now(),
+            unheard_since: None,
             interest: EventFlags::IN,
             received: 0,
         }
@@ -123,11 +131,6 @@ impl Connection {
     /// See [`interest`](Self::interest).
     pub fn set_interest(&mut self, interest: EventFlags) {
         self.interest = interest;
-    }
-
-    /// How often something was received.
-    pub fn receives(&self) -> u64 {
-        self.received
     }
 
     /// Its session, once there is one.
@@ -220,9 +223,8 @@ impl Connection {
         switches: Switches,
     ) -> Going {
         let count = match received {
-            Ok(0) => return Going::Ended,
-            Ok(count) => count,
-            Err(error) => return Self::nothing_received(&error),
+            Ok(count @ 1..) => count,
+            nothing => return self.nothing_received(nothing),
         };
         self.count_received(count);
         let input = memory.get(..self.carry.len() + count).unwrap_or_default();
@@ -252,9 +254,8 @@ impl Connection {
     /// Uses what has come to the places, of which the first is so long.
     fn placed(&mut self, received: io::Result<usize>, length: usize, exports: &Exports, switches: Switches) -> Going {
         let count = match received {
-            Ok(0) => return Going::Ended,
-            Ok(count) => count,
-            Err(error) => return Self::nothing_received(&error),
+            Ok(count @ 1..) => count,
+            nothing => return self.nothing_received(nothing),
         };
         if let Phase::Serving(session) = &mut self.phase {
             session.received_in_place(count.min(length), &mut self.batch);
@@ -267,10 +268,13 @@ impl Connection {
         self.consume(behind, exports, switches).unwrap_or(Going::Receiving)
     }
 
-    fn nothing_received(error: &io::Error) -> Going {
-        match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::Interrupted => Going::Receiving,
-            _ => Going::Broken("the connection was reset"),
+    /// What comes of a receive that brought nothing.
+    fn nothing_received(&self, received: io::Result<usize>) -> Going {
+        match received {
+            _ if self.unheard_since.is_some() => Going::Broken(UNHEARD),
+            Ok(_) => Going::Ended,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Going::Receiving,
+            Err(_) => Going::Broken("the connection was reset"),
         }
     }
 
@@ -352,6 +356,12 @@ impl Connection {
 
     /// Sends what is in the batch. `None` when it is empty and the connection goes on.
     fn flush(&mut self) -> Option<Going> {
+        if let Some(since) = self.unheard_since {
+            self.batch.clear();
+            if since.elapsed() >= LAST_WILL {
+                return Some(Going::Broken("the client went away before all that it asked for was done"));
+            }
+        }
         if self.ringed.is_some() && self.batch.unsent() > 0 {
             return Some(Going::Sending);
         }
@@ -376,7 +386,11 @@ impl Connection {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(Going::Sending),
-                Err(error) => return Some(Self::not_sent(&error, pages)),
+                Err(error) => {
+                    if let Some(going) = self.not_sent(&error, pages) {
+                        return Some(going);
+                    }
+                }
             }
         }
         match self.then {
@@ -388,14 +402,18 @@ impl Connection {
 }
 
 impl Connection {
-    /// It ends, because something cannot be sent.
-    fn not_sent(error: &io::Error, pages: bool) -> Going {
-        Going::Broken(if pages && !is_of_peer(error) {
+    /// Something cannot be sent. `None` when that is because the client has gone: what he has asked for before, he may rely on (a good-bye comes
+    /// after all requests, and need not wait for the replies), so it is still done.
+    fn not_sent(&mut self, error: &io::Error, pages: bool) -> Option<Going> {
+        if pages && !is_of_peer(error) {
             // What was promised cannot be had.
-            "the storage failed in the middle of a reply"
-        } else {
-            "the client went away with replies on the way"
-        })
+            return Some(Going::Broken("the storage failed in the middle of a reply"));
+        }
+        let Phase::Serving(session) = &mut self.phase else { return Some(Going::Broken(UNHEARD)) };
+        session.leave_out_replies();
+        self.batch.clear();
+        self.unheard_since = Some(Instant::now());
+        None
     }
 }
 

@@ -68,6 +68,8 @@ pub struct Session {
     writing: Option<Writing>,
     reading: Option<Reading>,
     staging: Staging,
+    /// Whether somebody hears the replies.
+    heard: bool,
     /// When the first request of this turn began that may take long.
     long_since: Option<Instant>,
     /// What it did.
@@ -119,6 +121,7 @@ impl Session {
             writing: None,
             reading: None,
             staging: Staging::default(),
+            heard: true,
             long_since: None,
             counters: Counters::default(),
         }
@@ -127,6 +130,11 @@ impl Session {
     /// An empty batch for this connection's replies.
     pub fn batch(&self) -> SendBatch {
         self.backend.batch().in_pieces_of(self.switches.most_sent()).in_segments_of(self.switches.segment as usize)
+    }
+
+    /// From now on only what changes or secures the storage is done: nobody hears the replies.
+    pub fn leave_out_replies(&mut self) {
+        (self.heard, self.reading) = (false, None);
     }
 
     /// Where in the storage the rest of a write's payload may be received to, begin and length, and what that storage is.
@@ -233,6 +241,7 @@ impl Session {
                 let sum = self.rights.checksums.then(Checksum::default);
                 self.writing = Some(Writing { cookie, offset, rest, durability, outcome, sum });
             }
+            (Command::Read | Command::BlockStatus | Command::Cache, _) if !self.heard => {}
             (Command::Read, Ok(())) => self.begin_reading(request, batch),
             (Command::BlockStatus, Ok(())) => self.block_status(request, batch),
             (_, Ok(())) => {

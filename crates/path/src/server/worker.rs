@@ -13,7 +13,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,8 @@ const MEMORY_BYTES: usize = 256 << 10;
 const LOOK: Duration = Duration::from_secs(1);
 /// After the end, how long it takes at most to receive what has arrived.
 const LAST_WORD: Duration = Duration::from_secs(1);
+/// After the end, all has arrived when nothing comes for so long: where a client sends more than there is room for, the rest comes as it is received.
+const PAUSE: Duration = Duration::from_millis(10);
 /// After the end, how long a client may take to take its last replies.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -53,14 +55,12 @@ impl Inbox {
         self.ring();
     }
 
-    /// Asks the thread what it did, and waits for the answer.
-    ///
-    /// `None`: it is longer than that with one request of a storage.
-    pub(super) fn counters(&self) -> Option<Counters> {
+    /// Asks the thread what it did; it answers when it is done with what it is at.
+    pub(super) fn ask(&self) -> Receiver<Counters> {
         let (told, answer) = channel();
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
         self.ring();
-        answer.recv_timeout(Duration::from_secs(1)).ok()
+        answer
     }
 
     fn ring(&self) {
@@ -141,22 +141,8 @@ impl<'a> Worker<'a> {
             let Switches { hold, framing, .. } = self.options.switches;
             let asking = happened.iter().filter(|(_, what)| !matches!(what, Happened::Sent(..))).count();
             self.may_hold = asking == 1 && !hold.is_zero() && framing.most_received().is_none();
-            let working = std::mem::take(&mut self.working);
-            for (place, what) in happened.drain(..) {
-                match what {
-                    Happened::Rang => {
-                        self.welcome();
-                        negotiating = true;
-                    }
-                    Happened::Gone if working.contains(&place) => {
-                        self.end(place, Some("the client went away before all was done"));
-                    }
-                    // What it sent since then waits for its turn.
-                    Happened::Ready if working.contains(&place) => {}
-                    what => self.advance(place, what),
-                }
-            }
-            working.into_iter().for_each(|place| self.advance(place, Happened::Turn));
+            negotiating |= happened.iter().any(|(_, what)| matches!(what, Happened::Rang));
+            self.attend(&mut happened);
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
                 negotiating = self.end_the_slow(self.options.patience);
@@ -164,6 +150,20 @@ impl<'a> Worker<'a> {
         }
         self.say_farewell(&mut happened);
         self.done
+    }
+
+    /// Does what there is to do after something happened.
+    fn attend(&mut self, happened: &mut Vec<(usize, Happened)>) {
+        let working = std::mem::take(&mut self.working);
+        for (place, what) in happened.drain(..) {
+            match what {
+                Happened::Rang => self.welcome(),
+                // Whatever it sent since then waits for its turn, its good-bye too.
+                Happened::Ready | Happened::Gone if working.contains(&place) => {}
+                what => self.advance(place, what),
+            }
+        }
+        working.into_iter().for_each(|place| self.advance(place, Happened::Turn));
     }
 
     /// Waits for something to happen.
@@ -323,54 +323,52 @@ impl<'a> Worker<'a> {
 
     /// What has arrived is finished and replied to; then everybody is let go.
     fn say_farewell(&mut self, happened: &mut Vec<(usize, Happened)>) {
-        let end = Instant::now() + FAREWELL;
+        let begun = Instant::now();
         self.may_hold = false;
-        let last_word = Instant::now() + LAST_WORD;
-        (0..self.connections.len()).for_each(|place| self.hear_out(place, last_word));
-        // What a ring has received already, or finds now: it begins to look with one call and has found something with the next.
-        self.look(happened, Some(Duration::ZERO));
-        self.look(happened, Some(Duration::ZERO));
+        // Nobody is held any more.
+        (0..self.connections.len()).for_each(|place| self.advance(place, Happened::Turn));
+        // Who never stops is stopped.
+        while begun.elapsed() < LAST_WORD {
+            // A ring begins to receive with one call, and has received with the next.
+            self.look(happened, Some(Duration::ZERO));
+            if happened.is_empty() {
+                self.look(happened, Some(if self.working.is_empty() { PAUSE } else { Duration::ZERO }));
+            }
+            if happened.is_empty() && self.working.is_empty() {
+                break;
+            }
+            self.attend(happened);
+        }
         self.leaving = true;
-        loop {
+        while begun.elapsed() < FAREWELL {
             for (place, what) in happened.drain(..) {
                 match what {
                     Happened::Rang => {}
                     Happened::Ready | Happened::Gone if self.working.contains(&place) => {}
                     // Nothing more is received: only those are advanced that take replies again.
-                    Happened::Ready | Happened::Gone if !self.is_sending(place) => self.end(place, None),
+                    Happened::Ready | Happened::Gone if !self.is_sending(place) => {}
                     what => self.advance(place, what),
                 }
             }
             std::mem::take(&mut self.working).into_iter().for_each(|place| self.advance(place, Happened::Turn));
             let sending = (0..self.connections.len()).any(|place| self.is_sending(place));
-            if (!sending && self.working.is_empty()) || Instant::now() >= end {
+            if !sending && self.working.is_empty() {
                 break;
             }
-            self.look(happened, Some(Duration::from_millis(if self.working.is_empty() { 100 } else { 0 })));
+            if self.working.is_empty() {
+                // Those who go on sending are not heard, and would let nobody sleep.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            self.look(happened, Some(Duration::ZERO));
+        }
+        let sockets = || self.connections.iter().flatten().map(Connection::socket);
+        sockets().for_each(Socket::say_no_more);
+        while begun.elapsed() < FAREWELL && sockets().any(|socket| socket.undelivered() > 0) {
+            std::thread::sleep(Duration::from_millis(1));
         }
         for place in 0..self.connections.len() {
             self.end(place, None);
         }
-    }
-
-    /// Does all that is there, and not only what is received at one go. Who never stops is stopped at the `end`.
-    fn hear_out(&mut self, place: usize, end: Instant) {
-        let mut before = None;
-        loop {
-            let receives = self.receives(place);
-            let works = self.working.contains(&place);
-            if (before == receives && !works) || self.is_sending(place) || Instant::now() >= end {
-                return;
-            }
-            before = receives;
-            self.working.retain(|other| *other != place);
-            self.advance(place, Happened::Turn);
-        }
-    }
-
-    /// How often something was received; `None` where nobody is.
-    fn receives(&self, place: usize) -> Option<u64> {
-        self.connections.get(place)?.as_ref().map(Connection::receives)
     }
 
     fn is_sending(&self, place: usize) -> bool {

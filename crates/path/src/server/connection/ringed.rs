@@ -46,10 +46,13 @@ impl Connection {
         if let (Phase::Serving(session), Some(ringed)) = (&mut self.phase, &self.ringed) {
             session.counters.sent_bytes += ringed.unsent.saturating_sub(left) as u64;
         }
-        match (taken, &mut self.ringed) {
-            (Ok(taken), Some(ringed)) => (ringed.sending, ringed.blocked) = (false, !taken),
-            (Err(error), _) => return Self::not_sent(&error, pages),
-            (Ok(_), None) => {}
+        if let Some(ringed) = &mut self.ringed {
+            (ringed.sending, ringed.blocked) = (false, matches!(taken, Ok(false)));
+        }
+        if let Err(error) = taken
+            && let Some(going) = self.not_sent(&error, pages)
+        {
+            return going;
         }
         self.go_on(exports, switches)
     }
