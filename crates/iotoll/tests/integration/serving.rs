@@ -6,7 +6,6 @@ use rustix::process::{Resource, Signal, getrlimit, setrlimit};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::process::Command;
 
 const SIZE: usize = 8 << 20;
 

@@ -279,24 +279,28 @@ impl Worker {
         let mut stamp = self.begin();
         let mut until_check = STAMP_CHECK;
         loop {
-            let request = match self.next(stamp) {
-                Next::Issue(request) => request,
-                Next::Pause(duration) => {
-                    self.control.pause(duration);
-                    stamp = ticks();
-                    continue;
+            let request = if self.issues_at_once(stamp) {
+                self.draw()
+            } else {
+                match self.next(stamp) {
+                    Next::Issue(request) => request,
+                    Next::Pause(duration) => {
+                        self.control.pause(duration);
+                        stamp = ticks();
+                        continue;
+                    }
+                    Next::Sync(what) => {
+                        engine.sync(what).map_err(|error| Error::job(&self.job, "fsync", error))?;
+                        self.ledger.syncs += 1;
+                        stamp = ticks();
+                        continue;
+                    }
+                    Next::Count => {
+                        self.crossings_before = engine.crossings();
+                        continue;
+                    }
+                    Next::Done => return Ok(()),
                 }
-                Next::Sync(what) => {
-                    engine.sync(what).map_err(|error| Error::job(&self.job, "fsync", error))?;
-                    self.ledger.syncs += 1;
-                    stamp = ticks();
-                    continue;
-                }
-                Next::Count => {
-                    self.crossings_before = engine.crossings();
-                    continue;
-                }
-                Next::Done => return Ok(()),
             };
             until_check -= 1;
             if until_check == 0 {
@@ -344,26 +348,33 @@ impl Worker {
             while interlude.is_none()
                 && let Some(&slot) = free.last()
             {
-                match self.next(stamp) {
-                    Next::Issue(request) => {
-                        free.pop();
-                        self.inject();
-                        engine.stage(slot, &request).map_err(|error| self.hand_over_failed(error))?;
-                        if let Some(entry) = table.get_mut(slot as usize) {
-                            *entry = InFlight { request, stamp };
+                let request = if self.issues_at_once(stamp) {
+                    self.draw()
+                } else {
+                    match self.next(stamp) {
+                        Next::Issue(request) => request,
+                        Next::Count => {
+                            self.crossings_before = engine.crossings();
+                            continue;
                         }
-                        staged += 1;
-                        // The last batch before a wait is handed over by the wait itself.
-                        if staged >= self.depth.submit && !free.is_empty() {
-                            engine.submit().map_err(|error| self.hand_over_failed(error))?;
-                            staged = 0;
-                            stamp = ticks();
+                        other => {
+                            interlude = Some(other);
+                            continue;
                         }
                     }
-                    Next::Count => self.crossings_before = engine.crossings(),
-                    other => {
-                        interlude = Some(other);
-                    }
+                };
+                free.pop();
+                self.inject();
+                engine.stage(slot, &request).map_err(|error| self.hand_over_failed(error))?;
+                if let Some(entry) = table.get_mut(slot as usize) {
+                    *entry = InFlight { request, stamp };
+                }
+                staged += 1;
+                // The last batch before a wait is handed over by the wait itself.
+                if staged >= self.depth.submit && !free.is_empty() {
+                    engine.submit().map_err(|error| self.hand_over_failed(error))?;
+                    staged = 0;
+                    stamp = ticks();
                 }
             }
             let in_flight = depth - free.len() as u32;
@@ -471,7 +482,22 @@ impl Worker {
         }
     }
 
+    /// Whether nothing stands before the next request: the common case, which [`draw`](Self::draw) is for. It is apart from
+    /// [`next`](Self::next), because a request that may come either way goes through memory, in other pieces than it is read in.
     #[inline(always)]
+    fn issues_at_once(&self, now: u64) -> bool {
+        now < self.alarm && !self.control.stopped() && self.ios_left > 0 && self.bytes_left > 0 && !self.mannered
+    }
+
+    #[inline(always)]
+    fn draw(&mut self) -> Request {
+        let request = self.source.draw();
+        self.ios_left -= 1;
+        self.bytes_left = self.bytes_left.saturating_sub(u64::from(request.length));
+        request
+    }
+
+    #[inline(never)]
     fn next(&mut self, now: u64) -> Next {
         if now >= self.alarm {
             return self.alarm(now);
@@ -479,13 +505,7 @@ impl Worker {
         if self.control.stopped() || self.ios_left == 0 || self.bytes_left == 0 {
             return self.finish();
         }
-        if self.mannered {
-            return self.next_mannered(now);
-        }
-        let request = self.source.draw();
-        self.ios_left -= 1;
-        self.bytes_left = self.bytes_left.saturating_sub(u64::from(request.length));
-        Next::Issue(request)
+        if self.mannered { self.next_mannered(now) } else { Next::Issue(self.draw()) }
     }
 
     /// The ramp's end starts the counting, the runtime's end ends the job.
