@@ -23,13 +23,26 @@ rw=randread
 bs=4k
 ioengine=psync
 invalidate=0
-[1 KiB random writes, direct]
+[NAME]
 stonewall
 rw=randwrite
-bs=1k
+bs=BLOCK
 ioengine=psync
-direct=1
+direct=DIRECT
 ";
+
+/// The jobs, where the scratch file takes blocks of `least` bytes and more around the page cache.
+fn jobs(scratch: &str, least: Option<u64>) -> String {
+    let (name, block, direct) = match least {
+        Some(least @ ..=1024) if 1024 % least.max(1) == 0 => ("1 KiB random writes, direct".to_owned(), 1024, 1),
+        Some(least) => (format!("{least} B random writes, direct"), least, 1),
+        None => ("1 KiB random writes, page cache".to_owned(), 1024, 0),
+    };
+    JOBS.replace("SCRATCH", scratch)
+        .replace("NAME", &name)
+        .replace("BLOCK", &block.to_string())
+        .replace("DIRECT", &direct.to_string())
+}
 
 /// Runs the verb.
 pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitCode> {
@@ -38,7 +51,8 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
     let builder = tempfile::Builder::new().prefix("iotoll-demo-").to_owned();
     let folder = builder.tempdir_in(".").or_else(|_| builder.tempdir())?;
     let scratch = folder.path().join("scratch").display().to_string().replace(':', "\\:");
-    let plan = parse::job_file("demo", &JOBS.replace("SCRATCH", &scratch), &Settings::default())?;
+    let jobs = jobs(&scratch, lab::preparation::least_direct_block(folder.path()));
+    let plan = parse::job_file("demo", &jobs, &Settings::default())?;
     let measurement =
         measurement(&Measuring { meters: Selection::Default, background: Duration::from_secs(1) }, words)?;
     let line = ProgressLine::new(arguments.quiet);
@@ -48,4 +62,18 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
     render::print(&model::study::study(&record), arguments.format)?;
     folder.close()?;
     Ok(failure::of_outcome(&record.outcome))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_something_to_show_whatever_the_disk_takes() {
+        for (least, block, direct) in [(Some(512), 1024, true), (Some(4096), 4096, true), (None, 1024, false)] {
+            let plan = parse::job_file("demo", &jobs("s", least), &Settings::default()).unwrap();
+            let job = &plan.phases[1].jobs[0];
+            assert_eq!((job.block_sizes.write.0, job.direct), (block, direct), "{least:?}");
+        }
+    }
 }

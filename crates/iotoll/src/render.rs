@@ -33,13 +33,13 @@ impl Keeping {
     /// Saves the record.
     pub fn keep(&self, record: &Record, note: bool) -> anyhow::Result<()> {
         let Self::In(folder) = self else { return Ok(()) };
-        let path = lab::store::save(&folder.path, record)?;
-        if note {
-            failure::complain(&format!(
-                "record in {}; show it again: iotoll report {}",
-                path.display(),
-                folder.path.display()
-            ));
+        let saved = lab::store::save(&folder.path, record)?;
+        let (path, folder) = (saved.path.display(), saved.folder.display());
+        // Whoever looks for it where he asked for it would not find it.
+        let why = saved.instead.map(|why| format!("{why}; it is elsewhere: "));
+        if note || why.is_some() {
+            let why = why.unwrap_or_default();
+            failure::complain(&format!("{why}record in {path}; show it again: iotoll report {folder}"));
         }
         Ok(())
     }

@@ -52,6 +52,13 @@ fn plan(arguments: &RunArguments) -> anyhow::Result<Plan> {
     match files.as_slice() {
         [file] => {
             // On top of a file, options on the command line hold for every job of it.
+            if let Some(name) = options.iter().find(|option| option.starts_with("name=")) {
+                let message = format!(
+                    "'--{name}': the jobs of '{file}' have names, and what is on the command line is for all of them; leave it out, or put \
+                     another job into the file"
+                );
+                return Err(BadInput(message).into());
+            }
             overrides.extend(options);
             let text = render::read(Path::new(file))?;
             Ok(parse::job_file(file, &text, &settings(&overrides))?)

@@ -18,6 +18,18 @@ pub enum Error {
         /// How to mend it; empty, or begins with "; ".
         mend: String,
     },
+    /// A record could not be kept, or gone on with.
+    #[error("{}: {what}: {source}{mend}", path.display())]
+    Record {
+        /// Its file.
+        path: PathBuf,
+        /// What was being done.
+        what: String,
+        /// What the system said.
+        source: io::Error,
+        /// How to mend it; empty, or begins with "; ".
+        mend: String,
+    },
     /// A request that is refused.
     #[error("{0}")]
     Refused(String),
@@ -69,11 +81,13 @@ impl Error {
 
     /// A record could not be kept.
     pub fn record(path: &Path, what: impl Into<String>, source: io::Error) -> Self {
-        let mend = match rustix::io::Errno::from_io_error(&source) {
-            Some(rustix::io::Errno::NOSPC) => "; free some space, or choose another --out".to_owned(),
+        use rustix::io::Errno;
+        let mend = match Errno::from_io_error(&source) {
+            Some(Errno::NOSPC) => "; free some space, or choose another --out".to_owned(),
+            Some(Errno::NOENT | Errno::EXIST | Errno::ROFS) => "; choose another --out".to_owned(),
             _ => mend(&source),
         };
-        Self::File { path: path.to_owned(), what: what.into(), source, mend }
+        Self::Record { path: path.to_owned(), what: what.into(), source, mend }
     }
 
     /// An operation of a job failed.

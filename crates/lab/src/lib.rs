@@ -12,7 +12,7 @@ pub mod engine;
 pub mod error;
 pub mod host;
 pub mod meter;
-mod preparation;
+pub mod preparation;
 pub mod run;
 pub mod store;
 mod sysroot;

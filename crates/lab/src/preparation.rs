@@ -33,6 +33,14 @@ pub(crate) fn prepare<'a>(
     Ok(copies)
 }
 
+/// The smallest blocks, in bytes, that a new file in a folder takes with `direct=1`; `None` where it takes none, or nobody can say.
+pub fn least_direct_block(folder: &Path) -> Option<u64> {
+    let file = tempfile::NamedTempFile::new_in(folder).ok()?;
+    rustix::fs::open(file.path(), rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECT, rustix::fs::Mode::empty())
+        .ok()?;
+    sys::device::direct_alignment(file.as_file()).ok().flatten()
+}
+
 /// Applies a job's `invalidate` to its files, as fio does when a job begins.
 pub(crate) fn invalidate(copy: &Copy) -> Result<()> {
     let mut files = copy.targets.iter().filter(|target| copy.plan.invalidate && !target.path.as_os_str().is_empty());

@@ -43,17 +43,10 @@ impl RecordFolder {
 /// # Errors
 /// When it cannot be made or written to, or holds a record already.
 pub fn folder(asked: Option<&Path>, name: &str) -> Result<RecordFolder> {
-    let path = match asked {
-        Some(path) => path.to_owned(),
-        None => {
-            let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(':', "");
-            let fresh = |number: u32| {
-                let again = if number == 0 { String::new() } else { format!("-{number}") };
-                Path::new(RUNS).join(format!("{time}-{}{again}", file_name(name)))
-            };
-            let free = (0..1000).map(fresh).find(|path| !path.exists());
-            free.ok_or_else(|| Error::Refused(format!("{RUNS}: a thousand runs in one second; use --out DIR")))?
-        }
+    let Some(path) = asked.map(Path::to_owned) else {
+        return fresh_folder(Path::new(RUNS), name).map_err(|error| {
+            Error::Refused(format!("{RUNS}: no record can be saved there: {error}; choose --out, or --no-save"))
+        });
     };
     if path.join(RECORD).exists() || RoundsFile::is_at(&path) {
         let path = path.display();
@@ -72,6 +65,27 @@ pub fn folder(asked: Option<&Path>, name: &str) -> Result<RecordFolder> {
     Ok(folder)
 }
 
+/// A new folder within `around`, of this time and name. It is nobody else's, whoever else makes one at the same time.
+fn fresh_folder(around: &Path, name: &str) -> io::Result<RecordFolder> {
+    let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(':', "");
+    let new = !around.exists();
+    for number in 0..1000 {
+        let again = if number == 0 { String::new() } else { format!("-{number}") };
+        let path = around.join(format!("{time}-{}{again}", file_name(name)));
+        // Somebody who has measured nothing takes his folder away again, and this one too if it is empty.
+        fs::create_dir_all(around)?;
+        match fs::create_dir(&path) {
+            Ok(()) => {
+                let made = [Some(path.clone()), new.then(|| around.to_owned())].into_iter().flatten().collect();
+                return Ok(RecordFolder { path, made });
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::other("a thousand runs in one second"))
+}
+
 /// What saving a file in a folder takes.
 const WRITABLE: Access = Access::WRITE_OK.union(Access::EXEC_OK);
 
@@ -82,20 +96,53 @@ fn file_name(name: &str) -> String {
     name.trim_matches('-').to_owned()
 }
 
-/// Saves a record; the file is complete or not there.
+/// Where a record was saved.
+#[derive(Debug)]
+pub struct Saved {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Its file.
+    pub path: PathBuf,
+    /// Why it is not where it should be, if it is not.
+    pub instead: Option<Error>,
+}
+
+/// Saves a record; the file is complete or not there. Where the folder has gone since it was made sure of, or takes nothing any more, it is
+/// saved in a new one among temporary files: nobody can measure it again.
 ///
 /// # Errors
-/// When it cannot be written: no space, no permission.
-pub fn save(folder: &Path, record: &Record) -> Result<PathBuf> {
+/// When it cannot be written there either: no space, no permission.
+pub fn save(folder: &Path, record: &Record) -> Result<Saved> {
+    let failure = match save_in(folder, record) {
+        Ok(path) => return Ok(Saved { folder: folder.to_owned(), path, instead: None }),
+        Err(error) => Error::record(&folder.join(RECORD), "saving the record", error),
+    };
+    let Ok(another) = tempfile::Builder::new().prefix("iotoll-run-").tempdir() else { return Err(failure) };
+    match save_in(another.path(), record) {
+        Ok(path) => Ok(Saved { folder: another.keep(), path, instead: Some(failure) }),
+        Err(_) => Err(failure),
+    }
+}
+
+fn save_in(folder: &Path, record: &Record) -> io::Result<PathBuf> {
     let path = folder.join(RECORD);
-    let partial = folder.join(format!("{RECORD}.partial"));
-    let written = write(&partial, record).and_then(|()| fs::rename(&partial, &path));
-    written.map_err(|error| {
+    // Two may have been given the same --out at the same time.
+    let partial = folder.join(format!("{RECORD}.{}.partial", std::process::id()));
+    let written = write(&partial, record).and_then(|()| rename_to_new(&partial, &path));
+    written.inspect_err(|_| {
         // Half of a record is of no use, and takes space that there may be none of.
         let _ = fs::remove_file(&partial);
-        Error::record(&path, "saving the record", error)
     })?;
     Ok(path)
+}
+
+/// Renames without replacing what is there, as far as the file system can.
+fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !to.exists() => fs::rename(from, to),
+        outcome => Ok(outcome?),
+    }
 }
 
 fn write(path: &Path, record: &Record) -> io::Result<()> {
@@ -162,6 +209,18 @@ mod tests {
         folder(Some(directory.path()), "x").unwrap();
         fs::write(directory.path().join(RECORD), "x").unwrap();
         assert!(folder(Some(directory.path()), "x").unwrap_err().to_string().contains("already holds"));
+    }
+
+    #[test]
+    fn runs_of_one_second_have_a_folder_each() {
+        let directory = tempfile::tempdir().unwrap();
+        let around = directory.path().join("runs");
+        let make = || (0..20).map(|_| fresh_folder(&around, "x").unwrap().path).collect::<Vec<_>>();
+        let made = std::thread::scope(|scope| {
+            let makers: Vec<_> = (0..4).map(|_| scope.spawn(make)).collect();
+            makers.into_iter().flat_map(|maker| maker.join().unwrap()).collect::<std::collections::BTreeSet<_>>()
+        });
+        assert_eq!((made.len(), fs::read_dir(&around).unwrap().count()), (80, 80));
     }
 
     #[test]

@@ -68,9 +68,11 @@ fn a_record_that_does_not_fit_is_printed_all_the_same() {
     each_file_system("a_record_that_does_not_fit_is_printed_all_the_same", &["tmpfs"], |kind, folder| {
         let filler = std::fs::write(folder.path("tiny/filler"), vec![1; 16 << 20]);
         assert_eq!(filler.unwrap_err().kind(), std::io::ErrorKind::StorageFull, "{kind}");
+        // Nor is there room among temporary files.
+        let tiny = folder.path("tiny").display().to_string();
         let options =
             "run --background 200ms --format json --name=n --ioengine=null --size=1g --runtime=200ms --time_based";
-        let ended = folder.iotoll(&format!("{options} --out tiny")).run();
+        let ended = folder.iotoll(&format!("{options} --out tiny")).under(&["env", &format!("TMPDIR={tiny}")]).run();
         assert_eq!(ended.code, Some(1), "{kind} {ended:?}");
         assert!(whole(&ended.json()["jobs"][0]["ios"]) > 0, "{kind}");
         assert!(ended.stderr.contains("saving the record") && ended.stderr.lines().count() == 1, "{kind} {ended:?}");

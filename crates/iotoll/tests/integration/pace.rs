@@ -50,6 +50,16 @@ fn a_rate_is_kept_for_each_direction() {
     assert!(reads <= 350 && writes <= 150 && reads + writes >= 80, "{reads} reads, {writes} writes");
 }
 
+/// As in fio, where a direction that is ahead of its rate does not hold the other up.
+#[test]
+fn the_rarer_direction_comes_to_its_rate_too() {
+    let job = null("--rw=randrw --rwmixread=95 --rate_iops=200 --runtime=2 --time_based");
+    let (reads, writes) = (whole(&job["read"]["ios"]), whole(&job["write"]["ios"]));
+    assert!(reads <= 450 && writes <= 450 && writes * 2 >= reads, "{reads} reads, {writes} writes");
+    let alone = null("--rw=randrw --rwmixread=100 --rate_iops=200 --runtime=500ms --time_based");
+    assert_eq!(whole(&alone["write"]["ios"]), 0);
+}
+
 #[test]
 fn a_start_is_delayed() {
     let begun = std::time::Instant::now();

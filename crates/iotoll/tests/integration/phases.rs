@@ -79,3 +79,17 @@ fn a_phase_waits_for_the_one_before() {
     );
     assert_eq!(whole(&finding["jobs"][1]["read"]["bytes"]), 262_144);
 }
+
+/// In fio too a name says nothing about which jobs belong together.
+#[test]
+fn jobs_of_one_name_are_two_jobs() {
+    let folder = Folder::new();
+    let options =
+        "run --size=1m --name=a --ioengine=null --bs=4k --name=a --ioengine=null --bs=64k --name=a --ioengine=spin";
+    let finding = folder.measured(options);
+    let jobs: Vec<_> =
+        finding["jobs"].as_array().unwrap().iter().map(|job| (&job["name"], whole(&job["ios"]))).collect();
+    assert_eq!(jobs.iter().map(|(_, ios)| *ios).collect::<Vec<_>>(), [256, 16, 256], "{jobs:?}");
+    folder.write("job.fio", "[a]\nioengine=null\nrw=read\nsize=1m\n[b]\nioengine=null\nrw=read\nsize=1m\n");
+    folder.iotoll("run job.fio --name=z").run().refused(2, &["'--name=z'", "'job.fio'", "leave it out"]);
+}

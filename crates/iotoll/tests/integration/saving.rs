@@ -1,6 +1,6 @@
 //! Where records go, and that rendering one again says the same.
 
-use super::iotoll::{Folder, PROGRAM, at_once};
+use super::iotoll::{Folder, PROGRAM, at_once, eventually};
 use std::process::{Command, Stdio};
 
 const NULL: &str = "run --background 200ms --name=n --ioengine=null --size=1g --runtime=200ms --time_based";
@@ -23,6 +23,30 @@ fn a_record_goes_where_it_is_told() {
         }
         assert!(!folder.listing().keys().any(|path| path.ends_with(".partial")));
     });
+}
+
+/// Whoever else runs in the same second.
+#[test]
+fn runs_at_the_same_time_keep_a_record_each() {
+    let folder = Folder::new();
+    at_once(0..6, |_| folder.iotoll(NULL).run().done());
+    let records = folder.listing().into_keys().filter(|path| path.ends_with("record.json")).count();
+    assert_eq!(records, 6, "{:?}", folder.listing());
+}
+
+#[test]
+fn a_record_whose_folder_has_gone_is_kept_elsewhere() {
+    let folder = Folder::new();
+    let words = "run --background 200ms --name=n --ioengine=null --size=1g --runtime=2 --time_based --out gone";
+    let running = folder.iotoll(words).start();
+    assert!(eventually(|| folder.exists("gone")));
+    std::fs::remove_dir(folder.path("gone")).unwrap();
+    let ended = running.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("gone/record.json") && ended.stderr.contains("it is elsewhere"), "{ended:?}");
+    let kept = ended.stderr.trim().rsplit(' ').next().unwrap().to_owned();
+    folder.iotoll(&format!("report {kept}")).run().done();
+    std::fs::remove_dir_all(kept).unwrap();
 }
 
 #[test]

@@ -161,6 +161,10 @@ fn io_interval(
     stretch: &Stretch,
     unix_less_monotonic: u64,
 ) -> std::result::Result<Option<IoInterval>, Warning> {
+    if let Some(why) = &said.unclear {
+        let message = format!("{why}: when {program} did I/O is unknown, and all of its time counts");
+        return Err(Warning::new(Code::Unknown, message));
+    }
     let Some((begin, end)) = said.io_unix_nanos else { return Ok(None) };
     let on_monotonic = |unix: u64| Nanos(unix.saturating_sub(unix_less_monotonic));
     let interval = IoInterval { begin_nanos: on_monotonic(begin), end_nanos: on_monotonic(end) };
@@ -170,6 +174,14 @@ fn io_interval(
             "{program} says that its I/O began {:.1} s before it was started; when it did I/O is unknown, and all of its \
              time counts",
             early.seconds()
+        );
+        return Err(Warning::new(Code::Unknown, message));
+    }
+    let late = stretch.snapshots.last().map_or(Nanos(0), |last| interval.end_nanos.since(last.at_nanos));
+    if late > CLOCK_SLACK {
+        let message = format!(
+            "{program} says that it did I/O until {:.1} s after it had ended; when it did is unknown, and all of its time counts",
+            late.seconds()
         );
         return Err(Warning::new(Code::Unknown, message));
     }
@@ -206,6 +218,11 @@ mod tests {
         assert_eq!((found.begin_nanos, found.end_nanos), (Nanos::from_secs(12), Nanos::from_secs(18)));
         let warning = io_interval("fio", &says(3602, 3618), &stretch(&[10, 20]), hour).unwrap_err();
         assert!(warning.message.contains("fio says that its I/O began 8.0 s before"), "{}", warning.message);
+        let warning = io_interval("fio", &says(3612, 3628), &stretch(&[10, 20]), hour).unwrap_err();
+        assert!(warning.message.contains("until 8.0 s after it had ended"), "{}", warning.message);
+        let unclear = Said { unclear: Some("it pauses".to_owned()), ..says(3612, 3618) };
+        let warning = io_interval("fio", &unclear, &stretch(&[10, 20]), hour).unwrap_err();
+        assert!(warning.message.contains("it pauses: when fio did I/O is unknown"), "{}", warning.message);
         assert_eq!(io_interval("dd", &Said::default(), &stretch(&[10, 20]), hour), Ok(None));
     }
 

@@ -1,12 +1,12 @@
 //! fio says what it did in JSON, when it is asked to.
 
 use super::Printed;
-use super::talker::{Said, Talker, scratch};
+use super::talker::{Said, Scratch, Talker};
 use crate::error::{Error, Result};
 use model::record::{Direction, JobRecord, Latency};
 use model::unit::{Bytes, Nanos};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use std::process::Stdio;
 /// fio, and the file in which it says what it did.
 #[derive(Default)]
 pub(super) struct Fio {
-    file: Option<(tempfile::NamedTempFile, File)>,
+    file: Option<(Scratch, File)>,
 }
 
 impl Talker for Fio {
@@ -25,7 +25,7 @@ impl Talker for Fio {
                  leave it out, or count with --ios"
             )));
         }
-        let (file, reader) = scratch("fio's JSON")?;
+        let (file, reader) = Scratch::new("fio's JSON")?;
         let mut command = command.to_vec();
         // Both: JSON for us, and what a person would have read.
         command.insert(1, "--output-format=normal,json".to_owned());
@@ -78,9 +78,33 @@ fn parse(text: &str) -> std::result::Result<Said, String> {
     let end = unsigned(&value, "timestamp_ms").saturating_mul(1_000_000);
     if end > 0 && runtime > 0 {
         // fio's times have a grain of a millisecond, and it prints within a few of the end.
-        said.io_unix_nanos = Some((end.saturating_sub(runtime * 1_000_000), end));
+        said.io_unix_nanos = Some((end.saturating_sub(runtime.saturating_mul(1_000_000)), end));
     }
+    said.unclear = gap(&value, jobs);
     Ok(said)
+}
+
+/// What of fio's options leaves gaps between the times that its run times are of, so that they do not say when it did I/O.
+fn gap(value: &Value, jobs: &[Value]) -> Option<String> {
+    let of = |job: &Value, name: &str| {
+        let of = |options: Option<&Value>| options.and_then(|options| options.get(name)?.as_str()).map(str::to_owned);
+        of(job.get("job options")).or_else(|| of(value.get("global options"))).filter(|value| value != "0")
+    };
+    let all = |name: &str| jobs.iter().map(|job| of(job, name)).collect::<BTreeSet<_>>();
+    let given = |name: &str| all(name).iter().any(Option::is_some);
+    let groups: BTreeSet<u64> = jobs.iter().map(|job| unsigned(job, "groupid")).collect();
+    // A range is drawn anew for each copy.
+    let drawn = all("startdelay").iter().flatten().any(|delay| delay.contains('-'));
+    let why = if given("startdelay") && (groups.len() > 1 || all("startdelay").len() > 1 || drawn) {
+        "fio's run times leave out its startdelay"
+    } else if given("ramp_time") && (groups.len() > 1 || all("ramp_time").len() > 1) {
+        "fio's run times and I/Os leave out its ramp_time"
+    } else if ["wait_for", "exec_prerun", "exec_postrun"].into_iter().any(given) {
+        "fio's run times leave out what it waits for (wait_for, exec_prerun, exec_postrun)"
+    } else {
+        return None;
+    };
+    Some(why.to_owned())
 }
 
 /// How long a job took. Of a reported group, `job_runtime` is the sum over its members, which run at the same
@@ -99,6 +123,8 @@ fn record(job: &Value, millis: u64) -> JobRecord {
     let error = unsigned(job, "error");
     JobRecord {
         name: job.get("jobname").and_then(Value::as_str).unwrap_or("fio").to_owned(),
+        // Its copies have one name and no number.
+        group_reporting: true,
         engine: format!("fio {}", options.and_then(|options| options.get("ioengine")?.as_str()).unwrap_or(""))
             .trim()
             .into(),
@@ -157,6 +183,38 @@ mod tests {
         assert!(parse("no json").is_err());
         assert!(parse("{\n \"jobs\": 5}").is_err());
         assert!(parse("{\n broken").is_err());
+    }
+
+    #[test]
+    fn what_leaves_gaps_is_named() {
+        let unclear = |global: &str, jobs: &[(u64, &str)]| {
+            let job = |(group, options): &(u64, &str)| {
+                format!("{{\"groupid\": {group}, \"job_runtime\": 1000, \"job options\": {{{options}}}}}")
+            };
+            let jobs = jobs.iter().map(job).collect::<Vec<_>>().join(",");
+            let text = format!("{{\n \"timestamp_ms\": 9000, \"global options\": {{{global}}}, \"jobs\": [{jobs}]}}\n");
+            parse(&text).unwrap().unclear.unwrap_or_default()
+        };
+        let (delay, ramp) = ("\"startdelay\": \"1\"", "\"ramp_time\": \"1\"");
+        // A start that all wait for, and a ramp that all have at one time, are before all of it.
+        for (global, jobs) in [
+            ("", &[(0, ""), (1, "")][..]),
+            (delay, &[(0, ""), (0, "")]),
+            (ramp, &[(0, ""), (0, "")]),
+            (ramp, &[(0, delay)]),
+        ] {
+            assert_eq!(unclear(global, jobs), "", "{global} {jobs:?}");
+        }
+        for (global, jobs, named) in [
+            ("", &[(0, ""), (0, delay)][..], "startdelay"),
+            (delay, &[(0, ""), (1, "")], "startdelay"),
+            ("\"startdelay\": \"1-2\"", &[(0, "")], "startdelay"),
+            (ramp, &[(0, ""), (1, "")], "ramp_time"),
+            ("", &[(0, ramp), (0, "")], "ramp_time"),
+            ("", &[(0, "\"exec_prerun\": \"sleep 1\"")], "exec_prerun"),
+        ] {
+            assert!(unclear(global, jobs).contains(named), "{global} {jobs:?}");
+        }
     }
 
     #[test]

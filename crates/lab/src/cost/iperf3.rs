@@ -1,8 +1,8 @@
 //! iperf3 says what it did in JSON, when it is asked to.
 
 use super::Printed;
-use super::talker::{Said, Talker, scratch};
-use crate::error::Result;
+use super::talker::{Said, Scratch, Talker};
+use crate::error::{Error, Result};
 use model::record::{Direction, JobRecord, Latency};
 use model::unit::{Bytes, Nanos};
 use serde_json::Value;
@@ -13,18 +13,24 @@ use std::process::Stdio;
 /// iperf3, and the file that its standard output goes to.
 #[derive(Default)]
 pub(super) struct Iperf3 {
-    file: Option<(tempfile::NamedTempFile, File)>,
+    file: Option<(Scratch, File)>,
 }
 
 impl Talker for Iperf3 {
     fn prepare(&mut self, command: &[String], _: Printed) -> Result<(Vec<String>, Stdio)> {
+        if let Some(argument) = command.iter().skip(1).find(|argument| omits(argument)) {
+            return Err(Error::Refused(format!(
+                "iperf3's {argument} is in the way: what it omits is not in its count, but the machine pays for it; leave it out and run \
+                 longer, or count with --ios"
+            )));
+        }
         let mut command = command.to_vec();
         if !command.iter().any(|argument| argument == "-J" || argument == "--json") {
             command.push("--json".to_owned());
         }
-        let (file, writer) = scratch("iperf3's JSON")?;
+        let (file, writer) = Scratch::new("iperf3's JSON")?;
         let stdout = Stdio::from(writer);
-        let reader = file.reopen().map_err(|error| crate::Error::instrument("reopening a temporary file", error))?;
+        let reader = File::open(file.path()).map_err(|error| Error::instrument("reopening a temporary file", error))?;
         self.file = Some((file, reader));
         Ok((command, stdout))
     }
@@ -35,6 +41,12 @@ impl Talker for Iperf3 {
         reader.read_to_string(&mut text).map_err(|error| error.to_string())?;
         parse(&text)
     }
+}
+
+/// Whether an argument leaves the first seconds out. Names of long options may be cut short.
+fn omits(argument: &str) -> bool {
+    let long = argument.strip_prefix("--").map(|name| name.split_once('=').map_or(name, |(name, _)| name));
+    argument.starts_with("-O") || long.is_some_and(|name| !name.is_empty() && "omit".starts_with(name))
 }
 
 fn parse(text: &str) -> std::result::Result<Said, String> {
@@ -76,6 +88,17 @@ fn direction(end: &Value, sums: [&str; 2], block: Option<u64>) -> Option<(Direct
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_leaves_seconds_out_is_refused() {
+        for flag in ["-O", "-O2", "--omit", "--omit=2", "--om"] {
+            let command = ["iperf3", "-c", "127.0.0.1", flag].map(str::to_owned);
+            let refused = Iperf3::default().prepare(&command, Printed::Nowhere).unwrap_err().to_string();
+            assert!(refused.contains(flag), "{refused}");
+        }
+        let harmless = ["iperf3", "-c", "Omit", "--one-off", "-o"].map(str::to_owned);
+        assert!(Iperf3::default().prepare(&harmless, Printed::Nowhere).is_ok());
+    }
 
     #[test]
     fn blocks_for_tcp_packets_for_udp() {

@@ -21,6 +21,8 @@ pub(super) struct Said {
     pub jobs: Vec<JobRecord>,
     /// When it did I/O, on the clock of the day, where it says so.
     pub io_unix_nanos: Option<(u64, u64)>,
+    /// Why it cannot be told when it did I/O, although it says for how long.
+    pub unclear: Option<String>,
     /// The text that it meant for a person.
     pub text: String,
     /// Why it failed, from a program whose exit status does not say that it did.
@@ -43,21 +45,114 @@ static TALKERS: [Row; 2] = [
     },
 ];
 
-/// Programs that only start another.
-const STARTERS: [&str; 12] =
-    ["chrt", "doas", "env", "ionice", "nice", "numactl", "prlimit", "setarch", "setsid", "stdbuf", "sudo", "taskset"];
+/// A program that only starts another.
+struct Starter {
+    program: &'static str,
+    /// Letters of its options whose value is a word of its own, and names of its long ones.
+    valued: &'static str,
+    long_valued: &'static [&'static str],
+    /// Words of its own before the program's: priorities, masks.
+    own_words: usize,
+}
+
+const fn starter(program: &'static str, valued: &'static str, long: &'static [&'static str], own: usize) -> Starter {
+    Starter { program, valued, long_valued: long, own_words: own }
+}
+
+/// As their manuals have them (util-linux 2.38, coreutils 9.1, sudo 1.9, doas 6.8, numactl 2.0).
+static STARTERS: [Starter; 17] = [
+    // What setarch(8) is called as; where it is called by its own name, one of these may follow.
+    starter("aarch64", "", &[], 0),
+    starter("i386", "", &[], 0),
+    starter("linux32", "", &[], 0),
+    starter("linux64", "", &[], 0),
+    starter("x86_64", "", &[], 0),
+    starter("setarch", "", &[], 0),
+    starter("chrt", "TPD", &["sched-runtime", "sched-period", "sched-deadline"], 1),
+    starter("doas", "uC", &[], 0),
+    starter("env", "uCS", &["unset", "chdir", "split-string"], 0),
+    starter("ionice", "cn", &["class", "classdata"], 0),
+    starter("nice", "n", &["adjustment"], 0),
+    starter(
+        "numactl",
+        "iNmCpPw",
+        &["interleave", "cpunodebind", "membind", "physcpubind", "preferred", "weighted-interleave"],
+        0,
+    ),
+    starter("prlimit", "", &[], 0),
+    starter("setsid", "", &[], 0),
+    starter("stdbuf", "ioe", &["input", "output", "error"], 0),
+    starter(
+        "sudo",
+        "ughpCDRrtTU",
+        &[
+            "user",
+            "group",
+            "host",
+            "prompt",
+            "close-from",
+            "chdir",
+            "chroot",
+            "role",
+            "type",
+            "command-timeout",
+            "other-user",
+        ],
+        0,
+    ),
+    starter("taskset", "", &[], 1),
+];
+
+impl Starter {
+    /// How many words come before the program's, this one's own name included; `None`: there is no program.
+    fn words_before(&self, command: &[String]) -> Option<usize> {
+        let (mut place, mut own) = (1, self.own_words);
+        loop {
+            let word = command.get(place)?;
+            place += 1;
+            let (name, long) = match (word.strip_prefix("--"), word.strip_prefix('-')) {
+                // No options behind that.
+                (Some(""), _) => {
+                    place += own;
+                    break;
+                }
+                (Some(name), _) => (name, true),
+                (None, Some(letters)) => (letters, false),
+                // env and sudo: variables of the program.
+                (None, None) if word.contains('=') => continue,
+                (None, None) if own > 0 => {
+                    own -= 1;
+                    continue;
+                }
+                (None, None) => {
+                    place -= 1;
+                    break;
+                }
+            };
+            let apart = if long {
+                self.long_valued.contains(&name)
+            } else {
+                // In `-n5` the value is behind its letter.
+                name.chars().last().is_some_and(|last| self.valued.contains(last))
+                    && name.chars().filter(|letter| self.valued.contains(*letter)).count() == 1
+            };
+            place += usize::from(apart);
+        }
+        command.get(place).map(|_| place)
+    }
+}
 
 /// The row of a command's program, wherever that lies and whatever starts it, and how many words are before it.
 fn row(command: &[String]) -> Option<(usize, &'static Row)> {
-    let named = |word: &String, name: &str| Path::new(word).file_name().is_some_and(|file| file == name);
-    let known = |word: &String| TALKERS.iter().find(|row| named(word, row.program));
-    let first = command.first()?;
-    if let Some(row) = known(first) {
-        return Some((0, row));
+    let mut before = 0;
+    loop {
+        let rest = command.get(before..)?;
+        let file = Path::new(rest.first()?).file_name()?;
+        if let Some(row) = TALKERS.iter().find(|row| file == row.program) {
+            return Some((before, row));
+        }
+        before += STARTERS.iter().find(|starter| file == starter.program)?.words_before(rest)?;
     }
-    STARTERS.iter().find(|starter| named(first, starter))?;
-    // A starter's own options are none of these names.
-    command.iter().enumerate().skip(1).find_map(|(place, word)| Some((place, known(word)?)))
 }
 
 /// The words before the program that is asked what it did, and that program's own.
@@ -100,10 +195,28 @@ impl Talker for Mute {
 }
 
 /// A temporary file for what a program says, removed when dropped.
-pub(super) fn scratch(what: &str) -> Result<(tempfile::NamedTempFile, File)> {
-    let made = tempfile::Builder::new().prefix("iotoll-").suffix(".json").tempfile();
-    let made = made.and_then(|file| file.reopen().map(|again| (file, again)));
-    made.map_err(|error| Error::instrument(format!("a temporary file for {what}"), error))
+///
+/// It is in a folder of its own: in one that all may write to, the kernel does not let root open somebody else's file to write
+/// (fs.protected_regular), and `sudo fio` would have to.
+pub(super) struct Scratch {
+    folder: tempfile::TempDir,
+}
+
+impl Scratch {
+    /// An empty one, `what` it is for; with it the file, to be read and written.
+    pub(super) fn new(what: &str) -> Result<(Self, File)> {
+        let made = tempfile::Builder::new().prefix("iotoll-").tempdir().map(|folder| Self { folder });
+        let made = made.and_then(|scratch| {
+            let file = File::options().read(true).write(true).create_new(true).open(scratch.path())?;
+            Ok((scratch, file))
+        });
+        made.map_err(|error| Error::instrument(format!("a temporary file for {what}"), error))
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("said.json")
+    }
 }
 
 #[cfg(test)]
@@ -134,9 +247,22 @@ mod tests {
         for (text, place) in [
             ("taskset -c 0 fio job.fio", Some(3)),
             ("/usr/bin/nice -n 5 /opt/fio", Some(3)),
+            ("sudo -u fio -E nice -5 fio job.fio", Some(6)),
+            ("env -i A=fio B=1 /usr/bin/iperf3 -c x", Some(4)),
+            ("chrt -f 10 fio j", Some(3)),
+            ("sudo -- numactl --cpunodebind=0 -m 0 fio j", Some(6)),
+            ("stdbuf -oL fio j", Some(2)),
+            ("ionice -c2 -n 0 setsid fio j", Some(5)),
+            ("setarch x86_64 -R fio j", Some(3)),
+            ("setarch -R fio j", Some(2)),
             ("sudo cat job", None),
             ("cat fio", None),
+            ("nice cat fio", None),
+            ("sudo -u fio ./bench", None),
+            ("env rsync -a s/ /backup/fio", None),
+            ("nice tar cf x.tar /usr/share/fio", None),
             ("taskset -c 0", None),
+            ("sudo --user", None),
         ] {
             let command = words(text);
             assert_eq!(row(&command).map(|(place, _)| place), place, "{text}");

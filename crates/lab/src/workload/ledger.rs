@@ -68,6 +68,12 @@ impl Ledger {
         }
     }
 
+    /// Counts an fsync or fdatasync that ended at this time. The last one belongs to the job's time, as in fio.
+    pub fn count_sync(&mut self, now: u64) {
+        self.syncs += 1;
+        self.end_ticks = now;
+    }
+
     /// Counts one I/O that ended well.
     #[inline(always)]
     pub fn count(&mut self, kind: Kind, asked: u32, moved: u32, latency_ticks: u64) {
@@ -157,6 +163,13 @@ mod tests {
         }
         stop.store(true, Ordering::Relaxed);
         writer.join().unwrap();
+    }
+
+    #[test]
+    fn the_last_sync_is_a_part_of_the_job_s_time() {
+        let mut ledger = Ledger::new(5);
+        ledger.count_sync(77);
+        assert_eq!((ledger.syncs, ledger.end_ticks), (1, 77));
     }
 
     #[test]

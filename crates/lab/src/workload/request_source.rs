@@ -46,6 +46,8 @@ pub struct RequestSource {
     file: usize,
     dice: u64,
     read_threshold: u64,
+    /// Whether there are to be both reads and writes.
+    mixed: bool,
     to_write: Option<Request>,
 }
 
@@ -102,6 +104,7 @@ impl RequestSource {
             file: 0,
             dice: split_mix(&mut seed),
             read_threshold: (u64::MAX / 100).saturating_mul(plan.read_percent.into()),
+            mixed: (1..100).contains(&plan.read_percent),
             to_write: None,
         })
     }
@@ -109,11 +112,21 @@ impl RequestSource {
     /// The next request.
     #[inline(always)]
     pub fn draw(&mut self) -> Request {
+        self.draw_or(|_, _| false)
+    }
+
+    /// The next request. Of mixed reads and writes it is of the `other` direction where `instead(drawn, other)`, if there are to be any of that.
+    #[inline(always)]
+    pub fn draw_or(&mut self, instead: impl FnOnce(Kind, Kind) -> bool) -> Request {
         let kind = match self.access {
             Access::Read => Kind::Read,
             Access::Write => Kind::Write,
             Access::Trim => Kind::Trim,
-            Access::ReadWrite => self.roll(),
+            Access::ReadWrite => {
+                let drawn = self.roll();
+                let other = if drawn == Kind::Read { Kind::Write } else { Kind::Read };
+                if self.mixed && instead(drawn, other) { other } else { drawn }
+            }
             Access::TrimWrite => return self.trim_then_write(),
         };
         self.locate(kind)

@@ -124,8 +124,12 @@ fn paths(plan: &JobPlan, copy: u32) -> Vec<PathBuf> {
         [] => vec![format!("{}.{copy}.0", plan.name)],
         names => names.to_vec(),
     };
-    let directory = plan.target.directory.as_deref().map(Path::new);
-    names.into_iter().map(|name| directory.map_or_else(|| PathBuf::from(&name), |path| path.join(&name))).collect()
+    // As fio does it: a name that begins with a slash is within the directory too.
+    let within = |name: String| match &plan.target.directory {
+        Some(directory) => format!("{directory}/{name}"),
+        None => name,
+    };
+    names.into_iter().map(|name| PathBuf::from(within(name))).collect()
 }
 
 fn prepare_one(

@@ -291,8 +291,8 @@ impl Worker {
                     }
                     Next::Sync(what) => {
                         engine.sync(what).map_err(|error| Error::job(&self.job, "fsync", error))?;
-                        self.ledger.syncs += 1;
                         stamp = ticks();
+                        self.ledger.count_sync(stamp);
                         continue;
                     }
                     Next::Count => {
@@ -394,7 +394,7 @@ impl Worker {
                 Some(Next::Pause(duration)) => self.control.pause(duration),
                 Some(Next::Sync(what)) => {
                     engine.sync(what).map_err(|error| Error::job(&self.job, "fsync", error))?;
-                    self.ledger.syncs += 1;
+                    self.ledger.count_sync(ticks());
                 }
                 Some(Next::Done) => return Ok(()),
                 Some(Next::Issue(_) | Next::Count) | None => continue,
@@ -540,7 +540,11 @@ impl Worker {
         }
         let request = match manners.held.take() {
             Some(request) => request,
-            None => self.source.draw(),
+            None => {
+                let due = manners.due;
+                // As fio does it: where a direction is ahead of its rate, the other one's turn comes, if that is earlier.
+                self.source.draw_or(|kind, other| due[kind as usize] > now && due[other as usize] < due[kind as usize])
+            }
         };
         let kind = request.kind as usize;
         if manners.interval[kind] > 0 {

@@ -235,7 +235,7 @@ impl BlockSizes {
 pub struct Target {
     /// `filename`, split at unescaped colons; empty: fio's `JOB.COPY.0` in `directory`.
     pub files: Vec<String>,
-    /// `directory`: put before relative file names.
+    /// `directory`: put before file names, with a slash.
     pub directory: Option<String>,
     /// `size`: of all files of the job together; `None`: the files' own size. Always `Bytes` for an
     /// engine without files.

@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::background::BackgroundRates;
+use super::io_time::{own_growth, own_in_interval};
 use super::windows::SOAKER;
 use crate::finding::AccountFinding;
 use crate::record::{Execution, TaskOwner};
@@ -21,7 +22,9 @@ pub(super) fn study(
     context: &Context,
 ) -> Vec<AccountFinding> {
     let (Some(net), Some(ios)) = (net.filter(|net| *net > 0.0), ios) else { return Vec::new() };
-    let per_io = |nanos: f64| nanos * context.clock.0 / 1e9 / ios as f64;
+    let in_interval = own_in_interval(executions);
+    let ios = in_interval.map_or(ios as f64, |own| own.ios);
+    let per_io = |nanos: f64| nanos * context.clock.0 / 1e9 / ios;
     let mut sums: BTreeMap<(TaskOwner, String), f64> = BTreeMap::new();
     let mut others = 0.0;
     for execution in executions {
@@ -33,19 +36,20 @@ pub(super) fn study(
         });
         // Where the jobs say what their threads used while they did I/O, setup and ramps stay out.
         let io = execution.jobs.iter().map(|job| job.thread_nanos).sum::<Option<Nanos>>();
-        let io = io.filter(|nanos| *nanos > Nanos(0));
+        let io = io.filter(|nanos| *nanos > Nanos(0)).map(|nanos| nanos.as_f64());
+        let io = if in_interval.is_some() { own_growth(execution) } else { io };
         let own = match (io, execution.command_cpu_nanos) {
             (Some(io), None) => Some((io, "the workload's own threads")),
             (Some(io), Some(total)) => {
-                others += per_io(total.since(io).as_f64());
+                others += per_io((total.as_f64() - io).max(0.0));
                 Some((io, "the command's I/O threads"))
             }
-            (None, Some(total)) => Some((total, "the command and its children")),
+            (None, Some(total)) => Some((total.as_f64(), "the command and its children")),
             (None, None) => None,
         };
         if let Some((nanos, name)) = own {
             let name = name.to_owned();
-            *sums.entry((TaskOwner::Workload, name)).or_default() += per_io(nanos.as_f64());
+            *sums.entry((TaskOwner::Workload, name)).or_default() += per_io(nanos);
         }
         for task in &tasks.tasks {
             // The workload's tasks are in its own sum, except the kernel's workers for our own engines; soakers
@@ -63,7 +67,7 @@ pub(super) fn study(
     }
     // What the command used beyond its I/O threads is its setup, which was paid outside of the I/O, and helpers
     // that the I/O threads do not know of, such as io_uring's workers.
-    let helpers = others - outside.unwrap_or(0.0) / ios as f64;
+    let helpers = others - outside.unwrap_or(0.0) / ios;
     if helpers > 0.0 {
         sums.insert((TaskOwner::Workload, "the command's other threads, io_uring's workers too".to_owned()), helpers);
     }

@@ -118,6 +118,19 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     let below_own = |phase: &PhaseFinding| {
         phase.cycles_per_io.zip(phase.thread_cycles_per_io).is_some_and(|(net, own)| net < own * (1.0 - DISAGREEMENT))
     };
+    if let Some((net, own)) =
+        finding.phases.iter().filter(|phase| below_own(phase) && busy <= BUSY_BACKGROUND).find_map(|phase| {
+            // What the meters cannot tell from it is no disagreement.
+            let high = phase.cycles_per_io_high.or(phase.cycles_per_io)?;
+            phase.thread_cycles_per_io.filter(|own| high < *own).map(|own| (high, own))
+        })
+    {
+        let message = format!(
+            "the workload's own threads used {own:.0} cycles an I/O, and the machine is said to have paid {net:.0} at most, which cannot be: \
+             the I/Os, or the time in which they were done, are not what they are taken for"
+        );
+        found.push(Warning::new(Code::MetersDisagree, message));
+    }
     let squeezed = finding.phases.iter().find(|phase| full(phase) || below_own(phase) && busy > BUSY_BACKGROUND);
     if let Some(phase) = squeezed.filter(|_| busy > SQUEEZABLE) {
         let between = match (phase.thread_cycles_per_io, phase.cycles_per_io_gross) {

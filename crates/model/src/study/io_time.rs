@@ -26,6 +26,33 @@ pub(super) fn growth(execution: &Execution, read: impl Fn(&Snapshot) -> Option<(
     (seconds > 0.0).then(|| after.saturating_sub(before) as f64 / seconds * io_seconds(execution))
 }
 
+/// What the workload's own threads did within one time: their CPU time in nanoseconds, and the I/Os.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Own {
+    pub(super) nanos: f64,
+    pub(super) ios: f64,
+}
+
+/// The same of all executions, where the snapshots hold it. Jobs may count from different times on (each after its own start and ramp), and
+/// what they say then cannot be laid beside what a meter saw in the time in which all of them ran.
+pub(super) fn own_in_interval(executions: &[Execution]) -> Option<Own> {
+    let mut own = Own::default();
+    for execution in executions {
+        execution.io_interval?;
+        own.nanos += own_growth(execution)?;
+        own.ios += growth(execution, |snapshot| snapshot.done.map(|done| (snapshot.at_nanos, done.ios)))?;
+    }
+    (own.ios > 0.0 && own.nanos > 0.0).then_some(own)
+}
+
+/// CPU time of the workload's own threads, in nanoseconds, while an execution did I/O. Of a command the snapshots do not hold it.
+pub(super) fn own_growth(execution: &Execution) -> Option<f64> {
+    if execution.command_cpu_nanos.is_some() {
+        return None;
+    }
+    growth(execution, |snapshot| snapshot.thread_nanos.map(|nanos| (snapshot.at_nanos, nanos.0)))
+}
+
 /// Context switches of the whole machine while an execution did I/O, the background's included.
 pub(crate) fn switches(execution: &Execution) -> Option<f64> {
     growth(execution, |snapshot| snapshot.proc_stat.map(|stat| (stat.at_nanos, stat.context_switches)))

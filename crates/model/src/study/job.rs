@@ -12,22 +12,28 @@ const STANDARD: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// The jobs of a phase; copies of one job together where that was asked for, executions always.
 pub(super) fn study(phase: &PhaseRecord, clock: Hertz) -> Vec<JobFinding> {
-    let mut groups: Vec<Vec<&JobRecord>> = Vec::new();
+    let mut groups: Vec<(usize, Vec<&JobRecord>)> = Vec::new();
     for execution in &phase.executions {
-        for job in &execution.jobs {
-            let same = |group: &&mut Vec<&JobRecord>| {
+        for (place, job) in execution.jobs.iter().enumerate() {
+            // Jobs may have one name and be different: the first of one execution is the first of the others.
+            let earlier = execution.jobs.get(..place).unwrap_or_default().iter();
+            let turn = earlier.filter(|other| other.name == job.name && other.copy == job.copy).count();
+            let same = |(of, group): &&mut (usize, Vec<&JobRecord>)| {
                 group.first().is_some_and(|first| {
-                    first.name == job.name && (first.copy == job.copy || (first.group_reporting && job.group_reporting))
+                    let together = first.group_reporting && job.group_reporting;
+                    first.name == job.name
+                        && first.engine == job.engine
+                        && (together || (first.copy == job.copy && *of == turn))
                 })
             };
             match groups.iter_mut().find(same) {
-                Some(group) => group.push(job),
-                None => groups.push(vec![job]),
+                Some((_, group)) => group.push(job),
+                None => groups.push((turn, vec![job])),
             }
         }
     }
     let executions = phase.executions.len().max(1);
-    groups.iter().map(|group| finding(group, executions, clock)).collect()
+    groups.iter().map(|(_, group)| finding(group, executions, clock)).collect()
 }
 
 fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {

@@ -3,7 +3,7 @@
 use super::Context;
 use super::accounts;
 use super::background::{BackgroundRates, Rate};
-use super::io_time::{self, growth, io_seconds};
+use super::io_time::{self, Own, growth, io_seconds};
 use super::windows::{Window, grouped, windows};
 use crate::cost::{BusyTime, WorkloadThreads};
 use crate::finding::{MeterReading, PhaseFinding, SeriesPoint};
@@ -103,7 +103,7 @@ pub(super) fn study(
     let Costs { per_io, per_byte, per_second } = headline.map(|(_, costs)| costs).unwrap_or_default();
     let headline = headline.map(|(meter, _)| meter);
     let net = per_io.map(|cost| cost.net);
-    let thread = thread_cycles(executions, context).zip(work.ios).map(|(cycles, ios)| cycles / ios as f64);
+    let thread = thread_cycles_per_io(executions, work.ios, context);
     let switches = switches(executions, rates).zip(work.counted_ios.filter(|ios| *ios > 0.0));
     let cycles_outside_io = outside(executions, headline, rates, context);
     let busy_cpus = |cycles_per_second: f64| cycles_per_second / context.clock.0;
@@ -325,9 +325,12 @@ fn satterthwaite(errors: &[(f64, f64)]) -> f64 {
 }
 
 /// Cycles of the workload's own threads: of our workers, or of a command with all its children.
-fn thread_cycles(executions: &[Execution], context: &Context) -> Option<f64> {
-    let nanos: Nanos = executions.iter().map(Execution::own_nanos).sum::<Option<Nanos>>()?;
-    Some(BusyTime::<WorkloadThreads>::from_nanos(nanos.as_f64()).cycles(context.clock).count())
+fn thread_cycles_per_io(executions: &[Execution], ios: Option<u64>, context: &Context) -> Option<f64> {
+    let own = io_time::own_in_interval(executions).or_else(|| {
+        let nanos: Nanos = executions.iter().map(Execution::own_nanos).sum::<Option<Nanos>>()?;
+        Some(Own { nanos: nanos.as_f64(), ios: ios? as f64 })
+    })?;
+    Some(BusyTime::<WorkloadThreads>::from_nanos(own.nanos).cycles(context.clock).count() / own.ios)
 }
 
 /// Which part of the time the workload's own threads were on a CPU.

@@ -245,6 +245,28 @@ fn steal_is_taken_off_where_the_i_o_was() {
     assert!((millis - 10.0).abs() < 1e-6, "{millis} ms a window: 9 of the threads, 1 of another");
 }
 
+/// One job counts from the beginning, another one when it is over: what the first one did is not laid beside the cost of the second.
+#[test]
+fn what_threads_used_is_of_the_same_time_as_the_cost() {
+    let mut machine = Machine::begin(Mode::Quiet);
+    let (many, few) = (
+        Happening { busy: 10_000_000, thread: 10_000_000, ios: 1_000_000, steal: 0 },
+        Happening { busy: 50_000_000, thread: 50_000_000, ios: 1000, steal: 0 },
+    );
+    (0..20).for_each(|_| machine.pass(many, Mode::Quiet));
+    (0..20).for_each(|_| machine.pass(few, Mode::Quiet));
+    let mut execution = execution(machine.stretch(), 20 * 1_001_000);
+    let snapshots = &execution.stretch.snapshots;
+    execution.io_interval = Some(IoInterval { begin_nanos: snapshots[20].at_nanos, end_nanos: snapshots[40].at_nanos });
+    execution.jobs[0].thread_nanos = Some(Nanos(20 * 60_000_000));
+    let phase = &study(&record(vec![quiet(10, NOTHING)], vec![execution])).phases[0];
+    let truth = 50_000.0 * CLOCK / 1e9;
+    for found in [phase.cycles_per_io, phase.thread_cycles_per_io] {
+        assert!((found.unwrap() / truth - 1.0).abs() < 1e-6, "{found:?}, not {truth}");
+    }
+    assert!(phase.elsewhere_cycles_per_io.unwrap().abs() < truth * 1e-6);
+}
+
 /// Clocks of tasks that hold steal do not tell where it lies; the columns do, as well as they can.
 #[test]
 fn clocks_that_hold_steal_are_not_asked_where_it_lies() {

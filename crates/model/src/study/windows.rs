@@ -1,6 +1,7 @@
 //! What one meter saw between snapshots: busy cycles, capacity, and the work that was done.
 
 use super::Context;
+use super::io_time::own_growth;
 use crate::cost::{BusyTime, Capacity, Cycles, WholeMachine, WorkloadThreads};
 use crate::record::{Done, Execution, IoInterval, Meter, Mode, Snapshot, Stretch, TaskOwner, TaskTime};
 use crate::unit::Nanos;
@@ -85,7 +86,10 @@ impl Watched<'_> {
         let own = match (interval, jobs, command) {
             // What the jobs' threads used while they did I/O: a setup may have been another load altogether.
             (Some(interval), Some(jobs), _) => {
-                per_second(jobs, interval.end_nanos.since(interval.begin_nanos).seconds())
+                let seconds = interval.end_nanos.since(interval.begin_nanos).seconds();
+                // Jobs may count from different times on.
+                let grown = self.execution.filter(|_| seconds > 0.0).and_then(own_growth);
+                grown.map_or_else(|| per_second(jobs, seconds), |nanos| nanos / seconds)
             }
             // All that a command used, it used while it was watched.
             (_, _, Some(command)) => {

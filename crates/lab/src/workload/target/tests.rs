@@ -108,3 +108,15 @@ fn misaligned_direct_io_names_the_multiple() {
     let targets = prepare_quietly(&plan, &created).unwrap();
     open(&plan, &targets[0]).unwrap();
 }
+
+/// A job file that is harmless with fio writes nowhere else here.
+#[test]
+fn a_directory_is_put_before_every_name() {
+    for (name, whole) in [("f", "d/f"), ("/abs/f", "d//abs/f")] {
+        let mut plan = job(Path::new(name), Access::Write, None);
+        plan.target.directory = Some("d".to_owned());
+        assert_eq!(paths(&plan, 0), [PathBuf::from(whole)]);
+        plan.target.directory = None;
+        assert_eq!(paths(&plan, 0), [PathBuf::from(name)]);
+    }
+}
