@@ -84,8 +84,7 @@ fn a_phase_waits_for_the_one_before() {
 #[test]
 fn jobs_of_one_name_are_two_jobs() {
     let folder = Folder::new();
-    let options =
-        "run --size=1m --name=a --ioengine=null --bs=4k --name=a --ioengine=null --bs=64k --name=a --ioengine=spin";
+    let options = "run --size=1m --name=a --ioengine=null --bs=4k --name=a --ioengine=null --bs=64k --name=a --ioengine=spin --spin_cycles=100";
     let finding = folder.measured(options);
     let jobs: Vec<_> =
         finding["jobs"].as_array().unwrap().iter().map(|job| (&job["name"], whole(&job["ios"]))).collect();

@@ -405,9 +405,10 @@ impl Connection {
     /// Something cannot be sent. `None` when that is because the client has gone: what he has asked for before, he may rely on (a good-bye comes
     /// after all requests, and need not wait for the replies), so it is still done.
     fn not_sent(&mut self, error: &io::Error, pages: bool) -> Option<Going> {
-        if pages && !is_of_peer(error) {
-            // What was promised cannot be had.
-            return Some(Going::Broken("the storage failed in the middle of a reply"));
+        if !is_of_peer(error) {
+            // What was promised cannot be had, or not be sent; the client is still there, and has to hear of it somehow.
+            let why = if pages { "the storage failed in the middle of a reply" } else { "its replies cannot be sent" };
+            return Some(Going::Broken(why));
         }
         let Phase::Serving(session) = &mut self.phase else { return Some(Going::Broken(UNHEARD)) };
         session.leave_out_replies();
