@@ -81,14 +81,23 @@ fn parse(text: &str) -> std::result::Result<Said, String> {
         said.io_unix_nanos = Some((end.saturating_sub(runtime.saturating_mul(1_000_000)), end));
     }
     said.unclear = gap(&value, jobs);
+    if said.unclear.as_deref() == Some(RAMPS) {
+        // What was done in between is paid for and not counted: a cost by the I/Os that are would be too high.
+        said.jobs.clear();
+    }
     Ok(said)
 }
+
+/// Why fio's counts are of no use.
+const RAMPS: &str = "fio's counts leave out the ramp_time of jobs that do not ramp at one time, and the machine paid for it, so there is no cost per I/O";
 
 /// What of fio's options leaves gaps between the times that its run times are of, so that they do not say when it did I/O.
 fn gap(value: &Value, jobs: &[Value]) -> Option<String> {
     let of = |job: &Value, name: &str| {
         let of = |options: Option<&Value>| options.and_then(|options| options.get(name)?.as_str()).map(str::to_owned);
-        of(job.get("job options")).or_else(|| of(value.get("global options"))).filter(|value| value != "0")
+        of(job.get("job options"))
+            .or_else(|| of(value.get("global options")))
+            .filter(|value| value != "0" || name == "do_verify")
     };
     let all = |name: &str| jobs.iter().map(|job| of(job, name)).collect::<BTreeSet<_>>();
     let given = |name: &str| all(name).iter().any(Option::is_some);
@@ -98,7 +107,11 @@ fn gap(value: &Value, jobs: &[Value]) -> Option<String> {
     let why = if given("startdelay") && (groups.len() > 1 || all("startdelay").len() > 1 || drawn) {
         "fio's run times leave out its startdelay"
     } else if given("ramp_time") && (groups.len() > 1 || all("ramp_time").len() > 1) {
-        "fio's run times and I/Os leave out its ramp_time"
+        RAMPS
+    } else if all("verify").iter().flatten().any(|how| how != "none")
+        && !all("do_verify").contains(&Some("0".to_owned()))
+    {
+        "fio's run times of writing and of reading it back (verify) follow each other"
     } else if ["wait_for", "exec_prerun", "exec_postrun"].into_iter().any(given) {
         "fio's run times leave out what it waits for (wait_for, exec_prerun, exec_postrun)"
     } else {
@@ -123,8 +136,9 @@ fn record(job: &Value, millis: u64) -> JobRecord {
     let error = unsigned(job, "error");
     JobRecord {
         name: job.get("jobname").and_then(Value::as_str).unwrap_or("fio").to_owned(),
-        // Its copies have one name and no number.
+        // Its copies have one name and no number. Jobs of another group ran at another time.
         group_reporting: true,
+        copy: u32::try_from(unsigned(job, "groupid")).unwrap_or(u32::MAX),
         engine: format!("fio {}", options.and_then(|options| options.get("ioengine")?.as_str()).unwrap_or(""))
             .trim()
             .into(),
@@ -211,6 +225,7 @@ mod tests {
             ("\"startdelay\": \"1-2\"", &[(0, "")], "startdelay"),
             (ramp, &[(0, ""), (1, "")], "ramp_time"),
             ("", &[(0, ramp), (0, "")], "ramp_time"),
+            ("", &[(0, "\"verify\": \"crc32c\"")], "verify"),
             ("", &[(0, "\"exec_prerun\": \"sleep 1\"")], "exec_prerun"),
         ] {
             assert!(unclear(global, jobs).contains(named), "{global} {jobs:?}");

@@ -75,7 +75,7 @@ pub(super) fn study(
     let (mut charged, mut small) = (0.0, 0.0);
     for ((owner, name), cycles) in sums {
         charged += cycles;
-        if cycles / net < LEAST_SHARE {
+        if (cycles / net).abs() < LEAST_SHARE {
             small += cycles;
         } else {
             accounts.push(AccountFinding { name, owner: Some(owner), cycles_per_io: cycles, share: cycles / net });

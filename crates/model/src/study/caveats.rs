@@ -2,7 +2,7 @@
 //! (`comparison/study/caveats.rs`) begin at the same thresholds.
 
 use super::Context;
-use super::io_time::io_seconds;
+use super::io_time::{io_seconds, own_in_interval};
 use super::windows::{Window, steal_taken_off, windows};
 use crate::finding::{JobFinding, PhaseFinding, RunFinding};
 use crate::record::{Canaries, Execution, Meter, Outcome, PhaseRecord, Record};
@@ -119,11 +119,19 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
         phase.cycles_per_io.zip(phase.thread_cycles_per_io).is_some_and(|(net, own)| net < own * (1.0 - DISAGREEMENT))
     };
     if let Some((net, own)) =
-        finding.phases.iter().filter(|phase| below_own(phase) && busy <= BUSY_BACKGROUND).find_map(|phase| {
-            // What the meters cannot tell from it is no disagreement.
-            let high = phase.cycles_per_io_high.or(phase.cycles_per_io)?;
-            phase.thread_cycles_per_io.filter(|own| high < *own).map(|own| (high, own))
-        })
+        finding.phases.iter().filter(|phase| below_own(phase) && !full(phase) && busy <= BUSY_BACKGROUND).find_map(
+            |phase| {
+                // cpuidle takes the interrupts that wake a sleeper for idle, and clocks that hold steal are above what it is taken off of.
+                let known = phase.headline_meter.as_deref() == Some(Meter::Idle.name())
+                    || record.host.steal_in_task_clocks == Some(true);
+                if known {
+                    return None;
+                }
+                // What the meters cannot tell from it is no disagreement.
+                let high = phase.cycles_per_io_high.or(phase.cycles_per_io)?;
+                phase.thread_cycles_per_io.filter(|own| high < *own).map(|own| (high, own))
+            },
+        )
     {
         let message = format!(
             "the workload's own threads used {own:.0} cycles an I/O, and the machine is said to have paid {net:.0} at most, which cannot be: \
@@ -188,7 +196,8 @@ fn taken_off(record: &Record, phase: &PhaseRecord, found: &PhaseFinding) -> Opti
         (seconds > 0.0).then(|| steal_taken_off(execution, meter, &context) / seconds * io_seconds(execution))
     };
     let cycles: f64 = phase.executions.iter().map(taken).sum::<Option<f64>>()?;
-    found.ios.filter(|ios| *ios > 0).map(|ios| cycles / ios as f64)
+    let ios = own_in_interval(&phase.executions).map_or_else(|| found.ios.unwrap_or(0) as f64, |own| own.ios);
+    (ios > 0.0).then(|| cycles / ios)
 }
 
 fn phase_caveats(phase: &PhaseFinding, found: &mut Vec<Warning>) {

@@ -20,7 +20,10 @@ pub(super) fn study(phase: &PhaseRecord, clock: Hertz) -> Vec<JobFinding> {
             let turn = earlier.filter(|other| other.name == job.name && other.copy == job.copy).count();
             let same = |(of, group): &&mut (usize, Vec<&JobRecord>)| {
                 group.first().is_some_and(|first| {
-                    let together = first.group_reporting && job.group_reporting;
+                    // fio's copies have no numbers, and those of one group are together.
+                    let fio = job.engine.starts_with("fio");
+                    let together =
+                        (fio && first.copy == job.copy) || (!fio && first.group_reporting && job.group_reporting);
                     first.name == job.name
                         && first.engine == job.engine
                         && (together || (first.copy == job.copy && *of == turn))

@@ -337,8 +337,11 @@ fn thread_cycles_per_io(executions: &[Execution], ios: Option<u64>, context: &Co
 fn threads_on_cpu(executions: &[Execution], wall_seconds: f64) -> Option<f64> {
     let jobs = || executions.iter().flat_map(|execution| &execution.jobs);
     let threads = jobs().count() as f64 / executions.len().max(1) as f64;
-    let nanos: Nanos = jobs().map(|job| job.thread_nanos).sum::<Option<Nanos>>()?;
-    (threads > 0.0 && wall_seconds > 0.0).then(|| nanos.seconds() / wall_seconds / threads)
+    let nanos = match io_time::own_in_interval(executions) {
+        Some(own) => own.nanos,
+        None => jobs().map(|job| job.thread_nanos).sum::<Option<Nanos>>()?.as_f64(),
+    };
+    (threads > 0.0 && wall_seconds > 0.0).then(|| nanos / 1e9 / wall_seconds / threads)
 }
 
 /// Context switches of the whole machine, net of the background's. As with every net figure, noise may bring it below
