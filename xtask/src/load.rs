@@ -29,7 +29,7 @@ const LOADS: [Load; 10] = [
     Load { name: "restless-hog", arguments: &["CPU"], run: restless_hog::run },
     Load { name: "sleeper", arguments: &["IOS"], run: sleeper::run },
     Load { name: "udp-loopback", arguments: &["DATAGRAMS"], run: udp_loopback::run },
-    Load { name: "bare-pread", arguments: &["FILE", "SECONDS", "BLOCK", "HOW", "CACHE"], run: bare_pread::run },
+    Load { name: "bare-pread", arguments: &["FILE", "SECONDS", "BLOCK", "CACHE"], run: bare_pread::run },
     Load { name: "bare-server", arguments: &["ADDRESS", "BLOCK", "DEPTH"], run: bare_exchange::serve },
     Load { name: "bare-client", arguments: &["ADDRESS", "BLOCK", "DEPTH", "BLOCKS"], run: bare_exchange::ask },
     Load { name: "remote-verify", arguments: &["URI", "IOS", "DEPTH", "SEED", "TRANSPORT"], run: remote_verify::run },

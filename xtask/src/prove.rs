@@ -17,6 +17,8 @@ mod iotoll;
 mod known_cost;
 mod memory;
 mod memory_disk;
+mod placed;
+mod placement;
 mod remote;
 mod rounds;
 pub mod seeded;
@@ -40,7 +42,7 @@ pub struct Proof {
 }
 
 /// Every proof. The lengths keep each one, all rounds together, to the minutes named.
-const PROOFS: [Proof; 16] = [
+const PROOFS: [Proof; 17] = [
     Proof {
         name: "known-cost",
         shows: "each meter finds a cost that is known, also on a busy machine (15 min)",
@@ -68,6 +70,13 @@ const PROOFS: [Proof; 16] = [
         seconds: 2.0,
         rounds: 12,
         run: cold_call::prove,
+    },
+    Proof {
+        name: "placement",
+        shows: "where a system call instruction lies moves what the call costs (4 min)",
+        seconds: 0.5,
+        rounds: 12,
+        run: placement::prove,
     },
     Proof {
         name: "generator-tax",

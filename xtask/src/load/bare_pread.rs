@@ -1,6 +1,5 @@
-//! The least that a program can do to read blocks of a file at random: pread in a loop, offsets from a table. It is the
-//! bare system call, inlined, or, as most programs do it, the C library's function, which is called: what that alone costs. With O_DIRECT it
-//! passes the page cache by.
+//! What most programs do to read blocks of a file at random: the C library's pread in a loop, offsets from a table. With O_DIRECT it passes the
+//! page cache by.
 
 use super::argument;
 use anyhow::{bail, ensure};
@@ -20,7 +19,7 @@ const READS_PER_LOOK: usize = 256;
 const SEED: u64 = 1;
 
 pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
-    let flags = match arguments.get(4) {
+    let flags = match arguments.get(3) {
         Some(&"cached") => OFlags::empty(),
         Some(&"direct") => OFlags::DIRECT,
         other => bail!("CACHE is 'cached' or 'direct', not '{}'", other.unwrap_or(&"")),
@@ -29,11 +28,6 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let file = options.read(true).custom_flags(flags.bits().cast_signed()).open(argument::<PathBuf>(arguments, 0)?)?;
     let length = Duration::try_from_secs_f64(argument(arguments, 1)?)?;
     let block: usize = argument(arguments, 2)?;
-    let inlined = match arguments.get(3) {
-        Some(&"inlined") => true,
-        Some(&"called") => false,
-        other => bail!("HOW is 'inlined' or 'called', not '{}'", other.unwrap_or(&"")),
-    };
     let offsets = offsets(file.metadata()?.len(), block as u64);
     ensure!(block > 0 && !offsets.is_empty(), "the file holds no block of {block} bytes");
     let mut memory = vec![1; block + PAGE];
@@ -44,8 +38,7 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let mut rest = offsets.iter().copied().cycle();
     while begin.elapsed() < length {
         for offset in rest.by_ref().take(READS_PER_LOOK) {
-            let read =
-                if inlined { rustix::io::pread(&file, &mut *buffer, offset)? } else { file.read_at(buffer, offset)? };
+            let read = file.read_at(buffer, offset)?;
             ensure!(read == block, "a read of {read} bytes, not {block}");
         }
         reads += READS_PER_LOOK;

@@ -150,7 +150,7 @@ fn measure(bench: &Bench, cell: Cell, file: &Path, shim: &Path) -> anyhow::Resul
         }
         Program::Bare => {
             let how = if cell.direct { "direct" } else { "cached" };
-            bench.load(&["bare-pread", &path, &bench.options.seconds.to_string(), "4096", "called", how])
+            bench.load(&["bare-pread", &path, &bench.options.seconds.to_string(), "4096", how])
         }
     };
     let run = |reads| preloaded(bench, &words, shim, reads);

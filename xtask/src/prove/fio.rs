@@ -3,6 +3,7 @@
 use super::bench::Bench;
 use anyhow::{Context, bail};
 use serde_json::Value;
+use std::path::PathBuf;
 
 /// A job as flags that fio and iotoll both take.
 pub fn job(engine: &str, seconds: f64, options: &[&str]) -> Vec<String> {
@@ -27,7 +28,13 @@ pub struct Ran {
 
 /// fio by itself.
 pub fn run(bench: &Bench, job: &[String]) -> anyhow::Result<Ran> {
-    parse(&bench.output(bench.command("fio").arg("--output-format=json").args(job))?)
+    run_with(bench, job, &[])
+}
+
+/// fio with variables of the environment.
+pub fn run_with(bench: &Bench, job: &[String], variables: &[(&str, &PathBuf)]) -> anyhow::Result<Ran> {
+    let mut fio = bench.command("fio");
+    parse(&bench.output(fio.arg("--output-format=json").args(job).envs(variables.iter().copied()))?)
 }
 
 /// Finds the calls of a system call in what a program counted.

@@ -1,5 +1,5 @@
 //! What a generator takes for itself: `null` against fio's, reads from the page cache against fio's io_uring and
-//! against a bare pread loop.
+//! against bare pread loops.
 
 mod cached;
 mod null;
