@@ -6,7 +6,7 @@ use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
 use crate::render;
 use crate::run::files_and_options;
-use crate::signals::{self, Second};
+use crate::signals::{self, Patience};
 use crate::stored;
 use lab::compare::{Keeper, Settings};
 use lab::meter::Selection;
@@ -82,7 +82,7 @@ pub(crate) fn settings(arguments: &CompareArguments, meters: Selection, words: &
         measuring: lab::run::Settings {
             meters,
             background: Duration::ZERO,
-            interrupted: signals::interrupted(Second::Waits)?,
+            interruption: signals::interruption(Patience::Endless)?,
             command_line: words.to_vec(),
         },
         seed: arguments.seed.unwrap_or_else(fresh_seed),

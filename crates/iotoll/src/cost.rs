@@ -5,6 +5,7 @@ use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
 use crate::render::{self, Keeping};
 use crate::run::measurement;
+use crate::signals::Patience;
 use lab::cost::{CommandPlan, Count, Custody, Printed};
 use model::record::{Exit, Record};
 use std::io::Write;
@@ -29,7 +30,12 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         custody: Custody::Shared,
     };
     let keeping = Keeping::prepare(&arguments.output, program.rsplit('/').next().unwrap_or(program))?;
-    let measurement = measurement(&arguments.measuring, words)?;
+    let at_once = {
+        let keeping = keeping.clone();
+        // The second ends the command, and what it did is kept.
+        Patience::Ends(3, Box::new(move || keeping.abandon()))
+    };
+    let measurement = measurement(&arguments.measuring, at_once, words)?;
     let line = ProgressLine::new(arguments.output.quiet);
     let mut print = |text: &str| {
         // What the command said to a person is not our result, so it does not go where that goes.

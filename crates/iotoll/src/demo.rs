@@ -4,10 +4,13 @@ use crate::arguments::{DemoArguments, Measuring};
 use crate::failure;
 use crate::progress::ProgressLine;
 use crate::render;
-use crate::run::measurement;
+use crate::run::{measurement, undo};
+use crate::signals::Patience;
 use lab::meter::Selection;
+use lab::workload::target::Created;
 use model::plan::{Settings, parse};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Two phases: what the page cache costs, and what a small write around it costs.
@@ -53,10 +56,19 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
     let scratch = folder.path().join("scratch").display().to_string().replace(':', "\\:");
     let jobs = jobs(&scratch, lab::preparation::least_direct_block(folder.path()));
     let plan = parse::job_file("demo", &jobs, &Settings::default())?;
-    let measurement =
-        measurement(&Measuring { meters: Selection::Default, background: Duration::from_secs(1) }, words)?;
+    let created = Arc::new(Created::default());
+    let at_once = {
+        let (folder, created) = (folder.path().to_owned(), Arc::downgrade(&created));
+        let rest = move || {
+            // Gone, or going, where it is at its end.
+            let _ = std::fs::remove_dir_all(&folder);
+        };
+        Patience::Ends(2, Box::new(move || undo(&created, &rest)))
+    };
+    let measuring = Measuring { meters: Selection::Default, background: Duration::from_secs(1) };
+    let measurement = measurement(&measuring, at_once, words)?;
     let line = ProgressLine::new(arguments.quiet);
-    let outcome = lab::run::run(&plan, &measurement, &mut |progress| line.show(&progress));
+    let outcome = lab::run::run(&plan, &measurement, &created, &mut |progress| line.show(&progress));
     line.clear();
     let record = outcome?;
     render::print(&model::study::study(&record), arguments.format)?;

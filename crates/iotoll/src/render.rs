@@ -14,6 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// Where a record is going to be kept, made sure of before anything is measured.
+#[derive(Clone)]
 pub enum Keeping {
     /// In this folder.
     In(RecordFolder),

@@ -4,11 +4,13 @@ use crate::arguments::{Measuring, RunArguments};
 use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
 use crate::render::{self, Keeping};
-use crate::signals;
+use crate::signals::{self, Patience};
 use lab::run::Settings as Measurement;
+use lab::workload::target::Created;
 use model::plan::{DeviceWrites, Plan, Settings, UnknownOptions, options, parse};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::{Arc, Weak};
 
 /// Runs the verb.
 pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
@@ -18,21 +20,36 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     }
     let keeping = Keeping::prepare(&arguments.output, &title(&plan))?;
-    let measurement = measurement(&arguments.measuring, words)?;
+    let created = Arc::new(Created::default());
+    let at_once = {
+        // What is at its end anyway needs no signal to take it back.
+        let (keeping, created) = (keeping.clone(), Arc::downgrade(&created));
+        Patience::Ends(2, Box::new(move || undo(&created, || keeping.abandon())))
+    };
+    let measurement = measurement(&arguments.measuring, at_once, words)?;
     let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = lab::run::run(&plan, &measurement, &mut |progress| line.show(&progress));
+    let outcome = lab::run::run(&plan, &measurement, &created, &mut |progress| line.show(&progress));
+    drop(created);
     line.clear();
     let record = outcome.inspect_err(|_| keeping.abandon())?;
     render::keep_and_print(&record, &keeping, &arguments.output)?;
     Ok(failure::of_outcome(&record.outcome))
 }
 
+/// Takes back what a run made of files, where it still runs, and then what else it made.
+pub fn undo(created: &Weak<Created>, rest: impl Fn()) {
+    if let Some(created) = created.upgrade() {
+        created.undo();
+    }
+    rest();
+}
+
 /// How to measure, as the command line says.
-pub fn measurement(measuring: &Measuring, words: &[String]) -> anyhow::Result<Measurement> {
+pub fn measurement(measuring: &Measuring, patience: Patience, words: &[String]) -> anyhow::Result<Measurement> {
     Ok(Measurement {
         meters: measuring.meters.clone(),
         background: measuring.background,
-        interrupted: signals::interrupted(signals::Second::Ends)?,
+        interruption: signals::interruption(patience)?,
         command_line: words.to_vec(),
     })
 }

@@ -1,31 +1,33 @@
-//! Ctrl-C, SIGTERM and a terminal that goes away: the first asks the measurement to end and keep what it has, a second one
-//! ends it where nothing has to be put back.
+//! Ctrl-C, SIGTERM and a terminal that goes away: the first asks the measurement to end and keep what it has; what more of
+//! them do depends on what would be left behind.
 
+use lab::Interruption;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Signals that come together are one: a terminal, or timeout(1), may send to the process and to its group.
 const TOGETHER: Duration = Duration::from_millis(300);
 
-/// What a second signal does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Second {
-    /// It ends the program at once.
-    Ends,
-    /// Nothing more than the first: what was switched on has to be switched off, and commands have to be ended, before
-    /// the program ends. That takes seconds.
-    Waits,
+/// Takes back what would be left behind.
+pub type Undo = Box<dyn Fn() + Send>;
+
+/// What more signals than one do.
+pub enum Patience {
+    /// Nothing more: what was switched on has to be switched off, and commands have to be ended, before the program ends.
+    /// That takes seconds.
+    Endless,
+    /// The one of this number ends the program at once, after taking back what would be left behind.
+    Ends(u32, Undo),
 }
 
-/// A flag that the first signal sets.
-pub fn interrupted(second: Second) -> anyhow::Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let set = flag.clone();
+/// What signals ask for, from now on.
+pub fn interruption(patience: Patience) -> anyhow::Result<Arc<Interruption>> {
+    let interruption = Arc::new(Interruption::default());
+    let told = interruption.clone();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    if second == Second::Waits {
+    if matches!(patience, Patience::Endless) {
         // Ctrl-\ would otherwise end it with something switched on.
         signals.add_signal(SIGQUIT)?;
     }
@@ -33,15 +35,22 @@ pub fn interrupted(second: Second) -> anyhow::Result<Arc<AtomicBool>> {
         signals.add_signal(SIGHUP)?;
     }
     std::thread::Builder::new().name("iotoll-signals".to_owned()).spawn(move || {
-        let mut first: Option<Instant> = None;
+        let mut latest: Option<Instant> = None;
         for _ in &mut signals {
-            set.store(true, Ordering::Relaxed);
-            if first.get_or_insert_with(Instant::now).elapsed() > TOGETHER && second == Second::Ends {
+            if latest.is_some_and(|latest| latest.elapsed() <= TOGETHER) {
+                continue;
+            }
+            latest = Some(Instant::now());
+            let times = told.ask();
+            if let Patience::Ends(last, undo) = &patience
+                && times >= *last
+            {
+                undo();
                 std::process::exit(crate::failure::INTERRUPTED.into());
             }
         }
     })?;
-    Ok(flag)
+    Ok(interruption)
 }
 
 /// Whether the program was started to outlive its terminal, as with nohup(1).

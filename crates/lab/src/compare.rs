@@ -115,7 +115,7 @@ pub fn compare(
     let panel = Panel::open(settings.measuring.meters.clone())?;
     let patience = Patience {
         longest: Duration::from_secs_f64(experiment.rules.patience()),
-        interrupted: settings.measuring.interrupted.clone(),
+        interruption: settings.measuring.interruption.clone(),
     };
     let toggles = Toggles::prepare(&experiment.arms, patience.clone(), &mut warnings)?;
     let canaries = canary::run();
@@ -186,13 +186,13 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn interrupted(&self) -> bool {
-        self.settings.measuring.interrupted.load(std::sync::atomic::Ordering::Relaxed)
+        self.settings.measuring.interruption.is_asked()
     }
 
     fn surroundings(&mut self) -> Surroundings<'_> {
         Surroundings {
             panel: &mut self.panel,
-            interrupted: &self.settings.measuring.interrupted,
+            interruption: &self.settings.measuring.interruption,
             warnings: &mut self.warnings,
         }
     }
@@ -335,7 +335,7 @@ fn lay_out(
     let mut all = Vec::new();
     for case in &experiment.cases {
         let copies = match case.work.phase() {
-            Some(phase) => preparation::prepare(phase, created, &settings.measuring.interrupted, &mut |progress| {
+            Some(phase) => preparation::prepare(phase, created, &settings.measuring.interruption, &mut |progress| {
                 observer(Stage::Preparing(progress));
             })?,
             None => Vec::new(),

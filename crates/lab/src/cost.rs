@@ -106,7 +106,7 @@ pub fn cost(
         }
         let mut surroundings = Surroundings {
             panel: &mut session.panel,
-            interrupted: &session.settings.interrupted,
+            interruption: &session.settings.interruption,
             warnings: &mut session.record.warnings,
         };
         let Executed { execution, failure } = match execute(plan, number, &mut surroundings, observer, print) {

@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod engine;
 pub mod error;
 pub mod host;
+pub mod interruption;
 pub mod meter;
 pub mod preparation;
 pub mod run;
@@ -20,3 +21,4 @@ pub mod watch;
 pub mod workload;
 
 pub use error::{Error, Result};
+pub use interruption::Interruption;

@@ -2,12 +2,12 @@
 
 use crate::crew::Copy;
 use crate::error::Result;
+use crate::interruption::Interruption;
 use crate::run::{Observer, Progress};
 use crate::workload::target::{self, Created};
 use model::plan::{Access, Phase};
 use model::warning::{Code, Warning, add_once};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Finds or makes every file of a phase.
 ///
@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) fn prepare<'a>(
     phase: &'a Phase,
     created: &Created,
-    interrupted: &AtomicBool,
+    interruption: &Interruption,
     observer: Observer,
 ) -> Result<Vec<Copy<'a>>> {
     let mut progress = |path: &Path, done, total| {
         observer(Progress::LayingOut { path, done, total });
-        !interrupted.load(Ordering::Relaxed)
+        !interruption.is_asked()
     };
     let mut copies = Vec::new();
     for job in &phase.jobs {

@@ -4,6 +4,7 @@ use crate::canary;
 use crate::crew::{Copy, Crew};
 use crate::error::{Error, Result};
 use crate::host;
+use crate::interruption::Interruption;
 use crate::meter::{NoWork, Owners, Panel, Selection, TaskScan, Work};
 use crate::preparation::{self, invalidate, warn_of_holes};
 use crate::watch::{Step, Subject, watch};
@@ -15,7 +16,6 @@ use model::record::{
 use model::unit::{Hertz, Nanos};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sys::clock::Instant;
 
@@ -26,8 +26,8 @@ pub struct Settings {
     pub meters: Selection,
     /// How long the machine is watched without the workload, before and again after.
     pub background: Duration,
-    /// Set by a signal: end, and keep what was measured.
-    pub interrupted: Arc<AtomicBool>,
+    /// Asked: end, and keep what was measured.
+    pub interruption: Arc<Interruption>,
     /// The command line, for the record.
     pub command_line: Vec<String>,
 }
@@ -124,7 +124,7 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn interrupted(&self) -> bool {
-        self.settings.interrupted.load(Ordering::Relaxed)
+        self.settings.interruption.is_asked()
     }
 
     /// Watches the machine without the workload.
@@ -135,7 +135,7 @@ impl<'a> Session<'a> {
         let mut idle = Idle {
             total: self.settings.background,
             deadline: std::time::Instant::now(),
-            interrupted: &self.settings.interrupted,
+            interruption: &self.settings.interruption,
             observer,
             before: None,
         };
@@ -166,7 +166,7 @@ impl<'a> Session<'a> {
 struct Idle<'a> {
     total: Duration,
     deadline: std::time::Instant,
-    interrupted: &'a AtomicBool,
+    interruption: &'a Interruption,
     observer: Observer<'a>,
     /// Every task when the first window began.
     before: Option<TaskScan>,
@@ -190,7 +190,7 @@ impl Subject for Idle<'_> {
     fn wait(&mut self, timeout: Duration) -> bool {
         let left = self.deadline.saturating_duration_since(std::time::Instant::now());
         std::thread::sleep(timeout.min(left));
-        left <= timeout || self.interrupted.load(Ordering::Relaxed)
+        left <= timeout || self.interruption.is_asked()
     }
 
     fn settle(&self) -> Duration {
@@ -213,16 +213,15 @@ pub(crate) fn iops(step: &Step) -> Option<f64> {
     (seconds > 0.0).then_some(ios as f64 / seconds)
 }
 
-/// Measures a plan.
+/// Measures a plan. What it makes of files is noted in `created`, and kept when it ends well.
 ///
 /// # Errors
 /// When nothing could be measured at all: a refused or missing file, an engine that is not allowed here.
 /// A job that fails later is in the record, with everything that was measured until then.
-pub fn run(plan: &Plan, settings: &Settings, observer: Observer) -> Result<Record> {
+pub fn run(plan: &Plan, settings: &Settings, created: &Created, observer: Observer) -> Result<Record> {
     let mut session = Session::open(settings, Source::Run(plan.clone()))?;
     session.record.warnings.extend(plan.warnings.iter().cloned());
-    let created = Created::default();
-    let phases = prepare(plan, settings, &created, observer)?;
+    let phases = prepare(plan, settings, created, observer)?;
     warn_of_holes(phases.iter().flat_map(|(_, copies)| copies), &mut session.record.warnings);
     session.watch_background(observer);
     for (number, (phase, copies)) in phases.iter().enumerate() {
@@ -269,9 +268,9 @@ fn measure_phase(
         copies.iter().try_for_each(invalidate)?;
     }
     let crew = Crew::muster(copies, session.clock())?;
-    let interrupted = &session.settings.interrupted;
+    let interruption = &session.settings.interruption;
     let total = planned_length(phase);
-    let mut subject = Running { crew, interrupted, observer, number, count, total };
+    let mut subject = Running { crew, interruption, observer, number, count, total };
     let before = TaskScan::now();
     let stretch = watch(&mut session.panel, &mut subject);
     let owners = Owners { workers: subject.crew.thread_ids(), command: None };
@@ -288,7 +287,7 @@ type Prepared<'a> = Vec<(&'a Phase, Vec<Copy<'a>>)>;
 fn prepare<'a>(plan: &'a Plan, settings: &Settings, created: &Created, observer: Observer) -> Result<Prepared<'a>> {
     let mut phases = Vec::new();
     for phase in &plan.phases {
-        phases.push((phase, preparation::prepare(phase, created, &settings.interrupted, observer)?));
+        phases.push((phase, preparation::prepare(phase, created, &settings.interruption, observer)?));
     }
     if phases.iter().all(|(_, copies)| copies.is_empty()) {
         return Err(Error::Refused("there is no job to run: give --name and its options, or a job file".to_owned()));
@@ -322,7 +321,7 @@ fn planned_length(phase: &Phase) -> Option<Duration> {
 /// A phase that runs.
 struct Running<'a> {
     crew: Crew,
-    interrupted: &'a AtomicBool,
+    interruption: &'a Interruption,
     observer: Observer<'a>,
     number: usize,
     count: usize,
@@ -352,7 +351,7 @@ impl Subject for Running<'_> {
             if self.crew.wait(nap) {
                 return true;
             }
-            if self.interrupted.load(Ordering::Relaxed) {
+            if self.interruption.is_asked() {
                 self.crew.stop();
             }
             left -= nap;

@@ -20,7 +20,7 @@ const RECORD: &str = "record.json";
 const RUNS: &str = "iotoll-runs";
 
 /// A folder that a record will be saved in.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RecordFolder {
     /// Where it is.
     pub path: PathBuf,

@@ -1,9 +1,11 @@
 //! Where `iotoll cost` gets its counts from: fio's and iperf3's own JSON, and the kernel's counters.
 
 use super::iotoll::{Folder, number, warns, whole};
-use super::machine::{LoopDevice, Peer, skip};
+use super::machine::{LoopDevice, Peer, is_root, skip};
 use serde_json::Value;
+use std::fs;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 #[test]
@@ -68,6 +70,36 @@ fn a_group_takes_as_long_as_its_members() {
     let seconds = number(&finding["phases"][0]["wall_seconds"]);
     assert!((0.5..1.5).contains(&seconds), "{seconds}");
     assert!(!warns(&finding, "unknown", &["before it was started"]), "{}", finding["warnings"]);
+}
+
+const FIO: &str = "fio --name=a --rw=randread --filename=f --readonly --runtime=300ms --time_based --ioengine=psync";
+
+#[test]
+fn fio_s_progress_does_not_hide_its_json() {
+    let folder = Folder::with_file("f", 1 << 20);
+    let finding = folder.measured(&format!("cost --no-output -- {FIO} --eta=always"));
+    assert!(whole(&finding["phases"][0]["ios"]) > 0, "{finding}");
+}
+
+/// It could not say anything in a file of ours.
+#[test]
+fn fio_is_heard_as_whom_it_may_run() {
+    const TEST: &str = "fio_is_heard_as_whom_it_may_run";
+    if !is_root() {
+        return skip(TEST, "only root may become somebody else");
+    }
+    let folder = Folder::within(&std::env::temp_dir());
+    folder.write("f", vec![0x5a; 1 << 20]);
+    fs::set_permissions(folder.path("."), fs::Permissions::from_mode(0o755)).unwrap();
+    let file = folder.path("f");
+    let reads = Command::new("runuser").args(["-u", "nobody", "--", "test", "-r"]).arg(&file).status();
+    if !reads.is_ok_and(|status| status.success()) {
+        return skip(TEST, "nobody may not read temporary files");
+    }
+    for starter in ["runuser -u nobody --", "setpriv --reuid nobody --clear-groups"] {
+        let finding = folder.measured(&format!("cost --no-output -- {starter} {FIO}"));
+        assert!(whole(&finding["phases"][0]["ios"]) > 0, "{starter}: {finding}");
+    }
 }
 
 #[test]

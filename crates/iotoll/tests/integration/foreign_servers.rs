@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 /// A server that is not ours, on a Unix socket.
-struct Foreign {
+pub struct Foreign {
     peer: Peer,
     folder: Folder,
 }
@@ -16,7 +16,7 @@ struct Foreign {
 impl Foreign {
     /// Of the arguments `SOCKET` is its socket, `DATA` a file that is full of data, `SETTINGS` what nbd-server takes instead of either, and
     /// `PID` where it says which process it is.
-    fn start(program: &str, arguments: &[&str]) -> Self {
+    pub fn start(program: &str, arguments: &[&str]) -> Self {
         let folder = Folder::within(&std::env::temp_dir());
         folder.write("data", noise());
         let path = |name: &str| folder.path(name).display().to_string();
@@ -51,7 +51,7 @@ impl Foreign {
         }
     }
 
-    fn uri(&self) -> String {
+    pub fn uri(&self) -> String {
         self.uri_of("")
     }
 

@@ -1,5 +1,6 @@
-//! Ctrl-C: what was measured is saved and printed, what was made is removed, and a second one ends it at once.
+//! Ctrl-C: what was measured is saved and printed, what was made is removed, and a second one does not wait.
 
+use super::foreign_servers::Foreign;
 use super::iotoll::{Ended, Folder, Running, at_once, eventually, whole};
 use rustix::process::Signal;
 use std::fs;
@@ -111,35 +112,50 @@ fn while_the_background_is_watched_again() {
     assert!(!folder.exists("made"));
 }
 
+/// Asks twice, a while apart: signals that come together are taken for one.
+#[track_caller]
+fn insisted(folder: &Folder, running: Running, signal: Signal, code: i32) -> Ended {
+    running.signal(signal);
+    std::thread::sleep(Duration::from_millis(600));
+    running.signal(signal);
+    let ended = running.wait();
+    assert_eq!((ended.code, ended.signal), (Some(code), None), "{ended:?}");
+    folder.assert_no_processes();
+    ended
+}
+
 #[test]
-fn a_second_one_ends_it_at_once() {
+fn a_second_one_ends_a_command_that_ignores_the_first() {
     at_once([Signal::INT, Signal::TERM], |signal| {
         let folder = Folder::new();
-        // The command ignores the first; waiting for it would take 50 seconds.
         let script = "trap '' INT TERM; touch ready; exec sleep 50";
-        let iotoll = folder.iotoll("cost --background 200ms --no-save --quiet -- sh -c").word(script);
-        let running = iotoll.stderr(std::process::Stdio::null()).start();
+        let cost = "cost --background 200ms --format json --quiet --out kept --ios 5 -- sh -c";
+        let running = folder.iotoll(cost).word(script).start();
         assert!(eventually(|| folder.exists("ready")));
-        let command = child_of(running.id());
-        running.signal(signal);
-        // Signals that come together are taken for one.
-        std::thread::sleep(Duration::from_millis(600));
-        running.signal(signal);
-        let ended = running.wait();
-        assert_eq!((ended.code, ended.signal), (Some(130), None), "{ended:?}");
-        let command = rustix::process::Pid::from_raw(i32::try_from(command).unwrap()).unwrap();
-        rustix::process::kill_process(command, Signal::KILL).unwrap();
-        folder.assert_no_processes();
+        let ended = insisted(&folder, running, signal, 128 + 9);
+        assert_eq!(ended.json()["phases"][0]["exits"][0]["signal"], 9, "{}", ended.stdout);
+        assert!(folder.exists("kept/record.json"), "what was measured is kept");
     });
 }
 
-fn child_of(parent: u32) -> u32 {
-    let is_child = |status: &str| {
-        status.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|id| id.trim() == parent.to_string()))
-    };
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    let mut processes = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    processes.find(|id| fs::read_to_string(format!("/proc/{id}/status")).is_ok_and(|status| is_child(&status))).unwrap()
+#[test]
+fn a_second_one_ends_a_run_that_does_not_end() {
+    let silent = Foreign::start("nbdkit", &["-f", "-U", "SOCKET", "--filter=delay", "memory", "8m", "rdelay=3600"]);
+    let folder = Folder::with_file("mine", 1 << 20);
+    let before = folder.listing();
+    let job = format!(
+        "[global]\nruntime=600\ntime_based\n[a]\nfilename=made\nsize=1m\nrw=randread\n[b]\nfilename=mine\nsize=2m\nrw=randread\n\
+         [c]\nioengine=nbd\nuri={}\nrw=randread\n",
+        silent.uri()
+    );
+    folder.write("j.fio", job);
+    let running = folder.iotoll("run --background 200ms --out kept j.fio").start();
+    assert!(eventually(|| running.has_threads("job c", 1) && folder.exists("kept")));
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(folder.exists("made"));
+    insisted(&folder, running, Signal::INT, 130);
+    std::fs::remove_file(folder.path("j.fio")).unwrap();
+    assert_eq!(folder.listing(), before, "what it made is taken back");
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn alone(experiment: &Experiment, arm: usize) -> Experiment {
 fn patience(experiment: &Experiment, settings: &Settings) -> Patience {
     Patience {
         longest: Duration::from_secs_f64(experiment.rules.patience()),
-        interrupted: settings.measuring.interrupted.clone(),
+        interruption: settings.measuring.interruption.clone(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::protocol::{Assignment, QUIT, Report, Signals, WORDS_PER_THREAD};
 use crate::error::{Error, Result};
+use crate::interruption::Interruption;
 use model::comparison::record::SliceWork;
 use model::histogram::Histogram;
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
@@ -10,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use sys::shared_words::{SharedWords, wait_while, wake_all};
 
@@ -22,8 +23,8 @@ const GLANCE: Duration = Duration::from_millis(100);
 pub(super) struct Patience {
     /// How long at most.
     pub longest: Duration,
-    /// Set by a signal: not much longer.
-    pub interrupted: Arc<AtomicBool>,
+    /// Asked: not much longer.
+    pub interruption: Arc<Interruption>,
 }
 
 impl Patience {
@@ -33,7 +34,7 @@ impl Patience {
     /// Why nobody should wait any longer for what began at `begun`.
     pub fn ends(&self, begun: Instant, doing: &str) -> Option<Error> {
         let elapsed = begun.elapsed();
-        if elapsed > Self::GRACE && self.interrupted.load(Ordering::Relaxed) {
+        if elapsed > Self::GRACE && self.interruption.is_asked() {
             return Some(Error::Interrupted(format!("while {doing}")));
         }
         let seconds = self.longest.as_secs_f64();

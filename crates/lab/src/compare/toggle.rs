@@ -156,7 +156,7 @@ impl Toggles {
     pub fn leave(&mut self) -> Result<()> {
         let Some(on) = self.on.take() else { return Ok(()) };
         // An interruption does not shorten this: what was switched on is switched off.
-        let patience = Patience { interrupted: Arc::default(), ..self.patience.clone() };
+        let patience = Patience { interruption: Arc::default(), ..self.patience.clone() };
         let mut outcome = on.leave.map_or(Ok(()), |leave| shell("leave", &leave, &patience));
         let switched = self.found.iter().filter(|found| on.settings.contains(&found.path));
         // The kernel may take a value back only after what goes with it (0 of vm.dirty_bytes is refused, and comes of
@@ -246,7 +246,7 @@ mod tests {
     }
 
     fn patience(longest: Duration) -> Patience {
-        Patience { longest, interrupted: Arc::default() }
+        Patience { longest, interruption: Arc::default() }
     }
 
     const LONG: Duration = Duration::from_secs(60);
@@ -301,7 +301,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mark = directory.path().join("left");
         let leave = format!("sleep 1.5; touch {}", mark.display());
-        let interrupted = Patience { longest: LONG, interrupted: Arc::new(true.into()) };
+        let interrupted = Patience { longest: LONG, interruption: Arc::default() };
+        interrupted.interruption.ask();
         let mut toggles = Toggles::prepare(&[], interrupted, &mut Vec::new()).unwrap();
         let begun = Instant::now();
         let error = toggles.enter(&arm(&[], Some("sleep 1000"), Some(&leave))).unwrap_err();

@@ -4,6 +4,7 @@ use super::running::Running;
 use super::talker::{Said, started, talker};
 use super::{CommandPlan, Count, Custody, Printed};
 use crate::error::{Error, Result};
+use crate::interruption::Interruption;
 use crate::meter::{Owners, Panel, TaskScan};
 use crate::run::Observer;
 use crate::watch::watch;
@@ -14,7 +15,6 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use sys::process::How;
 
@@ -24,7 +24,7 @@ const CLOCK_SLACK: Nanos = Nanos(100_000_000);
 /// What an execution needs besides its plan.
 pub(crate) struct Surroundings<'a> {
     pub(crate) panel: &'a mut Panel,
-    pub(crate) interrupted: &'a AtomicBool,
+    pub(crate) interruption: &'a Interruption,
     pub(crate) warnings: &'a mut Vec<Warning>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn execute(
     let mut complaints = set_apart(&mut child, plan.custody)?;
     let before = TaskScan::now();
     let unix_less_monotonic = unix_less_monotonic();
-    let mut running = Running::new(plan, number, child, surroundings.interrupted, observer);
+    let mut running = Running::new(plan, number, child, surroundings.interruption, observer);
     let stretch = watch(surroundings.panel, &mut running);
     let ended = running.end(program)?;
     let owners = Owners { command: running.process(), ..Owners::default() };

@@ -1,45 +1,36 @@
 //! fio says what it did in JSON, when it is asked to.
 
 use super::Printed;
-use super::talker::{Said, Scratch, Talker};
+use super::talker::{Hearing, Said, Talker};
 use crate::error::{Error, Result};
 use model::record::{Direction, JobRecord, Latency};
 use model::unit::{Bytes, Nanos};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::Read;
 use std::process::Stdio;
 
-/// fio, and the file in which it says what it did.
+/// fio, and what it says on its standard output.
 #[derive(Default)]
 pub(super) struct Fio {
-    file: Option<(Scratch, File)>,
+    said: Hearing,
 }
 
 impl Talker for Fio {
-    fn prepare(&mut self, command: &[String], printed: Printed) -> Result<(Vec<String>, Stdio)> {
+    fn prepare(&mut self, command: &[String], _: Printed) -> Result<(Vec<String>, Stdio)> {
         if let Some(argument) = command.iter().skip(1).find(|argument| is_in_the_way(argument)) {
             return Err(Error::Refused(format!(
                 "fio's {argument} is in the way: iotoll reads fio's output as JSON, once, when fio has ended; \
                  leave it out, or count with --ios"
             )));
         }
-        let (file, reader) = Scratch::new("fio's JSON")?;
         let mut command = command.to_vec();
         // Both: JSON for us, and what a person would have read.
         command.insert(1, "--output-format=normal,json".to_owned());
-        command.insert(2, format!("--output={}", file.path().display()));
-        self.file = Some((file, reader));
-        Ok((command, printed.stdio()))
+        Ok((command, self.said.hear()?))
     }
 
     fn jobs(&mut self) -> std::result::Result<Said, String> {
-        let (_file, mut reader) = self.file.take().ok_or("it was not asked")?;
-        let mut bytes = Vec::new();
-        reader.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-        // Names of files, which fio repeats, need not be UTF-8.
-        parse(&String::from_utf8_lossy(&bytes))
+        parse(&self.said.take()?)
     }
 }
 
@@ -57,9 +48,11 @@ fn is_in_the_way(argument: &str) -> bool {
 /// fio prints its JSON first or last, and errors before it; the object begins on a line of its own. Where fio
 /// was told to print its status now and then, the last one is of the whole run.
 fn parse(text: &str) -> std::result::Result<Said, String> {
-    let first = text.starts_with("{\n").then_some(0);
-    // The braces within the object are indented.
-    let begin = text.rfind("\n{\n").map(|newline| newline + 1).or(first).ok_or("there is no JSON in its output")?;
+    // The braces within the object are indented. What fio says of its progress ends with a carriage return.
+    let mut braces = text.rmatch_indices("{\n").map(|(place, _)| place);
+    let is_first =
+        |place: &usize| text.get(..*place).is_some_and(|before| before.is_empty() || before.ends_with(['\n', '\r']));
+    let begin = braces.find(is_first).ok_or("there is no JSON in its output")?;
     let rest = text.get(begin..).unwrap_or_default();
     let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
     let value = values.next().ok_or("its JSON is empty")?.map_err(|error| format!("its JSON is broken: {error}"))?;

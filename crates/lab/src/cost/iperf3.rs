@@ -1,19 +1,17 @@
 //! iperf3 says what it did in JSON, when it is asked to.
 
 use super::Printed;
-use super::talker::{Said, Scratch, Talker};
+use super::talker::{Hearing, Said, Talker};
 use crate::error::{Error, Result};
 use model::record::{Direction, JobRecord, Latency};
 use model::unit::{Bytes, Nanos};
 use serde_json::Value;
-use std::fs::File;
-use std::io::Read;
 use std::process::Stdio;
 
-/// iperf3, and the file that its standard output goes to.
+/// iperf3, and what it says on its standard output.
 #[derive(Default)]
 pub(super) struct Iperf3 {
-    file: Option<(Scratch, File)>,
+    said: Hearing,
 }
 
 impl Talker for Iperf3 {
@@ -28,18 +26,11 @@ impl Talker for Iperf3 {
         if !command.iter().any(|argument| argument == "-J" || argument == "--json") {
             command.push("--json".to_owned());
         }
-        let (file, writer) = Scratch::new("iperf3's JSON")?;
-        let stdout = Stdio::from(writer);
-        let reader = File::open(file.path()).map_err(|error| Error::instrument("reopening a temporary file", error))?;
-        self.file = Some((file, reader));
-        Ok((command, stdout))
+        Ok((command, self.said.hear()?))
     }
 
     fn jobs(&mut self) -> std::result::Result<Said, String> {
-        let (_file, mut reader) = self.file.take().ok_or("it was not asked")?;
-        let mut text = String::new();
-        reader.read_to_string(&mut text).map_err(|error| error.to_string())?;
-        parse(&text)
+        parse(&self.said.take()?)
     }
 }
 

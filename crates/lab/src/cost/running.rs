@@ -2,6 +2,7 @@
 
 use super::{CommandPlan, Count, Counter, Custody};
 use crate::error::{Error, Result};
+use crate::interruption::Interruption;
 use crate::meter::Work;
 use crate::run::{Observer, Progress, iops};
 use crate::watch::{Step, Subject};
@@ -10,7 +11,6 @@ use model::unit::Nanos;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::io;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use sys::process::Ended;
@@ -27,7 +27,7 @@ pub(super) struct Running<'a> {
     failure: Option<Failure>,
     /// What the plan's counter said before it began.
     first: Option<Done>,
-    interrupted: &'a AtomicBool,
+    interruption: &'a Interruption,
     told_to_end: Option<Instant>,
     /// It was ended because it took longer than it may.
     overdue: bool,
@@ -50,7 +50,7 @@ impl<'a> Running<'a> {
         plan: &'a CommandPlan,
         number: usize,
         child: Command,
-        interrupted: &'a AtomicBool,
+        interruption: &'a Interruption,
         observer: Observer<'a>,
     ) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl<'a> Running<'a> {
             ended: None,
             failure: None,
             first: counter(plan).and_then(|counter| counter.read().ok()),
-            interrupted,
+            interruption,
             told_to_end: None,
             overdue: false,
             begun: Instant::now(),
@@ -107,17 +107,19 @@ impl<'a> Running<'a> {
 
     /// Passes an interruption on, once: a terminal's Ctrl-C has reached the command by itself.
     fn pass_interruption_on(&mut self) {
-        if !self.interrupted.load(Ordering::Relaxed) || self.told_to_end.is_some() {
-            return;
+        if self.interruption.is_asked() && self.told_to_end.is_none() {
+            self.told_to_end = Some(Instant::now());
+            self.kill(Signal::INT);
         }
-        self.told_to_end = Some(Instant::now());
-        self.kill(Signal::INT);
     }
 
     /// Ends a command that does not end, or that was asked to and does not.
     fn hurry(&mut self) {
         /// After it was asked to.
         const GRACE: Duration = Duration::from_secs(2);
+        if self.interruption.is_insisted() {
+            self.kill(Signal::KILL);
+        }
         let Some(longest) = self.longest() else { return };
         if self.told_to_end.is_some_and(|told| told.elapsed() > GRACE) {
             self.kill(Signal::KILL);
@@ -230,7 +232,7 @@ mod tests {
 
     /// What becomes of `program` when `lose` happens to it.
     fn ends(program: &str, lose: impl FnOnce(&mut Running)) -> Result<Ended> {
-        let (plan, calm) = (plan(), AtomicBool::new(false));
+        let (plan, calm) = (plan(), Interruption::default());
         let mut ignore = |_: Progress| {};
         let mut running = Running::new(&plan, 0, Command::new(program), &calm, &mut ignore);
         running.begin();

@@ -4,6 +4,7 @@ use super::{CommandPlan, Count, Printed, fio, iperf3};
 use crate::error::{Error, Result};
 use model::record::JobRecord;
 use std::fs::File;
+use std::io::{Read, Seek};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -60,7 +61,7 @@ const fn starter(program: &'static str, valued: &'static str, long: &'static [&'
 }
 
 /// As their manuals have them (util-linux 2.38, coreutils 9.1, sudo 1.9, doas 6.8, numactl 2.0).
-static STARTERS: [Starter; 17] = [
+static STARTERS: [Starter; 19] = [
     // What setarch(8) is called as; where it is called by its own name, one of these may follow.
     starter("aarch64", "", &[], 0),
     starter("i386", "", &[], 0),
@@ -80,6 +81,28 @@ static STARTERS: [Starter; 17] = [
         0,
     ),
     starter("prlimit", "", &[], 0),
+    starter("runuser", "ugGswTP", &["user", "group", "supp-group", "shell", "whitelist-environment"], 0),
+    starter(
+        "setpriv",
+        "",
+        &[
+            "ambient-caps",
+            "inh-caps",
+            "bounding-set",
+            "ruid",
+            "euid",
+            "rgid",
+            "egid",
+            "reuid",
+            "regid",
+            "groups",
+            "securebits",
+            "pdeathsig",
+            "selinux-label",
+            "apparmor-profile",
+        ],
+        0,
+    ),
     starter("setsid", "", &[], 0),
     starter("stdbuf", "ioe", &["input", "output", "error"], 0),
     starter(
@@ -194,28 +217,31 @@ impl Talker for Mute {
     }
 }
 
-/// A temporary file for what a program says, removed when dropped.
-///
-/// It is in a folder of its own: in one that all may write to, the kernel does not let root open somebody else's file to write
-/// (fs.protected_regular), and `sudo fio` would have to.
-pub(super) struct Scratch {
-    folder: tempfile::TempDir,
+/// What a program says on its standard output, in a file without a name: whoever it runs as can write to it, however long
+/// it is, and nothing is left of it whatever ends us.
+#[derive(Default)]
+pub(super) struct Hearing {
+    file: Option<File>,
 }
 
-impl Scratch {
-    /// An empty one, `what` it is for; with it the file, to be read and written.
-    pub(super) fn new(what: &str) -> Result<(Self, File)> {
-        let made = tempfile::Builder::new().prefix("iotoll-").tempdir().map(|folder| Self { folder });
-        let made = made.and_then(|scratch| {
-            let file = File::options().read(true).write(true).create_new(true).open(scratch.path())?;
-            Ok((scratch, file))
-        });
-        made.map_err(|error| Error::instrument(format!("a temporary file for {what}"), error))
+impl Hearing {
+    /// The standard output of a program that is heard.
+    pub fn hear(&mut self) -> Result<Stdio> {
+        let made = tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
+        let (kept, stdout) =
+            made.map_err(|error| Error::instrument("a temporary file for what the command says", error))?;
+        self.file = Some(kept);
+        Ok(stdout.into())
     }
 
-    /// Where it is.
-    pub(super) fn path(&self) -> std::path::PathBuf {
-        self.folder.path().join("said.json")
+    /// What it said. Names of files, which it may repeat, need not be UTF-8.
+    pub fn take(&mut self) -> std::result::Result<String, String> {
+        let mut file = self.file.take().ok_or("it was not asked")?;
+        let mut bytes = Vec::new();
+        // Where the two descriptors are in the file is one place, and the program has written up to it.
+        let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+        read.map_err(|error| error.to_string())?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
@@ -255,6 +281,8 @@ mod tests {
             ("ionice -c2 -n 0 setsid fio j", Some(5)),
             ("setarch x86_64 -R fio j", Some(3)),
             ("setarch -R fio j", Some(2)),
+            ("runuser -u other -- fio j", Some(4)),
+            ("setpriv --reuid other --clear-groups fio j", Some(4)),
             ("sudo cat job", None),
             ("cat fio", None),
             ("nice cat fio", None),

@@ -81,18 +81,23 @@ impl Created {
         made.paths.clear();
         made.lengthened.clear();
     }
+
+    /// Takes back what was made, as when it is dropped.
+    pub fn undo(&self) {
+        // Undoing is a courtesy at the end of a run that failed: it cannot fail it once more.
+        let mut made = self.made();
+        for (path, length) in std::mem::take(&mut made.lengthened) {
+            let _ = OpenOptions::new().write(true).open(path).and_then(|file| file.set_len(length));
+        }
+        for path in std::mem::take(&mut made.paths) {
+            let _ = fs::remove_file(path);
+        }
+    }
 }
 
 impl Drop for Created {
     fn drop(&mut self) {
-        // Undoing is a courtesy at the end of a run that failed: it cannot fail it once more.
-        let made = self.made();
-        for (path, &length) in &made.lengthened {
-            let _ = OpenOptions::new().write(true).open(path).and_then(|file| file.set_len(length));
-        }
-        for path in &made.paths {
-            let _ = fs::remove_file(path);
-        }
+        self.undo();
     }
 }
 

@@ -265,6 +265,34 @@ fn what_threads_used_is_of_the_same_time_as_the_cost() {
         assert!((found.unwrap() / truth - 1.0).abs() < 1e-6, "{found:?}, not {truth}");
     }
     assert!(phase.elsewhere_cycles_per_io.unwrap().abs() < truth * 1e-6);
+    let own = phase.accounts.iter().find(|account| account.name == "the workload's own threads").unwrap();
+    assert!((own.share - 1.0).abs() < 1e-6, "accounts are of the same time too: {own:?}");
+}
+
+/// The machine cannot have paid less than the threads of the workload used, unless the clock that says so cannot know.
+#[test]
+fn a_cost_below_what_the_threads_used_is_doubted() {
+    let load = |thread| Happening { busy: 40_000_000, thread, ios: 1000, steal: 0 };
+    let doubted = |thread: u64, idle_is_read: bool, steal_in_task_clocks| {
+        let stretch = |mut stretch: Stretch| {
+            let cpus = stretch.snapshots.iter_mut().flat_map(|snapshot| &mut snapshot.cpus);
+            cpus.filter(|_| !idle_is_read).for_each(|cpu| cpu.idle_nanos = None);
+            stretch
+        };
+        let mut execution = execution(stretch(quiet(20, load(thread))), 20_000);
+        execution.jobs[0].thread_nanos = Some(Nanos(20 * thread));
+        let mut record = record(vec![stretch(quiet(10, NOTHING))], vec![execution]);
+        record.host.steal_in_task_clocks = Some(steal_in_task_clocks);
+        let finding = study(&record);
+        finding
+            .warnings
+            .iter()
+            .any(|warning| warning.code == Code::MetersDisagree && warning.message.contains("cannot be"))
+    };
+    assert!(doubted(60_000_000, false, false));
+    assert!(!doubted(39_000_000, false, false), "it may");
+    assert!(!doubted(60_000_000, false, true), "what was stolen is in the threads' clocks");
+    assert!(!doubted(60_000_000, true, false), "interrupts that wake a sleeper are idle to cpuidle");
 }
 
 /// Clocks of tasks that hold steal do not tell where it lies; the columns do, as well as they can.
