@@ -128,7 +128,7 @@ fn insisted(folder: &Folder, running: Running, signal: Signal, code: i32) -> End
 fn a_second_one_ends_a_command_that_ignores_the_first() {
     at_once([Signal::INT, Signal::TERM], |signal| {
         let folder = Folder::new();
-        let script = "trap '' INT TERM; touch ready; exec sleep 50";
+        let script = "trap '' INT TERM; touch ready; sleep 50";
         let cost = "cost --background 200ms --format json --quiet --out kept --ios 5 -- sh -c";
         let running = folder.iotoll(cost).word(script).start();
         assert!(eventually(|| folder.exists("ready")));

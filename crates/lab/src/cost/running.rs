@@ -3,7 +3,7 @@
 use super::{CommandPlan, Count, Counter, Custody};
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
-use crate::meter::Work;
+use crate::meter::{TaskScan, Work};
 use crate::run::{Observer, Progress, iops};
 use crate::watch::{Step, Subject};
 use model::record::Done;
@@ -118,7 +118,7 @@ impl<'a> Running<'a> {
         /// After it was asked to.
         const GRACE: Duration = Duration::from_secs(2);
         if self.interruption.is_insisted() {
-            self.kill(Signal::KILL);
+            self.kill_with_descendants();
         }
         let Some(longest) = self.longest() else { return };
         if self.told_to_end.is_some_and(|told| told.elapsed() > GRACE) {
@@ -132,6 +132,19 @@ impl<'a> Running<'a> {
             }
             _ => {}
         }
+    }
+
+    /// Kills the command and what it has begun: of a fio that is killed alone, the jobs go on.
+    fn kill_with_descendants(&self) {
+        let Some(command) = self.process else { return };
+        // Before it is killed: who has no parent any more is nobody's descendant.
+        let scan = TaskScan::now();
+        self.kill(Signal::KILL);
+        let descendants = scan.descendants(command).filter_map(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        descendants.for_each(|process| {
+            // It may have ended with the command.
+            let _ = kill_process(process, Signal::KILL);
+        });
     }
 
     /// Sends a signal to the command, or to its process group where it has one. It may have ended just now.

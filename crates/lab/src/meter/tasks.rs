@@ -97,6 +97,12 @@ impl TaskScan {
         }
     }
 
+    /// Processes that a process has begun, and those that they have, as far as their parents live.
+    pub fn descendants(&self, ancestor: u32) -> impl Iterator<Item = u32> {
+        let processes = self.tasks.keys().filter(|(process, thread)| process == thread).map(|(process, _)| *process);
+        processes.filter(move |process| *process != ancestor && self.descends(*process, ancestor))
+    }
+
     fn descends(&self, process: u32, ancestor: u32) -> bool {
         let mut process = process;
         // Longer chains than this are a cycle made by processes that ended and numbers used again.
@@ -175,6 +181,20 @@ mod tests {
         let times = scan(9500).since(&scan(2500), &Owners::default());
         let found: Vec<_> = times.tasks.iter().map(|task| (task.name.as_str(), task.owner, task.nanos.0)).collect();
         assert_eq!(found, [("server", TaskOwner::Other, 7000)]);
+    }
+
+    #[test]
+    fn who_was_begun_by_whom() {
+        let directory = tempfile::tempdir().unwrap();
+        for (process, parent) in [(5, 1), (6, 5), (7, 6), (8, 1)] {
+            let task = directory.path().join(format!("{process}/task/{process}"));
+            fs::create_dir_all(&task).unwrap();
+            fs::write(task.join("stat"), format!("{process} (a) S {parent} 0 0 0 -1 4194304 0 0")).unwrap();
+            fs::write(task.join("schedstat"), "1 0 9").unwrap();
+        }
+        let scan = TaskScan::of(directory.path(), |_| Some(9));
+        assert_eq!(scan.descendants(5).collect::<BTreeSet<_>>(), [6, 7].into());
+        assert_eq!(scan.descendants(8).count(), 0);
     }
 
     #[test]
