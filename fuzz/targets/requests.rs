@@ -10,12 +10,53 @@ use path::Switches;
 use path::backend::Backend;
 use path::server::session::{Next, Rights, Session};
 use path::wire::MAX_PAYLOAD;
-use std::sync::Arc;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, OnceLock};
 
 /// Short, so that what is asked for at random lies now and then within it.
 const BYTES: u64 = 64 << 10;
 /// Long enough for a reply in pieces.
 const NULL_BYTES: u64 = 512 << 10;
+
+/// A file, which all runs of a process have in common: making one takes longer than a run.
+fn file() -> &'static File {
+    static FILE: OnceLock<File> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let path = std::env::temp_dir().join(format!("iotoll-fuzz-{}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file can be made");
+        std::fs::remove_file(&path).expect("it is ours");
+        file
+    })
+}
+
+/// All zeros again.
+fn emptied() -> File {
+    let file = file();
+    file.set_len(0).and_then(|()| file.set_len(BYTES)).expect("it can be emptied");
+    file.try_clone().expect("there are descriptors")
+}
+
+fn backend(choice: u8, switches: &Switches) -> Backend {
+    match choice & (8 | 64 | 128) {
+        8 | 136 => Backend::null(NULL_BYTES).expect("addresses are there"),
+        64 => Backend::file(emptied()).expect("its size is known"),
+        // Where its file system has no way past the cache, it is as above.
+        192 => Backend::file_past_the_cache(emptied())
+            .unwrap_or_else(|_| Backend::file(emptied()).expect("its size is known")),
+        _ => Backend::memory(BYTES, switches).expect("so much memory is there"),
+    }
+}
+
+fn content(backend: &Backend) -> Vec<u8> {
+    let mut content = vec![0; BYTES as usize];
+    match backend {
+        Backend::Memory(store) => store.read(0, &mut content),
+        Backend::File(_) => file().read_exact_at(&mut content, 0).expect("it is as long as it was"),
+        Backend::Null { .. } => {}
+    }
+    content
+}
 
 /// What came of it.
 #[derive(Debug, PartialEq)]
@@ -30,10 +71,7 @@ struct End {
 fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
     // All replies are copied into the batch, where they can be seen.
     let switches = Switches { pull_up: u32::MAX, copy_out, ..Switches::default() };
-    let backend = match choice & 8 {
-        0 => Backend::memory(BYTES, &switches).expect("so much memory is there"),
-        _ => Backend::null(NULL_BYTES).expect("addresses are there"),
-    };
+    let backend = backend(choice, &switches);
     let [read_only, structured, base_allocation, checksums] = [1, 2, 4, 16].map(|bit| choice & bit != 0);
     // The handshake gives no two of these together.
     let structured = structured && !checksums;
@@ -73,11 +111,7 @@ fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
         }
     });
     replies.extend_from_slice(batch.own());
-    let mut content = Vec::new();
-    if let Backend::Memory(store) = &backend {
-        content.resize(store.len(), 0);
-        store.read(0, &mut content);
-    }
+    let content = content(&backend);
     let (requests, errors) = (session.counters.requests, session.counters.errors);
     End { replies, next: end, requests, errors, content }
 }
