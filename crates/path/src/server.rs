@@ -206,12 +206,16 @@ impl Crowd<'_> {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(Error::system("waiting for clients", error.into())),
             }
+            let [told, _] = &fds;
+            let asked = !told.revents().is_empty();
+            if asked {
+                // Before it is looked whether it is the end: who says so rings afterwards.
+                let _ = rustix::io::read(&orders.bell, &mut [0; 8]);
+            }
             if orders.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let [told, _] = &fds;
-            if !told.revents().is_empty() {
-                let _ = rustix::io::read(&orders.bell, &mut [0; 8]);
+            if asked {
                 self.report(observer);
             }
             match listener.accept() {

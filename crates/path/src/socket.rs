@@ -1,5 +1,6 @@
 //! A connected socket of either kind.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{set_socket_keepalive, set_tcp_cork};
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use std::io;
@@ -56,13 +57,30 @@ impl Socket {
 }
 
 impl Socket {
-    /// Bytes that were sent and that are lost if this is closed now with something unread. What is sent on a Unix socket is with the other end at once.
-    pub fn undelivered(&self) -> usize {
-        match self {
-            // A socket that cannot be asked has nothing to lose.
-            Self::Tcp(stream) => undelivered(stream).unwrap_or(0),
-            Self::Unix(_) => 0,
-        }
+    /// Whether something that was sent, before it was said that no more comes, is lost if this is closed now with something unread. What is sent on a
+    /// Unix socket is with the other end at once.
+    pub fn has_undelivered(&self) -> bool {
+        let Self::Tcp(stream) = self else { return false };
+        // The end counts as a byte. A socket that cannot be asked has nothing to lose, and neither has one whose other end has gone.
+        undelivered(stream).is_ok_and(|bytes| bytes > 1) && !self.has_failed()
+    }
+
+    fn has_failed(&self) -> bool {
+        let mut fds = [PollFd::new(self, PollFlags::empty())];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&at_once)).is_ok() && fds.iter().any(|fd| fd.revents().contains(PollFlags::ERR))
+    }
+
+    /// Bytes that have arrived and were not received.
+    pub fn unread(&self) -> usize {
+        // A socket that cannot be asked has nothing.
+        rustix::io::ioctl_fionread(self).map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
+    /// Receives what has arrived, and then the end.
+    pub fn expect_no_more(&self) {
+        // It can only fail where the other end has ended it already.
+        let _ = shutdown(self, Shutdown::Both);
     }
 
     /// The other end hears that nothing more is to come, behind what was sent.

@@ -59,10 +59,16 @@ pub struct Connection {
     interest: EventFlags,
     /// System calls that received something.
     received: u64,
+    /// When the server goes: so many bytes of requests are heard, and what is left of the request that they end in.
+    last: Option<u64>,
 }
 
 /// Who goes without waiting for the replies has what he asked for done, if it takes no longer than this.
 const LAST_WILL: Duration = Duration::from_secs(5);
+/// With less that lies unread the other end is not waiting for room: the smallest window of a new socket is twice that.
+const MAY_BE_FULL: u64 = 32 << 10;
+/// What waits at the other end for room here (Linux: the largest of tcp_wmem).
+const MOST_ELSEWHERE: u64 = 4 << 20;
 /// The client ended the connection before it had all replies.
 const UNHEARD: &str = "the client went away with replies on the way";
 
@@ -110,6 +116,7 @@ impl Connection {
             unheard_since: None,
             interest: EventFlags::IN,
             received: 0,
+            last: None,
         }
     }
 
@@ -211,7 +218,8 @@ impl Connection {
             return Err("a message longer than any that is allowed");
         };
         front.copy_from_slice(&self.carry);
-        Ok((held, self.session().map_or(usize::MAX, |session| session.most_to_receive(held)).min(back.len())))
+        let most = self.session().map_or(usize::MAX, |session| session.most_to_receive(held));
+        Ok((held, most.min(self.most_to_hear(held)).min(back.len())))
     }
 
     /// Uses what has come there.
@@ -245,7 +253,7 @@ impl Connection {
         places.clear();
         let length = length.min(switches.framing.most_received().unwrap_or(length));
         places.store(begin, length);
-        if switches.framing.most_received().is_none() {
+        if switches.framing.most_received().is_none() && self.last.is_none() {
             places.keep(REQUEST_BYTES);
         }
         Some(length)
@@ -358,7 +366,7 @@ impl Connection {
     fn flush(&mut self) -> Option<Going> {
         if let Some(since) = self.unheard_since {
             self.batch.clear();
-            if since.elapsed() >= LAST_WILL {
+            if self.then == Then::GoOn && since.elapsed() >= LAST_WILL {
                 return Some(Going::Broken("the client went away before all that it asked for was done"));
             }
         }
@@ -401,6 +409,48 @@ impl Connection {
     }
 }
 
+/// When the server goes.
+impl Connection {
+    /// From now on only what was sent is heard, and the rest of the request that it ends in.
+    pub fn hear_only_what_was_sent(&mut self) {
+        let unread = self.socket.unread() as u64;
+        // Where there may be no room for all of it, the rest waits at the other end.
+        let elsewhere = if unread >= MAY_BE_FULL { MOST_ELSEWHERE } else { 0 };
+        self.last = Some(self.heard() + unread + elsewhere);
+    }
+
+    /// Whether there is nothing more to do for it, when nothing has happened for a while or else.
+    pub fn is_done(&self, quiet: bool) -> bool {
+        let nothing_more = quiet && self.socket.unread() == 0;
+        let Phase::Serving(session) = &self.phase else { return nothing_more && !self.is_sending() };
+        let heard = self.last.is_some_and(|last| self.heard() >= last);
+        let at_rest = !self.is_sending() && self.takes_more() && self.carry.is_empty() && session.is_between_requests();
+        // Who has gone ends by himself.
+        at_rest && self.unheard_since.is_none() && (heard || nothing_more)
+    }
+
+    /// Whether something that was sent is lost if the connection is closed now.
+    pub fn has_undelivered(&self) -> bool {
+        self.unheard_since.is_none() && self.socket.has_undelivered()
+    }
+
+    /// So many bytes at most are received next, `there` being the begin of a request that has come.
+    fn most_to_hear(&self, there: usize) -> usize {
+        match (self.last, self.session()) {
+            (Some(last), Some(session)) => match last.saturating_sub(self.heard()) {
+                0 => session.rest_of_request(there),
+                rest => usize::try_from(rest).unwrap_or(usize::MAX),
+            },
+            _ => usize::MAX,
+        }
+    }
+
+    /// Bytes of requests that were received.
+    fn heard(&self) -> u64 {
+        self.session().map_or(0, |session| session.counters.received_bytes)
+    }
+}
+
 impl Connection {
     /// Something cannot be sent. `None` when that is because the client has gone: what he has asked for before, he may rely on (a good-bye comes
     /// after all requests, and need not wait for the replies), so it is still done.
@@ -413,6 +463,8 @@ impl Connection {
         let Phase::Serving(session) = &mut self.phase else { return Some(Going::Broken(UNHEARD)) };
         session.leave_out_replies();
         self.batch.clear();
+        // What has arrived is received, and then the end.
+        self.socket.expect_no_more();
         self.unheard_since = Some(Instant::now());
         None
     }
@@ -420,6 +472,11 @@ impl Connection {
 
 /// Whether the other end has gone.
 fn is_of_peer(error: &io::Error) -> bool {
-    use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, TimedOut};
-    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | TimedOut)
+    use ErrorKind::{
+        BrokenPipe, ConnectionAborted, ConnectionReset, HostUnreachable, NetworkDown, NetworkUnreachable, NotConnected,
+        TimedOut,
+    };
+    // One whose machine or network has gone is told of by what the network last said of it.
+    let no_network = matches!(error.kind(), HostUnreachable | NetworkDown | NetworkUnreachable);
+    no_network || matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | TimedOut)
 }

@@ -151,12 +151,22 @@ impl Session {
 
     /// So many bytes at most are received next, `there` being the begin of a request that has come.
     pub fn most_to_receive(&self, there: usize) -> usize {
-        match (self.switches.framing.most_received(), &self.writing) {
-            (None, _) => usize::MAX,
-            (Some(_), Some(writing)) if writing.rest == 0 => CHECKSUM_BYTES.saturating_sub(there),
-            (Some(most), Some(writing)) => most.min(writing.rest as usize),
-            (Some(_), None) => REQUEST_BYTES.saturating_sub(there),
+        let most = self.switches.framing.most_received();
+        most.map_or(usize::MAX, |most| most.min(self.rest_of_request(there)))
+    }
+
+    /// Bytes of the request that has begun that have not come yet, or of the next one's header.
+    pub fn rest_of_request(&self, there: usize) -> usize {
+        match &self.writing {
+            Some(writing) if writing.rest == 0 => CHECKSUM_BYTES.saturating_sub(there),
+            Some(writing) => writing.rest as usize,
+            None => REQUEST_BYTES.saturating_sub(there),
         }
+    }
+
+    /// Whether nothing is begun that is not ended.
+    pub fn is_between_requests(&self) -> bool {
+        self.writing.is_none() && self.reading.is_none()
     }
 
     /// So many bytes were received there.

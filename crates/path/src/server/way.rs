@@ -108,7 +108,6 @@ impl Way {
         connection: &mut Connection,
         going: Going,
         switches: Switches,
-        receive: bool,
     ) -> std::result::Result<(), &'static str> {
         match self {
             Self::Epoll { epoll } => {
@@ -121,7 +120,7 @@ impl Way {
                 }
             }
             Self::Ring { ring, more_follows, .. } => {
-                let staged = connection.stage(ring, place as u32, receive, switches)?;
+                let staged = connection.stage(ring, place as u32, switches)?;
                 *more_follows |= staged == Staged::AndMoreFollows;
             }
         }

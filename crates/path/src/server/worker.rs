@@ -1,5 +1,7 @@
 //! A thread with its connections: waits for any of them, and does what they ask for.
 
+mod farewell;
+
 use super::connection::{Connection, Going};
 use super::counters::Counters;
 use super::export::Exports;
@@ -21,12 +23,6 @@ use std::time::{Duration, Instant};
 const MEMORY_BYTES: usize = 256 << 10;
 /// How often it is looked whether somebody negotiates for too long.
 const LOOK: Duration = Duration::from_secs(1);
-/// After the end, how long it takes at most to receive what has arrived.
-const LAST_WORD: Duration = Duration::from_secs(1);
-/// After the end, all has arrived when nothing comes for so long: where a client sends more than there is room for, the rest comes as it is received.
-const PAUSE: Duration = Duration::from_millis(10);
-/// After the end, how long a client may take to take its last replies.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 /// What a thread is told by the one that accepts.
 #[derive(Debug)]
@@ -90,8 +86,6 @@ pub(super) struct Worker<'a> {
     may_hold: bool,
     /// Connections that have more to do.
     working: Vec<usize>,
-    /// Whether the server goes: nothing more is received.
-    leaving: bool,
     done: Counters,
 }
 
@@ -122,7 +116,6 @@ impl<'a> Worker<'a> {
             held,
             may_hold: false,
             working: Vec::new(),
-            leaving: false,
             done,
         })
     }
@@ -279,13 +272,18 @@ impl<'a> Worker<'a> {
                 Err(_) => return self.end(place, Some("it cannot be waited for")),
             }
         }
-        if let Err(why) = self.way.stage(place, connection, going, switches, !self.leaving) {
+        if let Err(why) = self.way.stage(place, connection, going, switches) {
             self.end(place, Some(why));
         }
     }
 
     fn end(&mut self, place: usize, why: Option<&str>) {
-        let Some(connection) = self.connections.get_mut(place).and_then(Option::take) else { return };
+        drop(self.release(place, why));
+    }
+
+    /// A connection that is nobody's any more, and is closed when it is dropped.
+    fn release(&mut self, place: usize, why: Option<&str>) -> Option<Connection> {
+        let connection = self.connections.get_mut(place).and_then(Option::take)?;
         if self.held.is_some_and(|(held, _)| held == place) {
             self.held = None;
         }
@@ -297,6 +295,7 @@ impl<'a> Worker<'a> {
         if let Some(why) = why {
             self.observer.note(&format!("a client's connection was ended: {why}"));
         }
+        Some(connection)
     }
 
     /// Ends who negotiates for too long; whether anybody still does.
@@ -319,59 +318,5 @@ impl<'a> Worker<'a> {
             self.end(place, Some("it made room for another client"));
         }
         slowest.is_some()
-    }
-
-    /// What has arrived is finished and replied to; then everybody is let go.
-    fn say_farewell(&mut self, happened: &mut Vec<(usize, Happened)>) {
-        let begun = Instant::now();
-        self.may_hold = false;
-        // Nobody is held any more.
-        (0..self.connections.len()).for_each(|place| self.advance(place, Happened::Turn));
-        // Who never stops is stopped.
-        while begun.elapsed() < LAST_WORD {
-            // A ring begins to receive with one call, and has received with the next.
-            self.look(happened, Some(Duration::ZERO));
-            if happened.is_empty() {
-                self.look(happened, Some(if self.working.is_empty() { PAUSE } else { Duration::ZERO }));
-            }
-            if happened.is_empty() && self.working.is_empty() {
-                break;
-            }
-            self.attend(happened);
-        }
-        self.leaving = true;
-        while begun.elapsed() < FAREWELL {
-            for (place, what) in happened.drain(..) {
-                match what {
-                    Happened::Rang => {}
-                    Happened::Ready | Happened::Gone if self.working.contains(&place) => {}
-                    // Nothing more is received: only those are advanced that take replies again.
-                    Happened::Ready | Happened::Gone if !self.is_sending(place) => {}
-                    what => self.advance(place, what),
-                }
-            }
-            std::mem::take(&mut self.working).into_iter().for_each(|place| self.advance(place, Happened::Turn));
-            let sending = (0..self.connections.len()).any(|place| self.is_sending(place));
-            if !sending && self.working.is_empty() {
-                break;
-            }
-            if self.working.is_empty() {
-                // Those who go on sending are not heard, and would let nobody sleep.
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            self.look(happened, Some(Duration::ZERO));
-        }
-        let sockets = || self.connections.iter().flatten().map(Connection::socket);
-        sockets().for_each(Socket::say_no_more);
-        while begun.elapsed() < FAREWELL && sockets().any(|socket| socket.undelivered() > 0) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        for place in 0..self.connections.len() {
-            self.end(place, None);
-        }
-    }
-
-    fn is_sending(&self, place: usize) -> bool {
-        self.connections.get(place).is_some_and(|connection| connection.as_ref().is_some_and(Connection::is_sending))
     }
 }

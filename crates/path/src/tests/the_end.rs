@@ -1,6 +1,6 @@
 //! What a server does before it goes, and when a client has gone.
 
-use super::{SIZE, Served, Transport, ask, error, has_rings, options, shaken};
+use super::{SIZE, Served, Transport, agreed, ask, error, has_rings, options, shaken};
 use crate::backend::Backend;
 use crate::client::Address;
 use crate::server::{Access, Options};
@@ -12,8 +12,12 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 over_both! {
+    the_end_finishes_requests_that_have_arrived,
     the_end_finishes_all_that_has_arrived,
     replies_that_are_on_the_way_at_the_end_arrive,
+    requests_behind_replies_that_are_not_taken_are_finished,
+    the_end_comes_whatever_clients_do,
+    who_goes_and_leaves_too_much_to_do_is_given_up,
     who_goes_without_waiting_for_the_replies_has_his_requests_done,
 }
 
@@ -36,10 +40,25 @@ fn write(offset: u64, payload: &[u8]) -> Vec<u8> {
     [&ask(Command::Write, 0, offset, payload.len() as u32)[..], payload].concat()
 }
 
+fn the_end_finishes_requests_that_have_arrived(transport: Transport) {
+    let served = Served::memory(transport);
+    let mut stream = agreed(&served);
+    for _ in 0..100 {
+        stream.write_all(&ask(Command::Read, 0, 0, 1000)).unwrap();
+    }
+    let reader = std::thread::spawn(move || {
+        let mut said = Vec::new();
+        stream.read_to_end(&mut said).map(|_| said.len())
+    });
+    assert_eq!(served.ended().0.requests, 100);
+    assert_eq!(reader.join().unwrap().unwrap(), 100 * 1016);
+}
+
 /// More than is received at one go, in one that is busy while it arrives.
 fn the_end_finishes_all_that_has_arrived(transport: Transport) {
     const WRITES: usize = 12;
-    let served = busy(transport, 40_000_000);
+    // More than a second in all.
+    let served = busy(transport, 300_000_000);
     let mut stream = connected(&served);
     // All of it is in the sockets' memory when this returns.
     stream.write_all(&write(0, &vec![7; 128 << 10]).repeat(WRITES)).unwrap();
@@ -58,6 +77,7 @@ fn replies_that_are_on_the_way_at_the_end_arrive(transport: Transport) {
     set_socket_recv_buffer_size(&stream, 64 << 10).unwrap();
     stream.write_all(&ask(Command::Read, 0, 0, BYTES as u32).repeat(READS)).unwrap();
     std::thread::sleep(Duration::from_millis(100));
+    let begun = Instant::now();
     let reader = std::thread::spawn(move || {
         // By now the end has begun, and this is not heard.
         std::thread::sleep(Duration::from_millis(200));
@@ -66,21 +86,82 @@ fn replies_that_are_on_the_way_at_the_end_arrive(transport: Transport) {
         let mut replies = vec![0; READS * (16 + BYTES)];
         stream.read_exact(&mut replies).map(|()| stream)
     });
-    let begun = Instant::now();
     let (done, _) = served.ended();
     assert!(begun.elapsed() >= Duration::from_millis(250), "{:?}", begun.elapsed());
     reader.join().unwrap().unwrap();
     assert!(done.requests >= READS as u64, "{done:?}");
 }
 
+/// What lies behind replies that a client is slow to take has arrived as well.
+fn requests_behind_replies_that_are_not_taken_are_finished(transport: Transport) {
+    // More than a socket has room for.
+    const READS: usize = 200;
+    // More than is received at one go.
+    const WRITES: usize = 8;
+    const BYTES: usize = 64 << 10;
+    let served =
+        Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options(transport), false);
+    let mut stream = connected(&served);
+    set_socket_recv_buffer_size(&stream, 64 << 10).unwrap();
+    stream.write_all(&ask(Command::Read, 0, 0, BYTES as u32).repeat(READS)).unwrap();
+    stream.write_all(&write(0, &[7; BYTES]).repeat(WRITES)).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let reader = std::thread::spawn(move || {
+        // By now the end has begun, and there was a pause in it.
+        std::thread::sleep(Duration::from_millis(500));
+        stream.read_exact(&mut vec![0; READS * (16 + BYTES)]).unwrap();
+        (0..WRITES).map(|_| error(&mut stream)).collect::<Vec<_>>()
+    });
+    assert_eq!(served.ended().0.requests, (READS + WRITES) as u64);
+    assert_eq!(reader.join().unwrap(), [0; WRITES]);
+}
+
+/// Whoever never stops is not heard for ever, and who is in the middle of a request is not waited for.
+fn the_end_comes_whatever_clients_do(transport: Transport) {
+    let served =
+        Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options(transport), false);
+    let (mut busy, mut silent) = (connected(&served), connected(&served));
+    silent.write_all(&write(0, &[7; 4096])[..100]).unwrap();
+    let idle = connected(&served);
+    let mut replies = busy.try_clone().unwrap();
+    let reader = std::thread::spawn(move || while replies.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {});
+    let writer = std::thread::spawn(move || while busy.write_all(&write(0, &[7; 4096]).repeat(4)).is_ok() {});
+    std::thread::sleep(Duration::from_millis(100));
+    let begun = Instant::now();
+    let (done, notes) = served.ended();
+    // Less than it may take at most, however busy the machine is.
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(done.requests > 0);
+    assert!(notes.iter().any(|note| note.contains("in the middle of a request")), "{notes:?}");
+    reader.join().unwrap();
+    writer.join().unwrap();
+    drop((idle, silent));
+}
+
+fn who_goes_and_leaves_too_much_to_do_is_given_up(transport: Transport) {
+    let served = busy(transport, 400_000_000);
+    let mut stream = connected(&served);
+    stream.write_all(&write(0, &[7; 512]).repeat(200)).unwrap();
+    drop(stream);
+    let begun = Instant::now();
+    while !served.notes.lock().unwrap().iter().any(|note| note.contains("before all that it asked for was done")) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", served.notes.lock().unwrap());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(served.ended().0.requests < 200);
+}
+
 fn who_goes_without_waiting_for_the_replies_has_his_requests_done(transport: Transport) {
     const WRITES: u64 = 16;
-    const BYTES: u64 = 1 << 10;
+    // More than is copied.
+    const BYTES: u64 = 8 << 10;
     for good_bye in [true, false] {
         let served = busy(transport, 20_000_000);
         let mut stream = connected(&served);
         let mut requests: Vec<u8> =
             (0..WRITES).flat_map(|number| write(number * BYTES, &vec![number as u8 + 1; BYTES as usize])).collect();
+        // One that is refused has a payload too.
+        requests.splice(0..0, write(SIZE, &[9; BYTES as usize]));
         // Its reply is longer than anybody would send who is not heard.
         requests.splice(0..0, ask(Command::Read, 0, 0, 64 << 10));
         if good_bye {

@@ -106,21 +106,15 @@ impl Connection {
         }
     }
 
-    /// Tells the ring what is to be sent, and, if more is to be received, where.
+    /// Tells the ring what is to be sent, and, if more can be used, where it is received to.
     ///
     /// # Errors
     /// In words, when it cannot go on.
-    pub fn stage(
-        &mut self,
-        ring: &mut StreamRing,
-        stream: u32,
-        receive: bool,
-        switches: Switches,
-    ) -> Result<Staged, &'static str> {
+    pub fn stage(&mut self, ring: &mut StreamRing, stream: u32, switches: Switches) -> Result<Staged, &'static str> {
         const FAILED: &str = "io_uring takes no more";
         let (unsent, takes_more) = (self.batch.unsent() > 0, self.takes_more());
         let Some(ringed) = &mut self.ringed else { return Ok(Staged::AndThatIsAll) };
-        let receive = receive && takes_more && !ringed.receiving;
+        let receive = takes_more && !ringed.receiving;
         ringed.receiving |= receive;
         let mut all = true;
         if ringed.blocked {
