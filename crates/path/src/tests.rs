@@ -55,6 +55,7 @@ over_both! {
     a_server_that_makes_no_sense_is_an_error_of_the_client,
 }
 
+mod asleep;
 mod checksums;
 mod crowds;
 mod failing_storage;

@@ -4,7 +4,7 @@
 mod ringed;
 
 use super::export::Exports;
-use super::gathering::{self, Gathering};
+use super::gathering::{self, Gathering, Hold};
 use super::session::{Next, Session, TURN};
 use crate::handshake::server::{Negotiation, State, Step, greeting};
 use crate::socket::{LowWater, Socket};
@@ -57,6 +57,8 @@ pub struct Connection {
     /// Since when nobody hears what is said.
     unheard_since: Option<Instant>,
     interest: EventFlags,
+    /// What is waited for asleep, where no mark of the socket can say how much is enough.
+    asleep: Option<Hold>,
     /// System calls that received something.
     received: u64,
     /// When the server goes: so many bytes of requests are heard, and what is left of the request that they end in.
@@ -65,6 +67,12 @@ pub struct Connection {
 
 /// Who goes without waiting for the replies has what he asked for done, if it takes no longer than this.
 const LAST_WILL: Duration = Duration::from_secs(5);
+/// The longest hold is slept through in so many naps, of which it usually takes half.
+const NAPS: u32 = 4;
+/// A shorter one is over before the thread is asleep.
+const SHORTEST_NAP: Duration = Duration::from_micros(5);
+/// Nobody else is served meanwhile.
+const LONGEST_NAP: Duration = Duration::from_micros(50);
 /// With less that lies unread the other end is not waiting for room: the smallest window of a new socket is twice that.
 const MAY_BE_FULL: u64 = 32 << 10;
 /// What waits at the other end for room here (Linux: the largest of tcp_wmem).
@@ -115,6 +123,7 @@ impl Connection {
             since: Instant::now(),
             unheard_since: None,
             interest: EventFlags::IN,
+            asleep: None,
             received: 0,
             last: None,
         }
@@ -156,15 +165,26 @@ impl Connection {
     pub fn hold(&mut self, may: bool, most: Duration) -> io::Result<Option<Instant>> {
         let Phase::Serving(session) = &self.phase else { return Ok(None) };
         // Poll of a Unix socket wakes at the first byte, whatever is asked for.
-        let may = may && matches!(self.socket, Socket::Tcp(_));
-        if let Some((_, _, rest)) = session.in_place().filter(|_| may) {
+        let by_mark = matches!(self.socket, Socket::Tcp(_));
+        if let Some((_, _, rest)) = session.in_place().filter(|_| may && by_mark) {
             // It is sure to come, and as far as the client is concerned it is one.
             self.low_water.about(&self.socket, rest.min(gathering::MOST))?;
             return Ok(Some(Instant::now() + most));
         }
+        let may = may && (by_mark || self.ringed.is_none());
         let hold = may.then(Instant::now).and_then(|now| Some((self.gathering.hold(most, now)?, now)));
-        self.low_water.set(&self.socket, hold.map_or(1, |(hold, _)| hold.bytes))?;
+        self.asleep = hold.filter(|_| !by_mark).map(|(hold, _)| hold);
+        if by_mark {
+            self.low_water.set(&self.socket, hold.map_or(1, |(hold, _)| hold.bytes))?;
+        }
         Ok(hold.map(|(hold, now)| now + hold.limit))
+    }
+
+    /// Something has come to a connection that is held, where that wakes in any case: how long is slept before what has come is looked at again. `None`: it is
+    /// used now.
+    pub fn nap(&self) -> Option<Duration> {
+        let hold = self.asleep?;
+        (self.socket.unread() < hold.bytes).then(|| (hold.limit / NAPS).clamp(SHORTEST_NAP, LONGEST_NAP))
     }
 
     /// Sends what waits, receives once (a page at a time: until there is nothing), and does what that asks for; never waits. `memory` is where it receives to; all

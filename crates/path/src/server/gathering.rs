@@ -8,6 +8,9 @@
 //! both ends sleep in turn, and a hold costs more than it saves (experiments/path-hold-server.toml). How much is in flight shows when a wait is in
 //! vain, so now and then more is waited for.
 //!
+//! A client that hands many requests over at one time (iotoll's engine does) has done the gathering itself: what a hold takes, timers and calls, is lost
+//! there, an eighth of all cycles at depth 32. It shows in what comes without a hold, so now and then nothing is held.
+//!
 //! How long it takes until enough is there is learnt as well, and not much more is waited.
 
 use crate::wire::REQUEST_BYTES;
@@ -21,6 +24,10 @@ pub(super) const MOST: usize = 192 << 10;
 const STREAK: u32 = 8;
 /// What is known to be in flight is taken for true for so many holds that are not in vain.
 const SETTLED: u32 = 256;
+/// After so many holds it is seen what comes without one.
+const LOOK: u32 = 64;
+/// So many requests at one time, again and again, were sent at one time.
+const MANY: u64 = 4;
 /// Nothing is held of a client that has fewer requests in flight. Measured were 8, which was too few, and 16, which was enough.
 const FEWEST: u64 = 12;
 /// For so many times that something is received it is not looked again whether a client still has too few; each time twice as many.
@@ -56,6 +63,10 @@ pub(super) struct Gathering {
     /// So many times that something is received, until anything is waited for.
     rest: u32,
     last_rest: u32,
+    /// So many holds since it was seen what comes without one.
+    holds: u32,
+    /// So many times in a row that was enough.
+    enough: u32,
     /// Since when it is held, and for how long at most.
     held: Option<(Instant, Duration)>,
     /// What it takes until enough is there.
@@ -75,7 +86,9 @@ impl Gathering {
     /// What is worth waiting for from `now` on, but not longer than `most`. It is taken for granted that it is waited for then.
     pub(super) fn hold(&mut self, most: Duration, now: Instant) -> Option<Hold> {
         let limit = self.usual.map_or(most / FIRST, |usual| usual * PATIENCE).max(SHORTEST).min(most);
-        self.held = (self.goal >= LEAST && self.rest == 0).then_some((now, limit));
+        let may = self.goal >= LEAST && self.rest == 0 && self.holds < LOOK;
+        self.held = may.then_some((now, limit));
+        self.holds += u32::from(may);
         self.held.map(|_| Hold { bytes: self.goal, limit })
     }
 
@@ -83,7 +96,13 @@ impl Gathering {
     pub(super) fn received(&mut self, bytes: usize, requests: u64, now: Instant) {
         self.rest = self.rest.saturating_sub(1);
         let Some((since, limit)) = self.held.take() else {
-            if requests >= 2 && self.rest == 0 {
+            if self.rest > 0 {
+                return;
+            }
+            if self.holds >= LOOK {
+                self.look(bytes, requests);
+            }
+            if requests >= 2 {
                 self.goal = self.goal.max(bytes.min(MOST / 2));
             }
             return;
@@ -115,10 +134,29 @@ impl Gathering {
             self.settled = STREAK;
             // Once may be chance.
             if std::mem::replace(&mut self.few, true) {
-                self.last_rest = (self.last_rest * 2).clamp(FIRST_REST, LONGEST_REST);
-                (self.few, self.all, self.goal, self.rest) = (false, 0, 0, self.last_rest);
+                (self.few, self.all, self.goal) = (false, 0, 0);
+                self.take_a_rest();
             }
         }
+    }
+
+    /// So much came without a hold. Of who sends that much at one time, again and again, there is nothing to be gathered.
+    fn look(&mut self, bytes: usize, requests: u64) {
+        if bytes * 2 < self.goal || requests < MANY {
+            (self.holds, self.enough) = (0, 0);
+            return;
+        }
+        self.enough += 1;
+        if self.enough >= STREAK {
+            self.enough = 0;
+            self.take_a_rest();
+        }
+    }
+
+    /// Nothing is held for a while, each time for longer.
+    fn take_a_rest(&mut self) {
+        self.last_rest = (self.last_rest * 2).clamp(FIRST_REST, LONGEST_REST);
+        self.rest = self.last_rest;
     }
 
     /// All that was waited for came often enough.
@@ -218,6 +256,21 @@ mod tests {
         let late = client.play(&mut Gathering::default(), 10_000).waited.split_off(2_000);
         let right = late.iter().filter(|goal| (5..=7).contains(*goal)).count();
         assert!(right * 10 >= late.len() * 8, "{right} of {}", late.len());
+    }
+
+    /// A client that sends all that it has in flight, or half of it, at one time.
+    #[test]
+    fn who_sends_many_at_one_time_is_hardly_ever_held() {
+        for (most, least) in [(32, 32), (32, 16), (16, 9)] {
+            let (mut gathering, mut now, mut held) = (Gathering::default(), Instant::now(), 0);
+            for turn in 0..100_000 {
+                held += usize::from(gathering.hold(LONGEST, now).is_some());
+                now += FAST;
+                let there = if turn % 2 == 0 { most } else { least };
+                gathering.received(there * REQUEST_BYTES, there as u64, now);
+            }
+            assert!(held <= 2 * LOOK as usize, "{most} and {least}: {held}");
+        }
     }
 
     /// There is no memory to see all that is in flight.

@@ -153,6 +153,7 @@ impl<'a> Worker<'a> {
                 Happened::Rang => self.welcome(),
                 // Whatever it sent since then waits for its turn, its good-bye too.
                 Happened::Ready | Happened::Gone if working.contains(&place) => {}
+                Happened::Ready if self.sleeps_on(place) => {}
                 what => self.advance(place, what),
             }
         }
@@ -199,6 +200,20 @@ impl<'a> Worker<'a> {
             // Who sends nothing more is not held again before something has come.
             self.may_hold = false;
             self.advance(place, Happened::Turn);
+        }
+    }
+
+    /// Whether it is slept on that something came to the one that is held: then some time has passed, and it is looked at again.
+    fn sleeps_on(&self, place: usize) -> bool {
+        let Some((_, until)) = self.held.filter(|(held, _)| *held == place) else { return false };
+        let Some(Some(connection)) = self.connections.get(place) else { return false };
+        let left = until.saturating_duration_since(Instant::now());
+        match connection.nap() {
+            Some(nap) if !left.is_zero() => {
+                std::thread::sleep(nap.min(left));
+                true
+            }
+            _ => false,
         }
     }
 

@@ -1,0 +1,34 @@
+//! What a server waits for on a Unix socket, where no mark says how much is enough.
+
+use super::{SIZE, Served, Transport, agreed, ask, error, options};
+use crate::backend::Backend;
+use crate::server::{Access, Options};
+use crate::switches::Switches;
+use crate::wire::Command;
+use std::io::{ErrorKind, Read, Write};
+use std::time::Duration;
+
+#[test]
+fn two_that_usually_come_together_are_waited_for_as_two() {
+    let transport = Transport::Sockets;
+    let switches = Switches { hold: Duration::from_secs(600), ..options(transport).switches };
+    let backend = Backend::memory(SIZE, &switches).unwrap();
+    let served = Served::new(backend, Access::ReadWrite, Options { switches, ..options(transport) }, true);
+    let mut stream = agreed(&served);
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let flush = ask(Command::Flush, 0, 0, 0);
+    stream.write_all(&[flush, flush].concat()).unwrap();
+    assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
+    stream.write_all(&flush).unwrap();
+    stream.set_nonblocking(true).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(stream.read(&mut [0; 16]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    stream.set_nonblocking(false).unwrap();
+    stream.write_all(&flush).unwrap();
+    assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
+    // Nor does the end wait for the second.
+    stream.write_all(&flush).unwrap();
+    std::thread::sleep(Duration::from_millis(10));
+    assert_eq!(served.ended().0.requests, 5);
+    assert_eq!(error(&mut stream), 0);
+}
