@@ -29,6 +29,8 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     let measurement = measurement(&arguments.measuring, at_once, words)?;
     let line = ProgressLine::new(arguments.output.quiet);
     let outcome = lab::run::run(&plan, &measurement, &created, &mut |progress| line.show(&progress));
+    // While a signal can still reach it: taking back large files takes a while.
+    created.undo();
     drop(created);
     line.clear();
     let record = outcome.inspect_err(|_| keeping.abandon())?;

@@ -15,8 +15,8 @@ pub type Undo = Box<dyn Fn() + Send>;
 
 /// What more signals than one do.
 pub enum Patience {
-    /// Nothing more: what was switched on has to be switched off, and commands have to be ended, before the program ends.
-    /// That takes seconds.
+    /// They do not end the program: what was switched on has to be switched off, and commands have to be ended, before it ends. That takes
+    /// seconds. The second one kills a command that is measured.
     Endless,
     /// The one of this number ends the program at once, after taking back what would be left behind.
     Ends(u32, Undo),

@@ -31,6 +31,8 @@ pub struct RecordFolder {
 impl RecordFolder {
     /// Nothing was measured: takes away again what was made, except where somebody put something there.
     pub fn abandon(&self) {
+        // It may be given up while the record is written.
+        let _ = fs::remove_file(partial(&self.path));
         for folder in &self.made {
             // One that is not empty stays, and so do those around it.
             let _ = fs::remove_dir(folder);
@@ -124,10 +126,14 @@ pub fn save(folder: &Path, record: &Record) -> Result<Saved> {
     }
 }
 
+/// Where a record is written before it is whole. Two may have been given the same --out at the same time.
+fn partial(folder: &Path) -> PathBuf {
+    folder.join(format!("{RECORD}.{}.partial", std::process::id()))
+}
+
 fn save_in(folder: &Path, record: &Record) -> io::Result<PathBuf> {
     let path = folder.join(RECORD);
-    // Two may have been given the same --out at the same time.
-    let partial = folder.join(format!("{RECORD}.{}.partial", std::process::id()));
+    let partial = partial(folder);
     let written = write(&partial, record).and_then(|()| rename_to_new(&partial, &path));
     written.inspect_err(|_| {
         // Half of a record is of no use, and takes space that there may be none of.

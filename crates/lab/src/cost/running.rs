@@ -9,6 +9,7 @@ use crate::watch::{Step, Subject};
 use model::record::Done;
 use model::unit::Nanos;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::collections::BTreeSet;
 use std::io;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -134,17 +135,27 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Kills the command and what it has begun: of a fio that is killed alone, the jobs go on.
+    /// Kills the command and what it has begun, as far as its parents live: of a fio that is killed alone, the jobs go on.
     fn kill_with_descendants(&self) {
+        /// Who begins processes as fast as they are found is not to keep us.
+        const MOST_SCANS: usize = 8;
         let Some(command) = self.process else { return };
-        // Before it is killed: who has no parent any more is nobody's descendant.
-        let scan = TaskScan::now();
+        // Who has no parent any more is nobody's descendant, and who is stopped begins nothing.
+        self.kill(Signal::STOP);
+        let mut found = BTreeSet::new();
+        for _ in 0..MOST_SCANS {
+            let before = found.len();
+            for process in TaskScan::now().descendants(command) {
+                if found.insert(process) {
+                    signal(process, Signal::STOP);
+                }
+            }
+            if found.len() == before {
+                break;
+            }
+        }
         self.kill(Signal::KILL);
-        let descendants = scan.descendants(command).filter_map(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        descendants.for_each(|process| {
-            // It may have ended with the command.
-            let _ = kill_process(process, Signal::KILL);
-        });
+        found.into_iter().for_each(|process| signal(process, Signal::KILL));
     }
 
     /// Sends a signal to the command, or to its process group where it has one. It may have ended just now.
@@ -155,6 +166,13 @@ impl<'a> Running<'a> {
             Custody::Alone { .. } => kill_process_group(process, signal),
             Custody::Shared => kill_process(process, signal),
         };
+    }
+}
+
+/// Sends a signal to a process that may have ended just now, or be somebody else's.
+fn signal(process: u32, signal: Signal) {
+    if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(process, signal);
     }
 }
 

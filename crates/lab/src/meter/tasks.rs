@@ -122,7 +122,9 @@ impl TaskScan {
 impl Task {
     fn read(directory: &Path) -> Option<Self> {
         // pid (comm) state ppid pgrp session tty tpgid flags …, proc_pid_stat(5); comm may hold anything.
-        let stat = fs::read_to_string(directory.join("stat")).ok()?;
+        // A long name is cut anywhere, within a letter too.
+        let stat = fs::read(directory.join("stat")).ok()?;
+        let stat = String::from_utf8_lossy(&stat);
         let (head, tail) = stat.rsplit_once(')')?;
         let name = head.split_once('(')?.1.to_owned();
         let mut fields = tail.split_whitespace().skip(1);
@@ -195,6 +197,17 @@ mod tests {
         let scan = TaskScan::of(directory.path(), |_| Some(9));
         assert_eq!(scan.descendants(5).collect::<BTreeSet<_>>(), [6, 7].into());
         assert_eq!(scan.descendants(8).count(), 0);
+    }
+
+    #[test]
+    fn a_name_that_was_cut_within_a_letter_is_a_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let task = directory.path().join("5/task/5");
+        fs::create_dir_all(&task).unwrap();
+        fs::write(task.join("stat"), b"5 (job Zufallsles\xc3) S 2 0 0 0 -1 64 0 0").unwrap();
+        fs::write(task.join("schedstat"), "1234 0 9").unwrap();
+        let scan = TaskScan::of(directory.path(), |_| None);
+        assert_eq!(scan.tasks[&(5, 5)].name, "job Zufallsles\u{fffd}");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use model::plan::{Access, Fallocate, JobPlan, Medium, Order, Size};
 use rustix::fs::{Advice, FallocateFlags, FileType, OFlags};
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -41,11 +41,41 @@ pub struct Created {
 #[derive(Debug, Default)]
 struct Made {
     /// Files that were not there.
-    paths: BTreeSet<PathBuf>,
-    /// Files that were shorter, with the length that they had.
-    lengthened: BTreeMap<PathBuf, u64>,
+    created: BTreeMap<PathBuf, Identity>,
+    /// Files that were shorter.
+    lengthened: BTreeMap<PathBuf, Lengthened>,
     /// Devices, by number, opened so that nobody else can mount them or claim them too.
     devices: BTreeMap<u64, File>,
+}
+
+/// Which file it is, whatever its name: device and number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity(u64, u64);
+
+impl Identity {
+    fn of(metadata: &fs::Metadata) -> Self {
+        Self(metadata.dev(), metadata.ino())
+    }
+}
+
+/// A file that was made longer.
+#[derive(Clone, Copy, Debug)]
+struct Lengthened {
+    file: Identity,
+    /// Its length before.
+    from: u64,
+    /// And after. What is behind that is somebody else's.
+    to: u64,
+}
+
+impl Lengthened {
+    /// Makes it as long as it was, unless it is another one, or somebody else made it longer too.
+    fn undo(&self, path: &Path) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(path)?;
+        let metadata = file.metadata()?;
+        let ours = Identity::of(&metadata) == self.file && (self.from..=self.to).contains(&metadata.len());
+        if ours { file.set_len(self.from) } else { Ok(()) }
+    }
 }
 
 impl Created {
@@ -53,15 +83,15 @@ impl Created {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note_created(&self, path: &Path) {
-        self.made().paths.insert(path.to_owned());
+    fn note_created(&self, path: &Path, file: Identity) {
+        self.made().created.insert(path.to_owned(), file);
     }
 
-    fn note_lengthened(&self, path: &Path, length: u64) {
+    fn note_lengthened(&self, path: &Path, file: Identity, from: u64, to: u64) {
         let mut made = self.made();
-        if !made.paths.contains(path) {
+        if !made.created.contains_key(path) {
             // A later job may lengthen it once more; what counts is how it was found.
-            made.lengthened.entry(path.to_owned()).or_insert(length);
+            made.lengthened.entry(path.to_owned()).or_insert(Lengthened { file, from, to }).to = to;
         }
     }
 
@@ -78,19 +108,21 @@ impl Created {
     /// The run ended well: what it created stays, as fio's files do.
     pub fn keep(&self) {
         let mut made = self.made();
-        made.paths.clear();
+        made.created.clear();
         made.lengthened.clear();
     }
 
-    /// Takes back what was made, as when it is dropped.
+    /// Takes back what was made, as when it is dropped, but for what has become somebody else's.
     pub fn undo(&self) {
         // Undoing is a courtesy at the end of a run that failed: it cannot fail it once more.
         let mut made = self.made();
-        for (path, length) in std::mem::take(&mut made.lengthened) {
-            let _ = OpenOptions::new().write(true).open(path).and_then(|file| file.set_len(length));
+        for (path, lengthened) in std::mem::take(&mut made.lengthened) {
+            let _ = lengthened.undo(&path);
         }
-        for path in std::mem::take(&mut made.paths) {
-            let _ = fs::remove_file(path);
+        for (path, file) in std::mem::take(&mut made.created) {
+            if fs::symlink_metadata(&path).is_ok_and(|metadata| Identity::of(&metadata) == file) {
+                let _ = fs::remove_file(path);
+            }
         }
     }
 }
@@ -188,10 +220,12 @@ fn prepare_one(
     if !device && end > length {
         let file = open_to_lay_out(plan, &path, metadata.is_some())?;
         // Noted when it is known that the file is ours, and before anything is put into it.
+        let opened = file.metadata().map_err(|error| Error::file(&path, "looking at the file", error))?;
+        let file_is = Identity::of(&opened);
         if metadata.is_some() {
-            created.note_lengthened(&path, length);
+            created.note_lengthened(&path, file_is, length, end);
         } else {
-            created.note_created(&path);
+            created.note_created(&path, file_is);
         }
         lay_out(plan, file, &path, length, end, progress)?;
     }

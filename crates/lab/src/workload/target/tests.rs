@@ -51,6 +51,32 @@ fn a_file_that_was_there_is_never_removed_nor_shortened() {
     assert_eq!(fs::metadata(&path).unwrap().len(), 8192);
 }
 
+/// Somebody else's: a file in the place of what was made or made longer, and what was put behind that.
+#[test]
+fn only_what_was_made_is_taken_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let [made, longer, replaced, appended, given_away] =
+        ["made", "longer", "replaced", "appended", "given-away"].map(|name| directory.path().join(name));
+    for path in [&longer, &replaced, &appended] {
+        fs::write(path, [1; 1000]).unwrap();
+    }
+    let created = Created::default();
+    for path in [&made, &longer, &replaced, &appended, &given_away] {
+        prepare_quietly(&job(path, Access::Write, Some(4096)), &created).unwrap();
+    }
+    // Beside the one that is there, so that it has another number.
+    let other = directory.path().join("other");
+    for path in [&replaced, &given_away] {
+        fs::write(&other, [2; 2000]).unwrap();
+        fs::rename(&other, path).unwrap();
+    }
+    OpenOptions::new().append(true).open(&appended).unwrap().write_all(&[3; 500]).unwrap();
+    created.undo();
+    let length = |path: &PathBuf| fs::metadata(path).ok().map(|metadata| metadata.len());
+    assert_eq!([&made, &longer, &replaced, &given_away].map(length), [None, Some(1000), Some(2000), Some(2000)]);
+    assert_eq!(length(&appended), Some(4596));
+}
+
 #[test]
 fn what_cannot_be_is_refused_in_one_line() {
     let directory = tempfile::tempdir().unwrap();
