@@ -59,8 +59,9 @@ pub struct ServeArguments {
     #[arg(long, value_name = "HOW", default_value = model::plan::value::word(PathTransport::default()), value_parser = word::<PathTransport>)]
     path_transport: PathTransport,
     /// How payloads get behind the headers of replies: pull-up copies all, pull-up:BYTES those up to that, gather none; zero-copy sends pages, zero-copy:BYTES of those above that
-    #[arg(long, value_name = "HOW", default_value_t, value_parser = sending)]
-    path_send: PathSend,
+    /// [default: pull-up:2048; gather of a file, as far as it is in the page cache]
+    #[arg(long, value_name = "HOW", value_parser = sending)]
+    path_send: Option<PathSend>,
     /// How payloads of writes get to memory: copy receives all with what is around them and copies, copy:BYTES those up to that, in-place none
     #[arg(long, value_name = "HOW", default_value_t, value_parser = receiving)]
     path_receive: PathReceive,
@@ -167,7 +168,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
     let path = PathPlan {
         transport: arguments.path_transport,
-        send: arguments.path_send,
+        send: arguments.path_send.unwrap_or_default(),
         receive: arguments.path_receive,
         framing: arguments.path_framing,
         segment: arguments.path_segment,
@@ -178,7 +179,10 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
         ..PathPlan::default()
     };
     let teller = Teller { calibration: Calibration::begin(), begun: Instant::now() };
-    let switches = Switches { inject: inject(arguments, &teller.calibration), ..lab::engine::path_switches(&path) };
+    // Who says how payloads are sent says it of files too.
+    let pull_up_of_file = arguments.path_send.map_or(Switches::default().pull_up_of_file, |send| send.pull_up);
+    let inject = inject(arguments, &teller.calibration);
+    let switches = Switches { inject, pull_up_of_file, ..lab::engine::path_switches(&path) };
     let mut storage = backend(&arguments.backend, &switches, access)?;
     if arguments.path_null == PathNull::Server {
         storage = null_backend(storage.size())?;

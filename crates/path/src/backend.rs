@@ -12,7 +12,8 @@ use crate::wire::{MAX_PAYLOAD, WireError};
 use std::fs::File;
 use std::sync::Arc;
 use sys::byte_store::ByteStore;
-use sys::send_batch::SendBatch;
+use sys::mapped_file::MappedFile;
+use sys::send_batch::{SendBatch, Source};
 
 /// What happened to a request.
 pub type Outcome = Result<(), WireError>;
@@ -91,6 +92,12 @@ impl Backend {
         Ok(Self::File(Arc::new(file::FileBackend::new(file)?)))
     }
 
+    /// An open file, sent from its page cache, whatever its file system.
+    #[cfg(test)]
+    pub(crate) fn file_mapped(file: File) -> Self {
+        Self::File(Arc::new(file::FileBackend::new(file).unwrap().mapping()))
+    }
+
     /// An open file past the page cache, by a second way to it. Ranges that are no whole blocks go through the cache.
     ///
     /// # Errors
@@ -132,6 +139,22 @@ impl Backend {
         matches!(self, Self::File(_))
     }
 
+    /// The file's bytes where they can be sent from, if that is possible. What is not in memory should not be.
+    #[inline]
+    pub(crate) fn mapped(&self) -> Option<&Arc<MappedFile>> {
+        match self {
+            Self::File(file) => file.mapped(),
+            Self::Memory(_) | Self::Null { .. } => None,
+        }
+    }
+
+    /// Something could not be sent from there: from now on it is read, so that those who ask for it are told.
+    pub(crate) fn map_no_more(&self) {
+        if let Self::File(file) = self {
+            file.map_no_more();
+        }
+    }
+
     /// How a payload is sent that is wanted to be sent so: what is not possible is not done.
     #[inline]
     pub fn sending(&self, wanted: Sending) -> Sending {
@@ -139,7 +162,7 @@ impl Backend {
             (Self::Memory(store), Sending::ZeroCopy) if store.file().is_none() => Sending::Gather,
             // What is in the cache, or comes to be there, is not to be used.
             (Self::File(file), Sending::ZeroCopy) if file.direct().is_some() => Sending::PullUp,
-            (Self::File(_), Sending::Gather) => Sending::PullUp,
+            (Self::File(file), Sending::Gather) if file.mapped().is_none() => Sending::PullUp,
             (Self::Null { .. }, Sending::ZeroCopy) => Sending::Gather,
             (_, wanted) => wanted,
         }
@@ -149,7 +172,10 @@ impl Backend {
     pub fn batch(&self) -> SendBatch {
         match self {
             Self::Memory(store) => SendBatch::new(Some(store.clone())).with_pages_of(store.file().cloned()),
-            Self::File(file) => SendBatch::new(None).with_pages_of(Some(file.pages())),
+            Self::File(file) => {
+                let source = file.mapped().cloned().map_or(Source::Nothing, Source::File);
+                SendBatch::new(source).with_pages_of(Some(file.pages()))
+            }
             Self::Null { zeros, .. } => SendBatch::new(Some(zeros.clone())),
         }
     }
@@ -161,7 +187,7 @@ impl Backend {
         let (begin, bytes) = (offset as usize, length as usize);
         match (self, sending) {
             (Self::Memory(_), Sending::PullUp) => batch.pull_up(begin, bytes),
-            (Self::Memory(_), Sending::Gather) => batch.gather(begin, bytes),
+            (Self::Memory(_) | Self::File(_), Sending::Gather) => batch.gather(begin, bytes),
             (Self::Memory(_) | Self::File(_), Sending::ZeroCopy) => batch.hand_over(begin, bytes),
             (Self::File(file), _) => return file.read(offset, length, batch),
             (Self::Null { .. }, Sending::PullUp) => batch.pull_up(0, bytes),

@@ -5,7 +5,7 @@ const MOST_SKIPPED: u32 = 127;
 
 /// When to try.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     /// Chances that are let go by, because trials were in vain.
     skip: u32,
     last: u32,
@@ -14,7 +14,7 @@ pub(super) struct Backoff {
 impl Backoff {
     /// A chance. Whether to take it.
     #[inline]
-    pub(super) fn take(&mut self) -> bool {
+    pub(crate) fn take(&mut self) -> bool {
         let take = self.skip == 0;
         self.skip = self.skip.saturating_sub(1);
         take
@@ -22,7 +22,7 @@ impl Backoff {
 
     /// How the trial went.
     #[inline]
-    pub(super) fn note(&mut self, worked: bool) {
+    pub(crate) fn note(&mut self, worked: bool) {
         self.last = if worked { 0 } else { (self.last * 2 + 1).min(MOST_SKIPPED) };
         self.skip = self.last;
     }

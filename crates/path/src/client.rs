@@ -20,7 +20,6 @@ use sys::clock::ticks;
 use sys::send_batch::SendBatch;
 
 mod accounting;
-mod backoff;
 mod connect;
 mod hold;
 mod in_place;

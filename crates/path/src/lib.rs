@@ -4,6 +4,7 @@
 //! [`server`] does requests to a [`backend`].
 
 pub mod backend;
+mod backoff;
 pub mod checksum;
 pub mod client;
 pub mod error;

@@ -7,6 +7,7 @@ mod connection;
 mod counters;
 mod export;
 mod gathering;
+mod residency;
 #[cfg(not(fuzzing))]
 mod session;
 #[cfg(fuzzing)]

@@ -12,6 +12,8 @@ pub struct Switches {
     /// Payloads of at most so many bytes are copied behind their header; longer ones are sent from where they lie, where
     /// that is possible.
     pub pull_up: u32,
+    /// The same where what is in a file's page cache is sent from there: to pull it up is to read it first.
+    pub pull_up_of_file: u32,
     /// Of payloads that are longer than this, and are not pulled up, the pages themselves are sent, where that is possible: what changes before the other
     /// end has received them is sent as it is then.
     pub zero_copy: u32,
@@ -43,6 +45,7 @@ impl Default for Switches {
         Self {
             transport: Transport::Sockets,
             pull_up: 2048,
+            pull_up_of_file: 0,
             zero_copy: u32::MAX,
             copy_out: 4096,
             copying: Copying::default(),
@@ -144,8 +147,19 @@ impl Switches {
     /// How a payload of so many bytes is sent.
     #[inline]
     pub fn sending(&self, length: u32) -> Sending {
+        self.sending_above(self.pull_up, length)
+    }
+
+    /// The same of a mapped file.
+    #[inline]
+    pub fn sending_of_file(&self, length: u32) -> Sending {
+        self.sending_above(self.pull_up_of_file, length)
+    }
+
+    #[inline]
+    fn sending_above(&self, pull_up: u32, length: u32) -> Sending {
         // A header goes by itself there.
-        if length <= self.pull_up && self.framing == Framing::OneGo {
+        if length <= pull_up && self.framing == Framing::OneGo {
             Sending::PullUp
         } else if length <= self.zero_copy {
             Sending::Gather

@@ -32,11 +32,18 @@ impl AlignedBuffer {
     ///
     /// It is for those who use [`pointer`](Self::pointer) alone: others may write behind a reference.
     pub(crate) fn shared(file: &File, length: usize) -> io::Result<Self> {
+        Self::of_file(file, length, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    /// The same, to be read only, and by the kernel only: the file may become shorter.
+    pub(crate) fn shared_to_read(file: &File, length: usize) -> io::Result<Self> {
+        Self::of_file(file, length, ProtFlags::READ)
+    }
+
+    fn of_file(file: &File, length: usize, access: ProtFlags) -> io::Result<Self> {
         let length = length.max(1);
         // SAFETY: as for `zeroed`.
-        let start = unsafe {
-            mmap(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)?
-        };
+        let start = unsafe { mmap(std::ptr::null_mut(), length, access, MapFlags::SHARED, file, 0)? };
         let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mmap returned a null pointer"))?;
         Ok(Self { start, length })
     }
@@ -51,7 +58,7 @@ impl Deref for AlignedBuffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         // SAFETY: `start` is the beginning of a live mapping of `length` initialised (zeroed) bytes, which nobody shares
-        // when there are references to them (`shared`).
+        // when there are references to them (`shared`, `shared_to_read`).
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }

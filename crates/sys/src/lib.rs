@@ -11,6 +11,7 @@ pub mod buffer;
 pub mod byte_store;
 pub mod clock;
 pub mod device;
+pub mod mapped_file;
 pub mod perf;
 pub mod process;
 pub mod receive_batch;

@@ -1,6 +1,7 @@
 //! What is sent on a stream at one go: headers one behind the other, and payloads from where they lie or as pages of a file.
 
 use crate::byte_store::ByteStore;
+use crate::mapped_file::MappedFile;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -14,7 +15,7 @@ const MOST_PIECES: usize = 1024;
 enum Piece {
     /// Of the batch's own bytes.
     Own { begin: usize, length: usize },
-    /// Of the store; segments are counted from where it was `laid`.
+    /// Of the store or the mapped file; segments are counted from where it was `laid`.
     Stored { laid: usize, begin: usize, length: usize },
     /// Of the file, in the same way.
     Pages { laid: usize, begin: usize, length: usize },
@@ -43,12 +44,44 @@ pub struct Mark {
     length: usize,
 }
 
+/// Where payloads lie that are sent from there. A batch keeps what its pieces point to.
+#[derive(Clone, Debug, Default)]
+pub enum Source {
+    /// There are none.
+    #[default]
+    Nothing,
+    /// In memory.
+    Store(Arc<ByteStore>),
+    /// In a file's page cache.
+    File(Arc<MappedFile>),
+}
+
+impl Source {
+    /// Where a range begins, if there is anything.
+    ///
+    /// # Panics
+    /// When the range is not inside.
+    #[inline]
+    fn address(&self, begin: usize, length: usize) -> Option<*mut u8> {
+        match self {
+            Self::Store(store) => Some(store.address(begin, length)),
+            Self::File(file) => Some(file.address(begin, length)),
+            Self::Nothing => None,
+        }
+    }
+}
+
+impl From<Option<Arc<ByteStore>>> for Source {
+    fn from(store: Option<Arc<ByteStore>>) -> Self {
+        store.map_or(Self::Nothing, Self::Store)
+    }
+}
+
 /// A batch: it is filled, sent, and used again.
 #[derive(Debug)]
 pub struct SendBatch {
     own: Vec<u8>,
-    /// Keeps what the pieces point to.
-    store: Option<Arc<ByteStore>>,
+    source: Source,
     /// Whose pages are sent.
     file: Option<Arc<File>>,
     pieces: Vec<Piece>,
@@ -61,6 +94,7 @@ pub struct SendBatch {
     /// Most bytes of the store or the file that are one piece of a system call. They are cut when they are sent, so that segments take no memory.
     segment: usize,
     has_pages: bool,
+    has_mapped: bool,
     vectors: Vec<libc::iovec>,
 }
 
@@ -68,11 +102,22 @@ pub struct SendBatch {
 unsafe impl Send for SendBatch {}
 
 impl SendBatch {
-    /// Nothing yet. Payloads come from `store`, if any.
-    pub fn new(store: Option<Arc<ByteStore>>) -> Self {
-        let (own, pieces, vectors) = (Vec::new(), Vec::new(), Vec::new());
-        let (most, segment, has_pages) = (None, usize::MAX, false);
-        Self { own, store, file: None, pieces, next: 0, length: 0, sent: 0, most, segment, has_pages, vectors }
+    /// Nothing yet. Payloads come from `source`.
+    pub fn new(source: impl Into<Source>) -> Self {
+        Self {
+            own: Vec::new(),
+            source: source.into(),
+            file: None,
+            pieces: Vec::new(),
+            next: 0,
+            length: 0,
+            sent: 0,
+            most: None,
+            segment: usize::MAX,
+            has_pages: false,
+            has_mapped: false,
+            vectors: Vec::new(),
+        }
     }
 
     /// Pages come from `file`, if any.
@@ -113,6 +158,11 @@ impl SendBatch {
     /// Whether there were pages of the file in it since it was empty.
     pub fn has_pages(&self) -> bool {
         self.has_pages
+    }
+
+    /// Whether there was something of a mapped file in it since it was empty, which the kernel may have to read when it is sent.
+    pub fn has_mapped(&self) -> bool {
+        self.has_mapped
     }
 
     /// Its own bytes, of which some may have been sent.
@@ -161,8 +211,8 @@ impl SendBatch {
     /// Without a store, or when the range is not inside.
     #[inline]
     pub fn pull_up(&mut self, begin: usize, length: usize) {
-        assert!(self.store.is_some(), "a batch without a store");
-        if let Some(store) = &self.store {
+        assert!(matches!(self.source, Source::Store(_)), "a batch without a store");
+        if let Source::Store(store) = &self.source {
             store.append_to(begin, length, &mut self.own);
             self.grow(length);
         }
@@ -200,14 +250,14 @@ impl SendBatch {
         Ok(())
     }
 
-    /// Puts a part of the store at the end: it is as it will be when it is sent.
+    /// Puts a part of the source at the end: it is as it will be when it is sent.
     ///
     /// # Panics
-    /// Without a store, or when the range is not inside.
+    /// Without a source, or when the range is not inside.
     #[inline]
     pub fn gather(&mut self, begin: usize, length: usize) {
-        assert!(self.store.is_some(), "a batch without a store");
-        self.store.iter().for_each(|store| _ = store.address(begin, length));
+        assert!(self.source.address(begin, length).is_some(), "a batch without a source");
+        self.has_mapped |= matches!(self.source, Source::File(_));
         if length > 0 {
             self.pieces.push(Piece::Stored { laid: begin, begin, length });
         }
@@ -245,7 +295,7 @@ impl SendBatch {
     ///
     /// # Errors
     /// What sendmsg and sendfile say: WouldBlock when the socket takes nothing now, UnexpectedEof when the file has become
-    /// shorter. A peer that has gone is an error. Where pages are sent it is SIGPIPE as well, which Rust's programs ignore.
+    /// shorter, EFAULT when a mapped one has, or cannot be read. A peer that has gone is an error. Where pages are sent it is SIGPIPE as well, which Rust's programs ignore.
     pub fn send(&mut self, socket: &impl AsFd) -> io::Result<usize> {
         if let (Some(&Piece::Pages { laid, begin, length }), Some(file)) = (self.pieces.get(self.next), &self.file) {
             let mut offset = begin as u64;
@@ -259,7 +309,7 @@ impl SendBatch {
         }
         let (message, more) = self.message();
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | more;
-        // SAFETY: the vectors point into `own` and `store`, which live and do not move during the call.
+        // SAFETY: the vectors point into `own` and `source`, which live and do not move during the call.
         let sent = unsafe { libc::sendmsg(socket.as_fd().as_raw_fd(), &message, flags) };
         let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error());
         self.went(*sent.as_ref().unwrap_or(&0));
@@ -305,11 +355,10 @@ impl SendBatch {
                     self.vectors.push(libc::iovec { iov_base: base.cast(), iov_len: length.min(most) });
                 }
                 Piece::Stored { laid, mut begin, length } => {
-                    let Some(store) = &self.store else { continue };
                     let end = begin + length;
                     for _ in 0..room {
                         let length = (end - begin).min(left_of_segment(segment, laid, begin)).min(most);
-                        let base = store.address(begin, length);
+                        let Some(base) = self.source.address(begin, length) else { break };
                         self.vectors.push(libc::iovec { iov_base: base.cast(), iov_len: length });
                         begin += length;
                         if begin == end {
@@ -347,7 +396,8 @@ impl SendBatch {
     pub fn clear(&mut self) {
         self.own.clear();
         self.pieces.clear();
-        (self.next, self.length, self.sent, self.has_pages) = (0, 0, 0, false);
+        (self.next, self.length, self.sent) = (0, 0, 0);
+        (self.has_pages, self.has_mapped) = (false, false);
     }
 }
 
@@ -355,6 +405,7 @@ impl SendBatch {
 mod tests {
     use super::*;
     use std::io::Read;
+    use std::os::unix::fs::FileExt;
     use std::os::unix::net::UnixStream;
 
     #[test]
@@ -449,6 +500,27 @@ mod tests {
         let mut found = Vec::new();
         theirs.read_to_end(&mut found).unwrap();
         assert_eq!(found, b"head23456789");
+    }
+
+    #[test]
+    fn a_mapped_file_is_sent_as_it_is_then_and_an_error_if_it_became_shorter() {
+        let file = memory_file(&[1; 10_000]);
+        let mapped = Arc::new(MappedFile::new(&file, 10_000).unwrap());
+        let mut batch = SendBatch::new(Source::File(mapped));
+        batch.put(b"head");
+        assert!(!batch.has_mapped());
+        batch.gather(5000, 3000);
+        assert!(batch.has_mapped());
+        file.write_all_at(&[2; 10_000], 0).unwrap();
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        assert_eq!(batch.send(&ours).unwrap(), 3004);
+        assert!(!batch.has_mapped());
+        let mut found = [0; 3004];
+        theirs.read_exact(&mut found).unwrap();
+        assert!(found.ends_with(&[2; 3000]));
+        batch.gather(9000, 1000);
+        file.set_len(4096).unwrap();
+        assert_eq!(batch.send(&ours).unwrap_err().raw_os_error(), Some(libc::EFAULT));
     }
 
     #[test]

@@ -339,6 +339,8 @@ mod tests {
         let switches = Switches {
             transport: Transport::IoUring,
             pull_up: 1,
+            // A client has no files.
+            pull_up_of_file: Switches::default().pull_up_of_file,
             zero_copy: 2,
             copy_out: 3,
             copying: Copying::NonTemporal,

@@ -8,11 +8,17 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use sys::mapped_file::MappedFile;
 use sys::send_batch::SendBatch;
 
 /// Zeros that are written where the file system cannot make any.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// File systems of which a page that is mapped and read is what read(2) gives, and takes no storage (linux/magic.h): ext2 to ext4, XFS, Btrfs and
+/// F2FS. A file in memory would grow, a server's or another layer's file may have changed elsewhere.
+const MAPPABLE: [i64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
 
 /// An open file.
 #[derive(Debug)]
@@ -23,6 +29,10 @@ pub struct FileBackend {
     device: bool,
     /// The way past the page cache, if that is wanted.
     direct: Option<Direct>,
+    /// What of it is in the page cache can be sent from there.
+    mapped: Option<Arc<MappedFile>>,
+    /// Whether that failed once.
+    unmappable: AtomicBool,
     /// Why a flush failed, the first time: the kernel says once that something could not be written, and takes it for written then.
     lost: OnceLock<WireError>,
 }
@@ -32,7 +42,24 @@ impl FileBackend {
         // Of a block device too, whose metadata say 0.
         let size = file.seek(SeekFrom::End(0))?;
         let device = file.metadata()?.file_type().is_block_device();
-        Ok(Self { file: Arc::new(file), size, device, direct: None, lost: OnceLock::new() })
+        let (direct, mapped, unmappable) = (None, None, AtomicBool::new(false));
+        let new = Self { file: Arc::new(file), size, device, direct, mapped, unmappable, lost: OnceLock::new() };
+        Ok(if new.is_mappable() { new.mapping() } else { new })
+    }
+
+    /// Whether it is worth mapping, and the same as reading. What cannot be in memory as a whole is not: its page tables could grow to
+    /// 1/512 of it.
+    fn is_mappable(&self) -> bool {
+        let memory = rustix::system::sysinfo();
+        let memory = (memory.totalram as u64).saturating_mul(memory.mem_unit.into());
+        let local = || rustix::fs::fstatfs(&self.file).is_ok_and(|facts| MAPPABLE.contains(&facts.f_type));
+        (1..=memory).contains(&self.size) && (self.device || local())
+    }
+
+    /// The same, and mapped if that can be.
+    pub(super) fn mapping(self) -> Self {
+        let mapped = usize::try_from(self.size).ok().and_then(|length| MappedFile::new(&self.file, length).ok());
+        Self { mapped: mapped.map(Arc::new), ..self }
     }
 
     /// The same, past the page cache where that is possible.
@@ -40,11 +67,20 @@ impl FileBackend {
         let flags = rustix::fs::fcntl_getfl(&self.file)?;
         let writable = flags.intersection(OFlags::ACCMODE) != OFlags::RDONLY;
         let direct = Some(Direct::to(&self.file, writable)?);
-        Ok(Self { direct, ..self })
+        Ok(Self { direct, mapped: None, ..self })
     }
 
     pub(super) fn direct(&self) -> Option<&Direct> {
         self.direct.as_ref()
+    }
+
+    #[inline]
+    pub(super) fn mapped(&self) -> Option<&Arc<MappedFile>> {
+        self.mapped.as_ref().filter(|_| !self.unmappable.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn map_no_more(&self) {
+        self.unmappable.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn size(&self) -> u64 {

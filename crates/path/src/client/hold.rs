@@ -1,6 +1,6 @@
 //! Waiting for several replies instead of the first, so that a wake-up is paid once for many.
 
-use super::backoff::Backoff;
+use crate::backoff::Backoff;
 use crate::socket::{LowWater, Socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionread};

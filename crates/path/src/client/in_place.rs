@@ -4,7 +4,7 @@
 //! guessed: header, payload, header, payload, each to its place with one system call. Headers that say something else show that it
 //! was wrong; what came since is then copied to where it should be, and guesses become rare.
 
-use super::backoff::Backoff;
+use crate::backoff::Backoff;
 use crate::wire::{ReplyHeader, SIMPLE_REPLY_BYTES};
 use std::collections::VecDeque;
 use std::sync::Arc;

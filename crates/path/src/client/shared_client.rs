@@ -234,6 +234,7 @@ fn refuse(switches: &Switches) -> Result<()> {
     let Switches {
         transport,
         pull_up: _,
+        pull_up_of_file: _,
         zero_copy,
         copy_out: _,
         copying: _,

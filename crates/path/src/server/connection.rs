@@ -13,6 +13,7 @@ use crate::wire::REQUEST_BYTES;
 use ringed::Ringed;
 pub use ringed::Staged;
 use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 use sys::byte_store::Waiting;
@@ -166,18 +167,25 @@ impl Connection {
         let Phase::Serving(session) = &self.phase else { return Ok(None) };
         // Poll of a Unix socket wakes at the first byte, whatever is asked for.
         let by_mark = matches!(self.socket, Socket::Tcp(_));
-        if let Some((_, _, rest)) = session.in_place().filter(|_| may && by_mark) {
+        let rest = session.in_place().map(|(_, _, rest)| rest);
+        if let Some(rest) = rest.filter(|_| may && by_mark) {
             // It is sure to come, and as far as the client is concerned it is one.
             self.low_water.about(&self.socket, rest.min(gathering::MOST))?;
             return Ok(Some(Instant::now() + most));
         }
-        let may = may && (by_mark || self.ringed.is_none());
+        // What is known of requests says nothing of the rest of one.
+        let may = may && rest.is_none() && (by_mark || self.ringed.is_none());
         let hold = may.then(Instant::now).and_then(|now| Some((self.gathering.hold(most, now)?, now)));
         self.asleep = hold.filter(|_| !by_mark).map(|(hold, _)| hold);
         if by_mark {
             self.low_water.set(&self.socket, hold.map_or(1, |(hold, _)| hold.bytes))?;
         }
         Ok(hold.map(|(hold, now)| now + hold.limit))
+    }
+
+    /// Whether it is held where what comes wakes in any case.
+    pub fn is_held_asleep(&self) -> bool {
+        self.asleep.is_some()
     }
 
     /// Something has come to a connection that is held, where that wakes in any case: how long is slept before what has come is looked at again. `None`: it is
@@ -404,12 +412,15 @@ impl Connection {
 
     fn send(&mut self) -> Option<Going> {
         while self.batch.unsent() > 0 {
-            let pages = self.batch.sends_pages();
+            let (pages, mapped) = (self.batch.sends_pages(), self.batch.has_mapped());
             match self.batch.send(&self.socket) {
                 Ok(count) => {
                     if let Phase::Serving(session) = &mut self.phase {
                         session.counters.sends += 1;
                         session.counters.sent_bytes += count as u64;
+                        if mapped {
+                            session.sent_mapped();
+                        }
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -434,9 +445,11 @@ impl Connection {
     /// From now on only what was sent is heard, and the rest of the request that it ends in.
     pub fn hear_only_what_was_sent(&mut self) {
         let unread = self.socket.unread() as u64;
-        // Where there may be no room for all of it, the rest waits at the other end.
-        let elsewhere = if unread >= MAY_BE_FULL { MOST_ELSEWHERE } else { 0 };
-        self.last = Some(self.heard() + unread + elsewhere);
+        // Where there may be no room for all of it, the rest waits at the other end. What a Unix socket took is all here.
+        let full = unread >= MAY_BE_FULL && matches!(self.socket, Socket::Tcp(_));
+        let elsewhere = if full { MOST_ELSEWHERE } else { 0 };
+        let early = self.ringed.as_ref().map_or(0, Ringed::early);
+        self.last = Some(self.heard() + early + unread + elsewhere);
     }
 
     /// Whether there is nothing more to do for it, when nothing has happened for a while or else.
@@ -476,8 +489,16 @@ impl Connection {
     /// after all requests, and need not wait for the replies), so it is still done.
     fn not_sent(&mut self, error: &io::Error, pages: bool) -> Option<Going> {
         if !is_of_peer(error) {
+            let unmapped = error.raw_os_error() == Some(Errno::FAULT.raw_os_error());
+            if let (true, Phase::Serving(session)) = (unmapped, &self.phase) {
+                session.map_no_more();
+            }
             // What was promised cannot be had, or not be sent; the client is still there, and has to hear of it somehow.
-            let why = if pages { "the storage failed in the middle of a reply" } else { "its replies cannot be sent" };
+            let why = if pages || unmapped {
+                "the storage failed in the middle of a reply"
+            } else {
+                "its replies cannot be sent"
+            };
             return Some(Going::Broken(why));
         }
         let Phase::Serving(session) = &mut self.phase else { return Some(Going::Broken(UNHEARD)) };

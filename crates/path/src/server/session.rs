@@ -4,6 +4,7 @@
 //! long reply is made piece by piece as the one before is sent.
 
 use super::counters::Counters;
+use super::residency::Residency;
 use super::staging::Staging;
 use crate::backend::{Backend, Outcome, Zeroing};
 use crate::checksum::{CHECKSUM_BYTES, Checksum};
@@ -15,6 +16,7 @@ use crate::wire::{
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sys::byte_store::ByteStore;
+use sys::process::major_faults;
 use sys::send_batch::SendBatch;
 
 /// A batch that holds so many bytes of its own is sent before more is put into it.
@@ -68,6 +70,7 @@ pub struct Session {
     writing: Option<Writing>,
     reading: Option<Reading>,
     staging: Staging,
+    residency: Residency,
     /// Whether somebody hears the replies.
     heard: bool,
     /// When the first request of this turn began that may take long.
@@ -121,6 +124,7 @@ impl Session {
             writing: None,
             reading: None,
             staging: Staging::default(),
+            residency: Residency::default(),
             heard: true,
             long_since: None,
             counters: Counters::default(),
@@ -130,6 +134,17 @@ impl Session {
     /// An empty batch for this connection's replies.
     pub fn batch(&self) -> SendBatch {
         self.backend.batch().in_pieces_of(self.switches.most_sent()).in_segments_of(self.switches.segment as usize)
+    }
+
+    /// Something of a mapped file was sent, which may have had to be read for that.
+    #[inline]
+    pub fn sent_mapped(&mut self) {
+        self.residency.sent(major_faults);
+    }
+
+    /// Something of it could not be read.
+    pub fn map_no_more(&self) {
+        self.backend.map_no_more();
     }
 
     /// From now on only what changes or secures the storage is done: nobody hears the replies.
@@ -329,7 +344,7 @@ impl Session {
     fn begin_reading(&mut self, request: &Request, batch: &mut SendBatch) {
         self.inject(Layer::Storage);
         let Request { cookie, offset, length, .. } = *request;
-        let sending = self.sending(length);
+        let sending = self.sending(offset, length);
         if length <= PIECE || sending != Sending::PullUp {
             return self.read_at_once(request, sending, batch);
         }
@@ -339,13 +354,23 @@ impl Session {
         self.reading = Some(Reading { cookie, offset, rest: length, chunks, header, sum });
     }
 
-    /// How a payload of so many bytes is sent from this storage. What is summed is copied, because it has to be sent as it was summed.
+    /// How a payload is sent from this storage. What is summed is copied, because it has to be sent as it was summed; of a file, what may not
+    /// be in memory.
     #[inline]
-    fn sending(&self, length: u32) -> Sending {
+    fn sending(&mut self, offset: u64, length: u32) -> Sending {
         if self.rights.checksums {
             return Sending::PullUp;
         }
-        self.backend.sending(self.switches.sending(length))
+        let Some(file) = self.backend.mapped() else {
+            return self.backend.sending(self.switches.sending(length));
+        };
+        let sending = self.switches.sending_of_file(length);
+        if sending != Sending::Gather {
+            return sending;
+        }
+        // Within the size, which was mapped.
+        let look = || file.is_cached(offset as usize, length as usize);
+        if self.residency.has(look, major_faults) { Sending::Gather } else { Sending::PullUp }
     }
 
     fn put_read_header(&self, request: &Request, batch: &mut SendBatch) {
@@ -359,7 +384,7 @@ impl Session {
     /// Header and payload, or the error in their place.
     #[inline]
     fn read_at_once(&mut self, request: &Request, sending: Sending, batch: &mut SendBatch) {
-        if self.backend.may_wait() {
+        if self.backend.may_wait() && sending != Sending::Gather {
             self.long_since.get_or_insert_with(Instant::now);
         }
         let mark = batch.mark();

@@ -148,12 +148,14 @@ impl<'a> Worker<'a> {
     /// Does what there is to do after something happened.
     fn attend(&mut self, happened: &mut Vec<(usize, Happened)>) {
         let working = std::mem::take(&mut self.working);
+        let alone = happened.len() == 1 && working.is_empty();
         for (place, what) in happened.drain(..) {
             match what {
                 Happened::Rang => self.welcome(),
                 // Whatever it sent since then waits for its turn, its good-bye too.
                 Happened::Ready | Happened::Gone if working.contains(&place) => {}
-                Happened::Ready if self.sleeps_on(place) => {}
+                // Nobody else has anything to do.
+                Happened::Ready if alone && self.sleeps_on(place) => {}
                 what => self.advance(place, what),
             }
         }
@@ -204,12 +206,17 @@ impl<'a> Worker<'a> {
     }
 
     /// Whether it is slept on that something came to the one that is held: then some time has passed, and it is looked at again.
-    fn sleeps_on(&self, place: usize) -> bool {
+    fn sleeps_on(&mut self, place: usize) -> bool {
         let Some((_, until)) = self.held.filter(|(held, _)| *held == place) else { return false };
         let Some(Some(connection)) = self.connections.get(place) else { return false };
+        if !connection.is_held_asleep() {
+            return false;
+        }
         let left = until.saturating_duration_since(Instant::now());
+        self.done.waits += 1;
         match connection.nap() {
             Some(nap) if !left.is_zero() => {
+                self.done.waits += 1;
                 std::thread::sleep(nap.min(left));
                 true
             }

@@ -6,7 +6,33 @@ use crate::server::{Access, Options};
 use crate::switches::Switches;
 use crate::wire::Command;
 use std::io::{ErrorKind, Read, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// What usually comes together is not waited for in the middle of a payload.
+#[test]
+fn the_rest_of_a_payload_is_used_when_it_is_there() {
+    // Twice that is waited for what usually takes as long.
+    const USUAL: Duration = Duration::from_secs(3);
+    let transport = Transport::Sockets;
+    let switches = Switches { hold: Duration::from_secs(600), ..options(transport).switches };
+    let backend = Backend::memory(SIZE, &switches).unwrap();
+    let served = Served::new(backend, Access::ReadWrite, Options { switches, ..options(transport) }, true);
+    let mut stream = agreed(&served);
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let write = |bytes: usize| [&ask(Command::Write, 0, 0, bytes as u32)[..], &vec![7; bytes]].concat();
+    stream.write_all(&write(3000).repeat(2)).unwrap();
+    assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
+    std::thread::sleep(USUAL);
+    let long = write(20_000);
+    let (begin, rest) = long.split_at(15_000);
+    stream.write_all(begin).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    stream.write_all(rest).unwrap();
+    let begun = Instant::now();
+    assert_eq!(error(&mut stream), 0);
+    assert!(begun.elapsed() < USUAL, "{:?}", begun.elapsed());
+    assert_eq!(served.ended().0.in_place_bytes, 5028);
+}
 
 #[test]
 fn two_that_usually_come_together_are_waited_for_as_two() {

@@ -22,7 +22,12 @@ fn backends(folder: &tempfile::TempDir, switches: &Switches) -> Vec<Backend> {
         file.set_len(SIZE).unwrap();
         file
     };
-    let mut backends = vec![Backend::memory(SIZE, switches).unwrap(), Backend::file(file("f")).unwrap()];
+    // What is not in memory is read: one that is, and one that is not.
+    let in_memory = file("m");
+    std::os::unix::fs::FileExt::write_all_at(&in_memory, &vec![0; SIZE as usize], 0).unwrap();
+    let files = [Backend::file_mapped(in_memory), Backend::file(file("f")).unwrap()];
+    let mut backends = vec![Backend::memory(SIZE, switches).unwrap()];
+    backends.extend(files);
     match Backend::file_past_the_cache(file("d")) {
         Ok(direct) => backends.push(direct),
         Err(error) => note_skipped("every_switch", &format!("no O_DIRECT in the temporary folder: {error}")),
@@ -114,6 +119,7 @@ proptest! {
         let switches = Switches {
             transport: server,
             pull_up,
+            pull_up_of_file: pull_up,
             zero_copy,
             copy_out,
             copying,

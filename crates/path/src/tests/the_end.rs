@@ -16,7 +16,9 @@ over_both! {
     the_end_finishes_all_that_has_arrived,
     replies_that_are_on_the_way_at_the_end_arrive,
     requests_behind_replies_that_are_not_taken_are_finished,
+    what_came_while_replies_were_not_taken_is_finished_as_well,
     the_end_comes_whatever_clients_do,
+    who_is_done_waits_for_nobody_who_is_not,
     who_goes_and_leaves_too_much_to_do_is_given_up,
     who_goes_without_waiting_for_the_replies_has_his_requests_done,
 }
@@ -116,6 +118,30 @@ fn requests_behind_replies_that_are_not_taken_are_finished(transport: Transport)
     assert_eq!(reader.join().unwrap(), [0; WRITES]);
 }
 
+/// One request is received while nothing can be sent, and one lies behind it.
+fn what_came_while_replies_were_not_taken_is_finished_as_well(transport: Transport) {
+    // In one batch, which is more than a socket has room for.
+    const READS: usize = 100;
+    const BYTES: usize = 64 << 10;
+    let served =
+        Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options(transport), false);
+    let mut stream = connected(&served);
+    set_socket_recv_buffer_size(&stream, 64 << 10).unwrap();
+    stream.write_all(&ask(Command::Read, 0, 0, BYTES as u32).repeat(READS)).unwrap();
+    for _ in 0..2 {
+        std::thread::sleep(Duration::from_millis(100));
+        stream.write_all(&write(0, &[7; 1000])).unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    let reader = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        stream.read_exact(&mut vec![0; READS * (16 + BYTES)]).unwrap();
+        (error(&mut stream), error(&mut stream))
+    });
+    assert_eq!(served.ended().0.requests, READS as u64 + 2);
+    assert_eq!(reader.join().unwrap(), (0, 0));
+}
+
 /// Whoever never stops is not heard for ever, and who is in the middle of a request is not waited for.
 fn the_end_comes_whatever_clients_do(transport: Transport) {
     let served =
@@ -136,6 +162,35 @@ fn the_end_comes_whatever_clients_do(transport: Transport) {
     reader.join().unwrap();
     writer.join().unwrap();
     drop((idle, silent));
+}
+
+/// Both have so much unread at the end that more may lie elsewhere; one stops then, and one goes on slowly.
+fn who_is_done_waits_for_nobody_who_is_not(transport: Transport) {
+    // More than is received at one go.
+    const REQUESTS: usize = 100;
+    // Some milliseconds each.
+    let served = busy(transport, 20_000_000);
+    let request = write(0, &[7; 4000]);
+    let mut both = [connected(&served), connected(&served)];
+    both.iter_mut().for_each(|stream| stream.write_all(&request.repeat(REQUESTS)).unwrap());
+    let [mut done, mut slow] = both;
+    let answered = std::thread::spawn(move || {
+        (0..REQUESTS).for_each(|_| assert_eq!(error(&mut done), 0));
+        // Whether it was let go, and not only when all were.
+        let _ = done.read(&mut [0]);
+        Instant::now()
+    });
+    let writer = std::thread::spawn(move || {
+        while slow.write_all(&request).is_ok() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let (_, notes) = served.ended();
+    let end = Instant::now();
+    let unfinished = notes.iter().filter(|note| note.contains("had to go before it was done")).count();
+    assert!(unfinished <= 1, "{notes:?}");
+    assert!(answered.join().unwrap() < end);
+    writer.join().unwrap();
 }
 
 fn who_goes_and_leaves_too_much_to_do_is_given_up(transport: Transport) {

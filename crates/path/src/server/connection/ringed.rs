@@ -20,12 +20,22 @@ pub(super) struct Ringed {
     sending: bool,
     /// Bytes of it that are to be sent.
     unsent: usize,
+    /// Whether there is something of a mapped file in it.
+    mapped: bool,
     /// Whether the socket takes nothing now.
     blocked: bool,
     /// Whether a receive is in flight.
     receiving: bool,
     /// What came while replies were on the way.
     early: Option<(Receiving, io::Result<usize>)>,
+}
+
+impl Ringed {
+    /// Bytes that have come and were not used yet.
+    pub(super) fn early(&self) -> u64 {
+        let count = self.early.as_ref().and_then(|(_, count)| count.as_ref().ok());
+        count.map_or(0, |count| *count as u64)
+    }
 }
 
 /// Whether a ring may wait once it was told.
@@ -45,6 +55,9 @@ impl Connection {
         let left = self.batch.unsent();
         if let (Phase::Serving(session), Some(ringed)) = (&mut self.phase, &self.ringed) {
             session.counters.sent_bytes += ringed.unsent.saturating_sub(left) as u64;
+            if ringed.mapped {
+                session.sent_mapped();
+            }
         }
         if let Some(ringed) = &mut self.ringed {
             (ringed.sending, ringed.blocked) = (false, matches!(taken, Ok(false)));
@@ -120,7 +133,7 @@ impl Connection {
         if ringed.blocked {
             ring.look(stream, PollFlags::OUT).map_err(|_| FAILED)?;
         } else if unsent && !ringed.sending {
-            (ringed.sending, ringed.unsent) = (true, self.batch.unsent());
+            (ringed.sending, ringed.unsent, ringed.mapped) = (true, self.batch.unsent(), self.batch.has_mapped());
             let batch = std::mem::replace(&mut self.batch, SendBatch::new(None));
             all = ring.send(stream, &self.socket, batch).map_err(|_| FAILED)?;
         }

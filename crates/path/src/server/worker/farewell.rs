@@ -27,12 +27,19 @@ impl Worker<'_> {
         // Nobody is held any more.
         self.working = (0..self.connections.len()).collect();
         let (mut parting, mut still) = (Vec::new(), 0);
+        let mut latest = vec![Instant::now(); self.connections.len()];
         while Instant::now() < end {
             let limit = if still < STILL { Duration::ZERO } else { PAUSE };
             self.look(happened, Some(limit));
             still = if happened.is_empty() && self.working.is_empty() { still + 1 } else { 0 };
+            let busy: Vec<usize> = happened.iter().map(|(place, _)| *place).chain(self.working.clone()).collect();
+            // As it is seen now: what comes while others are attended to is seen by the next look.
+            let paused: Vec<bool> = latest.iter().map(|latest| latest.elapsed() >= PAUSE).collect();
             self.attend_until(end, happened);
-            parting.extend(self.let_go_who_is_done(still));
+            let paused = |place: usize| paused.get(place) == Some(&true) && !busy.contains(&place);
+            parting.extend(self.let_go_who_is_done(still, paused));
+            busy.iter()
+                .for_each(|place| latest.get_mut(*place).into_iter().for_each(|latest| *latest = Instant::now()));
             if self.connections.iter().all(Option::is_none) {
                 break;
             }
@@ -66,14 +73,15 @@ impl Worker<'_> {
         working.into_iter().take_while(|_| in_time()).for_each(|place| self.advance(place, Happened::Turn));
     }
 
-    /// Parts from those for whom there is nothing more to do, when nothing has happened for so many looks.
-    fn let_go_who_is_done(&mut self, still: u32) -> Vec<Connection> {
+    /// Parts from those for whom there is nothing more to do, when nothing has happened for so many looks, or to those who have `paused`.
+    fn let_go_who_is_done(&mut self, still: u32, paused: impl Fn(usize) -> bool) -> Vec<Connection> {
         let mut gone = Vec::new();
         for place in 0..self.connections.len() {
             let Some(Some(connection)) = self.connections.get(place) else { continue };
-            let why = if connection.is_done(still >= STILL) {
+            let paused = paused(place);
+            let why = if connection.is_done(still >= STILL || paused) {
                 None
-            } else if still > STILL && !connection.is_sending() {
+            } else if (still > STILL || paused) && !connection.is_sending() {
                 Some("the server went in the middle of a request")
             } else {
                 continue;

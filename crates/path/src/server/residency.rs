@@ -1,0 +1,102 @@
+//! Whether what is asked for of a mapped file can be taken to be in memory.
+//!
+//! What is in memory is cheapest sent from there. What is not is better read: a page fault within a send reads less at one time, and has no
+//! error that a client could be told. To ask the system about each range costs as much as to read it. So some are asked about, and while all of
+//! these are in memory, the others are taken to be; major faults tell when that was wrong.
+
+use crate::backoff::Backoff;
+
+/// So many ranges in a row have to be in memory.
+const ENOUGH: u32 = 16;
+/// Faults are counted after each so many sends: the system call takes a tenth of a send.
+const SENDS: u32 = 8;
+
+/// What is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Residency {
+    /// Ranges in a row that were in memory, up to [`ENOUGH`].
+    found: u32,
+    /// When to ask, as long as that are too few.
+    backoff: Backoff,
+    /// Sends since faults were counted.
+    sends: u32,
+    /// The thread's faults then.
+    faults: u64,
+}
+
+impl Residency {
+    /// Whether a range is taken to be in memory. `look` asks about it, `faults` are those of this thread so far.
+    #[inline]
+    pub fn has(&mut self, look: impl FnOnce() -> bool, faults: impl FnOnce() -> u64) -> bool {
+        if self.found >= ENOUGH {
+            return true;
+        }
+        if !self.backoff.take() {
+            return false;
+        }
+        let there = look();
+        if !there {
+            self.found = 0;
+            self.backoff.note(false);
+            return false;
+        }
+        self.found += 1;
+        if self.found == ENOUGH {
+            (self.sends, self.faults) = (0, faults());
+        }
+        true
+    }
+
+    /// Something was sent that was taken to be in memory.
+    #[inline]
+    pub fn sent(&mut self, faults: impl FnOnce() -> u64) {
+        if self.found < ENOUGH {
+            return;
+        }
+        self.sends += 1;
+        if self.sends < SENDS {
+            return;
+        }
+        let faults = faults();
+        let right = faults == self.faults;
+        (self.sends, self.faults) = (0, faults);
+        self.backoff.note(right);
+        if !right {
+            self.found = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn what_was_there_often_enough_is_not_looked_for_until_there_is_a_fault() {
+        let (looks, faults) = (Cell::new(0), Cell::new(7));
+        let mut residency = Residency::default();
+        let mut ask = |there: bool| {
+            let look = || {
+                looks.set(looks.get() + 1);
+                there
+            };
+            let has = residency.has(look, || faults.get());
+            if has {
+                residency.sent(|| faults.get());
+            }
+            has
+        };
+        assert!(!ask(false) && !ask(true), "the one after a miss is let go by");
+        (0..100).for_each(|_| assert!(ask(true)));
+        assert_eq!(looks.get(), 1 + ENOUGH);
+        faults.set(8);
+        let before_it_is_known = (0..1000).take_while(|_| ask(false)).count();
+        assert!(before_it_is_known < SENDS as usize, "{before_it_is_known}");
+        looks.set(0);
+        (0..1000).for_each(|_| assert!(!ask(false)));
+        assert!(looks.get() < 20, "{}", looks.get());
+        let until_there_again = (0..1000).take_while(|_| !ask(true)).count();
+        assert!(until_there_again <= 127, "{until_there_again}");
+    }
+}
