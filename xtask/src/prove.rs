@@ -20,6 +20,7 @@ mod memory_disk;
 mod placed;
 mod placement;
 mod remote;
+mod residency;
 mod rounds;
 pub mod seeded;
 mod start;
@@ -42,7 +43,7 @@ pub struct Proof {
 }
 
 /// Every proof. The lengths keep each one, all rounds together, to the minutes named.
-const PROOFS: [Proof; 17] = [
+const PROOFS: [Proof; 18] = [
     Proof {
         name: "known-cost",
         shows: "each meter finds a cost that is known, also on a busy machine (15 min)",
@@ -140,6 +141,13 @@ const PROOFS: [Proof; 17] = [
         seconds: 2.0,
         rounds: 6,
         run: remote::prove,
+    },
+    Proof {
+        name: "residency",
+        shows: "to ask whether a page is in memory costs as much as to read it (under a minute)",
+        seconds: 0.5,
+        rounds: 10,
+        run: residency::prove,
     },
     Proof {
         name: "integrity",

@@ -5,7 +5,7 @@ use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
 use crate::render::{self, Keeping};
 use crate::run::measurement;
-use crate::signals::Patience;
+use crate::signals::{LeftBehind, Patience};
 use lab::cost::{CommandPlan, Count, Custody, Printed};
 use model::record::{Exit, Record};
 use std::io::Write;
@@ -29,13 +29,14 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         printed,
         custody: Custody::Shared,
     };
+    let left = LeftBehind::default();
+    // The second ends the command, and what it did is kept.
+    let measurement = measurement(&arguments.measuring, Patience::Ends(3, left.clone()), words)?;
     let keeping = Keeping::prepare(&arguments.output, program.rsplit('/').next().unwrap_or(program))?;
-    let at_once = {
+    left.unless({
         let keeping = keeping.clone();
-        // The second ends the command, and what it did is kept.
-        Patience::Ends(3, Box::new(move || keeping.abandon()))
-    };
-    let measurement = measurement(&arguments.measuring, at_once, words)?;
+        move || keeping.abandon()
+    });
     let line = ProgressLine::new(arguments.output.quiet);
     let mut print = |text: &str| {
         // What the command said to a person is not our result, so it does not go where that goes.

@@ -5,7 +5,7 @@ use crate::failure;
 use crate::progress::ProgressLine;
 use crate::render;
 use crate::run::{measurement, undo};
-use crate::signals::Patience;
+use crate::signals::{LeftBehind, Patience};
 use lab::meter::Selection;
 use lab::workload::target::Created;
 use model::plan::{Settings, parse};
@@ -49,24 +49,25 @@ fn jobs(scratch: &str, least: Option<u64>) -> String {
 
 /// Runs the verb.
 pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    let left = LeftBehind::default();
+    let measuring = Measuring { meters: Selection::Default, background: Duration::from_secs(1) };
+    let measurement = measurement(&measuring, Patience::Ends(2, left.clone()), words)?;
     // In the working folder where that can be written: a temporary folder is often in memory, where
     // O_DIRECT means nothing.
     let builder = tempfile::Builder::new().prefix("iotoll-demo-").to_owned();
     let folder = builder.tempdir_in(".").or_else(|_| builder.tempdir())?;
-    let scratch = folder.path().join("scratch").display().to_string().replace(':', "\\:");
-    let jobs = jobs(&scratch, lab::preparation::least_direct_block(folder.path()));
-    let plan = parse::job_file("demo", &jobs, &Settings::default())?;
     let created = Arc::new(Created::default());
-    let at_once = {
+    left.unless({
         let (folder, created) = (folder.path().to_owned(), Arc::downgrade(&created));
         let rest = move || {
             // Gone, or going, where it is at its end.
             let _ = std::fs::remove_dir_all(&folder);
         };
-        Patience::Ends(2, Box::new(move || undo(&created, &rest)))
-    };
-    let measuring = Measuring { meters: Selection::Default, background: Duration::from_secs(1) };
-    let measurement = measurement(&measuring, at_once, words)?;
+        move || undo(&created, &rest)
+    });
+    let scratch = folder.path().join("scratch").display().to_string().replace(':', "\\:");
+    let jobs = jobs(&scratch, lab::preparation::least_direct_block(folder.path()));
+    let plan = parse::job_file("demo", &jobs, &Settings::default())?;
     let line = ProgressLine::new(arguments.quiet);
     let outcome = lab::run::run(&plan, &measurement, &created, &mut |progress| line.show(&progress));
     line.clear();

@@ -4,7 +4,7 @@ use crate::arguments::{Measuring, RunArguments};
 use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
 use crate::render::{self, Keeping};
-use crate::signals::{self, Patience};
+use crate::signals::{self, LeftBehind, Patience};
 use lab::run::Settings as Measurement;
 use lab::workload::target::Created;
 use model::plan::{DeviceWrites, Plan, Settings, UnknownOptions, options, parse};
@@ -19,14 +19,15 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         render::write(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let left = LeftBehind::default();
+    let measurement = measurement(&arguments.measuring, Patience::Ends(2, left.clone()), words)?;
     let keeping = Keeping::prepare(&arguments.output, &title(&plan))?;
     let created = Arc::new(Created::default());
-    let at_once = {
+    left.unless({
         // What is at its end anyway needs no signal to take it back.
         let (keeping, created) = (keeping.clone(), Arc::downgrade(&created));
-        Patience::Ends(2, Box::new(move || undo(&created, || keeping.abandon())))
-    };
-    let measurement = measurement(&arguments.measuring, at_once, words)?;
+        move || undo(&created, || keeping.abandon())
+    });
     let line = ProgressLine::new(arguments.output.quiet);
     let outcome = lab::run::run(&plan, &measurement, &created, &mut |progress| line.show(&progress));
     // While a signal can still reach it: taking back large files takes a while.

@@ -4,14 +4,26 @@
 use lab::Interruption;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Signals that come together are one: a terminal, or timeout(1), may send to the process and to its group.
 const TOGETHER: Duration = Duration::from_millis(300);
 
-/// Takes back what would be left behind.
-pub type Undo = Box<dyn Fn() + Send>;
+/// What would be left behind, and how it is taken back: nothing before something was made. Signals are heeded before that.
+#[derive(Clone, Default)]
+pub struct LeftBehind(Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>);
+
+impl LeftBehind {
+    /// Something was made; this takes it back. Said once.
+    pub fn unless(&self, undo: impl Fn() + Send + Sync + 'static) {
+        let _ = self.0.set(Box::new(undo));
+    }
+
+    fn take_back(&self) {
+        self.0.get().into_iter().for_each(|undo| undo());
+    }
+}
 
 /// What more signals than one do.
 pub enum Patience {
@@ -19,7 +31,7 @@ pub enum Patience {
     /// seconds. The second one kills a command that is measured.
     Endless,
     /// The one of this number ends the program at once, after taking back what would be left behind.
-    Ends(u32, Undo),
+    Ends(u32, LeftBehind),
 }
 
 /// What signals ask for, from now on.
@@ -42,10 +54,10 @@ pub fn interruption(patience: Patience) -> anyhow::Result<Arc<Interruption>> {
             }
             latest = Some(Instant::now());
             let times = told.ask();
-            if let Patience::Ends(last, undo) = &patience
+            if let Patience::Ends(last, left) = &patience
                 && times >= *last
             {
-                undo();
+                left.take_back();
                 std::process::exit(crate::failure::INTERRUPTED.into());
             }
         }
