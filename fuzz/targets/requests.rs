@@ -70,7 +70,8 @@ struct End {
 
 fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
     // All replies are copied into the batch, where they can be seen.
-    let switches = Switches { pull_up: u32::MAX, copy_out, ..Switches::default() };
+    let all = u32::MAX;
+    let switches = Switches { pull_up: all, pull_up_of_file: all, copy_out, ..Switches::default() };
     let backend = backend(choice, &switches);
     let [read_only, structured, base_allocation, checksums] = [1, 2, 4, 16].map(|bit| choice & bit != 0);
     // The handshake gives no two of these together.

@@ -71,7 +71,7 @@ fn has_rings(test: &str) -> bool {
 }
 
 /// What was not tested, and why.
-fn note_skipped(test: &str, why: &str) {
+pub(crate) fn note_skipped(test: &str, why: &str) {
     let line = format!("SKIP {test}: {why}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
     if let Some(path) = std::env::var_os("IOTOLL_SKIP_LOG") {

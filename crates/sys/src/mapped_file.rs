@@ -8,7 +8,7 @@ use std::io;
 const PAGES_AT_A_TIME: usize = 256;
 
 /// A file that is mapped to be read, by the kernel alone: nobody here ever touches it. So what cannot be had, because the device failed or
-/// somebody made the file shorter, is an error of the call that wanted it (EFAULT), and no SIGBUS.
+/// somebody made the file shorter, is an error of the call that wanted it (EFAULT), and no SIGBUS. Of a page in which a file ends the rest is zeros.
 #[derive(Debug)]
 pub struct MappedFile {
     memory: AlignedBuffer,

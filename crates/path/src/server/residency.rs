@@ -70,7 +70,39 @@ impl Residency {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::note_skipped;
+    use rustix::fs::{Advice, fadvise};
     use std::cell::Cell;
+    use std::os::unix::fs::FileExt;
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+    use sys::mapped_file::MappedFile;
+    use sys::process::major_faults;
+    use sys::send_batch::{SendBatch, Source};
+
+    #[test]
+    fn a_send_that_waits_for_a_device_is_a_fault_and_one_that_does_not_is_none() {
+        const BYTES: usize = 64 << 10;
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[7; BYTES], 0).unwrap();
+        file.sync_all().unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        let mapped = Arc::new(MappedFile::new(&file, BYTES).unwrap());
+        if mapped.is_cached(0, BYTES) {
+            return note_skipped("residency", "the temporary folder's files do not leave memory");
+        }
+        let mut batch = SendBatch::new(Source::File(mapped.clone()));
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let mut faults = || {
+            let before = major_faults();
+            batch.gather(0, 4096);
+            assert_eq!(batch.send(&ours).unwrap(), 4096);
+            major_faults() - before
+        };
+        assert!(faults() > 0);
+        assert!(mapped.is_cached(0, 4096));
+        assert_eq!(faults(), 0);
+    }
 
     #[test]
     fn what_was_there_often_enough_is_not_looked_for_until_there_is_a_fault() {
