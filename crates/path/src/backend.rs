@@ -155,6 +155,22 @@ impl Backend {
         }
     }
 
+    /// Whether a mapped file is as long as it was when it was mapped. If it is not it is mapped no more: the rest of the page in which it ends now would
+    /// be sent as zeros.
+    pub(crate) fn is_whole(&self) -> bool {
+        match self {
+            Self::File(file) => file.is_whole(),
+            Self::Memory(_) | Self::Null { .. } => true,
+        }
+    }
+
+    /// Nobody is there any more: what is mapped may be dropped from memory as if nobody ever had been.
+    pub(crate) fn rest(&self) {
+        if let Some(mapped) = self.mapped() {
+            mapped.let_go();
+        }
+    }
+
     /// How a payload is sent that is wanted to be sent so: what is not possible is not done.
     #[inline]
     pub fn sending(&self, wanted: Sending) -> Sending {

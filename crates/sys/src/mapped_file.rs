@@ -4,6 +4,8 @@ use crate::buffer::AlignedBuffer;
 use std::fs::File;
 use std::io;
 
+/// So far behind the end nothing is in memory: some file systems have blocks of 64 KiB there.
+const BEHIND: usize = 1 << 20;
 /// So many pages are asked about with one system call.
 const PAGES_AT_A_TIME: usize = 256;
 
@@ -27,8 +29,9 @@ impl MappedFile {
     /// it is in memory (it tells who owns the file or may write it).
     pub fn new(file: &File, length: usize) -> io::Result<Self> {
         let page = rustix::param::page_size();
-        // What is behind it all is never in memory, unless that is what the system always says.
-        let behind = length.checked_next_multiple_of(page).ok_or(io::ErrorKind::OutOfMemory)?;
+        // Unless that is what the system always says.
+        let behind = length.checked_next_multiple_of(page).and_then(|end| end.checked_add(BEHIND));
+        let behind = behind.ok_or(io::ErrorKind::OutOfMemory)?;
         let mapped = behind.checked_add(page).ok_or(io::ErrorKind::OutOfMemory)?;
         let memory = AlignedBuffer::shared_to_read(file, mapped)?;
         let mapping = Self { memory, length, page };
@@ -44,6 +47,15 @@ impl MappedFile {
         self.address(offset, length);
         let begin = offset / self.page * self.page;
         length == 0 || self.is_resident(begin, offset + length - begin)
+    }
+
+    /// Gives back what it takes to know where its pages are. They stay in memory; but while they are mapped nobody who asks for that can drop them.
+    pub fn let_go(&self) {
+        // SAFETY: the range is the mapping, which is shared with a file: what is read there afterwards is what the file holds.
+        let _ = unsafe {
+            let whole = self.memory.pointer().cast();
+            rustix::mm::madvise(whole, self.length, rustix::mm::Advice::LinuxDontNeed)
+        };
     }
 
     /// The same of what begins with a page.

@@ -193,6 +193,11 @@ impl SendBatch {
         self.own.len()
     }
 
+    /// Pieces of it, sent or not.
+    pub fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
     /// Whether one more message of two pieces still goes out with the same system call.
     pub fn has_room(&self) -> bool {
         self.pieces.len() + 2 <= MOST_PIECES

@@ -20,6 +20,10 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// F2FS. A file in memory would grow, a server's or another layer's file may have changed elsewhere.
 const MAPPABLE: [i64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
 
+/// The page tables of what clients have read grow to 1/512 of it, and stay while there is a client: 32 MiB at most. A file larger than
+/// memory is not in memory anyway.
+const MOST_MAPPED: u64 = 16 << 30;
+
 /// An open file.
 #[derive(Debug)]
 pub struct FileBackend {
@@ -47,13 +51,13 @@ impl FileBackend {
         Ok(if new.is_mappable() { new.mapping() } else { new })
     }
 
-    /// Whether it is worth mapping, and the same as reading. What cannot be in memory as a whole is not: its page tables could grow to
-    /// 1/512 of it.
+    /// Whether it is worth mapping, and the same as reading. Where addresses are limited they are for other things.
     fn is_mappable(&self) -> bool {
         let memory = rustix::system::sysinfo();
         let memory = (memory.totalram as u64).saturating_mul(memory.mem_unit.into());
         let local = || rustix::fs::fstatfs(&self.file).is_ok_and(|facts| MAPPABLE.contains(&facts.f_type));
-        (1..=memory).contains(&self.size) && (self.device || local())
+        let addresses = rustix::process::getrlimit(rustix::process::Resource::As).current;
+        (1..=memory.min(MOST_MAPPED)).contains(&self.size) && addresses.is_none() && (self.device || local())
     }
 
     /// The same, and mapped if that can be.
@@ -81,6 +85,15 @@ impl FileBackend {
 
     pub(super) fn map_no_more(&self) {
         self.unmappable.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        let length = |file| rustix::fs::fstat(file).ok().and_then(|facts| u64::try_from(facts.st_size).ok());
+        let whole = self.device || length(&self.file).is_some_and(|length| length >= self.size);
+        if !whole {
+            self.map_no_more();
+        }
+        whole
     }
 
     pub(super) fn size(&self) -> u64 {

@@ -188,6 +188,12 @@ impl Connection {
         self.asleep.is_some()
     }
 
+    /// What comes now is used, which says nothing of what would have come.
+    pub fn is_not_held_after_all(&mut self) {
+        self.asleep = None;
+        self.gathering.forget();
+    }
+
     /// Something has come to a connection that is held, where that wakes in any case: how long is slept before what has come is looked at again. `None`: it is
     /// used now.
     pub fn nap(&self) -> Option<Duration> {

@@ -61,6 +61,11 @@ impl Exports {
         &self.infos
     }
 
+    /// Nobody is there any more.
+    pub(super) fn rest(&self) {
+        self.backend.rest();
+    }
+
     /// A session of a client that agreed on an export.
     pub(super) fn session(&self, agreed: &Agreed, switches: Switches) -> Option<Session> {
         let max_payload = self.infos.get(agreed.export)?.max_payload;

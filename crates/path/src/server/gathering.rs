@@ -92,6 +92,11 @@ impl Gathering {
         self.held.map(|_| Hold { bytes: self.goal, limit })
     }
 
+    /// It is not waited for after all.
+    pub(super) fn forget(&mut self) {
+        self.held = None;
+    }
+
     /// So many bytes came together until `now`, with so many requests in them.
     pub(super) fn received(&mut self, bytes: usize, requests: u64, now: Instant) {
         self.rest = self.rest.saturating_sub(1);

@@ -21,6 +21,11 @@ use sys::send_batch::SendBatch;
 
 /// A batch that holds so many bytes of its own is sent before more is put into it.
 const MAX_OWN_BYTES: usize = 256 << 10;
+/// The same of all bytes where there are some of a file that may have to be read after all, a page at a time, so that others need not wait for
+/// all that a client can ask for. As much as 128 reads of 4 KiB: fewer at one time are dearer.
+const MAX_MAPPED: usize = 512 << 10;
+/// And so many pieces, for the same reason: a header and a payload for each reply.
+const MAX_MAPPED_PIECES: usize = 2 * 128;
 /// The same of all bytes, copied or not: sending them takes some milliseconds, if they do not come from a disk.
 const MAX_UNSENT: usize = 8 << 20;
 /// After so long with requests of one client it is the others' turn.
@@ -139,7 +144,10 @@ impl Session {
     /// Something of a mapped file was sent, which may have had to be read for that.
     #[inline]
     pub fn sent_mapped(&mut self) {
-        self.residency.sent(major_faults);
+        if self.residency.is_due() {
+            self.backend.is_whole();
+            self.residency.sent(major_faults());
+        }
     }
 
     /// Something of it could not be read.
@@ -204,7 +212,8 @@ impl Session {
             if more && self.long_since.is_some_and(|begin| begin.elapsed() >= TURN) {
                 return (input.len() - rest.len(), Next::Yield);
             }
-            if batch.own_bytes() >= MAX_OWN_BYTES || batch.unsent() >= MAX_UNSENT || !batch.has_room() {
+            let mapped = batch.has_mapped() && (batch.unsent() >= MAX_MAPPED || batch.pieces() >= MAX_MAPPED_PIECES);
+            if batch.own_bytes() >= MAX_OWN_BYTES || batch.unsent() >= MAX_UNSENT || !batch.has_room() || mapped {
                 return (input.len() - rest.len(), Next::Send);
             }
             if self.reading.is_some() {
@@ -369,7 +378,7 @@ impl Session {
             return sending;
         }
         // Within the size, which was mapped.
-        let look = || file.is_cached(offset as usize, length as usize);
+        let look = || file.is_cached(offset as usize, length as usize) && self.backend.is_whole();
         if self.residency.has(look, major_faults) { Sending::Gather } else { Sending::PullUp }
     }
 

@@ -154,8 +154,7 @@ impl<'a> Worker<'a> {
                 Happened::Rang => self.welcome(),
                 // Whatever it sent since then waits for its turn, its good-bye too.
                 Happened::Ready | Happened::Gone if working.contains(&place) => {}
-                // Nobody else has anything to do.
-                Happened::Ready if alone && self.sleeps_on(place) => {}
+                Happened::Ready if self.sleeps_on(place, alone) => {}
                 what => self.advance(place, what),
             }
         }
@@ -205,11 +204,16 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Whether it is slept on that something came to the one that is held: then some time has passed, and it is looked at again.
-    fn sleeps_on(&mut self, place: usize) -> bool {
+    /// Whether it is slept on that something came to the one that is held: then some time has passed, and it is looked at again. Not
+    /// where others have something to do.
+    fn sleeps_on(&mut self, place: usize, alone: bool) -> bool {
         let Some((_, until)) = self.held.filter(|(held, _)| *held == place) else { return false };
-        let Some(Some(connection)) = self.connections.get(place) else { return false };
+        let Some(Some(connection)) = self.connections.get_mut(place) else { return false };
         if !connection.is_held_asleep() {
+            return false;
+        }
+        if !alone {
+            connection.is_not_held_after_all();
             return false;
         }
         let left = until.saturating_duration_since(Instant::now());
@@ -310,7 +314,9 @@ impl<'a> Worker<'a> {
             self.held = None;
         }
         self.way.remove(place, &connection);
-        self.clients.fetch_sub(1, Ordering::Relaxed);
+        if self.clients.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.exports.rest();
+        }
         if let Some(session) = connection.session() {
             self.done.add(&session.counters);
         }

@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 
 over_both! {
+    what_a_file_has_lost_of_its_last_page_is_noticed_soon,
     what_cannot_be_sent_from_memory_any_more_ends_one_connection_and_is_an_error_for_the_others,
 }
 
@@ -35,6 +36,43 @@ fn a_read_that_fails_before_any_data_is_on_the_way_is_an_error_and_no_more() {
     client.write_all(&ask(Command::Read, 0, 512 << 10, 1 << 20)).unwrap();
     assert_eq!(error(&mut client), 0);
     assert!(client.read_exact(&mut vec![0; 1 << 20]).is_err());
+}
+
+/// In memory it is still there, as zeros.
+fn what_a_file_has_lost_of_its_last_page_is_noticed_soon(transport: Transport) {
+    const BYTES: u32 = 512;
+    let file = File::from(memfd_create("short", MemfdFlags::CLOEXEC).unwrap());
+    file.write_all_at(&vec![7; 1 << 20], 0).unwrap();
+    let backend = Backend::file_mapped(file.try_clone().unwrap());
+    let served = Served::new(backend, Access::ReadWrite, options(transport), true);
+    let read = |client: &mut UnixStream, offset| {
+        client.write_all(&ask(Command::Read, 0, offset, BYTES)).unwrap();
+        let error = error(client);
+        if error == 0 {
+            client.read_exact(&mut [0; BYTES as usize]).unwrap();
+        }
+        error
+    };
+    let (mut first, mut second) = (agreed(&served), agreed(&served));
+    (0..40).for_each(|_| assert_eq!(read(&mut first, 5120), 0));
+    file.set_len(5000).unwrap();
+    let unnoticed = (0..100).take_while(|_| read(&mut first, 5120) == 0).count();
+    assert!(unnoticed <= 64, "{unnoticed}");
+    file.set_len(1 << 20).unwrap();
+    assert_eq!((read(&mut first, 5120), read(&mut second, 5120)), (0, 0));
+}
+
+/// The same, by one who has read nothing before.
+#[test]
+fn what_a_file_has_lost_is_noticed_by_the_first_who_asks_for_it() {
+    let file = File::from(memfd_create("short", MemfdFlags::CLOEXEC).unwrap());
+    file.write_all_at(&vec![7; 1 << 20], 0).unwrap();
+    let backend = Backend::file_mapped(file.try_clone().unwrap());
+    let served = Served::new(backend, Access::ReadWrite, Options::default(), true);
+    file.set_len(5000).unwrap();
+    let mut client = agreed(&served);
+    client.write_all(&ask(Command::Read, 0, 5120, 512)).unwrap();
+    assert_eq!(error(&mut client), WireError::EIO.number());
 }
 
 /// What was in memory is sent from there. Once that has failed everything is read first.

@@ -117,13 +117,15 @@ mod tests {
         let Some(mut sampler) = sampler(DEFAULT_PERIOD_NANOS, 64) else {
             return;
         };
-        let begin = Instant::now();
-        sampler.enable().unwrap();
-        spin(Duration::from_millis(500));
-        sampler.disable().unwrap();
-        let wall = begin.elapsed().as_nanos() as f64;
-        let sampled = (sampler.drain().total() * DEFAULT_PERIOD_NANOS) as f64;
-        assert!((sampled / wall - 1.0).abs() < 0.1, "{sampled} of {wall}");
+        one_of_ten(|| {
+            let begin = Instant::now();
+            sampler.enable().unwrap();
+            spin(Duration::from_millis(500));
+            sampler.disable().unwrap();
+            let wall = begin.elapsed().as_nanos() as f64;
+            let sampled = (sampler.drain().total() * DEFAULT_PERIOD_NANOS) as f64;
+            ((sampled / wall - 1.0).abs() < 0.1).then_some(()).ok_or(format!("{sampled} of {wall}"))
+        });
         assert_eq!(sampler.drain(), Counts::default());
     }
 
@@ -133,18 +135,26 @@ mod tests {
         let Some(mut sampler) = sampler(PERIOD_NANOS, 1) else {
             return;
         };
-        let begin = Instant::now();
-        sampler.enable().unwrap();
-        let mut counts = Counts::default();
-        for length_millis in [60, 5, 17, 17, 17] {
-            spin(Duration::from_millis(length_millis));
+        one_of_ten(|| {
+            let begin = Instant::now();
+            sampler.enable().unwrap();
+            let mut counts = Counts::default();
+            for length_millis in [60, 5, 17, 17, 17] {
+                spin(Duration::from_millis(length_millis));
+                counts += sampler.drain();
+            }
+            sampler.disable().unwrap();
             counts += sampler.drain();
-        }
-        sampler.disable().unwrap();
-        counts += sampler.drain();
-        let expected = begin.elapsed().as_nanos() as u64 / PERIOD_NANOS;
-        assert!(counts.lost > expected / 10, "{counts:?} of {expected}");
-        assert!(counts.total() * 10 > expected * 9 && counts.total() <= expected + 1, "{counts:?} of {expected}");
+            let expected = begin.elapsed().as_nanos() as u64 / PERIOD_NANOS;
+            let most = counts.total() * 10 > expected * 9 && counts.total() <= expected + 1;
+            (counts.lost > expected / 10 && most).then_some(()).ok_or(format!("{counts:?} of {expected}"))
+        });
+    }
+
+    /// A sample is late or lost when the host has the CPU: that is not always so.
+    fn one_of_ten(mut attempt: impl FnMut() -> Result<(), String>) {
+        let wrong: Vec<String> = (0..10).map_while(|_| attempt().err()).collect();
+        assert!(wrong.len() < 10, "{wrong:?}");
     }
 
     /// Widest gap between the phases at which `samples` samples hit a timer, in shares of an even gap.

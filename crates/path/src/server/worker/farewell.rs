@@ -81,7 +81,7 @@ impl Worker<'_> {
             let paused = paused(place);
             let why = if connection.is_done(still >= STILL || paused) {
                 None
-            } else if (still > STILL || paused) && !connection.is_sending() {
+            } else if (still > STILL || paused && connection.socket().unread() == 0) && !connection.is_sending() {
                 Some("the server went in the middle of a request")
             } else {
                 continue;
