@@ -6,19 +6,26 @@ use crate::server::{Access, Options};
 use crate::switches::Switches;
 use crate::wire::Command;
 use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+
+/// A server that waits for minutes for what usually comes, and a client.
+fn patient() -> (Served, UnixStream) {
+    let transport = Transport::Sockets;
+    let switches = Switches { hold: Duration::from_secs(600), ..options(transport).switches };
+    let backend = Backend::memory(SIZE, &switches).unwrap();
+    let served = Served::new(backend, Access::ReadWrite, Options { switches, ..options(transport) }, true);
+    let stream = agreed(&served);
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    (served, stream)
+}
 
 /// What usually comes together is not waited for in the middle of a payload.
 #[test]
 fn the_rest_of_a_payload_is_used_when_it_is_there() {
     // Twice that is waited for what usually takes as long.
     const USUAL: Duration = Duration::from_secs(3);
-    let transport = Transport::Sockets;
-    let switches = Switches { hold: Duration::from_secs(600), ..options(transport).switches };
-    let backend = Backend::memory(SIZE, &switches).unwrap();
-    let served = Served::new(backend, Access::ReadWrite, Options { switches, ..options(transport) }, true);
-    let mut stream = agreed(&served);
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let (served, mut stream) = patient();
     let write = |bytes: usize| [&ask(Command::Write, 0, 0, bytes as u32)[..], &vec![7; bytes]].concat();
     stream.write_all(&write(3000).repeat(2)).unwrap();
     assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
@@ -36,12 +43,7 @@ fn the_rest_of_a_payload_is_used_when_it_is_there() {
 
 #[test]
 fn two_that_usually_come_together_are_waited_for_as_two() {
-    let transport = Transport::Sockets;
-    let switches = Switches { hold: Duration::from_secs(600), ..options(transport).switches };
-    let backend = Backend::memory(SIZE, &switches).unwrap();
-    let served = Served::new(backend, Access::ReadWrite, Options { switches, ..options(transport) }, true);
-    let mut stream = agreed(&served);
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let (served, mut stream) = patient();
     let flush = ask(Command::Flush, 0, 0, 0);
     stream.write_all(&[flush, flush].concat()).unwrap();
     assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));

@@ -38,6 +38,15 @@ fn connected(served: &Served) -> TcpStream {
     stream
 }
 
+/// A server, and a client whose socket takes few replies.
+fn with_little_room(transport: Transport) -> (Served, TcpStream) {
+    let backend = Backend::memory(SIZE, &Switches::default()).unwrap();
+    let served = Served::new(backend, Access::ReadWrite, options(transport), false);
+    let stream = connected(&served);
+    set_socket_recv_buffer_size(&stream, 64 << 10).unwrap();
+    (served, stream)
+}
+
 fn write(offset: u64, payload: &[u8]) -> Vec<u8> {
     [&ask(Command::Write, 0, offset, payload.len() as u32)[..], payload].concat()
 }
@@ -73,10 +82,7 @@ fn the_end_finishes_all_that_has_arrived(transport: Transport) {
 fn replies_that_are_on_the_way_at_the_end_arrive(transport: Transport) {
     const READS: usize = 8;
     const BYTES: usize = 64 << 10;
-    let served =
-        Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options(transport), false);
-    let mut stream = connected(&served);
-    set_socket_recv_buffer_size(&stream, 64 << 10).unwrap();
+    let (served, mut stream) = with_little_room(transport);
     stream.write_all(&ask(Command::Read, 0, 0, BYTES as u32).repeat(READS)).unwrap();
     std::thread::sleep(Duration::from_millis(100));
     let begun = Instant::now();
@@ -101,10 +107,7 @@ fn requests_behind_replies_that_are_not_taken_are_finished(transport: Transport)
     // More than is received at one go.
     const WRITES: usize = 8;
     const BYTES: usize = 64 << 10;
-    let served =
-        Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options(transport), false);
-    let mut stream = connected(&served);
-    set_socket_recv_buffer_size(&stream, 64 << 10).unwrap();
+    let (served, mut stream) = with_little_room(transport);
     stream.write_all(&ask(Command::Read, 0, 0, BYTES as u32).repeat(READS)).unwrap();
     stream.write_all(&write(0, &[7; BYTES]).repeat(WRITES)).unwrap();
     std::thread::sleep(Duration::from_millis(100));
@@ -123,10 +126,7 @@ fn what_came_while_replies_were_not_taken_is_finished_as_well(transport: Transpo
     // In one batch, which is more than a socket has room for.
     const READS: usize = 100;
     const BYTES: usize = 64 << 10;
-    let served =
-        Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options(transport), false);
-    let mut stream = connected(&served);
-    set_socket_recv_buffer_size(&stream, 64 << 10).unwrap();
+    let (served, mut stream) = with_little_room(transport);
     stream.write_all(&ask(Command::Read, 0, 0, BYTES as u32).repeat(READS)).unwrap();
     for _ in 0..2 {
         std::thread::sleep(Duration::from_millis(100));
