@@ -81,7 +81,7 @@ fn nanos(call: Call, long: Duration, file: &File, mapped: &MappedFile, order: &m
         }
         calls += CALLS;
     }
-    // A page that is being moved is not there for a moment.
+    // Some may have been taken from memory meanwhile.
     anyhow::ensure!(odd * 1000 < calls, "{odd} of {calls} pages were not in the page cache");
     Ok((own_thread_nanos() - before) as f64 / calls as f64)
 }
