@@ -13,6 +13,7 @@ pub mod error;
 pub mod host;
 pub mod interruption;
 pub mod meter;
+pub(crate) mod page_cache;
 pub mod preparation;
 pub mod run;
 pub mod store;

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use cpu_reader::{CpuReaders, Instruments};
 use model::reading::Reading;
 use model::record::{Done, Meter, MeterStatus, Mode, Snapshot};
-use model::unit::Nanos;
+use model::unit::{Bytes, Nanos};
 use proc_stat::ProcStatFile;
 use soaker::Soakers;
 use std::sync::Arc;
@@ -58,6 +58,10 @@ pub trait Work {
     fn done(&self) -> Option<Done>;
     /// CPU time of the workload's own threads so far, if it is known.
     fn thread_nanos(&self) -> Option<Nanos>;
+    /// Bytes that the kernel has read from storage for the workload so far, if it tells.
+    fn storage_read(&self) -> Option<Bytes> {
+        None
+    }
 }
 
 /// The machine without a workload.
@@ -230,6 +234,7 @@ impl Panel {
         if let Some(soakers) = &self.soakers {
             soakers.run(mode == Mode::Soaker);
         }
-        Snapshot { mode, at_nanos, cpus, timer_list, proc_stat, thread_nanos, done }
+        let storage_read = work.storage_read();
+        Snapshot { mode, at_nanos, cpus, timer_list, proc_stat, thread_nanos, done, storage_read }
     }
 }

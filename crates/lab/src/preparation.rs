@@ -1,12 +1,14 @@
 //! Before anything is measured: every file is found or laid out, so that nothing of it falls into a window.
 
 use crate::crew::Copy;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::interruption::Interruption;
+use crate::page_cache;
 use crate::run::{Observer, Progress};
 use crate::workload::target::{self, Created};
 use model::plan::{Access, Phase};
 use model::warning::{Code, Warning, add_once};
+use std::fs::File;
 use std::path::Path;
 
 /// Finds or makes every file of a phase.
@@ -41,10 +43,15 @@ pub fn least_direct_block(folder: &Path) -> Option<u64> {
     sys::device::direct_alignment(file.as_file()).ok().flatten()
 }
 
-/// Applies a job's `invalidate` to its files, as fio does when a job begins.
+/// Applies a job's `invalidate` to its files, as fio does when a job begins: dirty pages stay. Not earlier than that: another
+/// phase may use the same file from memory before.
 pub(crate) fn invalidate(copy: &Copy) -> Result<()> {
-    let mut files = copy.targets.iter().filter(|target| copy.plan.invalidate && !target.path.as_os_str().is_empty());
-    files.try_for_each(|target| target::invalidate(&target.path, target.span))
+    let files = copy.targets.iter().filter(|target| copy.plan.invalidates() && !target.path.as_os_str().is_empty());
+    for target in files {
+        let file = File::open(&target.path).map_err(|error| Error::file(&target.path, "opening", error))?;
+        page_cache::drop_span(&file, &target.path, target.span)?;
+    }
+    Ok(())
 }
 
 /// Says of every file that is read whether parts of it were never written.

@@ -6,14 +6,16 @@ use crate::error::{Error, Result};
 use crate::host;
 use crate::interruption::Interruption;
 use crate::meter::{NoWork, Owners, Panel, Selection, TaskScan, Work};
+use crate::page_cache::{CachedFiles, own_storage_read};
 use crate::preparation::{self, invalidate, warn_of_holes};
 use crate::watch::{Step, Subject, watch};
 use crate::workload::target::Created;
+use model::page_cache::{CacheRecord, is_buffered};
 use model::plan::{Phase, Plan};
 use model::record::{
     Done, Execution, IoInterval, METHOD_VERSION, Outcome, PhaseRecord, Record, SCHEMA, Source, Stretch,
 };
-use model::unit::{Hertz, Nanos};
+use model::unit::{Bytes, Hertz, Nanos};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -263,22 +265,27 @@ fn measure_phase(
     (number, count): (usize, usize),
     observer: Observer,
 ) -> Result<(Execution, Option<Error>)> {
-    if number > 0 {
-        // The phases before may have filled the page cache since the files were prepared.
-        copies.iter().try_for_each(invalidate)?;
-    }
+    // As a job begins, not before: the phase before may use the same file from memory.
+    copies.iter().try_for_each(invalidate)?;
     let crew = Crew::muster(copies, session.clock())?;
     let interruption = &session.settings.interruption;
     let total = planned_length(phase);
     let mut subject = Running { crew, interruption, observer, number, count, total };
+    let files = CachedFiles::of(copies);
+    let cached = (!files.is_empty()).then(|| files.look());
     let before = TaskScan::now();
     let stretch = watch(&mut session.panel, &mut subject);
+    let page_cache = cached.map(|before| CacheRecord {
+        dropped: copies.iter().any(|copy| is_buffered(copy.plan) && copy.plan.invalidates()),
+        before,
+        after: files.look(),
+    });
     let owners = Owners { workers: subject.crew.thread_ids(), command: None };
     let tasks = TaskScan::now().since(&before, &owners);
     let (jobs, failure) = subject.crew.dismiss();
     let stretch = Stretch { tasks: Some(tasks), ..stretch };
     let io_interval = counted_interval(phase, &stretch);
-    Ok((Execution { jobs, stretch, io_interval, ..Execution::default() }, failure))
+    Ok((Execution { jobs, stretch, io_interval, page_cache, ..Execution::default() }, failure))
 }
 
 type Prepared<'a> = Vec<(&'a Phase, Vec<Copy<'a>>)>;
@@ -334,6 +341,9 @@ impl Work for Running<'_> {
     }
     fn thread_nanos(&self) -> Option<Nanos> {
         self.crew.thread_nanos()
+    }
+    fn storage_read(&self) -> Option<Bytes> {
+        own_storage_read()
     }
 }
 

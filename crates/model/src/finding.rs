@@ -4,6 +4,7 @@
 //! `null` means unknown, and a warning says why. Costs are net of the machine's background unless the
 //! name ends in `_gross`.
 
+use crate::page_cache::CacheFinding;
 use crate::record::{Canaries, Exit, Host, Outcome, TaskOwner};
 use crate::stats::Estimate;
 use crate::warning::Warning;
@@ -155,9 +156,36 @@ pub struct PhaseFinding {
     pub cycles_outside_io: Option<f64>,
     /// Part of the sampler's samples that fell in user mode, 0 to 1, the background's included.
     pub sampled_user_fraction: Option<f64>,
+    /// Where the rate stepped: each stretch of one level with its own cost, in order; then every mean of the phase above is
+    /// `null`. Empty where one level describes the phase. Of a command whose I/Os nobody counts live they are stretches of
+    /// what storage read, and its means stay: they are of all stretches together.
+    pub regimes: Vec<RegimeFinding>,
+    /// The page cache under the jobs' files; `null` where no job uses files.
+    pub page_cache: Option<CacheFinding>,
     /// Over time: CPUs busy (gross) and I/Os per second in each window of the headline meter, first execution
     /// only.
     pub series: Vec<SeriesPoint>,
+}
+
+/// A stretch of a phase in which the rate had one level.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct RegimeFinding {
+    /// When it began, from the start of the phase.
+    pub begin_seconds: f64,
+    /// When it ended.
+    pub end_seconds: f64,
+    /// I/Os per second; `null` where nobody counts them live.
+    pub iops: Option<f64>,
+    /// Cycles of the whole machine per I/O, net of the background.
+    pub cycles_per_io: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub cycles_per_io_low: Option<f64>,
+    /// Upper end.
+    pub cycles_per_io_high: Option<f64>,
+    /// What storage read for the workload.
+    pub storage_bytes_per_second: Option<f64>,
+    /// Bytes that storage read ÷ bytes of I/O, 0 to 1.
+    pub from_storage_fraction: Option<f64>,
 }
 
 /// One meter's reading of a phase.

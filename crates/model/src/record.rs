@@ -5,6 +5,7 @@
 //! because two scans of every task would be most of a record. It is saved before it is studied.
 
 use crate::histogram::Histogram;
+use crate::page_cache::CacheRecord;
 use crate::plan::Plan;
 use crate::reading::Reading;
 use crate::unit::{Bytes, Hertz, Nanos};
@@ -239,6 +240,9 @@ pub struct Snapshot {
     pub thread_nanos: Option<Nanos>,
     /// I/Os and bytes completed, all jobs of the phase together.
     pub done: Option<Done>,
+    /// Bytes that the kernel has read from storage for the workload's tasks (`read_bytes` of /proc/PID/io).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_read: Option<Bytes>,
 }
 
 /// I/Os and bytes completed.
@@ -367,6 +371,9 @@ pub struct Execution {
     pub command_cpu_nanos: Option<Nanos>,
     /// How the measured command ended.
     pub exit: Option<Exit>,
+    /// The page cache under the files of the jobs; `None` where they use none, and of a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache: Option<CacheRecord>,
 }
 
 impl Execution {

@@ -6,9 +6,11 @@ pub(crate) mod caveats;
 pub(crate) mod io_time;
 mod job;
 pub(crate) mod phase;
+mod regimes;
+mod storage;
 pub(crate) mod windows;
 
-use crate::finding::{MeterFinding, RunFinding, SCHEMA};
+use crate::finding::{MeterFinding, PhaseFinding, RunFinding, SCHEMA};
 use crate::record::{Host, MeterStatus, Record, Source};
 use crate::unit::Hertz;
 use background::BackgroundRates;
@@ -30,7 +32,7 @@ pub fn study(record: &Record) -> RunFinding {
         host: record.host.clone(),
         meters: record.meters.iter().map(meter_finding).collect(),
         background: rates.finding(&record.background, &context),
-        phases: record.phases.iter().map(|phase| phase::study(phase, &record.meters, &rates, &context)).collect(),
+        phases: phases(record, &rates, &context),
         jobs: Vec::new(),
         canaries: record.canaries.clone(),
         outcome: record.outcome.clone(),
@@ -45,6 +47,16 @@ pub fn study(record: &Record) -> RunFinding {
     }
     caveats::add(record, &mut finding);
     finding
+}
+
+fn phases(record: &Record, rates: &BackgroundRates, context: &Context) -> Vec<PhaseFinding> {
+    let planned = match &record.source {
+        Source::Run(plan) => plan.phases.as_slice(),
+        Source::Cost { .. } => &[],
+    };
+    let jobs = planned.iter().map(|phase| Some(phase.jobs.as_slice())).chain(std::iter::repeat(None));
+    let phases = record.phases.iter().zip(jobs);
+    phases.map(|(phase, jobs)| phase::study(phase, jobs, &record.meters, rates, context)).collect()
 }
 
 /// What every part of the study needs.

@@ -45,6 +45,8 @@ pub enum Code {
     MeterUnavailable,
     /// The number of I/Os or bytes is unknown.
     WorkUnknown,
+    /// The rate stepped while it was measured: no single mean, and no verdict, describes what was before and after.
+    TwoRegimes,
     /// All CPUs were busy, or the net cost is below the workload's own threads: other work was squeezed, so
     /// subtracting it in full subtracts too much.
     BackgroundSqueezed,

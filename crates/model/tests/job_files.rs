@@ -158,7 +158,7 @@ fn option(random: &mut Random) -> Choice {
         }),
         19 => choice(format!("inject_ns={number}k"), move |job| job.inject = Nanos(number * 1024)),
         20 => choice(format!("loops={number}"), move |job| job.duration.loops = count),
-        _ => choice(format!("invalidate={bit}"), move |job| job.invalidate = on),
+        _ => choice(format!("invalidate={bit}"), move |job| job.invalidate = Some(on)),
     }
 }
 

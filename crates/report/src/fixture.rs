@@ -417,6 +417,8 @@ fn unmeasured() -> PhaseFinding {
         exits: Vec::new(),
         cycles_outside_io: None,
         sampled_user_fraction: None,
+        regimes: Vec::new(),
+        page_cache: None,
         series: Vec::new(),
     }
 }

@@ -5,6 +5,7 @@
 //! its unit. Nothing prints: a report is a `String`, and the binary decides where it goes.
 
 pub mod compare;
+mod conditions;
 pub mod doctor;
 pub mod format;
 pub mod ink;

@@ -3,6 +3,7 @@
 //! A reader who has never heard of iotoll finds what was run, on which machine, the numbers as a
 //! table, and how they were made, in that order.
 
+use crate::conditions;
 use crate::number::{self, COUNT, CYCLES, MISSING, NANOS, Scale};
 use crate::page::{Page, Tone, command};
 use crate::provenance;
@@ -28,6 +29,7 @@ pub fn mail(finding: &RunFinding) -> String {
     let mut parts = vec![ran(page, finding), outcome(page, finding), host(page, &finding.host)];
     parts.push(costs(page, finding));
     parts.push(totals(page, finding));
+    parts.push(conditions(page, finding));
     parts.extend(finding.phases.iter().map(|phase| accounts(page, phase, finding.phases.len())));
     parts.push(latencies(page, &finding.jobs));
     parts.push(method(page, finding));
@@ -128,6 +130,22 @@ fn totals(page: Page, finding: &RunFinding) -> String {
         ]);
     }
     table.render(page)
+}
+
+/// What every number above depends on: regimes, and where reads came from.
+fn conditions(page: Page, finding: &RunFinding) -> String {
+    let mut lines = Vec::new();
+    for phase in &finding.phases {
+        let of = if finding.phases.len() > 1 { format!("{}: ", name(phase)) } else { String::new() };
+        if !phase.regimes.is_empty() {
+            let (how_many, which) = (conditions::how_many(phase), conditions::regimes(&phase.regimes));
+            lines.push(page.wrap("", &format!("{of}{how_many}: {which}")));
+            lines.extend(conditions::table(phase).map(|table| table.render(page)));
+        }
+        let sentence = if finding.counted_by.is_some() { conditions::storage } else { conditions::page_cache };
+        lines.extend(phase.page_cache.as_ref().map(|cache| page.wrap("", &format!("{of}{}", sentence(cache)))));
+    }
+    lines.join("\n")
 }
 
 fn name(phase: &PhaseFinding) -> String {

@@ -12,6 +12,7 @@ pub mod byte_store;
 pub mod clock;
 pub mod device;
 pub mod mapped_file;
+pub mod page_cache;
 pub mod perf;
 pub mod process;
 pub mod receive_batch;

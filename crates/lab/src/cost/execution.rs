@@ -87,6 +87,7 @@ pub(crate) fn execute(
         io_interval,
         command_cpu_nanos: Some(Nanos(ended.cpu_nanos)),
         exit: Some(exit),
+        page_cache: None,
     };
     Ok(Executed { execution, failure })
 }
@@ -202,6 +203,7 @@ mod tests {
             proc_stat: None,
             thread_nanos: None,
             done: None,
+            storage_read: None,
         };
         Stretch { snapshots: seconds.iter().map(snapshot).collect(), tasks: None }
     }

@@ -4,11 +4,13 @@ use super::{CommandPlan, Count, Counter, Custody};
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
 use crate::meter::{TaskScan, Work};
+use crate::page_cache::{own_storage_read, storage_read_of_tree};
 use crate::run::{Observer, Progress, iops};
 use crate::watch::{Step, Subject};
 use model::record::Done;
-use model::unit::Nanos;
+use model::unit::{Bytes, Nanos};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io;
 use std::process::Command;
@@ -33,6 +35,8 @@ pub(super) struct Running<'a> {
     /// It was ended because it took longer than it may.
     overdue: bool,
     begun: Instant,
+    /// The most that storage was seen to have read for us and it.
+    storage_read: Cell<Bytes>,
     observer: Observer<'a>,
 }
 
@@ -67,6 +71,7 @@ impl<'a> Running<'a> {
             told_to_end: None,
             overdue: false,
             begun: Instant::now(),
+            storage_read: Cell::new(Bytes(0)),
             observer,
         }
     }
@@ -192,6 +197,15 @@ impl Work for Running<'_> {
 
     fn thread_nanos(&self) -> Option<Nanos> {
         None
+    }
+
+    fn storage_read(&self) -> Option<Bytes> {
+        // What ended and was waited for is in our own count, what lives in its tree's.
+        let living = self.process.filter(|_| self.ended.is_none()).and_then(storage_read_of_tree);
+        let read = own_storage_read()? + living.unwrap_or(Bytes(0));
+        // A process that has ended and is not waited for yet is in neither.
+        self.storage_read.set(self.storage_read.get().max(read));
+        Some(self.storage_read.get())
     }
 }
 

@@ -185,7 +185,7 @@ fn a_ramp_leaves_no_trace_in_the_results() {
         plan.duration.time_based = true;
         plan.duration.ramp = model::unit::Nanos::from_millis(50);
         plan.duration.runtime = model::unit::Nanos::from_millis(50);
-        plan.invalidate = false;
+        plan.invalidate = Some(false);
         let created = Created::default();
         let targets = prepare(&plan, 0, &created, &mut |_, _, _| true).unwrap();
         let spans: Vec<_> = targets.iter().map(|target| target.span).collect();

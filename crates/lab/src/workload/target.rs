@@ -229,9 +229,6 @@ fn prepare_one(
         }
         lay_out(plan, file, &path, length, end, progress)?;
     }
-    if plan.invalidate {
-        invalidate(&path, span)?;
-    }
     opened(plan, Target { path, span })
 }
 
@@ -341,17 +338,6 @@ pub fn fill_with_noise(memory: &mut [u8], seed: &mut u64) {
             *byte = noise;
         }
     }
-}
-
-/// fio's `invalidate`: asks the kernel to drop the cached pages. Dirty ones stay.
-///
-/// # Errors
-/// When the file cannot be opened any more, or the kernel refuses.
-pub fn invalidate(path: &Path, span: Span) -> Result<()> {
-    let file = File::open(path).map_err(|error| Error::file(path, "opening", error))?;
-    let length = std::num::NonZeroU64::new(span.length);
-    rustix::fs::fadvise(&file, span.begin, length, Advice::DontNeed)
-        .map_err(|error| Error::file(path, "dropping cached pages (invalidate=1)", error.into()))
 }
 
 /// Opens a target for a job's engine, and tells the kernel in which order it is going to be used, as fio does by default

@@ -86,6 +86,7 @@ mod tests {
                 proc_stat: None,
                 thread_nanos: None,
                 done: None,
+                storage_read: None,
             })
         };
         let work = SliceWork { ios: 1, ..SliceWork::default() };

@@ -68,8 +68,10 @@ pub struct JobPlan {
     pub repeatable: bool,
     /// `randseed`, mixed with the job's index. When given, it decides instead of `repeatable`.
     pub seed: Option<u64>,
-    /// `invalidate`: drop the file's pages from the page cache before the job. On by default.
-    pub invalidate: bool,
+    /// `invalidate`: drop the file's pages from the page cache before the job. `None`: not said; fio's default is to drop
+    /// them ([`JobPlan::invalidates`]), a comparison has its own (`--cache`).
+    #[serde(default)]
+    pub invalidate: Option<bool>,
     /// `fallocate` when a file is laid out.
     pub fallocate: Fallocate,
     /// `fixedbufs`: io_uring registered buffers. `None`: the engine's default.
@@ -131,7 +133,7 @@ impl Default for JobPlan {
             no_random_map: false,
             repeatable: true,
             seed: None,
-            invalidate: true,
+            invalidate: None,
             fallocate: Fallocate::Native,
             fixed_buffers: None,
             registered_files: None,
@@ -152,6 +154,11 @@ impl Default for JobPlan {
 }
 
 impl JobPlan {
+    /// Whether its files are dropped from the page cache before it, as fio does unless it is told otherwise.
+    pub fn invalidates(&self) -> bool {
+        self.invalidate.unwrap_or(true)
+    }
+
     /// The word for its access and order in `rw=`.
     pub fn rw(&self) -> &'static str {
         let same = |(_, access, order): &&(&str, Access, Order)| (*access, *order) == (self.access, self.order);

@@ -3,6 +3,7 @@
 
 use super::Context;
 use super::io_time::{io_seconds, own_in_interval};
+use super::regimes;
 use super::windows::{Window, steal_taken_off, windows};
 use crate::finding::{JobFinding, PhaseFinding, RunFinding};
 use crate::record::{Canaries, Execution, Meter, Outcome, PhaseRecord, Record};
@@ -205,6 +206,11 @@ fn phase_caveats(phase: &PhaseFinding, found: &mut Vec<Warning>) {
     if phase.cycles_per_io.is_some() && phase.cycles_per_io_low.is_none() {
         let message = format!("{jobs}: too short for an interval; run it longer");
         found.push(Warning::new(Code::NoInterval, message));
+    }
+    if let Some(warning) = regimes::caveat(phase, &jobs) {
+        found.push(warning);
+        // That one mean does not describe it has been said, with the reason.
+        return;
     }
     let rates: Vec<f64> = phase.series.iter().filter_map(|point| point.iops).collect();
     if let Some(variation) = variation(&rates).filter(|variation| *variation > UNSTEADY) {

@@ -5,8 +5,10 @@ use super::accounts;
 use super::background::{BackgroundRates, Rate};
 use super::io_time::{self, Own, growth, io_seconds};
 use super::windows::{Window, grouped, windows};
+use super::{regimes, storage};
 use crate::cost::{BusyTime, WorkloadThreads};
 use crate::finding::{MeterReading, PhaseFinding, SeriesPoint};
+use crate::plan::JobPlan;
 use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Snapshot};
 use crate::stats::{Estimate, Pair, ratio_of_series, ratio_of_sums};
 use crate::unit::Nanos;
@@ -90,8 +92,10 @@ impl Work {
     }
 }
 
+/// `jobs` are those of the plan, where it is known.
 pub(super) fn study(
     phase: &PhaseRecord,
+    jobs: Option<&[JobPlan]>,
     meters: &[MeterStatus],
     rates: &BackgroundRates,
     context: &Context,
@@ -109,7 +113,11 @@ pub(super) fn study(
     let busy_cpus = |cycles_per_second: f64| cycles_per_second / context.clock.0;
     let in_all = |cycles_per_second: f64| cycles_per_second * work.wall_seconds;
 
-    PhaseFinding {
+    let regimes = match (executions.as_slice(), headline) {
+        ([execution], Some(meter)) => regimes::study(execution, meter, rates, context),
+        _ => Vec::new(),
+    };
+    let mut found = PhaseFinding {
         jobs: names(executions),
         wall_seconds: work.wall_seconds,
         ios: work.ios,
@@ -141,8 +149,28 @@ pub(super) fn study(
         exits: executions.iter().filter_map(|execution| execution.exit).collect(),
         cycles_outside_io,
         sampled_user_fraction: sampled_user(executions),
+        regimes,
+        page_cache: storage::page_cache(executions, jobs),
         series: series(executions, headline, context),
+    };
+    if found.regimes.iter().any(|regime| regime.iops.is_some()) {
+        regimes::withhold_means(&mut found);
     }
+    found
+}
+
+/// What an I/O cost in a part of an execution.
+pub(super) fn cost_within(
+    execution: &Execution,
+    interval: IoInterval,
+    meter: Meter,
+    rates: &BackgroundRates,
+    context: &Context,
+) -> Option<Estimate> {
+    // Without counts of its own a part would get its share by time, which is just what differs.
+    execution.stretch.snapshots.iter().find(|snapshot| snapshot.done.is_some())?;
+    let part = Execution { io_interval: Some(interval), ..execution.clone() };
+    cost(std::slice::from_ref(&part), meter, Per::Io, rates, context).map(|cost| cost.net)
 }
 
 fn readings<'a>(

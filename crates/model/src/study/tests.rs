@@ -24,6 +24,7 @@ struct Machine {
     switches: u64,
     thread: u64,
     ios: u64,
+    storage_read: u64,
     snapshots: Vec<Snapshot>,
 }
 
@@ -40,8 +41,17 @@ struct Happening {
 impl Machine {
     fn begin(mode: Mode) -> Self {
         let (idle, soaked) = (5_000_000_000, 7_000_000_000);
-        let mut machine =
-            Self { now: 1_000_000_000, idle, soaked, steal: 0, switches: 100, thread: 0, ios: 0, snapshots: vec![] };
+        let mut machine = Self {
+            now: 1_000_000_000,
+            idle,
+            soaked,
+            steal: 0,
+            switches: 100,
+            thread: 0,
+            ios: 0,
+            storage_read: 0,
+            snapshots: vec![],
+        };
         machine.look(mode);
         machine
     }
@@ -70,6 +80,7 @@ impl Machine {
             }),
             thread_nanos: Some(Nanos(self.thread)),
             done: Some(Done { ios: self.ios, bytes: Bytes(self.ios * 4096) }),
+            storage_read: Some(Bytes(self.storage_read)),
         });
     }
 

@@ -1,8 +1,10 @@
 //! What a phase cost, in one line, and what it did, in the next.
 
+use crate::conditions;
 use crate::number::{self, COUNT, CYCLES, MISSING, NANOS, Scale};
 use crate::page::{Page, Tone};
 use model::finding::{PhaseFinding, RunFinding};
+use model::page_cache::CacheState;
 use model::record::Exit;
 
 /// Columns between two figures of one line.
@@ -15,8 +17,15 @@ pub fn section(page: Page, finding: &RunFinding, index: usize, phase: &PhaseFind
         let name = format!("Phase {} of {}: {}", index + 1, finding.phases.len(), phase.jobs.join(", "));
         lines.push(page.wrap_toned(Tone::Strong, "", &name));
     }
-    lines.push(page.flow(2, GAP, &cost(phase)));
+    lines.extend(regimes(page, phase));
+    if phase.regimes.iter().all(|regime| regime.iops.is_none()) {
+        lines.push(page.flow(2, GAP, &cost(phase)));
+    }
     lines.push(page.flow(2, GAP, &work(finding, phase)));
+    lines.extend(phase.page_cache.as_ref().map(|cache| {
+        let sentence = if finding.counted_by.is_some() { conditions::storage } else { conditions::page_cache };
+        page.wrap_toned(cache_tone(cache.state), "  ", &sentence(cache))
+    }));
     if phase.jobs.len() > 1 {
         let shared =
             format!("The cost is shared by {} jobs that ran together; it is not divided among them.", phase.jobs.len());
@@ -27,6 +36,26 @@ pub fn section(page: Page, finding: &RunFinding, index: usize, phase: &PhaseFind
     }
     lines.retain(|line| !line.is_empty());
     lines.join("\n")
+}
+
+/// What stands in place of one mean, where the rate stepped.
+fn regimes(page: Page, phase: &PhaseFinding) -> Option<String> {
+    let (last, table) = (phase.regimes.last()?, conditions::table(phase));
+    let (how_many, which) = (conditions::how_many(phase), conditions::regimes(&phase.regimes));
+    let text = match last.iops {
+        Some(_) => format!("{how_many}, no single mean: {which}"),
+        None => format!("{how_many}: {which}; the figures are of both together"),
+    };
+    let line = page.wrap_toned(Tone::Notice, "  ", &text);
+    Some(table.map_or_else(|| line.clone(), |table| format!("{line}\n{}", table.render(page))))
+}
+
+/// A mixture must not be overlooked.
+fn cache_tone(state: CacheState) -> Tone {
+    match state {
+        CacheState::Warming | CacheState::Partial | CacheState::Unknown => Tone::Notice,
+        CacheState::Warm | CacheState::Cold | CacheState::Written | CacheState::Bypassed => Tone::Plain,
+    }
 }
 
 fn cost(phase: &PhaseFinding) -> Vec<(Tone, String)> {
@@ -70,13 +99,16 @@ fn cycles(value: Option<f64>, per: &str) -> String {
 
 fn work(finding: &RunFinding, phase: &PhaseFinding) -> Vec<(Tone, String)> {
     let mut chips = Vec::new();
-    if let Some(iops) = phase.iops {
+    // Rates and latencies of two regimes together describe neither.
+    let steady = phase.regimes.iter().all(|regime| regime.iops.is_none());
+    if let Some(iops) = phase.iops.filter(|_| steady) {
         chips.push(number::with_unit(COUNT, iops) + " IOPS");
     }
-    if let Some(rate) = phase.bytes_per_second {
+    if let Some(rate) = phase.bytes_per_second.filter(|_| steady) {
         chips.push(number::bytes_per_second(rate));
     }
     if let [name] = phase.jobs.as_slice()
+        && steady
         && let Some(job) = finding.jobs.iter().find(|job| job.name == *name)
     {
         let known = |name: &str, value: Option<f64>| Some(format!("{name} {}", number::with_unit(NANOS, value?)));

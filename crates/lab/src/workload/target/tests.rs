@@ -1,6 +1,7 @@
 //! Files are found, made, refused and removed as a user would expect.
 
 use super::*;
+use crate::crew::Copy;
 use model::plan::{EngineKind, Order, Target as Place};
 use model::unit::Bytes;
 
@@ -101,10 +102,10 @@ fn what_stores_nothing_is_used_as_it_is() {
     let created = Created::default();
     for (path, access) in [("/dev/zero", Access::Read), ("/dev/zero", Access::ReadWrite), ("/dev/null", Access::Write)]
     {
-        let plan = JobPlan { invalidate: true, ..job(Path::new(path), access, Some(1 << 30)) };
+        let plan = JobPlan { invalidate: Some(true), ..job(Path::new(path), access, Some(1 << 30)) };
         let targets = prepare_quietly(&plan, &created).unwrap();
         assert_eq!(targets[0].span, Span { begin: 0, length: 1 << 30 }, "{path}");
-        invalidate(&targets[0].path, targets[0].span).unwrap();
+        crate::preparation::invalidate(&Copy { plan: &plan, number: 0, targets }).unwrap();
     }
 }
 

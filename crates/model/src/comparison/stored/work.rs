@@ -149,7 +149,7 @@ fn options(job: &JobPlan) -> Vec<(&'static str, String)> {
         ("fdatasync", fdatasync_every.to_string()),
         ("end_fsync", end_fsync.to_string()),
         ("norandommap", no_random_map.to_string()),
-        ("invalidate", invalidate.to_string()),
+        ("invalidate", invalidate.map_or("not said".to_owned(), |invalidate| invalidate.to_string())),
         ("fallocate", format!("{fallocate:?}").to_lowercase()),
         ("uri", uri.clone().unwrap_or_else(|| "none".to_owned())),
         ("fixedbufs", chosen(fixed_buffers)),

@@ -84,6 +84,7 @@ impl Machine {
             }),
             thread_nanos: None,
             done: None,
+            storage_read: None,
         }
     }
 
@@ -230,6 +231,7 @@ fn what_could_be_had_instead_is_the_target_everywhere() {
             io_interval: None,
             command_cpu_nanos: None,
             exit: None,
+            page_cache: None,
         });
     }
     let found = study(&record);

@@ -245,10 +245,10 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "invalidate",
         aliases: &[],
-        help: "Drop the file from the page cache before the job",
+        help: "Drop the file from the page cache before the job [default: 1, as fio; compare: see --cache]",
         example: "0",
         bad_example: "2",
-        value: Boolean(|draft, on| draft.job.invalidate = on),
+        value: Boolean(|draft, on| draft.job.invalidate = Some(on)),
     },
     JobOption {
         name: "fallocate",

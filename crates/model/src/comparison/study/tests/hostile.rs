@@ -49,6 +49,7 @@ fn executions() -> CompareRecord {
             io_interval: Some(io_interval),
             command_cpu_nanos: Some(work.thread_nanos),
             exit: None,
+            page_cache: None,
         });
     }
     record

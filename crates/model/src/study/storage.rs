@@ -1,0 +1,38 @@
+//! Where the reads of a phase came from: bytes that jobs asked for beside bytes that storage delivered.
+
+use super::io_time::growth;
+use crate::page_cache::{self, CacheFinding, ReadBytes, is_buffered};
+use crate::plan::{JobPlan, Medium};
+use crate::record::{Execution, JobRecord, Snapshot};
+
+/// Engines of fio that read files or devices; others read the network, or nothing.
+const FIO_FILE_ENGINES: [&str; 10] =
+    ["sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "posixaio", "io_uring", "mmap", "splice"];
+
+/// The page cache as a condition of a phase; `jobs` are those of the plan, where it was ours.
+pub(super) fn page_cache(executions: &[Execution], jobs: Option<&[JobPlan]>) -> Option<CacheFinding> {
+    let from_storage = executions.iter().map(|execution| growth(execution, storage_read)).sum::<Option<f64>>();
+    let done = || executions.iter().flat_map(|execution| &execution.jobs);
+    let Some(jobs) = jobs else {
+        let reads: f64 = done().filter(|job| reads_files(job)).map(|job| job.read.bytes.as_f64()).sum();
+        let read = ReadBytes { buffered: (reads > 0.0).then_some(reads), direct: 0.0, from_storage };
+        return page_cache::of_command(&read);
+    };
+    let sum = |wanted: fn(&JobPlan) -> bool| -> f64 {
+        let is = |job: &&JobRecord| jobs.iter().find(|plan| plan.name == job.name).is_some_and(wanted);
+        done().filter(is).map(|job| job.read.bytes.as_f64()).sum()
+    };
+    let direct = |job: &JobPlan| job.engine.medium() == Medium::Files && job.direct;
+    let read = ReadBytes { buffered: Some(sum(is_buffered)), direct: sum(direct), from_storage };
+    let record = executions.first().and_then(|execution| execution.page_cache.as_ref());
+    page_cache::study(&jobs.iter().collect::<Vec<_>>(), record, &read)
+}
+
+fn storage_read(snapshot: &Snapshot) -> Option<(crate::unit::Nanos, u64)> {
+    snapshot.storage_read.map(|bytes| (snapshot.at_nanos, bytes.0))
+}
+
+/// Whether what a foreign program says that it read came from files.
+fn reads_files(job: &JobRecord) -> bool {
+    job.engine.strip_prefix("fio ").is_some_and(|engine| FIO_FILE_ENGINES.contains(&engine))
+}
