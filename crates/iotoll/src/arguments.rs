@@ -7,7 +7,7 @@ use crate::failure::BadInput;
 use crate::serve::ServeArguments;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
-use model::experiment::{Limit, Metric, Rules};
+use model::experiment::{Around, Cache, Limit, Metric, Rules};
 use model::record::Meter;
 use report::Format;
 use std::path::PathBuf;
@@ -121,6 +121,8 @@ pub struct CostArguments {
     /// Execute the command this many times; the interval is then of their spread
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: u32,
+    #[command(flatten)]
+    pub around: AroundArguments,
     /// Only the result: what the command prints for people is left out
     #[arg(long)]
     pub no_output: bool,
@@ -131,6 +133,27 @@ pub struct CostArguments {
     /// The command and its arguments; fio and iperf3 say themselves how many I/Os they did
     #[arg(value_name = "COMMAND", required = true, last = true)]
     pub command: Vec<String>,
+}
+
+/// Shell commands around what is measured.
+#[derive(Args, Clone, Debug)]
+pub struct AroundArguments {
+    /// Run this shell command once, before anything else
+    #[arg(long, value_name = "COMMAND")]
+    pub setup: Option<String>,
+    /// Run this shell command before each execution of a command; it is not measured
+    #[arg(long, value_name = "COMMAND")]
+    pub prepare: Option<String>,
+    /// Run this shell command once, after everything else, whatever happened
+    #[arg(long, value_name = "COMMAND")]
+    pub cleanup: Option<String>,
+}
+
+impl AroundArguments {
+    /// The same as the experiment has it.
+    pub fn around(&self) -> Around {
+        Around { setup: self.setup.clone(), prepare: self.prepare.clone(), cleanup: self.cleanup.clone() }
+    }
 }
 
 /// `iotoll compare`.
@@ -161,9 +184,15 @@ pub struct CompareArguments {
     /// The shell command that switches it off again; it always runs
     #[arg(long, value_name = "COMMAND", requires = "candidate_enter")]
     pub candidate_leave: Option<String>,
+    /// What the page cache holds of the jobs' files when a slice begins: warm (read in first and kept), cold (dropped before
+    /// each slice), as-is [default: warm where the files fit into memory; a job's own invalidate= decides instead]
+    #[arg(long, value_name = "warm|cold|as-is", value_parser = cache)]
+    pub cache: Option<Cache>,
+    #[command(flatten)]
+    pub around: AroundArguments,
     /// Go on with the experiment in this folder, whose arms are boots: measure the arm that is booted now
     #[arg(long, value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
-        "candidate_set", "candidate_enter", "candidate_leave", "aa", "sweep", "target", "margin", "precision", "budget",
+        "candidate_set", "candidate_enter", "candidate_leave", "cache", "setup", "prepare", "cleanup", "aa", "sweep", "target", "margin", "precision", "budget",
         "patience", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "out",
         "no_save", "command"])]
     pub resume: Option<PathBuf>,
@@ -256,6 +285,10 @@ fn axis(text: &str) -> Result<model::experiment::Axis, String> {
     let (name, values) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected NAME=A,B,…")?;
     let values = values.split(',').map(str::to_owned).collect();
     Ok(model::experiment::Axis { name: name.trim_start_matches('-').to_owned(), values })
+}
+
+fn cache(text: &str) -> Result<Cache, String> {
+    Cache::parse(text).map_err(|wrong| wrong.to_string())
 }
 
 fn metric(text: &str) -> Result<Metric, String> {

@@ -148,6 +148,8 @@ fn experiment(arguments: &CompareArguments) -> anyhow::Result<Experiment> {
         patience_seconds: arguments.patience,
     };
     draft.rules = flags.or(draft.rules);
+    draft.cache = arguments.cache.or(draft.cache);
+    draft.around = arguments.around.around().or(draft.around);
     draft.limits.extend(&arguments.fail_on);
     draft.resolve(&surroundings).map_err(|error| bad(error.to_string()))
 }

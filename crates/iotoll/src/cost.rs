@@ -28,6 +28,7 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         repeat: arguments.repeat,
         printed,
         custody: Custody::Shared,
+        around: arguments.around.around(),
     };
     let left = LeftBehind::default();
     // The second ends the command, and what it did is kept.

@@ -47,6 +47,10 @@ fn describe(progress: &Progress) -> String {
             let percent = if *total > 0 { *done as f64 * 100.0 / *total as f64 } else { 100.0 };
             format!("writing {} before it is read: {percent:.0} %", path.display())
         }
+        Progress::ReadingIn { path, done, total } => {
+            let percent = if *total > 0 { *done as f64 * 100.0 / *total as f64 } else { 100.0 };
+            format!("reading {} into the page cache: {percent:.0} %", path.display())
+        }
         Progress::Background { elapsed, total } => {
             format!("watching the machine without the workload: {}", of(*elapsed, Some(*total)))
         }

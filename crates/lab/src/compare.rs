@@ -3,7 +3,9 @@
 //! A round measures every case as often as every other, in an order that is drawn anew, so that what the machine does
 //! meanwhile befalls all arms alike. How a round is cut depends on what is compared ([`Schedule`]).
 
+pub(crate) mod around;
 pub mod boots;
+mod cache;
 mod executions;
 mod order;
 mod protocol;
@@ -24,6 +26,8 @@ use crate::meter::{Owners, Panel, TaskScan};
 use crate::preparation;
 use crate::run::{self, Calibration};
 use crate::workload::target::{Created, Target};
+use around::Around;
+use cache::CacheKeeper;
 use model::comparison::record::{
     CompareRecord, End, Header, RoundRecord, SCHEMA, Schedule, SliceReading, SliceRecord, SliceWork,
 };
@@ -39,7 +43,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sys::clock::monotonic_nanos;
 use sys::schedule::{Class, set_class};
 use team::Patience;
-use toggle::Toggles;
+use toggle::{Toggles, and_left};
 
 /// How to measure.
 #[derive(Clone, Debug)]
@@ -109,14 +113,18 @@ pub fn compare(
 ) -> Result<CompareRecord> {
     let calibration = Calibration::begin();
     sys::process::raise_open_file_limit();
+    let interruption = &settings.measuring.interruption;
+    let longest = Duration::from_secs_f64(experiment.rules.patience());
+    let around = Around::begin(experiment.around.clone(), longest, interruption.clone())?;
     let created = Created::default();
     let mut warnings = Vec::new();
     let targets = lay_out(&experiment, settings, &created, &mut warnings, observer)?;
+    let cache = CacheKeeper::prepare(&experiment, &targets, &mut |path, done, total| {
+        observer(Stage::Preparing(run::Progress::ReadingIn { path, done, total }));
+        !interruption.is_asked()
+    })?;
     let panel = Panel::open(settings.measuring.meters.clone())?;
-    let patience = Patience {
-        longest: Duration::from_secs_f64(experiment.rules.patience()),
-        interruption: settings.measuring.interruption.clone(),
-    };
+    let patience = Patience { longest, interruption: interruption.clone() };
     let toggles = Toggles::prepare(&experiment.arms, patience.clone(), &mut warnings)?;
     let canaries = canary::run();
     let (hertz, source) = calibration.end();
@@ -128,6 +136,9 @@ pub fn compare(
         warnings,
         clock: Hertz(hertz),
         targets,
+        cache,
+        longest_slice: None,
+        around,
         experiment: &experiment,
         settings,
     };
@@ -144,13 +155,15 @@ pub fn compare(
         host: host::read(Path::new("/"), hertz, &source),
         meters: bench.panel.statuses().to_vec(),
         canaries,
+        page_cache: bench.cache.setup(),
     };
     keeper.header(&header)?;
     let mut record = CompareRecord { header, rounds: Vec::new(), boots: Vec::new(), end: None };
     let (outcome, reason) = bench.rounds(schedule, &mut record, keeper, observer)?;
     let warnings = std::mem::take(&mut bench.warnings);
     // Whatever is still switched on is switched off here, and said if it cannot be.
-    let outcome = match (bench.toggles.leave(), outcome) {
+    let left = and_left(bench.toggles.leave(), bench.around.end());
+    let outcome = match (left, outcome) {
         (Ok(()), outcome) => outcome,
         (Err(error), Outcome::Failed(why)) => Outcome::Failed(format!("{why}; besides: {error}")),
         (Err(error), Outcome::Completed | Outcome::Interrupted) => Outcome::Failed(error.to_string()),
@@ -180,6 +193,10 @@ struct Bench<'a> {
     clock: Hertz,
     /// Of each case, the files of each thread.
     targets: CaseTargets,
+    cache: CacheKeeper,
+    /// No slice may be longer, where a longer one would read what it has read already into the page cache.
+    longest_slice: Option<Duration>,
+    around: Around,
     experiment: &'a Experiment,
     settings: &'a Settings,
 }
@@ -205,7 +222,10 @@ impl Bench<'_> {
         }
         let toggled = self.experiment.arms.iter().any(|arm| arm.is_toggled());
         if toggled || self.phases().any(|phase| phase.jobs.iter().any(leaves_dirty_pages)) {
-            return Ok(whole::SCHEDULE);
+            if self.cache.is_cold() {
+                self.rehearse()?;
+            }
+            return Ok(whole::schedule(self.longest_slice));
         }
         self.rehearse()
     }
@@ -225,10 +245,15 @@ impl Bench<'_> {
         let budget = Duration::from_secs_f64(self.experiment.rules.budget_seconds);
         let mut progress = Progress::new(&record.header);
         let begun = Instant::now();
+        // When each round began, in time that counts against the budget.
+        let mut starts: Vec<Duration> = Vec::new();
         loop {
+            let interruption = &self.settings.measuring.interruption;
+            let warmed = self.cache.before_round(&mut |_, _, _| !interruption.is_asked());
+            starts.push(begun.elapsed().saturating_sub(self.cache.spent()));
             let before = begun.elapsed();
             let begin_nanos = Nanos(monotonic_nanos());
-            let measured = self.round(schedule);
+            let measured = warmed.and_then(|()| self.round(schedule));
             let (slices, latencies) = match measured {
                 Ok(Some(measured)) => measured,
                 Ok(None) | Err(Error::Interrupted(_)) if !record.rounds.is_empty() => {
@@ -252,8 +277,11 @@ impl Bench<'_> {
             if standing.is_some_and(|standing| standing.precise) {
                 return Ok((Outcome::Completed, "precise enough".to_owned()));
             }
+            let charged = elapsed.saturating_sub(self.cache.spent());
+            // Rounds of a regime that has ended are no part of the answer; but nobody waits for ever for the last one.
+            let warm_up = starts.get(progress.before()).copied().unwrap_or_default().min(budget);
             // Another one as long as this would go beyond it.
-            if rounds >= FEWEST_ROUNDS && elapsed + (elapsed - before).mul_f64(0.5) > budget {
+            if rounds >= FEWEST_ROUNDS && charged - warm_up + (elapsed - before).mul_f64(0.5) > budget {
                 return Ok((Outcome::Completed, format!("budget of {:.0} s", budget.as_secs_f64())));
             }
         }
@@ -342,8 +370,6 @@ fn lay_out(
         };
         all.push(copies);
     }
-    // Once, before the first round: between arms that share a file it would be one arm's doing.
-    all.iter().flatten().try_for_each(preparation::invalidate)?;
     let planned = experiment.cases.iter().filter_map(|case| match &case.work {
         Work::Jobs(plan) => Some(&plan.warnings),
         Work::Command(_) => None,

@@ -13,12 +13,17 @@ mod talker;
 pub use counter::Counter;
 pub(crate) use execution::{Executed, Surroundings, execute};
 
+use crate::compare::around;
 use crate::error::{Error, Result};
 use crate::run::{Observer, Session, Settings};
+use model::experiment::Around;
 use model::record::{Outcome, PhaseRecord, Record, Source};
 use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::time::Duration;
+
+/// A shell command around a measured one is killed after this time: it hangs.
+const LONGEST_SHELL: Duration = Duration::from_secs(3600);
 
 /// A command and where its I/O count comes from.
 #[derive(Clone, Debug)]
@@ -33,6 +38,8 @@ pub struct CommandPlan {
     pub printed: Printed,
     /// What it shares with us, and how long it may live.
     pub custody: Custody,
+    /// Shell commands around it, which are not measured.
+    pub around: Around,
 }
 
 /// What a command shares with us, and how long it may live.
@@ -94,6 +101,7 @@ pub fn cost(
     print: &mut dyn FnMut(&str),
 ) -> Result<Record> {
     let source = Source::Cost { command: plan.command.clone(), counted_by: talker::counted_by(plan) };
+    let around = around::Around::begin(plan.around.clone(), LONGEST_SHELL, settings.interruption.clone())?;
     let mut session = Session::open(settings, source)?;
     if let Count::Kernel(counter) = &plan.count {
         counter.read().map_err(|error| Error::Refused(format!("--count {counter}: {error}")))?;
@@ -102,6 +110,13 @@ pub fn cost(
     let mut phase = PhaseRecord::default();
     for number in 0..plan.repeat.max(1) as usize {
         if session.interrupted() || session.record.outcome != Outcome::Completed {
+            break;
+        }
+        if let Err(error) = around.before_execution() {
+            if phase.executions.is_empty() {
+                return Err(error);
+            }
+            session.note_outcome(Outcome::Failed(error.to_string()));
             break;
         }
         let mut surroundings = Surroundings {
@@ -128,5 +143,8 @@ pub fn cost(
     }
     session.record.phases.push(phase);
     session.watch_background(observer);
+    if let Err(error) = around.end() {
+        session.note_outcome(Outcome::Failed(error.to_string()));
+    }
     Ok(session.close())
 }

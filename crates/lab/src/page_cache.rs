@@ -4,7 +4,7 @@
 
 mod storage_reads;
 
-pub(crate) use storage_reads::{own_storage_read, storage_read_of_tree};
+pub(crate) use storage_reads::{own_storage_read, storage_read_of, storage_read_of_tree};
 
 use crate::crew::Copy;
 use crate::error::{Error, Result};
@@ -40,6 +40,15 @@ impl CachedFiles {
         }
         files.values_mut().for_each(|spans| *spans = joined(std::mem::take(spans)));
         Self(files)
+    }
+
+    /// With those of others.
+    pub fn add(&mut self, others: &Self) {
+        for (path, spans) in &others.0 {
+            let all = self.0.entry(path.clone()).or_default();
+            all.extend(spans);
+            *all = joined(std::mem::take(all));
+        }
     }
 
     pub fn is_empty(&self) -> bool {

@@ -46,6 +46,15 @@ pub enum Progress<'a> {
         /// Bytes in all.
         total: u64,
     },
+    /// A file is being read into the page cache.
+    ReadingIn {
+        /// Which.
+        path: &'a Path,
+        /// Bytes so far.
+        done: u64,
+        /// Bytes in all.
+        total: u64,
+    },
     /// The machine is being watched without the workload.
     Background {
         /// How long so far.

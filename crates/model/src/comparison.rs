@@ -10,4 +10,5 @@ pub mod study;
 pub use finding::CompareFinding;
 pub use record::{CompareRecord, RoundRecord, SliceRecord};
 pub use stored::{Stored, study_against};
+pub use study::regimes::TWO_REGIMES;
 pub use study::study;

@@ -5,6 +5,7 @@
 //! I/O; the same draft is the same experiment everywhere.
 
 mod boot_plan;
+mod conditions;
 pub mod draft;
 pub mod file;
 pub mod limit;
@@ -14,6 +15,7 @@ pub mod setting;
 mod when;
 
 pub use boot_plan::{Begun, BootPlan};
+pub use conditions::{Around, Cache};
 pub use draft::{Draft, Origin, Workload};
 pub use limit::Limit;
 pub use metric::Metric;
@@ -50,6 +52,12 @@ pub struct Experiment {
     /// The arms are boots of the machine.
     #[serde(default)]
     pub boots: Option<BootPlan>,
+    /// What the page cache is to hold, where it was said; else the files decide.
+    #[serde(default)]
+    pub cache: Option<Cache>,
+    /// Shell commands around it.
+    #[serde(default)]
+    pub around: Around,
 }
 
 /// One arm.

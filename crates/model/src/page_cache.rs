@@ -142,6 +142,13 @@ pub fn study(jobs: &[&JobPlan], record: Option<&CacheRecord>, read: &ReadBytes) 
     })
 }
 
+/// What follows for jobs of whose files nothing else is known, in the slices of a comparison; `None` where none uses files.
+pub fn of_jobs(jobs: &[&JobPlan], read: &ReadBytes) -> Option<CacheFinding> {
+    let nobody_looked = || Reading::unavailable("not looked at");
+    let record = CacheRecord { dropped: false, before: nobody_looked(), after: nobody_looked() };
+    study(jobs, Some(&record), read)
+}
+
 /// What a command read, of which nothing is known but its bytes.
 pub fn of_command(read: &ReadBytes) -> Option<CacheFinding> {
     let fraction = read.fraction();

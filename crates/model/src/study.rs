@@ -7,7 +7,7 @@ pub(crate) mod io_time;
 mod job;
 pub(crate) mod phase;
 mod regimes;
-mod storage;
+pub(crate) mod storage;
 pub(crate) mod windows;
 
 use crate::finding::{MeterFinding, PhaseFinding, RunFinding, SCHEMA};

@@ -52,6 +52,10 @@ pub enum Code {
     BackgroundSqueezed,
     /// Two meters that should agree on this load do not.
     MetersDisagree,
+    /// Arms found different parts of their files in the page cache.
+    CacheDiffers,
+    /// The page cache did not hold what it was to hold.
+    CacheNotKept,
     /// A slice depends on which arm ran before it.
     CarryOver,
     /// The hypervisor took CPU time away.

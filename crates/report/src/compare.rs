@@ -7,6 +7,7 @@
 mod answer;
 mod change;
 mod changes;
+mod conditions;
 mod contents;
 mod csv;
 mod environment;

@@ -42,6 +42,7 @@ pub fn begin(experiment: Experiment, settings: &Settings) -> Result<Header> {
         host: host::read(Path::new("/"), hertz, &source),
         meters: panel.statuses().to_vec(),
         canaries,
+        page_cache: None,
     })
 }
 
@@ -108,7 +109,7 @@ pub fn measure(
         // Another order in each boot, and the same one when it is done again.
         seed: header.seed.wrapping_add(measured.len() as u64 + 1),
         // As in the first boot: an arm is not to be cut otherwise than another.
-        schedule: measured.first().map(|first| first.within).or((toggled && jobs).then_some(whole::SCHEDULE)),
+        schedule: measured.first().map(|first| first.within).or((toggled && jobs).then(|| whole::schedule(None))),
         ..settings.clone()
     };
     let record = compare(alone, &settings, &mut Unkept, observer)?;

@@ -4,12 +4,15 @@ use super::{Bench, Measured};
 use crate::cost::{CommandPlan, Count, Custody, Executed, Printed, execute};
 use crate::error::{Error, Result};
 use model::comparison::record::{SliceReading, SliceRecord};
-use model::experiment::Work;
+use model::experiment::{Around, Work};
 
 impl Bench<'_> {
     /// One round; `None` when it was interrupted.
     pub(super) fn round_of_executions(&mut self) -> Result<Option<Measured>> {
-        self.round_of_turns(|bench, case| Ok((bench.execution(case)?, None)))
+        self.round_of_turns(|bench, case| {
+            bench.around.before_execution()?;
+            Ok((bench.execution(case)?, None))
+        })
     }
 
     fn execution(&mut self, case: usize) -> Result<SliceRecord> {
@@ -23,6 +26,8 @@ impl Bench<'_> {
             repeat: 1,
             printed: Printed::Nowhere,
             custody: Custody::Alone { longest: self.patience.longest },
+            // Once before each turn, not within it.
+            around: Around::default(),
         };
         let name = self.name(case);
         let Executed { execution, failure } = execute(&plan, 0, &mut self.surroundings(), &mut |_| {}, &mut |_| {})

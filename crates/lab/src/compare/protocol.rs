@@ -81,12 +81,15 @@ pub(super) struct Report {
     pub thread_nanos: u64,
     /// Sum of submission to completion.
     pub latency_ticks: u64,
+    /// Of all bytes those that were read.
+    pub read_bytes: u64,
 }
 
 impl Report {
     /// Writes it where the scheduler reads it; the arrival that follows makes it visible.
     pub fn publish(self, words: &SharedWords, thread: usize) {
-        let values = [self.ios, self.bytes, self.begin_ticks, self.end_ticks, self.thread_nanos, self.latency_ticks];
+        let Self { ios, bytes, begin_ticks, end_ticks, thread_nanos, latency_ticks, read_bytes } = self;
+        let values = [ios, bytes, begin_ticks, end_ticks, thread_nanos, latency_ticks, read_bytes];
         let slot = words.words().iter().skip(thread * WORDS_PER_THREAD);
         slot.zip(values).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
     }
@@ -102,6 +105,7 @@ impl Report {
             end_ticks: next(),
             thread_nanos: next(),
             latency_ticks: next(),
+            read_bytes: next(),
         }
     }
 }
@@ -113,7 +117,8 @@ mod tests {
     #[test]
     fn a_report_is_read_as_it_was_published() {
         let (words, _) = SharedWords::create(2 * WORDS_PER_THREAD, b"").unwrap();
-        let report = Report { ios: 1, bytes: 2, begin_ticks: 3, end_ticks: 4, thread_nanos: 5, latency_ticks: 6 };
+        let report =
+            Report { ios: 1, bytes: 2, begin_ticks: 3, end_ticks: 4, thread_nanos: 5, latency_ticks: 6, read_bytes: 7 };
         report.publish(&words, 1);
         assert_eq!(Report::read(&words, 1), report);
         assert_eq!(Report::read(&words, 0), Report::default());

@@ -4,7 +4,7 @@ use super::protocol::Assignment;
 use super::team::Team;
 use super::{Bench, Measured, Tasks};
 use crate::error::{Error, Result};
-use model::comparison::record::{CaseLatency, Schedule, SliceReading, SliceRecord};
+use model::comparison::record::{CaseLatency, Schedule, SliceReading, SliceRecord, SliceWork};
 use model::plan::Phase;
 use model::unit::Nanos;
 use std::time::{Duration, Instant};
@@ -22,6 +22,8 @@ const AWAKE: f64 = 0.9;
 const GUARD_SHARE: u32 = 5;
 /// A slice holds so many I/Os one after the other, so that its drained end weighs little.
 const TURNS_PER_SLICE: u32 = 20;
+/// No slice is shorter, whatever it would read twice: reading the clocks would be most of it.
+const SHORTEST_SLICE: Duration = Duration::from_millis(1);
 /// About how long a round is.
 const ROUND: Duration = Duration::from_secs(1);
 /// Blocks beyond this add nothing to a round that a new round would not add better.
@@ -38,11 +40,15 @@ impl Bench<'_> {
         let mut teams = self.teams()?;
         let start = begun.elapsed();
         let (mut slowest, mut awake) = (Duration::ZERO, true);
-        for team in &mut teams {
+        let mut longest: Option<Duration> = None;
+        for (case, team) in teams.iter_mut().enumerate() {
             let mut length = SLICE;
             let turn = loop {
+                self.cache.before_slice(case)?;
                 team.warm_up(length)?;
                 let work = team.work();
+                let cold = self.cache.longest_slice(case, work.bytes.0, work.wall_nanos.duration());
+                longest = longest.into_iter().chain(cold).min();
                 if work.ios >= u64::from(TURNS_PER_SLICE) || length > PATIENCE {
                     let thread_nanos = work.wall_nanos.0.saturating_mul(team.threads() as u64);
                     awake &= work.thread_nanos.as_f64() >= AWAKE * thread_nanos as f64;
@@ -61,6 +67,8 @@ impl Bench<'_> {
             team.finish()?;
         }
         let slice = if awake { SLICE } else { SLEEPY_SLICE }.max(slowest * TURNS_PER_SLICE);
+        self.longest_slice = longest.map(|longest| longest.max(SHORTEST_SLICE));
+        let slice = self.longest_slice.map_or(slice, |longest| slice.min(longest));
         let guard = (slice / GUARD_SHARE).max(slowest);
         // A turn for each case and one for the machine alone.
         let turns = u32::try_from(self.experiment.cases.len()).unwrap_or(u32::MAX).saturating_add(1);
@@ -117,15 +125,16 @@ impl Bench<'_> {
     ) -> Result<SliceRecord> {
         let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
         team.warm_up(guard)?;
+        self.cache.before_slice(case)?;
+        let read_before = team.storage_read();
         let before = Box::new(self.panel.boundary(nanos));
         team.go(true);
         std::thread::sleep(length);
         team.halt()?;
         let after = Box::new(self.panel.boundary(nanos));
-        Ok(SliceRecord {
-            case: Some(case),
-            reading: SliceReading::Slice { before, after, work: team.work(), tasks: None },
-        })
+        let storage_read = team.storage_read().zip(read_before).map(|(after, before)| after.since(before));
+        let work = SliceWork { storage_read, ..team.work() };
+        Ok(SliceRecord { case: Some(case), reading: SliceReading::Slice { before, after, work, tasks: None } })
     }
 
     /// A worker process for each case, started together, all ready.

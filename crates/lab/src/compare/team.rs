@@ -3,6 +3,7 @@
 use super::protocol::{Assignment, QUIT, Report, Signals, WORDS_PER_THREAD};
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
+use crate::page_cache::storage_read_of;
 use model::comparison::record::SliceWork;
 use model::histogram::Histogram;
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
@@ -119,7 +120,14 @@ impl Team {
             wall_nanos: self.clock.nanos(Ticks(end.saturating_sub(begin))),
             thread_nanos: Nanos(sum(|report| report.thread_nanos)),
             latency_nanos: self.clock.nanos(Ticks(sum(|report| report.latency_ticks))),
+            read_bytes: Some(Bytes(sum(|report| report.read_bytes))),
+            storage_read: None,
         }
+    }
+
+    /// Bytes that storage has read for the process so far, where the kernel tells.
+    pub fn storage_read(&self) -> Option<Bytes> {
+        storage_read_of(self.child.id())
     }
 
     /// Ends the process: its latencies.

@@ -12,8 +12,11 @@ const SLICE: Duration = Duration::from_secs(1);
 /// I/O after a toggle that does not count.
 const GUARD: Duration = Duration::from_millis(100);
 
-/// How such rounds are cut.
-pub(super) const SCHEDULE: Schedule = Schedule::WholeRounds { slice_nanos: Nanos(SLICE.as_nanos() as u64) };
+/// How such rounds are cut, where a slice must not be longer than this.
+pub(super) fn schedule(longest: Option<Duration>) -> Schedule {
+    let slice = longest.map_or(SLICE, |longest| longest.min(SLICE));
+    Schedule::WholeRounds { slice_nanos: Nanos(u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX)) }
+}
 
 impl Bench<'_> {
     /// One round; `None` when it was interrupted.

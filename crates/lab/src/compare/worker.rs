@@ -3,6 +3,7 @@
 use super::protocol::{Assignment, QUIT, Report, Signals, WORDS_PER_THREAD};
 use crate::crew::{Copy, enlist, with_engine};
 use crate::error::{Error, Result};
+use crate::workload::request_source::Kind;
 use crate::workload::target::Target;
 use crate::workload::worker::{Control, Worker};
 use model::histogram::Histogram;
@@ -130,6 +131,7 @@ fn report(worker: &Worker) -> Report {
         end_ticks,
         thread_nanos,
         latency_ticks: kinds.iter().map(|kind| kind.latency.sum()).sum(),
+        read_bytes: kinds.get(Kind::Read as usize).map_or(0, |kind| kind.bytes),
     }
 }
 

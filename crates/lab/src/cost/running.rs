@@ -272,7 +272,14 @@ mod tests {
 
     fn plan() -> CommandPlan {
         let command = vec!["prog".to_owned()];
-        CommandPlan { command, count: Count::Program, repeat: 1, printed: Printed::Nowhere, custody: Custody::Shared }
+        CommandPlan {
+            command,
+            count: Count::Program,
+            repeat: 1,
+            printed: Printed::Nowhere,
+            custody: Custody::Shared,
+            around: Default::default(),
+        }
     }
 
     /// What becomes of `program` when `lose` happens to it.

@@ -252,7 +252,14 @@ mod tests {
 
     fn plan(program: &str, count: Count) -> CommandPlan {
         let command = vec![program.to_owned()];
-        CommandPlan { command, count, repeat: 1, printed: Printed::Nowhere, custody: Custody::Shared }
+        CommandPlan {
+            command,
+            count,
+            repeat: 1,
+            printed: Printed::Nowhere,
+            custody: Custody::Shared,
+            around: Default::default(),
+        }
     }
 
     #[test]

@@ -15,6 +15,11 @@ pub(crate) fn own_storage_read() -> Option<Bytes> {
     read_bytes(&fs::read_to_string("/proc/self/io").ok()?)
 }
 
+/// The same of another process.
+pub(crate) fn storage_read_of(process: u32) -> Option<Bytes> {
+    read_bytes(&fs::read_to_string(Path::new("/proc").join(process.to_string()).join("io")).ok()?)
+}
+
 /// The same of a process and all of its descendants that live; those that ended count with whoever waited for them.
 pub(crate) fn storage_read_of_tree(root: u32) -> Option<Bytes> {
     let mut processes = vec![root];
@@ -26,7 +31,7 @@ pub(crate) fn storage_read_of_tree(root: u32) -> Option<Bytes> {
         }
         let folder = Path::new("/proc").join(process.to_string());
         // One that has just ended is nobody's loss but for the moment until it is waited for.
-        if let Some(read) = fs::read_to_string(folder.join("io")).ok().and_then(|text| read_bytes(&text)) {
+        if let Some(read) = storage_read_of(process) {
             sum = Some(sum.unwrap_or(Bytes(0)) + read);
         }
         let tasks = fs::read_dir(folder.join("task")).into_iter().flatten().flatten();

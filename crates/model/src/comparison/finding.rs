@@ -3,7 +3,9 @@
 //! This is also the JSON of `compare`, schema `iotoll.compare/1`: fields are added, never renamed. `change`,
 //! `low` and `high` are fractions (+0.031 is +3.1 %). `null` means unknown, and `reason` or a warning says why.
 
+use crate::comparison::record::CacheCondition;
 use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules};
+use crate::page_cache::CacheState;
 use crate::record::{Canaries, Host, Outcome};
 use crate::stats::{LogRatio, Verdict};
 use crate::warning::Warning;
@@ -61,6 +63,16 @@ pub struct CompareFinding {
     pub stored: Option<StoredFinding>,
     /// Numbers that others published, to stand beside ours.
     pub published: Vec<Published>,
+    /// What was done about the page cache; `null` where no job goes through it.
+    #[serde(default)]
+    pub cache: Option<CacheFound>,
+    /// Where the reads of each case came from, where that is known: cell by cell, arm by arm.
+    #[serde(default)]
+    pub page_cache: Vec<CaseCache>,
+    /// Where the rate of the arms stepped by half or more: the rounds before, and those that answer. Empty where one level
+    /// describes all rounds.
+    #[serde(default)]
+    pub regimes: Vec<RoundsRegime>,
     /// The boots that were measured, in order, where arms are boots.
     #[serde(default)]
     pub boots: Vec<BootFinding>,
@@ -96,6 +108,47 @@ pub struct BootFinding {
     pub host: Host,
     /// Speeds of a stated set of operations.
     pub canaries: Canaries,
+}
+
+/// What was done about the page cache.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CacheFound {
+    /// What the files' pages are when a slice begins.
+    pub condition: CacheCondition,
+    /// Who decided that, in words.
+    pub reason: String,
+    /// Part of the files in memory just before the first round, 0 to 1.
+    pub resident_before_fraction: Option<f64>,
+}
+
+/// Where the reads of one case came from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CaseCache {
+    /// The point of the sweep.
+    pub cell: BTreeMap<String, String>,
+    /// The arm.
+    pub arm: String,
+    /// In one word.
+    pub state: CacheState,
+    /// Part of the bytes read that storage delivered, 0 to 1.
+    pub reads_from_storage_fraction: Option<f64>,
+}
+
+/// Rounds in which the rate had one level.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundsRegime {
+    /// From 1.
+    pub first_round: usize,
+    /// The last one of it.
+    pub last_round: usize,
+    /// Whether the answer is made of them.
+    pub counted: bool,
+    /// I/Os per second, all arms together.
+    pub iops: Option<f64>,
+    /// Cycles of the whole machine per I/O, net, all arms together.
+    pub cycles_per_io: Option<f64>,
+    /// Part of the bytes read that storage delivered, 0 to 1.
+    pub from_storage_fraction: Option<f64>,
 }
 
 /// One arm beside the baseline, at one point of the sweep.

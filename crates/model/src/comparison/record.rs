@@ -5,6 +5,8 @@
 
 use crate::experiment::Experiment;
 use crate::histogram::Histogram;
+use crate::page_cache::CachedPages;
+use crate::reading::Reading;
 use crate::record::{Canaries, Execution, Host, MeterStatus, Outcome, Snapshot, TaskTimes};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
@@ -52,6 +54,36 @@ pub struct Header {
     pub meters: Vec<MeterStatus>,
     /// Speeds of a stated set of operations, before.
     pub canaries: Canaries,
+    /// What was done about the page cache; `None` where no job goes through it.
+    #[serde(default)]
+    pub page_cache: Option<CacheSetup>,
+}
+
+/// What was done about the page cache before the first round and is kept up through all of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CacheSetup {
+    /// What the files' pages are when a slice begins.
+    pub condition: CacheCondition,
+    /// Who decided that, in words.
+    pub reason: String,
+    /// Just before the first round.
+    pub before: Reading<CachedPages>,
+}
+
+/// What the pages of the jobs' files are when a slice begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheCondition {
+    /// In memory, all of them.
+    Warm,
+    /// On the disk, all of them.
+    Cold,
+    /// As they happen to be.
+    AsIs,
+    /// Dropped once, before the first round, and as they happen to be from then on (`invalidate=1`).
+    DroppedOnce,
+    /// Arms differ: `invalidate=1` drops them before each slice, `invalidate=0` has them read in before it.
+    ByArm,
 }
 
 /// How a round is cut.
@@ -182,4 +214,10 @@ pub struct SliceWork {
     pub thread_nanos: Nanos,
     /// Sum over I/Os of submission to completion.
     pub latency_nanos: Nanos,
+    /// Bytes of reads alone; `None` in records that do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<Bytes>,
+    /// Bytes that storage read for the workers meanwhile, where the kernel tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_read: Option<Bytes>,
 }

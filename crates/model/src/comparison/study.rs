@@ -3,6 +3,8 @@
 mod caveats;
 mod change;
 mod course;
+mod page_cache;
+pub(crate) mod regimes;
 mod slice_readings;
 mod sweep;
 pub(crate) mod tally;
@@ -21,14 +23,21 @@ use crate::histogram::Histogram;
 use crate::record::Outcome;
 use crate::stats::holm::holm;
 use crate::stats::{LogRatio, Pair, stopping};
+use crate::warning::gravest_first;
 use change::Judge;
 use course::WarmUp;
+use regimes::Regimes;
+use std::collections::BTreeMap;
 use tally::{Choice, Tally};
+
+/// Fewer have no spread, so a change of theirs says nothing.
+const FEWEST_ROUNDS: usize = 2;
 
 /// How far an experiment has come, kept up to date while it is measured.
 pub struct Progress {
     experiment: Experiment,
     tally: Tally,
+    before: usize,
 }
 
 /// The comparison that is furthest from being precise.
@@ -49,12 +58,18 @@ pub struct Standing {
 impl Progress {
     /// Nothing measured yet.
     pub fn new(header: &Header) -> Self {
-        Self { experiment: header.experiment.clone(), tally: Tally::new(header, Choice::FirstRound) }
+        Self { experiment: header.experiment.clone(), tally: Tally::new(header, Choice::FirstRound), before: 0 }
     }
 
     /// Adds a complete round.
     pub fn add(&mut self, round: &RoundRecord) {
         self.tally.add(round);
+        self.before = Regimes::of(&self.tally).before;
+    }
+
+    /// Rounds before the regime that it is in now: they are no part of the answer, nor of the budget.
+    pub fn before(&self) -> usize {
+        self.before
     }
 
     /// Where it stands; `None` while nothing can be said.
@@ -86,7 +101,8 @@ impl Progress {
         let ratios = |metric: Metric| -> Vec<(Metric, Option<LogRatio>)> {
             let ratio = |&(baseline, candidate): &(usize, usize)| {
                 let rounds = self.tally.paired(metric, baseline, candidate);
-                (metric, rounds.and_then(|rounds| crate::stats::log_ratio::log_ratio(&rounds)))
+                let last = rounds.and_then(|rounds| Some(rounds.get(self.before..)?.to_vec()));
+                (metric, last.and_then(|rounds| crate::stats::log_ratio::log_ratio(&rounds)))
             };
             pairs.iter().map(ratio).collect()
         };
@@ -125,15 +141,49 @@ impl<'a> View<'a> {
 
 /// The rounds of a record that count: those after its warm-up.
 pub(super) fn counted(record: &CompareRecord) -> View<'_> {
-    let whole = View::of(record);
-    whole.after(course::warm_up(whole).rounds)
+    let last = View::of(record).after(regimes(record).left_out());
+    last.after(course::warm_up(last).rounds)
 }
 
 /// Works out everything that can be known from a record.
 pub fn study(record: &CompareRecord) -> CompareFinding {
     let whole = View::of(record);
-    let warm_up = course::warm_up(whole);
-    study_of(whole.after(warm_up.rounds), &warm_up)
+    let regimes = regimes(record);
+    let last = whole.after(regimes.left_out());
+    let warm_up = course::warm_up(last);
+    let mut finding = study_of(last.after(warm_up.rounds), &warm_up);
+    finding.regimes = regimes.findings(&Tally::of(whole));
+    if let Some(warning) = regimes.caveat() {
+        finding.warnings.push(warning);
+    }
+    finding.warnings.extend(page_cache::caveats(&finding));
+    gravest_first(&mut finding.warnings);
+    if !regimes.answers() {
+        finding.withhold(regimes::TWO_REGIMES);
+    } else if finding.rounds < FEWEST_ROUNDS {
+        finding.withhold("fewer than two rounds were measured");
+    }
+    finding
+}
+
+/// The regimes of a comparison within one boot; a boot is a round of its own, and another machine may well be faster.
+fn regimes(record: &CompareRecord) -> Regimes {
+    if record.header.schedule == Schedule::Boots {
+        Regimes::default()
+    } else {
+        Regimes::of(&Tally::of(View::of(record)))
+    }
+}
+
+impl CompareFinding {
+    /// Takes away every change and verdict, and what rests on them.
+    fn withhold(&mut self, reason: &str) {
+        regimes::withhold(&mut self.cells, reason);
+        self.crossovers.clear();
+        self.lines.clear();
+        self.noise_floor = self.noise_floor.take().map(|_| NoiseFloor { metrics: BTreeMap::new() });
+        self.limits.iter_mut().for_each(|limit| limit.state = LimitState::Undecided);
+    }
 }
 
 /// The same, of rounds that all count.
@@ -195,6 +245,9 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         environment: environment(record, &tally),
         stored: None,
         published: experiment.published.clone(),
+        cache: page_cache::setup(header),
+        page_cache: page_cache::cases(record, &tally),
+        regimes: Vec::new(),
         boots: boots(record),
         outcome: record.end.map_or_else(|| no_end(record), |end| end.outcome.clone()),
         warnings,

@@ -1,6 +1,8 @@
 //! What a user wrote, and how it becomes an [`Experiment`].
 
-use super::{ArmPlan, Axis, BootPlan, Case, Cell, DraftRules, Experiment, Limit, Metric, Published, Work};
+use super::{
+    ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftRules, Experiment, Limit, Metric, Published, Work,
+};
 use crate::plan::parse::{Place, Subject};
 use crate::plan::value::Quoted;
 use crate::plan::{DeviceWrites, ParseError, Plan, Settings, UnknownOptions, parse};
@@ -32,6 +34,10 @@ pub struct Draft {
     pub boots: Option<u32>,
     /// What boots the arm that is next.
     pub hook: Option<String>,
+    /// What the page cache is to hold, where it was said.
+    pub cache: Option<Cache>,
+    /// Shell commands around it.
+    pub around: Around,
 }
 
 /// Where a draft was written: a refusal begins with it, and says what mends it in its language.
@@ -187,6 +193,7 @@ impl Draft {
                 cases.push(Case { cell: cell_index, arm: arm_index, work });
             }
         }
+        self.conditions(&cases)?;
         let title = match self.title.as_str() {
             "" if self.against_itself => format!("{} against itself", arms.first().map_or("", |arm| &arm.name)),
             "" => arms.iter().map(ArmPlan::what).collect::<Vec<_>>().join(" | "),
@@ -203,7 +210,42 @@ impl Draft {
             published: self.published.into_iter().map(with_change).collect(),
             against_itself: self.against_itself,
             boots,
+            cache: self.cache,
+            around: self.around,
         })
+    }
+
+    /// Whether the conditions that were asked for can be had of these cases.
+    fn conditions(&self, cases: &[Case]) -> Result<(), DraftError> {
+        let says = |flag, in_file| self.origin.says(flag, in_file);
+        let cache = says("--cache", "cache");
+        let prepare = says("--prepare", "prepare");
+        let commands = cases.iter().any(|case| matches!(case.work, Work::Command(_)));
+        if self.cache.is_some() && commands {
+            return wrong(format!(
+                "{cache} is of jobs, whose files are known; a command opens files of its own: {prepare} 'cat FILE >/dev/null' \
+                 warms them before each execution, {prepare} 'echo 3 >/proc/sys/vm/drop_caches' drops them"
+            ));
+        }
+        if self.around.prepare.is_some() && !commands {
+            return wrong(format!(
+                "{prepare} runs before each execution of a command, and jobs have none; {cache} warm or cold prepares their \
+                 files, {} runs once before all",
+                says("--setup", "setup")
+            ));
+        }
+        let mut jobs = cases.iter().filter_map(|case| case.work.phase()).flat_map(|phase| &phase.jobs);
+        if self.cache.is_some()
+            && let Some(job) = jobs.find(|job| job.invalidate.is_some())
+        {
+            let bit = u8::from(job.invalidates());
+            return wrong(format!("{cache} and invalidate={bit} both say what the page cache holds; give one of them"));
+        }
+        let Around { setup, prepare: before_each, cleanup } = &self.around;
+        if [setup, before_each, cleanup].into_iter().flatten().any(|command| command.trim().is_empty()) {
+            return wrong("setup, prepare and cleanup are shell commands, and one is empty; 'true' does nothing");
+        }
+        Ok(())
     }
 
     /// What its arms say of boots: all of them something, or none.

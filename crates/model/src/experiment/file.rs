@@ -1,7 +1,7 @@
 //! Experiment files: TOML, read into a [`Draft`].
 
 use super::draft::{Draft, DraftError, Origin, Workload};
-use super::{ArmPlan, Axis, DraftRules, Limit, Metric, Published, Rules, Setting, When};
+use super::{ArmPlan, Around, Axis, Cache, DraftRules, Limit, Metric, Published, Rules, Setting, When};
 use crate::plan::value::Wrong;
 use serde::Deserialize;
 
@@ -30,6 +30,10 @@ struct File {
     aa: bool,
     boots: Option<u32>,
     hook: Option<String>,
+    cache: Option<String>,
+    setup: Option<String>,
+    prepare: Option<String>,
+    cleanup: Option<String>,
 }
 
 /// Words, or one text that is split as a shell would.
@@ -105,6 +109,8 @@ fn draft(file: File, file_name: &str) -> Result<Draft, String> {
         against_itself: file.aa,
         boots: file.boots,
         hook: file.hook,
+        cache: read("cache", file.cache, Cache::parse)?,
+        around: Around { setup: file.setup, prepare: file.prepare, cleanup: file.cleanup },
     })
 }
 

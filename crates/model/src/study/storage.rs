@@ -11,11 +11,11 @@ const FIO_FILE_ENGINES: [&str; 10] =
 
 /// The page cache as a condition of a phase; `jobs` are those of the plan, where it was ours.
 pub(super) fn page_cache(executions: &[Execution], jobs: Option<&[JobPlan]>) -> Option<CacheFinding> {
-    let from_storage = executions.iter().map(|execution| growth(execution, storage_read)).sum::<Option<f64>>();
+    let from_storage = executions.iter().map(from_storage).sum::<Option<f64>>();
     let done = || executions.iter().flat_map(|execution| &execution.jobs);
     let Some(jobs) = jobs else {
-        let reads: f64 = done().filter(|job| reads_files(job)).map(|job| job.read.bytes.as_f64()).sum();
-        let read = ReadBytes { buffered: (reads > 0.0).then_some(reads), direct: 0.0, from_storage };
+        let buffered = executions.iter().map(file_reads).sum::<Option<f64>>();
+        let read = ReadBytes { buffered, direct: 0.0, from_storage };
         return page_cache::of_command(&read);
     };
     let sum = |wanted: fn(&JobPlan) -> bool| -> f64 {
@@ -26,6 +26,17 @@ pub(super) fn page_cache(executions: &[Execution], jobs: Option<&[JobPlan]>) -> 
     let read = ReadBytes { buffered: Some(sum(is_buffered)), direct: sum(direct), from_storage };
     let record = executions.first().and_then(|execution| execution.page_cache.as_ref());
     page_cache::study(&jobs.iter().collect::<Vec<_>>(), record, &read)
+}
+
+/// Bytes that storage read for an execution while it did I/O.
+pub(crate) fn from_storage(execution: &Execution) -> Option<f64> {
+    growth(execution, storage_read)
+}
+
+/// Bytes that a foreign program says that it read from files; `None` where it does not say so.
+pub(crate) fn file_reads(execution: &Execution) -> Option<f64> {
+    let reads = execution.jobs.iter().filter(|job| reads_files(job)).map(|job| job.read.bytes.as_f64());
+    Some(reads.sum()).filter(|bytes| *bytes > 0.0)
 }
 
 fn storage_read(snapshot: &Snapshot) -> Option<(crate::unit::Nanos, u64)> {

@@ -1,7 +1,7 @@
 //! The answer in words: what the comparison says, before any table.
 
 use super::change::{Change, bare};
-use super::{contents, words};
+use super::{conditions, contents, words};
 use crate::number;
 use crate::page::{Tone, tied};
 use model::comparison::CompareFinding;
@@ -53,7 +53,9 @@ pub fn outcome(outcome: &Outcome) -> Option<(Tone, String)> {
 /// The answer, arm by arm.
 pub fn answer(finding: &CompareFinding) -> Vec<Sentence> {
     if let Some(floor) = &finding.noise_floor {
-        return noise_floor(finding, floor);
+        let mut lines = noise_floor(finding, floor);
+        lines.extend(conditions::sentences(finding).into_iter().map(Sentence::plain));
+        return lines;
     }
     let mut lines = Vec::new();
     for arm in contents::candidates(finding) {
@@ -68,6 +70,7 @@ pub fn answer(finding: &CompareFinding) -> Vec<Sentence> {
     if lines.is_empty() {
         lines.push(Sentence::plain("Nothing was compared"));
     }
+    lines.extend(conditions::sentences(finding).into_iter().map(Sentence::plain));
     lines
 }
 
@@ -94,6 +97,7 @@ fn of_cell(finding: &CompareFinding, subject: &str, cell: &CellFinding) -> Vec<S
 
 fn unmeasured(subject: &str, metric: Metric, found: Option<&MetricFinding>) -> Sentence {
     let reason = found.and_then(|found| found.reason.as_deref()).unwrap_or("it was not measured");
+    let reason = conditions::reason(reason);
     Sentence::judged(format!("{subject}: {} not known", words::of(metric).noun), Tone::Notice, reason)
 }
 

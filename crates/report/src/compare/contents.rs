@@ -1,6 +1,6 @@
 //! What a finding holds, in the order in which every format shows it: arms, axes, cells, metrics.
 
-use super::words;
+use super::{conditions, words};
 use crate::number::{BYTES, with_unit};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding};
@@ -95,7 +95,7 @@ pub fn reasons(cells: &[&CellFinding]) -> Vec<String> {
     }
     let heads =
         |metrics: &[Metric]| metrics.iter().map(|metric| words::of(*metric).head).collect::<Vec<_>>().join(", ");
-    found.iter().map(|(reason, metrics)| format!("{}: {reason}", heads(metrics))).collect()
+    found.iter().map(|(reason, metrics)| format!("{}: {}", heads(metrics), conditions::reason(reason))).collect()
 }
 
 /// Options whose values are bytes, also where they are written without a suffix.

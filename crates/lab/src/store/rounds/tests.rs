@@ -45,6 +45,7 @@ fn header(experiment: Experiment) -> Header {
         host: Host::default(),
         meters: Vec::new(),
         canaries: canaries(),
+        page_cache: None,
     }
 }
 

@@ -12,7 +12,9 @@ use crate::study::Context;
 use crate::study::caveats::NEVER_IDLE;
 use crate::study::io_time::{self, io_seconds};
 use crate::study::phase::HEADLINE;
+use crate::study::storage;
 use crate::study::windows::{Window, steal_taken_off, window, windows};
+use crate::unit::Bytes;
 use std::collections::BTreeMap;
 
 /// Sums of one case in one round. What could not be read is `None`, and then the sum is of no use.
@@ -36,6 +38,9 @@ pub(crate) struct CaseSums {
     pub switches: Option<f64>,
     pub thread_cycles: Option<f64>,
     pub latency_nanos: Option<f64>,
+    pub read_bytes: Option<f64>,
+    /// What storage read for the case.
+    pub storage_read: Option<f64>,
     /// Percentiles as a foreign program reported them: percent and nanoseconds.
     pub reported: Vec<(f64, f64)>,
 }
@@ -313,6 +318,8 @@ impl CaseSums {
         add(&mut self.switches, other.switches, first);
         add(&mut self.thread_cycles, other.thread_cycles, first);
         add(&mut self.latency_nanos, other.latency_nanos, first);
+        add(&mut self.read_bytes, other.read_bytes, first);
+        add(&mut self.storage_read, other.storage_read, first);
         if first {
             self.reported.clone_from(&other.reported);
         }
@@ -343,6 +350,8 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings) 
                 switches: switches(before, after),
                 thread_cycles: known(work.thread_nanos.seconds() * context.clock.0),
                 latency_nanos: known(work.latency_nanos.as_f64()),
+                read_bytes: work.read_bytes.map(Bytes::as_f64),
+                storage_read: work.storage_read.map(Bytes::as_f64),
                 reported: Vec::new(),
             }
         }
@@ -362,6 +371,8 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings) 
             switches: io_time::switches(execution),
             thread_cycles: execution.own_nanos().map(|nanos| nanos.seconds() * context.clock.0),
             latency_nanos: reported_mean(execution),
+            read_bytes: storage::file_reads(execution),
+            storage_read: storage::from_storage(execution),
             reported: reported_percentiles(execution),
         },
     }

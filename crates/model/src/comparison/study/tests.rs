@@ -99,6 +99,8 @@ impl Machine {
             wall_nanos: Nanos(SLICE),
             thread_nanos: Nanos(load.nanos_per_io * load.ios),
             latency_nanos: Nanos(load.ios * 500),
+            read_bytes: None,
+            storage_read: None,
         };
         SliceRecord {
             case,
@@ -128,6 +130,7 @@ pub(in crate::comparison) fn record(
         host,
         meters: Vec::new(),
         canaries: canaries(),
+        page_cache: None,
     };
     let rounds = (0..rounds).map(|round| {
         let begin_nanos = Nanos(machine.now);

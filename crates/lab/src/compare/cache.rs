@@ -1,0 +1,195 @@
+//! The page cache in a comparison: which condition it is, and that it holds when a slice begins.
+//!
+//! Without a word from the user files are read into memory before the first round and kept there, where they fit: a mixture
+//! of reads from disk and from memory compares nothing. fio's own default (dropping them once) is that mixture.
+
+use super::CaseTargets;
+use crate::crew::Copy;
+use crate::error::Result;
+use crate::page_cache::{CachedFiles, ReadProgress};
+use crate::sysroot::Sysroot;
+use model::comparison::record::{CacheCondition, CacheSetup};
+use model::experiment::{Cache, Case, Experiment};
+use model::page_cache::is_buffered;
+use model::plan::{Access, JobPlan};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Files may fill this part of the memory that is available: the rest is for the machine.
+const MEMORY_SHARE: f64 = 0.8;
+/// A cold slice reads this part of a job's files at most, so that hardly a block is read twice.
+const COLD_SHARE: u64 = 4;
+
+/// What is to be so when a slice of a case begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Warm,
+    Cold,
+    Whatever,
+}
+
+/// Keeps the page cache in the condition that was asked for.
+pub(super) struct CacheKeeper {
+    cases: Vec<(Wanted, CachedFiles)>,
+    /// Something between two slices takes warm files out of memory: another arm drops them, or writes past the cache.
+    watchful: bool,
+    setup: Option<CacheSetup>,
+    /// Time that keeping it took: nobody asked to pay for it out of the budget.
+    spent: Duration,
+}
+
+impl CacheKeeper {
+    /// Decides the condition, and brings the files into it. `progress` is told of files that are read in.
+    ///
+    /// # Errors
+    /// When a file cannot be read or dropped; an interruption.
+    pub fn prepare(experiment: &Experiment, targets: &CaseTargets, progress: ReadProgress) -> Result<Self> {
+        let files: Vec<CachedFiles> = experiment.cases.iter().zip(targets).map(|(case, of)| files(case, of)).collect();
+        let mut all = CachedFiles::default();
+        files.iter().for_each(|of| all.add(of));
+        let (condition, reason) = condition(experiment, &all);
+        let wanted = |case: &Case| match condition {
+            CacheCondition::Warm => Wanted::Warm,
+            CacheCondition::Cold => Wanted::Cold,
+            CacheCondition::AsIs | CacheCondition::DroppedOnce => Wanted::Whatever,
+            CacheCondition::ByArm if jobs(case).any(|job| is_buffered(job) && job.invalidates()) => Wanted::Cold,
+            CacheCondition::ByArm => Wanted::Warm,
+        };
+        let cases: Vec<(Wanted, CachedFiles)> = experiment.cases.iter().map(wanted).zip(files).collect();
+        let writes_past = experiment.cases.iter().flat_map(jobs).any(|job| job.direct && job.access != Access::Read);
+        let mut keeper = Self {
+            watchful: writes_past || cases.iter().any(|(wanted, _)| *wanted == Wanted::Cold),
+            cases,
+            setup: None,
+            spent: Duration::ZERO,
+        };
+        if all.is_empty() {
+            return Ok(keeper);
+        }
+        if condition == CacheCondition::DroppedOnce {
+            all.drop_pages()?;
+        }
+        keeper.warm(progress)?;
+        keeper.setup = Some(CacheSetup { condition, reason, before: all.look() });
+        Ok(keeper)
+    }
+
+    /// What was done, for the record.
+    pub fn setup(&self) -> Option<CacheSetup> {
+        self.setup.clone()
+    }
+
+    /// Before a round: what was to be in memory and is not any more is read again.
+    ///
+    /// # Errors
+    /// As of [`CacheKeeper::prepare`].
+    pub fn before_round(&mut self, progress: ReadProgress) -> Result<()> {
+        let begun = Instant::now();
+        let done = self.warm(progress);
+        self.spent += begun.elapsed();
+        done
+    }
+
+    /// Just before a slice of a case: after the I/O that does not count, before the clocks are read.
+    ///
+    /// # Errors
+    /// When a file cannot be dropped or read.
+    pub fn before_slice(&mut self, case: usize) -> Result<()> {
+        let Some((wanted, files)) = self.cases.get(case).filter(|(_, files)| !files.is_empty()) else { return Ok(()) };
+        let begun = Instant::now();
+        match wanted {
+            Wanted::Cold => files.drop_pages()?,
+            Wanted::Warm if self.watchful && files.is_resident() == Some(false) => {
+                files.read_in(&mut |_, _, _| true)?
+            }
+            Wanted::Warm | Wanted::Whatever => {}
+        }
+        self.spent += begun.elapsed();
+        Ok(())
+    }
+
+    /// How long a slice of a case may be that moves `bytes` in `time`, so that it reads nothing twice.
+    pub fn longest_slice(&self, case: usize, bytes: u64, time: Duration) -> Option<Duration> {
+        let (_, files) = self.cases.get(case).filter(|(wanted, _)| *wanted == Wanted::Cold)?;
+        let least = files.bytes() / COLD_SHARE;
+        (bytes > 0 && least > 0).then(|| time.mul_f64(least as f64 / bytes as f64))
+    }
+
+    /// Whether any case's files are dropped before its slices.
+    pub fn is_cold(&self) -> bool {
+        self.cases.iter().any(|(wanted, files)| *wanted == Wanted::Cold && !files.is_empty())
+    }
+
+    /// Time that it has taken since it was prepared.
+    pub fn spent(&self) -> Duration {
+        self.spent
+    }
+
+    fn warm(&self, progress: ReadProgress) -> Result<()> {
+        for (wanted, files) in &self.cases {
+            if *wanted == Wanted::Warm && files.is_resident() == Some(false) {
+                files.read_in(progress)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn jobs(case: &Case) -> impl Iterator<Item = &JobPlan> {
+    case.work.phase().into_iter().flat_map(|phase| &phase.jobs)
+}
+
+/// The files of a case that go through the page cache.
+fn files(case: &Case, targets: &[Vec<crate::workload::target::Target>]) -> CachedFiles {
+    let plans = jobs(case).flat_map(|job| std::iter::repeat_n(job, job.copies.max(1) as usize));
+    let copies: Vec<Copy> =
+        plans.zip(targets).map(|(plan, targets)| Copy { plan, number: 0, targets: targets.clone() }).collect();
+    CachedFiles::of(&copies)
+}
+
+/// The condition, and who decided it.
+fn condition(experiment: &Experiment, all: &CachedFiles) -> (CacheCondition, String) {
+    let said = |cache: &str| format!("--cache {cache}");
+    match experiment.cache {
+        Some(Cache::Warm) => return (CacheCondition::Warm, said("warm")),
+        Some(Cache::Cold) => return (CacheCondition::Cold, said("cold")),
+        Some(Cache::AsIs) => return (CacheCondition::AsIs, said("as-is")),
+        None => {}
+    }
+    let buffered = || experiment.cases.iter().flat_map(jobs).filter(|job| is_buffered(job));
+    let explicit: Vec<Option<bool>> = buffered().map(|job| job.invalidate).collect();
+    if explicit.iter().any(Option::is_some) {
+        // Unsaid is fio's default then, because fio's word was used.
+        let mut bits = buffered().map(JobPlan::invalidates);
+        let first = bits.next();
+        return match first {
+            _ if bits.any(|bit| Some(bit) != first) => {
+                (CacheCondition::ByArm, "invalidate= differs between arms".to_owned())
+            }
+            Some(true) => (CacheCondition::DroppedOnce, "invalidate=1".to_owned()),
+            _ => (CacheCondition::AsIs, "invalidate=0".to_owned()),
+        };
+    }
+    let available = available_memory();
+    let resident = all.look().taken().map_or(0, |pages| pages.resident.0);
+    // What is in memory already needs no room.
+    let needed = all.bytes().saturating_sub(resident);
+    match available {
+        Some(available) if needed as f64 > available as f64 * MEMORY_SHARE => {
+            let reason = "the files do not fit into memory; --cache cold drops them before each slice".to_owned();
+            (CacheCondition::AsIs, reason)
+        }
+        _ => {
+            (CacheCondition::Warm, "the files fit into memory; --cache cold or as-is for another condition".to_owned())
+        }
+    }
+}
+
+/// Memory that can be had without anybody suffering, in bytes.
+fn available_memory() -> Option<u64> {
+    let text = Sysroot::at(Path::new("/")).text("proc/meminfo")?;
+    let values: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.split_once(':')).collect();
+    let kibibytes: u64 = values.get("MemAvailable")?.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}

@@ -1,0 +1,88 @@
+//! Where the reads of each case came from, and what was done that they came from there.
+
+use super::View;
+use super::tally::Tally;
+use crate::comparison::finding::{CacheFound, CaseCache, CompareFinding};
+use crate::comparison::record::{CacheCondition, Header};
+use crate::experiment::{Cell, Work};
+use crate::page_cache::{self, COLD, CacheState, CachedPages, ReadBytes, WARM, is_buffered};
+use crate::plan::JobPlan;
+use crate::warning::{Code, Warning, add_once};
+
+/// Arms whose reads come from the disk by parts further apart than this are not compared in one condition.
+const APART: f64 = 0.05;
+
+/// What was done about the page cache.
+pub(super) fn setup(header: &Header) -> Option<CacheFound> {
+    let setup = header.page_cache.as_ref()?;
+    Some(CacheFound {
+        condition: setup.condition,
+        reason: setup.reason.clone(),
+        resident_before_fraction: setup.before.taken().and_then(CachedPages::fraction),
+    })
+}
+
+/// Each case whose reads are known.
+pub(super) fn cases(record: View, tally: &Tally) -> Vec<CaseCache> {
+    let experiment = &record.header.experiment;
+    let cases = experiment.cases.iter().enumerate().filter_map(|(place, case)| {
+        let sum = |of: fn(&super::tally::CaseSums) -> Option<f64>| {
+            tally.rounds.iter().map(|round| of(round.cases.get(place)?)).sum::<Option<f64>>()
+        };
+        let (read, from_storage) = (sum(|sums| sums.read_bytes), sum(|sums| sums.storage_read));
+        let found = match &case.work {
+            Work::Command(_) => page_cache::of_command(&ReadBytes { buffered: read, direct: 0.0, from_storage })
+                .filter(|found| found.reads_from_storage_fraction.is_some()),
+            Work::Jobs(_) => {
+                let jobs: Vec<&JobPlan> = case.work.phase()?.jobs.iter().collect();
+                // Of jobs of both kinds nobody tells whose reads are whose.
+                let one_kind = jobs.iter().all(|job| is_buffered(job));
+                page_cache::of_jobs(
+                    &jobs,
+                    &ReadBytes { buffered: read.filter(|_| one_kind), direct: 0.0, from_storage },
+                )
+            }
+        }?;
+        Some(CaseCache {
+            cell: experiment.cells.get(case.cell)?.values.clone(),
+            arm: experiment.arms.get(case.arm)?.name.clone(),
+            state: found.state,
+            reads_from_storage_fraction: found.reads_from_storage_fraction,
+        })
+    });
+    cases.collect()
+}
+
+/// What the reader must know of a change: that arms read from elsewhere, or that the condition was not kept.
+pub(super) fn caveats(finding: &CompareFinding) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let by_arm = finding.cache.as_ref().is_some_and(|cache| cache.condition == CacheCondition::ByArm);
+    for found in &finding.page_cache {
+        let Some(part) = found.reads_from_storage_fraction else { continue };
+        let place = Cell { values: found.cell.clone() }.to_string();
+        let case =
+            if place.is_empty() { format!("arm '{}'", found.arm) } else { format!("arm '{}', {place}", found.arm) };
+        let other = finding.page_cache.iter().find(|other| other.cell == found.cell);
+        let other = other.and_then(|other| Some((other.arm.as_str(), other.reads_from_storage_fraction?)));
+        if let Some((arm, others)) = other.filter(|(_, others)| !by_arm && (part - others).abs() > APART) {
+            let message = format!(
+                "{case}: {:.0} % of its reads went to the disk, of arm '{arm}' {:.0} %: the change holds that difference",
+                part * 100.0,
+                others * 100.0
+            );
+            add_once(&mut warnings, Warning::new(Code::CacheDiffers, message));
+        }
+        let wanted = match finding.cache.as_ref().map(|cache| cache.condition) {
+            Some(CacheCondition::Warm) if part > WARM => "warm",
+            Some(CacheCondition::Cold) if part < COLD && found.state != CacheState::Bypassed => "cold",
+            _ => continue,
+        };
+        let message = format!(
+            "{case}: the page cache was to be {wanted}, and {:.0} % of the reads went to the disk; the files are dropped or read by \
+             somebody else meanwhile, or memory is short",
+            part * 100.0
+        );
+        add_once(&mut warnings, Warning::new(Code::CacheNotKept, message));
+    }
+    warnings
+}

@@ -1,0 +1,126 @@
+//! Regimes of a comparison: rounds in which a case's rate had one level, and which of them the answer is for.
+//!
+//! Within a round all arms saw the same machine, so a step cancels in the difference; but a file that was read from the disk in
+//! some rounds and from memory in others makes two comparisons, and a sum of both answers neither. So the last regime
+//! answers, if it has rounds enough, and otherwise nothing does.
+
+use super::tally::{RoundSums, Tally};
+use crate::comparison::finding::{CellFinding, MetricFinding, RoundsRegime};
+use crate::experiment::Metric;
+use crate::stats::regimes;
+use crate::stats::regimes::LEAST_STEP;
+use crate::warning::{Code, Warning};
+
+/// The last regime answers from this many rounds on; with fewer its own interval is hardly one (t(0.975, 3) is 3.2).
+const ENOUGH: usize = 5;
+/// Why there is no verdict, for scripts.
+pub const TWO_REGIMES: &str = "two_regimes";
+
+/// The regimes of all rounds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Regimes {
+    /// Rounds before the last regime; 0 where there is one.
+    pub before: usize,
+    /// All rounds.
+    pub rounds: usize,
+}
+
+impl Regimes {
+    /// Where the rate of any case stepped: a step of one among many cases is not seen in their sum.
+    pub fn of(tally: &Tally) -> Self {
+        let begin = |case: usize| {
+            let rates: Vec<f64> = tally.rounds.iter().map(|round| rate(round, case)).collect::<Option<_>>()?;
+            let ranges = regimes(&rates);
+            let last = ranges.last().filter(|_| ranges.len() > 1)?;
+            // The step may lie within a round, which is then of neither.
+            let level = median(rates.get(last.clone())?)?;
+            let own = |rate: &&f64| **rate > level / LEAST_STEP && **rate < level * LEAST_STEP;
+            let mixed = rates.get(last.clone())?.iter().take_while(|rate| !own(rate)).count();
+            Some(last.start + mixed)
+        };
+        let before = (0..tally.cases()).filter_map(begin).max().unwrap_or(0);
+        Self { before, rounds: tally.rounds.len() }
+    }
+
+    /// Whether the last regime can answer.
+    pub fn answers(&self) -> bool {
+        self.before == 0 || self.rounds.saturating_sub(self.before) >= ENOUGH
+    }
+
+    /// Rounds that are left out of the answer: those before the last regime, where that can answer.
+    pub fn left_out(&self) -> usize {
+        if self.answers() { self.before } else { 0 }
+    }
+
+    /// What was done in the rounds before the last regime, and in it; empty where there is one.
+    pub fn findings(&self, tally: &Tally) -> Vec<RoundsRegime> {
+        if self.before == 0 {
+            return Vec::new();
+        }
+        let part = |begin: usize, end: usize, counted: bool| {
+            let rounds = tally.rounds.get(begin..end).unwrap_or_default();
+            let sum = |of: &dyn Fn(&RoundSums, usize) -> Option<f64>| {
+                let each = rounds.iter().flat_map(|round| (0..tally.cases()).map(move |case| of(round, case)));
+                each.sum::<Option<f64>>()
+            };
+            let ios = sum(&|round, case| round.cases.get(case)?.ios);
+            let seconds = sum(&|round, case| Some(round.cases.get(case)?.seconds));
+            let cycles = sum(&|round, case| round.net_cycles(case));
+            let read = sum(&|round, case| round.cases.get(case)?.read_bytes).filter(|bytes| *bytes > 0.0);
+            let from_storage = sum(&|round, case| round.cases.get(case)?.storage_read);
+            let over = |value: Option<f64>, by: Option<f64>| Some(value? / by.filter(|by| *by > 0.0)?);
+            RoundsRegime {
+                first_round: begin + 1,
+                last_round: end,
+                counted,
+                iops: over(ios, seconds),
+                cycles_per_io: over(cycles, ios),
+                from_storage_fraction: over(from_storage, read).map(|part| part.min(1.0)),
+            }
+        };
+        let counted = self.answers();
+        vec![part(0, self.before, false), part(self.before, self.rounds, counted)]
+    }
+
+    /// What is to be said of them.
+    pub fn caveat(&self) -> Option<Warning> {
+        let last = self.rounds - self.before;
+        let message = match (self.before, self.answers()) {
+            (0, _) => return None,
+            (before, true) => format!(
+                "the rate stepped after round {before}: two regimes. The answer is for the {last} rounds after it; those \
+                 before are left out"
+            ),
+            (before, false) => format!(
+                "the rate stepped after round {before}, and {last} rounds after it are too few for an answer: there is no verdict. \
+                 Give more --budget, or bring the machine into one state first (--cache warm, --prepare, --setup)"
+            ),
+        };
+        Some(Warning::new(Code::TwoRegimes, message))
+    }
+}
+
+/// What a round says of how fast a case was.
+fn rate(round: &RoundSums, case: usize) -> Option<f64> {
+    let pair = round.pair(Metric::Iops, case).filter(|pair| pair.denominator > 0.0);
+    let ios = pair.map(|pair| pair.numerator / pair.denominator);
+    // A command whose I/Os nobody counts is known by how long it takes.
+    ios.or_else(|| round.pair(Metric::Seconds, case).map(|pair| pair.denominator / pair.numerator))
+        .filter(|rate| rate.is_finite())
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// Takes away every change and verdict, because they would be of two regimes together.
+pub(super) fn withhold(cells: &mut [CellFinding], reason: &str) {
+    for cell in cells {
+        cell.shift.clear();
+        for found in cell.metrics.values_mut().filter(|found| found.change.is_some()) {
+            *found = MetricFinding::unknown(reason);
+        }
+    }
+}

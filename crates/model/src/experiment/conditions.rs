@@ -1,0 +1,69 @@
+//! Conditions under which all arms are measured: the page cache, and shell commands around the measurement.
+
+use crate::plan::value::{Quoted, Wrong};
+use serde::{Deserialize, Serialize};
+
+/// What the page cache holds of the jobs' files when a slice begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cache {
+    /// All of it: read in before the first round, and kept so.
+    Warm,
+    /// Nothing: dropped before each slice, which ends before it reads anything twice.
+    Cold,
+    /// What it happens to hold.
+    AsIs,
+}
+
+impl Cache {
+    /// Every word for it.
+    pub const ALL: [(&str, Self); 3] = [("warm", Self::Warm), ("cold", Self::Cold), ("as-is", Self::AsIs)];
+
+    /// `warm`, `cold` or `as-is`.
+    ///
+    /// # Errors
+    /// What was expected.
+    pub fn parse(text: &str) -> Result<Self, Wrong> {
+        let known = Self::ALL.iter().find(|(word, _)| *word == text).map(|(_, cache)| *cache);
+        known.ok_or_else(|| Wrong::new(format!("{}: expected warm, cold or as-is", Quoted(text))))
+    }
+}
+
+/// Shell commands around what is measured; none of them is measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Around {
+    /// Once, before anything else.
+    #[serde(default)]
+    pub setup: Option<String>,
+    /// Before each execution of a command.
+    #[serde(default)]
+    pub prepare: Option<String>,
+    /// Once, after everything else, whatever happened.
+    #[serde(default)]
+    pub cleanup: Option<String>,
+}
+
+impl Around {
+    /// The others' where these say nothing.
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            setup: self.setup.or(others.setup),
+            prepare: self.prepare.or(others.prepare),
+            cleanup: self.cleanup.or(others.cleanup),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_read_and_others_refused() {
+        for (word, cache) in Cache::ALL {
+            assert_eq!(Cache::parse(word), Ok(cache));
+            assert_eq!(serde_json::to_string(&cache).unwrap(), format!("\"{word}\""));
+        }
+        assert!(Cache::parse("hot").unwrap_err().to_string().contains("expected warm, cold or as-is"));
+    }
+}

@@ -1,0 +1,147 @@
+//! The conditions of a comparison in sentences: regimes that were in it, and where the arms' reads came from.
+
+use crate::number::{self, COUNT, CYCLES, MISSING};
+use crate::page::tied;
+use model::comparison::CompareFinding;
+use model::comparison::finding::{CaseCache, RoundsRegime};
+use model::comparison::record::CacheCondition;
+use model::page_cache::CacheState;
+
+/// Reasons that scripts know by a word, in words.
+const REASONS: [(&str, &str); 1] = [(
+    model::comparison::TWO_REGIMES,
+    "the rate stepped while it was measured, and too few rounds followed to compare the rest",
+)];
+
+/// A reason as people read it.
+pub fn reason(reason: &str) -> &str {
+    REASONS.iter().find(|(word, _)| *word == reason).map_or(reason, |(_, words)| words)
+}
+
+/// What the answer rests on, a sentence each.
+pub fn sentences(finding: &CompareFinding) -> Vec<String> {
+    regimes(&finding.regimes).into_iter().chain(page_cache(finding)).collect()
+}
+
+/// "Two regimes: 12.6 k IOPS in rounds 1 to 8, then 1.31 M IOPS in rounds 9 to 23; the answer is for the last".
+fn regimes(regimes: &[RoundsRegime]) -> Option<String> {
+    let last = regimes.last()?;
+    let one = |regime: &RoundsRegime| {
+        let rate = tied(&format!("{} IOPS", number::known(COUNT, regime.iops)));
+        let cost = regime.cycles_per_io.map(|cost| format!(" at {}", tied(&(number::with_unit(CYCLES, cost) + "/IO"))));
+        let rounds = match (regime.first_round, regime.last_round) {
+            (first, last) if first == last => format!("round {first}"),
+            (first, last) => format!("rounds {first} to {last}"),
+        };
+        let disk = regime.from_storage_fraction.filter(|part| *part >= model::page_cache::WARM);
+        let disk = disk.map(|part| format!(", {} of reads from the disk", tied(&number::percent(part))));
+        format!("{rate}{} in {}{}", cost.unwrap_or_default(), tied(&rounds), disk.unwrap_or_default())
+    };
+    let told = regimes.iter().map(one).collect::<Vec<_>>().join("; then ");
+    let end = if last.counted { "the answer is for the last" } else { "the last is too short for an answer" };
+    Some(format!("Two regimes: {told}; {end}"))
+}
+
+/// "Page cache: warm, 100 % of reads came from memory (the files fit into memory; …)".
+fn page_cache(finding: &CompareFinding) -> Option<String> {
+    let buffered: Vec<&CaseCache> =
+        finding.page_cache.iter().filter(|case| case.state != CacheState::Bypassed).collect();
+    let state = reads(finding, &buffered);
+    let Some(cache) = &finding.cache else { return (!buffered.is_empty()).then(|| format!("Page cache: {state}")) };
+    let condition = match cache.condition {
+        CacheCondition::Warm => "warm",
+        CacheCondition::Cold => "cold, dropped before each slice",
+        CacheCondition::AsIs => "as it is",
+        CacheCondition::DroppedOnce => "dropped once before the first round",
+        CacheCondition::ByArm => "by arm, dropped or read in before each slice",
+    };
+    Some(format!("Page cache: {condition} ({}); {state}", cache.reason))
+}
+
+/// Where the reads came from: of all arms together where they agree, else one by one.
+fn reads(finding: &CompareFinding, cases: &[&CaseCache]) -> String {
+    let from = |part: f64| match part {
+        0.0 => format!("{} of reads from memory", tied("100 %")),
+        part if part < model::page_cache::WARM => format!("{} of reads from memory", tied("> 99.5 %")),
+        part => format!("{} of reads from the disk", tied(&number::percent(part))),
+    };
+    let known: Vec<(&CaseCache, f64)> =
+        cases.iter().filter_map(|case| Some((*case, case.reads_from_storage_fraction?))).collect();
+    let least = known.iter().map(|(_, part)| *part).fold(f64::INFINITY, f64::min);
+    let most = known.iter().map(|(_, part)| *part).fold(0.0, f64::max);
+    if cases.iter().all(|case| case.state == CacheState::Written) && !cases.is_empty() {
+        return "nothing is read".to_owned();
+    }
+    if known.is_empty() {
+        return format!("{MISSING} where reads came from is not known");
+    }
+    if known.len() < cases.len() || most - least < 0.01 {
+        return if most - least < 0.01 { from(most) } else { format!("up to {}", from(most)) };
+    }
+    if finding.axes.is_empty() {
+        return known
+            .iter()
+            .map(|(case, part)| format!("{}: {}", case.arm, from(*part)))
+            .collect::<Vec<_>>()
+            .join(", ");
+    }
+    format!("{} to {} of reads from the disk, by cell and arm", number::percent(least), number::percent(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::fixture;
+    use model::comparison::finding::CacheFound;
+    use std::collections::BTreeMap;
+
+    fn case(arm: &str, state: CacheState, part: Option<f64>) -> CaseCache {
+        CaseCache { cell: BTreeMap::new(), arm: arm.to_owned(), state, reads_from_storage_fraction: part }
+    }
+
+    fn said(condition: CacheCondition, cases: Vec<CaseCache>) -> String {
+        let cache = CacheFound { condition, reason: "why".to_owned(), resident_before_fraction: Some(1.0) };
+        let finding = CompareFinding { cache: Some(cache), page_cache: cases, ..fixture::options() };
+        sentences(&finding).join("\n").replace('\u{a0}', " ")
+    }
+
+    #[test]
+    fn arms_that_read_alike_are_told_together_and_others_apart() {
+        let (warm, cold) =
+            (case("baseline", CacheState::Warm, Some(0.0)), case("candidate", CacheState::Cold, Some(1.0)));
+        let alike =
+            said(CacheCondition::Warm, vec![warm.clone(), CaseCache { arm: "candidate".into(), ..warm.clone() }]);
+        assert_eq!(alike, "Page cache: warm (why); 100 % of reads from memory");
+        let apart = said(CacheCondition::ByArm, vec![warm.clone(), cold]);
+        assert!(
+            apart.ends_with("baseline: 100 % of reads from memory, candidate: 100 % of reads from the disk"),
+            "{apart}"
+        );
+        let direct = case("candidate", CacheState::Bypassed, None);
+        assert!(said(CacheCondition::Warm, vec![warm, direct]).ends_with("; 100 % of reads from memory"));
+        let writes = case("baseline", CacheState::Written, None);
+        assert!(said(CacheCondition::Warm, vec![writes]).ends_with("nothing is read"));
+    }
+
+    #[test]
+    fn regimes_say_which_of_them_answers() {
+        let regime = |first, last, iops, counted| RoundsRegime {
+            first_round: first,
+            last_round: last,
+            counted,
+            iops: Some(iops),
+            cycles_per_io: None,
+            from_storage_fraction: Some(if iops < 1e5 { 1.0 } else { 0.0 }),
+        };
+        let regimes = vec![regime(1, 8, 12.6e3, false), regime(9, 23, 1.31e6, true)];
+        let finding = CompareFinding { regimes, ..fixture::options() };
+        let said = sentences(&finding).join("\n").replace('\u{a0}', " ");
+        assert_eq!(
+            said,
+            "Two regimes: 12.6 k IOPS in rounds 1 to 8, 100 % of reads from the disk; then 1.31 M IOPS in rounds 9 to 23; the \
+             answer is for the last"
+        );
+        assert_eq!(reason("two_regimes"), REASONS[0].1);
+        assert_eq!(reason("another"), "another");
+    }
+}
