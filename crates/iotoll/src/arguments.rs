@@ -8,6 +8,7 @@ use crate::serve::ServeArguments;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
 use model::experiment::{Around, Cache, Limit, Metric, Rules};
+use model::placement::Place;
 use model::record::Meter;
 use report::Format;
 use std::path::PathBuf;
@@ -80,6 +81,10 @@ pub struct Measuring {
     /// How long to watch the machine without the workload, before and again after
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = background)]
     pub background: Duration,
+    /// Where the load runs: same (all of it on one CPU), apart (each thread of a job on a CPU of its own), or CPUs (0,2-3) for
+    /// all of it; servers that are there already stay where they are [default: where the scheduler puts it]
+    #[arg(long, value_name = "same|apart|CPUS", value_parser = place)]
+    pub place: Option<Place>,
 }
 
 /// `iotoll run`.
@@ -190,9 +195,12 @@ pub struct CompareArguments {
     pub cache: Option<Cache>,
     #[command(flatten)]
     pub around: AroundArguments,
+    /// Where all arms run, as for run: same, apart, or CPUs (0,2-3)
+    #[arg(long, value_name = "same|apart|CPUS", value_parser = place)]
+    pub place: Option<Place>,
     /// Go on with the experiment in this folder, whose arms are boots: measure the arm that is booted now
     #[arg(long, value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
-        "candidate_set", "candidate_enter", "candidate_leave", "cache", "setup", "prepare", "cleanup", "aa", "sweep", "target", "margin", "precision", "budget",
+        "candidate_set", "candidate_enter", "candidate_leave", "cache", "setup", "prepare", "cleanup", "place", "aa", "sweep", "target", "margin", "precision", "budget",
         "patience", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "out",
         "no_save", "command"])]
     pub resume: Option<PathBuf>,
@@ -285,6 +293,10 @@ fn axis(text: &str) -> Result<model::experiment::Axis, String> {
     let (name, values) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected NAME=A,B,…")?;
     let values = values.split(',').map(str::to_owned).collect();
     Ok(model::experiment::Axis { name: name.trim_start_matches('-').to_owned(), values })
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    Place::parse(text).map_err(|wrong| wrong.to_string())
 }
 
 fn cache(text: &str) -> Result<Cache, String> {

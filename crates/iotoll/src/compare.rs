@@ -84,6 +84,8 @@ pub(crate) fn settings(arguments: &CompareArguments, meters: Selection, words: &
             background: Duration::ZERO,
             interruption: signals::interruption(Patience::Endless)?,
             command_line: words.to_vec(),
+            // That of the experiment is in its place.
+            place: None,
         },
         seed: arguments.seed.unwrap_or_else(fresh_seed),
         // Not its path: what lies there may be another program by the next round.
@@ -150,6 +152,7 @@ fn experiment(arguments: &CompareArguments) -> anyhow::Result<Experiment> {
     draft.rules = flags.or(draft.rules);
     draft.cache = arguments.cache.or(draft.cache);
     draft.around = arguments.around.around().or(draft.around);
+    draft.place = arguments.place.clone().or(draft.place);
     draft.limits.extend(&arguments.fail_on);
     draft.resolve(&surroundings).map_err(|error| bad(error.to_string()))
 }

@@ -7,6 +7,7 @@ use crate::render::{self, Keeping};
 use crate::run::measurement;
 use crate::signals::{LeftBehind, Patience};
 use lab::cost::{CommandPlan, Count, Custody, Printed};
+use model::placement::Place;
 use model::record::{Exit, Record};
 use std::io::Write;
 use std::process::ExitCode;
@@ -16,6 +17,9 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     let Some(program) = arguments.command.first().filter(|program| !program.is_empty()) else {
         return Err(BadInput("cost: no command; give it after --, as in: iotoll cost -- fio job.fio".into()).into());
     };
+    if let Some(why) = arguments.measuring.place.as_ref().and_then(Place::refuses_command) {
+        return Err(BadInput(why).into());
+    }
     let count = match (arguments.count.clone(), arguments.ios, arguments.bytes) {
         (Some(counter), ..) => Count::Kernel(counter),
         (None, None, None) => Count::Program,

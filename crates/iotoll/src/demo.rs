@@ -50,7 +50,7 @@ fn jobs(scratch: &str, least: Option<u64>) -> String {
 /// Runs the verb.
 pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let left = LeftBehind::default();
-    let measuring = Measuring { meters: Selection::Default, background: Duration::from_secs(1) };
+    let measuring = Measuring { meters: Selection::Default, background: Duration::from_secs(1), place: None };
     let measurement = measurement(&measuring, Patience::Ends(2, left.clone()), words)?;
     // In the working folder where that can be written: a temporary folder is often in memory, where
     // O_DIRECT means nothing.

@@ -15,6 +15,10 @@ use std::sync::{Arc, Weak};
 /// Runs the verb.
 pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let plan = plan(arguments)?;
+    let jobs = plan.phases.iter().flat_map(|phase| &phase.jobs);
+    if let Some(why) = arguments.measuring.place.as_ref().and_then(|place| place.refuses_jobs(jobs)) {
+        return Err(BadInput(why).into());
+    }
     if arguments.parse_only {
         render::write(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
         return Ok(ExitCode::SUCCESS);
@@ -54,6 +58,7 @@ pub fn measurement(measuring: &Measuring, patience: Patience, words: &[String]) 
         background: measuring.background,
         interruption: signals::interruption(patience)?,
         command_line: words.to_vec(),
+        place: measuring.place.clone(),
     })
 }
 

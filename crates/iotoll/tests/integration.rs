@@ -30,6 +30,7 @@ mod integration {
     mod option_errors;
     mod pace;
     mod phases;
+    mod placed;
     mod plans;
     mod refusals;
     mod saving;

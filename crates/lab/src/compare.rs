@@ -7,6 +7,7 @@ pub(crate) mod around;
 pub mod boots;
 mod cache;
 mod executions;
+mod neighbours;
 mod order;
 mod protocol;
 mod shell;
@@ -23,8 +24,10 @@ use crate::crew::Copy;
 use crate::error::{Error, Result};
 use crate::host;
 use crate::meter::{Owners, Panel, TaskScan};
+use crate::placing::{self, Placing};
 use crate::preparation;
 use crate::run::{self, Calibration};
+use crate::whereabouts::servers::Address;
 use crate::workload::target::{Created, Target};
 use around::Around;
 use cache::CacheKeeper;
@@ -37,6 +40,7 @@ use model::plan::{Access, JobPlan, Medium, Phase};
 use model::record::{METHOD_VERSION, Outcome};
 use model::unit::{Hertz, Nanos};
 use model::warning::{Warning, add_once};
+use neighbours::Neighbours;
 use order::Orders;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -116,6 +120,7 @@ pub fn compare(
     let interruption = &settings.measuring.interruption;
     let longest = Duration::from_secs_f64(experiment.rules.patience());
     let around = Around::begin(experiment.around.clone(), longest, interruption.clone())?;
+    let placing = Placing::resolve(experiment.place.as_ref(), &servers(&experiment))?;
     let created = Created::default();
     let mut warnings = Vec::new();
     let targets = lay_out(&experiment, settings, &created, &mut warnings, observer)?;
@@ -139,6 +144,8 @@ pub fn compare(
         cache,
         longest_slice: None,
         around,
+        neighbours: Neighbours::new(experiment.cases.len()),
+        placing,
         experiment: &experiment,
         settings,
     };
@@ -197,6 +204,8 @@ struct Bench<'a> {
     /// No slice may be longer, where a longer one would read what it has read already into the page cache.
     longest_slice: Option<Duration>,
     around: Around,
+    neighbours: Neighbours,
+    placing: Placing,
     experiment: &'a Experiment,
     settings: &'a Settings,
 }
@@ -211,6 +220,7 @@ impl Bench<'_> {
             panel: &mut self.panel,
             interruption: &self.settings.measuring.interruption,
             warnings: &mut self.warnings,
+            cpus: self.placing.of(0),
         }
     }
 
@@ -346,6 +356,15 @@ fn at_once<T>(work: impl FnOnce() -> T) -> T {
 /// Whether something is still being written after the job's last I/O.
 fn leaves_dirty_pages(job: &JobPlan) -> bool {
     job.access != Access::Read && !job.direct && job.engine.medium() == Medium::Files
+}
+
+/// Where the servers of all cases listen, as far as that is said.
+fn servers(experiment: &Experiment) -> Vec<Address> {
+    let of_case = |work: &Work| match work {
+        Work::Jobs(plan) => placing::servers_of(plan.phases.iter().flat_map(|phase| &phase.jobs)),
+        Work::Command(words) => placing::servers_named(words),
+    };
+    experiment.cases.iter().flat_map(|case| of_case(&case.work)).collect()
 }
 
 /// Files of each thread of each case.

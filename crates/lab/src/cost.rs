@@ -15,6 +15,7 @@ pub(crate) use execution::{Executed, Surroundings, execute};
 
 use crate::compare::around;
 use crate::error::{Error, Result};
+use crate::placing::{self, Placing};
 use crate::run::{Observer, Session, Settings};
 use model::experiment::Around;
 use model::record::{Outcome, PhaseRecord, Record, Source};
@@ -102,6 +103,7 @@ pub fn cost(
 ) -> Result<Record> {
     let source = Source::Cost { command: plan.command.clone(), counted_by: talker::counted_by(plan) };
     let around = around::Around::begin(plan.around.clone(), LONGEST_SHELL, settings.interruption.clone())?;
+    let placing = Placing::resolve(settings.place.as_ref(), &placing::servers_named(&plan.command))?;
     let mut session = Session::open(settings, source)?;
     if let Count::Kernel(counter) = &plan.count {
         counter.read().map_err(|error| Error::Refused(format!("--count {counter}: {error}")))?;
@@ -123,6 +125,7 @@ pub fn cost(
             panel: &mut session.panel,
             interruption: &session.settings.interruption,
             warnings: &mut session.record.warnings,
+            cpus: placing.of(0),
         };
         let Executed { execution, failure } = match execute(plan, number, &mut surroundings, observer, print) {
             Ok(executed) => executed,

@@ -4,6 +4,7 @@
 use crate::engine::{self, Setup};
 use crate::error::{Error, Result};
 use crate::meter::Work;
+use crate::placing::Placing;
 use crate::workload::ledger::LiveCounters;
 use crate::workload::request_source::{Kind, RequestSource};
 use crate::workload::target::Target;
@@ -78,7 +79,7 @@ impl Crew {
     ///
     /// # Errors
     /// When an engine cannot be opened; the other workers are gone when this returns.
-    pub fn muster(copies: &[Copy], clock: Hertz) -> Result<Self> {
+    pub(crate) fn muster(copies: &[Copy], placing: &Placing, clock: Hertz) -> Result<Self> {
         let (tell, news) = channel();
         let mut crew = Self {
             control: Arc::default(),
@@ -91,8 +92,10 @@ impl Crew {
             working: 0,
             failure: None,
         };
-        for copy in copies {
-            crew.start(copy, clock, &tell)?;
+        for (thread, copy) in copies.iter().enumerate() {
+            let mut plan = copy.plan.clone();
+            placing.apply(&mut plan, thread);
+            crew.start(copy, plan, clock, &tell)?;
         }
         for _ in 0..copies.len() {
             match crew.news.recv() {
@@ -106,10 +109,10 @@ impl Crew {
         Ok(crew)
     }
 
-    fn start(&mut self, copy: &Copy, clock: Hertz, tell: &Sender<News>) -> Result<()> {
+    fn start(&mut self, copy: &Copy, plan: JobPlan, clock: Hertz, tell: &Sender<News>) -> Result<()> {
         let live = Arc::new(LiveCounters::default());
         let mut worker = enlist(copy, live.clone(), self.control.clone(), clock)?;
-        let (plan, number, targets) = (copy.plan.clone(), copy.number, copy.targets.clone());
+        let (number, targets) = (copy.number, copy.targets.clone());
         let (go, release, clocks, tell) = (self.go.clone(), self.release.clone(), self.clocks.clone(), tell.clone());
         let thread = std::thread::Builder::new().name(format!("job {}", plan.name)).stack_size(STACK_BYTES);
         let thread = thread.spawn(move || {

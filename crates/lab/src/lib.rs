@@ -14,11 +14,13 @@ pub mod host;
 pub mod interruption;
 pub mod meter;
 pub(crate) mod page_cache;
+pub(crate) mod placing;
 pub mod preparation;
 pub mod run;
 pub mod store;
 mod sysroot;
 pub mod watch;
+pub(crate) mod whereabouts;
 pub mod workload;
 
 pub use error::{Error, Result};

@@ -235,6 +235,6 @@ impl Panel {
             soakers.run(mode == Mode::Soaker);
         }
         let storage_read = work.storage_read();
-        Snapshot { mode, at_nanos, cpus, timer_list, proc_stat, thread_nanos, done, storage_read }
+        Snapshot { mode, at_nanos, cpus, timer_list, proc_stat, thread_nanos, done, storage_read, whereabouts: None }
     }
 }

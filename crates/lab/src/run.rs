@@ -7,10 +7,13 @@ use crate::host;
 use crate::interruption::Interruption;
 use crate::meter::{NoWork, Owners, Panel, Selection, TaskScan, Work};
 use crate::page_cache::{CachedFiles, own_storage_read};
+use crate::placing::{self, Placing};
 use crate::preparation::{self, invalidate, warn_of_holes};
 use crate::watch::{Step, Subject, watch};
+use crate::whereabouts::{Lookout, Workload};
 use crate::workload::target::Created;
 use model::page_cache::{CacheRecord, is_buffered};
+use model::placement::{Place, Whereabouts};
 use model::plan::{Phase, Plan};
 use model::record::{
     Done, Execution, IoInterval, METHOD_VERSION, Outcome, PhaseRecord, Record, SCHEMA, Source, Stretch,
@@ -32,6 +35,8 @@ pub struct Settings {
     pub interruption: Arc<Interruption>,
     /// The command line, for the record.
     pub command_line: Vec<String>,
+    /// Where the load is to run, where that was said.
+    pub place: Option<Place>,
 }
 
 /// How far a measurement has come.
@@ -125,6 +130,7 @@ impl<'a> Session<'a> {
             phases: Vec::new(),
             outcome: Outcome::Completed,
             warnings: Vec::new(),
+            place: settings.place.clone(),
         };
         Ok(Self { panel, record, settings, calibration })
     }
@@ -230,6 +236,8 @@ pub(crate) fn iops(step: &Step) -> Option<f64> {
 /// When nothing could be measured at all: a refused or missing file, an engine that is not allowed here.
 /// A job that fails later is in the record, with everything that was measured until then.
 pub fn run(plan: &Plan, settings: &Settings, created: &Created, observer: Observer) -> Result<Record> {
+    let jobs = plan.phases.iter().flat_map(|phase| &phase.jobs);
+    let placing = Placing::resolve(settings.place.as_ref(), &placing::servers_of(jobs))?;
     let mut session = Session::open(settings, Source::Run(plan.clone()))?;
     session.record.warnings.extend(plan.warnings.iter().cloned());
     let phases = prepare(plan, settings, created, observer)?;
@@ -240,7 +248,7 @@ pub fn run(plan: &Plan, settings: &Settings, created: &Created, observer: Observ
             break;
         }
         let running = (number, phases.len());
-        match measure_phase(phase, copies, &mut session, running, observer) {
+        match measure_phase(phase, copies, &placing, &mut session, running, observer) {
             Ok((execution, failure)) => {
                 session.record.phases.push(PhaseRecord { executions: vec![execution] });
                 if let Some(failure) = failure {
@@ -270,20 +278,23 @@ pub fn run(plan: &Plan, settings: &Settings, created: &Created, observer: Observ
 fn measure_phase(
     phase: &Phase,
     copies: &[Copy],
+    placing: &Placing,
     session: &mut Session,
     (number, count): (usize, usize),
     observer: Observer,
 ) -> Result<(Execution, Option<Error>)> {
     // As a job begins, not before: the phase before may use the same file from memory.
     copies.iter().try_for_each(invalidate)?;
-    let crew = Crew::muster(copies, session.clock())?;
+    let crew = Crew::muster(copies, placing, session.clock())?;
     let interruption = &session.settings.interruption;
     let total = planned_length(phase);
-    let mut subject = Running { crew, interruption, observer, number, count, total };
+    let lookout = Lookout::new(Workload::Threads(crew.thread_ids()));
+    let mut subject = Running { crew, interruption, observer, number, count, total, lookout };
     let files = CachedFiles::of(copies);
     let cached = (!files.is_empty()).then(|| files.look());
     let before = TaskScan::now();
-    let stretch = watch(&mut session.panel, &mut subject);
+    let mut stretch = watch(&mut session.panel, &mut subject);
+    subject.lookout.note_servers(&mut stretch.snapshots);
     let page_cache = cached.map(|before| CacheRecord {
         dropped: copies.iter().any(|copy| is_buffered(copy.plan) && copy.plan.invalidates()),
         before,
@@ -342,6 +353,7 @@ struct Running<'a> {
     number: usize,
     count: usize,
     total: Option<Duration>,
+    lookout: Lookout,
 }
 
 impl Work for Running<'_> {
@@ -378,6 +390,10 @@ impl Subject for Running<'_> {
                 return false;
             }
         }
+    }
+
+    fn whereabouts(&mut self) -> Option<Box<Whereabouts>> {
+        self.lookout.look(None)
     }
 
     fn step(&mut self, step: Step) {

@@ -1,6 +1,7 @@
 //! Watching: snapshots of the machine at the boundaries of windows, while something runs or nothing does.
 
 use crate::meter::{Panel, Windows, Work};
+use model::placement::Whereabouts;
 use model::record::{Mode, Snapshot, Stretch};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,10 @@ pub trait Subject: Work {
     /// How long to wait before the first window: what starts or ends just then is not what is watched.
     fn settle(&self) -> Duration {
         Duration::ZERO
+    }
+    /// Where its threads ran since the last time it was asked, which is at each boundary.
+    fn whereabouts(&mut self) -> Option<Box<Whereabouts>> {
+        None
     }
     /// A window ended.
     fn step(&mut self, step: Step);
@@ -61,13 +66,13 @@ fn watch_at_once(panel: &mut Panel, subject: &mut dyn Subject) -> Stretch {
         stretch.snapshots.push(panel.snapshot(Mode::Gap, subject));
         std::thread::sleep(subject.settle());
     }
-    stretch.snapshots.push(panel.snapshot(rotation.mode(), subject));
+    stretch.snapshots.push(snapshot(panel, rotation.mode(), subject));
     subject.begin();
     loop {
         let over = subject.wait(rotation.length(started.elapsed()));
         rotation.advance();
         let mode = if over { Mode::Gap } else { rotation.mode() };
-        stretch.snapshots.push(panel.snapshot(mode, subject));
+        stretch.snapshots.push(snapshot(panel, mode, subject));
         if let [.., before, after] = stretch.snapshots.as_slice() {
             subject.step(Step { elapsed: started.elapsed(), window: (before, after) });
         }
@@ -75,6 +80,12 @@ fn watch_at_once(panel: &mut Panel, subject: &mut dyn Subject) -> Stretch {
             return stretch;
         }
     }
+}
+
+/// A snapshot, and where threads ran until it was taken: after its clocks, because that takes longer than they do.
+fn snapshot(panel: &mut Panel, mode: Mode, subject: &mut dyn Subject) -> Snapshot {
+    let taken = panel.snapshot(mode, subject);
+    Snapshot { whereabouts: subject.whereabouts(), ..taken }
 }
 
 /// Which mode the next window has, and how long it is.

@@ -23,6 +23,7 @@ pub use rules::{DraftRules, Rules};
 pub use setting::Setting;
 pub use when::When;
 
+use crate::placement::Place;
 use crate::plan::{Phase, Plan};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -58,6 +59,9 @@ pub struct Experiment {
     /// Shell commands around it.
     #[serde(default)]
     pub around: Around,
+    /// Where the load is to run, where it was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
 }
 
 /// One arm.

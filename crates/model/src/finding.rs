@@ -6,6 +6,7 @@
 
 use crate::injected::Injected;
 use crate::page_cache::CacheFinding;
+use crate::placement::PlacementFinding;
 use crate::record::{Canaries, Exit, Host, Outcome, TaskOwner};
 use crate::stats::Estimate;
 use crate::warning::Warning;
@@ -163,6 +164,9 @@ pub struct PhaseFinding {
     pub regimes: Vec<RegimeFinding>,
     /// The page cache under the jobs' files; `null` where no job uses files.
     pub page_cache: Option<CacheFinding>,
+    /// Where its threads ran; `null` where it was not noted.
+    #[serde(default)]
+    pub placement: Option<PlacementFinding>,
     /// Over time: CPUs busy (gross) and I/Os per second in each window of the headline meter, first execution
     /// only.
     pub series: Vec<SeriesPoint>,

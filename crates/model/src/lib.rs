@@ -15,6 +15,7 @@ pub mod histogram;
 mod hostile;
 pub mod injected;
 pub mod page_cache;
+pub mod placement;
 pub mod plan;
 pub mod reading;
 pub mod record;

@@ -7,6 +7,7 @@
 use crate::histogram::Histogram;
 use crate::injected::Injected;
 use crate::page_cache::CacheRecord;
+use crate::placement::{Place, Whereabouts};
 use crate::plan::Plan;
 use crate::reading::Reading;
 use crate::unit::{Bytes, Hertz, Nanos};
@@ -48,6 +49,9 @@ pub struct Record {
     pub outcome: Outcome,
     /// Caveats seen while measuring.
     pub warnings: Vec<Warning>,
+    /// Where the load was to run, where that was said (`--place`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
 }
 
 /// What was measured.
@@ -244,6 +248,9 @@ pub struct Snapshot {
     /// Bytes that the kernel has read from storage for the workload's tasks (`read_bytes` of /proc/PID/io).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_read: Option<Bytes>,
+    /// Where the load's threads ran since the snapshot before; `None` where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whereabouts: Option<Box<Whereabouts>>,
 }
 
 /// I/Os and bytes completed.

@@ -6,6 +6,7 @@ pub(crate) mod caveats;
 pub(crate) mod io_time;
 mod job;
 pub(crate) mod phase;
+pub(crate) mod placement;
 mod regimes;
 pub(crate) mod storage;
 pub(crate) mod windows;

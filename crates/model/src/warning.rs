@@ -58,6 +58,8 @@ pub enum Code {
     CacheNotKept,
     /// A slice depends on which arm ran before it.
     CarryOver,
+    /// Threads shared a CPU more often in one arm than in another.
+    PlacementDiffers,
     /// The hypervisor took CPU time away.
     Steal,
     /// Blocks are read that were never written, so they never reach the device.
@@ -78,6 +80,10 @@ pub enum Code {
     NoBoot,
     /// The rate of all arms together did not settle.
     NoSteadyState,
+    /// The load ran at two rates, as its two busiest threads shared a CPU or did not.
+    PlacementModes,
+    /// A server ran elsewhere than `--place` wants.
+    PlacementElsewhere,
     /// The rate of the load varied much from window to window; one mean does not describe it.
     UnsteadyLoad,
     /// The machine did a lot besides the workload.

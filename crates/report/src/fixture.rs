@@ -1,6 +1,7 @@
 //! Findings as they occur, for the tests of every format.
 
 use model::finding::*;
+use model::placement::{Mode, ModeFinding, PeerPlacement, PlacementFinding};
 use model::record::{Exit, Host, Outcome, TaskOwner};
 use model::stats::Estimate;
 use model::unit::Bytes;
@@ -56,6 +57,13 @@ pub fn udp_like() -> RunFinding {
                 ..account("no task: interrupts, idle entry and exit, ended tasks", TaskOwner::Other, 240.0)
             },
         ],
+        placement: Some(PlacementFinding {
+            cpus: [(1, 1.0)].into(),
+            peers: vec![peer("iperf3")],
+            migrations_per_second: Some(0.2),
+            mode: Some(Mode::Apart),
+            modes: Vec::new(),
+        }),
         ..phase("udp-64")
     }];
     finding.jobs = vec![JobFinding { engine: "udp".to_owned(), ..job("udp-64") }];
@@ -254,6 +262,13 @@ pub fn hostile(number: f64, text: &str) -> RunFinding {
         phase.cycles_outside_io = Some(number);
         phase.exits = vec![Exit::Signal(i32::MIN), Exit::Status(i32::MAX)];
         phase.interval_from = text.to_owned();
+        phase.placement = Some(PlacementFinding {
+            cpus: (0..9).map(|cpu| (cpu, number)).collect(),
+            peers: vec![peer(&text.repeat(9)); 5],
+            migrations_per_second: Some(number),
+            mode: Some(Mode::Mixed),
+            modes: vec![ModeFinding { mode: Mode::Same, windows: 1, seconds: number, iops: None, cycles_per_io: None }],
+        });
         for reading in &mut phase.by_meter_detail {
             reading.cycles_per_io = Some(estimate);
             reading.seconds = number;
@@ -278,6 +293,10 @@ pub fn hostile(number: f64, text: &str) -> RunFinding {
         job.latency_ns.percentiles = vec![(number, Some(number)); 20];
     }
     finding
+}
+
+fn peer(name: &str) -> PeerPlacement {
+    PeerPlacement { name: name.to_owned(), process: Some(77), server: true, cpus: [(0, 0.97), (1, 0.03)].into() }
 }
 
 fn words(line: &str) -> Vec<String> {
@@ -419,6 +438,7 @@ fn unmeasured() -> PhaseFinding {
         sampled_user_fraction: None,
         regimes: Vec::new(),
         page_cache: None,
+        placement: None,
         series: Vec::new(),
     }
 }

@@ -79,7 +79,7 @@ mod tests {
                 for (key, value) in fields {
                     found.insert(key.clone());
                     match (key.as_str(), value) {
-                        ("by_meter" | "cell" | "at" | "plan", _) => {}
+                        ("by_meter" | "cell" | "at" | "plan" | "cpus", _) => {}
                         ("metrics", Value::Object(named)) => named.values().for_each(|value| keys(value, found)),
                         _ => keys(value, found),
                     }

@@ -13,6 +13,7 @@ pub mod json;
 pub mod mail;
 pub mod number;
 pub mod page;
+mod placement;
 mod provenance;
 mod table;
 pub mod terminal;

@@ -9,7 +9,7 @@ use crate::page::{Page, Tone, command};
 use crate::provenance;
 use crate::table::{Cell, Column, Table};
 use model::finding::{JobFinding, PhaseFinding, RunFinding};
-use model::record::{Host, Outcome};
+use model::record::Outcome;
 
 /// Lines that survive being quoted a few times in an 80-column mail client.
 pub const COLUMNS: usize = 72;
@@ -26,7 +26,7 @@ const LABEL: usize = 13;
 /// The mail.
 pub fn mail(finding: &RunFinding) -> String {
     let page = Page::mail(COLUMNS);
-    let mut parts = vec![ran(page, finding), outcome(page, finding), host(page, &finding.host)];
+    let mut parts = vec![ran(page, finding), outcome(page, finding), host(page, finding)];
     parts.push(costs(page, finding));
     parts.push(totals(page, finding));
     parts.push(conditions(page, finding));
@@ -57,7 +57,8 @@ fn outcome(page: Page, finding: &RunFinding) -> String {
     }
 }
 
-fn host(page: Page, host: &Host) -> String {
+fn host(page: Page, finding: &RunFinding) -> String {
+    let host = &finding.host;
     let settings = format!(
         "governor {}, SMT {}, clocksource {}, idle {}",
         host.governor, host.smt, host.clocksource, host.idle_driver
@@ -71,7 +72,9 @@ fn host(page: Page, host: &Host) -> String {
     if more > 0 {
         mitigations += &format!(" and {more} more");
     }
-    labelled(page, &[("Machine", provenance::machine(host)), ("Settings", settings), ("Mitigations", mitigations)])
+    let mut lines = vec![("Machine", provenance::machine(host)), ("Settings", settings), ("Mitigations", mitigations)];
+    lines.extend(provenance::placement(finding).map(|text| ("Placement", text)));
+    labelled(page, &lines)
 }
 
 fn labelled(page: Page, lines: &[(&str, String)]) -> String {

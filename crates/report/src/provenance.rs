@@ -2,6 +2,8 @@
 
 use crate::number;
 use crate::page::tied;
+use crate::placement;
+use model::few::few;
 use model::finding::{Background, RunFinding};
 use model::record::{Host, Meter};
 
@@ -41,6 +43,17 @@ pub fn machine(host: &Host) -> String {
     parts.extend(host.hypervisor.iter().map(|hypervisor| format!("under {hypervisor}")));
     parts.retain(|part| !part.is_empty());
     parts.join(", ")
+}
+
+/// Where threads ran, phase by phase.
+pub fn placement(finding: &RunFinding) -> Option<String> {
+    let several = finding.phases.len() > 1;
+    let parts = finding.phases.iter().filter_map(|phase| {
+        let text = placement::of_phase(phase)?;
+        Some(if several { format!("{}: {text}", phase.jobs.join(", ")) } else { text })
+    });
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| few(&parts, "; "))
 }
 
 /// What one cycle is here.

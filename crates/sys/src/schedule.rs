@@ -10,8 +10,23 @@ pub fn thread_id() -> i32 {
 
 /// The CPUs that the calling thread may run on, ascending.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
-    let set = rustix::thread::sched_getaffinity(None)?;
-    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).filter_map(|cpu| u32::try_from(cpu).ok()).collect())
+    Ok(cpus_of(&rustix::thread::sched_getaffinity(None)?))
+}
+
+/// The CPUs that a process's first thread may run on, ascending.
+pub fn allowed_cpus_of(process: u32) -> io::Result<Vec<u32>> {
+    let process = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
+    let process = process.ok_or(io::ErrorKind::NotFound)?;
+    Ok(cpus_of(&rustix::thread::sched_getaffinity(Some(process))?))
+}
+
+fn cpus_of(set: &CpuSet) -> Vec<u32> {
+    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).filter_map(|cpu| u32::try_from(cpu).ok()).collect()
+}
+
+/// The CPU that the calling thread runs on now; it may be another one at once.
+pub fn current_cpu() -> Option<u32> {
+    u32::try_from(rustix::thread::sched_getcpu()).ok()
 }
 
 /// The CPUs that are online, ascending, whether or not the caller may run on them.
@@ -85,6 +100,8 @@ mod tests {
             let first = *allowed_cpus().unwrap().first().unwrap();
             pin_to(&[first]).unwrap();
             assert_eq!(allowed_cpus().unwrap(), [first]);
+            assert_eq!(current_cpu(), Some(first));
+            assert_eq!(allowed_cpus_of(thread_id().unsigned_abs()).unwrap(), [first]);
             assert!(pin_to(&[u32::MAX]).is_err());
             set_class(Class::Idle).unwrap();
             set_class(Class::Ordinary).unwrap();

@@ -18,10 +18,20 @@ pub struct Served {
 
 impl Served {
     pub fn new(options: &str) -> Self {
+        Self::under(&[], options)
+    }
+
+    /// On one CPU.
+    pub fn on_cpu(options: &str, cpu: u32) -> Self {
+        Self::under(&["taskset", "-c", &cpu.to_string()], options)
+    }
+
+    fn under(command: &[&str], options: &str) -> Self {
         let folder = Folder::within(&std::env::temp_dir());
         folder.write("data", noise());
         let said = folder.path("said");
-        let running = folder.iotoll(&format!("serve {options}")).stdout(fs::File::create(&said).unwrap()).start();
+        let serve = folder.iotoll(&format!("serve {options}")).under(command);
+        let running = serve.stdout(fs::File::create(&said).unwrap()).start();
         let mut uri = None;
         assert!(eventually(|| {
             let text = fs::read_to_string(&said).unwrap();
@@ -33,6 +43,11 @@ impl Served {
 
     pub fn path(&self, name: &str) -> String {
         self.folder.path(name).display().to_string()
+    }
+
+    /// Its process.
+    pub fn process(&self) -> u32 {
+        self.running.as_ref().unwrap().id()
     }
 
     /// Ends it: what it said, and what it left behind.

@@ -1,5 +1,6 @@
 //! What the scheduler and a worker process say to each other: signals and words in shared memory.
 
+use crate::placing::Placing;
 use crate::workload::target::Target;
 use crate::workload::worker::STOP_SIGNAL;
 use model::injected::Injected;
@@ -29,6 +30,8 @@ pub(super) struct Assignment {
     pub targets: Vec<Vec<Target>>,
     /// Rate of the time-stamp counter.
     pub clock_hertz: f64,
+    /// On which CPUs each thread is put.
+    pub placing: Placing,
 }
 
 impl Assignment {
@@ -86,15 +89,21 @@ pub(super) struct Report {
     pub read_bytes: u64,
     /// Busy work that is added to each I/O, asked and burnt; `None` as two zeros.
     pub injected_ns: Option<Injected>,
+    /// The CPU when the slice began, and when it ended.
+    pub cpus: Option<[u32; 2]>,
 }
 
 impl Report {
     /// Writes it where the scheduler reads it; the arrival that follows makes it visible.
     pub fn publish(self, words: &SharedWords, thread: usize) {
-        let Self { ios, bytes, begin_ticks, end_ticks, thread_nanos, latency_ticks, read_bytes, injected_ns } = self;
+        let Self { ios, bytes, begin_ticks, end_ticks, thread_nanos, latency_ticks, read_bytes, injected_ns, cpus } =
+            self;
         let [asked, burnt] =
             injected_ns.map_or([0, 0], |injected| [injected.asked.to_bits(), injected.burnt.to_bits()]);
-        let values = [ios, bytes, begin_ticks, end_ticks, thread_nanos, latency_ticks, read_bytes, asked, burnt];
+        // One more, because CPU 0 is one and 0 is none.
+        let [begin, end] = cpus.map_or([0, 0], |cpus| cpus.map(|cpu| u64::from(cpu) + 1));
+        let values =
+            [ios, bytes, begin_ticks, end_ticks, thread_nanos, latency_ticks, read_bytes, asked, burnt, begin, end];
         let slot = words.words().iter().skip(thread * WORDS_PER_THREAD);
         slot.zip(values).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
     }
@@ -102,6 +111,7 @@ impl Report {
     /// What `thread` published.
     pub fn read(words: &SharedWords, thread: usize) -> Self {
         let mut slot = words.words().iter().skip(thread * WORDS_PER_THREAD);
+        let cpu = |word: u64| u32::try_from(word.checked_sub(1)?).ok();
         let mut next = || slot.next().map_or(0, |word: &AtomicU64| word.load(Ordering::Relaxed));
         Self {
             ios: next(),
@@ -113,6 +123,7 @@ impl Report {
             read_bytes: next(),
             injected_ns: Some(Injected { asked: f64::from_bits(next()), burnt: f64::from_bits(next()) })
                 .filter(|injected| injected.asked > 0.0),
+            cpus: cpu(next()).zip(cpu(next())).map(|(begin, end)| [begin, end]),
         }
     }
 }
@@ -134,6 +145,7 @@ mod tests {
             latency_ticks: 6,
             read_bytes: 7,
             injected_ns,
+            cpus: Some([0, 3]),
         };
         report.publish(&words, 1);
         assert_eq!(Report::read(&words, 1), report);

@@ -127,11 +127,13 @@ impl Bench<'_> {
         team.warm_up(guard)?;
         self.cache.before_slice(case)?;
         let read_before = team.storage_read();
+        self.neighbours.before(case);
         let before = Box::new(self.panel.boundary(nanos));
         team.go(true);
         std::thread::sleep(length);
         team.halt()?;
-        let after = Box::new(self.panel.boundary(nanos));
+        let mut after = Box::new(self.panel.boundary(nanos));
+        after.whereabouts = self.neighbours.after(case, team);
         let storage_read = team.storage_read().zip(read_before).map(|(after, before)| after.since(before));
         let work = SliceWork { storage_read, ..team.work() };
         Ok(SliceRecord { case: Some(case), reading: SliceReading::Slice { before, after, work, tasks: None } })
@@ -160,7 +162,7 @@ impl Bench<'_> {
             job.seed = Some(job.seed.unwrap_or(0) ^ seed);
         }
         let targets = self.targets.get(case).cloned().unwrap_or_default();
-        let assignment = Assignment { phase, targets, clock_hertz: self.clock.0 };
+        let assignment = Assignment { phase, targets, clock_hertz: self.clock.0, placing: self.placing.clone() };
         Team::start(&self.settings.program, &self.name(case), &assignment, self.patience.clone())
     }
 }

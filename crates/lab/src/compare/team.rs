@@ -7,6 +7,7 @@ use crate::page_cache::storage_read_of;
 use model::comparison::record::SliceWork;
 use model::histogram::Histogram;
 use model::injected::Injected;
+use model::placement::{RanOn, Side};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -51,6 +52,8 @@ pub(super) struct Team {
     name: String,
     child: Child,
     words: SharedWords,
+    /// Of each thread.
+    names: Vec<String>,
     threads: usize,
     clock: Hertz,
     patience: Patience,
@@ -72,7 +75,17 @@ impl Team {
             .process_group(0)
             .spawn()
             .map_err(failed)?;
-        Ok(Self { name: name.to_owned(), child, words, threads, clock: Hertz(assignment.clock_hertz), patience })
+        let names = assignment.phase.jobs.iter();
+        let names = names.flat_map(|job| std::iter::repeat_n(format!("job {}", job.name), job.copies.max(1) as usize));
+        Ok(Self {
+            name: name.to_owned(),
+            child,
+            words,
+            names: names.collect(),
+            threads,
+            clock: Hertz(assignment.clock_hertz),
+            patience,
+        })
     }
 
     /// Waits until every thread waits for its first turn.
@@ -129,6 +142,24 @@ impl Team {
     /// Bytes that storage has read for the process so far, where the kernel tells.
     pub fn storage_read(&self) -> Option<Bytes> {
         storage_read_of(self.child.id())
+    }
+
+    /// Where its threads ran in the slice that has just ended.
+    pub fn ran(&self) -> Vec<RanOn> {
+        let ran = self.names.iter().enumerate().filter_map(|(thread, name)| {
+            let report = Report::read(&self.words, thread);
+            let [begin, end] = report.cpus?;
+            Some(RanOn {
+                side: Side::Workload,
+                name: name.clone(),
+                process: None,
+                threads: 1,
+                cpu: end,
+                moved: begin != end,
+                nanos: Nanos(report.thread_nanos),
+            })
+        });
+        ran.collect()
     }
 
     /// What its threads burn with each I/O, where they do.

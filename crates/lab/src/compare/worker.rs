@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::time;
 use sys::clock::ticks;
+use sys::schedule::current_cpu;
 use sys::shared_words::{SharedWords, wait_while, wake_all};
 
 /// Runs the assignment in `memory` until the scheduler says that it is over: the latencies of all slices that
@@ -39,11 +40,13 @@ pub fn serve(memory: &File, threads: usize) -> Result<Histogram> {
     let mut targets = assignment.targets.into_iter();
     let (tell, news) = channel();
     let mut number = 0;
+    let placing = assignment.placing;
     for job in &phase.jobs {
         for copy in 0..job.copies.max(1) {
+            let mut placed = job.clone();
+            placing.apply(&mut placed, number);
             let targets = targets.next().ok_or_else(|| foreign("a thread has no files".to_owned()))?;
-            let member =
-                Member { copy: (job.clone(), copy, targets), thread: number, threads, words: words.clone(), clock };
+            let member = Member { copy: (placed, copy, targets), thread: number, threads, words: words.clone(), clock };
             let tell = tell.clone();
             let spawned = std::thread::Builder::new().name(format!("job {}", job.name)).spawn(move || {
                 // The receiver is gone when another thread failed first.
@@ -109,8 +112,10 @@ impl Member {
                 if turn == QUIT {
                     return Ok(kept);
                 }
+                let begin = current_cpu();
                 engine(&mut worker)?;
-                report(&plan, &worker, self.clock).publish(&self.words, self.thread);
+                let cpus = begin.zip(current_cpu()).map(|(begin, end)| [begin, end]);
+                Report { cpus, ..report(&plan, &worker, self.clock) }.publish(&self.words, self.thread);
                 pending = signals.keep().load(Ordering::Relaxed) == 1;
                 if !pending {
                     // Here, before the slice that follows, which would pay for clearing the tables.
@@ -134,6 +139,7 @@ fn report(plan: &JobPlan, worker: &Worker, clock: Hertz) -> Report {
         latency_ticks: kinds.iter().map(|kind| kind.latency.sum()).sum(),
         read_bytes: kinds.get(Kind::Read as usize).map_or(0, |kind| kind.bytes),
         injected_ns: worker.injected(plan, clock),
+        cpus: None,
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) panel: &'a mut Panel,
     pub(crate) interruption: &'a Interruption,
     pub(crate) warnings: &'a mut Vec<Warning>,
+    /// The CPUs that the command is put on; none in particular where that is empty.
+    pub(crate) cpus: &'a [u32],
 }
 
 /// An execution, and why it counts as failed.
@@ -56,7 +58,9 @@ pub(crate) fn execute(
     let before = TaskScan::now();
     let unix_less_monotonic = unix_less_monotonic();
     let mut running = Running::new(plan, number, child, surroundings.interruption, observer);
-    let stretch = watch(surroundings.panel, &mut running);
+    running.put_on(surroundings.cpus);
+    let mut stretch = watch(surroundings.panel, &mut running);
+    running.note_servers(&mut stretch.snapshots);
     let ended = running.end(program)?;
     let owners = Owners { command: running.process(), ..Owners::default() };
     let tasks = TaskScan::now().since(&before, &owners);
@@ -204,6 +208,7 @@ mod tests {
             thread_nanos: None,
             done: None,
             storage_read: None,
+            whereabouts: None,
         };
         Stretch { snapshots: seconds.iter().map(snapshot).collect(), tasks: None }
     }

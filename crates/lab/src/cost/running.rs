@@ -5,9 +5,12 @@ use crate::error::{Error, Result};
 use crate::interruption::Interruption;
 use crate::meter::{TaskScan, Work};
 use crate::page_cache::{own_storage_read, storage_read_of_tree};
+use crate::placing::pinned;
 use crate::run::{Observer, Progress, iops};
 use crate::watch::{Step, Subject};
-use model::record::Done;
+use crate::whereabouts::{Lookout, Workload};
+use model::placement::Whereabouts;
+use model::record::{Done, Snapshot};
 use model::unit::{Bytes, Nanos};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::cell::Cell;
@@ -38,6 +41,8 @@ pub(super) struct Running<'a> {
     /// The most that storage was seen to have read for us and it.
     storage_read: Cell<Bytes>,
     observer: Observer<'a>,
+    lookout: Lookout,
+    cpus: Vec<u32>,
 }
 
 /// Why there is no end of it to tell of.
@@ -73,7 +78,19 @@ impl<'a> Running<'a> {
             begun: Instant::now(),
             storage_read: Cell::new(Bytes(0)),
             observer,
+            lookout: Lookout::new(Workload::Command),
+            cpus: Vec::new(),
         }
+    }
+
+    /// On these CPUs it will begin, if there are any.
+    pub fn put_on(&mut self, cpus: &[u32]) {
+        self.cpus = cpus.to_vec();
+    }
+
+    /// Notes which of the processes beside it are servers.
+    pub fn note_servers(&self, snapshots: &mut [Snapshot]) {
+        self.lookout.note_servers(snapshots);
     }
 
     /// Its process id, once it was started.
@@ -212,7 +229,8 @@ impl Work for Running<'_> {
 impl Subject for Running<'_> {
     fn begin(&mut self) {
         let Some(mut command) = self.child.take() else { return };
-        match command.spawn() {
+        // Its children inherit where it is.
+        match pinned(&self.cpus, || command.spawn()) {
             Ok(child) => {
                 self.begun = Instant::now();
                 self.process = Some(child.id());
@@ -252,6 +270,10 @@ impl Subject for Running<'_> {
             left = left.saturating_sub(GLANCE);
         }
         false
+    }
+
+    fn whereabouts(&mut self) -> Option<Box<Whereabouts>> {
+        self.lookout.look(self.process)
     }
 
     fn step(&mut self, step: Step) {

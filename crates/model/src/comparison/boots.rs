@@ -87,6 +87,7 @@ mod tests {
                 thread_nanos: None,
                 done: None,
                 storage_read: None,
+                whereabouts: None,
             })
         };
         let work = SliceWork { ios: 1, ..SliceWork::default() };

@@ -7,6 +7,7 @@ use crate::comparison::record::CacheCondition;
 use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules};
 use crate::injected::Injected;
 use crate::page_cache::CacheState;
+use crate::placement::CasePlacement;
 use crate::record::{Canaries, Host, Outcome};
 use crate::stats::{LogRatio, Verdict};
 use crate::warning::Warning;
@@ -74,6 +75,9 @@ pub struct CompareFinding {
     /// describes all rounds.
     #[serde(default)]
     pub regimes: Vec<RoundsRegime>,
+    /// Where each case ran, where two of its threads were busy: cell by cell, arm by arm.
+    #[serde(default)]
+    pub placement: Vec<CasePlacement>,
     /// The boots that were measured, in order, where arms are boots.
     #[serde(default)]
     pub boots: Vec<BootFinding>,

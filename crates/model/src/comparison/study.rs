@@ -4,6 +4,7 @@ mod caveats;
 mod change;
 mod course;
 mod page_cache;
+mod placement;
 pub(crate) mod regimes;
 mod slice_readings;
 mod sweep;
@@ -158,6 +159,8 @@ pub fn study(record: &CompareRecord) -> CompareFinding {
         finding.warnings.push(warning);
     }
     finding.warnings.extend(page_cache::caveats(&finding));
+    let placed = placement::caveats(&finding, last.after(warm_up.rounds));
+    finding.warnings.extend(placed);
     gravest_first(&mut finding.warnings);
     if !regimes.answers() {
         finding.withhold(regimes::TWO_REGIMES);
@@ -244,6 +247,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         published: experiment.published.clone(),
         cache: page_cache::setup(header),
         page_cache: page_cache::cases(record, &tally),
+        placement: placement::cases(record, &tally),
         regimes: Vec::new(),
         boots: boots(record),
         outcome: record.end.map_or_else(|| no_end(record), |end| end.outcome.clone()),

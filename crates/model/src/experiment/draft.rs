@@ -38,6 +38,8 @@ pub struct Draft {
     pub cache: Option<Cache>,
     /// Shell commands around it.
     pub around: Around,
+    /// Where the load is to run, where it was said.
+    pub place: Option<crate::placement::Place>,
 }
 
 /// Where a draft was written: a refusal begins with it, and says what mends it in its language.
@@ -212,6 +214,7 @@ impl Draft {
             boots,
             cache: self.cache,
             around: self.around,
+            place: self.place,
         })
     }
 
@@ -240,6 +243,13 @@ impl Draft {
         {
             let bit = u8::from(job.invalidates());
             return wrong(format!("{cache} and invalidate={bit} both say what the page cache holds; give one of them"));
+        }
+        let all_jobs = cases.iter().filter_map(|case| case.work.phase()).flat_map(|phase| &phase.jobs);
+        let refused = self.place.as_ref().and_then(|place| {
+            commands.then(|| place.refuses_command()).flatten().or_else(|| place.refuses_jobs(all_jobs))
+        });
+        if let Some(why) = refused {
+            return wrong(why);
         }
         let Around { setup, prepare: before_each, cleanup } = &self.around;
         if [setup, before_each, cleanup].into_iter().flatten().any(|command| command.trim().is_empty()) {

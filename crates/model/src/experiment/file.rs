@@ -2,6 +2,7 @@
 
 use super::draft::{Draft, DraftError, Origin, Workload};
 use super::{ArmPlan, Around, Axis, Cache, DraftRules, Limit, Metric, Published, Rules, Setting, When};
+use crate::placement::Place;
 use crate::plan::value::Wrong;
 use serde::Deserialize;
 
@@ -34,6 +35,7 @@ struct File {
     setup: Option<String>,
     prepare: Option<String>,
     cleanup: Option<String>,
+    place: Option<String>,
 }
 
 /// Words, or one text that is split as a shell would.
@@ -111,6 +113,7 @@ fn draft(file: File, file_name: &str) -> Result<Draft, String> {
         hook: file.hook,
         cache: read("cache", file.cache, Cache::parse)?,
         around: Around { setup: file.setup, prepare: file.prepare, cleanup: file.cleanup },
+        place: read("place", file.place, Place::parse)?,
     })
 }
 

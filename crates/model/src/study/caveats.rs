@@ -3,8 +3,8 @@
 
 use super::Context;
 use super::io_time::{io_seconds, own_in_interval};
-use super::regimes;
 use super::windows::{Window, steal_taken_off, windows};
+use super::{placement, regimes};
 use crate::finding::{JobFinding, PhaseFinding, RunFinding};
 use crate::record::{Canaries, Execution, Meter, Outcome, PhaseRecord, Record};
 use crate::warning::{Code, Warning, gravest_first};
@@ -41,6 +41,7 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     for phase in &finding.phases {
         phase_caveats(phase, &mut found);
     }
+    found.extend(placement::elsewhere_in(record));
     agreement(finding, &mut found);
     for job in &finding.jobs {
         few_samples(job, &mut found);
@@ -207,13 +208,16 @@ fn phase_caveats(phase: &PhaseFinding, found: &mut Vec<Warning>) {
         let message = format!("{jobs}: too short for an interval; run it longer");
         found.push(Warning::new(Code::NoInterval, message));
     }
+    let two_places = placement::caveat(phase, &jobs);
+    let explained = two_places.is_some();
+    found.extend(two_places);
     if let Some(warning) = regimes::caveat(phase, &jobs) {
         found.push(warning);
         // That one mean does not describe it has been said, with the reason.
         return;
     }
     let rates: Vec<f64> = phase.series.iter().filter_map(|point| point.iops).collect();
-    if let Some(variation) = variation(&rates).filter(|variation| *variation > UNSTEADY) {
+    if let Some(variation) = variation(&rates).filter(|variation| *variation > UNSTEADY && !explained) {
         let message = format!(
             "{jobs}: I/Os per second vary by {:.0} % from window to window, so one mean does not describe it",
             variation * 100.0

@@ -5,7 +5,7 @@ use super::accounts;
 use super::background::{BackgroundRates, Rate};
 use super::io_time::{self, Own, growth, io_seconds};
 use super::windows::{Window, grouped, windows};
-use super::{regimes, storage};
+use super::{placement, regimes, storage};
 use crate::cost::{BusyTime, WorkloadThreads};
 use crate::finding::{MeterReading, PhaseFinding, SeriesPoint};
 use crate::plan::JobPlan;
@@ -151,6 +151,7 @@ pub(super) fn study(
         sampled_user_fraction: sampled_user(executions),
         regimes,
         page_cache: storage::page_cache(executions, jobs),
+        placement: placement::study(executions, headline, rates, context),
         series: series(executions, headline, context),
     };
     if found.regimes.iter().any(|regime| regime.iops.is_some()) {

@@ -1,6 +1,7 @@
 //! The study on records whose truth is known, because they were made up from it.
 
 mod hostile;
+mod placement;
 
 use super::study;
 use crate::finding::RunFinding;
@@ -81,6 +82,7 @@ impl Machine {
             thread_nanos: Some(Nanos(self.thread)),
             done: Some(Done { ios: self.ios, bytes: Bytes(self.ios * 4096) }),
             storage_read: Some(Bytes(self.storage_read)),
+            whereabouts: None,
         });
     }
 
@@ -141,6 +143,7 @@ fn record(background: Vec<Stretch>, executions: Vec<Execution>) -> Record {
         phases: vec![PhaseRecord { executions }],
         outcome: Outcome::Completed,
         warnings: vec![],
+        place: None,
     }
 }
 

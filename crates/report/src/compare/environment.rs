@@ -6,7 +6,7 @@ use super::section::Fact;
 use super::words;
 use crate::number::{self, MISSING, NANOS};
 use crate::page::{tied, units_tied};
-use crate::provenance;
+use crate::{placement, provenance};
 use model::comparison::CompareFinding;
 use model::experiment::Metric;
 use model::reading::Reading;
@@ -67,6 +67,7 @@ pub fn environment(finding: &CompareFinding) -> Vec<Fact> {
     facts.extend(boots(finding).map(|text| fact("Boots", text)));
     facts.push(fact("Cycles", cycles(finding)));
     facts.push(fact("Background", background(finding)));
+    facts.extend(placement::of_cases(&finding.placement).map(|text| fact("Placement", text)));
     facts.extend(canaries(&environment.canaries).map(|text| fact("Canaries", text)));
     facts.extend(environment.step.map(|step| {
         let (round, size) = (step.after_round, tied(&signed(step.change)));

@@ -7,6 +7,7 @@ pub use stored::{stored, stored_sweep};
 use model::comparison::CompareFinding;
 use model::comparison::finding::*;
 use model::experiment::{ArmPlan, Axis, Metric, Published, Rules};
+use model::placement::{CasePlacement, Mode, ModeFinding};
 use model::reading::Reading;
 use model::record::{Canaries, Host, Outcome};
 use model::stats::{Estimate, Good, Verdict};
@@ -50,6 +51,7 @@ pub fn options() -> CompareFinding {
         cell.shift = shift();
         cell.slices = slices(0.031);
     }
+    finding.placement = vec![placed("baseline", 0.04), placed("candidate", 0.97)];
     finding.limits = vec![
         limit("cycles_per_io > +3%", "", LimitState::Undecided),
         limit("iops < -5%", "", LimitState::Kept),
@@ -306,6 +308,7 @@ pub fn empty() -> CompareFinding {
         published: Vec::new(),
         cache: None,
         page_cache: Vec::new(),
+        placement: Vec::new(),
         regimes: Vec::new(),
         boots: Vec::new(),
         outcome: Outcome::Completed,
@@ -364,6 +367,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
         arm.name = text.to_owned();
         arm.what = text.repeat(8);
     }
+    finding.placement = vec![placed(&text.repeat(9), number)];
     finding.boots = vec![boot((0, &"stock"))];
     for boot in &mut finding.boots {
         (boot.arm, boot.host.kernel, boot.boot_id) = (text.to_owned(), text.repeat(3), text.to_owned());
@@ -424,6 +428,11 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
     finding.environment.step = Some(EnvironmentStep { after_round: usize::MAX, change: number });
     finding.warnings = vec![Warning::new(Code::Unknown, text.repeat(30))];
     finding
+}
+
+fn placed(arm: &str, same_fraction: f64) -> CasePlacement {
+    let mode = ModeFinding { mode: Mode::Same, windows: 9, seconds: 1.5, iops: Some(1e4), cycles_per_io: None };
+    CasePlacement { arm: arm.to_owned(), cell: BTreeMap::new(), same_fraction, modes: vec![mode] }
 }
 
 fn words(line: &str) -> Vec<String> {

@@ -9,8 +9,8 @@ use super::section::{Fact, sections};
 use super::{contents, environment, layout, notes, words};
 use crate::mail::COLUMNS;
 use crate::page::{Page, Tone, command, units_tied};
-use crate::provenance;
 use crate::table::{Cell, Column, Table};
+use crate::{placement, provenance};
 use model::comparison::CompareFinding;
 
 /// Width of the labels.
@@ -52,6 +52,7 @@ fn machine(page: Page, finding: &CompareFinding) -> String {
     let lines = [
         ("Machine", machine),
         ("Cycles", cycles),
+        ("Placement", placement::of_cases(&finding.placement).unwrap_or_default()),
         ("Method", units_tied(&finding.method)),
         ("Measured", environment::amount(finding)),
     ];

@@ -9,10 +9,11 @@ const LABEL: usize = 13;
 
 /// The background and the machine.
 pub fn section(page: Page, finding: &RunFinding) -> String {
-    [
+    let mut lines = vec![
         page.labelled(Tone::Strong, "Background", LABEL, &provenance::background(&finding.background)),
         page.labelled(Tone::Strong, "Machine", LABEL, &provenance::machine(&finding.host)),
         page.labelled(Tone::Strong, "Cycles", LABEL, &provenance::cycles(finding)),
-    ]
-    .join("\n")
+    ];
+    lines.extend(provenance::placement(finding).map(|text| page.labelled(Tone::Strong, "Placement", LABEL, &text)));
+    lines.join("\n")
 }

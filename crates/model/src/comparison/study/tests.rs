@@ -1,6 +1,7 @@
 //! The study on records whose truth is known, because they were made up from it.
 
 mod hostile;
+mod placement;
 
 use super::tally::{Choice, Tally};
 use super::{Progress, study};
@@ -85,6 +86,7 @@ impl Machine {
             thread_nanos: None,
             done: None,
             storage_read: None,
+            whereabouts: None,
         }
     }
 

@@ -1,0 +1,161 @@
+//! Where threads run is noted, and `--place` puts them there.
+
+use super::iotoll::Folder;
+use super::machine::skip;
+use super::serving::Served;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The CPUs that this process may use; nothing, with a word why, where that is one.
+fn cpus(for_what: &str) -> Option<Vec<u32>> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
+    let parts = list.split(',').flat_map(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        first.parse::<u32>().unwrap()..=last.parse::<u32>().unwrap()
+    });
+    let cpus: Vec<u32> = parts.collect();
+    if cpus.len() < 2 {
+        skip(for_what, "one CPU");
+        return None;
+    }
+    Some(cpus)
+}
+
+/// The CPUs that the workload ran on.
+fn ran_on(finding: &Value) -> BTreeSet<u32> {
+    let cpus = finding["phases"][0]["placement"]["cpus"].as_object();
+    cpus.unwrap_or_else(|| panic!("{finding}")).keys().map(|cpu| cpu.parse().unwrap()).collect()
+}
+
+const NULL: &str = "--name=a --ioengine=null --size=1t --rw=randread --bs=4k --time_based --runtime=600ms";
+
+#[test]
+fn jobs_run_where_they_are_put() {
+    let Some(cpus) = cpus("jobs are placed") else { return };
+    let folder = Folder::with_file("data", 1 << 20);
+    let placed = |place: &str, job: &str| ran_on(&folder.measured(&format!("run --place {place} {job}")));
+    let last = *cpus.last().unwrap();
+    assert_eq!(placed(&last.to_string(), NULL), [last].into());
+    let psync = "--name=a --ioengine=psync --filename=data --rw=randread --bs=4k --time_based --runtime=600ms";
+    assert_eq!(placed(&last.to_string(), psync), [last].into());
+    assert_eq!(placed("same", &format!("{NULL} --numjobs=2")), [cpus[0]].into());
+    assert_eq!(placed("apart", &format!("{NULL} --numjobs=2")), [cpus[0], cpus[1]].into());
+}
+
+#[test]
+fn commands_run_where_they_are_put() {
+    let Some(cpus) = cpus("commands are placed") else { return };
+    let folder = Folder::new();
+    let last = *cpus.last().unwrap();
+    for (place, cpu) in [(last.to_string(), last), ("same".to_owned(), cpus[0])] {
+        let words = format!("cost --background 200ms --no-save --quiet --format json --place {place} -- sh -c");
+        // Of a child of the shell as well.
+        let spin = "sh -c 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done' & i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; wait";
+        let ended = folder.iotoll(&words).word(spin).run();
+        ended.done();
+        let finding = ended.json();
+        assert_eq!(ran_on(&finding), [cpu].into(), "{place}");
+        assert_eq!(
+            finding["phases"][0]["placement"]["peers"]
+                .as_array()
+                .map(|peers| peers.iter().any(|peer| { peer["name"] == "sh" && peer["process"].is_null() })),
+            Some(false),
+            "its children are not beside it"
+        );
+    }
+}
+
+/// The CPUs that each slice's, or each window's, workload ran on, of all of a comparison's record.
+fn rounds_ran_on(folder: &Folder, record: &str) -> BTreeSet<Vec<u64>> {
+    fn gather(value: &Value, found: &mut BTreeSet<Vec<u64>>) {
+        if let Some(ran) = value["whereabouts"]["ran"].as_array() {
+            let own = ran.iter().filter(|ran| ran["side"] == "workload").filter_map(|ran| ran["cpu"].as_u64());
+            let own: BTreeSet<u64> = own.collect();
+            found.extend((!own.is_empty()).then(|| own.into_iter().collect()));
+        }
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| gather(item, found)),
+            Value::Object(fields) => fields.values().for_each(|field| gather(field, found)),
+            _ => {}
+        }
+    }
+    let text = String::from_utf8(folder.read(&format!("{record}/rounds.jsonl"))).unwrap();
+    let mut found = BTreeSet::new();
+    text.lines().for_each(|line| gather(&serde_json::from_str(line).unwrap(), &mut found));
+    found
+}
+
+#[test]
+fn arms_run_where_they_are_put() {
+    let Some(cpus) = cpus("arms are placed") else { return };
+    let (first, second, last) = (cpus[0].into(), cpus[1].into(), u64::from(*cpus.last().unwrap()));
+    let folder = Folder::new();
+    let compared = |place: &str, words: &str| {
+        let ended = folder
+            .iotoll(&format!("compare --budget 1s --quiet --format json --out {place} --place {place} {words}"))
+            .run();
+        ended.done();
+        (rounds_ran_on(&folder, place), ended.json()["placement"].clone())
+    };
+    let two = "--ioengine=null --size=1t --numjobs=2 --candidate inject_ns=100";
+    let (same, placement) = compared("same", two);
+    assert_eq!(same, [vec![first]].into());
+    let arms: Vec<_> = placement.as_array().unwrap().iter().map(|case| case["arm"].as_str().unwrap()).collect();
+    assert_eq!(arms, ["baseline", "candidate"], "{placement}");
+    assert!(compared("apart", two).0.contains(&vec![first, second]));
+    let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+    let words = format!("compare --budget 1s --quiet --out commands --place {last} --baseline-cmd");
+    let of_commands = folder.iotoll(&words).word(format!("sh -c '{spin}'")).word("--candidate-cmd");
+    of_commands.word(format!("sh -c '{spin}; :'")).run().done();
+    assert_eq!(rounds_ran_on(&folder, "commands"), [vec![last]].into());
+}
+
+#[test]
+fn places_that_cannot_be_are_refused() {
+    let folder = Folder::new();
+    let refused = |words: &str, named: &[&str]| folder.iotoll(words).run().refused(2, named);
+    refused(&format!("run --place both {NULL}"), &["--place", "'both'", "same, apart"]);
+    refused(&format!("run --place 1023 {NULL}"), &["--place 1023", "CPU 1023"]);
+    refused(&format!("run --place same {NULL} --cpus_allowed=0"), &["--place same", "'a'", "cpus_allowed"]);
+    refused("cost --place apart -- true", &["--place apart", "taskset"]);
+    let compare = "compare --no-save --quiet --ioengine=null --size=1m";
+    refused(&format!("{compare} --place same --candidate cpus_allowed=0"), &["--place same", "cpus_allowed"]);
+    refused("compare --no-save --place apart --baseline-cmd true --candidate-cmd /usr/bin/true", &["--place apart"]);
+}
+
+#[test]
+fn a_server_shares_the_worker_s_cpu_or_does_not() {
+    let Some(cpus) = cpus("a server is pinned") else { return };
+    let (first, last) = (cpus[0], *cpus.last().unwrap());
+    let served = Served::on_cpu("--backend memory:64m --listen 127.0.0.1:0", last);
+    let job = format!(
+        "--name=a --ioengine=nbd --uri={} --rw=randread --bs=4k --iodepth=1 --time_based --runtime=700ms",
+        served.uri
+    );
+    let measured =
+        |options: &str| served.folder.measured(&format!("run {job} {options}"))["phases"][0]["placement"].clone();
+    // Who says where it runs, and where nobody says it but --place, beside a server that cannot leave.
+    let cases = [
+        (format!("--cpus_allowed={last}"), last, "same"),
+        (format!("--cpus_allowed={first}"), first, "apart"),
+        ("--place=same".to_owned(), last, "same"),
+        ("--place=apart".to_owned(), first, "apart"),
+    ];
+    for (options, cpu, mode) in cases {
+        // Servers of other tests may be busier for a while.
+        let found = (0..10).map(|_| measured(&options)).find(|placement| {
+            let server = placement["peers"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .find(|peer| peer["process"].as_u64() == Some(served.process().into()));
+            assert_eq!(placement["cpus"], serde_json::json!({ cpu.to_string(): 1.0 }), "{options}: {placement}");
+            let server = server.unwrap_or_else(|| panic!("{options}: {placement}"));
+            assert_eq!(server["cpus"], serde_json::json!({ last.to_string(): 1.0 }), "{options}");
+            assert_eq!((server["name"].as_str(), server["server"].as_bool()), (Some("iotoll serve"), Some(true)));
+            placement["mode"] == mode
+        });
+        assert!(found.is_some(), "{options}: never {mode}");
+    }
+}

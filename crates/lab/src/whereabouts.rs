@@ -1,0 +1,304 @@
+//! Where the load's threads run: sampled at the boundaries of windows, for the workload and for the processes that turn out to
+//! be busy beside it.
+//!
+//! Thread ids or a command's process id enter, a [`Whereabouts`] for each boundary leaves. To read a thread takes 4 µs, of the
+//! workload 7 more for its migrations; a command's processes are walked through for 10 µs a thread; a look at all
+//! processes of the machine takes 250 µs for 120 of them and is taken at the 1st, 2nd, 4th, 8th… boundary (measured on Zen 3). All of
+//! it stops after [`MOST`], and goes on with the others at the next boundary.
+
+mod peers;
+pub(crate) mod servers;
+mod thread;
+
+use model::placement::{RanOn, Side, Whereabouts};
+use model::record::Snapshot;
+use model::unit::Nanos;
+use peers::{Peers, Processes};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+use thread::Thread;
+
+/// Reading threads at one boundary takes no longer: a 200th of the shortest window.
+const MOST: Duration = Duration::from_micros(500);
+/// Threads that are watched at most; each has two or three open files.
+const MOST_THREADS: usize = 64;
+/// Threads that a boundary tells one by one.
+const ONE_BY_ONE: usize = 16;
+/// Of how many threads of the workload the kernel is asked how often it moved them.
+const MOST_MOVERS: usize = 32;
+
+/// Whose threads are the workload.
+pub(crate) enum Workload {
+    /// Threads of this process.
+    Threads(BTreeSet<u32>),
+    /// A command with all its descendants, once it was started.
+    Command,
+}
+
+/// Who is watched, and what was read of them last.
+pub(crate) struct Lookout {
+    workload: Workload,
+    threads: BTreeMap<(u32, u32), Thread>,
+    peers: Peers,
+    boundaries: u32,
+    /// Whose turn comes first, so that none is always left out.
+    turn: usize,
+    /// How long it took to walk through a command's processes: a large family is not walked through at each boundary.
+    walk_took: Duration,
+    /// Moves of threads that have ended.
+    moved: u64,
+    /// Whether the workload's moves are known.
+    movers_known: bool,
+}
+
+impl Lookout {
+    /// For one phase or execution, to be asked at each boundary from the first on.
+    pub fn new(workload: Workload) -> Self {
+        Self {
+            workload,
+            threads: BTreeMap::new(),
+            peers: Peers::default(),
+            boundaries: 0,
+            turn: 0,
+            walk_took: Duration::ZERO,
+            moved: 0,
+            movers_known: true,
+        }
+    }
+
+    /// Where threads ran since the boundary before; `command` is the process of a command that has begun.
+    pub fn look(&mut self, command: Option<u32>) -> Option<Box<Whereabouts>> {
+        self.look_at(command, self.boundaries == 0 || self.boundaries.is_power_of_two())
+    }
+
+    /// The same; whether all processes of the machine are looked at is said.
+    pub fn look_at(&mut self, command: Option<u32>, looks_around: bool) -> Option<Box<Whereabouts>> {
+        let begun = Instant::now();
+        let number = self.boundaries;
+        self.boundaries = number.saturating_add(1);
+        let own = self.workload_now(command, looks_around);
+        self.watch(own.iter().map(|&(process, thread)| (Side::Workload, process, thread, None)), number == 0);
+        if looks_around {
+            let members: BTreeSet<u32> = own.iter().map(|(process, _)| *process).collect();
+            self.peers.look_around(Processes::now(), &members);
+        }
+        // A server may have a thread for each connection.
+        self.watch_peers();
+        let ran = self.read(begun);
+        Some(Box::new(Whereabouts { ran: summed(ran), migrations: self.migrations(), servers: Vec::new() }))
+    }
+
+    /// Who of the peers is a server. It takes a millisecond, so it is asked when nothing is measured any more.
+    pub fn servers(&self) -> Vec<u32> {
+        self.peers
+            .known()
+            .map(|(process, _)| process)
+            .filter(|process| !servers::listens(*process).is_empty())
+            .collect()
+    }
+
+    /// Notes them in the last snapshot.
+    pub fn note_servers(&self, snapshots: &mut [Snapshot]) {
+        if let Some(last) = snapshots.last_mut().and_then(|last| last.whereabouts.as_mut()) {
+            last.servers = self.servers();
+        }
+    }
+
+    /// The workload's threads that live now: process and thread.
+    fn workload_now(&mut self, command: Option<u32>, looks_around: bool) -> Vec<(u32, u32)> {
+        let us = std::process::id();
+        match (&self.workload, command) {
+            (Workload::Threads(ids), _) => {
+                let mut own: Vec<(u32, u32)> = ids.iter().map(|&thread| (us, thread)).collect();
+                // The kernel's workers of our io_uring engines are threads of this process.
+                if looks_around {
+                    let all = peers::numbered(&thread::directory(us)).into_iter();
+                    own.extend(all.filter(|thread| thread::name(us, *thread).starts_with("iou-")).map(|id| (us, id)));
+                }
+                own
+            }
+            (Workload::Command, Some(command)) if looks_around || self.walk_took < MOST / 3 => {
+                let begun = Instant::now();
+                let family = peers::family(command, MOST_THREADS);
+                self.walk_took = begun.elapsed();
+                family
+            }
+            (Workload::Command, _) => Vec::new(),
+        }
+    }
+
+    /// Watches threads that are not watched yet. `before` are those that have not begun to work.
+    fn watch(&mut self, threads: impl Iterator<Item = (Side, u32, u32, Option<String>)>, before: bool) {
+        for (side, process, id, name) in threads {
+            if self.threads.contains_key(&(process, id)) {
+                continue;
+            }
+            if self.threads.len() >= MOST_THREADS {
+                self.movers_known &= side == Side::Peer;
+                continue;
+            }
+            let movers = self.threads.values().filter(|thread| thread.side == Side::Workload).count();
+            // What began after the first boundary has done nothing before it.
+            let new = side == Side::Workload && !before;
+            if let Some(thread) = Thread::open(side, process, id, name, movers < MOST_MOVERS, new) {
+                self.movers_known &= side == Side::Peer || thread.tells_moves();
+                self.threads.insert((process, id), thread);
+            }
+        }
+    }
+
+    fn watch_peers(&mut self) {
+        let threads: Vec<(Side, u32, u32, Option<String>)> = self
+            .peers
+            .known()
+            .flat_map(|(process, name)| {
+                let threads = peers::numbered(&thread::directory(process)).into_iter();
+                threads.map(move |thread| (Side::Peer, process, thread, Some(name.to_owned())))
+            })
+            .collect();
+        self.watch(threads.into_iter(), false);
+    }
+
+    /// Reads as many threads as there is time for.
+    fn read(&mut self, begun: Instant) -> Vec<RanOn> {
+        let keys: Vec<(u32, u32)> = self.threads.keys().copied().collect();
+        let count = keys.len();
+        let first = if count == 0 { 0 } else { self.turn % count };
+        let mut ran = Vec::new();
+        for (place, key) in keys.iter().cycle().skip(first).take(count).enumerate() {
+            if begun.elapsed() > MOST {
+                // Those that are left come first the next time, and tell of both windows.
+                self.turn = first + place;
+                break;
+            }
+            let Some(thread) = self.threads.get_mut(key) else { continue };
+            match thread.read() {
+                Ok(read) => ran.extend(read),
+                Err(_) => {
+                    self.moved = self.moved.saturating_add(thread.moves());
+                    self.threads.remove(key);
+                }
+            }
+        }
+        ran
+    }
+
+    /// How often the workload's threads were moved since the first boundary.
+    fn migrations(&self) -> Option<u64> {
+        let own = self.threads.values().filter(|thread| thread.side == Side::Workload);
+        let moves = own.map(Thread::moves).fold(self.moved, u64::saturating_add);
+        self.movers_known.then_some(moves)
+    }
+}
+
+/// Processes that live now.
+pub(crate) fn processes() -> Vec<u32> {
+    peers::numbered(std::path::Path::new("/proc"))
+}
+
+/// The busiest one by one, the others of one name on one CPU together.
+pub(crate) fn summed(mut ran: Vec<RanOn>) -> Vec<RanOn> {
+    ran.retain(|ran| ran.nanos > Nanos(0));
+    ran.sort_by_key(|ran| std::cmp::Reverse(ran.nanos));
+    for one in ran.split_off(ran.len().min(ONE_BY_ONE)) {
+        let same = |other: &&mut RanOn| (other.side, other.process, other.cpu) == (one.side, one.process, one.cpu);
+        let others = ran.iter_mut().skip(ONE_BY_ONE);
+        match others.filter(|other| other.name == one.name).find(same) {
+            Some(sum) => {
+                sum.threads = sum.threads.saturating_add(one.threads);
+                sum.nanos += one.nanos;
+            }
+            None => ran.push(one),
+        }
+    }
+    ran
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, mpsc};
+
+    fn ran(name: &str, cpu: u32, nanos: u64) -> RanOn {
+        RanOn {
+            side: Side::Workload,
+            name: name.to_owned(),
+            process: None,
+            threads: 1,
+            cpu,
+            moved: false,
+            nanos: Nanos(nanos),
+        }
+    }
+
+    #[test]
+    fn the_busiest_are_told_one_by_one_and_the_rest_by_name_and_cpu() {
+        let many = (0..20).map(|number| ran(if number % 2 == 0 { "a" } else { "b" }, 0, 100 + number));
+        let found = summed(many.chain([ran("idle", 1, 0)]).collect());
+        assert_eq!(found.len(), ONE_BY_ONE + 2);
+        assert_eq!((found[0].nanos, found[0].threads), (Nanos(119), 1));
+        let rest: Vec<_> =
+            found.iter().skip(ONE_BY_ONE).map(|ran| (ran.name.as_str(), ran.threads, ran.nanos.0)).collect();
+        assert_eq!(rest, [("b", 2, 101 + 103), ("a", 2, 100 + 102)]);
+    }
+
+    #[test]
+    fn a_thread_that_is_pinned_is_seen_where_it_is() {
+        let cpu = *sys::schedule::allowed_cpus().unwrap().last().unwrap();
+        let (tell, told) = mpsc::channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::Builder::new().name("pinned-bee".to_owned()).spawn(move || {
+            sys::schedule::pin_to(&[cpu]).unwrap();
+            tell.send(sys::schedule::thread_id().unsigned_abs()).unwrap();
+            while !stopped.load(Ordering::Relaxed) {}
+        });
+        let id = told.recv().unwrap();
+        let mut lookout = Lookout::new(Workload::Threads([id].into()));
+        lookout.look(None);
+        let mut found = None;
+        for _ in 0..200 {
+            std::thread::sleep(Duration::from_millis(10));
+            let seen = lookout.look(None).unwrap();
+            found = seen.ran.into_iter().find(|ran| ran.side == Side::Workload).or(found);
+            if found.as_ref().is_some_and(|ran| ran.nanos > Nanos(0)) {
+                break;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        thread.unwrap().join().unwrap();
+        let found = found.unwrap();
+        assert_eq!((found.name.as_str(), found.cpu, found.process), ("pinned-bee", cpu, None));
+    }
+
+    #[test]
+    fn a_busy_process_is_a_peer_where_it_is_not_the_workload() {
+        use std::io::{BufRead, BufReader};
+        // Nobody's child but the shell's.
+        let script = "sh -c 'while :; do :; done' & echo $!; wait";
+        let mut shell = std::process::Command::new("sh");
+        let mut child = shell.args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        let busy: u32 = said.trim().parse().unwrap();
+        let mut beside = Lookout::new(Workload::Threads(BTreeSet::new()));
+        let mut within = Lookout::new(Workload::Command);
+        let sides = |seen: Option<Box<Whereabouts>>| -> BTreeSet<(Side, Option<u32>)> {
+            seen.unwrap().ran.into_iter().map(|ran| (ran.side, ran.process)).collect()
+        };
+        let (mut peer, mut own) = (BTreeSet::new(), BTreeSet::new());
+        for _ in 0..400 {
+            std::thread::sleep(Duration::from_millis(20));
+            peer.extend(sides(beside.look(None)));
+            own.extend(sides(within.look(Some(child.id()))));
+            if peer.contains(&(Side::Peer, Some(busy))) && own.contains(&(Side::Workload, None)) {
+                break;
+            }
+        }
+        std::process::Command::new("kill").args(["-9", &busy.to_string()]).status().unwrap();
+        child.wait().unwrap();
+        assert!(peer.contains(&(Side::Peer, Some(busy))), "{peer:?}");
+        assert!(own.contains(&(Side::Workload, None)) && !own.contains(&(Side::Peer, Some(busy))), "{own:?}");
+    }
+}

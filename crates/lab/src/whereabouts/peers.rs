@@ -1,0 +1,177 @@
+//! Processes of the machine: who was busy beside the workload, and whom a command has begun.
+
+use super::thread::{directory, name};
+use crate::meter::TaskScan;
+use model::placement::BUSY;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+use sys::clock::process_nanos;
+
+/// Other processes that are watched at most: the busiest.
+const MOST_PEERS: usize = 8;
+/// linux/sched.h
+const PF_KTHREAD: u64 = 0x0020_0000;
+
+/// CPU time of every process at one instant: of all threads that it has had, so one reading of a clock for each.
+pub(super) struct Processes {
+    at: Instant,
+    nanos: BTreeMap<u32, u64>,
+}
+
+impl Processes {
+    /// Reads them: some 2 µs a process.
+    pub fn now() -> Self {
+        let ids = numbered(Path::new("/proc")).into_iter();
+        Self { at: Instant::now(), nanos: ids.filter_map(|id| Some((id, process_nanos(id)?))).collect() }
+    }
+
+    /// Who was busy since `earlier`, the busiest first.
+    fn busy_since(&self, earlier: &Self) -> Vec<u32> {
+        let least = self.at.duration_since(earlier.at).as_nanos() as f64 * BUSY;
+        let used = |id: &u32, nanos: u64| nanos.saturating_sub(earlier.nanos.get(id).copied().unwrap_or(0));
+        let mut busy: Vec<(u64, u32)> = self
+            .nanos
+            .iter()
+            .map(|(id, nanos)| (used(id, *nanos), *id))
+            .filter(|(used, _)| *used as f64 > least)
+            .collect();
+        busy.sort_unstable_by(|a, b| b.cmp(a));
+        busy.into_iter().map(|(_, id)| id).collect()
+    }
+}
+
+/// The processes that turned out to be busy.
+#[derive(Default)]
+pub(super) struct Peers {
+    before: Option<Processes>,
+    known: BTreeMap<u32, String>,
+}
+
+impl Peers {
+    /// Takes in who was busy since the last time, besides this process and `members`, who are the workload.
+    pub fn look_around(&mut self, now: Processes, members: &BTreeSet<u32>) {
+        let busy = self.before.as_ref().map(|before| now.busy_since(before)).unwrap_or_default();
+        let us = std::process::id();
+        for process in busy.into_iter().filter(|process| *process != us && !members.contains(process)) {
+            if self.known.len() >= MOST_PEERS || self.known.contains_key(&process) {
+                continue;
+            }
+            if let Some(name) = stranger(process) {
+                self.known.insert(process, name);
+            }
+        }
+        self.before = Some(now);
+    }
+
+    /// Process and name of each.
+    pub fn known(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.known.iter().map(|(process, name)| (*process, name.as_str()))
+    }
+}
+
+/// What a process is called that lives, is no thread of the kernel's, and was not begun by this one.
+fn stranger(process: u32) -> Option<String> {
+    let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    let (_, fields) = stat.rsplit_once(')')?;
+    // state ppid pgrp session tty tpgid flags, proc_pid_stat(5)
+    let mut fields = fields.split_whitespace().skip(1);
+    let parent: u32 = fields.next()?.parse().ok()?;
+    let flags: u64 = fields.nth(4)?.parse().ok()?;
+    // Whom this process has begun is the workload, or works for it: a comparison's workers, shells of toggles.
+    if flags & PF_KTHREAD != 0 || parent == std::process::id() {
+        return None;
+    }
+    let name = name(process, process);
+    // Our own program does several things: the second word of its command line says which.
+    let arguments = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let verb = arguments.split(|byte| *byte == 0).nth(1).filter(|verb| !verb.starts_with(b"-") && !verb.is_empty());
+    match verb {
+        Some(verb) if name == "iotoll" => Some(format!("{name} {}", String::from_utf8_lossy(verb))),
+        _ => Some(name),
+    }
+}
+
+/// The threads of a process and of all that it has begun and that live: process and thread, `most` at most.
+pub(super) fn family(ancestor: u32, most: usize) -> Vec<(u32, u32)> {
+    let mut found = Vec::new();
+    let mut processes = vec![ancestor];
+    // Without CONFIG_PROC_CHILDREN nobody says whom a thread has begun, but everybody says who began it.
+    let told = fs::exists(directory(ancestor).join(ancestor.to_string()).join("children")).unwrap_or(false);
+    if !told {
+        processes.extend(TaskScan::now().descendants(ancestor));
+    }
+    let mut place = 0;
+    while let Some(&process) = processes.get(place) {
+        place += 1;
+        for thread in numbered(&directory(process)) {
+            if found.len() >= most {
+                return found;
+            }
+            found.push((process, thread));
+            if told {
+                let children = fs::read_to_string(directory(process).join(thread.to_string()).join("children"));
+                let children = children.unwrap_or_default();
+                processes.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+            }
+        }
+    }
+    found
+}
+
+/// Entries of a directory whose names are numbers.
+pub(super) fn numbered(directory: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn processes(at: Instant, nanos: &[(u32, u64)]) -> Processes {
+        Processes { at, nanos: nanos.iter().copied().collect() }
+    }
+
+    #[test]
+    fn who_used_a_twentieth_of_a_cpu_was_busy() {
+        let begin = Instant::now();
+        let before = processes(begin, &[(5, 1_000_000), (6, 9_000_000), (7, 0)]);
+        let after = processes(
+            begin + Duration::from_millis(100),
+            &[(5, 1_000_000 + 4_900_000), (6, 9_000_000 + 5_100_000), (7, 0), (8, 60_000_000)],
+        );
+        assert_eq!(after.busy_since(&before), [8, 6]);
+    }
+
+    #[test]
+    fn a_command_s_family_is_itself_and_whom_it_has_begun() {
+        let mut child =
+            std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().expect("there is a shell");
+        let grown = (0..500).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            let family = family(child.id(), 64);
+            (family.len() > 1).then_some(family)
+        });
+        let family = grown.unwrap();
+        for (process, _) in family.iter().filter(|(process, _)| *process != child.id()) {
+            let _ = std::process::Command::new("kill").arg(process.to_string()).status();
+        }
+        child.wait().unwrap();
+        assert_eq!(family.len(), 2, "{family:?}");
+        assert_eq!(family[0], (child.id(), child.id()));
+        assert_eq!(super::family(child.id(), 1).len(), 0, "it has ended");
+    }
+
+    #[test]
+    fn threads_of_the_kernel_are_nobody_s_peers() {
+        // kthreadd; where processes are hidden or numbered otherwise, it is not there.
+        if name(2, 2) == "kthreadd" {
+            assert_eq!(stranger(2), None);
+        }
+        assert!(stranger(std::process::id()).is_some());
+    }
+}

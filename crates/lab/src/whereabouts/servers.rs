@@ -1,0 +1,92 @@
+//! Who is a server: a process that listens on a socket. The kernel's tables of sockets know which listen, a process's
+//! descriptors which are its own.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// `st` of a TCP socket that listens (include/net/tcp_states.h).
+const TCP_LISTEN: &str = "0A";
+/// `Flags` of a Unix socket that listens: __SO_ACCEPTCON.
+const ACCEPTS: u32 = 1 << 16;
+
+/// Where a socket listens.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Address {
+    /// A TCP port.
+    Port(u16),
+    /// The path of a Unix socket.
+    Path(String),
+}
+
+/// Where a process listens; nothing where its descriptors cannot be seen.
+pub(crate) fn listens(process: u32) -> Vec<Address> {
+    let proc = Path::new("/proc").join(process.to_string());
+    let own: BTreeSet<u64> = fs::read_dir(proc.join("fd"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| socket(fs::read_link(entry.path()).ok()?.to_str()?))
+        .collect();
+    if own.is_empty() {
+        return Vec::new();
+    }
+    let table = |name: &str| fs::read_to_string(proc.join("net").join(name)).unwrap_or_default();
+    let (tcp, tcp6, unix) = (table("tcp"), table("tcp6"), table("unix"));
+    let ports = tcp.lines().chain(tcp6.lines()).filter_map(listening_port);
+    let listening = ports.chain(unix.lines().filter_map(listening_path));
+    listening.filter(|(_, inode)| own.contains(inode)).map(|(address, _)| address).collect()
+}
+
+/// "socket:[1234]".
+fn socket(link: &str) -> Option<u64> {
+    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// A line of /proc/net/tcp: sl local_address rem_address st queues timer retransmits uid timeout inode.
+fn listening_port(line: &str) -> Option<(Address, u64)> {
+    let mut fields = line.split_whitespace();
+    let (_, port) = fields.nth(1)?.rsplit_once(':')?;
+    let listens = fields.nth(1)? == TCP_LISTEN;
+    let inode = fields.nth(5)?.parse().ok()?;
+    listens.then_some((Address::Port(u16::from_str_radix(port, 16).ok()?), inode))
+}
+
+/// A line of /proc/net/unix: Num RefCount Protocol Flags Type St Inode Path.
+fn listening_path(line: &str) -> Option<(Address, u64)> {
+    let mut fields = line.split_whitespace();
+    let flags = u32::from_str_radix(fields.nth(3)?, 16).ok()?;
+    let inode = fields.nth(2)?.parse().ok()?;
+    let path = fields.next()?.to_owned();
+    (flags & ACCEPTS != 0).then_some((Address::Path(path), inode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_sockets_that_listen_are_found() {
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = tcp.local_addr().unwrap().port();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let _unix = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let found = listens(std::process::id());
+        assert!(found.contains(&Address::Port(port)), "{found:?}");
+        assert!(found.contains(&Address::Path(path.to_str().unwrap().to_owned())), "{found:?}");
+        assert!(!found.contains(&Address::Port(client.local_addr().unwrap().port())), "who connects does not listen");
+    }
+
+    #[test]
+    fn tables_are_read_as_the_kernel_writes_them() {
+        let line = "   0: 0100007F:2A39 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 40123 1 0000 100 0 0 10 0";
+        assert_eq!(listening_port(line), Some((Address::Port(10809), 40123)));
+        assert_eq!(listening_port(&line.replace(" 0A ", " 01 ")), None);
+        assert_eq!(listening_port("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt"), None);
+        let line = "ffff0000: 00000002 00000000 00010000 0001 01 5021 /run/nbd.sock";
+        assert_eq!(listening_path(line), Some((Address::Path("/run/nbd.sock".to_owned()), 5021)));
+        assert_eq!(listening_path("ffff0000: 00000003 00000000 00000000 0001 03 5022 /run/nbd.sock"), None);
+    }
+}

@@ -1,0 +1,154 @@
+//! One thread: its files of /proc stay open, so that a reading is two or three reads and no look-up.
+
+use model::placement::{RanOn, Side};
+use model::unit::Nanos;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// Fields of /proc/PID/stat after the name that come before `processor`, the 39th (proc_pid_stat(5)).
+const BEFORE_PROCESSOR: usize = 36;
+/// Room for any of these files: `sched` is the longest.
+const ROOM: usize = 4096;
+
+/// A thread that is watched.
+pub(super) struct Thread {
+    pub side: Side,
+    name: String,
+    /// Of a peer.
+    process: Option<u32>,
+    stat: File,
+    schedstat: File,
+    sched: Option<File>,
+    /// CPU time at the last reading.
+    nanos: u64,
+    /// Moves at the first reading and at the last.
+    moves: Option<(u64, u64)>,
+}
+
+impl Thread {
+    /// A thread that lives. `new` is one that has only just begun: all that it did is of this phase. A name stands for its own.
+    pub fn open(side: Side, process: u32, id: u32, named: Option<String>, moves: bool, new: bool) -> Option<Self> {
+        let directory = directory(process).join(id.to_string());
+        let open = |file: &str| File::open(directory.join(file));
+        let sched = if side == Side::Workload && moves { open("sched").ok() } else { None };
+        let mut thread = Self {
+            side,
+            name: named.unwrap_or_else(|| name(process, id)),
+            process: (side == Side::Peer).then_some(process),
+            stat: open("stat").ok()?,
+            schedstat: open("schedstat").ok()?,
+            sched,
+            nanos: 0,
+            moves: None,
+        };
+        let (nanos, moves) = (thread.cpu_nanos().ok()?, thread.read_moves());
+        if new {
+            thread.moves = moves.map(|moves| (0, moves));
+        } else {
+            (thread.nanos, thread.moves) = (nanos, moves.map(|moves| (moves, moves)));
+        }
+        Some(thread)
+    }
+
+    /// What it used since the last reading, and where it ran last.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn read(&mut self) -> io::Result<Option<RanOn>> {
+        let nanos = self.cpu_nanos()?;
+        if let (Some(moves), Some((_, last))) = (self.read_moves(), &mut self.moves) {
+            *last = moves;
+        }
+        let used = nanos.saturating_sub(self.nanos);
+        self.nanos = nanos;
+        if used == 0 {
+            // Where it slept is of no interest.
+            return Ok(None);
+        }
+        let mut room = [0; ROOM];
+        let stat = text(&self.stat, &mut room)?;
+        let cpu = processor(&stat).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Some(RanOn {
+            side: self.side,
+            name: self.name.clone(),
+            process: self.process,
+            threads: 1,
+            cpu,
+            moved: false,
+            nanos: Nanos(used),
+        }))
+    }
+
+    /// Whether the kernel tells how often it was moved.
+    pub fn tells_moves(&self) -> bool {
+        self.moves.is_some()
+    }
+
+    /// How often it was moved since the first reading.
+    pub fn moves(&self) -> u64 {
+        self.moves.map_or(0, |(first, last)| last.saturating_sub(first))
+    }
+
+    fn cpu_nanos(&self) -> io::Result<u64> {
+        let mut room = [0; ROOM];
+        let text = text(&self.schedstat, &mut room)?;
+        let nanos = text.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
+        nanos.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    fn read_moves(&self) -> Option<u64> {
+        let mut room = [0; ROOM];
+        migrations(&text(self.sched.as_ref()?, &mut room).ok()?)
+    }
+}
+
+/// Where the threads of a process are.
+pub(super) fn directory(process: u32) -> PathBuf {
+    PathBuf::from(format!("/proc/{process}/task"))
+}
+
+/// A thread's name; empty when it has ended.
+pub(super) fn name(process: u32, thread: u32) -> String {
+    let name = std::fs::read(directory(process).join(thread.to_string()).join("comm")).unwrap_or_default();
+    String::from_utf8_lossy(&name).trim_end().to_owned()
+}
+
+fn text<'a>(file: &File, room: &'a mut [u8; ROOM]) -> io::Result<std::borrow::Cow<'a, str>> {
+    let read = file.read_at(room, 0)?;
+    Ok(String::from_utf8_lossy(room.get(..read).unwrap_or_default()))
+}
+
+/// The CPU that a thread ran on last. Its name, in parentheses, may hold anything.
+fn processor(stat: &str) -> Option<u32> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(BEFORE_PROCESSOR)?.parse().ok()
+}
+
+/// `se.nr_migrations` of /proc/PID/sched, which is there where the kernel was built with CONFIG_SCHED_DEBUG.
+fn migrations(sched: &str) -> Option<u64> {
+    let line = sched.lines().find(|line| line.trim_start().starts_with("se.nr_migrations"))?;
+    line.rsplit(':').next()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_is_the_39th_field_whatever_the_name_holds() {
+        let fields: Vec<String> = (3..=52).map(|field: u32| (field * 100).to_string()).collect();
+        let stat = format!("77 (a) b (c) {}", fields.join(" "));
+        assert_eq!(processor(&stat), Some(3900));
+        assert_eq!(processor("77 (a) S 1 2"), None);
+    }
+
+    #[test]
+    fn moves_are_read_where_they_are() {
+        let sched =
+            "fio (77, #threads: 1)\n----\nse.exec_start   :   1.5\nse.nr_migrations        :                   42\n";
+        assert_eq!(migrations(sched), Some(42));
+        assert_eq!(migrations("se.exec_start : 1.5"), None);
+    }
+}

@@ -1,0 +1,174 @@
+//! Where the arms of a comparison ran: how often the two busiest threads shared a CPU, and what each arm did in either case.
+//!
+//! A slice is of one mode, and so is an execution of which nearly all windows are. An arm whose threads share a CPU more often than
+//! another's is compared with that difference in the change.
+
+use super::View;
+use super::tally::Tally;
+use crate::comparison::finding::CompareFinding;
+use crate::comparison::record::{SliceReading, SliceRecord};
+use crate::experiment::Cell;
+use crate::placement::{CasePlacement, Mode, ModeFinding, in_words, two_rates};
+use crate::record::Snapshot;
+use crate::study::io_time::io_seconds;
+use crate::study::placement::{self, ALMOST_ALL, PlacedWindow};
+use crate::warning::{Code, Warning};
+use std::collections::BTreeSet;
+
+/// Arms that share a CPU in parts of their slices that are further apart than this are not compared in one place.
+const APART: f64 = 0.2;
+/// With fewer slices or executions in a mode nothing is said of how often an arm was in it.
+const FEWEST: usize = 5;
+
+/// A slice or execution in one mode.
+struct Unit {
+    mode: Mode,
+    seconds: f64,
+    ios: Option<f64>,
+    cycles: Option<f64>,
+}
+
+/// Each case of which two threads were busy.
+pub(super) fn cases(record: View, tally: &Tally) -> Vec<CasePlacement> {
+    let experiment = &record.header.experiment;
+    let servers = servers(record);
+    let found = experiment.cases.iter().enumerate().filter_map(|(place, case)| {
+        let (mut same, mut all, mut units) = (0, 0, Vec::new());
+        for (round, slice) in slices(record, place) {
+            let windows = windows(slice, &servers);
+            let in_mode = |mode| windows.iter().filter(|window| window.mode == Some(mode)).count();
+            let (here, apart) = (in_mode(Mode::Same), in_mode(Mode::Apart));
+            same += here;
+            all += here + apart;
+            let mode = match (here as f64, (here + apart) as f64) {
+                (_, 0.0) => continue,
+                (here, all) if here >= ALMOST_ALL * all => Mode::Same,
+                (here, all) if all - here >= ALMOST_ALL * all => Mode::Apart,
+                _ => continue,
+            };
+            units.push(unit(mode, round, slice, tally));
+        }
+        (all > 0).then_some(())?;
+        Some(CasePlacement {
+            arm: experiment.arms.get(case.arm)?.name.clone(),
+            cell: experiment.cells.get(case.cell)?.values.clone(),
+            same_fraction: same as f64 / all as f64,
+            modes: [Mode::Same, Mode::Apart].into_iter().filter_map(|mode| together(mode, &units)).collect(),
+        })
+    });
+    found.collect()
+}
+
+/// The slices of a case, each with its round.
+fn slices<'a>(record: View<'a>, case: usize) -> impl Iterator<Item = (usize, &'a SliceRecord)> {
+    let rounds = record.rounds.iter().enumerate();
+    let all = rounds.flat_map(|(number, round)| round.slices.iter().map(move |slice| (number, slice)));
+    all.filter(move |(_, slice)| slice.case == Some(case))
+}
+
+fn servers(record: View) -> BTreeSet<u32> {
+    let slices = record.rounds.iter().flat_map(|round| &round.slices);
+    let snapshots = slices.flat_map(|slice| -> Box<dyn Iterator<Item = &Snapshot>> {
+        match &slice.reading {
+            SliceReading::Slice { after, .. } => Box::new(std::iter::once(after.as_ref())),
+            SliceReading::Execution(execution) => Box::new(execution.stretch.snapshots.iter()),
+        }
+    });
+    placement::servers(snapshots)
+}
+
+fn windows<'a>(slice: &'a SliceRecord, servers: &BTreeSet<u32>) -> Vec<PlacedWindow<'a>> {
+    match &slice.reading {
+        SliceReading::Slice { before, after, work, .. } => {
+            let Some(whereabouts) = after.whereabouts.as_deref() else { return Vec::new() };
+            let (begin, end) = (before.at_nanos, after.at_nanos);
+            let mode = whereabouts.mode(end.since(begin), servers);
+            vec![PlacedWindow { begin, end, ios: Some(work.ios), whereabouts, mode }]
+        }
+        SliceReading::Execution(execution) => placement::placed(execution, servers),
+    }
+}
+
+fn unit(mode: Mode, round: usize, slice: &SliceRecord, tally: &Tally) -> Unit {
+    let (cycles_per_io, iops) = tally.point(round, slice);
+    let seconds = match &slice.reading {
+        SliceReading::Slice { work, .. } => work.wall_nanos.seconds(),
+        SliceReading::Execution(execution) => io_seconds(execution),
+    };
+    let ios = iops.map(|iops| iops * seconds);
+    Unit { mode, seconds, ios, cycles: cycles_per_io.zip(ios).map(|(each, ios)| each * ios) }
+}
+
+fn together(mode: Mode, units: &[Unit]) -> Option<ModeFinding> {
+    let of_mode = || units.iter().filter(|unit| unit.mode == mode);
+    let seconds: f64 = of_mode().map(|unit| unit.seconds).sum();
+    let ios = of_mode().map(|unit| unit.ios).sum::<Option<f64>>().filter(|ios| *ios > 0.0);
+    let cycles: Option<f64> = of_mode().map(|unit| unit.cycles).sum();
+    (seconds > 0.0).then(|| ModeFinding {
+        mode,
+        windows: of_mode().count(),
+        seconds,
+        iops: ios.map(|ios| ios / seconds),
+        cycles_per_io: cycles.zip(ios).map(|(cycles, ios)| cycles / ios),
+    })
+}
+
+/// That an arm was two, that arms ran in different places, that a server was not where it was wanted.
+pub(super) fn caveats(finding: &CompareFinding, record: View) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for case in &finding.placement {
+        let baseline = finding.placement.iter().find(|other| other.cell == case.cell);
+        warnings.extend(baseline.and_then(|baseline| differs(baseline, case)));
+        warnings.extend(modes(case));
+    }
+    if let Some(place) = &record.header.experiment.place {
+        let servers = servers(record);
+        let slices = record.rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case.is_some());
+        let windows: Vec<PlacedWindow> = slices.flat_map(|slice| windows(slice, &servers)).collect();
+        warnings.extend(placement::elsewhere(place, &windows, &servers, record.header.host.cpus));
+    }
+    warnings
+}
+
+fn differs(baseline: &CasePlacement, case: &CasePlacement) -> Option<Warning> {
+    let enough = |case: &CasePlacement| case.modes.iter().map(|mode| mode.windows).sum::<usize>() >= FEWEST;
+    let apart = (case.same_fraction - baseline.same_fraction).abs() > APART;
+    if !apart || !enough(case) || !enough(baseline) {
+        return None;
+    }
+    let part = |case: &CasePlacement| format!("{:.0} % of the time ({})", case.same_fraction * 100.0, figures(case));
+    let message = format!(
+        "{}: the two busiest threads shared a CPU in {}, of arm '{}' in {}: the change holds that difference; pin them \
+         (--place same, --place apart)",
+        name(case),
+        part(case),
+        baseline.arm,
+        part(baseline)
+    );
+    Some(Warning::new(Code::PlacementDiffers, message))
+}
+
+fn modes(case: &CasePlacement) -> Option<Warning> {
+    two_rates(&case.modes)?;
+    let message = format!(
+        "{}: its rate was another while the two busiest threads shared a CPU than while they did not ({}); what is shown is the mix of \
+         both, so pin them (--place same, --place apart)",
+        name(case),
+        figures(case)
+    );
+    Some(Warning::new(Code::PlacementModes, message))
+}
+
+/// "one CPU: 1.1 s, 30528 IOPS and 58.1 kcycles/IO; two: …".
+fn figures(case: &CasePlacement) -> String {
+    let words = |found: &ModeFinding| {
+        let cpus = if found.mode == Mode::Same { "one CPU" } else { "two" };
+        format!("{cpus}: {}", in_words(found))
+    };
+    case.modes.iter().map(words).collect::<Vec<_>>().join("; ")
+}
+
+fn name(case: &CasePlacement) -> String {
+    let place = Cell { values: case.cell.clone() }.to_string();
+    if place.is_empty() { format!("arm '{}'", case.arm) } else { format!("arm '{}', {place}", case.arm) }
+}

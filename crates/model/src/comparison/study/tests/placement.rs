@@ -1,0 +1,105 @@
+//! Arms that run in different places: what is found of it, and what is said.
+
+use super::*;
+use crate::comparison::CompareFinding;
+use crate::placement::{Mode, Place, RanOn, Side, Whereabouts};
+
+/// Rounds in which each case does what `load` says while its server runs on the CPU that `server` says; the worker is on CPU 0.
+fn placed(
+    rounds: usize,
+    load: impl Fn(usize, usize) -> Load,
+    server: impl Fn(usize, usize) -> Option<u32>,
+) -> CompareRecord {
+    let mut record = record(experiment(Draft::default()), rounds, load);
+    let ran = |side, cpu, process| RanOn {
+        side,
+        name: "a".into(),
+        process,
+        threads: 1,
+        cpu,
+        moved: false,
+        nanos: Nanos(SLICE / 2),
+    };
+    for (number, round) in record.rounds.iter_mut().enumerate() {
+        for slice in &mut round.slices {
+            let (Some(case), SliceReading::Slice { after, .. }) = (slice.case, &mut slice.reading) else { continue };
+            let peer = server(number, case).map(|cpu| ran(Side::Peer, cpu, Some(77)));
+            let found = [Some(ran(Side::Workload, 0, None)), peer].into_iter().flatten().collect();
+            after.whereabouts = Some(Box::new(Whereabouts { ran: found, migrations: None, servers: vec![77] }));
+        }
+    }
+    record
+}
+
+fn told(found: &CompareFinding, code: Code) -> Option<&str> {
+    found.warnings.iter().find(|warning| warning.code == code).map(|warning| warning.message.as_str())
+}
+
+const EVEN: Load = Load { nanos_per_io: 1000, ios: 1000 };
+const FAST: Load = Load { nanos_per_io: 1000, ios: 4000 };
+
+#[test]
+fn arms_that_share_a_cpu_in_different_parts_are_a_caveat() {
+    let found = study(&placed(20, |_, _| EVEN, |round, case| Some(u32::from(case == 0 || round % 10 == 0))));
+    let parts: Vec<_> = found.placement.iter().map(|case| (case.arm.as_str(), case.same_fraction)).collect();
+    assert_eq!(parts, [("baseline", 0.0), ("candidate", 0.9)]);
+    let message = told(&found, Code::PlacementDiffers).unwrap();
+    for part in
+        ["arm 'candidate'", "90 % of the time", "one CPU: 0.9 s, 20000 IOPS and 2.0 kcycles/IO", "'baseline' in 0 %"]
+    {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert_eq!(told(&found, Code::PlacementModes), None, "both modes are as fast");
+}
+
+#[test]
+fn an_arm_of_two_rates_is_a_caveat_and_arms_in_the_same_place_are_none() {
+    let load = |round, _| if round % 2 == 0 { FAST } else { EVEN };
+    let two = study(&placed(20, load, |round, _| Some((round % 2) as u32)));
+    let message = told(&two, Code::PlacementModes).unwrap();
+    for part in ["arm 'baseline'", "one CPU: 0.5 s, 80000 IOPS", "two: 0.5 s, 20000 IOPS", "--place same"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert_eq!(told(&two, Code::PlacementDiffers), None);
+    let [baseline, _] = two.placement.as_slice() else { panic!("{:?}", two.placement) };
+    assert_eq!((baseline.same_fraction, baseline.modes[0].mode, baseline.modes[0].windows), (0.5, Mode::Same, 10));
+    let one = study(&placed(20, |_, _| EVEN, |_, _| Some(1)));
+    assert!(one.warnings.iter().all(|warning| !format!("{:?}", warning.code).starts_with("Placement")));
+}
+
+#[test]
+fn too_few_slices_and_a_load_of_one_thread_say_nothing() {
+    let few = study(&placed(4, |_, _| EVEN, |_, case| Some(case as u32)));
+    assert_eq!((few.placement.len(), told(&few, Code::PlacementDiffers)), (2, None));
+    let alone = study(&placed(20, |_, _| EVEN, |_, _| None));
+    assert!(alone.placement.is_empty());
+    let unseen = study(&record(experiment(Draft::default()), 20, |_, _| EVEN));
+    assert!(unseen.placement.is_empty());
+}
+
+/// Of commands, windows within an execution tell, and an execution is of the mode that nearly all of them are of.
+#[test]
+fn executions_are_told_by_their_windows() {
+    let mut record = placed(12, |_, _| EVEN, |round, case| Some(if case == 0 { 1 } else { u32::from(round % 4 == 0) }));
+    for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices).filter(|slice| slice.case.is_some()) {
+        let SliceReading::Slice { before, after, .. } = &slice.reading else { continue };
+        let stretch = Stretch { snapshots: vec![*before.clone(), *after.clone()], tasks: None };
+        slice.reading = SliceReading::Execution(Execution { stretch, ..Execution::default() });
+    }
+    record.header.schedule = Schedule::Executions;
+    let found = study(&record);
+    let parts: Vec<_> = found.placement.iter().map(|case| case.same_fraction).collect();
+    assert_eq!(parts, [0.0, 0.75]);
+    assert!(told(&found, Code::PlacementDiffers).is_some());
+}
+
+#[test]
+fn a_server_that_is_not_where_it_was_wanted_is_named() {
+    let mut record = placed(20, |_, _| EVEN, |_, _| Some(1));
+    record.header.experiment.place = Some(Place::Same);
+    let found = study(&record);
+    let message = told(&found, Code::PlacementElsewhere).unwrap();
+    assert!(message.contains("--place same") && message.contains("taskset -a -c -p 0 77"), "{message}");
+    record.header.experiment.place = Some(Place::Apart);
+    assert_eq!(told(&study(&record), Code::PlacementElsewhere), None);
+}

@@ -1,0 +1,145 @@
+//! Where threads ran, and where they are to run.
+//!
+//! Two threads that talk to each other cost several times as much on two CPUs as on one (a wake-up of an idle CPU against a
+//! switch), or as little, so whoever reads a cost has to know which of it was.
+
+mod asked;
+mod finding;
+
+pub use asked::Place;
+pub use finding::{CasePlacement, Mode, ModeFinding, PeerPlacement, PlacementFinding};
+pub(crate) use finding::{in_words, two_rates};
+
+use crate::unit::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// A thread that used less than this part of a CPU is not busy: it is a helper, and where it ran decides nothing.
+pub const BUSY: f64 = 0.05;
+
+/// Where the load's threads ran since the snapshot before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Whereabouts {
+    /// The busiest threads one by one, and of the others those of one name on one CPU together; the busiest first.
+    pub ran: Vec<RanOn>,
+    /// How often the kernel moved the workload's threads to another CPU, since the first snapshot; `None` where it does not
+    /// tell, or there are too many threads to ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub migrations: Option<u64>,
+    /// Which of the peers are servers, that is, listen on a socket: found once, when a phase ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<u32>,
+}
+
+/// CPU time of threads, and the CPU that they ran on last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RanOn {
+    /// Whose they are.
+    pub side: Side,
+    /// Their name; of peers their process's.
+    pub name: String,
+    /// Of a peer, its process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<u32>,
+    /// How many threads.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub threads: u32,
+    /// The CPU.
+    pub cpu: u32,
+    /// It is known to have been on another CPU before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub moved: bool,
+    /// CPU time.
+    pub nanos: Nanos,
+}
+
+/// Whose a thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// The workload: a worker thread, or the measured command and its children.
+    Workload,
+    /// Another process that turned out to be busy meanwhile: a server, as a rule.
+    Peer,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this signature")]
+fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
+impl Whereabouts {
+    /// Whether the workload's busiest thread shared a CPU with the busiest other one of the load, which is its own or a server's;
+    /// `None` where there were not two, or it is not known of one of them. Who is no server counts where there is no other: a server
+    /// whose sockets cannot be seen is one of those.
+    pub fn mode(&self, length: Nanos, servers: &BTreeSet<u32>) -> Option<Mode> {
+        let least = length.as_f64() * BUSY;
+        let is_busy = |ran: &&RanOn| ran.threads == 1 && ran.nanos.as_f64() >= least && ran.nanos.0 > 0;
+        let mut busy: Vec<&RanOn> = self.ran.iter().filter(is_busy).collect();
+        busy.sort_by_key(|ran| std::cmp::Reverse(ran.nanos));
+        let own = busy.iter().position(|ran| ran.side == Side::Workload)?;
+        let own = busy.remove(own);
+        let of_load = |ran: &&&RanOn| ran.process.is_none_or(|process| servers.contains(&process));
+        let unknown = busy.first().filter(|_| servers.is_empty());
+        let other = busy.iter().find(of_load).or(unknown)?;
+        (!own.moved && !other.moved).then_some(if own.cpu == other.cpu { Mode::Same } else { Mode::Apart })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ran(cpu: u32, millis: u64) -> RanOn {
+        RanOn {
+            side: Side::Workload,
+            name: "a".to_owned(),
+            process: None,
+            threads: 1,
+            cpu,
+            moved: false,
+            nanos: Nanos::from_millis(millis),
+        }
+    }
+
+    fn mode(ran: Vec<RanOn>) -> Option<Mode> {
+        Whereabouts { ran, ..Whereabouts::default() }.mode(Nanos::from_millis(100), &BTreeSet::new())
+    }
+
+    #[test]
+    fn the_two_busiest_threads_say_whether_a_cpu_was_shared() {
+        assert_eq!(mode(vec![ran(0, 40), ran(0, 50)]), Some(Mode::Same));
+        assert_eq!(mode(vec![ran(0, 6), ran(1, 40), ran(0, 50)]), Some(Mode::Apart), "whoever stands first");
+        assert_eq!(mode(vec![ran(0, 60), ran(1, 4)]), None, "one helps now and then");
+        assert_eq!(mode(vec![ran(0, 60)]), None);
+        assert_eq!(mode(vec![ran(0, 60), RanOn { moved: true, ..ran(0, 40) }]), None, "it was on both");
+        assert_eq!(
+            mode(vec![ran(0, 60), RanOn { threads: 9, ..ran(1, 40) }]),
+            None,
+            "none of nine is known to be busy"
+        );
+    }
+
+    #[test]
+    fn neighbours_decide_nothing_where_there_is_a_server() {
+        let peer = |process, cpu, millis| RanOn { side: Side::Peer, process: Some(process), ..ran(cpu, millis) };
+        let found = Whereabouts { ran: vec![peer(9, 1, 99), ran(0, 30), peer(7, 0, 20)], ..Whereabouts::default() };
+        let mode = |servers: &[u32]| found.mode(Nanos::from_millis(100), &servers.iter().copied().collect());
+        assert_eq!((mode(&[]), mode(&[7]), mode(&[8])), (Some(Mode::Apart), Some(Mode::Same), None));
+        let two = Whereabouts { ran: vec![peer(9, 1, 99), ran(0, 30), ran(0, 20)], ..Whereabouts::default() };
+        assert_eq!(two.mode(Nanos::from_millis(100), &BTreeSet::new()), Some(Mode::Same), "a neighbour is beside both");
+        let others = Whereabouts { ran: vec![peer(9, 1, 99), peer(7, 0, 90)], ..Whereabouts::default() };
+        assert_eq!(others.mode(Nanos::from_millis(100), &BTreeSet::new()), None, "none of the workload's");
+    }
+
+    #[test]
+    fn what_is_usual_is_not_written_and_read_all_the_same() {
+        let json = serde_json::to_string(&ran(1, 2)).unwrap();
+        assert_eq!(json, r#"{"side":"workload","name":"a","cpu":1,"nanos":2000000}"#);
+        assert_eq!(serde_json::from_str::<RanOn>(&json).unwrap(), ran(1, 2));
+    }
+}

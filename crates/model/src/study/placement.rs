@@ -1,0 +1,256 @@
+//! Where a phase's threads ran, whether the two busiest shared a CPU, and what was done in either case.
+//!
+//! Snapshots with their [`Whereabouts`] enter. Of each mode the windows of the snapshots say how fast it was, the windows of the
+//! headline meter what it cost: one of those may hold several of the others, and is of a mode where all of them are.
+
+use super::Context;
+use super::background::BackgroundRates;
+use super::io_time::{growth, io_seconds};
+use super::windows::windows;
+use crate::finding::PhaseFinding;
+use crate::placement::{
+    BUSY, Mode, ModeFinding, PeerPlacement, Place, PlacementFinding, RanOn, Side, Whereabouts, in_words, two_rates,
+};
+use crate::record::{self, Execution, Meter, Record, Snapshot};
+use crate::unit::Nanos;
+use crate::warning::{Code, Warning};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A mode that has this part of the time is the phase's; the rest is what happens while threads begin.
+pub(crate) const ALMOST_ALL: f64 = 0.9;
+
+/// A window between two snapshots, and where threads ran in it.
+pub(crate) struct PlacedWindow<'a> {
+    pub begin: Nanos,
+    pub end: Nanos,
+    /// I/Os, where they are counted.
+    pub ios: Option<u64>,
+    pub whereabouts: &'a Whereabouts,
+    pub mode: Option<Mode>,
+}
+
+impl PlacedWindow<'_> {
+    pub(crate) fn seconds(&self) -> f64 {
+        self.end.since(self.begin).seconds()
+    }
+}
+
+/// Peers that are servers, as far as snapshots say.
+pub(crate) fn servers<'a>(snapshots: impl IntoIterator<Item = &'a Snapshot>) -> BTreeSet<u32> {
+    let whereabouts = snapshots.into_iter().filter_map(|snapshot| snapshot.whereabouts.as_deref());
+    whereabouts.flat_map(|whereabouts| &whereabouts.servers).copied().collect()
+}
+
+fn servers_of(executions: &[Execution]) -> BTreeSet<u32> {
+    servers(executions.iter().flat_map(|execution| &execution.stretch.snapshots))
+}
+
+/// The windows of an execution in which it was noted where threads ran, those in its time of I/O.
+pub(crate) fn placed<'a>(execution: &'a Execution, servers: &BTreeSet<u32>) -> Vec<PlacedWindow<'a>> {
+    let snapshots = &execution.stretch.snapshots;
+    let window = |(before, after): (&Snapshot, &'_ Snapshot)| -> Option<(Nanos, Nanos, Option<u64>)> {
+        let within =
+            execution.io_interval.is_none_or(|io| before.at_nanos >= io.begin_nanos && after.at_nanos <= io.end_nanos);
+        let ios = before.done.zip(after.done).map(|(before, after)| after.ios.saturating_sub(before.ios));
+        (within && before.mode != record::Mode::Gap).then_some((before.at_nanos, after.at_nanos, ios))
+    };
+    let pairs = snapshots.iter().zip(snapshots.iter().skip(1));
+    let found = pairs.filter_map(|(before, after)| {
+        let whereabouts = after.whereabouts.as_deref()?;
+        let (begin, end, ios) = window((before, after))?;
+        Some(PlacedWindow { begin, end, ios, whereabouts, mode: whereabouts.mode(end.since(begin), servers) })
+    });
+    found.collect()
+}
+
+/// Where the threads of a phase ran; `None` where it was not noted.
+pub(super) fn study(
+    executions: &[Execution],
+    headline: Option<Meter>,
+    rates: &BackgroundRates,
+    context: &Context,
+) -> Option<PlacementFinding> {
+    let servers = servers_of(executions);
+    let all: Vec<(&Execution, Vec<PlacedWindow>)> =
+        executions.iter().map(|execution| (execution, placed(execution, &servers))).collect();
+    let windows = || all.iter().flat_map(|(_, windows)| windows);
+    windows().find(|window| !window.whereabouts.ran.is_empty())?;
+    let mut cpus = BTreeMap::new();
+    let mut peers: BTreeMap<(Option<u32>, &str), BTreeMap<u32, f64>> = BTreeMap::new();
+    for ran in windows().flat_map(|window| &window.whereabouts.ran) {
+        let by_cpu = match ran.side {
+            Side::Workload => &mut cpus,
+            Side::Peer => peers.entry((ran.process, ran.name.as_str())).or_default(),
+        };
+        *by_cpu.entry(ran.cpu).or_insert(0.0) += ran.nanos.as_f64();
+    }
+    let mut peers: Vec<_> = peers.into_iter().collect();
+    let used = |by_cpu: &BTreeMap<u32, f64>| by_cpu.values().sum::<f64>();
+    let is_server = |process: Option<u32>| process.is_some_and(|process| servers.contains(&process));
+    peers.sort_by(|((one, _), a), ((other, _), b)| {
+        is_server(*other).cmp(&is_server(*one)).then(used(b).total_cmp(&used(a)))
+    });
+    let modes = modes(&all, headline, rates, context);
+    let migrations: Option<f64> = executions
+        .iter()
+        .map(|execution| {
+            growth(execution, |snapshot| Some((snapshot.at_nanos, snapshot.whereabouts.as_ref()?.migrations?)))
+        })
+        .sum();
+    let seconds: f64 = executions.iter().map(io_seconds).sum();
+    Some(PlacementFinding {
+        cpus: shares(cpus),
+        peers: peers
+            .into_iter()
+            .map(|((process, name), cpus)| PeerPlacement {
+                name: name.to_owned(),
+                process,
+                server: is_server(process),
+                cpus: shares(cpus),
+            })
+            .collect(),
+        migrations_per_second: migrations.filter(|_| seconds > 0.0).map(|migrations| migrations / seconds),
+        mode: mode_of(&modes),
+        modes,
+    })
+}
+
+/// Each CPU's part.
+fn shares(mut by_cpu: BTreeMap<u32, f64>) -> BTreeMap<u32, f64> {
+    let sum: f64 = by_cpu.values().sum();
+    by_cpu.retain(|_, nanos| *nanos > 0.0);
+    by_cpu.values_mut().for_each(|nanos| *nanos /= sum);
+    by_cpu
+}
+
+/// What a phase was in, all in all.
+pub(crate) fn mode_of(modes: &[ModeFinding]) -> Option<Mode> {
+    let all: f64 = modes.iter().map(|mode| mode.seconds).sum();
+    let most = modes.iter().find(|mode| mode.seconds >= ALMOST_ALL * all);
+    (all > 0.0).then(|| most.map_or(Mode::Mixed, |most| most.mode))
+}
+
+fn modes(
+    all: &[(&Execution, Vec<PlacedWindow>)],
+    headline: Option<Meter>,
+    rates: &BackgroundRates,
+    context: &Context,
+) -> Vec<ModeFinding> {
+    let found = [Mode::Same, Mode::Apart].into_iter().filter_map(|mode| {
+        let of_mode = || all.iter().flat_map(|(_, windows)| windows).filter(|window| window.mode == Some(mode));
+        let seconds: f64 = of_mode().map(PlacedWindow::seconds).sum();
+        let ios: Option<u64> =
+            of_mode().try_fold(0_u64, |sum, window| Some(sum.saturating_add(window.ios?))).filter(|ios| *ios > 0);
+        let costs = headline.map(|meter| cost(all, mode, meter, rates, context));
+        let (cycles, paid) = costs.unwrap_or_default();
+        (seconds > 0.0).then(|| ModeFinding {
+            mode,
+            windows: of_mode().count(),
+            seconds,
+            iops: ios.map(|ios| ios as f64 / seconds),
+            cycles_per_io: (paid > 0.0).then(|| cycles / paid),
+        })
+    });
+    found.collect()
+}
+
+/// Net cycles in windows of a meter that are of one mode, and the I/Os in them.
+fn cost(
+    all: &[(&Execution, Vec<PlacedWindow>)],
+    mode: Mode,
+    meter: Meter,
+    rates: &BackgroundRates,
+    context: &Context,
+) -> (f64, f64) {
+    let rate = rates.of(meter).map_or(0.0, |rate| rate.cycles_per_capacity_second);
+    let (mut cycles, mut ios) = (0.0, 0.0);
+    for (execution, placed) in all {
+        for window in windows(*execution, meter, execution.io_interval, context) {
+            let mut within = placed.iter().filter(|placed| placed.begin >= window.begin && placed.end <= window.end);
+            let begins = within.next().is_some_and(|placed| placed.mode == Some(mode));
+            let Some(done) = window.done.filter(|_| begins && within.all(|placed| placed.mode == Some(mode))) else {
+                continue;
+            };
+            cycles += window.cycles - rate * window.capacity_seconds;
+            ios += done.ios as f64;
+        }
+    }
+    (cycles, ios)
+}
+
+/// That a phase was two: it ran at one rate while the two busiest threads shared a CPU, and at another while they did not.
+pub(super) fn caveat(phase: &PhaseFinding, jobs: &str) -> Option<Warning> {
+    let [same, apart] = two_rates(&phase.placement.as_ref()?.modes)?;
+    let message = format!(
+        "{jobs}: while the two busiest threads shared a CPU ({}) the rate was another than while each had its own ({}); one mean \
+         describes neither, so pin them: --place same, or --place apart",
+        in_words(same),
+        in_words(apart)
+    );
+    Some(Warning::new(Code::PlacementModes, message))
+}
+
+/// In more than this part of the windows a server was not where it was wanted.
+const ELSEWHERE: f64 = 0.1;
+
+/// Servers that ran elsewhere than `asked` wants, which nobody but their owner can mend.
+pub(crate) fn elsewhere(asked: &Place, windows: &[PlacedWindow], servers: &BTreeSet<u32>, cpus: usize) -> Vec<Warning> {
+    // Of each peer: windows in which it was busy beside the workload, and those of them in which it was not where it was wanted.
+    let mut peers: BTreeMap<(u32, &str), (usize, usize)> = BTreeMap::new();
+    let mut own: BTreeMap<u32, f64> = BTreeMap::new();
+    for window in windows {
+        let here: BTreeSet<u32> = busy(window, Side::Workload).map(|ran| ran.cpu).collect();
+        busy(window, Side::Workload).for_each(|ran| *own.entry(ran.cpu).or_default() += ran.nanos.as_f64());
+        let mut seen = BTreeSet::new();
+        for peer in busy(window, Side::Peer).filter(|_| !here.is_empty()) {
+            let Some(process) = peer.process.filter(|process| servers.contains(process) && seen.insert(*process))
+            else {
+                continue;
+            };
+            let wrong = match asked {
+                Place::Same => !here.contains(&peer.cpu),
+                Place::Apart => here.contains(&peer.cpu),
+                Place::Cpus(_) => false,
+            };
+            let count = peers.entry((process, peer.name.as_str())).or_default();
+            *count = (count.0 + 1, count.1 + usize::from(wrong));
+        }
+    }
+    let wanted = match asked {
+        Place::Same => own.iter().max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(cpu, _)| *cpu),
+        Place::Apart => (0..u32::try_from(cpus).unwrap_or(u32::MAX)).find(|cpu| !own.contains_key(cpu)),
+        Place::Cpus(_) => None,
+    };
+    let wrong = peers.into_iter().filter(|(_, (all, wrong))| *wrong as f64 > ELSEWHERE * *all as f64);
+    let warning = |((process, name), (all, wrong)): ((u32, &str), (usize, usize))| {
+        let part = wrong as f64 / all as f64 * 100.0;
+        let ran = match asked {
+            Place::Same => "on another CPU than the workload",
+            Place::Apart | Place::Cpus(_) => "on a CPU of the workload's",
+        };
+        let mend = match wanted {
+            Some(cpu) => format!("pin it: taskset -a -c -p {cpu} {process}"),
+            None => "the workload leaves it no CPU: fewer threads would".to_owned(),
+        };
+        let message = format!(
+            "--place {asked}: server {name} (process {process}) ran {ran} in {part:.0} % of the windows; iotoll leaves others' processes              where they are, so {mend}"
+        );
+        Warning::new(Code::PlacementElsewhere, message)
+    };
+    wrong.map(warning).collect()
+}
+
+/// The same of all phases of a run.
+pub(super) fn elsewhere_in(record: &Record) -> Vec<Warning> {
+    let Some(asked) = &record.place else { return Vec::new() };
+    let executions: Vec<&Execution> = record.phases.iter().flat_map(|phase| &phase.executions).collect();
+    let servers = servers(executions.iter().flat_map(|execution| &execution.stretch.snapshots));
+    let windows: Vec<PlacedWindow> = executions.iter().flat_map(|execution| placed(execution, &servers)).collect();
+    elsewhere(asked, &windows, &servers, record.host.cpus)
+}
+
+/// Threads of a window that were busy in it, the busiest first.
+fn busy<'a>(window: &'a PlacedWindow<'a>, side: Side) -> impl Iterator<Item = &'a RanOn> {
+    let least = window.end.since(window.begin).as_f64() * BUSY;
+    window.whereabouts.ran.iter().filter(move |ran| ran.side == side && ran.nanos.as_f64() >= least)
+}

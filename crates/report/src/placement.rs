@@ -1,0 +1,148 @@
+//! Where threads ran, in words.
+
+use crate::number;
+use crate::page::tied;
+use model::finding::PhaseFinding;
+use model::placement::{CasePlacement, Mode, ModeFinding, PlacementFinding};
+use std::collections::BTreeMap;
+
+/// CPUs that are named of one process.
+const CPUS: usize = 4;
+/// Other processes that are named.
+const PEERS: usize = 3;
+
+/// "worker on CPU 1 (100 %), server nbdkit on CPU 0 (97 %): apart; 0.2 migrations/s".
+pub fn of_phase(phase: &PhaseFinding) -> Option<String> {
+    let placement = phase.placement.as_ref()?;
+    let mut parts = Vec::new();
+    let own = if phase.exits.is_empty() { "worker" } else { "command" };
+    parts.extend(on(&placement.cpus).map(|cpus| format!("{own} {cpus}")));
+    let peers = placement.peers.iter().take(PEERS).enumerate().filter_map(|(place, peer)| {
+        let beside = if place == 0 && !peer.server { "beside it " } else { "" };
+        let server = if peer.server { "server " } else { "" };
+        Some(format!("{beside}{server}{} {}", peer.name, on(&peer.cpus)?))
+    });
+    parts.extend(peers);
+    let more = placement.peers.len().saturating_sub(PEERS);
+    parts.extend((more > 0).then(|| format!("and {more} more")));
+    if parts.is_empty() {
+        return None;
+    }
+    let mode = mode(placement).map(|mode| format!(": {mode}")).unwrap_or_default();
+    let moved = placement
+        .migrations_per_second
+        .map(|rate| format!("; {}", tied(&format!("{} migrations/s", number::significant(rate)))));
+    Some(format!("{}{mode}{}", parts.join(", "), moved.unwrap_or_default()))
+}
+
+/// "on CPU 1 (100 %)", "on CPUs 0 (52 %) and 1 (48 %)".
+fn on(cpus: &BTreeMap<u32, f64>) -> Option<String> {
+    let mut parts: Vec<(u32, f64)> = cpus.iter().map(|(cpu, part)| (*cpu, *part)).collect();
+    parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let more = parts.len().saturating_sub(CPUS);
+    parts.truncate(CPUS);
+    let name = |(cpu, part): &(u32, f64)| tied(&format!("{cpu} ({})", number::percent(*part)));
+    match parts.as_slice() {
+        [] => None,
+        [only] => Some(tied(&format!("on CPU {}", name(only)))),
+        [first, rest @ ..] => {
+            let rest: Vec<String> = rest.iter().map(name).collect();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            Some(format!("on CPUs {} and {}{more}", name(first), rest.join(" and ")))
+        }
+    }
+}
+
+fn mode(placement: &PlacementFinding) -> Option<String> {
+    Some(match placement.mode? {
+        Mode::Same => "on one CPU".to_owned(),
+        Mode::Apart => "apart".to_owned(),
+        Mode::Mixed => format!("on one CPU in {} of the time", number::percent(same_part(&placement.modes)?)),
+    })
+}
+
+fn same_part(modes: &[ModeFinding]) -> Option<f64> {
+    let all: f64 = modes.iter().map(|mode| mode.seconds).sum();
+    let same: f64 = modes.iter().filter(|mode| mode.mode == Mode::Same).map(|mode| mode.seconds).sum();
+    (all > 0.0).then(|| same / all)
+}
+
+/// "baseline on one CPU in 34 %, candidate in 100 %"; a range where there are several cells.
+pub fn of_cases(cases: &[CasePlacement]) -> Option<String> {
+    let mut arms: Vec<(&str, f64, f64)> = Vec::new();
+    for case in cases {
+        match arms.iter_mut().find(|(arm, ..)| *arm == case.arm) {
+            Some((_, low, high)) => (*low, *high) = (low.min(case.same_fraction), high.max(case.same_fraction)),
+            None => arms.push((&case.arm, case.same_fraction, case.same_fraction)),
+        }
+    }
+    let part = |(arm, low, high): &(&str, f64, f64)| {
+        let (low, high) = (number::percent(*low), number::percent(*high));
+        let range = if low == high { low } else { format!("{low} to {high}") };
+        format!("{arm} {}", tied(&range))
+    };
+    let parts: Vec<String> = arms.iter().map(part).collect();
+    (!parts.is_empty()).then(|| format!("the two busiest threads shared a CPU: {}", parts.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use model::placement::PeerPlacement;
+
+    fn plain(text: Option<String>) -> String {
+        text.unwrap_or_default().replace('\u{a0}', " ")
+    }
+
+    fn phase(placement: PlacementFinding) -> PhaseFinding {
+        let mut phase = fixture::psync_4k().phases.remove(0);
+        phase.placement = Some(placement);
+        phase
+    }
+
+    fn two(mode: Mode) -> PlacementFinding {
+        let found = |mode, seconds| ModeFinding { mode, windows: 9, seconds, iops: None, cycles_per_io: None };
+        PlacementFinding {
+            cpus: [(1, 1.0)].into(),
+            peers: vec![PeerPlacement {
+                name: "nbdkit".to_owned(),
+                process: Some(77),
+                server: true,
+                cpus: [(0, 0.97), (1, 0.03)].into(),
+            }],
+            migrations_per_second: Some(0.2),
+            mode: Some(mode),
+            modes: vec![found(Mode::Same, 6.1), found(Mode::Apart, 3.9)],
+        }
+    }
+
+    #[test]
+    fn a_phase_says_who_ran_where() {
+        assert_eq!(
+            plain(of_phase(&phase(two(Mode::Apart)))),
+            "worker on CPU 1 (100 %), server nbdkit on CPUs 0 (97 %) and 1 (3.0 %): apart; 0.200 migrations/s"
+        );
+        assert!(plain(of_phase(&phase(two(Mode::Mixed)))).contains(": on one CPU in 61 % of the time;"));
+        let many =
+            PlacementFinding { cpus: (0..9).map(|cpu| (cpu, 1.0 / 9.0)).collect(), ..PlacementFinding::default() };
+        assert!(plain(of_phase(&phase(many))).ends_with("and 5 more"));
+        assert_eq!(of_phase(&phase(PlacementFinding::default())), None);
+    }
+
+    #[test]
+    fn arms_say_how_often_a_cpu_was_shared() {
+        let case = |arm: &str, same_fraction| CasePlacement {
+            arm: arm.to_owned(),
+            cell: BTreeMap::new(),
+            same_fraction,
+            modes: Vec::new(),
+        };
+        let cases = [case("baseline", 0.34), case("candidate", 1.0), case("baseline", 0.5)];
+        assert_eq!(
+            plain(of_cases(&cases)),
+            "the two busiest threads shared a CPU: baseline 34 % to 50 %, candidate 100 %"
+        );
+        assert_eq!(of_cases(&[]), None);
+    }
+}
