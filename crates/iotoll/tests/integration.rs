@@ -15,6 +15,7 @@ mod integration {
     mod comparisons_boots;
     mod comparisons_fail;
     mod comparisons_stored;
+    mod conditions;
     mod demo_and_doctor;
     mod devices;
     mod durability;

@@ -6,7 +6,7 @@ pub(crate) mod caveats;
 pub(crate) mod io_time;
 mod job;
 pub(crate) mod phase;
-mod regimes;
+pub mod regimes;
 pub(crate) mod storage;
 pub(crate) mod windows;
 

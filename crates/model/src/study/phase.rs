@@ -113,8 +113,8 @@ pub(super) fn study(
     let busy_cpus = |cycles_per_second: f64| cycles_per_second / context.clock.0;
     let in_all = |cycles_per_second: f64| cycles_per_second * work.wall_seconds;
 
-    let regimes = match (executions.as_slice(), headline) {
-        ([execution], Some(meter)) => regimes::study(execution, meter, rates, context),
+    let regimes = match executions.as_slice() {
+        [execution] => regimes::study(execution, headline, rates, context),
         _ => Vec::new(),
     };
     let mut found = PhaseFinding {

@@ -1,6 +1,7 @@
 //! The study on records whose truth is known, because they were made up from it.
 
 mod hostile;
+mod stepping;
 
 use super::study;
 use crate::finding::RunFinding;

@@ -1,6 +1,7 @@
 //! The study on records whose truth is known, because they were made up from it.
 
 mod hostile;
+mod regimes;
 
 use super::tally::{Choice, Tally};
 use super::{Progress, study};
