@@ -153,7 +153,7 @@ pub(super) fn study(
         page_cache: storage::page_cache(executions, jobs),
         series: series(executions, headline, context),
     };
-    if found.regimes.iter().any(|regime| regime.iops.is_some()) {
+    if regimes::are_loads_apart(&found.regimes) {
         regimes::withhold_means(&mut found);
     }
     found

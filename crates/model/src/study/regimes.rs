@@ -9,6 +9,7 @@ use super::phase::cost_within;
 use crate::finding::{PhaseFinding, RegimeFinding};
 use crate::record::{Done, Execution, IoInterval, Meter, Mode, Snapshot};
 use crate::stats::regimes;
+use crate::stats::regimes::LEAST_STEP;
 use crate::unit::Nanos;
 use crate::warning::{Code, Warning};
 
@@ -45,6 +46,8 @@ pub(super) fn study(
         let cost = meter.and_then(|meter| cost_within(execution, interval, meter, rates, context));
         let from_storage: Option<f64> = steps.iter().map(|step| step.storage_read).sum();
         let bytes = done(|done| done.bytes.as_f64()).filter(|bytes| *bytes > 0.0);
+        let ios = done(|done| done.ios as f64).filter(|ios| *ios > 0.0);
+        let own_nanos = steps.iter().map(|step| step.thread_nanos).sum::<Option<f64>>();
         Some(RegimeFinding {
             begin_seconds: first.begin.since(begin).seconds(),
             end_seconds: last.end.since(begin).seconds(),
@@ -52,11 +55,33 @@ pub(super) fn study(
             cycles_per_io: cost.map(|cost| cost.value),
             cycles_per_io_low: cost.and_then(|cost| cost.low),
             cycles_per_io_high: cost.and_then(|cost| cost.high),
+            thread_cycles_per_io: own_nanos.zip(ios).map(|(nanos, ios)| nanos / 1e9 * context.clock.0 / ios),
             storage_bytes_per_second: from_storage.map(|bytes| bytes / seconds),
             from_storage_fraction: from_storage.zip(bytes).map(|(from, bytes)| (from / bytes).min(1.0)),
         })
     };
     ranges.into_iter().filter_map(regime).collect()
+}
+
+/// Whether the regimes were two loads, and not one load at two speeds: a CPU that somebody else uses, or a device that slows
+/// down, changes the rate alone, and an I/O costs what it did.
+pub(super) fn are_loads_apart(regimes: &[RegimeFinding]) -> bool {
+    regimes.iter().zip(regimes.iter().skip(1)).any(|(one, next)| {
+        let (Some(own), Some(others)) = (one.thread_cycles_per_io, next.thread_cycles_per_io) else {
+            // Of a command's I/Os nobody knows when they were done.
+            return one.iops.is_some();
+        };
+        let sources = one.from_storage_fraction.zip(next.from_storage_fraction);
+        is_another_load((own, others), sources)
+    })
+}
+
+/// Whether two costs of the workload's own threads, or the parts of the reads that went to storage, are of two loads.
+pub(crate) fn is_another_load((own, others): (f64, f64), sources: Option<(f64, f64)>) -> bool {
+    /// Reads that come from elsewhere by more than this part.
+    const SOURCES_APART: f64 = 0.05;
+    let ratio = own / others;
+    ratio.max(1.0 / ratio) >= LEAST_STEP || sources.is_some_and(|(one, other)| (one - other).abs() > SOURCES_APART)
 }
 
 /// Takes away the means over regimes that differ: what is left of a phase is what each regime did.
@@ -98,7 +123,12 @@ pub(super) fn caveat(phase: &PhaseFinding, jobs: &str) -> Option<Warning> {
         _ => None,
     };
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-    let message = if first.iops.is_some() {
+    let message = if first.iops.is_some() && !are_loads_apart(&phase.regimes) {
+        format!(
+            "{jobs}: the rate stepped after {step:.1} s, and what an I/O costs did not: the cost is of all of it, I/Os per \
+             second and latencies are of two speeds"
+        )
+    } else if first.iops.is_some() {
         // In whole seconds from the end of the ramp that there was: fio's unit.
         let ramp = last.begin_seconds.ceil();
         let mend = match phase.page_cache {
@@ -126,6 +156,7 @@ struct Step {
     end: Nanos,
     done: Option<Done>,
     storage_read: Option<f64>,
+    thread_nanos: Option<f64>,
 }
 
 impl Step {
@@ -149,12 +180,14 @@ fn steps(execution: &Execution) -> Vec<Step> {
             bytes: after.bytes.since(before.bytes),
         });
         let storage_read = before.storage_read.zip(after.storage_read);
+        let threads = before.thread_nanos.zip(after.thread_nanos);
         (counts && within(before.at_nanos) && within(after.at_nanos) && after.at_nanos > before.at_nanos).then(|| {
             Step {
                 begin: before.at_nanos,
                 end: after.at_nanos,
                 done,
                 storage_read: storage_read.map(|(before, after)| after.since(before).as_f64()),
+                thread_nanos: threads.map(|(before, after)| after.since(before).as_f64()),
             }
         })
     };
