@@ -17,6 +17,7 @@ mod iotoll;
 mod known_cost;
 mod memory;
 mod memory_disk;
+mod natural;
 mod placed;
 mod placement;
 mod remote;
@@ -43,7 +44,14 @@ pub struct Proof {
 }
 
 /// Every proof. The lengths keep each one, all rounds together, to the minutes named.
-const PROOFS: [Proof; 18] = [
+const PROOFS: [Proof; 19] = [
+    Proof {
+        name: "natural",
+        shows: "thirty natural commands, cold and warm: two regimes are told, and no verdict rests on both; root (10 min)",
+        seconds: 4.0,
+        rounds: 1,
+        run: natural::prove,
+    },
     Proof {
         name: "known-cost",
         shows: "each meter finds a cost that is known, also on a busy machine (15 min)",

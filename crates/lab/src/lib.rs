@@ -12,6 +12,7 @@ pub mod engine;
 pub mod error;
 pub mod host;
 pub mod interruption;
+mod memory;
 pub mod meter;
 pub(crate) mod page_cache;
 pub mod preparation;

@@ -30,7 +30,7 @@ fn storage_read() -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
 }
 
-fn cache<'a>(found: &'a Value, phase: usize) -> &'a Value {
+fn cache(found: &Value, phase: usize) -> &Value {
     &found["phases"][phase]["page_cache"]
 }
 
