@@ -19,6 +19,7 @@ use crate::canary;
 use crate::cost::Surroundings;
 use crate::crew::Copy;
 use crate::error::{Error, Result};
+use crate::guardian::{Guardian, processes::Processes};
 use crate::host;
 use crate::meter::{Owners, Panel, TaskScan};
 use crate::preparation;
@@ -40,6 +41,7 @@ use sys::clock::monotonic_nanos;
 use sys::schedule::{Class, set_class};
 use team::Patience;
 use toggle::Toggles;
+pub(crate) use toggle::{Found, put_back};
 
 /// How to measure.
 #[derive(Clone, Debug)]
@@ -52,6 +54,8 @@ pub struct Settings {
     pub program: PathBuf,
     /// How rounds are cut, where that is decided already; else a rehearsal decides it.
     pub schedule: Option<Schedule>,
+    /// Who undoes what this switches, makes and starts, when it is killed.
+    pub guardian: Guardian,
 }
 
 /// Where a record is written as it is measured.
@@ -109,7 +113,7 @@ pub fn compare(
 ) -> Result<CompareRecord> {
     let calibration = Calibration::begin();
     sys::process::raise_open_file_limit();
-    let created = Created::default();
+    let created = Created::guarded(settings.guardian.clone());
     let mut warnings = Vec::new();
     let targets = lay_out(&experiment, settings, &created, &mut warnings, observer)?;
     let panel = Panel::open(settings.measuring.meters.clone())?;
@@ -117,7 +121,7 @@ pub fn compare(
         longest: Duration::from_secs_f64(experiment.rules.patience()),
         interruption: settings.measuring.interruption.clone(),
     };
-    let toggles = Toggles::prepare(&experiment.arms, patience.clone(), &mut warnings)?;
+    let toggles = Toggles::prepare(&experiment.arms, patience.clone(), &settings.guardian, &mut warnings)?;
     let canaries = canary::run();
     let (hertz, source) = calibration.end();
     let mut bench = Bench {
@@ -128,6 +132,7 @@ pub fn compare(
         warnings,
         clock: Hertz(hertz),
         targets,
+        processes: settings.guardian.processes()?,
         experiment: &experiment,
         settings,
     };
@@ -180,6 +185,8 @@ struct Bench<'a> {
     clock: Hertz,
     /// Of each case, the files of each thread.
     targets: CaseTargets,
+    /// Workers and commands.
+    processes: Processes,
     experiment: &'a Experiment,
     settings: &'a Settings,
 }
@@ -194,6 +201,7 @@ impl Bench<'_> {
             panel: &mut self.panel,
             interruption: &self.settings.measuring.interruption,
             warnings: &mut self.warnings,
+            processes: &self.processes,
         }
     }
 

@@ -14,6 +14,7 @@ pub use counter::Counter;
 pub(crate) use execution::{Executed, Surroundings, execute};
 
 use crate::error::{Error, Result};
+use crate::guardian::processes::Processes;
 use crate::run::{Observer, Session, Settings};
 use model::record::{Outcome, PhaseRecord, Record, Source};
 use std::os::fd::AsFd;
@@ -100,6 +101,8 @@ pub fn cost(
     }
     session.watch_background(observer);
     let mut phase = PhaseRecord::default();
+    // What the command leaves running stays, so it stays as well when we are killed.
+    let unguarded = Processes::default();
     for number in 0..plan.repeat.max(1) as usize {
         if session.interrupted() || session.record.outcome != Outcome::Completed {
             break;
@@ -108,6 +111,7 @@ pub fn cost(
             panel: &mut session.panel,
             interruption: &session.settings.interruption,
             warnings: &mut session.record.warnings,
+            processes: &unguarded,
         };
         let Executed { execution, failure } = match execute(plan, number, &mut surroundings, observer, print) {
             Ok(executed) => executed,

@@ -152,6 +152,6 @@ impl Bench<'_> {
         }
         let targets = self.targets.get(case).cloned().unwrap_or_default();
         let assignment = Assignment { phase, targets, clock_hertz: self.clock.0 };
-        Team::start(&self.settings.program, &self.name(case), &assignment, self.patience.clone())
+        Team::start(&self.settings.program, &self.name(case), &assignment, self.patience.clone(), &self.processes)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{CommandPlan, Count, Counter, Custody};
 use crate::error::{Error, Result};
+use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
 use crate::meter::{TaskScan, Work};
 use crate::run::{Observer, Progress, iops};
@@ -34,6 +35,9 @@ pub(super) struct Running<'a> {
     overdue: bool,
     begun: Instant,
     observer: Observer<'a>,
+    /// Who is told that it leads a process group, once it has run for a while: that costs some microseconds, and who is killed
+    /// before knows it by its mark.
+    pub processes: Option<&'a Processes>,
 }
 
 /// Why there is no end of it to tell of.
@@ -68,6 +72,7 @@ impl<'a> Running<'a> {
             overdue: false,
             begun: Instant::now(),
             observer,
+            processes: None,
         }
     }
 
@@ -232,6 +237,9 @@ impl Subject for Running<'_> {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return true,
+            }
+            if let (Some(processes), Some(process)) = (self.processes.take(), self.process) {
+                processes.led_by(process);
             }
             self.pass_interruption_on();
             self.hurry();
