@@ -24,6 +24,7 @@ mod residency;
 mod rounds;
 pub mod seeded;
 mod start;
+mod undo;
 
 use anyhow::{Context, bail, ensure};
 use bench::Bench;
@@ -43,7 +44,7 @@ pub struct Proof {
 }
 
 /// Every proof. The lengths keep each one, all rounds together, to the minutes named.
-const PROOFS: [Proof; 18] = [
+const PROOFS: [Proof; 19] = [
     Proof {
         name: "known-cost",
         shows: "each meter finds a cost that is known, also on a busy machine (15 min)",
@@ -169,6 +170,13 @@ const PROOFS: [Proof; 18] = [
         seconds: 0.2,
         rounds: 10,
         run: start::prove,
+    },
+    Proof {
+        name: "undo",
+        shows: "what a killed iotoll had switched is put back, and nothing of it is left (4 min)",
+        seconds: 1.0,
+        rounds: 20,
+        run: undo::prove,
     },
 ];
 

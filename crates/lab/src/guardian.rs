@@ -95,8 +95,8 @@ impl Guardian {
         let mut state = shared.state();
         let number = state.next;
         state.next += 1;
-        let held = state.set(&shared.program, number, Entry { undo, lasting });
-        held.inspect_err(|_| _ = state.entries.remove(&number))?;
+        let told = state.set(&shared.program, number, Entry { undo, lasting }, lasting);
+        told.inspect_err(|_| _ = state.entries.remove(&number))?;
         Ok(Held(Some((shared.clone(), number))))
     }
 
@@ -120,10 +120,22 @@ impl Held {
     /// # Errors
     /// When nobody holds it any more.
     pub(crate) fn amend(&self, undo: Undo) -> Result<()> {
+        self.replace(undo, true)
+    }
+
+    /// The same without a word in the ledger.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn amend_in_passing(&self, undo: Undo) -> Result<()> {
+        self.replace(undo, false)
+    }
+
+    fn replace(&self, undo: Undo, written: bool) -> Result<()> {
         let Some((shared, number)) = &self.0 else { return Ok(()) };
         let mut state = shared.state();
         let lasting = state.entries.get(number).is_some_and(|entry| entry.lasting);
-        state.set(&shared.program, *number, Entry { undo, lasting })
+        state.set(&shared.program, *number, Entry { undo, lasting }, lasting && written)
     }
 
     /// Leaves it to the guardian for good: we could not undo it.
@@ -147,13 +159,12 @@ impl Shared {
 }
 
 impl State {
-    /// Adds an entry or replaces it, here, in the ledger, and with the guardian.
-    fn set(&mut self, program: &Path, number: u64, entry: Entry) -> Result<()> {
+    /// Adds an entry or replaces it, here, with the guardian and, where it is to be written, in the ledger.
+    fn set(&mut self, program: &Path, number: u64, entry: Entry, written: bool) -> Result<()> {
         self.make_sure(program)?;
-        let Entry { undo, lasting } = &entry;
         let guardian = self.process.as_ref().and_then(|process| processes::Leader::of(process.child.id()));
-        let begun = *lasting && self.ledger.add(number, undo, guardian);
-        let order = Order::Add(number, undo.clone());
+        let begun = written && self.ledger.add(number, &entry.undo, guardian);
+        let order = Order::Add(number, entry.undo.clone());
         self.entries.insert(number, entry);
         let mut told = Ok(());
         if begun && let Some(path) = self.ledger.path() {
@@ -169,11 +180,12 @@ impl State {
     /// Gives an entry up; with the last one the guardian ends, and the ledger goes.
     fn give_up(&mut self, number: u64) {
         let Some(entry) = self.entries.remove(&number) else { return };
+        // The ledger first: what is kept must not be taken back long after, by who finds it there.
         if self.entries.is_empty() {
+            self.ledger.remove();
             if let Some(process) = self.process.take() {
                 process.end();
             }
-            self.ledger.remove();
             return;
         }
         if entry.lasting {

@@ -7,6 +7,7 @@ use super::path_text;
 use super::processes::Leader;
 use super::undo::{Switched, Undo};
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -226,6 +227,15 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// Lets a guardian go on that was stopped.
+    pub fn wake_guardian(&self) {
+        if let Holder::Guardian(process) = self.holder
+            && let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw)
+        {
+            let _ = kill_process(process, Signal::CONT);
+        }
+    }
+
     /// What was in it was seen to.
     pub fn remove(&self) {
         remove(&self.path);

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long a guardian that is at work is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is left behind, a line each. Nothing is changed.
 pub fn found() -> Vec<String> {
@@ -29,6 +29,8 @@ pub fn put_back() -> Vec<String> {
     let begun = Instant::now();
     let mut ledgers = ledger::all();
     while ledgers.iter().any(|ledger| matches!(ledger.holder, Holder::Guardian(_))) && begun.elapsed() < PATIENCE {
+        // Whoever stopped it did not mean it to keep what it has.
+        ledgers.iter().for_each(ledger::Found::wake_guardian);
         drop(ledgers);
         std::thread::sleep(Duration::from_millis(10));
         ledgers = ledger::all();

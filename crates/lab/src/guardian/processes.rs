@@ -63,7 +63,7 @@ impl Processes {
     /// The process that leads the process group of what was marked last. A courtesy: the mark says it too.
     pub fn led_by(&self, process: u32) {
         if let (Some(mark), Some(leader)) = (&self.mark, Leader::of(process)) {
-            let _ = self.held.amend(super::undo::Undo::Kill { mark: mark.clone(), leader: Some(leader) });
+            let _ = self.held.amend_in_passing(super::undo::Undo::Kill { mark: mark.clone(), leader: Some(leader) });
         }
     }
 }
