@@ -162,7 +162,7 @@ impl State {
     /// Adds an entry or replaces it, here, with the guardian and, where it is to be written, in the ledger.
     fn set(&mut self, program: &Path, number: u64, entry: Entry, written: bool) -> Result<()> {
         self.make_sure(program)?;
-        let guardian = self.process.as_ref().and_then(|process| processes::Leader::of(process.child.id()));
+        let guardian = self.process.as_ref().map(|process| process.child.id());
         let begun = written && self.ledger.add(number, &entry.undo, guardian);
         let order = Order::Add(number, entry.undo.clone());
         self.entries.insert(number, entry);
@@ -215,7 +215,7 @@ impl State {
         for (number, entry) in &self.entries {
             process.tell(&Order::Add(*number, entry.undo.clone())).map_err(failed)?;
         }
-        self.ledger.note_guardian(processes::Leader::of(process.child.id()));
+        self.ledger.note_guardian(Some(process.child.id()));
         self.process = Some(process);
         Ok(())
     }

@@ -77,7 +77,7 @@ impl Ledger {
     }
 
     /// Adds an entry, to a new file where there is none: whether that is so.
-    pub fn add(&mut self, number: u64, undo: &Undo, guardian: Option<Leader>) -> bool {
+    pub fn add(&mut self, number: u64, undo: &Undo, guardian: Option<u32>) -> bool {
         let Some(undo) = lasting(undo) else { return false };
         let begins = self.written.is_none() && self.trouble.is_none();
         if begins {
@@ -98,8 +98,8 @@ impl Ledger {
     }
 
     /// Notes which process guards the same.
-    pub fn note_guardian(&mut self, guardian: Option<Leader>) {
-        if let Some(guardian) = guardian {
+    pub fn note_guardian(&mut self, guardian: Option<u32>) {
+        if let Some(guardian) = guardian.and_then(Leader::of) {
             self.write(&Line::Guardian(guardian), false);
         }
     }
