@@ -25,6 +25,7 @@ mod residency;
 mod rounds;
 pub mod seeded;
 mod start;
+mod undo;
 
 use anyhow::{Context, bail, ensure};
 use bench::Bench;
@@ -44,7 +45,7 @@ pub struct Proof {
 }
 
 /// Every proof. The lengths keep each one, all rounds together, to the minutes named.
-const PROOFS: [Proof; 19] = [
+const PROOFS: [Proof; 20] = [
     Proof {
         name: "natural",
         shows: "thirty natural commands, cold and warm: two regimes are told, and no verdict rests on both; root (10 min)",
@@ -177,6 +178,13 @@ const PROOFS: [Proof; 19] = [
         seconds: 0.2,
         rounds: 10,
         run: start::prove,
+    },
+    Proof {
+        name: "undo",
+        shows: "what a killed iotoll had switched is put back, and nothing of it is left (4 min)",
+        seconds: 1.0,
+        rounds: 20,
+        run: undo::prove,
     },
 ];
 

@@ -23,6 +23,7 @@ mod integration {
     mod foreign_counts;
     mod foreign_servers;
     mod full_disks;
+    mod guardian;
     mod json_contract;
     mod layers;
     mod limits;

@@ -15,6 +15,8 @@ pub(crate) use execution::{Executed, Surroundings, execute};
 
 use crate::compare::around;
 use crate::error::{Error, Result};
+use crate::guardian::Guardian;
+use crate::guardian::processes::Processes;
 use crate::run::{Observer, Session, Settings};
 use model::experiment::Around;
 use model::record::{Outcome, PhaseRecord, Record, Source};
@@ -40,6 +42,8 @@ pub struct CommandPlan {
     pub custody: Custody,
     /// Shell commands around it, which are not measured.
     pub around: Around,
+    /// Who cleans up when we are killed.
+    pub guardian: Guardian,
 }
 
 /// What a command shares with us, and how long it may live.
@@ -101,13 +105,16 @@ pub fn cost(
     print: &mut dyn FnMut(&str),
 ) -> Result<Record> {
     let source = Source::Cost { command: plan.command.clone(), counted_by: talker::counted_by(plan) };
-    let around = around::Around::begin(plan.around.clone(), LONGEST_SHELL, settings.interruption.clone())?;
+    let around =
+        around::Around::begin(plan.around.clone(), &plan.guardian, LONGEST_SHELL, settings.interruption.clone())?;
     let mut session = Session::open(settings, source)?;
     if let Count::Kernel(counter) = &plan.count {
         counter.read().map_err(|error| Error::Refused(format!("--count {counter}: {error}")))?;
     }
     session.watch_background(observer);
     let mut phase = PhaseRecord::default();
+    // What the command leaves running stays, so it stays as well when we are killed.
+    let unguarded = Processes::default();
     for number in 0..plan.repeat.max(1) as usize {
         if session.interrupted() || session.record.outcome != Outcome::Completed {
             break;
@@ -123,6 +130,7 @@ pub fn cost(
             panel: &mut session.panel,
             interruption: &session.settings.interruption,
             warnings: &mut session.record.warnings,
+            processes: &unguarded,
         };
         let Executed { execution, failure } = match execute(plan, number, &mut surroundings, observer, print) {
             Ok(executed) => executed,

@@ -10,6 +10,7 @@ pub mod crew;
 pub mod doctor;
 pub mod engine;
 pub mod error;
+pub mod guardian;
 pub mod host;
 pub mod interruption;
 mod memory;

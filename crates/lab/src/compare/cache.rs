@@ -171,11 +171,9 @@ fn condition(experiment: &Experiment, all: &CachedFiles) -> (CacheCondition, Str
         };
     }
     let available = crate::memory::available(&Sysroot::at(Path::new("/")));
-    let resident = all.look().taken().map_or(0, |pages| pages.resident.0);
-    // What is in memory already needs no room.
-    let needed = all.bytes().saturating_sub(resident);
+    // What of them is in memory already is reclaimable, so it is in what is available.
     match available {
-        Some(available) if needed as f64 > available as f64 * MEMORY_SHARE => {
+        Some(available) if all.bytes() as f64 > available as f64 * MEMORY_SHARE => {
             let reason = "the files do not fit into memory; --cache cold drops them before each slice".to_owned();
             (CacheCondition::AsIs, reason)
         }

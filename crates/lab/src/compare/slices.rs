@@ -160,7 +160,7 @@ impl Bench<'_> {
             job.seed = Some(job.seed.unwrap_or(0) ^ seed);
         }
         let targets = self.targets.get(case).cloned().unwrap_or_default();
-        let assignment = Assignment { phase, targets, clock_hertz: self.clock.0 };
-        Team::start(&self.settings.program, &self.name(case), &assignment, self.patience.clone())
+        let assignment = Assignment { phase, targets, scheduler: std::process::id(), clock_hertz: self.clock.0 };
+        Team::start(&self.settings.program, &self.name(case), &assignment, self.patience.clone(), &self.processes)
     }
 }

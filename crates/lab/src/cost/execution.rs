@@ -4,6 +4,7 @@ use super::running::Running;
 use super::talker::{Said, started, talker};
 use super::{CommandPlan, Count, Custody, Printed};
 use crate::error::{Error, Result};
+use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
 use crate::meter::{Owners, Panel, TaskScan};
 use crate::run::Observer;
@@ -26,6 +27,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) panel: &'a mut Panel,
     pub(crate) interruption: &'a Interruption,
     pub(crate) warnings: &'a mut Vec<Warning>,
+    /// What the command and all that it begins belong to.
+    pub(crate) processes: &'a Processes,
 }
 
 /// An execution, and why it counts as failed.
@@ -53,9 +56,11 @@ pub(crate) fn execute(
     let mut child = Command::new(program);
     child.args(arguments).stdout(stdout);
     let mut complaints = set_apart(&mut child, plan.custody)?;
+    surroundings.processes.mark(&mut child);
     let before = TaskScan::now();
     let unix_less_monotonic = unix_less_monotonic();
     let mut running = Running::new(plan, number, child, surroundings.interruption, observer);
+    running.processes = Some(surroundings.processes);
     let stretch = watch(surroundings.panel, &mut running);
     let ended = running.end(program)?;
     let owners = Owners { command: running.process(), ..Owners::default() };

@@ -2,6 +2,7 @@
 
 use super::{CommandPlan, Count, Counter, Custody};
 use crate::error::{Error, Result};
+use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
 use crate::meter::{TaskScan, Work};
 use crate::page_cache::{own_storage_read, storage_read_of_tree};
@@ -38,6 +39,9 @@ pub(super) struct Running<'a> {
     /// The most that storage was seen to have read for us and it.
     storage_read: Cell<Bytes>,
     observer: Observer<'a>,
+    /// Who is told that it leads a process group, once it has run for a while: that costs some microseconds, and who is killed
+    /// before knows it by its mark.
+    pub processes: Option<&'a Processes>,
 }
 
 /// Why there is no end of it to tell of.
@@ -73,6 +77,7 @@ impl<'a> Running<'a> {
             begun: Instant::now(),
             storage_read: Cell::new(Bytes(0)),
             observer,
+            processes: None,
         }
     }
 
@@ -247,6 +252,9 @@ impl Subject for Running<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return true,
             }
+            if let (Some(processes), Some(process)) = (self.processes.take(), self.process) {
+                processes.led_by(process);
+            }
             self.pass_interruption_on();
             self.hurry();
             left = left.saturating_sub(GLANCE);
@@ -279,6 +287,7 @@ mod tests {
             printed: Printed::Nowhere,
             custody: Custody::Shared,
             around: Default::default(),
+            guardian: crate::guardian::Guardian::default(),
         }
     }
 

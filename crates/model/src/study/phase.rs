@@ -153,6 +153,10 @@ pub(super) fn study(
         page_cache: storage::page_cache(executions, jobs),
         series: series(executions, headline, context),
     };
+    if !storage::makes_regimes(found.page_cache.as_ref()) {
+        // Of a command whose I/Os nobody counts live they are of what storage read.
+        found.regimes.retain(|regime| regime.iops.is_some());
+    }
     if regimes::are_loads_apart(&found.regimes) {
         regimes::withhold_means(&mut found);
     }

@@ -43,7 +43,9 @@ impl Regimes {
             let mixed = rates.get(last.clone())?.iter().take_while(|rate| !own(rate)).count();
             Some(last.start + mixed)
         };
-        let before = (0..tally.cases()).filter_map(begin).max().unwrap_or(0);
+        let cases = || 0..tally.cases();
+        let settled = cases().filter_map(|case| settled_source(tally, case));
+        let before = cases().filter_map(begin).chain(settled).max().unwrap_or(0);
         Self { before, rounds: tally.rounds.len() }
     }
 
@@ -103,6 +105,22 @@ impl Regimes {
         };
         Some(Warning::new(Code::TwoRegimes, message))
     }
+}
+
+/// The round from which on a case's reads came from the disk by one part: a file that comes into memory read by read changes the
+/// load in every round, without any step. `None` where that is not known.
+fn settled_source(tally: &Tally, case: usize) -> Option<usize> {
+    /// Parts of reads that are further apart are of two states of the page cache.
+    const APART: f64 = 0.1;
+    /// The level is that of the last rounds.
+    const LAST: usize = 3;
+    let part = |round: &RoundSums| {
+        let sums = round.cases.get(case)?;
+        Some((sums.storage_read? / sums.read_bytes.filter(|bytes| *bytes > 0.0)?).min(1.0))
+    };
+    let parts: Vec<f64> = tally.rounds.iter().map(part).collect::<Option<_>>()?;
+    let level = median(parts.get(parts.len().saturating_sub(LAST)..)?)?;
+    Some(parts.iter().rposition(|part| (part - level).abs() > APART).map_or(0, |place| place + 1))
 }
 
 /// Whether the rate stepped because the load is another one. Else the machine became faster or slower for all arms at once,
