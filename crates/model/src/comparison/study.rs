@@ -37,6 +37,7 @@ const FEWEST_ROUNDS: usize = 2;
 pub struct Progress {
     experiment: Experiment,
     tally: Tally,
+    schedule: Schedule,
     before: usize,
 }
 
@@ -58,13 +59,18 @@ pub struct Standing {
 impl Progress {
     /// Nothing measured yet.
     pub fn new(header: &Header) -> Self {
-        Self { experiment: header.experiment.clone(), tally: Tally::new(header, Choice::FirstRound), before: 0 }
+        Self {
+            experiment: header.experiment.clone(),
+            tally: Tally::new(header, Choice::FirstRound),
+            schedule: header.schedule,
+            before: 0,
+        }
     }
 
     /// Adds a complete round.
     pub fn add(&mut self, round: &RoundRecord) {
         self.tally.add(round);
-        self.before = Regimes::of(&self.tally).before;
+        self.before = Regimes::of(&self.tally, self.schedule).before;
     }
 
     /// Rounds before the regime that it is in now: they are no part of the answer, nor of the budget.
@@ -171,7 +177,7 @@ fn regimes(record: &CompareRecord) -> Regimes {
     if record.header.schedule == Schedule::Boots {
         Regimes::default()
     } else {
-        Regimes::of(&Tally::of(View::of(record)))
+        Regimes::of(&Tally::of(View::of(record)), record.header.schedule)
     }
 }
 

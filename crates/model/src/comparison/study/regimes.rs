@@ -6,6 +6,7 @@
 
 use super::tally::{CaseSums, RoundSums, Tally};
 use crate::comparison::finding::{CellFinding, MetricFinding, RoundsRegime};
+use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
 use crate::stats::regimes;
 use crate::stats::regimes::LEAST_STEP;
@@ -29,7 +30,7 @@ pub(super) struct Regimes {
 
 impl Regimes {
     /// Where the rate of any case stepped: a step of one among many cases is not seen in their sum.
-    pub fn of(tally: &Tally) -> Self {
+    pub fn of(tally: &Tally, schedule: Schedule) -> Self {
         let begin = |case: usize| {
             let rates: Vec<f64> = tally.rounds.iter().map(|round| rate(round, case)).collect::<Option<_>>()?;
             let ranges = regimes(&rates);
@@ -44,7 +45,9 @@ impl Regimes {
             Some(last.start + mixed)
         };
         let cases = || 0..tally.cases();
-        let settled = cases().filter_map(|case| settled_source(tally, case));
+        // Each execution of a command begins anew: how much of it found its file in memory depends on how long it ran.
+        let sliced = schedule != Schedule::Executions;
+        let settled = cases().filter(|_| sliced).filter_map(|case| settled_source(tally, case));
         let before = cases().filter_map(begin).chain(settled).max().unwrap_or(0);
         Self { before, rounds: tally.rounds.len() }
     }
