@@ -216,10 +216,32 @@ fn signal(one: Leader, signal: Signal) {
 mod tests {
     use super::*;
     use std::os::unix::process::CommandExt;
+    use std::process::Stdio;
 
-    fn start(script: &str, mark: &str) -> std::process::Child {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]).env(VARIABLE, mark).process_group(0).spawn().unwrap()
+    /// A shell and what it begins. A test that fails leaves none of it, and nobody waits for what it could still print.
+    struct Shell(std::process::Child, String);
+
+    impl Shell {
+        fn start(script: &str) -> Self {
+            let mark = fresh_mark();
+            let mut command = Command::new("sh");
+            command.args(["-c", script]).env(VARIABLE, &mark).process_group(0);
+            Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap(), mark)
+        }
+
+        fn id(&self) -> u32 {
+            self.0.id()
+        }
+    }
+
+    impl Drop for Shell {
+        fn drop(&mut self) {
+            for process in found(&self.1, None) {
+                signal(process, Signal::KILL);
+            }
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
     }
 
     fn eventually(so: impl Fn() -> bool) -> bool {
@@ -231,43 +253,36 @@ mod tests {
 
     #[test]
     fn whoever_bears_the_mark_is_killed_however_far_it_went() {
-        let mark = fresh_mark();
         // One in a session of its own, one of those without a parent, one with an environment of its own.
         let script = "setsid sleep 1000 & (setsid sleep 1001 &) ; env -i sleep 1002 & wait";
-        let mut child = start(script, &mark);
-        let mut other = start("exec sleep 1003", &fresh_mark());
+        let (mut shell, other) = (Shell::start(script), Shell::start("exec sleep 1003"));
+        let mark = shell.1.clone();
         assert!(eventually(|| found(&mark, None).len() == 4), "{:?}", found(&mark, None));
         kill(&mark, None).unwrap();
         assert_eq!(found(&mark, None), []);
         assert!(Leader::of(other.id()).unwrap().lives());
-        assert!(!child.wait().unwrap().success());
-        other.kill().unwrap();
-        other.wait().unwrap();
+        assert!(!shell.0.wait().unwrap().success());
     }
 
     #[test]
     fn a_group_is_killed_by_its_leader_and_never_by_a_number_that_another_has() {
-        let mut child = start("exec env -i sleep 1000", "anything");
-        let leader = Leader::of(child.id()).unwrap();
-        let cleared = || fs::read(format!("/proc/{}/environ", child.id())).is_ok_and(|text| text.is_empty());
+        let shell = Shell::start("exec env -i sleep 1000");
+        let leader = Leader::of(shell.id()).unwrap();
+        let cleared = || fs::read(format!("/proc/{}/environ", shell.id())).is_ok_and(|text| text.is_empty());
         assert!(eventually(cleared));
         let mark = fresh_mark();
         kill(&mark, Some(Leader { start: leader.start + 1, ..leader })).unwrap();
         assert!(leader.lives(), "it is another process");
         kill(&mark, Some(leader)).unwrap();
         assert!(!leader.lives());
-        child.wait().unwrap();
     }
 
     #[test]
     fn a_guardian_among_them_is_spared() {
-        let mark = fresh_mark();
-        let script = format!("printf {} > /proc/$$/comm; sleep 1000 & wait", super::super::serve::NAME);
-        let mut child = start(&script, &mark);
-        assert!(eventually(|| Stat::read(child.id()).is_some_and(|stat| stat.name == super::super::serve::NAME)));
-        assert!(found(&mark, None).iter().all(|one| one.process != child.id()));
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw).unwrap();
-        rustix::process::kill_process_group(group, Signal::KILL).unwrap();
-        child.wait().unwrap();
+        let shell = Shell::start(&format!("printf {} > /proc/$$/comm; sleep 1000 & wait", super::super::serve::NAME));
+        // Its child is none.
+        let only_child = || matches!(found(&shell.1, None).as_slice(), [one] if one.process != shell.id());
+        assert!(eventually(|| Stat::read(shell.id()).is_some_and(|stat| stat.name == super::super::serve::NAME)));
+        assert!(eventually(only_child), "{:?}", found(&shell.1, None));
     }
 }
