@@ -5,6 +5,7 @@ use crate::{render, signals};
 use anyhow::Context;
 use clap::Args;
 use lab::run::Calibration;
+use model::injected::Injected;
 use model::plan::value::{Choice, choice, list_words};
 use model::plan::{
     InjectAt, PathCopy, PathCrc, PathFraming, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTransport,
@@ -178,7 +179,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
         busy_poll: Nanos(arguments.path_busy_poll * 1000),
         ..PathPlan::default()
     };
-    let teller = Teller { calibration: Calibration::begin(), begun: Instant::now() };
+    let teller = Teller { calibration: Calibration::begin(), begun: Instant::now(), inject_ns: arguments.inject_ns };
     // Who says how payloads are sent says it of files too.
     let pull_up_of_file = arguments.path_send.map_or(Switches::default().pull_up_of_file, |send| send.pull_up);
     let inject = inject(arguments, &teller.calibration);
@@ -206,10 +207,10 @@ fn inject(arguments: &ServeArguments, calibration: &Calibration) -> Inject {
     const LOOK: Duration = Duration::from_millis(10);
     let claimed = arguments.inject_at == Layer::Storage && arguments.path_null == PathNull::Server;
     if arguments.inject_ns == 0 || claimed {
-        return Switches::default().inject;
+        return Inject::NOTHING;
     }
     std::thread::sleep(LOOK);
-    Inject { at: arguments.inject_at, ticks: Hertz(calibration.end().0).ticks(Nanos(arguments.inject_ns)).0 }
+    Inject::new(arguments.inject_at, Hertz(calibration.end().0).ticks(Nanos(arguments.inject_ns)).0)
 }
 
 fn names(names: &[String]) -> anyhow::Result<Vec<String>> {
@@ -343,11 +344,19 @@ fn heed_signals(orders: &Arc<Orders>) -> anyhow::Result<()> {
 struct Teller {
     calibration: Calibration,
     begun: Instant,
+    inject_ns: u64,
 }
 
 impl Observer for Teller {
     fn note(&self, text: &str) {
         failure::complain(text);
+    }
+
+    fn injects(&self, burnt_ticks: f64) {
+        let injected = Injected { asked: self.inject_ns as f64, burnt: burnt_ticks * 1e9 / self.calibration.end().0 };
+        // Of requests, not of I/Os.
+        let burns = injected.in_words().replace("I/O", "request");
+        failure::complain(&format!("--inject-ns {}: a thread {burns}", self.inject_ns));
     }
 
     fn so_far(&self, counters: &Counters) {

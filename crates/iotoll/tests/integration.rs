@@ -24,6 +24,7 @@ mod integration {
     mod foreign_servers;
     mod full_disks;
     mod guardian;
+    mod injected;
     mod json_contract;
     mod layers;
     mod limits;

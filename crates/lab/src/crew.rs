@@ -313,6 +313,7 @@ fn job_record(
             max_nanos: clock.nanos(Ticks(ledger.stamp_error_max)),
         }),
         stages: ledger.stages.clone(),
+        injected_ns: worker.injected(plan, clock),
         percentiles: plan.percentiles.clone(),
     }
 }

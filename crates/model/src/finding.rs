@@ -4,6 +4,7 @@
 //! `null` means unknown, and a warning says why. Costs are net of the machine's background unless the
 //! name ends in `_gross`.
 
+use crate::injected::Injected;
 use crate::page_cache::CacheFinding;
 use crate::record::{Canaries, Exit, Host, Outcome, TaskOwner};
 use crate::stats::Estimate;
@@ -269,6 +270,9 @@ pub struct JobFinding {
     /// Where that latency went, of an engine that knows it; their means add up to its mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages_ns: Option<StagesFinding>,
+    /// Busy work that was added to each I/O, where any was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub injected_ns: Option<Injected>,
     /// Its phase's cycles per I/O, when it is alone in it; else `null`.
     pub cycles_per_io: Option<f64>,
 }

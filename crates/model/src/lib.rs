@@ -13,6 +13,7 @@ pub mod finding;
 pub mod histogram;
 #[cfg(test)]
 mod hostile;
+pub mod injected;
 pub mod page_cache;
 pub mod plan;
 pub mod reading;

@@ -5,6 +5,7 @@
 //! because two scans of every task would be most of a record. It is saved before it is studied.
 
 use crate::histogram::Histogram;
+use crate::injected::Injected;
 use crate::page_cache::CacheRecord;
 use crate::plan::Plan;
 use crate::reading::Reading;
@@ -438,6 +439,9 @@ pub struct JobRecord {
     /// Where latency went, of an engine that knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<Box<StageLatencies>>,
+    /// Busy work that was added to each I/O.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub injected_ns: Option<Injected>,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
 }

@@ -124,6 +124,8 @@ pub trait Observer: Sync {
     fn note(&self, text: &str);
     /// What was done so far; it was asked for.
     fn so_far(&self, counters: &Counters);
+    /// What a thread burns with each request, in ticks, as it has calibrated it; told once by each that burns anything.
+    fn injects(&self, _burnt_ticks: f64) {}
 }
 
 /// Serves until it is told to stop, then finishes what has arrived and gives what was done.

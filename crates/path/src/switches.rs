@@ -1,7 +1,7 @@
 //! The techniques of the path, each a switch.
 
 use std::time::Duration;
-use sys::clock::burn;
+use sys::burner::Burner;
 use sys::shared_copy::Copying;
 
 /// What both ends of a connection can do one way or another.
@@ -54,7 +54,7 @@ impl Default for Switches {
             segment: u32::MAX,
             hold: Duration::from_micros(500),
             busy_poll: Duration::ZERO,
-            inject: Inject { at: Layer::Server, ticks: 0 },
+            inject: Inject::NOTHING,
         }
     }
 }
@@ -74,8 +74,25 @@ pub enum Transport {
 pub struct Inject {
     /// Where.
     pub at: Layer,
-    /// How long (`sys::clock::ticks`); 0: nothing is added.
-    pub ticks: u64,
+    /// What, if anything. A server's threads calibrate it, each for itself; a client uses it as it is.
+    pub burner: Option<Burner>,
+}
+
+impl Inject {
+    /// Nothing is added.
+    pub const NOTHING: Self = Self { at: Layer::Server, burner: None };
+
+    /// So many ticks, if any (`sys::clock::ticks`).
+    pub fn new(at: Layer, ticks: u64) -> Self {
+        Self { at, burner: (ticks > 0).then(|| Burner::uncalibrated(ticks)) }
+    }
+
+    /// Calibrates it for the calling thread: what it burns each time, in ticks; `None` where nothing is added.
+    pub fn calibrate(&mut self) -> Option<f64> {
+        let calibrated = Burner::calibrated(self.burner?.asked_ticks());
+        self.burner = Some(calibrated.burner);
+        Some(calibrated.burnt_ticks)
+    }
 }
 
 /// A part of the path that busy work can be added to. What is only claimed to be done adds none.
@@ -93,8 +110,8 @@ impl Inject {
     /// Does it, if it is to be done here.
     #[inline(always)]
     pub(crate) fn at(self, layer: Layer) {
-        if self.ticks > 0 && self.at == layer {
-            burn(self.ticks);
+        if let Some(burner) = self.burner.filter(|_| self.at == layer) {
+            burner.burn();
         }
     }
 }

@@ -25,14 +25,6 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// Keeps the CPU busy until so many ticks have passed. Without the pause instruction of a polite spin: a hypervisor may take the CPU
-/// away at it, and it is as long as what is to be measured.
-#[inline(always)]
-pub fn burn(duration_ticks: u64) {
-    let begin = ticks();
-    while ticks().wrapping_sub(begin) < duration_ticks {}
-}
-
 /// CLOCK_MONOTONIC in nanoseconds.
 pub fn monotonic_nanos() -> u64 {
     nanos(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))

@@ -8,6 +8,7 @@ pub mod aio;
 pub mod availability;
 pub mod block;
 pub mod buffer;
+pub mod burner;
 pub mod byte_store;
 pub mod clock;
 pub mod device;

@@ -2,6 +2,7 @@
 
 use crate::workload::target::Target;
 use crate::workload::worker::STOP_SIGNAL;
+use model::injected::Injected;
 use model::plan::Phase;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -72,7 +73,7 @@ impl<'a> Signals<'a> {
 }
 
 /// What one thread did in a slice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Report {
     pub ios: u64,
     pub bytes: u64,
@@ -85,13 +86,17 @@ pub(super) struct Report {
     pub latency_ticks: u64,
     /// Of all bytes those that were read.
     pub read_bytes: u64,
+    /// Busy work that is added to each I/O, asked and burnt; `None` as two zeros.
+    pub injected_ns: Option<Injected>,
 }
 
 impl Report {
     /// Writes it where the scheduler reads it; the arrival that follows makes it visible.
     pub fn publish(self, words: &SharedWords, thread: usize) {
-        let Self { ios, bytes, begin_ticks, end_ticks, thread_nanos, latency_ticks, read_bytes } = self;
-        let values = [ios, bytes, begin_ticks, end_ticks, thread_nanos, latency_ticks, read_bytes];
+        let Self { ios, bytes, begin_ticks, end_ticks, thread_nanos, latency_ticks, read_bytes, injected_ns } = self;
+        let [asked, burnt] =
+            injected_ns.map_or([0, 0], |injected| [injected.asked.to_bits(), injected.burnt.to_bits()]);
+        let values = [ios, bytes, begin_ticks, end_ticks, thread_nanos, latency_ticks, read_bytes, asked, burnt];
         let slot = words.words().iter().skip(thread * WORDS_PER_THREAD);
         slot.zip(values).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
     }
@@ -108,6 +113,8 @@ impl Report {
             thread_nanos: next(),
             latency_ticks: next(),
             read_bytes: next(),
+            injected_ns: Some(Injected { asked: f64::from_bits(next()), burnt: f64::from_bits(next()) })
+                .filter(|injected| injected.asked > 0.0),
         }
     }
 }
@@ -119,8 +126,17 @@ mod tests {
     #[test]
     fn a_report_is_read_as_it_was_published() {
         let (words, _) = SharedWords::create(2 * WORDS_PER_THREAD, b"").unwrap();
-        let report =
-            Report { ios: 1, bytes: 2, begin_ticks: 3, end_ticks: 4, thread_nanos: 5, latency_ticks: 6, read_bytes: 7 };
+        let injected_ns = Some(Injected { asked: 7.5, burnt: 8.5 });
+        let report = Report {
+            ios: 1,
+            bytes: 2,
+            begin_ticks: 3,
+            end_ticks: 4,
+            thread_nanos: 5,
+            latency_ticks: 6,
+            read_bytes: 7,
+            injected_ns,
+        };
         report.publish(&words, 1);
         assert_eq!(Report::read(&words, 1), report);
         assert_eq!(Report::read(&words, 0), Report::default());

@@ -110,7 +110,7 @@ impl Bench<'_> {
         }
         let mut latencies = Vec::new();
         for (case, team) in teams.into_iter().enumerate() {
-            latencies.push(CaseLatency { case, ticks: team.finish()? });
+            latencies.push(CaseLatency { case, injected_ns: team.injected(), ticks: team.finish()? });
         }
         Ok(Some((slices, latencies)))
     }

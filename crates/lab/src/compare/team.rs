@@ -7,6 +7,7 @@ use crate::interruption::Interruption;
 use crate::page_cache::storage_read_of;
 use model::comparison::record::SliceWork;
 use model::histogram::Histogram;
+use model::injected::Injected;
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -132,6 +133,12 @@ impl Team {
     /// Bytes that storage has read for the process so far, where the kernel tells.
     pub fn storage_read(&self) -> Option<Bytes> {
         storage_read_of(self.child.id())
+    }
+
+    /// What its threads burn with each I/O, where they do.
+    pub fn injected(&self) -> Option<Injected> {
+        let reports = (0..self.threads).map(|thread| Report::read(&self.words, thread));
+        Injected::mean(reports.filter_map(|report| report.injected_ns))
     }
 
     /// Ends the process: its latencies.

@@ -25,7 +25,7 @@ impl Bench<'_> {
             let mut team = bench.team(case, synced)?;
             team.ready()?;
             let slice = at_once(|| bench.slice(case, &mut team, length, GUARD))?;
-            Ok((slice, Some(CaseLatency { case, ticks: team.finish()? })))
+            Ok((slice, Some(CaseLatency { case, injected_ns: team.injected(), ticks: team.finish()? })))
         })
     }
 }

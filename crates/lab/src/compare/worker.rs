@@ -7,7 +7,7 @@ use crate::workload::request_source::Kind;
 use crate::workload::target::Target;
 use crate::workload::worker::{Control, Worker};
 use model::histogram::Histogram;
-use model::plan::{Duration, Phase};
+use model::plan::{Duration, JobPlan, Phase};
 use model::unit::{Hertz, Nanos};
 use std::fs::File;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ fn endless(mut phase: Phase) -> Phase {
 
 /// One thread of the process.
 struct Member {
-    copy: (model::plan::JobPlan, u32, Vec<Target>),
+    copy: (JobPlan, u32, Vec<Target>),
     thread: usize,
     /// Of the whole process.
     threads: usize,
@@ -94,6 +94,7 @@ impl Member {
         let mut worker = enlist(&copy, Arc::default(), control, self.clock)?;
         let signals = Signals::of(&self.words);
         with_engine(&copy, self.clock, |engine| {
+            worker.calibrate();
             let (mut kept, mut pending, mut turn) = (Histogram::new(), false, 0);
             loop {
                 arrive(signals, self.threads);
@@ -114,7 +115,7 @@ impl Member {
                     return Ok(kept);
                 }
                 engine(&mut worker)?;
-                report(&worker).publish(&self.words, self.thread);
+                report(&plan, &worker, self.clock).publish(&self.words, self.thread);
                 pending = signals.keep().load(Ordering::Relaxed) == 1;
                 if !pending {
                     // Here, before the slice that follows, which would pay for clearing the tables.
@@ -125,7 +126,7 @@ impl Member {
     }
 }
 
-fn report(worker: &Worker) -> Report {
+fn report(plan: &JobPlan, worker: &Worker, clock: Hertz) -> Report {
     let end_ticks = ticks();
     let thread_nanos = Nanos(sys::clock::own_thread_nanos()).since(worker.thread_begin).0;
     let kinds = &worker.ledger.kinds;
@@ -137,6 +138,7 @@ fn report(worker: &Worker) -> Report {
         thread_nanos,
         latency_ticks: kinds.iter().map(|kind| kind.latency.sum()).sum(),
         read_bytes: kinds.get(Kind::Read as usize).map_or(0, |kind| kind.bytes),
+        injected_ns: worker.injected(plan, clock),
     }
 }
 

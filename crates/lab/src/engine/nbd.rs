@@ -52,26 +52,29 @@ pub(super) fn open(setup: &Setup) -> Result<Ready> {
     })?;
     let bytes = if parts == 1 { block } else { part as usize };
     let mut options = options(&plan.path);
-    if plan.inject_at == InjectAt::Wire {
-        options.switches.inject = Inject { at: Layer::Wire, ticks: setup.clock.ticks(plan.inject).0 };
+    // Where nothing goes over the wire, nothing is added there.
+    if plan.inject_at == InjectAt::Wire && plan.path.null != PathNull::Wire {
+        options.switches.inject = Inject::new(Layer::Wire, setup.clock.ticks(plan.inject).0);
     }
+    // Here, because it is this thread that takes replies.
+    let burnt = options.switches.inject.calibrate();
     match plan.path.tx_queue {
-        PathTxQueue::None => Ok(split(plan, connect(plan, slots, bytes, options)?, parts)),
+        PathTxQueue::None => Ok(split(plan, connect(plan, slots, bytes, options)?, parts, burnt)),
         PathTxQueue::Lock | PathTxQueue::RingTask | PathTxQueue::MpRing | PathTxQueue::SwapAll => {
-            Ok(split(plan, joined::join(plan, slots, bytes, options)?, parts))
+            Ok(split(plan, joined::join(plan, slots, bytes, options)?, parts, burnt))
         }
     }
 }
 
-/// Ready, with so many requests for the largest I/O.
-fn split(plan: &JobPlan, client: impl Connection + 'static, parts: u32) -> Ready {
+/// Ready, with so many requests for the largest I/O, and so much burnt for each of them.
+fn split(plan: &JobPlan, client: impl Connection + 'static, parts: u32, burnt: Option<f64>) -> Ready {
     if parts == 1 {
-        return ready(plan, client);
+        return ready(plan, client, burnt);
     }
-    ready(plan, Split::new(client, plan.depth.in_flight, parts, plan.path.max_payload))
+    ready(plan, Split::new(client, plan.depth.in_flight, parts, plan.path.max_payload), burnt)
 }
 
-fn ready(plan: &JobPlan, client: impl Connection + 'static) -> Ready {
+fn ready(plan: &JobPlan, client: impl Connection + 'static, burnt: Option<f64>) -> Ready {
     let (slot, slots) = (slot_bytes(plan), plan.depth.in_flight as usize);
     // What is written neither compresses nor repeats.
     let mut noise = vec![0; slot];
@@ -90,6 +93,7 @@ fn ready(plan: &JobPlan, client: impl Connection + 'static) -> Ready {
     };
     Box::new(move |worker| {
         engine.control = worker.control();
+        worker.burnt_ticks = worker.burnt_ticks.or(burnt);
         // A hold is as long as it is told to be, and not 50 µs longer. Where that cannot be had, it is longer.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         worker.run_queued(&mut engine)
@@ -350,7 +354,7 @@ mod tests {
             hold: Duration::from_nanos(4),
             busy_poll: Duration::from_nanos(5),
             // By whoever knows the clock.
-            inject: Switches::default().inject,
+            inject: Inject::NOTHING,
         };
         let patience = Options::default().patience;
         assert_eq!(options(&path), Options { switches, in_flight: Accounting::PerThread, wire: Wire::Null, patience });

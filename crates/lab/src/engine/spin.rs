@@ -4,36 +4,22 @@ use super::{Ready, Setup, ready};
 use crate::error::Result;
 use crate::workload::request_source::Request;
 use crate::workload::worker::{Perform, Sync};
-use sys::clock::burn;
+use sys::burner::Burner;
 
 struct Spin {
-    target_ticks: u64,
+    burner: Burner,
 }
 
 pub(super) fn open(setup: &Setup) -> Result<Ready> {
-    let target_ticks = setup.plan.spin_cycles.saturating_sub(overhead_ticks());
-    Ok(ready(Spin { target_ticks }, setup.plan.depth.in_flight))
-}
-
-/// By how much a burn is longer than it was asked to be: a reading of the clock, and half a turn of the
-/// loop. Taken off the target, so that the cost known is the cost paid. The smallest of several batches,
-/// because interrupts only ever add.
-fn overhead_ticks() -> u64 {
-    const BATCHES: u64 = 50;
-    const BURNS: u64 = 100;
-    const ASKED: u64 = 1000;
-    let batch = |_| {
-        let begin = sys::clock::ticks();
-        (0..BURNS).for_each(|_| burn(ASKED));
-        sys::clock::ticks().saturating_sub(begin) / BURNS
-    };
-    (0..BATCHES).map(batch).min().unwrap_or(ASKED).saturating_sub(ASKED)
+    // The cost known is the cost paid.
+    let burner = Burner::calibrated(setup.plan.spin_cycles).burner;
+    Ok(ready(Spin { burner }, setup.plan.depth.in_flight))
 }
 
 impl Perform for Spin {
     #[inline(always)]
     fn perform(&mut self, request: &Request) -> i32 {
-        burn(self.target_ticks);
+        self.burner.burn();
         std::hint::black_box(request).length.cast_signed()
     }
 

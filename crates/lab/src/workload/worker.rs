@@ -7,13 +7,15 @@
 use super::ledger::{Ledger, LiveCounters};
 use super::request_source::{Kind, Request, RequestSource};
 use crate::error::{Error, Result};
+use model::injected::Injected;
 use model::plan::{Depth, InjectAt, JobPlan};
 use model::unit::{Hertz, Nanos};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use sys::clock::{burn, ticks};
+use sys::burner::Burner;
+use sys::clock::ticks;
 use sys::shared_words::SharedWords;
 
 /// An engine that has done a request when it returns.
@@ -135,7 +137,10 @@ pub struct Worker {
     /// The end of the ramp, then that of the run.
     alarm: u64,
     ramping: bool,
-    inject_ticks: u64,
+    /// Busy work before each I/O.
+    inject: Option<Burner>,
+    /// What is burnt for each I/O, here or by the engine, in ticks; known once it was calibrated.
+    pub burnt_ticks: Option<f64>,
     /// Whether anything of [`Manners`] is in force; the common case asks this one flag only.
     mannered: bool,
     manners: Manners,
@@ -219,7 +224,10 @@ impl Worker {
             alarm: u64::MAX,
             ramping: false,
             // Elsewhere somebody else does it.
-            inject_ticks: if plan.inject_at == InjectAt::Submit { clock.ticks(plan.inject).0 } else { 0 },
+            inject: Some(clock.ticks(plan.inject).0)
+                .filter(|ticks| *ticks > 0 && plan.inject_at == InjectAt::Submit)
+                .map(Burner::uncalibrated),
+            burnt_ticks: None,
             mannered,
             manners,
             thread_begin: Nanos(0),
@@ -234,8 +242,22 @@ impl Worker {
         self.at_start = Some(Box::new(action));
     }
 
+    /// Measures what busy work takes in this thread, if there is any and it was not done yet. Takes some milliseconds.
+    pub fn calibrate(&mut self) {
+        if let (Some(burner), None) = (self.inject, self.burnt_ticks) {
+            let calibrated = Burner::calibrated(burner.asked_ticks());
+            (self.inject, self.burnt_ticks) = (Some(calibrated.burner), Some(calibrated.burnt_ticks));
+        }
+    }
+
+    /// The busy work that was added to each I/O.
+    pub fn injected(&self, plan: &JobPlan, clock: Hertz) -> Option<Injected> {
+        Some(Injected { asked: plan.inject.as_f64(), burnt: self.burnt_ticks? * 1e9 / clock.0 })
+    }
+
     /// Waits out `startdelay`, then starts the clocks of ramp and runtime.
     fn begin(&mut self) -> u64 {
+        self.calibrate();
         if let Some(action) = self.at_start.take() {
             action();
         }
@@ -477,8 +499,8 @@ impl Worker {
 
     #[inline(always)]
     fn inject(&self) {
-        if self.inject_ticks > 0 {
-            burn(self.inject_ticks);
+        if let Some(burner) = self.inject {
+            burner.burn();
         }
     }
 

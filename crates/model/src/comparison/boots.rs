@@ -97,7 +97,7 @@ mod tests {
             begin_nanos: Nanos(begin),
             end_nanos: Nanos(begin + 100),
             slices: vec![SliceRecord { case: Some(case), reading }],
-            latencies: vec![CaseLatency { case, ticks }],
+            latencies: vec![CaseLatency { case, ticks, injected_ns: None }],
             boots: Vec::new(),
         }
     }

@@ -5,6 +5,7 @@
 
 use crate::comparison::record::CacheCondition;
 use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules};
+use crate::injected::Injected;
 use crate::page_cache::CacheState;
 use crate::record::{Canaries, Host, Outcome};
 use crate::stats::{LogRatio, Verdict};
@@ -91,6 +92,9 @@ pub struct ArmFinding {
     pub what: String,
     /// As it was declared.
     pub plan: ArmPlan,
+    /// Busy work that was added to each I/O, where any was: the mean over its rounds and cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub injected_ns: Option<Injected>,
 }
 
 /// One boot of an arm.

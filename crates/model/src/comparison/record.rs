@@ -5,6 +5,7 @@
 
 use crate::experiment::Experiment;
 use crate::histogram::Histogram;
+use crate::injected::Injected;
 use crate::page_cache::CachedPages;
 use crate::reading::Reading;
 use crate::record::{Canaries, Execution, Host, MeterStatus, Outcome, Snapshot, TaskTimes};
@@ -170,6 +171,9 @@ pub struct CaseLatency {
     pub case: usize,
     /// Reads, writes and trims together.
     pub ticks: Histogram,
+    /// Busy work that was added to each I/O.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub injected_ns: Option<Injected>,
 }
 
 /// One slice, or a time in which nothing of ours ran.

@@ -16,10 +16,11 @@ use super::finding::{
     ArmFinding, BootFinding, CellFinding, CompareFinding, Environment, EnvironmentStep, LimitFinding, LimitState,
     NoiseFloor, NoiseOfMetric, SCHEMA, SlicePoint, TimeNeeded,
 };
-use super::record::{BootRecord, CompareRecord, End, Header, RoundRecord, Schedule, SliceReading};
+use super::record::{BootRecord, CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule, SliceReading};
 use crate::experiment::limit::Beyond;
-use crate::experiment::{Cell, Experiment, Limit, Metric};
+use crate::experiment::{ArmPlan, Cell, Experiment, Limit, Metric};
 use crate::histogram::Histogram;
+use crate::injected::Injected;
 use crate::record::Outcome;
 use crate::stats::holm::holm;
 use crate::stats::{LogRatio, Pair, stopping};
@@ -235,11 +236,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
             Schedule::Executions | Schedule::Boots => None,
         },
         method: method(record, warm_up),
-        arms: experiment
-            .arms
-            .iter()
-            .map(|arm| ArmFinding { name: arm.name.clone(), what: arm.what(), plan: arm.clone() })
-            .collect(),
+        arms: experiment.arms.iter().enumerate().map(|(number, arm)| self::arm(record, number, arm)).collect(),
         axes: experiment.axes.clone(),
         crossovers: sweep::crossovers(experiment, &targets, &tally),
         lines: sweep::lines(experiment, &tally),
@@ -270,6 +267,16 @@ fn no_end(record: View) -> Outcome {
         ),
         None => "the record has no end: it was cut off while measuring".to_owned(),
     })
+}
+
+/// An arm, with what it burnt where it was asked to.
+fn arm(record: View, number: usize, plan: &ArmPlan) -> ArmFinding {
+    let cases = &record.header.experiment.cases;
+    let of_arm = |latency: &&CaseLatency| cases.get(latency.case).is_some_and(|case| case.arm == number);
+    let latencies = record.rounds.iter().flat_map(|round| &round.latencies);
+    let injected_ns = Injected::mean(latencies.filter(of_arm).filter_map(|latency| latency.injected_ns));
+    let burns = injected_ns.map(|injected| format!(" ({})", injected.in_words())).unwrap_or_default();
+    ArmFinding { name: plan.name.clone(), what: plan.what() + &burns, plan: plan.clone(), injected_ns }
 }
 
 fn boots(record: View) -> Vec<BootFinding> {

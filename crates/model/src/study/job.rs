@@ -2,6 +2,7 @@
 
 use crate::finding::{DirectionFinding, JobFinding, LatencyFinding, StagesFinding};
 use crate::histogram::{BUCKET_ERROR, Histogram};
+use crate::injected::Injected;
 use crate::record::{Direction, JobRecord, Latency, PhaseRecord, StageLatencies, StampError};
 use crate::unit::{Hertz, Nanos, Ticks};
 
@@ -85,6 +86,7 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
         ios_per_crossing: crossings.filter(|count| *count > 0).map(|count| ios as f64 / count as f64),
         latency_ns: latency(&everything, &first.percentiles, worst_stamp(jobs), clock),
         stages_ns: stages(jobs, clock),
+        injected_ns: Injected::mean(jobs.iter().filter_map(|job| job.injected_ns)),
         cycles_per_io: None,
     }
 }

@@ -257,7 +257,7 @@ fn refuse(switches: &Switches) -> Result<()> {
         "sending in segments"
     } else if !busy_poll.is_zero() {
         "busy polling"
-    } else if inject.ticks > 0 {
+    } else if inject.burner.is_some() {
         "busy work (inject_at=wire)"
     } else {
         return Ok(());

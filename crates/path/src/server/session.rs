@@ -291,7 +291,7 @@ impl Session {
     #[inline]
     fn inject(&mut self, layer: Layer) {
         let inject = self.switches.inject;
-        if inject.ticks >= LONG_INJECTION {
+        if inject.burner.is_some_and(|burner| burner.asked_ticks() >= LONG_INJECTION) {
             // It counts to the turn, after which it is the others'. A look at the clock would be a part of what is injected.
             self.long_since.get_or_insert_with(Instant::now);
         }
@@ -569,7 +569,7 @@ mod tests {
     #[test]
     fn busy_work_of_storage_is_for_what_it_is_asked_and_that_of_the_server_for_all() {
         let took = |at, ticks| {
-            let switches = Switches { inject: Inject { at, ticks }, ..Switches::default() };
+            let switches = Switches { inject: Inject::new(at, ticks), ..Switches::default() };
             let backend = Backend::memory(4096, &switches).unwrap();
             let mut session = Session::new(backend, Rights { read_only: true, ..RIGHTS }, switches);
             let request = |command| Request { flags: 0, command, cookie: 1, offset: 0, length: 512 }.encode();

@@ -75,7 +75,8 @@ pub(super) struct Worker<'a> {
     inbox: Arc<Inbox>,
     way: Way,
     exports: &'a Exports,
-    options: &'a Options,
+    /// Its own: busy work is calibrated for this thread.
+    options: Options,
     clients: &'a AtomicUsize,
     observer: &'a dyn Observer,
     connections: Vec<Option<Connection>>,
@@ -93,7 +94,7 @@ impl<'a> Worker<'a> {
     pub(super) fn new(
         inbox: Arc<Inbox>,
         exports: &'a Exports,
-        options: &'a Options,
+        options: &Options,
         clients: &'a AtomicUsize,
         observer: &'a dyn Observer,
     ) -> Result<Self> {
@@ -108,7 +109,7 @@ impl<'a> Worker<'a> {
             inbox,
             way,
             exports,
-            options,
+            options: *options,
             clients,
             observer,
             connections,
@@ -124,6 +125,9 @@ impl<'a> Worker<'a> {
     pub(super) fn run(mut self) -> Counters {
         // A hold is as long as it is told to be, and not 50 µs longer. Where that cannot be had, it is longer.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        if let Some(burnt) = self.options.switches.inject.calibrate() {
+            self.observer.injects(burnt);
+        }
         let mut happened = Vec::with_capacity(256);
         let (mut looked, mut negotiating) = (Instant::now(), false);
         while !self.inbox.closed.load(Ordering::Relaxed) {

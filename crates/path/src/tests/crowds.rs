@@ -15,7 +15,7 @@ use std::time::Duration;
 fn who_comes_while_the_thread_is_busy_is_turned_away_as_well() {
     const ALLOWED: usize = 4;
     const COMING: usize = 60;
-    let inject = Inject { at: Layer::Server, ticks: 3_000_000_000 };
+    let inject = Inject::new(Layer::Server, 3_000_000_000);
     let switches = Switches { inject, ..Switches::default() };
     let options = Options { switches, connections: ALLOWED, threads: 1, ..Options::default() };
     let served = Served::new(Backend::memory(SIZE, &switches).unwrap(), Access::ReadWrite, options, false);

@@ -25,7 +25,7 @@ over_both! {
 
 /// A server that is busy for so many ticks with each request.
 fn busy(transport: Transport, ticks: u64) -> Served {
-    let inject = Inject { at: Layer::Server, ticks };
+    let inject = Inject::new(Layer::Server, ticks);
     let switches = Switches { inject, transport, ..Switches::default() };
     let options = Options { switches, ..options(transport) };
     Served::new(Backend::memory(SIZE, &switches).unwrap(), Access::ReadWrite, options, false)

@@ -435,6 +435,7 @@ fn arm(name: &str, what: &str) -> ArmFinding {
         name: name.to_owned(),
         what: what.to_owned(),
         plan: ArmPlan { name: name.to_owned(), options: vec![what.to_owned()], ..ArmPlan::default() },
+        injected_ns: None,
     }
 }
 

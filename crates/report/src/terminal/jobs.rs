@@ -76,5 +76,6 @@ fn remarks(job: &JobFinding) -> Option<String> {
     if short > 0 {
         parts.push(format!("{short} I/Os moved less than was asked for"));
     }
+    parts.extend(job.injected_ns.map(|injected| format!("inject_ns={} {}", injected.asked, injected.in_words())));
     (!parts.is_empty()).then(|| format!("{}: {}", job.name, parts.join(", ")))
 }

@@ -21,7 +21,7 @@ fn slices() -> CompareRecord {
         let latency = |case| {
             let mut ticks = Histogram::new();
             (1..5).for_each(|place| ticks.record(1000 * place, 300));
-            CaseLatency { case, ticks }
+            CaseLatency { case, ticks, injected_ns: None }
         };
         round.latencies = [0, 1].map(latency).to_vec();
     }
