@@ -1,6 +1,6 @@
 //! Undo that outlives us: a second process, `iotoll guardian`, that undoes what iotoll did when iotoll is killed.
 //!
-//! What undoes a thing ([`Undo`]) is handed over before the thing is done, and given up when it was undone or is to stay ([`Held`]).
+//! What undoes a thing (`Undo`) is handed over before the thing is done, and given up when it was undone or is to stay ([`Held`]).
 //! The guardian holds the same list; when our end of its pipe closes, whatever closed it, it does what is left. It begins with
 //! the first entry and ends with the last. The ledger on disk holds what has to be known if both are killed.
 
