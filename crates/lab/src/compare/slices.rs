@@ -129,12 +129,26 @@ impl Bench<'_> {
         let read_before = team.storage_read();
         let before = Box::new(self.panel.boundary(nanos));
         team.go(true);
-        std::thread::sleep(length);
+        self.sleep(length);
         team.halt()?;
         let after = Box::new(self.panel.boundary(nanos));
         let storage_read = team.storage_read().zip(read_before).map(|(after, before)| after.since(before));
         let work = SliceWork { storage_read, ..team.work() };
         Ok(SliceRecord { case: Some(case), reading: SliceReading::Slice { before, after, work, tasks: None } })
+    }
+
+    /// Sleeps for the length of a slice, or until an interruption: the round of a slice that was cut short does not count.
+    fn sleep(&self, length: Duration) {
+        /// Longest time that an interruption goes unnoticed; ten wake-ups a second of a slice that is longer.
+        const GLANCE: Duration = Duration::from_millis(100);
+        let end = Instant::now() + length;
+        while !self.interrupted() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(GLANCE));
+        }
     }
 
     /// A worker process for each case, started together, all ready.
