@@ -49,7 +49,9 @@ impl Regimes {
         let sliced = schedule != Schedule::Executions;
         let settled = cases().filter(|_| sliced).filter_map(|case| settled_source(tally, case));
         let before = cases().filter_map(begin).chain(settled).max().unwrap_or(0);
-        Self { before, rounds: tally.rounds.len() }
+        // What still moves in the last round has no regime that is over: the last round stands for it.
+        let rounds = tally.rounds.len();
+        Self { before: before.min(rounds.saturating_sub(1)), rounds }
     }
 
     /// Whether the last regime can answer.

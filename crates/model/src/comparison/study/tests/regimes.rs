@@ -92,23 +92,28 @@ fn what_is_measured_goes_on_from_the_step() {
 /// A file that is read block by block comes into memory without a step: each round finds more of it.
 #[test]
 fn a_cache_that_warms_up_is_a_regime_until_it_is_warm() {
-    let warming = |rounds: usize| {
+    let measured = |rounds: usize, missing: fn(u64) -> u64| {
         let load = |round, case| Load { nanos_per_io: 1000 + wobble(round, case), ios: 40_000 };
         let mut record = record(experiment(Draft::default()), rounds, load);
         for (number, round) in record.rounds.iter_mut().enumerate() {
             for slice in &mut round.slices {
                 let SliceReading::Slice { work, .. } = &mut slice.reading else { continue };
-                let missing = 10_u64.saturating_sub(number as u64);
+                let missing = missing(number as u64);
                 work.read_bytes = Some(work.bytes);
                 work.storage_read = Some(Bytes(work.bytes.0 / 10 * missing));
             }
         }
         study(&record)
     };
+    let warming = |rounds| measured(rounds, |number| 10_u64.saturating_sub(number));
     // In the ninth round a fifth is missing, in the tenth a tenth.
     let long = warming(20);
     assert_eq!((long.rounds, long.regimes[0].last_round), (11, 9), "{:?}", long.regimes);
     assert!(long.cells[0].metrics["cycles_per_io"].change.is_some());
     let short = warming(9);
     assert_eq!(short.cells[0].metrics["iops"].reason.as_deref(), Some(TWO_REGIMES));
+    // What still moves in the last round ends with it.
+    let moving = measured(8, |number| if number < 7 { 10 } else { 0 });
+    let ranges: Vec<_> = moving.regimes.iter().map(|regime| (regime.first_round, regime.last_round)).collect();
+    assert_eq!(ranges, [(1, 7), (8, 8)]);
 }
