@@ -17,6 +17,7 @@ mod iotoll;
 mod known_cost;
 mod memory;
 mod memory_disk;
+mod natural;
 mod placed;
 mod placement;
 mod remote;
@@ -24,6 +25,7 @@ mod residency;
 mod rounds;
 pub mod seeded;
 mod start;
+mod undo;
 
 use anyhow::{Context, bail, ensure};
 use bench::Bench;
@@ -43,7 +45,14 @@ pub struct Proof {
 }
 
 /// Every proof. The lengths keep each one, all rounds together, to the minutes named.
-const PROOFS: [Proof; 18] = [
+const PROOFS: [Proof; 20] = [
+    Proof {
+        name: "natural",
+        shows: "thirty natural commands, cold and warm: two regimes are told, and no verdict rests on both; root (10 min)",
+        seconds: 4.0,
+        rounds: 1,
+        run: natural::prove,
+    },
     Proof {
         name: "known-cost",
         shows: "each meter finds a cost that is known, also on a busy machine (15 min)",
@@ -169,6 +178,13 @@ const PROOFS: [Proof; 18] = [
         seconds: 0.2,
         rounds: 10,
         run: start::prove,
+    },
+    Proof {
+        name: "undo",
+        shows: "what a killed iotoll had switched is put back, and nothing of it is left (4 min)",
+        seconds: 1.0,
+        rounds: 20,
+        run: undo::prove,
     },
 ];
 

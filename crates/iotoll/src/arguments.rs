@@ -51,6 +51,9 @@ pub enum Verb {
         /// Threads.
         threads: usize,
     },
+    /// iotoll's own guardian, which it starts for itself
+    #[command(hide = true)]
+    Guardian,
 }
 
 /// How results are shown and kept.

@@ -3,6 +3,7 @@
 use crate::arguments::{CompareArguments, Words};
 use crate::boots;
 use crate::failure::{self, BadInput};
+use crate::guardian::guardian;
 use crate::progress::ProgressLine;
 use crate::render;
 use crate::run::files_and_options;
@@ -91,6 +92,7 @@ pub(crate) fn settings(arguments: &CompareArguments, meters: Selection, words: &
         // Not its path: what lies there may be another program by the next round.
         program: "/proc/self/exe".into(),
         schedule: None,
+        guardian: guardian(words),
     })
 }
 

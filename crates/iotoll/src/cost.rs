@@ -2,6 +2,7 @@
 
 use crate::arguments::CostArguments;
 use crate::failure::{self, BadInput};
+use crate::guardian;
 use crate::progress::ProgressLine;
 use crate::render::{self, Keeping};
 use crate::run::measurement;
@@ -33,10 +34,12 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         printed,
         custody: Custody::Shared,
         around: arguments.around.around(),
+        guardian: guardian::guardian(words),
     };
     let left = LeftBehind::default();
     // The second ends the command, and what it did is kept.
     let measurement = measurement(&arguments.measuring, Patience::Ends(3, left.clone()), words)?;
+    guardian::put_back();
     let keeping = Keeping::prepare(&arguments.output, program.rsplit('/').next().unwrap_or(program))?;
     left.unless({
         let keeping = keeping.clone();

@@ -2,13 +2,16 @@
 
 use crate::arguments::{DemoArguments, Measuring};
 use crate::failure;
+use crate::guardian::guardian;
 use crate::progress::ProgressLine;
 use crate::render;
 use crate::run::{measurement, undo};
 use crate::signals::{LeftBehind, Patience};
+use lab::guardian::OwnFolder;
 use lab::meter::Selection;
 use lab::workload::target::Created;
 use model::plan::{Settings, parse};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,11 +55,12 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
     let left = LeftBehind::default();
     let measuring = Measuring { meters: Selection::Default, background: Duration::from_secs(1), place: None };
     let measurement = measurement(&measuring, Patience::Ends(2, left.clone()), words)?;
+    let guardian = guardian(words);
     // In the working folder where that can be written: a temporary folder is often in memory, where
     // O_DIRECT means nothing.
-    let builder = tempfile::Builder::new().prefix("iotoll-demo-").to_owned();
-    let folder = builder.tempdir_in(".").or_else(|_| builder.tempdir())?;
-    let created = Arc::new(Created::default());
+    let make = |around: &Path| OwnFolder::make(&guardian, around, "iotoll-demo-");
+    let folder = make(Path::new(".")).or_else(|_| make(&std::env::temp_dir()))?;
+    let created = Arc::new(Created::guarded(guardian));
     left.unless({
         let (folder, created) = (folder.path().to_owned(), Arc::downgrade(&created));
         let rest = move || {

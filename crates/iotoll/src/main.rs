@@ -7,6 +7,7 @@ mod cost;
 mod demo;
 mod doctor;
 mod failure;
+mod guardian;
 mod progress;
 mod render;
 mod run;
@@ -27,6 +28,7 @@ fn execute(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         Verb::Cost(arguments) => cost::cost(arguments, &invocation.words),
         Verb::Compare(arguments) => compare::compare(arguments, &invocation.words),
         Verb::Worker { threads } => compare::worker(*threads),
+        Verb::Guardian => guardian::serve(),
         Verb::Serve(arguments) => serve::run(arguments),
         Verb::Report(arguments) => render::report(arguments),
         Verb::Doctor(arguments) => doctor::doctor(arguments),

@@ -2,6 +2,7 @@
 
 use crate::arguments::{Measuring, RunArguments};
 use crate::failure::{self, BadInput};
+use crate::guardian::guardian;
 use crate::progress::ProgressLine;
 use crate::render::{self, Keeping};
 use crate::signals::{self, LeftBehind, Patience};
@@ -26,7 +27,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     let left = LeftBehind::default();
     let measurement = measurement(&arguments.measuring, Patience::Ends(2, left.clone()), words)?;
     let keeping = Keeping::prepare(&arguments.output, &title(&plan))?;
-    let created = Arc::new(Created::default());
+    let created = Arc::new(Created::guarded(guardian(words)));
     left.unless({
         // What is at its end anyway needs no signal to take it back.
         let (keeping, created) = (keeping.clone(), Arc::downgrade(&created));

@@ -15,6 +15,7 @@ mod integration {
     mod comparisons_boots;
     mod comparisons_fail;
     mod comparisons_stored;
+    mod conditions;
     mod demo_and_doctor;
     mod devices;
     mod durability;
@@ -22,6 +23,7 @@ mod integration {
     mod foreign_counts;
     mod foreign_servers;
     mod full_disks;
+    mod guardian;
     mod injected;
     mod json_contract;
     mod layers;

@@ -22,6 +22,7 @@ use crate::canary;
 use crate::cost::Surroundings;
 use crate::crew::Copy;
 use crate::error::{Error, Result};
+use crate::guardian::{Guardian, processes::Processes};
 use crate::host;
 use crate::meter::{Owners, Panel, TaskScan};
 use crate::placing::{self, Placing};
@@ -47,6 +48,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sys::clock::monotonic_nanos;
 use sys::schedule::{Class, set_class};
 use team::Patience;
+pub(crate) use toggle::{Found, put_back};
 use toggle::{Toggles, and_left};
 
 /// How to measure.
@@ -60,6 +62,8 @@ pub struct Settings {
     pub program: PathBuf,
     /// How rounds are cut, where that is decided already; else a rehearsal decides it.
     pub schedule: Option<Schedule>,
+    /// Who undoes what this switches, makes and starts, when it is killed.
+    pub guardian: Guardian,
 }
 
 /// Where a record is written as it is measured.
@@ -119,9 +123,9 @@ pub fn compare(
     sys::process::raise_open_file_limit();
     let interruption = &settings.measuring.interruption;
     let longest = Duration::from_secs_f64(experiment.rules.patience());
-    let around = Around::begin(experiment.around.clone(), longest, interruption.clone())?;
     let placing = Placing::resolve(experiment.place.as_ref(), &servers(&experiment))?;
-    let created = Created::default();
+    let around = Around::begin(experiment.around.clone(), &settings.guardian, longest, interruption.clone())?;
+    let created = Created::guarded(settings.guardian.clone());
     let mut warnings = Vec::new();
     let targets = lay_out(&experiment, settings, &created, &mut warnings, observer)?;
     let cache = CacheKeeper::prepare(&experiment, &targets, &mut |path, done, total| {
@@ -130,7 +134,7 @@ pub fn compare(
     })?;
     let panel = Panel::open(settings.measuring.meters.clone())?;
     let patience = Patience { longest, interruption: interruption.clone() };
-    let toggles = Toggles::prepare(&experiment.arms, patience.clone(), &mut warnings)?;
+    let toggles = Toggles::prepare(&experiment.arms, patience.clone(), &settings.guardian, &mut warnings)?;
     let canaries = canary::run();
     let (hertz, source) = calibration.end();
     let mut bench = Bench {
@@ -146,6 +150,7 @@ pub fn compare(
         around,
         neighbours: Neighbours::new(experiment.cases.len()),
         placing,
+        processes: settings.guardian.processes()?,
         experiment: &experiment,
         settings,
     };
@@ -206,6 +211,8 @@ struct Bench<'a> {
     around: Around,
     neighbours: Neighbours,
     placing: Placing,
+    /// Workers and commands.
+    processes: Processes,
     experiment: &'a Experiment,
     settings: &'a Settings,
 }
@@ -221,6 +228,7 @@ impl Bench<'_> {
             interruption: &self.settings.measuring.interruption,
             warnings: &mut self.warnings,
             cpus: self.placing.of(0),
+            processes: &self.processes,
         }
     }
 

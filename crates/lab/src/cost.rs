@@ -15,6 +15,8 @@ pub(crate) use execution::{Executed, Surroundings, execute};
 
 use crate::compare::around;
 use crate::error::{Error, Result};
+use crate::guardian::Guardian;
+use crate::guardian::processes::Processes;
 use crate::placing::{self, Placing};
 use crate::run::{Observer, Session, Settings};
 use model::experiment::Around;
@@ -41,6 +43,8 @@ pub struct CommandPlan {
     pub custody: Custody,
     /// Shell commands around it, which are not measured.
     pub around: Around,
+    /// Who cleans up when we are killed.
+    pub guardian: Guardian,
 }
 
 /// What a command shares with us, and how long it may live.
@@ -102,14 +106,17 @@ pub fn cost(
     print: &mut dyn FnMut(&str),
 ) -> Result<Record> {
     let source = Source::Cost { command: plan.command.clone(), counted_by: talker::counted_by(plan) };
-    let around = around::Around::begin(plan.around.clone(), LONGEST_SHELL, settings.interruption.clone())?;
     let placing = Placing::resolve(settings.place.as_ref(), &placing::servers_named(&plan.command))?;
+    let around =
+        around::Around::begin(plan.around.clone(), &plan.guardian, LONGEST_SHELL, settings.interruption.clone())?;
     let mut session = Session::open(settings, source)?;
     if let Count::Kernel(counter) = &plan.count {
         counter.read().map_err(|error| Error::Refused(format!("--count {counter}: {error}")))?;
     }
     session.watch_background(observer);
     let mut phase = PhaseRecord::default();
+    // What the command leaves running stays, so it stays as well when we are killed.
+    let unguarded = Processes::default();
     for number in 0..plan.repeat.max(1) as usize {
         if session.interrupted() || session.record.outcome != Outcome::Completed {
             break;
@@ -126,6 +133,7 @@ pub fn cost(
             interruption: &session.settings.interruption,
             warnings: &mut session.record.warnings,
             cpus: placing.of(0),
+            processes: &unguarded,
         };
         let Executed { execution, failure } = match execute(plan, number, &mut surroundings, observer, print) {
             Ok(executed) => executed,

@@ -6,6 +6,7 @@
 
 mod clock;
 mod kernel;
+mod leftovers;
 mod permission;
 mod power;
 mod sharing;
@@ -30,7 +31,7 @@ const WATCH: Duration = Duration::from_millis(300);
 const UNDISTURBING: [Meter; 4] = [Meter::TimerList, Meter::Idle, Meter::ProcStat, Meter::Pmu];
 
 /// Everything that is looked at, in the order in which it is shown.
-const EXAMINATIONS: [fn(&Scene) -> Check; 21] = [
+const EXAMINATIONS: [fn(&Scene) -> Check; 22] = [
     clock::hypervisor,
     clock::reference_clock,
     clock::clocksource,
@@ -47,6 +48,7 @@ const EXAMINATIONS: [fn(&Scene) -> Check; 21] = [
     sharing::numa,
     sharing::isolation,
     sharing::irqbalance,
+    leftovers::left_behind,
     permission::io_uring,
     permission::locked_memory,
     permission::perf_events,
@@ -60,7 +62,7 @@ pub fn examine(root: &Path, host: Host, meters: Vec<MeterStatus>) -> Diagnosis {
     let sysroot = Sysroot::at(root);
     let background = watch::background(&sysroot, WATCH);
     let canaries = crate::canary::run();
-    diagnose(&sysroot, host, meters, background, canaries, sys::availability::io_uring())
+    diagnose(&sysroot, host, meters, background, canaries, sys::availability::io_uring(), &crate::guardian::found())
 }
 
 fn diagnose(
@@ -70,8 +72,9 @@ fn diagnose(
     background: Background,
     canaries: Canaries,
     io_uring: io::Result<()>,
+    left: &[String],
 ) -> Diagnosis {
-    let scene = Scene { root, host: &host, background: &background, canaries: &canaries, io_uring: &io_uring };
+    let scene = Scene { root, host: &host, background: &background, canaries: &canaries, io_uring: &io_uring, left };
     let checks: Vec<_> = EXAMINATIONS.iter().map(|examination| examination(&scene)).collect();
     let warnings = warnings(&meters, &checks);
     Diagnosis::new(host, meters, checks, background, canaries, warnings)
@@ -84,6 +87,8 @@ struct Scene<'a> {
     background: &'a Background,
     canaries: &'a Canaries,
     io_uring: &'a io::Result<()>,
+    /// What was left behind by iotolls that were killed.
+    left: &'a [String],
 }
 
 /// Where this kernel runs, for what it can know about the hardware below.

@@ -158,8 +158,9 @@ pub struct PhaseFinding {
     pub cycles_outside_io: Option<f64>,
     /// Part of the sampler's samples that fell in user mode, 0 to 1, the background's included.
     pub sampled_user_fraction: Option<f64>,
-    /// Where the rate stepped: each stretch of one level with its own cost, in order; then every mean of the phase above is
-    /// `null`. Empty where one level describes the phase. Of a command whose I/Os nobody counts live they are stretches of
+    /// Where the rate stepped by half or more: each stretch of one level with its own cost, in order. Empty where one level
+    /// describes the phase. Where the stretches are two loads (own threads' cost apart by half, or reads that come from
+    /// elsewhere), every mean of the phase above is `null`. Of a command whose I/Os nobody counts live they are stretches of
     /// what storage read, and its means stay: they are of all stretches together.
     pub regimes: Vec<RegimeFinding>,
     /// The page cache under the jobs' files; `null` where no job uses files.
@@ -187,6 +188,8 @@ pub struct RegimeFinding {
     pub cycles_per_io_low: Option<f64>,
     /// Upper end.
     pub cycles_per_io_high: Option<f64>,
+    /// Cycles of the workload's own threads per I/O.
+    pub thread_cycles_per_io: Option<f64>,
     /// What storage read for the workload.
     pub storage_bytes_per_second: Option<f64>,
     /// Bytes that storage read ÷ bytes of I/O, 0 to 1.

@@ -175,9 +175,10 @@ impl CacheFinding {
 fn state(from_storage: Option<f64>, before: Option<f64>, after: Option<f64>) -> CacheState {
     let grew = before.zip(after).is_some_and(|(before, after)| after > before + GROWN);
     match (from_storage, before, after) {
-        (Some(told), ..) if told < WARM => CacheState::Warm,
         (Some(told), ..) if told >= COLD => CacheState::Cold,
-        (Some(_), ..) if grew => CacheState::Warming,
+        // Few of the reads, because those from memory are fast: still it was another load while it lasted.
+        (Some(told), ..) if grew && told > 0.0 => CacheState::Warming,
+        (Some(told), ..) if told < WARM => CacheState::Warm,
         (Some(_), ..) => CacheState::Partial,
         (None, Some(before), Some(after)) if before.min(after) > 1.0 - WARM => CacheState::Warm,
         (None, Some(_), Some(_)) if grew => CacheState::Warming,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: &str = "iotoll.record/1";
 
 /// Raised whenever the meaning of a number changes; records of different versions are not compared.
-pub const METHOD_VERSION: u32 = 1;
+pub const METHOD_VERSION: u32 = 2;
 
 /// One measurement with its provenance.
 #[derive(Clone, Debug, Serialize, Deserialize)]

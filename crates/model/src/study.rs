@@ -7,7 +7,7 @@ pub(crate) mod io_time;
 mod job;
 pub(crate) mod phase;
 pub(crate) mod placement;
-mod regimes;
+pub mod regimes;
 pub(crate) mod storage;
 pub(crate) mod windows;
 

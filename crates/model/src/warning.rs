@@ -96,6 +96,8 @@ pub enum Code {
     EnvironmentStep,
     /// A canary moved between before and after: the machine changed speed.
     CanaryMoved,
+    /// What was switched on could not be written to the ledger.
+    NoLedger,
 }
 
 #[cfg(test)]

@@ -101,7 +101,8 @@ pub fn table(phase: &PhaseFinding) -> Option<Table> {
         Column::number("from the disk").spare(0),
     ]);
     for regime in &phase.regimes {
-        let span = format!("{} to {}", number::seconds(regime.begin_seconds), number::seconds(regime.end_seconds));
+        let begin = if regime.begin_seconds > 0.0 { number::seconds(regime.begin_seconds) } else { "0 s".to_owned() };
+        let span = format!("{begin} to {}", number::seconds(regime.end_seconds));
         let interval = regime.cycles_per_io.zip(regime.cycles_per_io_low.zip(regime.cycles_per_io_high));
         table.row(vec![
             format!("  {span}").into(),

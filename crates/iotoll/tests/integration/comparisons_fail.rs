@@ -9,10 +9,11 @@ use std::fs;
 const SPIN: &str =
     "compare --quiet --out kept --ioengine=spin --size=1m --spin_cycles=20000 --budget 60s --precision 0.01%";
 
-/// Process ids of the workers of a comparison.
+/// Process ids of the workers or commands of a comparison.
 fn workers(running: &Running) -> Vec<i32> {
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id())).unwrap_or_default();
-    children.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+    let guards = |id: &&str| fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|name| name == "undo-guardian\n");
+    children.split_whitespace().filter(|id| !guards(id)).filter_map(|id| id.parse().ok()).collect()
 }
 
 /// Complete rounds in a record.

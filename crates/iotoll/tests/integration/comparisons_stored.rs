@@ -114,11 +114,11 @@ fn what_cannot_stand_beside_it_is_refused_at_once() {
 fn another_method_is_warned_of() {
     let folder = folder_with_one();
     let kept = String::from_utf8(folder.read("one/rounds.jsonl")).unwrap();
-    folder.write("old.jsonl", kept.replacen("\"method_version\":1", "\"method_version\":0", 1));
+    folder.write("old.jsonl", kept.replacen("\"method_version\":2", "\"method_version\":1", 1));
     let ended = folder.iotoll("report one --stored old.jsonl --format json").run();
     ended.done();
     let found = ended.json();
-    assert!(warns(&found, "stored_method_differs", &["method 0", "method 1"]), "{}", found["warnings"]);
+    assert!(warns(&found, "stored_method_differs", &["method 1", "method 2"]), "{}", found["warnings"]);
     let environment = &found["cells"][0]["metrics"]["thread_cycles_per_io"]["stored"]["environment"];
     assert_eq!(number(&environment["change"]), 0.0);
 }

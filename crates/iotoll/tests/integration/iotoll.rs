@@ -14,6 +14,8 @@ use tempfile::TempDir;
 
 /// The binary.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_iotoll");
+/// Where it keeps ledgers, unless a test says so: not the user's.
+const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
 /// No test waits longer than this for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -182,7 +184,7 @@ impl Iotoll {
     #[track_caller]
     pub fn start(self) -> Running {
         let mut command = Command::new(&self.words[0]);
-        command.args(&self.words[1..]).current_dir(&self.folder);
+        command.args(&self.words[1..]).current_dir(&self.folder).env("XDG_STATE_HOME", STATE);
         command.stdin(Stdio::null()).stdout(self.stdout).stderr(self.stderr);
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.words[0]));
         let (stdout, stderr) = (child.stdout.take().map(reader), child.stderr.take().map(reader));

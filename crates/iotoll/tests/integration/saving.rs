@@ -91,7 +91,7 @@ fn what_is_no_record_is_refused() {
     let folder = Folder::new();
     folder.iotoll(NULL).word_list("--quiet --out good").run().done();
     let good = String::from_utf8(folder.read("good/record.json")).unwrap();
-    let older = good.replacen("\"method_version\":1,", "\"method_version\":0,", 1);
+    let older = good.replacen("\"method_version\":2,", "\"method_version\":1,", 1);
     assert_ne!(older, good);
     std::fs::create_dir(folder.path("empty")).unwrap();
     folder.write("garbage", "garbage");
@@ -104,7 +104,7 @@ fn what_is_no_record_is_refused() {
         ("empty", "record.json"),
         ("garbage", "is not a record"),
         ("other", "its schema is 'iotoll.compare/1'"),
-        ("older", "was measured by method 0"),
+        ("older", "was measured by method 1"),
         ("cut", "is not a record"),
         ("bytes", "reading the record"),
     ];

@@ -2,16 +2,22 @@
 
 use super::shell;
 use super::team::Patience;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::guardian::processes::Processes;
+use crate::guardian::undo::Undo;
+use crate::guardian::{Guardian, Held};
 use crate::interruption::Interruption;
 use model::experiment::Around as Plan;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A measurement whose setup has run. Its cleanup runs at the end, also when this is dropped.
+/// A measurement whose setup has run. Its cleanup runs at the end, also when this is dropped, or when this process is killed.
 pub(crate) struct Around {
     plan: Plan,
     patience: Patience,
+    processes: Processes,
+    /// The guardian runs cleanup in our place.
+    guarded: Held,
 }
 
 impl Around {
@@ -19,10 +25,20 @@ impl Around {
     ///
     /// # Errors
     /// When it fails; cleanup has run then.
-    pub fn begin(plan: Plan, longest: Duration, interruption: Arc<Interruption>) -> Result<Self> {
-        let around = Self { plan, patience: Patience { longest, interruption } };
+    pub fn begin(plan: Plan, guardian: &Guardian, longest: Duration, interruption: Arc<Interruption>) -> Result<Self> {
+        let guarded = match plan.cleanup.clone().filter(|_| !guardian.is_absent()) {
+            Some(command) => {
+                let directory =
+                    std::env::current_dir().map_err(|error| Error::instrument("the working folder", error))?;
+                guardian.arm(Undo::Run { command, directory, longest_seconds: longest.as_secs_f64() })?
+            }
+            None => Held::default(),
+        };
+        let shells = plan.setup.is_some() || plan.prepare.is_some() || plan.cleanup.is_some();
+        let processes = if shells { guardian.passing_processes()? } else { Processes::default() };
+        let around = Self { plan, patience: Patience { longest, interruption }, processes, guarded };
         match &around.plan.setup {
-            Some(setup) => run("setup", setup, &around.patience).map(|()| around),
+            Some(setup) => around.run("setup", setup, &around.patience).map(|()| around),
             None => Ok(around),
         }
     }
@@ -32,7 +48,7 @@ impl Around {
     /// # Errors
     /// When it fails: what follows would not be what was asked for.
     pub fn before_execution(&self) -> Result<()> {
-        self.plan.prepare.as_ref().map_or(Ok(()), |prepare| run("prepare", prepare, &self.patience))
+        self.plan.prepare.as_ref().map_or(Ok(()), |prepare| self.run("prepare", prepare, &self.patience))
     }
 
     /// Runs cleanup.
@@ -47,7 +63,14 @@ impl Around {
         let Some(cleanup) = self.plan.cleanup.take() else { return Ok(()) };
         // An interruption does not shorten this.
         let patience = Patience { interruption: Arc::default(), ..self.patience.clone() };
-        run("cleanup", &cleanup, &patience)
+        let cleaned = self.run("cleanup", &cleanup, &patience);
+        self.guarded = Held::default();
+        cleaned
+    }
+
+    fn run(&self, what: &str, command: &str, patience: &Patience) -> Result<()> {
+        let ended = shell::run(what, command, patience, &self.processes)?;
+        if ended.success { Ok(()) } else { Err(ended.failure(what, command)) }
     }
 }
 
@@ -56,11 +79,6 @@ impl Drop for Around {
         // What went wrong before is what is reported.
         let _ = self.clean_up();
     }
-}
-
-fn run(what: &str, command: &str, patience: &Patience) -> Result<()> {
-    let ended = shell::run(what, command, patience)?;
-    if ended.success { Ok(()) } else { Err(ended.failure(what, command)) }
 }
 
 #[cfg(test)]
@@ -75,14 +93,14 @@ mod tests {
         let mark = folder.path().join("mark");
         let said = |text: &str| Some(format!("echo {text} >> {}", mark.display()));
         let plan = Plan { setup: said("setup"), prepare: said("prepare"), cleanup: said("cleanup") };
-        let around = Around::begin(plan.clone(), LONG, Arc::default()).unwrap();
+        let around = Around::begin(plan.clone(), &Guardian::default(), LONG, Arc::default()).unwrap();
         around.before_execution().unwrap();
         around.before_execution().unwrap();
         around.end().unwrap();
         let log = || std::fs::read_to_string(&mark).unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(log(), ["setup", "prepare", "prepare", "cleanup"]);
         let broken = Plan { setup: Some("echo no such thing >&2; exit 3".to_owned()), ..plan };
-        let error = Around::begin(broken, LONG, Arc::default()).err().unwrap().to_string();
+        let error = Around::begin(broken, &Guardian::default(), LONG, Arc::default()).err().unwrap().to_string();
         assert!(error.contains("setup") && error.contains("no such thing"), "{error}");
         assert_eq!(log().last().unwrap(), "cleanup");
         assert_eq!(log().len(), 5);

@@ -62,7 +62,12 @@ pub fn booted(experiment: &Experiment, settings: &Settings) -> Result<Vec<usize>
     let mut booted = Vec::new();
     for (place, arm) in experiment.arms.iter().enumerate() {
         let Some(when) = &arm.when else { continue };
-        let ended = shell::run(&format!("arm '{}': when", arm.name), &when.command, &patience)?;
+        let ended = shell::run(
+            &format!("arm '{}': when", arm.name),
+            &when.command,
+            &patience,
+            &settings.guardian.passing_processes()?,
+        )?;
         if when.holds(ended.success, &ended.printed) {
             booted.push(place);
         }
@@ -86,7 +91,8 @@ pub fn boot_id() -> Result<String> {
 pub fn call(hook: &str, arm: &str, folder: &Path, experiment: &Experiment, settings: &Settings) -> Result<()> {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let said = format!("IOTOLL_ARM={} IOTOLL_RESUME={}", quoted(arm), quoted(&folder.display().to_string()));
-    let ended = shell::run("hook", &format!("export {said}; {hook}"), &patience(experiment, settings))?;
+    let processes = settings.guardian.passing_processes()?;
+    let ended = shell::run("hook", &format!("export {said}; {hook}"), &patience(experiment, settings), &processes)?;
     if ended.success { Ok(()) } else { Err(ended.failure("hook", hook)) }
 }
 

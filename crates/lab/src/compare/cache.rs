@@ -12,7 +12,6 @@ use model::comparison::record::{CacheCondition, CacheSetup};
 use model::experiment::{Cache, Case, Experiment};
 use model::page_cache::is_buffered;
 use model::plan::{Access, JobPlan};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -171,12 +170,10 @@ fn condition(experiment: &Experiment, all: &CachedFiles) -> (CacheCondition, Str
             _ => (CacheCondition::AsIs, "invalidate=0".to_owned()),
         };
     }
-    let available = available_memory();
-    let resident = all.look().taken().map_or(0, |pages| pages.resident.0);
-    // What is in memory already needs no room.
-    let needed = all.bytes().saturating_sub(resident);
+    let available = crate::memory::available(&Sysroot::at(Path::new("/")));
+    // What of them is in memory already is reclaimable, so it is in what is available.
     match available {
-        Some(available) if needed as f64 > available as f64 * MEMORY_SHARE => {
+        Some(available) if all.bytes() as f64 > available as f64 * MEMORY_SHARE => {
             let reason = "the files do not fit into memory; --cache cold drops them before each slice".to_owned();
             (CacheCondition::AsIs, reason)
         }
@@ -184,12 +181,4 @@ fn condition(experiment: &Experiment, all: &CachedFiles) -> (CacheCondition, Str
             (CacheCondition::Warm, "the files fit into memory; --cache cold or as-is for another condition".to_owned())
         }
     }
-}
-
-/// Memory that can be had without anybody suffering, in bytes.
-fn available_memory() -> Option<u64> {
-    let text = Sysroot::at(Path::new("/")).text("proc/meminfo")?;
-    let values: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.split_once(':')).collect();
-    let kibibytes: u64 = values.get("MemAvailable")?.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1024)
 }

@@ -28,6 +28,7 @@ impl Bench<'_> {
             custody: Custody::Alone { longest: self.patience.longest },
             // Once before each turn, not within it.
             around: Around::default(),
+            guardian: self.settings.guardian.clone(),
         };
         let name = self.name(case);
         let Executed { execution, failure } = execute(&plan, 0, &mut self.surroundings(), &mut |_| {}, &mut |_| {})

@@ -28,6 +28,8 @@ pub(super) struct Assignment {
     pub phase: Phase,
     /// Each thread's files, found or made by the scheduler: a worker makes none, claims none, and leaves caches alone.
     pub targets: Vec<Vec<Target>>,
+    /// The process that it is a worker of.
+    pub scheduler: u32,
     /// Rate of the time-stamp counter.
     pub clock_hertz: f64,
     /// On which CPUs each thread is put.

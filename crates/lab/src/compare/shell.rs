@@ -2,6 +2,7 @@
 
 use super::team::Patience;
 use crate::error::{Error, Result};
+use crate::guardian::processes::Processes;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;
@@ -33,24 +34,22 @@ impl Ended {
 }
 
 /// Runs a shell command to its end. What it starts and leaves running is its own affair, but its output is not waited
-/// for.
+/// for. When we are killed meanwhile, the guardian of `processes` kills it.
 ///
 /// # Errors
 /// When it cannot be started, or takes too long and is ended.
-pub(super) fn run(what: &str, command: &str, patience: &Patience) -> Result<Ended> {
+pub(super) fn run(what: &str, command: &str, patience: &Patience, processes: &Processes) -> Result<Ended> {
     let failed = |why: String| Error::Failed(format!("{what}: `{command}` {why}"));
     let scratch = || scratch().and_then(|file| Ok((file.try_clone()?, file)));
     let scratch = || scratch().map_err(|error| failed(format!("has no place for what it says: {error}")));
     let ((mut printed, stdout), (mut complained, stderr)) = (scratch()?, scratch()?);
-    let mut child = Command::new("sh")
-        .args(["-c", command])
-        .stdin(Stdio::null())
-        .stdout(stdout)
-        .stderr(stderr)
-        // Ctrl-C must not end it half-way.
-        .process_group(0)
-        .spawn()
-        .map_err(|error| failed(format!("cannot be started: {error}")))?;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    // Ctrl-C must not end it half-way.
+    shell.process_group(0);
+    processes.mark(&mut shell);
+    let mut child = shell.spawn().map_err(|error| failed(format!("cannot be started: {error}")))?;
+    processes.led_by(child.id());
     let begun = Instant::now();
     let status = loop {
         match child.try_wait() {

@@ -130,13 +130,27 @@ impl Bench<'_> {
         self.neighbours.before(case);
         let before = Box::new(self.panel.boundary(nanos));
         team.go(true);
-        std::thread::sleep(length);
+        self.sleep(length);
         team.halt()?;
         let mut after = Box::new(self.panel.boundary(nanos));
         after.whereabouts = self.neighbours.after(case, team);
         let storage_read = team.storage_read().zip(read_before).map(|(after, before)| after.since(before));
         let work = SliceWork { storage_read, ..team.work() };
         Ok(SliceRecord { case: Some(case), reading: SliceReading::Slice { before, after, work, tasks: None } })
+    }
+
+    /// Sleeps for the length of a slice, or until an interruption: the round of a slice that was cut short does not count.
+    fn sleep(&self, length: Duration) {
+        /// Longest time that an interruption goes unnoticed; ten wake-ups a second of a slice that is longer.
+        const GLANCE: Duration = Duration::from_millis(100);
+        let end = Instant::now() + length;
+        while !self.interrupted() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(GLANCE));
+        }
     }
 
     /// A worker process for each case, started together, all ready.
@@ -162,7 +176,8 @@ impl Bench<'_> {
             job.seed = Some(job.seed.unwrap_or(0) ^ seed);
         }
         let targets = self.targets.get(case).cloned().unwrap_or_default();
-        let assignment = Assignment { phase, targets, clock_hertz: self.clock.0, placing: self.placing.clone() };
-        Team::start(&self.settings.program, &self.name(case), &assignment, self.patience.clone())
+        let (scheduler, placing) = (std::process::id(), self.placing.clone());
+        let assignment = Assignment { phase, targets, scheduler, clock_hertz: self.clock.0, placing };
+        Team::start(&self.settings.program, &self.name(case), &assignment, self.patience.clone(), &self.processes)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::protocol::{Assignment, QUIT, Report, Signals, WORDS_PER_THREAD};
 use crate::error::{Error, Result};
+use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
 use crate::page_cache::storage_read_of;
 use model::comparison::record::SliceWork;
@@ -61,20 +62,23 @@ pub(super) struct Team {
 
 impl Team {
     /// Starts a process for `assignment`. [`Team::ready`] waits for it, so that several can start together.
-    pub fn start(program: &Path, name: &str, assignment: &Assignment, patience: Patience) -> Result<Self> {
+    pub fn start(
+        program: &Path,
+        name: &str,
+        assignment: &Assignment,
+        patience: Patience,
+        processes: &Processes,
+    ) -> Result<Self> {
         let failed = |error| Error::instrument(format!("starting a worker process for {name}"), error);
         let text = serde_json::to_vec(assignment).map_err(|error| failed(error.into()))?;
         let threads = assignment.threads();
         let (words, file) = SharedWords::create(threads * WORDS_PER_THREAD, &text).map_err(failed)?;
-        let child = Command::new(program)
-            .args(["worker", &threads.to_string()])
-            .stdin(file)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Ctrl-C is for the scheduler, which then ends its workers in order.
-            .process_group(0)
-            .spawn()
-            .map_err(failed)?;
+        let mut worker = Command::new(program);
+        worker.args(["worker", &threads.to_string()]).stdin(file).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C is for the scheduler, which then ends its workers in order.
+        worker.process_group(0);
+        processes.mark(&mut worker);
+        let child = worker.spawn().map_err(failed)?;
         let names = assignment.phase.jobs.iter();
         let names = names.flat_map(|job| std::iter::repeat_n(format!("job {}", job.name), job.copies.max(1) as usize));
         Ok(Self {

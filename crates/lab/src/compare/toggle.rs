@@ -1,14 +1,18 @@
 //! Switching the system for an arm, and back: files of the kernel, and pairs of shell commands.
 //!
 //! What a file held is read before anything is measured. It is put back after each slice, when something fails, on
-//! Ctrl-C, and when this is dropped. Against SIGKILL and a power cut there is nothing; files of the kernel forget those.
+//! Ctrl-C, and when this is dropped; when this process is killed, by the guardian.
 
 mod found;
 
 use super::shell;
 use super::team::Patience;
 use crate::error::{Error, Result};
-use found::{Found, beside, same, write};
+use crate::guardian::processes::Processes;
+use crate::guardian::undo::{Switched, Undo};
+use crate::guardian::{Guardian, Held};
+pub(crate) use found::{Found, put_back};
+use found::{beside, same, write};
 use model::experiment::{ArmPlan, Setting};
 use model::warning::{Code, Warning, add_once};
 use std::collections::BTreeMap;
@@ -25,6 +29,21 @@ pub(super) struct Toggles {
     /// The arm that is switched on: its settings and how to leave it.
     on: Option<On>,
     patience: Patience,
+    guarded: Guarded,
+}
+
+/// What outlives this process.
+#[derive(Default)]
+struct Guarded {
+    guardian: Guardian,
+    /// Puts back what the files held.
+    files: Held,
+    /// Of each file that is switched, or changes with one, what it holds then.
+    set: BTreeMap<PathBuf, Vec<String>>,
+    /// Runs the command that leaves the arm that is on.
+    leave: Held,
+    /// Tell of such commands.
+    commands: Vec<Held>,
 }
 
 struct On {
@@ -37,8 +56,14 @@ impl Toggles {
     ///
     /// # Errors
     /// When a file is not there, cannot be written, or refuses a value that an arm would set.
-    pub fn prepare(arms: &[ArmPlan], patience: Patience, warnings: &mut Vec<Warning>) -> Result<Self> {
-        let mut toggles = Self { found: Vec::new(), coupled: Vec::new(), on: None, patience };
+    pub fn prepare(
+        arms: &[ArmPlan],
+        patience: Patience,
+        guardian: &Guardian,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Self> {
+        let guarded = Guarded { guardian: guardian.clone(), ..Guarded::default() };
+        let mut toggles = Self { found: Vec::new(), coupled: Vec::new(), on: None, patience, guarded };
         let mut others = BTreeMap::new();
         for arm in arms {
             same_file_twice(arm)?;
@@ -62,11 +87,60 @@ impl Toggles {
             toggles.found.push(found);
         }
         toggles.found.iter().for_each(|found| _ = others.remove(&found.path));
+        toggles.hand_over(arms, &others)?;
         // Each arm once, so that what is refused or cannot be put back is known before anything is measured.
         for arm in arms.iter().filter(|arm| !arm.settings.is_empty()) {
             toggles.rehearse(arm, &others, warnings)?;
         }
+        if !toggles.found.is_empty() {
+            toggles.guarded.files.amend(toggles.undo(&BTreeMap::new())?)?;
+        }
+        if let Some(why) = guardian.ledger_trouble().filter(|_| arms.iter().any(ArmPlan::is_toggled)) {
+            let lost = "what is switched on is put back by hand only, if iotoll and its guardian are both killed, or the machine crashes";
+            warnings.push(Warning::new(Code::NoLedger, format!("{why}: no ledger can be written there; {lost}")));
+        }
         Ok(toggles)
+    }
+
+    /// Before anything is switched: who puts it back when we are killed.
+    fn hand_over(&mut self, arms: &[ArmPlan], others: &BTreeMap<PathBuf, String>) -> Result<()> {
+        for setting in arms.iter().flat_map(|arm| &arm.settings) {
+            self.guarded.set.entry(setting.path.clone()).or_default().push(setting.value.clone());
+        }
+        if !self.found.is_empty() {
+            self.guarded.files = self.guarded.guardian.add(self.undo(others)?)?;
+        }
+        for command in arms.iter().filter_map(|arm| arm.leave.clone()) {
+            self.guarded.commands.push(self.guarded.guardian.add(Undo::MayBeOn { command })?);
+        }
+        Ok(())
+    }
+
+    /// What puts back all files, and `others`, which may change with them.
+    fn undo(&self, others: &BTreeMap<PathBuf, String>) -> Result<Undo> {
+        let others =
+            others.iter().map(|(path, value)| Found { path: path.clone(), value: value.clone(), kernel: true });
+        let others = others.filter(|other| !self.coupled.contains(other));
+        let all = self.found.iter().rev().chain(&self.coupled).cloned().chain(others);
+        let switched = all.map(|found| {
+            let set = self.guarded.set.get(&found.path).cloned().unwrap_or_default();
+            let path = std::path::absolute(&found.path)
+                .map_err(|error| Error::file(&found.path, "finding its place", error))?;
+            Ok(Switched { found: Found { path, ..found }, set })
+        });
+        Ok(Undo::Restore(switched.collect::<Result<_>>()?))
+    }
+
+    /// Notes what the kernel made of what an arm sets, while that is on.
+    fn note_set(&mut self, arm: &ArmPlan, others: &BTreeMap<PathBuf, String>) {
+        let of_arm = self.found.iter().filter(|found| arm.settings.iter().any(|setting| setting.path == found.path));
+        let others =
+            others.iter().map(|(path, value)| Found { path: path.clone(), value: value.clone(), kernel: true });
+        for found in of_arm.cloned().chain(others) {
+            if let Ok(Some(now)) = found.differs() {
+                self.guarded.set.entry(found.path).or_default().push(now);
+            }
+        }
     }
 
     fn rehearse(
@@ -79,6 +153,7 @@ impl Toggles {
         let applied = self.apply(&arm.settings);
         if applied.is_ok() {
             self.note_oddities(arm, warnings);
+            self.note_set(arm, others);
         }
         let mut left = self.leave();
         let before = self.coupled.len();
@@ -122,15 +197,32 @@ impl Toggles {
         if !arm.is_toggled() {
             return Ok(());
         }
+        self.guard(arm)?;
         self.on = Some(On { settings: paths(&arm.settings), leave: arm.leave.clone() });
         let entered = self.apply(&arm.settings).and_then(|()| match &arm.enter {
-            Some(enter) => shell(&format!("arm '{}': enter", arm.name), enter, &self.patience),
+            Some(enter) => {
+                let processes = self.guarded.guardian.passing_processes()?;
+                shell(&format!("arm '{}': enter", arm.name), enter, &self.patience, &processes)
+            }
             None => Ok(()),
         });
         match entered {
             Ok(()) => Ok(()),
             failed => and_left(failed, self.leave()),
         }
+    }
+
+    /// Nothing is switched on that nobody would put back.
+    fn guard(&mut self, arm: &ArmPlan) -> Result<()> {
+        let guardian = &self.guarded.guardian;
+        guardian.make_sure()?;
+        if let Some(command) = arm.leave.clone().filter(|_| !guardian.is_absent()) {
+            let directory = std::env::current_dir()
+                .map_err(|error| Error::instrument("the folder that leave is to be run in", error))?;
+            let longest_seconds = self.patience.longest.as_secs_f64();
+            self.guarded.leave = guardian.arm(Undo::Run { command, directory, longest_seconds })?;
+        }
+        Ok(())
     }
 
     /// Writes what the settings ask for, and sees that it made a difference.
@@ -157,21 +249,16 @@ impl Toggles {
         let Some(on) = self.on.take() else { return Ok(()) };
         // An interruption does not shorten this: what was switched on is switched off.
         let patience = Patience { interruption: Arc::default(), ..self.patience.clone() };
-        let mut outcome = on.leave.map_or(Ok(()), |leave| shell("leave", &leave, &patience));
+        let mut outcome = on.leave.map_or(Ok(()), |leave| {
+            // It is run also where nobody guards it.
+            let processes = self.guarded.guardian.passing_processes().unwrap_or_default();
+            shell("leave", &leave, &patience, &processes)
+        });
+        self.guarded.leave = Held::default();
         let switched = self.found.iter().filter(|found| on.settings.contains(&found.path));
-        // The kernel may take a value back only after what goes with it (0 of vm.dirty_bytes is refused, and comes of
-        // vm.dirty_ratio), so it counts what is there at the end.
-        let written: Vec<(&Found, std::io::Result<()>)> =
-            switched.rev().chain(&self.coupled).map(|found| (found, restore(found))).collect();
         let mut still_on = Vec::new();
-        for (found, written) in written {
+        for (found, why) in put_back(switched.rev().chain(&self.coupled)) {
             let (value, path) = (&found.value, found.path.display());
-            // What a file that keeps bytes holds is what was written.
-            let why = match (found.kernel, written, found.differs()) {
-                (false, Ok(()), _) | (true, _, Ok(None)) => continue,
-                (_, Err(error), _) | (_, _, Err(error)) => error.to_string(),
-                (_, Ok(()), Ok(Some(now))) => format!("the kernel made '{now}' of it"),
-            };
             if on.settings.contains(&found.path) {
                 still_on.push(found.path.clone());
             }
@@ -195,15 +282,14 @@ fn same_file_twice(arm: &ArmPlan) -> Result<()> {
     Ok(())
 }
 
-/// Writes back what is not so already.
-fn restore(found: &Found) -> std::io::Result<()> {
-    if found.kernel && found.differs()?.is_none() { Ok(()) } else { found.write_back() }
-}
-
 impl Drop for Toggles {
     fn drop(&mut self) {
         // Whoever could be told has been told by then, or a panic is under way.
         let _ = self.leave();
+        if self.on.is_some() {
+            // The guardian may have more luck, and the ledger tells the next one.
+            std::mem::take(&mut self.guarded.files).abandon();
+        }
     }
 }
 
@@ -212,8 +298,8 @@ fn paths(settings: &[Setting]) -> Vec<PathBuf> {
 }
 
 /// Runs a shell command of a toggle, which must succeed.
-fn shell(what: &str, command: &str, patience: &Patience) -> Result<()> {
-    let ended = shell::run(what, command, patience)?;
+fn shell(what: &str, command: &str, patience: &Patience, processes: &Processes) -> Result<()> {
+    let ended = shell::run(what, command, patience, processes)?;
     if ended.success { Ok(()) } else { Err(ended.failure(what, command)) }
 }
 
@@ -259,7 +345,9 @@ mod tests {
         let good = arm(&[setting(&file, "new")], None, None);
         let leave = format!("touch {}", mark.display());
         let bad = arm(&[setting(&file, "new")], Some("echo broken knob >&2; exit 3"), Some(&leave));
-        let mut toggles = Toggles::prepare(&[good.clone(), bad.clone()], patience(LONG), &mut Vec::new()).unwrap();
+        let mut toggles =
+            Toggles::prepare(&[good.clone(), bad.clone()], patience(LONG), &Guardian::default(), &mut Vec::new())
+                .unwrap();
         let holds = || fs::read_to_string(&file).unwrap().trim_end().to_owned();
         assert_eq!(holds(), "old");
         toggles.enter(&good).unwrap();
@@ -278,10 +366,11 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_written_is_refused_before_anything_is_measured() {
         let missing = Setting::parse("sysctl:no.such.knob=1").unwrap();
-        let error = Toggles::prepare(&[arm(&[missing], None, None)], patience(LONG), &mut Vec::new())
-            .err()
-            .unwrap()
-            .to_string();
+        let error =
+            Toggles::prepare(&[arm(&[missing], None, None)], patience(LONG), &Guardian::default(), &mut Vec::new())
+                .err()
+                .unwrap()
+                .to_string();
         assert!(error.contains("sysctl:no.such.knob=1") && error.contains("/proc/sys/no/such/knob"), "{error}");
     }
 
@@ -289,21 +378,30 @@ mod tests {
     fn what_a_command_leaves_running_is_not_waited_for() {
         let begun = Instant::now();
         let pid = tempfile::NamedTempFile::new().unwrap();
-        shell("enter", &format!("sleep 30 & echo $! > {}", pid.path().display()), &patience(LONG)).unwrap();
+        shell(
+            "enter",
+            &format!("sleep 30 & echo $! > {}", pid.path().display()),
+            &patience(LONG),
+            &Processes::default(),
+        )
+        .unwrap();
         assert!(begun.elapsed() < Duration::from_secs(20));
-        shell("leave", &format!("kill $(cat {})", pid.path().display()), &patience(LONG)).unwrap();
+        shell("leave", &format!("kill $(cat {})", pid.path().display()), &patience(LONG), &Processes::default())
+            .unwrap();
     }
 
     #[test]
     fn a_command_that_hangs_is_killed_and_ctrl_c_ends_an_enter_but_not_a_leave() {
-        let error = shell("enter", "sleep 1000", &patience(Duration::from_millis(50))).unwrap_err().to_string();
+        let error = shell("enter", "sleep 1000", &patience(Duration::from_millis(50)), &Processes::default())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("sleep 1000") && error.contains("--patience"), "{error}");
         let directory = tempfile::tempdir().unwrap();
         let mark = directory.path().join("left");
         let leave = format!("sleep 1.5; touch {}", mark.display());
         let interrupted = Patience { longest: LONG, interruption: Arc::default() };
         interrupted.interruption.ask();
-        let mut toggles = Toggles::prepare(&[], interrupted, &mut Vec::new()).unwrap();
+        let mut toggles = Toggles::prepare(&[], interrupted, &Guardian::default(), &mut Vec::new()).unwrap();
         let begun = Instant::now();
         let error = toggles.enter(&arm(&[], Some("sleep 1000"), Some(&leave))).unwrap_err();
         assert!(matches!(error, Error::Interrupted(_)), "{error}");

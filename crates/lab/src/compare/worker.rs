@@ -33,6 +33,11 @@ pub fn serve(memory: &File, threads: usize) -> Result<Histogram> {
     if assignment.threads() != threads {
         return Err(foreign("its assignment has another number of threads".to_owned()));
     }
+    let parent = rustix::process::getppid().and_then(|parent| u32::try_from(parent.as_raw_nonzero().get()).ok());
+    if parent != Some(assignment.scheduler) {
+        // It was killed before the kernel knew what its death means to us.
+        return Err(foreign("who started it is gone".to_owned()));
+    }
     sys::process::raise_open_file_limit();
     let words = Arc::new(words);
     let clock = Hertz(assignment.clock_hertz);

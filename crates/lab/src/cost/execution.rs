@@ -4,6 +4,7 @@ use super::running::Running;
 use super::talker::{Said, started, talker};
 use super::{CommandPlan, Count, Custody, Printed};
 use crate::error::{Error, Result};
+use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
 use crate::meter::{Owners, Panel, TaskScan};
 use crate::run::Observer;
@@ -28,6 +29,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) warnings: &'a mut Vec<Warning>,
     /// The CPUs that the command is put on; none in particular where that is empty.
     pub(crate) cpus: &'a [u32],
+    /// What the command and all that it begins belong to.
+    pub(crate) processes: &'a Processes,
 }
 
 /// An execution, and why it counts as failed.
@@ -55,9 +58,11 @@ pub(crate) fn execute(
     let mut child = Command::new(program);
     child.args(arguments).stdout(stdout);
     let mut complaints = set_apart(&mut child, plan.custody)?;
+    surroundings.processes.mark(&mut child);
     let before = TaskScan::now();
     let unix_less_monotonic = unix_less_monotonic();
     let mut running = Running::new(plan, number, child, surroundings.interruption, observer);
+    running.processes = Some(surroundings.processes);
     running.put_on(surroundings.cpus);
     let mut stretch = watch(surroundings.panel, &mut running);
     running.note_servers(&mut stretch.snapshots);

@@ -2,6 +2,7 @@
 
 use super::{CommandPlan, Count, Counter, Custody};
 use crate::error::{Error, Result};
+use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
 use crate::meter::{TaskScan, Work};
 use crate::page_cache::{own_storage_read, storage_read_of_tree};
@@ -43,6 +44,9 @@ pub(super) struct Running<'a> {
     observer: Observer<'a>,
     lookout: Lookout,
     cpus: Vec<u32>,
+    /// Who is told that it leads a process group, once it has run for a while: that costs some microseconds, and who is killed
+    /// before knows it by its mark.
+    pub processes: Option<&'a Processes>,
 }
 
 /// Why there is no end of it to tell of.
@@ -80,6 +84,7 @@ impl<'a> Running<'a> {
             observer,
             lookout: Lookout::new(Workload::Command),
             cpus: Vec::new(),
+            processes: None,
         }
     }
 
@@ -265,6 +270,9 @@ impl Subject for Running<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return true,
             }
+            if let (Some(processes), Some(process)) = (self.processes.take(), self.process) {
+                processes.led_by(process);
+            }
             self.pass_interruption_on();
             self.hurry();
             left = left.saturating_sub(GLANCE);
@@ -301,6 +309,7 @@ mod tests {
             printed: Printed::Nowhere,
             custody: Custody::Shared,
             around: Default::default(),
+            guardian: crate::guardian::Guardian::default(),
         }
     }
 

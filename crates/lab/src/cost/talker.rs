@@ -259,6 +259,7 @@ mod tests {
             printed: Printed::Nowhere,
             custody: Custody::Shared,
             around: Default::default(),
+            guardian: crate::guardian::Guardian::default(),
         }
     }
 

@@ -17,6 +17,10 @@ fn quiet() -> Background {
 }
 
 fn diagnose_with(fixture: &Fixture, background: Background, io_uring: io::Result<()>) -> Diagnosis {
+    diagnose_beside(fixture, background, io_uring, &[])
+}
+
+fn diagnose_beside(fixture: &Fixture, background: Background, io_uring: io::Result<()>, left: &[String]) -> Diagnosis {
     let canaries = Canaries {
         null_system_call_nanos: 90.0,
         context_switch_nanos: Reading::Taken(1_000.0),
@@ -26,7 +30,7 @@ fn diagnose_with(fixture: &Fixture, background: Background, io_uring: io::Result
     };
     let host = crate::host::read(fixture.path(), 2.5e9, "measured against CLOCK_MONOTONIC");
     let meters = vec![MeterStatus { meter: Meter::ProcStat, status: Reading::Taken("runs".to_owned()) }];
-    diagnose(&Sysroot::at(fixture.path()), host, meters, background, canaries, io_uring)
+    diagnose(&Sysroot::at(fixture.path()), host, meters, background, canaries, io_uring, left)
 }
 
 fn diagnosed(fixture: &Fixture) -> Diagnosis {
@@ -172,6 +176,15 @@ fn a_busy_machine_and_a_greedy_host_are_poor_and_warned_of() {
     let codes: Vec<_> = diagnosis.warnings.iter().map(|warning| warning.code).collect();
     assert_eq!(codes, [Code::Steal, Code::BusyBackground]);
     assert_eq!(check(&diagnosis, Topic::Background).found, "the machine was 40 % busy over 300 ms");
+}
+
+#[test]
+fn what_killed_ones_left_behind_is_named_with_what_puts_it_back() {
+    let left = ["/proc/sys/vm/swappiness is '1', it was '60'".to_owned(), "may still be on: run `tc`".to_owned()];
+    let diagnosis = diagnose_beside(&guest(), quiet(), Ok(()), &left);
+    assert_mend(&diagnosis, Topic::LeftBehind, State::Poor, "iotoll demo");
+    assert_eq!(check(&diagnosis, Topic::LeftBehind).found, left.join("; "));
+    assert_eq!(check(&diagnosed(&guest()), Topic::LeftBehind).state, State::Good);
 }
 
 #[test]

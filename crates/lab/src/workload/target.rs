@@ -1,6 +1,8 @@
 //! Where the I/O goes: files that are found, laid out and, when a run does not end well, removed again.
 
 use crate::error::{Error, Result};
+use crate::guardian::undo::{Made as How, Undo};
+use crate::guardian::{Guardian, Held};
 use model::plan::{Access, Fallocate, JobPlan, Medium, Order, Size};
 use rustix::fs::{Advice, FallocateFlags, FileType, OFlags};
 use std::collections::BTreeMap;
@@ -36,31 +38,33 @@ pub struct Target {
 #[derive(Debug, Default)]
 pub struct Created {
     made: Mutex<Made>,
+    /// Who undoes it when we are killed.
+    guardian: Guardian,
 }
 
 #[derive(Debug, Default)]
 struct Made {
     /// Files that were not there.
-    created: BTreeMap<PathBuf, Identity>,
+    created: BTreeMap<PathBuf, (Identity, Held)>,
     /// Files that were shorter.
-    lengthened: BTreeMap<PathBuf, Lengthened>,
+    lengthened: BTreeMap<PathBuf, (Lengthened, Held)>,
     /// Devices, by number, opened so that nobody else can mount them or claim them too.
     devices: BTreeMap<u64, File>,
 }
 
 /// Which file it is, whatever its name: device and number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity(u64, u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Identity(u64, u64);
 
 impl Identity {
-    fn of(metadata: &fs::Metadata) -> Self {
+    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
         Self(metadata.dev(), metadata.ino())
     }
 }
 
 /// A file that was made longer.
-#[derive(Clone, Copy, Debug)]
-struct Lengthened {
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Lengthened {
     file: Identity,
     /// Its length before.
     from: u64,
@@ -70,28 +74,60 @@ struct Lengthened {
 
 impl Lengthened {
     /// Makes it as long as it was, unless it is another one, or somebody else made it longer too.
-    fn undo(&self, path: &Path) -> io::Result<()> {
+    pub(crate) fn undo(&self, path: &Path) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(path)?;
-        let metadata = file.metadata()?;
-        let ours = Identity::of(&metadata) == self.file && (self.from..=self.to).contains(&metadata.len());
-        if ours { file.set_len(self.from) } else { Ok(()) }
+        if self.is(&file.metadata()?) { file.set_len(self.from) } else { Ok(()) }
+    }
+
+    fn is(&self, metadata: &fs::Metadata) -> bool {
+        Identity::of(metadata) == self.file && (self.from..=self.to).contains(&metadata.len())
+    }
+
+    /// Whether what lies at `path` is it, and is longer than it was.
+    pub(crate) fn lies_at(&self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|metadata| self.is(&metadata) && metadata.len() > self.from)
     }
 }
 
 impl Created {
+    /// What is made is undone by `guardian` when we are killed.
+    pub fn guarded(guardian: Guardian) -> Self {
+        Self { guardian, made: Mutex::default() }
+    }
+
     fn made(&self) -> MutexGuard<'_, Made> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note_created(&self, path: &Path, file: Identity) {
-        self.made().created.insert(path.to_owned(), file);
+    /// Hands over, before the file is made, that it is to be removed.
+    fn will_create(&self, path: &Path) -> Result<Held> {
+        self.guardian.add(Undo::RemoveFile { path: absolute(path)?, made: How::soon() })
     }
 
-    fn note_lengthened(&self, path: &Path, file: Identity, from: u64, to: u64) {
+    fn note_created(&self, path: &Path, file: Identity, held: Held) -> Result<()> {
+        let amended = held.amend(Undo::RemoveFile { path: absolute(path)?, made: How::Is(file) });
+        self.made().created.insert(path.to_owned(), (file, held));
+        amended
+    }
+
+    fn note_lengthened(&self, path: &Path, file: Identity, from: u64, to: u64) -> Result<()> {
         let mut made = self.made();
-        if !made.created.contains_key(path) {
+        if made.created.contains_key(path) {
+            return Ok(());
+        }
+        let undo = |lengthened| Ok(Undo::Shorten { path: absolute(path)?, lengthened });
+        match made.lengthened.entry(path.to_owned()) {
             // A later job may lengthen it once more; what counts is how it was found.
-            made.lengthened.entry(path.to_owned()).or_insert(Lengthened { file, from, to }).to = to;
+            Entry::Occupied(mut there) => {
+                let (lengthened, held) = there.get_mut();
+                lengthened.to = to;
+                held.amend(undo(*lengthened)?)
+            }
+            Entry::Vacant(place) => {
+                let lengthened = Lengthened { file, from, to };
+                place.insert((lengthened, self.guardian.add(undo(lengthened)?)?));
+                Ok(())
+            }
         }
     }
 
@@ -116,10 +152,10 @@ impl Created {
     pub fn undo(&self) {
         // Undoing is a courtesy at the end of a run that failed: it cannot fail it once more.
         let mut made = self.made();
-        for (path, lengthened) in std::mem::take(&mut made.lengthened) {
+        for (path, (lengthened, _held)) in std::mem::take(&mut made.lengthened) {
             let _ = lengthened.undo(&path);
         }
-        for (path, file) in std::mem::take(&mut made.created) {
+        for (path, (file, _held)) in std::mem::take(&mut made.created) {
             if fs::symlink_metadata(&path).is_ok_and(|metadata| Identity::of(&metadata) == file) {
                 let _ = fs::remove_file(path);
             }
@@ -154,6 +190,11 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
     let paths = paths(plan, copy);
     let count = paths.len() as u64;
     paths.into_iter().map(|path| prepare_one(plan, path, count, created, progress)).collect()
+}
+
+/// From the root: whoever undoes it is elsewhere.
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| Error::file(path, "finding its place", error))
 }
 
 fn paths(plan: &JobPlan, copy: u32) -> Vec<PathBuf> {
@@ -218,14 +259,15 @@ fn prepare_one(
         )));
     }
     if !device && end > length {
+        let held = if metadata.is_some() { Held::default() } else { created.will_create(&path)? };
         let file = open_to_lay_out(plan, &path, metadata.is_some())?;
         // Noted when it is known that the file is ours, and before anything is put into it.
         let opened = file.metadata().map_err(|error| Error::file(&path, "looking at the file", error))?;
         let file_is = Identity::of(&opened);
         if metadata.is_some() {
-            created.note_lengthened(&path, file_is, length, end);
+            created.note_lengthened(&path, file_is, length, end)?;
         } else {
-            created.note_created(&path, file_is);
+            created.note_created(&path, file_is, held)?;
         }
         lay_out(plan, file, &path, length, end, progress)?;
     }

@@ -39,6 +39,7 @@ const FEWEST_ROUNDS: usize = 2;
 pub struct Progress {
     experiment: Experiment,
     tally: Tally,
+    schedule: Schedule,
     before: usize,
 }
 
@@ -60,13 +61,18 @@ pub struct Standing {
 impl Progress {
     /// Nothing measured yet.
     pub fn new(header: &Header) -> Self {
-        Self { experiment: header.experiment.clone(), tally: Tally::new(header, Choice::FirstRound), before: 0 }
+        Self {
+            experiment: header.experiment.clone(),
+            tally: Tally::new(header, Choice::FirstRound),
+            schedule: header.schedule,
+            before: 0,
+        }
     }
 
     /// Adds a complete round.
     pub fn add(&mut self, round: &RoundRecord) {
         self.tally.add(round);
-        self.before = Regimes::of(&self.tally).before;
+        self.before = Regimes::of(&self.tally, self.schedule).before;
     }
 
     /// Rounds before the regime that it is in now: they are no part of the answer, nor of the budget.
@@ -175,7 +181,7 @@ fn regimes(record: &CompareRecord) -> Regimes {
     if record.header.schedule == Schedule::Boots {
         Regimes::default()
     } else {
-        Regimes::of(&Tally::of(View::of(record)))
+        Regimes::of(&Tally::of(View::of(record)), record.header.schedule)
     }
 }
 
@@ -296,10 +302,13 @@ fn method(record: View, warm_up: &WarmUp) -> String {
         0 => ended.to_owned(),
         rounds => format!("{ended}; {rounds} more at the beginning were left out as warm-up"),
     };
-    let rounds = record.rounds.len();
+    let rounds = match record.rounds.len() {
+        1 => "1 round".to_owned(),
+        rounds => format!("{rounds} rounds"),
+    };
     match record.header.schedule {
         Schedule::Slices { slice_nanos, guard_nanos, blocks } => format!(
-            "{rounds} rounds with fresh worker processes, each of {blocks} {} of one {:.0} ms slice per arm and one of \
+            "{rounds} with fresh worker processes, each of {blocks} {} of one {:.0} ms slice per arm and one of \
              the machine alone in random order, {:.0} ms before each discarded; stalls rarer than three in all of it cannot \
              be seen; ended: {ended}",
             if blocks == 1 { "block" } else { "blocks" },
@@ -307,17 +316,18 @@ fn method(record: View, warm_up: &WarmUp) -> String {
             guard_nanos.seconds() * 1e3
         ),
         Schedule::WholeRounds { slice_nanos } => format!(
-            "{rounds} rounds, in each every arm once for {:.1} s with workers of its own in random order, a sync of what \
+            "{rounds}, in each every arm once for {:.1} s with workers of its own in random order, a sync of what \
              was written included; ended: {ended}",
             slice_nanos.seconds()
         ),
         Schedule::Executions => format!(
-            "{rounds} rounds, in each every command executed once in random order, so the interval is as wide as whole \
+            "{rounds}, in each every command executed once in random order, so the interval is as wide as whole \
              executions differ; ended: {ended}"
         ),
         Schedule::Boots => format!(
-            "{rounds} boots of each arm in random order, measured for {:.0} s each, so the interval is as wide as boots differ; \
+            "{} boots of each arm in random order, measured for {:.0} s each, so the interval is as wide as boots differ; \
              ended: {ended}",
+            record.rounds.len(),
             record.header.experiment.rules.budget_seconds
         ),
     }

@@ -38,6 +38,8 @@ pub enum Topic {
     Isolation,
     /// A daemon that moves interrupts.
     Irqbalance,
+    /// What iotolls that were killed left behind.
+    LeftBehind,
     /// io_uring.
     IoUring,
     /// How much memory may be locked.
@@ -70,6 +72,7 @@ impl Topic {
             Self::Numa => "NUMA",
             Self::Isolation => "isolated CPUs",
             Self::Irqbalance => "irqbalance",
+            Self::LeftBehind => "left behind",
             Self::IoUring => "io_uring",
             Self::LockedMemory => "locked memory",
             Self::PerfEvents => "perf events",
@@ -128,6 +131,9 @@ impl Topic {
             }
             Self::Isolation => "work that is not pinned never runs on such CPUs, though they count as capacity",
             Self::Irqbalance => "it moves interrupts to other CPUs in the middle of a measurement",
+            Self::LeftBehind => {
+                "a setting that was switched and not put back is in all that is measured since, and so is what was left running"
+            }
             Self::IoUring => "the io_uring engine cannot run without it",
             Self::LockedMemory => "registered buffers of io_uring and perf's sample buffers are charged to this limit",
             Self::PerfEvents => "the hardware counter and the sampler watch whole CPUs, which the kernel grants to few",

@@ -113,8 +113,8 @@ pub(super) fn study(
     let busy_cpus = |cycles_per_second: f64| cycles_per_second / context.clock.0;
     let in_all = |cycles_per_second: f64| cycles_per_second * work.wall_seconds;
 
-    let regimes = match (executions.as_slice(), headline) {
-        ([execution], Some(meter)) => regimes::study(execution, meter, rates, context),
+    let regimes = match executions.as_slice() {
+        [execution] => regimes::study(execution, headline, rates, context),
         _ => Vec::new(),
     };
     let mut found = PhaseFinding {
@@ -154,7 +154,11 @@ pub(super) fn study(
         placement: placement::study(executions, headline, rates, context),
         series: series(executions, headline, context),
     };
-    if found.regimes.iter().any(|regime| regime.iops.is_some()) {
+    if !storage::makes_regimes(found.page_cache.as_ref()) {
+        // Of a command whose I/Os nobody counts live they are of what storage read.
+        found.regimes.retain(|regime| regime.iops.is_some());
+    }
+    if regimes::are_loads_apart(&found.regimes) {
         regimes::withhold_means(&mut found);
     }
     found

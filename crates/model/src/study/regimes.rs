@@ -1,34 +1,36 @@
 //! Regimes of a phase: where its rate stepped, what it did and cost before and after, and that no mean of both is shown.
 //!
-//! Windows of the headline meter enter. The rate is I/Os per second where they are counted live, else what storage read per
+//! Snapshots enter. The rate is I/Os per second where they are counted live, else what storage read per
 //! second, which tells of a command whether it found its files in memory.
 
 use super::Context;
 use super::background::BackgroundRates;
 use super::phase::cost_within;
-use super::windows::{Window, windows};
 use crate::finding::{PhaseFinding, RegimeFinding};
-use crate::page_cache::CacheState;
-use crate::record::{Execution, IoInterval, Meter, Snapshot};
+use crate::record::{Done, Execution, IoInterval, Meter, Mode, Snapshot};
 use crate::stats::regimes;
+use crate::stats::regimes::LEAST_STEP;
 use crate::unit::Nanos;
 use crate::warning::{Code, Warning};
 
 /// Added to what storage reads per second, so that reading nothing has a rate and a trickle is no regime: 1 MiB/s.
 const TRICKLE: f64 = 1024.0 * 1024.0;
 
+/// Why a meter that ran shows no mean.
+pub const MEAN_WITHHELD: &str = "the rate stepped: no single mean describes it; see the regimes";
+
 /// The regimes of the one execution of a phase, in order; empty where there is one.
 pub(super) fn study(
     execution: &Execution,
-    meter: Meter,
+    meter: Option<Meter>,
     rates: &BackgroundRates,
     context: &Context,
 ) -> Vec<RegimeFinding> {
-    let found = whole_windows(execution, meter, context);
+    let found = steps(execution);
     let Some(begin) = execution.stretch.snapshots.first().map(|snapshot| snapshot.at_nanos) else { return Vec::new() };
-    let rate = |window: &Window| match window.done {
-        Some(done) => Some(done.ios as f64 / window.seconds()),
-        None => Some(storage_read(execution, window)? / window.seconds() + TRICKLE),
+    let rate = |step: &Step| match step.done {
+        Some(done) => Some(done.ios as f64 / step.seconds()),
+        None => Some(step.storage_read? / step.seconds() + TRICKLE),
     };
     let Some(series) = found.iter().map(rate).collect::<Option<Vec<f64>>>() else { return Vec::new() };
     let ranges = regimes(&series);
@@ -36,21 +38,24 @@ pub(super) fn study(
         return Vec::new();
     }
     let regime = |range: std::ops::Range<usize>| {
-        let windows = found.get(range)?;
-        let (first, last) = (windows.first()?, windows.last()?);
+        let steps = found.get(range)?;
+        let (first, last) = (steps.first()?, steps.last()?);
         let interval = IoInterval { begin_nanos: first.begin, end_nanos: last.end };
-        let seconds: f64 = windows.iter().map(Window::seconds).sum();
-        let done = |of: fn(&Window) -> Option<f64>| windows.iter().map(of).sum::<Option<f64>>();
-        let cost = cost_within(execution, interval, meter, rates, context);
-        let from_storage: Option<f64> = windows.iter().map(|window| storage_read(execution, window)).sum();
-        let bytes = done(|window| window.done.map(|done| done.bytes.as_f64())).filter(|bytes| *bytes > 0.0);
+        let seconds: f64 = steps.iter().map(Step::seconds).sum();
+        let done = |of: fn(&Done) -> f64| steps.iter().map(|step| step.done.as_ref().map(of)).sum::<Option<f64>>();
+        let cost = meter.and_then(|meter| cost_within(execution, interval, meter, rates, context));
+        let from_storage: Option<f64> = steps.iter().map(|step| step.storage_read).sum();
+        let bytes = done(|done| done.bytes.as_f64()).filter(|bytes| *bytes > 0.0);
+        let ios = done(|done| done.ios as f64).filter(|ios| *ios > 0.0);
+        let own_nanos = steps.iter().map(|step| step.thread_nanos).sum::<Option<f64>>();
         Some(RegimeFinding {
             begin_seconds: first.begin.since(begin).seconds(),
             end_seconds: last.end.since(begin).seconds(),
-            iops: done(|window| window.done.map(|done| done.ios as f64)).map(|ios| ios / seconds),
+            iops: done(|done| done.ios as f64).map(|ios| ios / seconds),
             cycles_per_io: cost.map(|cost| cost.value),
             cycles_per_io_low: cost.and_then(|cost| cost.low),
             cycles_per_io_high: cost.and_then(|cost| cost.high),
+            thread_cycles_per_io: own_nanos.zip(ios).map(|(nanos, ios)| nanos / 1e9 * context.clock.0 / ios),
             storage_bytes_per_second: from_storage.map(|bytes| bytes / seconds),
             from_storage_fraction: from_storage.zip(bytes).map(|(from, bytes)| (from / bytes).min(1.0)),
         })
@@ -58,9 +63,29 @@ pub(super) fn study(
     ranges.into_iter().filter_map(regime).collect()
 }
 
+/// Whether the regimes were two loads, and not one load at two speeds: a CPU that somebody else uses, or a device that slows
+/// down, changes the rate alone, and an I/O costs what it did.
+pub(super) fn are_loads_apart(regimes: &[RegimeFinding]) -> bool {
+    regimes.iter().zip(regimes.iter().skip(1)).any(|(one, next)| {
+        let (Some(own), Some(others)) = (one.thread_cycles_per_io, next.thread_cycles_per_io) else {
+            // Of a command's I/Os nobody knows when they were done.
+            return one.iops.is_some();
+        };
+        let sources = one.from_storage_fraction.zip(next.from_storage_fraction);
+        is_another_load((own, others), sources)
+    })
+}
+
+/// Whether two costs of the workload's own threads, or the parts of the reads that went to storage, are of two loads.
+pub(crate) fn is_another_load((own, others): (f64, f64), sources: Option<(f64, f64)>) -> bool {
+    /// Reads that come from elsewhere by more than this part.
+    const SOURCES_APART: f64 = 0.05;
+    let ratio = own / others;
+    ratio.max(1.0 / ratio) >= LEAST_STEP || sources.is_some_and(|(one, other)| (one - other).abs() > SOURCES_APART)
+}
+
 /// Takes away the means over regimes that differ: what is left of a phase is what each regime did.
 pub(super) fn withhold_means(phase: &mut PhaseFinding) {
-    const REASON: &str = "the rate stepped: no single mean describes it; see the regimes";
     for value in [
         &mut phase.cycles_per_io,
         &mut phase.cycles_per_io_low,
@@ -78,9 +103,10 @@ pub(super) fn withhold_means(phase: &mut PhaseFinding) {
     phase.by_meter.values_mut().for_each(|value| *value = None);
     for reading in &mut phase.by_meter_detail {
         if reading.cycles_per_io.take().is_some() {
-            reading.reason = Some(REASON.to_owned());
+            reading.reason = Some(MEAN_WITHHELD.to_owned());
         }
     }
+    phase.accounts.clear();
 }
 
 /// What stepped, and how the regime that it began with is left out.
@@ -97,11 +123,16 @@ pub(super) fn caveat(phase: &PhaseFinding, jobs: &str) -> Option<Warning> {
         _ => None,
     };
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-    let message = if first.iops.is_some() {
+    let message = if first.iops.is_some() && !are_loads_apart(&phase.regimes) {
+        format!(
+            "{jobs}: the rate stepped after {step:.1} s, and what an I/O costs did not: the cost is of all of it, I/Os per \
+             second and latencies are of two speeds"
+        )
+    } else if first.iops.is_some() {
         // In whole seconds from the end of the ramp that there was: fio's unit.
         let ramp = last.begin_seconds.ceil();
-        let mend = match phase.page_cache.as_ref().map(|cache| cache.state) {
-            Some(CacheState::Warming | CacheState::Cold | CacheState::Partial) => {
+        let mend = match phase.page_cache {
+            Some(_) if !reason.is_empty() => {
                 "; to measure memory alone, read the file first and set invalidate=0; to measure the disk alone, direct=1"
             }
             _ => "",
@@ -119,23 +150,52 @@ pub(super) fn caveat(phase: &PhaseFinding, jobs: &str) -> Option<Warning> {
     Some(Warning::new(Code::TwoRegimes, message))
 }
 
-/// The windows of a meter in the time that counts, without a last one that the end cut short.
-fn whole_windows(execution: &Execution, meter: Meter, context: &Context) -> Vec<Window> {
-    let mut found = windows(execution, meter, execution.io_interval, context);
+/// What was done from one snapshot to the next.
+struct Step {
+    begin: Nanos,
+    end: Nanos,
+    done: Option<Done>,
+    storage_read: Option<f64>,
+    thread_nanos: Option<f64>,
+}
+
+impl Step {
+    fn seconds(&self) -> f64 {
+        self.end.since(self.begin).seconds()
+    }
+}
+
+/// The steps in the time that counts, without a last one that the end cut short. Whether a meter could be read does not
+/// matter here; but where one that disturbs takes turns with quiet windows, only these have one rate.
+fn steps(execution: &Execution) -> Vec<Step> {
+    let snapshots = &execution.stretch.snapshots;
+    let quiet = snapshots.iter().any(|snapshot| snapshot.mode == Mode::Quiet);
+    let within = |at: Nanos| {
+        execution.io_interval.is_none_or(|interval| (interval.begin_nanos..=interval.end_nanos).contains(&at))
+    };
+    let step = |(before, after): (&Snapshot, &Snapshot)| {
+        let counts = if quiet { before.mode == Mode::Quiet } else { before.mode != Mode::Gap };
+        let done = before.done.zip(after.done).map(|(before, after)| Done {
+            ios: after.ios.saturating_sub(before.ios),
+            bytes: after.bytes.since(before.bytes),
+        });
+        let storage_read = before.storage_read.zip(after.storage_read);
+        let threads = before.thread_nanos.zip(after.thread_nanos);
+        (counts && within(before.at_nanos) && within(after.at_nanos) && after.at_nanos > before.at_nanos).then(|| {
+            Step {
+                begin: before.at_nanos,
+                end: after.at_nanos,
+                done,
+                storage_read: storage_read.map(|(before, after)| after.since(before).as_f64()),
+                thread_nanos: threads.map(|(before, after)| after.since(before).as_f64()),
+            }
+        })
+    };
+    let mut found: Vec<Step> = snapshots.iter().zip(snapshots.iter().skip(1)).filter_map(step).collect();
     if let [.., before, last] = found.as_slice()
         && last.seconds() < before.seconds() / 2.0
     {
         found.pop();
     }
     found
-}
-
-/// Bytes that storage read in a window.
-fn storage_read(execution: &Execution, window: &Window) -> Option<f64> {
-    let at = |nanos: Nanos| -> Option<f64> {
-        let snapshots = &execution.stretch.snapshots;
-        let place = snapshots.partition_point(|snapshot: &Snapshot| snapshot.at_nanos < nanos);
-        Some(snapshots.get(place)?.storage_read?.as_f64())
-    };
-    Some((at(window.end)? - at(window.begin)?).max(0.0))
 }

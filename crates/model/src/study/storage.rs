@@ -1,7 +1,7 @@
 //! Where the reads of a phase came from: bytes that jobs asked for beside bytes that storage delivered.
 
 use super::io_time::growth;
-use crate::page_cache::{self, CacheFinding, ReadBytes, is_buffered};
+use crate::page_cache::{self, CacheFinding, CacheState, ReadBytes, is_buffered};
 use crate::plan::{JobPlan, Medium};
 use crate::record::{Execution, JobRecord, Snapshot};
 
@@ -30,7 +30,10 @@ pub(super) fn page_cache(executions: &[Execution], jobs: Option<&[JobPlan]>) -> 
 
 /// Bytes that storage read for an execution while it did I/O.
 pub(crate) fn from_storage(execution: &Execution) -> Option<f64> {
-    growth(execution, storage_read)
+    let ends = execution.stretch.snapshots.first().zip(execution.stretch.snapshots.last());
+    // Too short for two readings in the time of I/O: what was read before and after it is little beside.
+    let all = || ends.and_then(|(first, last)| Some(last.storage_read?.since(first.storage_read?).as_f64()));
+    growth(execution, storage_read).or_else(all)
 }
 
 /// Bytes that a foreign program says that it read from files; `None` where it does not say so.
@@ -39,11 +42,22 @@ pub(crate) fn file_reads(execution: &Execution) -> Option<f64> {
     Some(reads.sum()).filter(|bytes| *bytes > 0.0)
 }
 
+/// Whether a command read so much from storage, and so much from memory, that when it did matters.
+pub(super) fn makes_regimes(found: Option<&CacheFinding>) -> bool {
+    /// Less is a program's own beginning: its libraries and settings.
+    const LEAST_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
+    // A small part of the bytes may have taken most of the time.
+    let much = |found: &CacheFinding| found.storage_read_bytes.is_some_and(|bytes| bytes >= LEAST_BYTES);
+    found.is_some_and(|found| found.state != CacheState::Cold && much(found))
+}
+
 fn storage_read(snapshot: &Snapshot) -> Option<(crate::unit::Nanos, u64)> {
     snapshot.storage_read.map(|bytes| (snapshot.at_nanos, bytes.0))
 }
 
 /// Whether what a foreign program says that it read came from files.
 fn reads_files(job: &JobRecord) -> bool {
-    job.engine.strip_prefix("fio ").is_some_and(|engine| FIO_FILE_ENGINES.contains(&engine))
+    // Where no engine is named it is fio's own choice: psync.
+    let engine = job.engine.strip_prefix("fio").map(str::trim);
+    engine.is_some_and(|engine| engine.is_empty() || FIO_FILE_ENGINES.contains(&engine))
 }

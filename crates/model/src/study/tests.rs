@@ -2,6 +2,7 @@
 
 mod hostile;
 mod placement;
+mod stepping;
 
 use super::study;
 use crate::finding::RunFinding;

@@ -48,7 +48,9 @@ fn page_cache(finding: &CompareFinding) -> Option<String> {
         finding.page_cache.iter().filter(|case| case.state != CacheState::Bypassed).collect();
     let state = reads(finding, &buffered);
     let Some(cache) = &finding.cache else { return (!buffered.is_empty()).then(|| format!("Page cache: {state}")) };
+    let mixed = buffered.iter().any(|case| !matches!(case.state, CacheState::Warm | CacheState::Written));
     let condition = match cache.condition {
+        CacheCondition::Warm if mixed => "was to be warm",
         CacheCondition::Warm => "warm",
         CacheCondition::Cold => "cold, dropped before each slice",
         CacheCondition::AsIs => "as it is",

@@ -18,7 +18,7 @@ pub fn section(page: Page, finding: &RunFinding, index: usize, phase: &PhaseFind
         lines.push(page.wrap_toned(Tone::Strong, "", &name));
     }
     lines.extend(regimes(page, phase));
-    if phase.regimes.iter().all(|regime| regime.iops.is_none()) {
+    if phase.regimes.is_empty() || phase.cycles_per_io.is_some() {
         lines.push(page.flow(2, GAP, &cost(phase)));
     }
     lines.push(page.flow(2, GAP, &work(finding, phase)));
@@ -42,9 +42,10 @@ pub fn section(page: Page, finding: &RunFinding, index: usize, phase: &PhaseFind
 fn regimes(page: Page, phase: &PhaseFinding) -> Option<String> {
     let (last, table) = (phase.regimes.last()?, conditions::table(phase));
     let (how_many, which) = (conditions::how_many(phase), conditions::regimes(&phase.regimes));
-    let text = match last.iops {
-        Some(_) => format!("{how_many}, no single mean: {which}"),
-        None => format!("{how_many}: {which}; the figures are of both together"),
+    let text = match (last.iops, phase.cycles_per_io) {
+        (Some(_), None) => format!("{how_many}, no single mean: {which}"),
+        (Some(_), Some(_)) => format!("{how_many}: {which}"),
+        (None, _) => format!("{how_many}: {which}; the figures are of both together"),
     };
     let line = page.wrap_toned(Tone::Notice, "  ", &text);
     Some(table.map_or_else(|| line.clone(), |table| format!("{line}\n{}", table.render(page))))

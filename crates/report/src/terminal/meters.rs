@@ -6,6 +6,7 @@ use crate::page::{Page, Tone};
 use crate::table::{Cell, Column, Table};
 use model::finding::{MeterReading, PhaseFinding, RunFinding};
 use model::record::Meter;
+use model::study::regimes::MEAN_WITHHELD;
 
 /// Columns of the drawn intervals.
 const STRIP: usize = 19;
@@ -41,6 +42,8 @@ pub fn section(page: Page, finding: &RunFinding, index: usize, phase: &PhaseFind
                     Cell::new(if headline { Tone::Own } else { Tone::Plain }, strip.unwrap_or_default()),
                 ]);
             }
+            // Said at the top, once for all.
+            _ if reading.reason.as_deref() == Some(MEAN_WITHHELD) => {}
             // What this machine lacks is the same in every phase: said once, in the last.
             _ if !last && lacking(&reading.name) => {}
             _ => table.note(name, missing(reading.reason.as_deref())),
@@ -58,7 +61,8 @@ pub fn section(page: Page, finding: &RunFinding, index: usize, phase: &PhaseFind
         }
     }
     let mut lines = table.render(page);
-    if !lines.is_empty() && !phase.interval_from.is_empty() {
+    let withheld = readings.iter().any(|reading| reading.reason.as_deref() == Some(MEAN_WITHHELD));
+    if !withheld && !lines.is_empty() && !phase.interval_from.is_empty() {
         lines += "\n";
         lines += &page.wrap_toned(Tone::Faint, "  ", &format!("interval from {}", phase.interval_from));
     }

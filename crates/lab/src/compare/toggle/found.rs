@@ -1,5 +1,6 @@
 //! What a setting's file held, and what changed with it.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -13,8 +14,9 @@ const MOST_BESIDE: usize = 1000;
 const STILL: Duration = Duration::from_millis(20);
 
 /// A file and what it held.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Found {
+    #[serde(with = "crate::guardian::path_text")]
     pub path: PathBuf,
     pub value: String,
     /// It is a file of the kernel, which takes a value whole; not a file that keeps bytes.
@@ -38,10 +40,46 @@ impl Found {
 
     /// What is there now, where it differs.
     pub fn differs(&self) -> io::Result<Option<String>> {
+        let now = self.now()?;
+        Ok((!self.is(&now, &self.value)).then_some(now))
+    }
+
+    /// What is there now.
+    pub fn now(&self) -> io::Result<String> {
         let text = fs::read_to_string(&self.path)?;
-        let now = if self.kernel { present(&text) } else { text };
-        let same = if self.kernel { same(&now, &self.value) } else { now == self.value };
-        Ok((!same).then_some(now))
+        Ok(if self.kernel { present(&text) } else { text })
+    }
+
+    /// Whether two texts are the same value to this file.
+    pub fn is(&self, one: &str, other: &str) -> bool {
+        if self.kernel { same(one, other) } else { one == other }
+    }
+}
+
+/// Writes back, in this order, what is not so already; of each that is not so at the end, why.
+///
+/// The kernel may take a value back only after what goes with it (0 of vm.dirty_bytes is refused, and comes of
+/// vm.dirty_ratio), so it counts what is there when all were written.
+pub(crate) fn put_back<'a>(files: impl IntoIterator<Item = &'a Found>) -> Vec<(&'a Found, String)> {
+    let written: Vec<(&Found, io::Result<()>)> = files.into_iter().map(|found| (found, restore(found))).collect();
+    let remaining = written.into_iter().filter_map(|(found, written)| {
+        // What a file that keeps bytes holds is what was written.
+        let why = match (found.kernel, written, found.differs()) {
+            (false, Ok(()), _) | (true, _, Ok(None)) => return None,
+            (_, Err(error), _) | (_, _, Err(error)) => error.to_string(),
+            (_, Ok(()), Ok(Some(now))) => format!("the kernel made '{now}' of it"),
+        };
+        Some((found, why))
+    });
+    remaining.collect()
+}
+
+/// Writes back what is not so already.
+fn restore(found: &Found) -> io::Result<()> {
+    match found.differs() {
+        Ok(None) => Ok(()),
+        Err(error) if found.kernel => Err(error),
+        Ok(Some(_)) | Err(_) => found.write_back(),
     }
 }
 
@@ -56,7 +94,7 @@ pub(super) fn same(one: &str, other: &str) -> bool {
 }
 
 /// What a file of the kernel holds, as it can be written back: of `none [mq-deadline] bfq` the word in brackets.
-pub(super) fn present(text: &str) -> String {
+pub(crate) fn present(text: &str) -> String {
     let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
     chosen.unwrap_or_else(|| text.trim_end_matches('\n')).to_owned()
 }

@@ -4,12 +4,15 @@
 //! some rounds and from memory in others makes two comparisons, and a sum of both answers neither. So the last regime
 //! answers, if it has rounds enough, and otherwise nothing does.
 
-use super::tally::{RoundSums, Tally};
+use super::tally::{CaseSums, RoundSums, Tally};
 use crate::comparison::finding::{CellFinding, MetricFinding, RoundsRegime};
+use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
 use crate::stats::regimes;
 use crate::stats::regimes::LEAST_STEP;
+use crate::study::regimes::is_another_load;
 use crate::warning::{Code, Warning};
+use std::ops::Range;
 
 /// The last regime answers from this many rounds on; with fewer its own interval is hardly one (t(0.975, 3) is 3.2).
 const ENOUGH: usize = 5;
@@ -27,19 +30,28 @@ pub(super) struct Regimes {
 
 impl Regimes {
     /// Where the rate of any case stepped: a step of one among many cases is not seen in their sum.
-    pub fn of(tally: &Tally) -> Self {
+    pub fn of(tally: &Tally, schedule: Schedule) -> Self {
         let begin = |case: usize| {
             let rates: Vec<f64> = tally.rounds.iter().map(|round| rate(round, case)).collect::<Option<_>>()?;
             let ranges = regimes(&rates);
-            let last = ranges.last().filter(|_| ranges.len() > 1)?;
+            // The last step that made another load of it.
+            let steps = ranges.iter().zip(ranges.iter().skip(1));
+            let (_, next) = steps.rev().find(|(one, next)| is_step(tally, case, &rates, (one, next)))?;
+            let last = &(next.start..rates.len());
             // The step may lie within a round, which is then of neither.
             let level = median(rates.get(last.clone())?)?;
             let own = |rate: &&f64| **rate > level / LEAST_STEP && **rate < level * LEAST_STEP;
             let mixed = rates.get(last.clone())?.iter().take_while(|rate| !own(rate)).count();
             Some(last.start + mixed)
         };
-        let before = (0..tally.cases()).filter_map(begin).max().unwrap_or(0);
-        Self { before, rounds: tally.rounds.len() }
+        let cases = || 0..tally.cases();
+        // Each execution of a command begins anew: how much of it found its file in memory depends on how long it ran.
+        let sliced = schedule != Schedule::Executions;
+        let settled = cases().filter(|_| sliced).filter_map(|case| settled_source(tally, case));
+        let before = cases().filter_map(begin).chain(settled).max().unwrap_or(0);
+        // What still moves in the last round has no regime that is over: the last round stands for it.
+        let rounds = tally.rounds.len();
+        Self { before: before.min(rounds.saturating_sub(1)), rounds }
     }
 
     /// Whether the last regime can answer.
@@ -98,6 +110,43 @@ impl Regimes {
         };
         Some(Warning::new(Code::TwoRegimes, message))
     }
+}
+
+/// The round from which on a case's reads came from the disk by one part: a file that comes into memory read by read changes the
+/// load in every round, without any step. `None` where that is not known.
+fn settled_source(tally: &Tally, case: usize) -> Option<usize> {
+    /// Parts of reads that are further apart are of two states of the page cache.
+    const APART: f64 = 0.1;
+    /// The level is that of the last rounds.
+    const LAST: usize = 3;
+    let part = |round: &RoundSums| {
+        let sums = round.cases.get(case)?;
+        Some((sums.storage_read? / sums.read_bytes.filter(|bytes| *bytes > 0.0)?).min(1.0))
+    };
+    let parts: Vec<f64> = tally.rounds.iter().map(part).collect::<Option<_>>()?;
+    let level = median(parts.get(parts.len().saturating_sub(LAST)..)?)?;
+    Some(parts.iter().rposition(|part| (part - level).abs() > APART).map_or(0, |place| place + 1))
+}
+
+/// Whether the rate stepped because the load is another one. Else the machine became faster or slower for all arms at once,
+/// which cancels within each round; but by this factor and more it is no matter of a neighbour.
+fn is_step(tally: &Tally, case: usize, rates: &[f64], (one, next): (&Range<usize>, &Range<usize>)) -> bool {
+    const WHATEVER_IT_IS: f64 = 4.0;
+    let level = |range: &Range<usize>| median(rates.get(range.clone())?);
+    let ratio = level(one).zip(level(next)).map_or(1.0, |(one, next)| one / next);
+    let over = |range: &Range<usize>, of: fn(&CaseSums) -> Option<(f64, f64)>| {
+        let rounds = tally.rounds.get(range.clone())?;
+        let sums = rounds.iter().map(|round| of(round.cases.get(case)?)).collect::<Option<Vec<(f64, f64)>>>()?;
+        let (above, below) = sums.iter().fold((0.0, 0.0), |sum, more| (sum.0 + more.0, sum.1 + more.1));
+        (above > 0.0 && below > 0.0).then(|| above / below)
+    };
+    // Of a command whose I/Os nobody counts, each execution is one.
+    let own = |sums: &CaseSums| Some((sums.thread_cycles?, sums.ios.unwrap_or(sums.count)));
+    let source = |sums: &CaseSums| Some((sums.storage_read?, sums.read_bytes?));
+    let sources = over(one, source).unwrap_or(0.0);
+    let sources = (sources, over(next, source).unwrap_or(0.0));
+    let another = over(one, own).zip(over(next, own)).is_some_and(|own| is_another_load(own, Some(sources)));
+    another || ratio.max(1.0 / ratio) >= WHATEVER_IT_IS
 }
 
 /// What a round says of how fast a case was.

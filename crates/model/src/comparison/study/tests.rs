@@ -2,6 +2,7 @@
 
 mod hostile;
 mod placement;
+mod regimes;
 
 use super::tally::{Choice, Tally};
 use super::{Progress, study};

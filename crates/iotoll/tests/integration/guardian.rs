@@ -1,0 +1,358 @@
+//! iotoll is killed: what it switched is back, what it made and started is gone, and what two kills leave is found later.
+//!
+//! Nothing in the product panics on demand; SIGABRT, which ends it as a crash does, stands for that.
+
+use super::iotoll::{Folder, Iotoll, Running, eventually};
+use super::machine::{has, skip};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+const SYSCTL: &str = "/proc/sys/net/ipv4/tcp_autocorking";
+const COMPARE: &str =
+    "compare --quiet --no-save --ioengine=spin --size=1m --spin_cycles=20000 --budget 60s --precision 0.01%";
+/// A variable that all processes of a test inherit, but those that clear their environment.
+const MARK: &str = "IOTOLL_TEST_MARK";
+
+/// To env(1): whoever runs the tests may ignore it, and iotoll would then too.
+const HEEDED: &str = "--default-signal=HUP";
+
+/// A folder with a file to switch, and a place for ledgers beside it.
+struct Scene {
+    folder: Folder,
+    state: PathBuf,
+    _parent: Folder,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (folder, parent) = (Folder::new(), Folder::new());
+        folder.write("knob", "found\n");
+        Self { folder, state: parent.path("state"), _parent: parent }
+    }
+
+    fn environment(&self) -> [String; 2] {
+        [format!("XDG_STATE_HOME={}", self.state.display()), format!("{MARK}={}", self.folder.path("").display())]
+    }
+
+    fn iotoll(&self, words: &str) -> Iotoll {
+        let [state, mark] = self.environment();
+        self.folder.iotoll(words).under(&["env", HEEDED, &state, &mark])
+    }
+
+    /// `file:` setting of the knob.
+    fn setting(&self) -> String {
+        format!("--candidate-set=file:{}=changed", self.folder.path("knob").display())
+    }
+
+    /// Whether the setting is on.
+    fn is_on(&self) -> bool {
+        self.folder.read("knob") == b"changed"
+    }
+
+    /// Processes that this test began.
+    fn processes(&self) -> Vec<i32> {
+        let [_, mark] = self.environment();
+        let bears = |id: &i32| {
+            let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+        };
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(bears).collect()
+    }
+
+    /// Whether a command sleeps in the folder.
+    fn sleeps(&self) -> bool {
+        let folder = fs::canonicalize(self.folder.path("")).unwrap();
+        let here = |id: &i32| fs::read_link(format!("/proc/{id}/cwd")).is_ok_and(|place| place == folder);
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        ids.filter(here).any(|id| comm(id) == "sleep")
+    }
+
+    fn ledgers(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.state.join("iotoll")).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    }
+
+    /// Everything is as it was, and nobody is left.
+    #[track_caller]
+    fn assert_undone(&self, how: &str) {
+        assert!(eventually(|| self.folder.read("knob") == b"found\n"), "{how}: the knob was not put back");
+        assert!(eventually(|| self.processes().is_empty()), "{how}: processes are left: {:?}", self.processes());
+        self.folder.assert_no_processes();
+        assert!(self.ledgers().is_empty(), "{how}: {:?}", self.ledgers());
+    }
+}
+
+fn comm(id: i32) -> String {
+    fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default().trim().to_owned()
+}
+
+fn guardian(running: &Running) -> Option<Pid> {
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id())).unwrap_or_default();
+    let mut ids = children.split_whitespace().filter_map(|id| id.parse().ok());
+    ids.find(|id| comm(*id) == "undo-guardian").and_then(Pid::from_raw)
+}
+
+fn kill(process: Pid) {
+    kill_process(process, Signal::KILL).unwrap();
+}
+
+/// The sysctl that is switched where that is allowed: what it holds, and the setting that changes it.
+fn sysctl(test: &str) -> Option<(String, String)> {
+    let before = fs::read_to_string(SYSCTL).ok().filter(|before| fs::write(SYSCTL, before).is_ok());
+    let Some(before) = before else {
+        skip(test, "tcp_autocorking cannot be written; only the file was tested");
+        return None;
+    };
+    let other = if before.trim() == "0" { "1" } else { "0" };
+    Some((before, format!("--candidate-set=sysctl:net.ipv4.tcp_autocorking={other}")))
+}
+
+#[test]
+fn a_toggle_is_put_back_however_it_is_ended() {
+    let sysctl = sysctl("a_toggle_is_put_back_however_it_is_ended");
+    let switched = || fs::read_to_string(SYSCTL).unwrap();
+    for signal in [Signal::KILL, Signal::TERM, Signal::HUP, Signal::ABORT] {
+        let scene = Scene::new();
+        let settings = [Some(scene.setting()), sysctl.as_ref().map(|(_, setting)| setting.clone())];
+        let compare = settings.into_iter().flatten().fold(scene.iotoll(COMPARE), Iotoll::word);
+        let running = compare.start();
+        // The rehearsal is over when a worker is there.
+        let worker = || scene.processes().into_iter().any(|id| comm(id) == "exe");
+        assert!(eventually(|| worker() && scene.is_on()), "{signal:?}: never switched on");
+        assert!(sysctl.as_ref().is_none_or(|(before, _)| *before != switched()), "{signal:?}");
+        running.signal(signal);
+        running.wait();
+        scene.assert_undone(&format!("{signal:?}"));
+        assert!(sysctl.as_ref().is_none_or(|(before, _)| *before == switched()), "{signal:?}");
+    }
+}
+
+/// The guardian is in a session of its own and is not called iotoll: what ends all of a terminal or all that is called so spares it.
+#[test]
+fn a_kill_of_the_whole_group_spares_the_guardian() {
+    let scene = Scene::new();
+    let running = scene.iotoll(COMPARE).word(scene.setting()).under(&["setsid"]).start();
+    assert!(eventually(|| guardian(&running).is_some() && scene.is_on()));
+    let guardian = guardian(&running).unwrap();
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::PIPE] {
+        kill_process(guardian, signal).unwrap();
+    }
+    let name = fs::read(format!("/proc/{}/cmdline", guardian.as_raw_nonzero())).unwrap();
+    assert!(!String::from_utf8_lossy(&name).contains("iotoll"), "{name:?}");
+    let group = Pid::from_raw(i32::try_from(running.id()).unwrap()).unwrap();
+    assert!(eventually(|| scene.is_on()));
+    kill_process_group(group, Signal::KILL).unwrap();
+    running.wait();
+    scene.assert_undone("the group");
+}
+
+#[test]
+fn a_toggle_is_put_back_when_its_terminal_is_closed() {
+    const TEST: &str = "a_toggle_is_put_back_when_its_terminal_is_closed";
+    if !has("script") {
+        return skip(TEST, "script is not installed");
+    }
+    let scene = Scene::new();
+    let line = format!("exec env {HEEDED} {} {COMPARE} {}", super::iotoll::PROGRAM, scene.setting());
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &line, "/dev/null"]).current_dir(scene.folder.path(""));
+    for variable in scene.environment() {
+        let (name, value) = variable.split_once('=').unwrap();
+        terminal.env(name, value);
+    }
+    let mut terminal = terminal.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    assert!(eventually(|| scene.is_on()), "never switched on");
+    terminal.kill().unwrap();
+    terminal.wait().unwrap();
+    scene.assert_undone("the terminal");
+}
+
+#[test]
+fn what_a_killed_run_made_is_gone() {
+    let run = "run --background 200ms --no-save --quiet --name=s --rw=randread --runtime=50 --time_based";
+    let laid_out =
+        |scene: &Scene, name: &str| fs::metadata(scene.folder.path(name)).is_ok_and(|file| file.len() > 2 << 20);
+    for name in ["new", "mine"] {
+        let scene = Scene::new();
+        scene.folder.write("mine", vec![0x5a; 1 << 20]);
+        let before = scene.folder.listing();
+        // In the middle of laying out, and of measuring.
+        for (size, threads) in [("20g", 0), ("3m", 1)] {
+            let words = format!("{run} --filename={name} --size={size} --fallocate=none");
+            let running = scene.iotoll(&words).start();
+            assert!(eventually(|| laid_out(&scene, name) && running.has_threads("job s", threads)));
+            running.signal(Signal::KILL);
+            running.wait();
+            assert!(eventually(|| scene.processes().is_empty()), "{name} {size}");
+            assert_eq!(scene.folder.listing(), before, "{name} {size}");
+            assert!(scene.ledgers().is_empty());
+        }
+    }
+    let scene = Scene::new();
+    let before = scene.folder.listing();
+    let running = scene.iotoll("demo --quiet").start();
+    assert!(eventually(|| running.has_threads("job 4 KiB rando", 1)));
+    running.signal(Signal::KILL);
+    running.wait();
+    assert!(eventually(|| scene.processes().is_empty()));
+    assert_eq!(scene.folder.listing(), before, "demo");
+    assert!(scene.ledgers().is_empty());
+}
+
+/// Some went away from their group, some from their parents too, one from its environment.
+#[test]
+fn the_command_of_a_killed_comparison_goes_with_all_that_it_began() {
+    let scene = Scene::new();
+    scene.folder.write("command", "setsid sleep 300 &\n(setsid sleep 301 &)\nenv -i sleep 302 &\ntouch ready\nwait\n");
+    let words = "compare --quiet --no-save --budget 60s --baseline-cmd";
+    let running = scene.iotoll(words).word("sh command").word("--candidate-cmd").word("sh ./command").start();
+    assert!(eventually(|| scene.folder.exists("ready")));
+    running.signal(Signal::KILL);
+    running.wait();
+    scene.assert_undone("a command");
+    // One that is another program altogether, after it has run for a while.
+    let words = "compare --quiet --no-save --budget 60s --baseline-cmd";
+    let running = scene.iotoll(words).word("env -i sleep 303").word("--candidate-cmd").word("env -i sleep 304").start();
+    assert!(eventually(|| scene.sleeps()));
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    running.signal(Signal::KILL);
+    running.wait();
+    scene.assert_undone("a command without environment");
+}
+
+#[test]
+fn what_was_entered_is_left_also_when_it_is_killed_while_it_enters() {
+    for enter in ["touch entered; sleep 300", "sleep 300 & echo $! > pid; touch entered"] {
+        let scene = Scene::new();
+        let running = scene
+            .iotoll(COMPARE)
+            .word("--candidate-enter")
+            .word(enter)
+            .word("--candidate-leave")
+            .word("rm entered; kill $(cat pid); touch left")
+            .word(scene.setting())
+            .start();
+        assert!(eventually(|| scene.folder.exists("entered") && scene.is_on()));
+        running.signal(Signal::KILL);
+        running.wait();
+        assert!(eventually(|| scene.folder.exists("left")), "{enter}");
+        assert!(!scene.folder.exists("entered"), "{enter}");
+        scene.assert_undone(enter);
+    }
+}
+
+#[test]
+fn a_guardian_that_dies_is_replaced() {
+    let scene = Scene::new();
+    let running = scene.iotoll(COMPARE).word(scene.setting()).start();
+    assert!(eventually(|| guardian(&running).is_some() && scene.is_on()));
+    let first = guardian(&running).unwrap();
+    kill(first);
+    let another = || guardian(&running).is_some_and(|now| now != first);
+    assert!(eventually(|| another() && scene.is_on()), "no other one");
+    running.signal(Signal::KILL);
+    running.wait();
+    scene.assert_undone("the second guardian");
+}
+
+/// Kills an iotoll together with its guardian, in the middle of a toggle.
+fn killed_both(scene: &Scene) {
+    let running = scene
+        .iotoll(COMPARE)
+        .word(scene.setting())
+        .word("--candidate-enter=touch entered")
+        .word("--candidate-leave=touch left")
+        .start();
+    assert!(eventually(|| !scene.ledgers().is_empty() && scene.folder.exists("entered") && scene.is_on()));
+    // Stopped, it cannot start another one.
+    running.signal(Signal::STOP);
+    kill(guardian(&running).unwrap());
+    running.signal(Signal::KILL);
+    running.wait();
+    assert!(eventually(|| scene.processes().is_empty()), "{:?}", scene.processes());
+    // Killed in the middle of leaving it would be another case.
+    let _ = fs::remove_file(scene.folder.path("left"));
+    scene.folder.write("knob", "changed");
+    assert_eq!(scene.ledgers().len(), 1);
+}
+
+fn left_behind(scene: &Scene) -> Value {
+    let ended = scene.iotoll("doctor --format json").run();
+    ended.done();
+    let checks = ended.json()["checks"].as_array().unwrap().clone();
+    checks.into_iter().find(|check| check["topic"] == "left_behind").unwrap()
+}
+
+const NEXT: &str =
+    "run --background 200ms --no-save --quiet --format json --name=n --ioengine=null --size=1m --number_ios=10";
+
+#[test]
+fn what_is_left_when_both_are_killed_is_named_and_put_back_by_the_next() {
+    let scene = Scene::new();
+    killed_both(&scene);
+    let knob = scene.folder.path("knob").display().to_string();
+    for _ in 0..2 {
+        let check = left_behind(&scene);
+        assert_eq!(check["state"], "poor", "{check}");
+        let found = check["found"].as_str().unwrap();
+        assert!(found.contains(&knob) && found.contains("run `touch left`"), "{check}");
+        assert!(check["mend"].as_str().unwrap().contains("iotoll demo"), "{check}");
+        assert!(scene.is_on(), "the doctor changes nothing");
+    }
+    let ended = scene.iotoll(NEXT).run();
+    ended.done();
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    let [may_be_on, put_back] = lines.as_slice() else { panic!("{ended:?}") };
+    assert!(
+        put_back.contains(&knob) && put_back.contains("set back") && put_back.contains("iotoll compare"),
+        "{put_back}"
+    );
+    assert!(may_be_on.contains("may still be on: run `touch left`"), "{may_be_on}");
+    assert!(!scene.folder.exists("left"), "no command is run from a ledger");
+    scene.assert_undone("the next");
+    assert_eq!(scene.iotoll(NEXT).run().stderr, "");
+    assert_eq!(left_behind(&scene)["state"], "good");
+}
+
+/// What somebody set meanwhile, and what another boot's kernel held, is left alone.
+#[test]
+fn what_is_not_iotoll_s_any_more_is_left_as_it_is() {
+    let scene = Scene::new();
+    killed_both(&scene);
+    scene.folder.write("knob", "theirs");
+    let ended = scene.iotoll(NEXT).run();
+    assert!(ended.stderr.contains("'theirs'") && ended.stderr.contains("left as it is"), "{ended:?}");
+    assert_eq!(scene.folder.read("knob"), b"theirs");
+    assert!(scene.ledgers().is_empty());
+
+    scene.folder.write("knob", "found\n");
+    fs::remove_file(scene.folder.path("entered")).unwrap();
+    killed_both(&scene);
+    let ledger = &scene.ledgers()[0];
+    let text = fs::read_to_string(ledger).unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    assert!(text.contains(boot.trim()));
+    let of_another_boot = text.replace(boot.trim(), "another").replace("\"kernel\":false", "\"kernel\":true");
+    fs::write(ledger, of_another_boot).unwrap();
+    let ended = scene.iotoll(NEXT).run();
+    assert!(!ended.stderr.contains("knob is"), "{ended:?}");
+    assert!(scene.is_on());
+    assert!(scene.ledgers().is_empty());
+}
+
+#[test]
+fn without_a_place_for_the_ledger_it_measures_and_warns() {
+    let words = "compare --quiet --no-save --format json --budget 1s --ioengine=null --size=1m";
+    for (state, warns) in [(Some("/proc/nowhere"), true), (None, false)] {
+        let scene = Scene { state: state.map_or_else(|| Scene::new().state, PathBuf::from), ..Scene::new() };
+        let ended = scene.iotoll(words).word(scene.setting()).run();
+        ended.done();
+        assert_eq!(super::iotoll::warns(&ended.json(), "no_ledger", &["ledger", "killed"]), warns, "{ended:?}");
+        scene.assert_undone("a good end");
+    }
+}

@@ -1,0 +1,288 @@
+//! Processes that are killed when iotoll is: found by a mark in their environment, killed with all their descendants.
+//!
+//! The mark is handed to the guardian before a process that bears it is started, and the guardian's pipe ends only when no child of
+//! iotoll is between fork and exec any more, so none is missed. A process that clears its environment is found by the process
+//! group that it leads.
+
+use super::{Guardian, Held};
+use crate::error::Result as LabResult;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The variable that holds the mark.
+pub(super) const VARIABLE: &str = "IOTOLL_GUARDED";
+
+/// A process, and not another one that got its number later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Leader {
+    /// Its number, and that of the process group that it leads.
+    pub process: u32,
+    /// When it began, in ticks of the kernel since it booted.
+    pub start: u64,
+}
+
+impl Leader {
+    /// A process that runs, or has ended and was not waited for.
+    pub fn of(process: u32) -> Option<Self> {
+        Some(Self { process, start: Stat::read(process)?.start })
+    }
+
+    /// Whether it still runs.
+    pub fn lives(self) -> bool {
+        Stat::read(self.process).is_some_and(|stat| stat.start == self.start && !stat.ended)
+    }
+}
+
+/// Processes that are killed when iotoll is. Dropped, they are left alone.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    mark: Option<String>,
+    held: Held,
+}
+
+impl Processes {
+    /// The guardian kills whatever is going to be marked; `keep` hands that over.
+    pub(super) fn guarded(keep: impl FnOnce(super::undo::Undo) -> LabResult<Held>) -> LabResult<Self> {
+        let mark = fresh_mark();
+        let held = keep(super::undo::Undo::Kill { mark: mark.clone(), leader: None })?;
+        Ok(Self { mark: Some(mark), held })
+    }
+
+    /// Marks what `command` starts.
+    pub fn mark(&self, command: &mut Command) {
+        if let Some(mark) = &self.mark {
+            command.env(VARIABLE, mark);
+        }
+    }
+
+    /// The process that leads the process group of what was marked last. A courtesy: the mark says it too.
+    pub fn led_by(&self, process: u32) {
+        if let (Some(mark), Some(leader)) = (&self.mark, Leader::of(process)) {
+            let _ = self.held.amend_in_passing(super::undo::Undo::Kill { mark: mark.clone(), leader: Some(leader) });
+        }
+    }
+}
+
+impl Guardian {
+    /// Processes of a whole measurement.
+    ///
+    /// # Errors
+    /// When nobody would kill them.
+    pub(crate) fn processes(&self) -> LabResult<Processes> {
+        if self.is_absent() { Ok(Processes::default()) } else { Processes::guarded(|undo| self.add(undo)) }
+    }
+
+    /// Processes that end soon: nothing is written to disk for them.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn passing_processes(&self) -> LabResult<Processes> {
+        if self.is_absent() { Ok(Processes::default()) } else { Processes::guarded(|undo| self.arm(undo)) }
+    }
+}
+
+/// A mark that no other process bears.
+pub(super) fn fresh_mark() -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let random = fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default();
+    // The process's number where the kernel gives no random one.
+    format!("{}-{}-{}", random.trim(), std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A line of /proc/PID/stat.
+struct Stat {
+    name: String,
+    ended: bool,
+    parent: u32,
+    group: u32,
+    start: u64,
+}
+
+impl Stat {
+    fn read(process: u32) -> Option<Self> {
+        // pid (comm) state ppid pgrp … starttime, proc_pid_stat(5); comm may hold anything.
+        let text = fs::read(format!("/proc/{process}/stat")).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let (head, tail) = text.rsplit_once(')')?;
+        let mut fields = tail.split_whitespace();
+        let ended = matches!(fields.next()?, "Z" | "X");
+        let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        Some(Self {
+            name: head.split_once('(')?.1.to_owned(),
+            ended,
+            parent,
+            group,
+            start: fields.nth(16)?.parse().ok()?,
+        })
+    }
+}
+
+/// Every process that has not ended, by its number.
+fn living() -> BTreeMap<u32, Stat> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter_map(|number| Some((number, Stat::read(number).filter(|stat| !stat.ended)?))).collect()
+}
+
+fn bears(process: u32, mark: &str) -> bool {
+    let wanted = format!("{VARIABLE}={mark}");
+    let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+}
+
+/// The processes that bear the mark or are of the leader's group, and all their descendants, with when they began. A guardian
+/// is none: that of an iotoll among them has to undo what that one did.
+pub(super) fn found(mark: &str, leader: Option<Leader>) -> Vec<Leader> {
+    let living = living();
+    // A number is not given to another process as long as a group has it.
+    let group = leader.filter(|leader| living.get(&leader.process).is_none_or(|stat| stat.start == leader.start));
+    let rooted =
+        |process: u32, stat: &Stat| group.is_some_and(|leader| stat.group == leader.process) || bears(process, mark);
+    let mut chosen: BTreeSet<u32> =
+        living.iter().filter(|(process, stat)| rooted(**process, stat)).map(|(process, _)| *process).collect();
+    loop {
+        let before = chosen.len();
+        let children = living.iter().filter(|(_, stat)| chosen.contains(&stat.parent)).map(|(process, _)| *process);
+        let children: Vec<u32> = children.collect();
+        chosen.extend(children);
+        if chosen.len() == before {
+            break;
+        }
+    }
+    let spared =
+        |process: &u32, stat: &Stat| *process <= 1 || *process == std::process::id() || stat.name == super::serve::NAME;
+    let chosen = chosen.into_iter().filter_map(|process| Some((process, living.get(&process)?)));
+    chosen
+        .filter(|(process, stat)| !spared(process, stat))
+        .map(|(process, stat)| Leader { process, start: stat.start })
+        .collect()
+}
+
+/// Kills them, and waits until they are gone.
+///
+/// # Errors
+/// When some are not gone after a while.
+pub(super) fn kill(mark: &str, leader: Option<Leader>) -> Result<(), String> {
+    /// Who begins processes as fast as they are found is not to keep us for ever.
+    const MOST_SCANS: usize = 200;
+    /// Between the end of exec's first half, which closes our pipe, and its second, which shows the mark.
+    const PAUSE: Duration = Duration::from_millis(10);
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let mut killed: Vec<Leader> = Vec::new();
+    let mut calm = false;
+    for _ in 0..MOST_SCANS {
+        // Who is stopped begins nothing, and who has lost its parent can no longer be found by it.
+        let mut stopped: Vec<Leader> = Vec::new();
+        for _ in 0..MOST_SCANS {
+            let new: Vec<Leader> = found(mark, leader).into_iter().filter(|one| !stopped.contains(one)).collect();
+            if new.is_empty() {
+                break;
+            }
+            new.iter().for_each(|one| signal(*one, Signal::STOP));
+            stopped.extend(new);
+        }
+        stopped.iter().for_each(|one| signal(*one, Signal::KILL));
+        match (stopped.is_empty(), calm) {
+            (true, true) => break,
+            (true, false) => calm = true,
+            (false, _) => calm = false,
+        }
+        killed.extend(stopped.into_iter().filter(|one| !killed.contains(one)).collect::<Vec<_>>());
+        std::thread::sleep(PAUSE);
+    }
+    let begun = Instant::now();
+    while killed.iter().any(|one| one.lives()) {
+        if begun.elapsed() > PATIENCE {
+            let left = killed.iter().filter(|one| one.lives()).count();
+            return Err(format!("{left} processes do not end though they were killed"));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// Sends a signal to a process that may have ended just now, or be somebody else's.
+fn signal(one: Leader, signal: Signal) {
+    let process = i32::try_from(one.process).ok().and_then(Pid::from_raw).filter(|_| one.lives());
+    let _ = process.map(|process| kill_process(process, signal));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::CommandExt;
+    use std::process::Stdio;
+
+    /// A shell and what it begins. A test that fails leaves none of it, and nobody waits for what it could still print.
+    struct Shell(std::process::Child, String);
+
+    impl Shell {
+        fn start(script: &str) -> Self {
+            let mark = fresh_mark();
+            let mut command = Command::new("sh");
+            command.args(["-c", script]).env(VARIABLE, &mark).process_group(0);
+            Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap(), mark)
+        }
+
+        fn id(&self) -> u32 {
+            self.0.id()
+        }
+    }
+
+    impl Drop for Shell {
+        fn drop(&mut self) {
+            for process in found(&self.1, None) {
+                signal(process, Signal::KILL);
+            }
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    fn eventually(so: impl Fn() -> bool) -> bool {
+        (0..2000).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            so()
+        })
+    }
+
+    #[test]
+    fn whoever_bears_the_mark_is_killed_however_far_it_went() {
+        // One in a session of its own, one of those without a parent, one with an environment of its own.
+        let script = "setsid sleep 1000 & (setsid sleep 1001 &) ; env -i sleep 1002 & wait";
+        let (mut shell, other) = (Shell::start(script), Shell::start("exec sleep 1003"));
+        let mark = shell.1.clone();
+        assert!(eventually(|| found(&mark, None).len() == 4), "{:?}", found(&mark, None));
+        kill(&mark, None).unwrap();
+        assert_eq!(found(&mark, None), []);
+        assert!(Leader::of(other.id()).unwrap().lives());
+        assert!(!shell.0.wait().unwrap().success());
+    }
+
+    #[test]
+    fn a_group_is_killed_by_its_leader_and_never_by_a_number_that_another_has() {
+        let shell = Shell::start("exec env -i sleep 1000");
+        let leader = Leader::of(shell.id()).unwrap();
+        let cleared = || fs::read(format!("/proc/{}/environ", shell.id())).is_ok_and(|text| text.is_empty());
+        assert!(eventually(cleared));
+        let mark = fresh_mark();
+        kill(&mark, Some(Leader { start: leader.start + 1, ..leader })).unwrap();
+        assert!(leader.lives(), "it is another process");
+        kill(&mark, Some(leader)).unwrap();
+        assert!(!leader.lives());
+    }
+
+    #[test]
+    fn a_guardian_among_them_is_spared() {
+        let shell = Shell::start(&format!("printf {} > /proc/$$/comm; sleep 1000 & wait", super::super::serve::NAME));
+        // Its child is none.
+        let only_child = || matches!(found(&shell.1, None).as_slice(), [one] if one.process != shell.id());
+        assert!(eventually(|| Stat::read(shell.id()).is_some_and(|stat| stat.name == super::super::serve::NAME)));
+        assert!(eventually(only_child), "{:?}", found(&shell.1, None));
+    }
+}

@@ -1,0 +1,237 @@
+//! What undoes one thing that iotoll does, as data: handed to the guardian, written to the ledger, and done by either.
+
+use super::processes::{self, Leader};
+use crate::compare::Found;
+use crate::compare::put_back;
+use crate::workload::target::{Identity, Lengthened};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A file that iotoll switches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Switched {
+    /// What it held.
+    pub found: Found,
+    /// What it holds while it is switched, by what the arms set and what the kernel makes of that. Empty where that is not known
+    /// yet.
+    pub set: Vec<String>,
+}
+
+/// What undoes something. Paths are absolute, because who undoes it is elsewhere.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Undo {
+    /// Writes back what files held, in this order.
+    Restore(Vec<Switched>),
+    /// Runs the shell command that leaves an arm.
+    Run {
+        command: String,
+        /// Where iotoll would have run it.
+        #[serde(with = "super::path_text")]
+        directory: PathBuf,
+        /// It is killed after this time.
+        longest_seconds: f64,
+    },
+    /// Nothing; a shell command that may have to be run by a person.
+    MayBeOn { command: String },
+    /// Removes a file that iotoll made.
+    RemoveFile {
+        #[serde(with = "super::path_text")]
+        path: PathBuf,
+        made: Made,
+    },
+    /// Makes a file that iotoll lengthened as long as it was.
+    Shorten {
+        #[serde(with = "super::path_text")]
+        path: PathBuf,
+        lengthened: Lengthened,
+    },
+    /// Removes a folder that iotoll made for itself, with all that is in it.
+    RemoveFolder {
+        #[serde(with = "super::path_text")]
+        path: PathBuf,
+        made: Made,
+    },
+    /// Kills processes by the mark in their environment, and with them the process group of `leader` and all descendants.
+    Kill { mark: String, leader: Option<Leader> },
+}
+
+/// How it is known that a file or folder is the one that iotoll made.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Made {
+    /// It is about to be made, after this time (seconds of Unix): as long as it is empty, what is younger is ours.
+    After(f64),
+    /// It is this one.
+    Is(Identity),
+}
+
+impl Made {
+    /// It will be made from now on.
+    pub fn soon() -> Self {
+        Self::After(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()))
+    }
+
+    fn is(self, metadata: &fs::Metadata) -> bool {
+        /// Times of files are those of the last tick of the kernel's clock.
+        const TICK_SECONDS: f64 = 0.1;
+        match self {
+            Self::Is(identity) => Identity::of(metadata) == identity,
+            Self::After(seconds) => {
+                let changed = metadata.ctime() as f64 + metadata.ctime_nsec() as f64 / 1e9;
+                (metadata.is_dir() || metadata.len() == 0) && changed >= seconds - TICK_SECONDS
+            }
+        }
+    }
+
+    /// Whether what lies at `path` is what iotoll made.
+    pub fn lies_at(self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok_and(|metadata| self.is(&metadata))
+    }
+}
+
+impl Undo {
+    /// Whether it must come before all else: what a process does must not meet what is put back.
+    pub fn is_first(&self) -> bool {
+        matches!(self, Self::Kill { .. })
+    }
+
+    /// Does it. What is undone already is no error, and what has become somebody else's is left alone.
+    ///
+    /// # Errors
+    /// What could not be undone, in words.
+    pub fn perform(&self) -> Result<(), String> {
+        let named = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+        match self {
+            Self::Restore(files) => restore(files),
+            Self::Run { command, directory, longest_seconds } => run(command, directory, *longest_seconds),
+            Self::MayBeOn { .. } => Ok(()),
+            Self::RemoveFile { path, made } if made.lies_at(path) => {
+                fs::remove_file(path).map_err(|error| named(path, error))
+            }
+            // One that is not known for certain goes only while it is empty.
+            Self::RemoveFolder { path, made: made @ Made::After(_) } if made.lies_at(path) => {
+                fs::remove_dir(path).map_err(|error| named(path, error))
+            }
+            Self::RemoveFolder { path, made } if made.lies_at(path) => {
+                fs::remove_dir_all(path).map_err(|error| named(path, error))
+            }
+            Self::RemoveFile { .. } | Self::RemoveFolder { .. } => Ok(()),
+            Self::Shorten { path, lengthened } => match lengthened.undo(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                other => other.map_err(|error| named(path, error)),
+            },
+            Self::Kill { mark, leader } => processes::kill(mark, *leader),
+        }
+    }
+}
+
+/// Writes back what files held, again for a while where that is refused: a device may be busy with what was just killed.
+fn restore(files: &[Switched]) -> Result<(), String> {
+    const TRIES: usize = 20;
+    const PAUSE: Duration = Duration::from_millis(100);
+    let mut remaining = String::new();
+    for number in 0..TRIES {
+        if number > 0 {
+            std::thread::sleep(PAUSE);
+        }
+        let left = put_back(files.iter().map(|file| &file.found));
+        let Some((found, why)) = left.first() else { return Ok(()) };
+        remaining = format!("{}: could not be set back to '{}': {why}", found.path.display(), found.value);
+    }
+    Err(remaining)
+}
+
+/// Runs a shell command to its end, or kills it after a time.
+fn run(command: &str, directory: &Path, longest_seconds: f64) -> Result<(), String> {
+    const GLANCE: Duration = Duration::from_millis(5);
+    let failed = |why: String| format!("`{command}` in {}: {why}", directory.display());
+    let mark = processes::fresh_mark();
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        // Not elsewhere: what it names may be another file there.
+        .current_dir(directory)
+        .env(processes::VARIABLE, &mark)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| failed(error.to_string()))?;
+    let begun = Instant::now();
+    let longest = Duration::try_from_secs_f64(longest_seconds).unwrap_or(Duration::MAX);
+    loop {
+        match child.try_wait().map_err(|error| failed(error.to_string()))? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(failed(status.to_string())),
+            None if begun.elapsed() > longest => {
+                let leader = Leader::of(child.id());
+                processes::kill(&mark, leader)?;
+                let _ = child.wait();
+                return Err(failed(format!("it was killed after {longest_seconds:.0} s")));
+            }
+            None => std::thread::sleep(GLANCE),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_made_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let [ours, theirs, soon, full, folder] =
+            ["ours", "theirs", "soon", "full", "folder"].map(|name| directory.path().join(name));
+        let remove = |path: &Path, made: Made| Undo::RemoveFile { path: path.to_owned(), made }.perform().unwrap();
+        fs::write(&ours, "data").unwrap();
+        let is = Made::Is(Identity::of(&fs::metadata(&ours).unwrap()));
+        // Kept under another name, so that its number is not given to the next file.
+        fs::rename(&ours, &theirs).unwrap();
+        fs::write(&ours, "another").unwrap();
+        remove(&ours, is);
+        assert!(ours.exists(), "another file at its place stays");
+        remove(&theirs, is);
+        assert!(!theirs.exists());
+        let made = Made::soon();
+        fs::write(&soon, "").unwrap();
+        fs::write(&full, "data").unwrap();
+        remove(&full, made);
+        remove(&soon, Made::After(f64::MAX));
+        assert!(full.exists() && soon.exists());
+        remove(&soon, made);
+        assert!(!soon.exists());
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("scratch"), "data").unwrap();
+        let of = |made| Undo::RemoveFolder { path: folder.clone(), made };
+        assert!(of(made).perform().is_err(), "one that is not empty is not taken for one that was about to be made");
+        of(Made::Is(Identity::of(&fs::metadata(&folder).unwrap()))).perform().unwrap();
+        assert!(!folder.exists());
+        of(made).perform().unwrap();
+    }
+
+    #[test]
+    fn a_command_is_run_where_it_belongs_and_not_for_ever() {
+        let directory = tempfile::tempdir().unwrap();
+        let run = |command: &str, place: &Path, seconds| {
+            let (command, directory) = (command.to_owned(), place.to_owned());
+            Undo::Run { command, directory, longest_seconds: seconds }.perform()
+        };
+        run("touch left", directory.path(), 60.0).unwrap();
+        assert!(directory.path().join("left").exists());
+        assert!(run("exit 3", directory.path(), 60.0).unwrap_err().contains("exit status: 3"));
+        assert!(run("true", Path::new("/no/such/folder"), 60.0).is_err());
+        let slow = "setsid sleep 1000 & echo $! > pid; sleep 1000";
+        assert!(run(slow, directory.path(), 0.3).unwrap_err().contains("killed after"));
+        let pid = fs::read_to_string(directory.path().join("pid")).unwrap();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z "), "its descendant is gone too: {stat}");
+    }
+}

@@ -1,0 +1,119 @@
+//! Comparisons in which the rate steps: the last regime answers, or nobody does.
+
+use super::*;
+use crate::comparison::TWO_REGIMES;
+use crate::comparison::finding::LimitState;
+use crate::experiment::Limit;
+use crate::stats::Verdict;
+
+/// Cold until `step`: a hundred times as slow, and the candidate no cheaper; warm from then on, and the candidate costs 20 % more.
+fn stepping(step: usize) -> impl Fn(usize, usize) -> Load {
+    move |round, case| {
+        let wobble = wobble(round, case);
+        match (round < step, case) {
+            (true, _) => Load { nanos_per_io: 50_000 + 10 * wobble, ios: 400 },
+            (false, 0) => Load { nanos_per_io: 1000 + wobble, ios: 40_000 },
+            (false, _) => Load { nanos_per_io: 1200 + wobble, ios: 36_000 },
+        }
+    }
+}
+
+#[test]
+fn the_regime_that_it_ended_in_answers() {
+    let found = study(&record(experiment(Draft::default()), 23, stepping(8)));
+    assert_eq!(found.rounds, 15);
+    let [cold, warm] = found.regimes.as_slice() else { panic!("{:?}", found.regimes) };
+    assert_eq!((cold.first_round, cold.last_round, cold.counted), (1, 8, false));
+    assert_eq!((warm.first_round, warm.last_round, warm.counted), (9, 23, true));
+    let metric = &found.cells[0].metrics["cycles_per_io"];
+    assert!((metric.change.unwrap() - 0.2).abs() < 0.01, "{metric:?}");
+    assert_eq!(metric.verdict, Verdict::Worse);
+    let warning = found.warnings.iter().find(|warning| warning.code == Code::TwoRegimes).unwrap();
+    assert!(warning.message.contains("stepped after round 8"), "{}", warning.message);
+}
+
+#[test]
+fn a_last_regime_that_is_too_short_answers_nothing() {
+    let limit = Limit::parse("cycles_per_io > +3%").unwrap();
+    let found = study(&record(experiment(Draft { limits: vec![limit], ..Draft::default() }), 11, stepping(8)));
+    for (name, metric) in &found.cells[0].metrics {
+        assert_eq!((metric.change, metric.verdict), (None, Verdict::Inconclusive), "{name}");
+    }
+    let metric = &found.cells[0].metrics["cycles_per_io"];
+    assert_eq!(metric.reason.as_deref(), Some(TWO_REGIMES));
+    assert_eq!(found.limits[0].state, LimitState::Undecided);
+    assert!(!found.regimes[1].counted);
+}
+
+/// One cell of many steps, which their sum hardly shows.
+#[test]
+fn a_step_of_one_arm_alone_is_a_step() {
+    let load = |round: usize, case| match (round < 6, case) {
+        (true, 1) => Load { nanos_per_io: 50_000, ios: 400 },
+        _ => Load { nanos_per_io: 1000 + wobble(round, case), ios: 40_000 },
+    };
+    let found = study(&record(experiment(Draft::default()), 20, load));
+    assert_eq!((found.regimes.len(), found.rounds), (2, 14));
+}
+
+#[test]
+fn one_level_is_one_regime_whatever_the_change() {
+    let load =
+        |round, case| Load { nanos_per_io: if case == 0 { 1000 } else { 4000 } + wobble(round, case), ios: 10_000 };
+    let found = study(&record(experiment(Draft::default()), 20, load));
+    assert!(found.regimes.is_empty() && found.rounds == 20);
+    assert_eq!(found.cells[0].metrics["cycles_per_io"].verdict, Verdict::Worse);
+}
+
+#[test]
+fn fewer_than_two_rounds_have_no_change() {
+    for rounds in [0, 1] {
+        let found = study(&record(experiment(Draft::default()), rounds, stepping(0)));
+        assert!(found.cells[0].metrics.values().all(|metric| metric.change.is_none() && metric.reason.is_some()));
+    }
+    let two = study(&record(experiment(Draft::default()), 2, stepping(0)));
+    assert!(two.cells[0].metrics["cycles_per_io"].change.is_some());
+}
+
+/// While it is measured too: rounds of a regime that has ended decide nothing, and are not charged to the budget.
+#[test]
+fn what_is_measured_goes_on_from_the_step() {
+    let record = record(experiment(Draft::default()), 23, stepping(8));
+    let mut progress = Progress::new(&record.header);
+    for (number, round) in record.rounds.iter().enumerate() {
+        progress.add(round);
+        let expected = if number >= 9 { 8 } else { 0 };
+        assert_eq!(progress.before(), expected, "after round {}", number + 1);
+    }
+    let standing = progress.standing().unwrap();
+    assert!((standing.change - 0.2).abs() < 0.2, "{standing:?}");
+}
+
+/// A file that is read block by block comes into memory without a step: each round finds more of it.
+#[test]
+fn a_cache_that_warms_up_is_a_regime_until_it_is_warm() {
+    let measured = |rounds: usize, missing: fn(u64) -> u64| {
+        let load = |round, case| Load { nanos_per_io: 1000 + wobble(round, case), ios: 40_000 };
+        let mut record = record(experiment(Draft::default()), rounds, load);
+        for (number, round) in record.rounds.iter_mut().enumerate() {
+            for slice in &mut round.slices {
+                let SliceReading::Slice { work, .. } = &mut slice.reading else { continue };
+                let missing = missing(number as u64);
+                work.read_bytes = Some(work.bytes);
+                work.storage_read = Some(Bytes(work.bytes.0 / 10 * missing));
+            }
+        }
+        study(&record)
+    };
+    let warming = |rounds| measured(rounds, |number| 10_u64.saturating_sub(number));
+    // In the ninth round a fifth is missing, in the tenth a tenth.
+    let long = warming(20);
+    assert_eq!((long.rounds, long.regimes[0].last_round), (11, 9), "{:?}", long.regimes);
+    assert!(long.cells[0].metrics["cycles_per_io"].change.is_some());
+    let short = warming(9);
+    assert_eq!(short.cells[0].metrics["iops"].reason.as_deref(), Some(TWO_REGIMES));
+    // What still moves in the last round ends with it.
+    let moving = measured(8, |number| if number < 7 { 10 } else { 0 });
+    let ranges: Vec<_> = moving.regimes.iter().map(|regime| (regime.first_round, regime.last_round)).collect();
+    assert_eq!(ranges, [(1, 7), (8, 8)]);
+}

@@ -1,0 +1,88 @@
+//! Phases whose rate steps: what each regime did is told, and no mean of both.
+
+use super::*;
+use crate::page_cache::{CacheRecord, CacheState, CachedPages};
+use crate::plan::{JobPlan, Phase};
+
+const COLD: Happening = Happening { busy: 60_000_000, thread: 50_000_000, ios: 1000, steal: 0 };
+const WARM: Happening = Happening { busy: 110_000_000, thread: 90_000_000, ios: 100_000, steal: 0 };
+const IDLE: Happening = Happening { busy: 10_000_000, ..NOTHING };
+
+/// Windows of cold reads, each of which storage delivers, then of warm ones.
+fn stepping(cold: usize, warm: usize) -> Stretch {
+    let mut machine = Machine::begin(Mode::Quiet);
+    for _ in 0..cold {
+        machine.storage_read += COLD.ios * 4096;
+        machine.pass(COLD, Mode::Quiet);
+    }
+    (0..warm).for_each(|_| machine.pass(WARM, Mode::Quiet));
+    machine.stretch()
+}
+
+/// A job called `a` that reads a file of 1 MiB, which was dropped first.
+fn measured(stretch: Stretch, ios: u64) -> Record {
+    let pages = |resident| Reading::Taken(CachedPages { of: Bytes(1 << 20), resident: Bytes(resident), dirty: None });
+    let page_cache = Some(CacheRecord { dropped: true, before: pages(0), after: pages(1 << 20) });
+    let execution = Execution { page_cache, ..execution(stretch, ios) };
+    let plan = JobPlan { name: "a".into(), ..JobPlan::default() };
+    let plan = Plan { phases: vec![Phase { jobs: vec![plan] }], ..Plan::default() };
+    Record { source: Source::Run(plan), ..record(vec![quiet(10, IDLE)], vec![execution]) }
+}
+
+#[test]
+fn a_cold_start_and_a_warm_rest_have_a_cost_each_and_none_together() {
+    let finding = study(&measured(stepping(8, 22), 8 * COLD.ios + 22 * WARM.ios));
+    let phase = &finding.phases[0];
+    let [cold, warm] = phase.regimes.as_slice() else { panic!("{:?}", phase.regimes) };
+    assert!((cold.end_seconds - 0.8).abs() < 1e-9 && (warm.end_seconds - 3.0).abs() < 1e-9);
+    // (60 − 10) ms × 2 GHz ÷ 1000 I/Os, (110 − 10) ms × 2 GHz ÷ 100,000.
+    let near = |found: Option<f64>, expected: f64| assert!((found.unwrap() / expected - 1.0).abs() < 1e-9, "{found:?}");
+    near(cold.iops, 10_000.0);
+    near(warm.iops, 1_000_000.0);
+    near(cold.cycles_per_io, 100_000.0);
+    near(warm.cycles_per_io, 2_000.0);
+    assert_eq!((cold.from_storage_fraction, warm.from_storage_fraction), (Some(1.0), Some(0.0)));
+    assert_eq!((phase.cycles_per_io, phase.cycles_per_byte, finding.jobs[0].cycles_per_io), (None, None, None));
+    assert!(phase.by_meter.values().all(Option::is_none) && phase.accounts.is_empty());
+    let first = &finding.warnings[0];
+    assert_eq!(first.code, Code::TwoRegimes);
+    assert!(first.message.contains("stepped after 0.8 s (the first read from storage"), "{}", first.message);
+    assert!(first.message.contains("ramp_time=1s") && first.message.contains("invalidate=0"), "{}", first.message);
+    assert!(!has(&finding, Code::UnsteadyLoad));
+    let cache = phase.page_cache.as_ref().unwrap();
+    let part = cache.reads_from_storage_fraction.unwrap();
+    assert_eq!((cache.state, cache.dropped), (CacheState::Warming, true));
+    assert!((part - 8_000.0 / 2_208_000.0).abs() < 1e-9, "{part}");
+}
+
+#[test]
+fn a_steady_load_has_no_regimes_and_keeps_its_mean() {
+    for (cold, warm, state) in [(0, 30, CacheState::Warm), (30, 0, CacheState::Cold)] {
+        let ios = cold * COLD.ios + warm * WARM.ios;
+        let finding = study(&measured(stepping(cold as usize, warm as usize), ios));
+        let phase = &finding.phases[0];
+        assert!(phase.regimes.is_empty() && phase.cycles_per_io.is_some(), "{:?}", phase.regimes);
+        assert_eq!(phase.page_cache.as_ref().unwrap().state, state);
+        assert!(!has(&finding, Code::TwoRegimes));
+    }
+}
+
+/// What a command does is not counted live; what storage reads for it is.
+#[test]
+fn a_command_that_reads_the_disk_at_first_keeps_its_mean_and_says_so() {
+    let mut stretch = stepping(8, 22);
+    stretch.snapshots.iter_mut().for_each(|snapshot| snapshot.done = None);
+    let mut job = job(2_208_000);
+    job.engine = "fio psync".into();
+    let execution = Execution { jobs: vec![job], stretch, ..Execution::default() };
+    let source = Source::Cost { command: vec!["fio".into()], counted_by: "fio".into() };
+    let finding = study(&Record { source, ..record(vec![quiet(10, IDLE)], vec![execution]) });
+    let phase = &finding.phases[0];
+    assert_eq!(phase.regimes.len(), 2, "{:?}", phase.regimes);
+    assert!(phase.regimes.iter().all(|regime| regime.iops.is_none() && regime.cycles_per_io.is_none()));
+    assert!(phase.regimes[0].storage_bytes_per_second.unwrap() > 1e7);
+    assert!(phase.cycles_per_io.is_some());
+    assert!(has(&finding, Code::TwoRegimes));
+    let part = phase.page_cache.as_ref().unwrap().reads_from_storage_fraction.unwrap();
+    assert!((part - 8_000.0 / 2_208_000.0).abs() < 1e-6, "{part}");
+}
