@@ -151,11 +151,12 @@ fn a_server_shares_the_worker_s_cpu_or_does_not() {
                 .flatten()
                 .find(|peer| peer["process"].as_u64() == Some(served.process().into()));
             assert_eq!(placement["cpus"], serde_json::json!({ cpu.to_string(): 1.0 }), "{options}: {placement}");
-            let server = server.unwrap_or_else(|| panic!("{options}: {placement}"));
+            // It is seen where it had a part of the time, which it may not have had beside them.
+            let Some(server) = server else { return false };
             assert_eq!(server["cpus"], serde_json::json!({ last.to_string(): 1.0 }), "{options}");
             assert_eq!((server["name"].as_str(), server["server"].as_bool()), (Some("iotoll serve"), Some(true)));
             placement["mode"] == mode
         });
-        assert!(found.is_some(), "{options}: never {mode}");
+        assert!(found.is_some(), "{options}: the server was never seen, or never {mode}");
     }
 }

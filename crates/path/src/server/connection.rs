@@ -74,8 +74,6 @@ const NAPS: u32 = 4;
 const SHORTEST_NAP: Duration = Duration::from_micros(5);
 /// Nobody else is served meanwhile.
 const LONGEST_NAP: Duration = Duration::from_micros(50);
-/// With less that lies unread the other end is not waiting for room: the smallest window of a new socket is twice that.
-const MAY_BE_FULL: u64 = 32 << 10;
 /// What waits at the other end for room here (Linux: the largest of tcp_wmem).
 const MOST_ELSEWHERE: u64 = 4 << 20;
 /// The client ended the connection before it had all replies.
@@ -451,9 +449,9 @@ impl Connection {
     /// From now on only what was sent is heard, and the rest of the request that it ends in.
     pub fn hear_only_what_was_sent(&mut self) {
         let unread = self.socket.unread() as u64;
-        // Where there may be no room for all of it, the rest waits at the other end. What a Unix socket took is all here.
-        let full = unread >= MAY_BE_FULL && matches!(self.socket, Socket::Tcp(_));
-        let elsewhere = if full { MOST_ELSEWHERE } else { 0 };
+        // What a Unix socket took is all here. What TCP took may still be at the client, which sends it as there is room: little
+        // that lies unread is no sign of the contrary where the kernel has yet to deliver what follows.
+        let elsewhere = if matches!(self.socket, Socket::Tcp(_)) { MOST_ELSEWHERE } else { 0 };
         let early = self.ringed.as_ref().map_or(0, Ringed::early);
         self.last = Some(self.heard() + early + unread + elsewhere);
     }
