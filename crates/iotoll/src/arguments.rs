@@ -3,13 +3,16 @@
 //! `run` takes fio's options as flags beside our own. Ours are known to clap; what clap does not know is
 //! set apart before it parses, and read by the same table as a job file.
 
+mod value;
+
+pub use value::Words;
+
 use crate::failure::BadInput;
 use crate::serve::ServeArguments;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
-use model::experiment::{Around, Cache, Limit, Metric, Rules};
+use model::experiment::{Around, Cache, Limit, Metric};
 use model::placement::Place;
-use model::record::Meter;
 use report::Format;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -60,8 +63,8 @@ pub enum Verb {
 #[derive(Args, Clone, Debug)]
 pub struct Output {
     /// How to print the result
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = run_format,
-        help = format!("How to print the result: {}", names(Format::of_runs())))]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::run_format,
+        help = format!("How to print the result: {}", value::names(Format::of_runs())))]
     pub format: Format,
     /// Keep the record in this folder [default: iotoll-runs/TIME-NAME]
     #[arg(long, value_name = "DIR")]
@@ -79,14 +82,14 @@ pub struct Output {
 pub struct Measuring {
     /// Meters that may run, comma-separated: idle (all idle clocks), timer_list, proc_stat, soaker, sampler,
     /// thread, pmu, all [default: those that do not disturb]
-    #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = selection)]
+    #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
     pub meters: Selection,
     /// How long to watch the machine without the workload, before and again after
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = background)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = value::background)]
     pub background: Duration,
     /// Where the load runs: same (all of it on one CPU), apart (each thread of a job on a CPU of its own), or CPUs (0,2-3) for
     /// all of it; servers that are there already stay where they are [default: where the scheduler puts it]
-    #[arg(long, value_name = "same|apart|CPUS", value_parser = place)]
+    #[arg(long, value_name = "same|apart|CPUS", value_parser = value::place)]
     pub place: Option<Place>,
 }
 
@@ -118,10 +121,10 @@ pub struct RunArguments {
 #[derive(Args, Clone, Debug)]
 pub struct CostArguments {
     /// I/Os that the command does in each execution
-    #[arg(long, value_name = "N", value_parser = amount)]
+    #[arg(long, value_name = "N", value_parser = value::amount)]
     pub ios: Option<u64>,
     /// Bytes that the command moves in each execution; 4k, 1g as in fio
-    #[arg(long, value_name = "N", value_parser = amount)]
+    #[arg(long, value_name = "N", value_parser = value::amount)]
     pub bytes: Option<u64>,
     /// Count I/Os by a counter of the kernel: block:vda, net:eth0
     #[arg(long, value_name = "COUNTER", conflicts_with_all = ["ios", "bytes"])]
@@ -172,19 +175,19 @@ pub struct CompareArguments {
     #[arg(value_name = "JOB.fio | EXPERIMENT.toml | --OPTION=VALUE")]
     pub job: Vec<String>,
     /// Options of the baseline alone: 'bs=4k iodepth=8' [default: the job as it is]
-    #[arg(long, value_name = "OPTIONS", value_parser = options, allow_hyphen_values = true)]
+    #[arg(long, value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
     pub baseline: Option<Words>,
     /// Options of a candidate; several make several candidates
-    #[arg(long, value_name = "OPTIONS", value_parser = options, allow_hyphen_values = true)]
+    #[arg(long, value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
     pub candidate: Vec<Words>,
     /// The baseline is this command
-    #[arg(long, value_name = "COMMAND", value_parser = words)]
+    #[arg(long, value_name = "COMMAND", value_parser = value::words)]
     pub baseline_cmd: Option<Words>,
     /// A candidate is this command; several make several candidates
-    #[arg(long, value_name = "COMMAND", value_parser = words)]
+    #[arg(long, value_name = "COMMAND", value_parser = value::words)]
     pub candidate_cmd: Vec<Words>,
     /// The candidate runs under this setting: sysctl:NAME=VALUE or file:/sys/…=VALUE; what was found is put back
-    #[arg(long, value_name = "SETTING", value_parser = setting)]
+    #[arg(long, value_name = "SETTING", value_parser = value::setting)]
     pub candidate_set: Vec<model::experiment::Setting>,
     /// A shell command that switches something on for the candidate
     #[arg(long, value_name = "COMMAND", requires = "candidate_leave")]
@@ -194,12 +197,12 @@ pub struct CompareArguments {
     pub candidate_leave: Option<String>,
     /// What the page cache holds of the jobs' files when a slice begins: warm (read in first and kept), cold (dropped before
     /// each slice), as-is [default: warm where the files fit into memory; a job's own invalidate= decides instead]
-    #[arg(long, value_name = "warm|cold|as-is", value_parser = cache)]
+    #[arg(long, value_name = "warm|cold|as-is", value_parser = value::cache)]
     pub cache: Option<Cache>,
     #[command(flatten)]
     pub around: AroundArguments,
     /// Where all arms run, as for run: same, apart, or CPUs (0,2-3)
-    #[arg(long, value_name = "same|apart|CPUS", value_parser = place)]
+    #[arg(long, value_name = "same|apart|CPUS", value_parser = value::place)]
     pub place: Option<Place>,
     /// Go on with the experiment in this folder, whose arms are boots: measure the arm that is booted now
     #[arg(long, value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
@@ -214,29 +217,29 @@ pub struct CompareArguments {
     #[arg(long)]
     pub aa: bool,
     /// Vary an option of the job, or a name in braces of the command: bs=4k,64k,1m; several make a grid
-    #[arg(long, value_name = "NAME=A,B,…", value_parser = axis)]
+    #[arg(long, value_name = "NAME=A,B,…", value_parser = value::axis)]
     pub sweep: Vec<model::experiment::Axis>,
     /// Metrics whose intervals decide when it ends [default: cycles_per_io,iops]
-    #[arg(long, value_name = "METRICS", value_delimiter = ',', value_parser = metric)]
+    #[arg(long, value_name = "METRICS", value_delimiter = ',', value_parser = value::metric)]
     pub target: Vec<Metric>,
     /// A change below this does not matter [default: 3%]
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = value::percent)]
     pub margin: Option<f64>,
     /// It ends when every interval is this narrow to either side [default: a third of the margin]
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = value::percent)]
     pub precision: Option<f64>,
     /// It ends after this time at the latest [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = value::time)]
     pub budget: Option<f64>,
     /// A command, worker or toggle that takes longer than this hangs [default: twice the budget and 60s]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = value::time)]
     pub patience: Option<f64>,
     /// Beside an earlier comparison with the same baseline (its folder, or rounds.jsonl): how much is the change, and how
     /// much the machine
     #[arg(long, value_name = "DIR")]
     pub stored: Option<PathBuf>,
     /// Exit with 3 when a change lies beyond this limit, 4 when that is undecided: 'cycles_per_io > +3%'
-    #[arg(long, value_name = "LIMIT", value_parser = limit)]
+    #[arg(long, value_name = "LIMIT", value_parser = value::limit)]
     pub fail_on: Vec<Limit>,
     /// Seed of the order of slices [default: another one each time; it is printed]
     #[arg(long, value_name = "N")]
@@ -251,11 +254,11 @@ pub struct CompareArguments {
     #[arg(long)]
     pub parse_only: bool,
     /// Meters that may run, as for run
-    #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = selection)]
+    #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
     pub meters: Selection,
     /// How to print the result
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = any_format,
-        help = format!("How to print the result: {}", names(Format::all())))]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::any_format,
+        help = format!("How to print the result: {}", value::names(Format::all())))]
     pub format: Format,
     /// Keep the record and report.html in this folder [default: iotoll-runs/TIME-NAME]
     #[arg(long, value_name = "DIR")]
@@ -271,62 +274,6 @@ pub struct CompareArguments {
     pub command: Vec<String>,
 }
 
-/// Several words in one argument, as a shell would split them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Words(pub Vec<String>);
-
-fn words(text: &str) -> Result<Words, String> {
-    match shell_words::split(text) {
-        Ok(words) if words.is_empty() => Err("there is nothing in it".to_owned()),
-        Ok(words) => Ok(Words(words)),
-        Err(error) => Err(format!("{error}; quote it as for a shell")),
-    }
-}
-
-/// Options of a job, with or without fio's dashes before them.
-fn options(text: &str) -> Result<Words, String> {
-    words(text).map(|Words(words)| Words(words.iter().map(|word| word.trim_start_matches('-').to_owned()).collect()))
-}
-
-fn setting(text: &str) -> Result<model::experiment::Setting, String> {
-    model::experiment::Setting::parse(text).map_err(|wrong| wrong.to_string())
-}
-
-fn axis(text: &str) -> Result<model::experiment::Axis, String> {
-    let (name, values) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected NAME=A,B,…")?;
-    let values = values.split(',').map(str::to_owned).collect();
-    Ok(model::experiment::Axis { name: name.trim_start_matches('-').to_owned(), values })
-}
-
-fn place(text: &str) -> Result<Place, String> {
-    Place::parse(text).map_err(|wrong| wrong.to_string())
-}
-
-fn cache(text: &str) -> Result<Cache, String> {
-    Cache::parse(text).map_err(|wrong| wrong.to_string())
-}
-
-fn metric(text: &str) -> Result<Metric, String> {
-    Metric::parse(text).ok_or_else(|| {
-        let names: Vec<&str> = Metric::ALL.iter().map(|metric| metric.name()).collect();
-        format!("expected some of {}", names.join(", "))
-    })
-}
-
-fn limit(text: &str) -> Result<Limit, String> {
-    Limit::parse(text).map_err(|wrong| wrong.to_string())
-}
-
-/// A fraction, as in an experiment file.
-fn percent(text: &str) -> Result<f64, String> {
-    Rules::parse_percent(text).map_err(|wrong| wrong.to_string())
-}
-
-/// Seconds, as in an experiment file.
-fn time(text: &str) -> Result<f64, String> {
-    Rules::parse_time(text).map_err(|wrong| wrong.to_string())
-}
-
 /// `iotoll report`.
 #[derive(Args, Clone, Debug)]
 pub struct ReportArguments {
@@ -336,9 +283,9 @@ pub struct ReportArguments {
     #[arg(long, value_name = "DIR")]
     pub stored: Option<PathBuf>,
     /// How to print it
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = any_format,
-        help = format!("How to print it: {}; a comparison also {}", names(Format::of_runs()),
-            names(Format::all().filter(|format| !format.is_of_runs()))))]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::any_format,
+        help = format!("How to print it: {}; a comparison also {}", value::names(Format::of_runs()),
+            value::names(Format::all().filter(|format| !format.is_of_runs()))))]
     pub format: Format,
 }
 
@@ -346,7 +293,7 @@ pub struct ReportArguments {
 #[derive(Args, Clone, Debug)]
 pub struct DoctorArguments {
     /// How to print it: table, json
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = doctor_format)]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::doctor_format)]
     pub format: Format,
 }
 
@@ -354,8 +301,8 @@ pub struct DoctorArguments {
 #[derive(Args, Clone, Debug)]
 pub struct DemoArguments {
     /// How to print the result
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = run_format,
-        help = format!("How to print the result: {}", names(Format::of_runs())))]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::run_format,
+        help = format!("How to print the result: {}", value::names(Format::of_runs())))]
     pub format: Format,
     /// No progress, no notes
     #[arg(long)]
@@ -464,73 +411,6 @@ fn job_help() -> String {
     text + "\n" + AFTER_HELP
 }
 
-fn run_format(text: &str) -> Result<Format, String> {
-    format_among(Format::of_runs().collect(), text)
-}
-
-fn any_format(text: &str) -> Result<Format, String> {
-    format_among(Format::all().collect(), text)
-}
-
-fn format_among(formats: Vec<Format>, text: &str) -> Result<Format, String> {
-    formats
-        .iter()
-        .copied()
-        .find(|format| format.name() == text)
-        .ok_or_else(|| format!("expected one of {}", names(formats.iter().copied())))
-}
-
-/// "table, json, mail".
-fn names(formats: impl Iterator<Item = Format>) -> String {
-    formats.map(Format::name).collect::<Vec<_>>().join(", ")
-}
-
-fn doctor_format(text: &str) -> Result<Format, String> {
-    match any_format(text) {
-        Ok(format @ (Format::Table | Format::Json)) => Ok(format),
-        _ => Err("expected table or json".to_owned()),
-    }
-}
-
-fn selection(text: &str) -> Result<Selection, String> {
-    match text {
-        "all" => return Ok(Selection::All),
-        "default" => return Ok(Selection::Default),
-        _ => {}
-    }
-    let mut chosen = Vec::new();
-    for name in text.split(',') {
-        match Meter::ALL.into_iter().find(|meter| meter.name() == name) {
-            // The idle clocks cost nothing beside each other, and each checks the others.
-            Some(Meter::Idle) => chosen.extend([Meter::Idle, Meter::TimerList, Meter::ProcStat]),
-            Some(meter) => chosen.push(meter),
-            None => {
-                let names: Vec<&str> = Meter::ALL.iter().map(|meter| meter.name()).collect();
-                return Err(format!("'{name}' is no meter; expected all, or some of {}", names.join(", ")));
-            }
-        }
-    }
-    Ok(Selection::Only(chosen))
-}
-
-/// Shorter ones could not tell a quiet machine from a busy one; longer ones only try patience.
-fn background(text: &str) -> Result<Duration, String> {
-    let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; expected 1s, 500ms, …"))?;
-    match duration {
-        duration if duration < Duration::from_millis(200) => Err("at least 200ms".to_owned()),
-        duration if duration > Duration::from_secs(3600) => Err("at most 1h".to_owned()),
-        duration => Ok(duration),
-    }
-}
-
-fn amount(text: &str) -> Result<u64, String> {
-    match model::plan::value::integer(text) {
-        Ok(0) => Err("expected at least 1".to_owned()),
-        Ok(amount) => Ok(amount),
-        Err(wrong) => Err(wrong.to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -591,12 +471,5 @@ mod tests {
             .map(|argument| argument.get_id().as_str())
             .collect();
         assert_eq!(others, ["resume", "same_boot", "format", "quiet"]);
-    }
-
-    #[test]
-    fn meters_are_chosen_by_name() {
-        assert_eq!(selection("all"), Ok(Selection::All));
-        assert_eq!(selection("soaker,thread"), Ok(Selection::Only(vec![Meter::Soaker, Meter::Thread])));
-        assert!(selection("sponge").unwrap_err().contains("'sponge' is no meter"));
     }
 }

@@ -1,0 +1,143 @@
+//! The values of flags: a word enters, what it means leaves, or what is wrong with it in a few words.
+
+use lab::meter::Selection;
+use model::experiment::{Axis, Cache, Limit, Metric, Rules, Setting};
+use model::placement::Place;
+use model::record::Meter;
+use report::Format;
+use std::time::Duration;
+
+/// Several words in one argument, as a shell would split them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words(pub Vec<String>);
+
+pub(super) fn words(text: &str) -> Result<Words, String> {
+    match shell_words::split(text) {
+        Ok(words) if words.is_empty() => Err("there is nothing in it".to_owned()),
+        Ok(words) => Ok(Words(words)),
+        Err(error) => Err(format!("{error}; quote it as for a shell")),
+    }
+}
+
+/// Options of a job, with or without fio's dashes before them.
+pub(super) fn options(text: &str) -> Result<Words, String> {
+    words(text).map(|Words(words)| Words(words.iter().map(|word| word.trim_start_matches('-').to_owned()).collect()))
+}
+
+pub(super) fn setting(text: &str) -> Result<Setting, String> {
+    Setting::parse(text).map_err(|wrong| wrong.to_string())
+}
+
+pub(super) fn axis(text: &str) -> Result<Axis, String> {
+    let (name, values) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected NAME=A,B,…")?;
+    let values = values.split(',').map(str::to_owned).collect();
+    Ok(Axis { name: name.trim_start_matches('-').to_owned(), values })
+}
+
+pub(super) fn place(text: &str) -> Result<Place, String> {
+    Place::parse(text).map_err(|wrong| wrong.to_string())
+}
+
+pub(super) fn cache(text: &str) -> Result<Cache, String> {
+    Cache::parse(text).map_err(|wrong| wrong.to_string())
+}
+
+pub(super) fn metric(text: &str) -> Result<Metric, String> {
+    Metric::parse(text).ok_or_else(|| {
+        let names: Vec<&str> = Metric::ALL.iter().map(|metric| metric.name()).collect();
+        format!("expected some of {}", names.join(", "))
+    })
+}
+
+pub(super) fn limit(text: &str) -> Result<Limit, String> {
+    Limit::parse(text).map_err(|wrong| wrong.to_string())
+}
+
+/// A fraction, as in an experiment file.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    Rules::parse_percent(text).map_err(|wrong| wrong.to_string())
+}
+
+/// Seconds, as in an experiment file.
+pub(super) fn time(text: &str) -> Result<f64, String> {
+    Rules::parse_time(text).map_err(|wrong| wrong.to_string())
+}
+
+pub(super) fn run_format(text: &str) -> Result<Format, String> {
+    format_among(Format::of_runs().collect(), text)
+}
+
+pub(super) fn any_format(text: &str) -> Result<Format, String> {
+    format_among(Format::all().collect(), text)
+}
+
+fn format_among(formats: Vec<Format>, text: &str) -> Result<Format, String> {
+    formats
+        .iter()
+        .copied()
+        .find(|format| format.name() == text)
+        .ok_or_else(|| format!("expected one of {}", names(formats.iter().copied())))
+}
+
+/// "table, json, mail".
+pub(super) fn names(formats: impl Iterator<Item = Format>) -> String {
+    formats.map(Format::name).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn doctor_format(text: &str) -> Result<Format, String> {
+    match any_format(text) {
+        Ok(format @ (Format::Table | Format::Json)) => Ok(format),
+        _ => Err("expected table or json".to_owned()),
+    }
+}
+
+pub(super) fn selection(text: &str) -> Result<Selection, String> {
+    match text {
+        "all" => return Ok(Selection::All),
+        "default" => return Ok(Selection::Default),
+        _ => {}
+    }
+    let mut chosen = Vec::new();
+    for name in text.split(',') {
+        match Meter::ALL.into_iter().find(|meter| meter.name() == name) {
+            // The idle clocks cost nothing beside each other, and each checks the others.
+            Some(Meter::Idle) => chosen.extend([Meter::Idle, Meter::TimerList, Meter::ProcStat]),
+            Some(meter) => chosen.push(meter),
+            None => {
+                let names: Vec<&str> = Meter::ALL.iter().map(|meter| meter.name()).collect();
+                return Err(format!("'{name}' is no meter; expected all, or some of {}", names.join(", ")));
+            }
+        }
+    }
+    Ok(Selection::Only(chosen))
+}
+
+/// Shorter ones could not tell a quiet machine from a busy one; longer ones only try patience.
+pub(super) fn background(text: &str) -> Result<Duration, String> {
+    let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; expected 1s, 500ms, …"))?;
+    match duration {
+        duration if duration < Duration::from_millis(200) => Err("at least 200ms".to_owned()),
+        duration if duration > Duration::from_secs(3600) => Err("at most 1h".to_owned()),
+        duration => Ok(duration),
+    }
+}
+
+pub(super) fn amount(text: &str) -> Result<u64, String> {
+    match model::plan::value::integer(text) {
+        Ok(0) => Err("expected at least 1".to_owned()),
+        Ok(amount) => Ok(amount),
+        Err(wrong) => Err(wrong.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meters_are_chosen_by_name() {
+        assert_eq!(selection("all"), Ok(Selection::All));
+        assert_eq!(selection("soaker,thread"), Ok(Selection::Only(vec![Meter::Soaker, Meter::Thread])));
+        assert!(selection("sponge").unwrap_err().contains("'sponge' is no meter"));
+    }
+}
