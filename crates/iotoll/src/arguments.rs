@@ -207,7 +207,7 @@ pub struct CompareArguments {
     /// Go on with the experiment in this folder, whose arms are boots: measure the arm that is booted now
     #[arg(long, value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
         "candidate_set", "candidate_enter", "candidate_leave", "cache", "setup", "prepare", "cleanup", "place", "aa", "sweep", "target", "margin", "precision", "budget",
-        "patience", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "out",
+        "patience", "slice", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "out",
         "no_save", "command"])]
     pub resume: Option<PathBuf>,
     /// Measure an arm again though the machine was not booted in between; a warning says so
@@ -234,6 +234,9 @@ pub struct CompareArguments {
     /// A command, worker or toggle that takes longer than this hangs [default: twice the budget and 60s]
     #[arg(long, value_name = "TIME", value_parser = value::time)]
     pub patience: Option<f64>,
+    /// Length of a slice of a job, 1ms to 60s: longer where a setting takes a while to have its effect [default: by the load; README]
+    #[arg(long, value_name = "TIME", value_parser = value::slice)]
+    pub slice: Option<f64>,
     /// Beside an earlier comparison with the same baseline (its folder, or rounds.jsonl): how much is the change, and how
     /// much the machine
     #[arg(long, value_name = "DIR")]

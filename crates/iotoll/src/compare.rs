@@ -149,6 +149,7 @@ fn experiment(arguments: &CompareArguments) -> anyhow::Result<Experiment> {
         margin: arguments.margin,
         precision: arguments.precision,
         budget_seconds: arguments.budget,
+        slice_seconds: arguments.slice,
         patience_seconds: arguments.patience,
     };
     draft.rules = flags.or(draft.rules);

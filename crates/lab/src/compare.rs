@@ -238,12 +238,15 @@ impl Bench<'_> {
         if commands {
             return Ok(Schedule::Executions);
         }
-        let toggled = self.experiment.arms.iter().any(|arm| arm.is_toggled());
-        if toggled || self.phases().any(|phase| phase.jobs.iter().any(leaves_dirty_pages)) {
+        // Nobody knows what a shell command does, how long it goes on with it, and when it is over.
+        let slow = self.toggles.slowest_switch() > whole::SLOW_SWITCH;
+        let by_shell = self.experiment.arms.iter().any(|arm| arm.enter.is_some() || arm.leave.is_some());
+        if by_shell || slow || self.phases().any(|phase| phase.jobs.iter().any(leaves_dirty_pages)) {
             if self.cache.is_cold() {
                 self.rehearse()?;
             }
-            return Ok(whole::schedule(self.longest_slice));
+            let asked = self.experiment.rules.slice_seconds.map(Duration::from_secs_f64);
+            return Ok(whole::schedule(asked, self.longest_slice));
         }
         self.rehearse()
     }

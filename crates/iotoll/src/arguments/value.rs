@@ -58,6 +58,11 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     Rules::parse_percent(text).map_err(|wrong| wrong.to_string())
 }
 
+/// Seconds of a slice, as in an experiment file.
+pub(super) fn slice(text: &str) -> Result<f64, String> {
+    Rules::parse_slice(text).map_err(|wrong| wrong.to_string())
+}
+
 /// Seconds, as in an experiment file.
 pub(super) fn time(text: &str) -> Result<f64, String> {
     Rules::parse_time(text).map_err(|wrong| wrong.to_string())

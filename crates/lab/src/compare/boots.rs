@@ -115,7 +115,7 @@ pub fn measure(
         // Another order in each boot, and the same one when it is done again.
         seed: header.seed.wrapping_add(measured.len() as u64 + 1),
         // As in the first boot: an arm is not to be cut otherwise than another.
-        schedule: measured.first().map(|first| first.within).or((toggled && jobs).then(|| whole::schedule(None))),
+        schedule: measured.first().map(|first| first.within).or((toggled && jobs).then(|| whole::schedule(None, None))),
         ..settings.clone()
     };
     let record = compare(alone, &settings, &mut Unkept, observer)?;

@@ -5,6 +5,7 @@ use super::team::Team;
 use super::{Bench, Measured, Tasks};
 use crate::error::{Error, Result};
 use model::comparison::record::{CaseLatency, Schedule, SliceReading, SliceRecord, SliceWork};
+use model::experiment::ArmPlan;
 use model::plan::Phase;
 use model::unit::Nanos;
 use std::time::{Duration, Instant};
@@ -15,6 +16,10 @@ use std::time::{Duration, Instant};
 const SLICE: Duration = Duration::from_millis(10);
 /// Length of a slice of a load that sleeps: shorter ones hold too few wake-ups (METHOD.md).
 const SLEEPY_SLICE: Duration = Duration::from_millis(20);
+/// Part of it under settings of the system: what the other setting leaves behind in queues and caches falls into the guard.
+const SWITCHED_GUARD_SHARE: u32 = 2;
+/// A slice is this many times as long as switching took, which ends at a second: what takes longer makes rounds whole.
+const SWITCHES_PER_SLICE: u32 = 50;
 /// A load that is on a CPU for less than this part of its time sleeps.
 const AWAKE: f64 = 0.9;
 /// Part of a slice's length for which I/O is run before it and does not count: caches and predictors belong to the arm
@@ -34,6 +39,16 @@ const START_SHARE: f64 = 0.05;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Bench<'_> {
+    /// The length of a slice that was asked for.
+    fn asked_slice(&self) -> Option<Duration> {
+        self.experiment.rules.slice_seconds.map(Duration::from_secs_f64)
+    }
+
+    /// Whether arms differ by settings of the system.
+    fn is_switched(&self) -> bool {
+        self.experiment.arms.iter().any(ArmPlan::is_toggled)
+    }
+
     /// Starts every case once, to see how long its I/Os take, how long its start, and whether it sleeps.
     pub(super) fn rehearse(&mut self) -> Result<Schedule> {
         let begun = Instant::now();
@@ -66,10 +81,15 @@ impl Bench<'_> {
         for team in teams {
             team.finish()?;
         }
-        let slice = if awake { SLICE } else { SLEEPY_SLICE }.max(slowest * TURNS_PER_SLICE);
+        let (least, share) = if self.is_switched() {
+            (SLEEPY_SLICE.max(self.toggles.slowest_switch() * SWITCHES_PER_SLICE), SWITCHED_GUARD_SHARE)
+        } else {
+            (if awake { SLICE } else { SLEEPY_SLICE }, GUARD_SHARE)
+        };
+        let slice = self.asked_slice().unwrap_or_else(|| least.max(slowest * TURNS_PER_SLICE));
         self.longest_slice = longest.map(|longest| longest.max(SHORTEST_SLICE));
         let slice = self.longest_slice.map_or(slice, |longest| slice.min(longest));
-        let guard = (slice / GUARD_SHARE).max(slowest);
+        let guard = (slice / share).max(slowest);
         // A turn for each case and one for the machine alone.
         let turns = u32::try_from(self.experiment.cases.len()).unwrap_or(u32::MAX).saturating_add(1);
         let block = (slice + guard) * turns;
@@ -100,7 +120,9 @@ impl Bench<'_> {
                     return Ok(None);
                 }
                 match turn.and_then(|case| Some((case, teams.get_mut(case)?))) {
-                    Some((case, team)) => slices.push(self.slice(case, team, slice, guard)?),
+                    Some((case, team)) => {
+                        slices.push(self.switched(case, |bench| bench.slice(case, team, slice, guard))?);
+                    }
                     None => {
                         std::thread::sleep(guard);
                         slices.push(self.alone(slice, Tasks::Unread));
@@ -156,13 +178,23 @@ impl Bench<'_> {
     /// A worker process for each case, started together, all ready.
     fn teams(&mut self) -> Result<Vec<Team>> {
         // In random order, because who starts first may be placed otherwise than who starts last.
-        let mut teams = Vec::new();
+        let (mut teams, switched) = (Vec::new(), self.is_switched());
         for case in self.orders.shuffled(0..self.experiment.cases.len()) {
-            teams.push((case, self.team(case, |phase| phase)?));
+            let team = self.switched(case, |bench| {
+                let mut team = bench.team(case, |phase| phase)?;
+                // What is settled when a file or a socket is opened is settled under the arm's setting.
+                if switched {
+                    team.ready()?;
+                }
+                Ok(team)
+            })?;
+            teams.push((case, team));
         }
         teams.sort_by_key(|(case, _)| *case);
         let mut teams: Vec<Team> = teams.into_iter().map(|(_, team)| team).collect();
-        teams.iter_mut().try_for_each(Team::ready)?;
+        if !switched {
+            teams.iter_mut().try_for_each(Team::ready)?;
+        }
         Ok(teams)
     }
 

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The switches of all arms.
 pub(super) struct Toggles {
@@ -28,6 +29,8 @@ pub(super) struct Toggles {
     coupled: Vec<Found>,
     /// The arm that is switched on: its settings and how to leave it.
     on: Option<On>,
+    /// How long it took at most to switch an arm's settings on and off again.
+    slowest_switch: Duration,
     patience: Patience,
     guarded: Guarded,
 }
@@ -63,7 +66,14 @@ impl Toggles {
         warnings: &mut Vec<Warning>,
     ) -> Result<Self> {
         let guarded = Guarded { guardian: guardian.clone(), ..Guarded::default() };
-        let mut toggles = Self { found: Vec::new(), coupled: Vec::new(), on: None, patience, guarded };
+        let mut toggles = Self {
+            found: Vec::new(),
+            coupled: Vec::new(),
+            on: None,
+            slowest_switch: Duration::ZERO,
+            patience,
+            guarded,
+        };
         let mut others = BTreeMap::new();
         for arm in arms {
             same_file_twice(arm)?;
@@ -150,12 +160,16 @@ impl Toggles {
         warnings: &mut Vec<Warning>,
     ) -> Result<()> {
         self.on = Some(On { settings: paths(&arm.settings), leave: None });
+        let begun = Instant::now();
         let applied = self.apply(&arm.settings);
+        self.slowest_switch = self.slowest_switch.max(begun.elapsed());
         if applied.is_ok() {
             self.note_oddities(arm, warnings);
             self.note_set(arm, others);
         }
+        let begun = Instant::now();
         let mut left = self.leave();
+        self.slowest_switch = self.slowest_switch.max(begun.elapsed());
         let before = self.coupled.len();
         for (path, value) in others {
             let other = Found { path: path.clone(), value: value.clone(), kernel: true };
@@ -172,6 +186,11 @@ impl Toggles {
         }
         left?;
         applied
+    }
+
+    /// How long it took at most to switch the settings of an arm on, or off.
+    pub fn slowest_switch(&self) -> Duration {
+        self.slowest_switch
     }
 
     /// What an arm sets and is so already, and what the kernel makes of other values.
@@ -315,7 +334,6 @@ pub(super) fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::{Duration, Instant};
 
     fn arm(settings: &[Setting], enter: Option<&str>, leave: Option<&str>) -> ArmPlan {
         ArmPlan {

@@ -28,10 +28,7 @@ impl Bench<'_> {
                 slices.push(at_once(|| self.alone(ALONE, Tasks::Read)));
                 continue;
             };
-            self.enter(case)?;
-            let measured = measure(self, case);
-            // Switched off again also when it failed.
-            let (slice, latency) = and_left(measured, self.toggles.leave())?;
+            let (slice, latency) = self.switched(case, |bench| measure(bench, case))?;
             slices.push(slice);
             latencies.extend(latency);
         }
@@ -39,9 +36,12 @@ impl Bench<'_> {
         Ok((!self.interrupted()).then_some((slices, latencies)))
     }
 
-    /// Switches on what the arm of a case asks for.
-    fn enter(&mut self, case: usize) -> Result<()> {
+    /// Does something while what the arm of a case asks for is switched on, and switches it off again, also when it failed.
+    pub(super) fn switched<T>(&mut self, case: usize, measure: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let arm = self.experiment.cases.get(case).and_then(|case| self.experiment.arms.get(case.arm));
-        arm.map_or(Ok(()), |arm| self.toggles.enter(arm))
+        let Some(arm) = arm.filter(|arm| arm.is_toggled()) else { return measure(self) };
+        self.toggles.enter(arm)?;
+        let measured = measure(self);
+        and_left(measured, self.toggles.leave())
     }
 }

@@ -9,12 +9,15 @@ use std::time::Duration;
 
 /// Long enough that a sync at its end is a small part, short enough for many rounds.
 const SLICE: Duration = Duration::from_secs(1);
+/// Settings that take longer to switch are switched once in a round: shorter slices would be too short for them.
+pub(super) const SLOW_SWITCH: Duration = Duration::from_millis(20);
 /// I/O after a toggle that does not count.
 const GUARD: Duration = Duration::from_millis(100);
 
-/// How such rounds are cut, where a slice must not be longer than this.
-pub(super) fn schedule(longest: Option<Duration>) -> Schedule {
-    let slice = longest.map_or(SLICE, |longest| longest.min(SLICE));
+/// How such rounds are cut, where this length was asked for, or not, and no slice must be longer than `longest`.
+pub(super) fn schedule(asked: Option<Duration>, longest: Option<Duration>) -> Schedule {
+    let slice = asked.unwrap_or(SLICE);
+    let slice = longest.map_or(slice, |longest| longest.min(slice));
     Schedule::WholeRounds { slice_nanos: Nanos(u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX)) }
 }
 

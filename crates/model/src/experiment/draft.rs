@@ -186,6 +186,12 @@ impl Draft {
                  warms them before each execution, {prepare} 'echo 3 >/proc/sys/vm/drop_caches' drops them"
             ));
         }
+        if self.rules.slice_seconds.is_some() && commands {
+            let slice = says("--slice", "slice");
+            return wrong(format!(
+                "{slice} is of jobs; a command is executed from its beginning to its end: leave it out"
+            ));
+        }
         if self.around.prepare.is_some() && !commands {
             return wrong(format!(
                 "{prepare} runs before each execution of a command, and jobs have none; {cache} warm or cold prepares their \
@@ -426,7 +432,7 @@ fn fill_in(command: &[String], values: &BTreeMap<String, String>) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::When;
+    use crate::experiment::{Setting, When};
 
     fn surroundings() -> Surroundings<'static> {
         Surroundings {
@@ -506,6 +512,12 @@ mod tests {
         assert!(says(Draft { axes: vec![axis("iodepth", &many)], ..draft() }).contains("fewer values"));
         let rules = DraftRules { budget_seconds: Some(0.0), ..DraftRules::default() };
         assert!(says(Draft { rules, ..draft() }).contains("budget of 0 s"));
+        let rules = || DraftRules { slice_seconds: Some(0.02), ..DraftRules::default() };
+        assert!(Draft { rules: rules(), ..draft() }.resolve(&surroundings()).is_ok());
+        let command = Workload::Command(vec!["true".to_owned()]);
+        let on = ArmPlan { settings: vec![Setting::parse("sysctl:a.b=1").unwrap()], ..arm("on", &[]) };
+        let arms = vec![arm("off", &[]), on];
+        assert!(says(Draft { rules: rules(), workload: command, arms, ..draft() }).contains("--slice is of jobs"));
         let published = |cell: &[(&str, &str)]| {
             let cell = cell.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
             let (source, change) = ("a mail".to_owned(), Some(0.1));

@@ -20,6 +20,7 @@ struct File {
     sweep: Vec<Sweep>,
     budget: Option<String>,
     patience: Option<String>,
+    slice: Option<String>,
     margin: Option<String>,
     precision: Option<String>,
     target: Option<Vec<Metric>>,
@@ -94,6 +95,7 @@ fn draft(file: File, file_name: &str) -> Result<Draft, String> {
         precision: read("precision", file.precision, Rules::parse_percent)?,
         budget_seconds: read("budget", file.budget, Rules::parse_time)?,
         patience_seconds: read("patience", file.patience, Rules::parse_time)?,
+        slice_seconds: read("slice", file.slice, Rules::parse_slice)?,
     };
     Ok(Draft {
         origin: Origin::File(file_name.to_owned()),

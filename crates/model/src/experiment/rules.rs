@@ -22,6 +22,9 @@ pub struct Rules {
     /// Seconds that one command, worker or toggle is waited for before it counts as hanging; see [`Rules::patience`].
     #[serde(default)]
     pub patience_seconds: Option<f64>,
+    /// Seconds of a slice of jobs, where it was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice_seconds: Option<f64>,
 }
 
 impl Rules {
@@ -31,6 +34,8 @@ impl Rules {
     pub const BUDGET: f64 = 60.0;
     /// Seconds that a budget or patience may be: less holds too few rounds, more is surely a slip of the hand.
     pub const TIMES: RangeInclusive<f64> = 1.0..=86_400.0;
+    /// Seconds that a slice may be: reading the clocks is most of a shorter one, and longer ones make too few rounds.
+    pub const SLICES: RangeInclusive<f64> = 0.001..=60.0;
     /// What may be asked for as margin or precision: less than 0.01 % would never be reached.
     pub const FRACTIONS: RangeInclusive<f64> = 0.0001..=1.0;
 
@@ -45,11 +50,17 @@ impl Rules {
     /// # Errors
     /// What was expected: it is no time, or outside [`Rules::TIMES`].
     pub fn parse_time(text: &str) -> Result<f64, Wrong> {
-        let text = text.trim();
-        let in_words = || humantime::parse_duration(text).map(|duration| duration.as_secs_f64());
-        let seconds = value::time(text, TimeUnit::Seconds).map(|nanos| nanos.seconds()).or_else(|_| in_words());
-        let seconds = seconds.map_err(|_| Wrong::new("expected a time such as 60s, 2min, 1h 30m"))?;
+        let seconds = seconds(text).ok_or_else(|| Wrong::new("expected a time such as 60s, 2min, 1h 30m"))?;
         if Self::TIMES.contains(&seconds) { Ok(seconds) } else { Err(Wrong::new("expected at least 1s, at most 1d")) }
+    }
+
+    /// Seconds of a slice, written as those of a budget: `20ms`, `1s`.
+    ///
+    /// # Errors
+    /// What was expected: it is no time, or outside [`Rules::SLICES`].
+    pub fn parse_slice(text: &str) -> Result<f64, Wrong> {
+        let slice = seconds(text).filter(|seconds| Self::SLICES.contains(seconds));
+        slice.ok_or_else(|| Wrong::new("expected a time from 1ms to 60s, such as 20ms"))
     }
 
     /// A margin or precision as a fraction: `3%`, `3 %` or `3` as 0.03.
@@ -68,7 +79,10 @@ impl Rules {
     /// # Errors
     /// Which of them cannot be.
     pub fn check(&self) -> Result<(), Wrong> {
-        let Self { margin, precision, budget_seconds, patience_seconds, targets: _ } = self;
+        let Self { margin, precision, budget_seconds, patience_seconds, slice_seconds, targets: _ } = self;
+        if let Some(seconds) = slice_seconds.filter(|seconds| !Self::SLICES.contains(seconds)) {
+            return Err(Wrong::new(format!("slice of {seconds} s: expected 1ms to 60s")));
+        }
         for (name, seconds) in [("budget", Some(budget_seconds)), ("patience", patience_seconds.as_ref())] {
             if let Some(seconds) = seconds.filter(|seconds| !Self::TIMES.contains(seconds)) {
                 return Err(Wrong::new(format!("{name} of {seconds} s: expected at least 1s, at most 1d")));
@@ -83,6 +97,13 @@ impl Rules {
         }
         Ok(())
     }
+}
+
+/// Seconds as a job writes them (`2m`) or in words (`1h 30m`).
+fn seconds(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let in_words = || humantime::parse_duration(text).ok().map(|duration| duration.as_secs_f64());
+    value::time(text, TimeUnit::Seconds).ok().map(|nanos| nanos.seconds()).or_else(in_words)
 }
 
 impl Default for Rules {
@@ -104,6 +125,8 @@ pub struct DraftRules {
     pub budget_seconds: Option<f64>,
     /// Seconds.
     pub patience_seconds: Option<f64>,
+    /// Seconds.
+    pub slice_seconds: Option<f64>,
 }
 
 impl DraftRules {
@@ -115,6 +138,7 @@ impl DraftRules {
             precision: self.precision.or(others.precision),
             budget_seconds: self.budget_seconds.or(others.budget_seconds),
             patience_seconds: self.patience_seconds.or(others.patience_seconds),
+            slice_seconds: self.slice_seconds.or(others.slice_seconds),
         }
     }
 
@@ -127,6 +151,7 @@ impl DraftRules {
             precision: self.precision.unwrap_or_else(|| wanted_half_width(margin)),
             budget_seconds: self.budget_seconds.unwrap_or(Rules::BUDGET),
             patience_seconds: self.patience_seconds,
+            slice_seconds: self.slice_seconds,
         }
     }
 }
@@ -153,6 +178,10 @@ mod tests {
         }
         for text in ["", "soon", "-5s", "5 parsecs"] {
             assert!(Rules::parse_time(text).unwrap_err().to_string().contains("such as 60s"), "{text}");
+        }
+        assert_eq!((Rules::parse_slice("20ms"), Rules::parse_slice("1")), (Ok(0.02), Ok(1.0)));
+        for text in ["", "soon", "0", "999us", "61s"] {
+            assert!(Rules::parse_slice(text).unwrap_err().to_string().contains("1ms to 60s"), "{text}");
         }
         for text in ["0s", "999ms", "2d", "400d", "99999999999999999999s"] {
             let why = Rules::parse_time(text).unwrap_err().to_string();
@@ -191,6 +220,7 @@ mod tests {
             ("budget", Rules { budget_seconds: -1.0, ..sound.clone() }),
             ("budget", Rules { budget_seconds: 1e6, ..sound.clone() }),
             ("patience", Rules { patience_seconds: Some(f64::NAN), ..sound.clone() }),
+            ("slice", Rules { slice_seconds: Some(0.0), ..sound.clone() }),
             ("margin", Rules { margin: 0.0, ..sound.clone() }),
             ("precision", Rules { precision: 0.0, ..sound.clone() }),
             ("precision", Rules { precision: f64::NAN, ..sound }),

@@ -362,6 +362,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
         precision: -number,
         budget_seconds: number,
         patience_seconds: None,
+        slice_seconds: None,
     };
     for arm in &mut finding.arms {
         arm.name = text.to_owned();
