@@ -1,11 +1,8 @@
-//! What developers run: `tidy` holds the tree against the rules that no compiler checks, `prove` shows what the
-//! README says of iotoll, `load` is the workloads that `prove` measures, `fuzz` tries to break what reads strangers' bytes.
+//! What developers run: `tidy` holds the tree against the rules that no compiler checks, `fuzz` tries to break what reads strangers' bytes.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command for developers talks on the terminal")]
 
 mod fuzz;
-mod load;
-mod prove;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -17,8 +14,6 @@ fn main() -> ExitCode {
     match arguments.as_slice() {
         ["tidy"] => tidy(&workspace()),
         ["tidy", root] => tidy(Path::new(root)),
-        ["prove", rest @ ..] => prove::main(rest),
-        ["load", rest @ ..] => load::main(rest),
         ["fuzz", rest @ ..] => match fuzz::run(&workspace(), rest) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -28,8 +23,6 @@ fn main() -> ExitCode {
         },
         _ => {
             eprintln!("usage: cargo run -p xtask -- tidy [ROOT]");
-            eprintln!("{}", prove::usage());
-            eprintln!("{}", load::usage());
             eprintln!("{}", fuzz::usage());
             ExitCode::from(2)
         }

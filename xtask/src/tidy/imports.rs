@@ -9,14 +9,15 @@ struct Row {
     imports: &'static [&'static str],
 }
 
-const TABLE: [Row; 7] = [
+const TABLE: [Row; 8] = [
     Row { name: "model", imports: &[] },
     Row { name: "sys", imports: &[] },
     Row { name: "path", imports: &["sys"] },
     Row { name: "lab", imports: &["model", "sys", "path"] },
     Row { name: "report", imports: &["model"] },
     Row { name: "iotoll", imports: &["model", "lab", "path", "report"] },
-    Row { name: "xtask", imports: &["model", "sys", "path"] },
+    Row { name: "validation", imports: &["model", "sys", "path"] },
+    Row { name: "xtask", imports: &[] },
 ];
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";

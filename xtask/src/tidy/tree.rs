@@ -28,11 +28,11 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// The directory under `crates/` that it belongs to, or `xtask`.
+    /// The directory under `crates/` that it belongs to, or `validation`, or `xtask`.
     pub fn member(&self) -> Option<&str> {
         match self.path.split_once('/') {
             Some(("crates", rest)) => rest.split_once('/').map(|(member, _)| member),
-            Some(("xtask", _)) => Some("xtask"),
+            Some((member @ ("validation" | "xtask"), _)) => Some(member),
             _ => None,
         }
     }

@@ -9,7 +9,7 @@ use super::tree::{File, Tree};
 /// Macros that write to the terminal.
 const PRINTS: [&str; 5] = ["println!", "eprintln!", "print!", "eprint!", "dbg!"];
 /// Crates that talk to people.
-const PRINTERS: [&str; 2] = ["iotoll", "xtask"];
+const PRINTERS: [&str; 3] = ["iotoll", "validation", "xtask"];
 /// Code that stands for code.
 const UNFINISHED_CODE: [&str; 4] = ["todo!", "unimplemented!", "#[ignore]", "#[ignore "];
 /// Notes that a work is not done.

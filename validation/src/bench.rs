@@ -1,0 +1,230 @@
+//! Where a validation measures: a scratch directory, the program under test, rounds in random order, Ctrl-C.
+
+pub mod evidence;
+pub mod fio;
+pub mod iotoll;
+pub mod memory_disk;
+pub mod rounds;
+pub mod seeded;
+
+use crate::validations::Options;
+use anyhow::{Context, bail, ensure};
+use seeded::Seeded;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What every validation measures with. The scratch directory goes when this is dropped.
+pub struct Bench {
+    /// Asked for on the command line.
+    pub options: Options,
+    name: &'static str,
+    scratch: tempfile::TempDir,
+    iotoll: PathBuf,
+    this: PathBuf,
+    interrupted: Arc<AtomicBool>,
+    seeded: Seeded,
+}
+
+impl Bench {
+    /// # Errors
+    /// When there is no iotoll to measure.
+    pub fn new(name: &'static str, options: Options) -> anyhow::Result<Self> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signal_hook::flag::register(signal, interrupted.clone())?;
+        }
+        let this = std::env::current_exe()?;
+        let iotoll = iotoll_beside(&this, name != "undo")?;
+        // In the current directory, because a temporary one may be in memory, which is no ext4.
+        let here = std::env::current_dir()?;
+        let scratch = tempfile::Builder::new().prefix("iotoll-validate-").tempdir_in(&here);
+        let scratch = scratch.with_context(|| format!("a scratch directory in {}", here.display()))?;
+        Ok(Self { options, name, scratch, iotoll, this, interrupted, seeded: Seeded::new(options.seed) })
+    }
+
+    /// A path in the scratch directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    /// iotoll, in the scratch directory.
+    pub fn iotoll(&self) -> Command {
+        self.command(&self.iotoll)
+    }
+
+    /// A program, in the scratch directory.
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command.current_dir(self.scratch.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// The words of a command that runs one of our own loads.
+    pub fn load(&self, words: &[&str]) -> Vec<String> {
+        let this = self.this.display().to_string();
+        [this.as_str(), "load"].iter().chain(words).map(|&word| word.to_owned()).collect()
+    }
+
+    /// A load that runs until the guard is dropped.
+    pub fn beside(&self, words: &[&str]) -> anyhow::Result<Beside> {
+        let child = self.command(&self.this).arg("load").args(words).spawn();
+        Ok(Beside { child: child.with_context(|| format!("starting load {}", words.join(" ")))? })
+    }
+
+    /// What a program prints, when it ends well.
+    pub fn output(&self, command: &mut Command) -> anyhow::Result<String> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let output = command.output().with_context(|| format!("{program} cannot be run; install it"))?;
+        self.check()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned();
+            let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+            bail!("{program} {}: {}: {last}", words.join(" "), output.status);
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// # Errors
+    /// After Ctrl-C.
+    pub fn check(&self) -> anyhow::Result<()> {
+        ensure!(!self.interrupted.load(Ordering::Relaxed), "interrupted");
+        Ok(())
+    }
+
+    /// A file of this size in the scratch directory, written and read once: it is in the page cache.
+    pub fn file(&self, name: &str, mebibytes: usize) -> anyhow::Result<PathBuf> {
+        self.file_at(self.path(name), mebibytes)
+    }
+
+    /// The same anywhere.
+    pub fn file_at(&self, path: PathBuf, mebibytes: usize) -> anyhow::Result<PathBuf> {
+        let mut file = std::fs::File::create(&path)?;
+        // Not zeros, which a device below might keep as nothing.
+        let pattern: Vec<u8> = (0..1 << 20).map(|place: u32| (place.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        for _ in 0..mebibytes {
+            self.check()?;
+            file.write_all(&pattern)?;
+        }
+        file.sync_all()?;
+        read_through(&path)?;
+        Ok(path)
+    }
+
+    /// Measures every cell once in each round. Cells of one block stay together, blocks and the cells in them
+    /// come in an order drawn anew in each round. The values of each cell are in the order of the rounds.
+    pub fn in_rounds<C, T>(
+        &mut self,
+        cells: &[C],
+        block: impl Fn(&C) -> usize,
+        named: impl Fn(&C) -> String,
+        measure: impl FnMut(&Self, &C) -> anyhow::Result<T>,
+    ) -> anyhow::Result<Vec<Vec<T>>> {
+        self.in_so_many_rounds(self.options.rounds, cells, block, named, measure)
+    }
+
+    /// The same in another number of rounds than was asked for.
+    pub fn in_so_many_rounds<C, T>(
+        &mut self,
+        rounds: usize,
+        cells: &[C],
+        block: impl Fn(&C) -> usize,
+        named: impl Fn(&C) -> String,
+        mut measure: impl FnMut(&Self, &C) -> anyhow::Result<T>,
+    ) -> anyhow::Result<Vec<Vec<T>>> {
+        let mut found: Vec<Vec<T>> = cells.iter().map(|_| Vec::new()).collect();
+        for round in 1..=rounds {
+            let blocks: Vec<usize> = cells.iter().map(&block).collect();
+            for (done, place) in order(&blocks, &mut self.seeded).into_iter().enumerate() {
+                let (Some(cell), Some(values)) = (cells.get(place), found.get_mut(place)) else { continue };
+                let (count, what) = (cells.len(), named(cell));
+                eprintln!("{}: round {round} of {rounds}, {} of {count}: {what}", self.name, done + 1);
+                self.check()?;
+                values.push(measure(self, cell).with_context(|| what)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// A line to the person who waits.
+    pub fn progress(&self, what: &str) {
+        eprintln!("{}: {what}", self.name);
+    }
+}
+
+/// Reads a file, so that it is in the page cache.
+pub fn read_through(path: &Path) -> anyhow::Result<()> {
+    let copied = std::fs::File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut std::io::sink()));
+    copied.with_context(|| path.display().to_string())?;
+    Ok(())
+}
+
+/// A random order of places in which those of one block stay together.
+fn order(blocks: &[usize], seeded: &mut Seeded) -> Vec<usize> {
+    let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (place, block) in blocks.iter().enumerate() {
+        members.entry(*block).or_default().push(place);
+    }
+    let mut members: Vec<Vec<usize>> = members.into_values().collect();
+    seeded.shuffle(&mut members);
+    members.iter_mut().for_each(|places| seeded.shuffle(places));
+    members.concat()
+}
+
+/// iotoll as it is now, where cargo can say so; otherwise the one that was built last.
+fn iotoll_beside(this: &Path, of_speed: bool) -> anyhow::Result<PathBuf> {
+    let directory = this.parent().context("this program is in no directory")?;
+    let optimised = directory.ends_with("release");
+    ensure!(optimised || !of_speed, "a validation of speed needs `cargo run --release -p validation -- …`");
+    if let Ok(cargo) = std::env::var("CARGO") {
+        let status = Command::new(cargo)
+            .args(["build", "--quiet", "-p", "iotoll"])
+            .args(optimised.then_some("--release"))
+            .current_dir(crate::workspace())
+            .status();
+        ensure!(status.context("building iotoll")?.success(), "iotoll does not build: cargo build --release");
+    }
+    let iotoll = directory.join("iotoll");
+    ensure!(iotoll.is_file(), "{} is missing: cargo build --release", iotoll.display());
+    Ok(iotoll)
+}
+
+/// A process that ends with this guard.
+pub struct Beside {
+    /// It.
+    pub child: Child,
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way nothing is left.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_stay_together_and_nothing_is_lost() {
+        let blocks = [7, 7, 7, 1, 1, 1, 4];
+        let mut seeded = Seeded::new(3);
+        let mut orders = std::collections::BTreeSet::new();
+        for _ in 0..100 {
+            let order = order(&blocks, &mut seeded);
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..blocks.len()).collect::<Vec<_>>());
+            let changes = order.windows(2).filter(|pair| blocks[pair[0]] != blocks[pair[1]]).count();
+            assert_eq!(changes, 2, "{order:?}");
+            orders.insert(order);
+        }
+        assert!(orders.len() > 50, "{}", orders.len());
+    }
+}

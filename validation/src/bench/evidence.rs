@@ -1,0 +1,152 @@
+//! What a validation found: tables to paste, and which criteria were met.
+
+use crate::validations::Options;
+use model::stats::Estimate;
+use std::time::SystemTime;
+
+/// Tables, notes and criteria, in the order in which they were added.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    parts: Vec<String>,
+    criteria: Vec<Criterion>,
+}
+
+/// Something that was to be shown.
+#[derive(Clone, Debug)]
+struct Criterion {
+    met: bool,
+    text: String,
+}
+
+impl Evidence {
+    /// A table; every row has as many cells as the header.
+    pub fn table(&mut self, header: &[&str], rows: &[Vec<String>]) {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let mut table = line(&header.iter().map(|&cell| cell.to_owned()).collect::<Vec<_>>());
+        let columns = header.iter().enumerate().map(|(place, _)| if place == 0 { "---|" } else { "---:|" });
+        table += &format!("|{}\n", columns.collect::<String>());
+        rows.iter().for_each(|row| table += &line(row));
+        self.parts.push(table);
+    }
+
+    /// A sentence.
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.parts.push(text.into() + "\n");
+    }
+
+    /// Something that was to be shown, and whether it was.
+    pub fn criterion(&mut self, met: bool, text: impl Into<String>) {
+        self.criteria.push(Criterion { met, text: text.into() });
+    }
+
+    /// Whether everything was shown.
+    pub fn met(&self) -> bool {
+        self.criteria.iter().all(|criterion| criterion.met)
+    }
+
+    /// When, where and how.
+    pub fn heading(&self, name: &str, options: &Options) -> String {
+        let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let long = if name == "memory" { format!(" --long {}", options.long) } else { String::new() };
+        format!(
+            "### {name}\n\n{}, Linux {}, {}: `cargo run --release -p validation -- {name} --seconds {} --rounds {} \
+             --seed {}{long}`\n",
+            now.get(..10).unwrap_or(&now),
+            kernel(),
+            cpus(),
+            options.seconds,
+            options.rounds,
+            options.seed
+        )
+    }
+
+    /// Everything else.
+    pub fn body(&self) -> String {
+        let line = |criterion: &Criterion| {
+            format!("- {}: {}\n", if criterion.met { "shown" } else { "NOT SHOWN" }, criterion.text)
+        };
+        let criteria: String = self.criteria.iter().map(line).collect();
+        let parts = self.parts.iter().cloned().chain((!criteria.is_empty()).then_some(criteria));
+        parts.collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn kernel() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease");
+    release.map_or_else(|_| "(unknown)".to_owned(), |release| release.trim().to_owned())
+}
+
+fn cpus() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let count = std::thread::available_parallelism().map_or(0, |count| count.get());
+    format!("{count} × {}", model.map_or("CPU of unknown name", |(_, model)| model.trim()))
+}
+
+/// `1.43 [1.39, 1.47]`.
+pub fn interval(estimate: &Estimate, decimals: usize) -> String {
+    let value = format!("{:.decimals$}", estimate.value);
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => format!("{value} [{low:.decimals$}, {high:.decimals$}]"),
+        _ => value,
+    }
+}
+
+/// A fraction: `+0.4 ± 0.5 %`.
+pub fn percent(estimate: &Estimate) -> String {
+    let value = estimate.value * 100.0;
+    let half = estimate.half_width().map_or(String::new(), |half| format!(" ± {:.1}", half * 100.0));
+    format!("{value:+.1}{half} %")
+}
+
+/// A ratio as the change that it is: `+0.4 [−0.1, +0.9] %`.
+pub fn change(ratio: &Estimate) -> String {
+    let change = |value: f64| format!("{:+.1}", (value - 1.0) * 100.0);
+    match (ratio.low, ratio.high) {
+        (Some(low), Some(high)) => format!("{} [{}, {}] %", change(ratio.value), change(low), change(high)),
+        _ => format!("{} %", change(ratio.value)),
+    }
+}
+
+/// A number, or a dash where there is none.
+pub fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or("–".to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+/// I/Os per second: `1.52 M`, `814 k`.
+pub fn rate(value: f64) -> String {
+    match value {
+        value if value >= 1e6 => format!("{:.2} M", value / 1e6),
+        value if value >= 1e4 => format!("{:.0} k", value / 1e3),
+        value => format!("{value:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_is_markdown_and_says_what_was_not_shown() {
+        let mut evidence = Evidence::default();
+        evidence.table(&["load", "IOPS"], &[vec!["null".to_owned(), rate(1_523_000.0)]]);
+        evidence.note("One run.");
+        evidence.criterion(true, "faster");
+        assert!(evidence.met());
+        evidence.criterion(false, "smaller");
+        assert!(!evidence.met());
+        assert_eq!(
+            evidence.body(),
+            "| load | IOPS |\n|---|---:|\n| null | 1.52 M |\n\nOne run.\n\n- shown: faster\n- NOT SHOWN: smaller\n"
+        );
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let estimate = Estimate { value: 1.026, low: Some(1.0), high: Some(1.05) };
+        assert_eq!(interval(&estimate, 2), "1.03 [1.00, 1.05]");
+        assert_eq!(change(&estimate), "+2.6 [+0.0, +5.0] %");
+        assert_eq!(percent(&Estimate::bare(-0.004)), "-0.4 %");
+        assert_eq!((rate(814_400.0), rate(12.0), number(None, 1)), ("814 k".into(), "12".into(), "–".into()));
+    }
+}

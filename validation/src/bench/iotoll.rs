@@ -1,0 +1,69 @@
+//! Runs iotoll and reads its JSON.
+
+use super::Bench;
+use anyhow::Context;
+use model::finding::{JobFinding, PhaseFinding, RunFinding};
+use std::path::PathBuf;
+
+/// Flags of iotoll's own: what it measures with, for how long, and where the record goes.
+#[derive(Clone, Debug)]
+pub struct Measuring {
+    /// `--meters`.
+    pub meters: &'static str,
+    /// `--background`, milliseconds.
+    pub background_millis: u64,
+    /// `--out`, when the record is wanted.
+    pub out: Option<PathBuf>,
+}
+
+impl Measuring {
+    /// Nothing is measured but the I/O itself.
+    pub const LEAST: Self = Self { meters: "thread", background_millis: 200, out: None };
+
+    /// The flags.
+    pub fn flags(&self) -> Vec<String> {
+        let mut flags = vec![
+            format!("--meters={}", self.meters),
+            format!("--background={}ms", self.background_millis),
+            "--format=json".to_owned(),
+            "--quiet".to_owned(),
+        ];
+        flags.push(match &self.out {
+            Some(folder) => format!("--out={}", folder.display()),
+            None => "--no-save".to_owned(),
+        });
+        flags
+    }
+}
+
+/// `iotoll run` with fio's options.
+pub fn run(bench: &Bench, measuring: &Measuring, job: &[String]) -> anyhow::Result<RunFinding> {
+    let text = bench.output(bench.iotoll().arg("run").args(measuring.flags()).args(job))?;
+    parse(&text)
+}
+
+/// `iotoll cost` with flags of its own and a command.
+pub fn cost(bench: &Bench, measuring: &Measuring, flags: &[String], command: &[String]) -> anyhow::Result<RunFinding> {
+    let mut iotoll = bench.iotoll();
+    iotoll.arg("cost").arg("--no-output").args(measuring.flags()).args(flags).arg("--").args(command);
+    parse(&bench.output(&mut iotoll)?)
+}
+
+fn parse(text: &str) -> anyhow::Result<RunFinding> {
+    serde_json::from_str(text).context("iotoll's JSON is not what it was when this was written")
+}
+
+/// The only phase.
+pub fn phase(finding: &RunFinding) -> anyhow::Result<&PhaseFinding> {
+    finding.phases.first().context("iotoll's JSON has no phase")
+}
+
+/// The only job.
+pub fn job(finding: &RunFinding) -> anyhow::Result<&JobFinding> {
+    finding.jobs.first().context("iotoll's JSON has no job")
+}
+
+/// Net cycles per I/O by the headline meter.
+pub fn net(finding: &RunFinding) -> anyhow::Result<f64> {
+    phase(finding)?.cycles_per_io.context("iotoll found no cycles per I/O")
+}

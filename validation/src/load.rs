@@ -1,0 +1,72 @@
+//! `validation load NAME …`: programs that the validations measure, each with a known behaviour.
+
+mod bare_exchange;
+mod bare_pread;
+mod burner;
+mod hog;
+mod ping_pong;
+mod remote_verify;
+mod restless_hog;
+mod sleeper;
+mod udp_loopback;
+
+use anyhow::Context;
+use std::process::ExitCode;
+use std::str::FromStr;
+
+pub use ping_pong::read_trips;
+
+/// One program.
+struct Load {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    run: fn(&[&str]) -> anyhow::Result<()>,
+}
+
+const LOADS: [Load; 10] = [
+    Load { name: "burner", arguments: &["PERCENT"], run: burner::run },
+    Load { name: "hog", arguments: &["CPU"], run: hog::run },
+    Load { name: "restless-hog", arguments: &["CPU"], run: restless_hog::run },
+    Load { name: "sleeper", arguments: &["IOS"], run: sleeper::run },
+    Load { name: "udp-loopback", arguments: &["DATAGRAMS"], run: udp_loopback::run },
+    Load { name: "bare-pread", arguments: &["FILE", "SECONDS", "BLOCK", "CACHE"], run: bare_pread::run },
+    Load { name: "bare-server", arguments: &["ADDRESS", "BLOCK", "DEPTH"], run: bare_exchange::serve },
+    Load { name: "bare-client", arguments: &["ADDRESS", "BLOCK", "DEPTH", "BLOCKS"], run: bare_exchange::ask },
+    Load { name: "remote-verify", arguments: &["URI", "IOS", "DEPTH", "SEED", "TRANSPORT"], run: remote_verify::run },
+    Load { name: "ping-pong", arguments: &["SECONDS", "FILE"], run: ping_pong::run },
+];
+
+/// How the loads are called.
+pub fn usage() -> String {
+    let lines = LOADS.iter().map(|load| format!("       validation load {} {}", load.name, load.arguments.join(" ")));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Runs the load that is named first.
+pub fn main(arguments: &[&str]) -> ExitCode {
+    let named = arguments.split_first().and_then(|(name, rest)| {
+        let load = LOADS.iter().find(|load| load.name == *name)?;
+        (rest.len() == load.arguments.len()).then_some((load, rest))
+    });
+    let Some((load, rest)) = named else {
+        eprintln!("usage:\n{}", usage());
+        return ExitCode::from(2);
+    };
+    match (load.run)(rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("load {}: {error:#}", load.name);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The argument at `place`, which [`main`] has seen to be there.
+fn argument<T>(arguments: &[&str], place: usize) -> anyhow::Result<T>
+where
+    T: FromStr,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    let text = arguments.get(place).copied().unwrap_or_default();
+    text.parse().with_context(|| format!("'{text}' is not what argument {} should be", place + 1))
+}

@@ -1,0 +1,70 @@
+//! What most programs do to read blocks of a file at random: the C library's pread in a loop, offsets from a table. With O_DIRECT it passes the
+//! page cache by.
+
+use super::argument;
+use anyhow::{bail, ensure};
+use rustix::fs::OFlags;
+use std::fs::OpenOptions;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::bench::seeded::Seeded;
+
+/// Alignment of the buffer, that of every engine.
+const PAGE: usize = 4096;
+/// Reads between two looks at the clock.
+const READS_PER_LOOK: usize = 256;
+/// Any number will do, as long as runs are alike.
+const SEED: u64 = 1;
+
+pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
+    let flags = match arguments.get(3) {
+        Some(&"cached") => OFlags::empty(),
+        Some(&"direct") => OFlags::DIRECT,
+        other => bail!("CACHE is 'cached' or 'direct', not '{}'", other.unwrap_or(&"")),
+    };
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(flags.bits().cast_signed()).open(argument::<PathBuf>(arguments, 0)?)?;
+    let length = Duration::try_from_secs_f64(argument(arguments, 1)?)?;
+    let block: usize = argument(arguments, 2)?;
+    let offsets = offsets(file.metadata()?.len(), block as u64);
+    ensure!(block > 0 && !offsets.is_empty(), "the file holds no block of {block} bytes");
+    let mut memory = vec![1; block + PAGE];
+    let aligned = memory.as_ptr().align_offset(PAGE);
+    let buffer = memory.get_mut(aligned..aligned + block).unwrap_or_default();
+    let begin = Instant::now();
+    let mut reads = 0;
+    let mut rest = offsets.iter().copied().cycle();
+    while begin.elapsed() < length {
+        for offset in rest.by_ref().take(READS_PER_LOOK) {
+            let read = file.read_at(buffer, offset)?;
+            ensure!(read == block, "a read of {read} bytes, not {block}");
+        }
+        reads += READS_PER_LOOK;
+    }
+    println!("{}", reads as f64 / begin.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Every block of the file once, in random order.
+fn offsets(size: u64, block: u64) -> Vec<u64> {
+    let mut offsets: Vec<u64> = (0..size.checked_div(block).unwrap_or(0)).map(|number| number * block).collect();
+    Seeded::new(SEED).shuffle(&mut offsets);
+    offsets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_whole_block_is_read_once_and_not_in_order() {
+        let found = offsets(4096 * 64 + 100, 4096);
+        let mut sorted = found.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..64).map(|number| number * 4096).collect::<Vec<u64>>());
+        assert_ne!(found, sorted);
+        assert!(offsets(100, 4096).is_empty() && offsets(100, 0).is_empty());
+    }
+}

@@ -1,0 +1,28 @@
+//! Shows what the README says of iotoll, by measuring it: `cargo run --release -p validation -- NAME`.
+//!
+//! A validation runs the built `iotoll`, reads its JSON as a user's script would, and prints the table that stands in RESULTS.md.
+//! `load NAME` are the programs with a known behaviour that validations measure.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command for developers talks on the terminal")]
+
+mod bench;
+mod load;
+mod validations;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["load", rest @ ..] => load::main(rest),
+        rest => validations::main(rest),
+    }
+}
+
+/// The directory above this crate's.
+fn workspace() -> PathBuf {
+    let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_root.parent().unwrap_or(crate_root).to_path_buf()
+}

@@ -1,0 +1,98 @@
+//! Nothing is lost or mixed up on the way to a remote block device and back: mixed random reads and writes, of which every block
+//! that is read says what it is, with a CRC.
+
+use super::remote::{Place, Served, Server, Socket, Storage, Wanted};
+use crate::bench::Bench;
+use crate::bench::evidence::Evidence;
+use anyhow::{Context, ensure};
+use std::time::Instant;
+
+/// In flight at one time.
+const DEPTH: &str = "64";
+/// What the file holds; of memory there is more.
+const MEBIBYTES: usize = 64;
+
+/// One server, and how many I/Os it gets.
+struct Row {
+    name: &'static str,
+    server: Server,
+    socket: Socket,
+    storage: Storage,
+    ios: u64,
+}
+
+/// Ten million of our own server.
+const ROWS: [Row; 5] = [
+    Row {
+        name: "iotoll serve, memory, TCP",
+        server: Server::Iotoll,
+        socket: Socket::Tcp,
+        storage: Storage::Memory,
+        ios: 4_000_000,
+    },
+    Row {
+        name: "iotoll serve, memory, Unix socket",
+        server: Server::Iotoll,
+        socket: Socket::Unix,
+        storage: Storage::Memory,
+        ios: 2_000_000,
+    },
+    Row {
+        name: "iotoll serve, file, TCP",
+        server: Server::Iotoll,
+        socket: Socket::Tcp,
+        storage: Storage::File,
+        ios: 2_000_000,
+    },
+    Row {
+        name: "iotoll serve, memory, TCP, both through io_uring",
+        server: Server::Ringed,
+        socket: Socket::Tcp,
+        storage: Storage::Memory,
+        ios: 2_000_000,
+    },
+    Row {
+        name: "nbdkit, memory, TCP",
+        server: Server::Nbdkit,
+        socket: Socket::Tcp,
+        storage: Storage::Memory,
+        ios: 1_000_000,
+    },
+];
+
+pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
+    let data = bench.file("integrity", MEBIBYTES)?;
+    let mut evidence = Evidence::default();
+    let mut rows = Vec::new();
+    let mut own = 0;
+    for row in &ROWS {
+        bench.progress(row.name);
+        let wanted = Wanted { server: row.server, socket: row.socket, place: Place::Anywhere, storage: row.storage };
+        let served = Served::start(bench, &wanted, &data)?;
+        let (ios, seed) = (row.ios.to_string(), bench.options.seed.to_string());
+        let transport = if row.server == Server::Ringed { "io_uring" } else { "socket" };
+        let words = bench.load(&["remote-verify", &served.uri, &ios, DEPTH, &seed, transport]);
+        let (program, arguments) = words.split_first().context("no load")?;
+        let begun = Instant::now();
+        let said = bench.output(bench.command(program).args(arguments))?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let said: serde_json::Value = serde_json::from_str(&said).context("the load says something else")?;
+        let count = |name: &str| said.get(name).and_then(serde_json::Value::as_u64).context("a count is missing");
+        let (reads, writes, verified) = (count("reads")?, count("writes")?, count("verified_blocks")?);
+        ensure!(reads + writes == row.ios, "{}: {} I/Os of {}", row.name, reads + writes, row.ios);
+        own += if row.server == Server::Nbdkit { 0 } else { row.ios };
+        let numbers = [reads, writes, verified].map(|number| number.to_string());
+        rows.push([vec![row.name.to_owned()], numbers.to_vec(), vec![format!("{seconds:.0}")]].concat());
+    }
+    evidence.note(format!(
+        "Half reads, half writes of 512 bytes to 64 KiB at random places of 64 MiB, {DEPTH} in flight, by our client. Every block of 512 bytes \
+          that is read holds its place, the number of the write that put it there, and a CRC-32C of all of it. At the end all is read."
+    ));
+    evidence.table(&["server", "reads", "writes", "blocks verified", "seconds"], &rows);
+    // What is wrong ends the load, and with it this.
+    evidence.criterion(
+        own >= 10_000_000,
+        format!("{own} I/Os of our server were replied to, and what was read is what was written there last"),
+    );
+    Ok(evidence)
+}

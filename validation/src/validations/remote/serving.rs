@@ -1,0 +1,198 @@
+//! Servers that are measured, ours and those that people run.
+
+use crate::bench::{Bench, Beside};
+use anyhow::{Context, bail, ensure};
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Of memory that is served.
+pub const MEBIBYTES: usize = 256;
+/// For how long the polling ones look, in microseconds: longer than a round trip.
+pub const POLL: &str = "100";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    Nbdkit,
+    QemuNbd,
+    Iotoll,
+    /// With a bounded busy poll.
+    Polling,
+    /// Through io_uring.
+    Ringed,
+    /// No server at all: the same bytes, and nothing else (`validation load bare-server`).
+    Bare,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Socket {
+    Tcp,
+    Unix,
+}
+
+/// Where client and server run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Where the scheduler puts them: on a CPU each, as a rule.
+    Anywhere,
+    /// Both on the first CPU: a wake-up is a switch then, and nobody is woken from idle.
+    OneCpu,
+    /// The client on the first CPU, the server on the second.
+    Apart,
+}
+
+/// What the servers serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    Memory,
+    /// In the page cache.
+    File,
+}
+
+/// Which server, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    pub server: Server,
+    pub socket: Socket,
+    pub place: Place,
+    pub storage: Storage,
+}
+
+/// A server that ends with this.
+pub struct Served {
+    /// Its address.
+    pub uri: String,
+    _process: Beside,
+}
+
+impl Served {
+    /// Starts a server: of memory that has room for the data, or of the file that holds it, which qemu-nbd only reads.
+    pub fn start(bench: &Bench, wanted: &Wanted, data: &Path) -> anyhow::Result<Self> {
+        let Wanted { server, socket, place, storage } = *wanted;
+        let path = bench.path(&format!("{server:?}-{place:?}-{storage:?}.socket"));
+        let path = path.display().to_string();
+        let (process, uri) = match server {
+            Server::Nbdkit => {
+                let mut command = placed(bench, place, "nbdkit");
+                command.args(["-f"]).stdout(Stdio::null());
+                let uri = match socket {
+                    Socket::Unix => {
+                        command.args(["-U", &path]);
+                        format!("nbd+unix:///?socket={path}")
+                    }
+                    Socket::Tcp => {
+                        let port = free_port()?;
+                        command.args(["-i", "127.0.0.1", "-p", &port]);
+                        format!("nbd://127.0.0.1:{port}")
+                    }
+                };
+                command.args(["memory", &format!("{MEBIBYTES}m")]);
+                (Beside { child: command.spawn().context("nbdkit cannot be run; install it")? }, uri)
+            }
+            Server::QemuNbd => {
+                let port = free_port()?;
+                let mut command = placed(bench, place, "qemu-nbd");
+                command.args(["--read-only", "--persistent", "--shared=0", "--format=raw", "--bind=127.0.0.1"]);
+                let child = command.arg(format!("--port={port}")).arg(data).spawn();
+                (
+                    Beside { child: child.context("qemu-nbd cannot be run; install it")? },
+                    format!("nbd://127.0.0.1:{port}"),
+                )
+            }
+            Server::Bare => bail!("a bare server knows no storage"),
+            Server::Iotoll | Server::Polling | Server::Ringed => {
+                let mut command = placed(bench, place, bench.iotoll().get_program());
+                let backend = match storage {
+                    Storage::Memory => format!("memory:{MEBIBYTES}m"),
+                    Storage::File => format!("file:{}", data.display()),
+                };
+                command.args(["serve", "--backend", &backend]).stderr(Stdio::null());
+                if server == Server::Polling {
+                    command.args(["--path-busy-poll", POLL]);
+                }
+                if server == Server::Ringed {
+                    command.args(["--path-transport", "io_uring"]);
+                }
+                match socket {
+                    Socket::Unix => command.args(["--unix", &path]),
+                    Socket::Tcp => command.args(["--listen", "127.0.0.1:0"]),
+                };
+                let mut process = Beside { child: command.stdout(Stdio::piped()).spawn()? };
+                let line = first_line(&mut process)?;
+                let uri = line.strip_prefix("listening on ").context("iotoll serve does not listen")?.to_owned();
+                (process, uri)
+            }
+        };
+        let end = Instant::now() + Duration::from_secs(10);
+        let listens = || match uri.strip_prefix("nbd://") {
+            Some(address) => TcpStream::connect(address).is_ok(),
+            None => Path::new(&path).exists(),
+        };
+        while !listens() {
+            ensure!(Instant::now() < end, "{server:?} does not listen");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(Self { uri, _process: process })
+    }
+
+    /// Starts a bare exchange of so many blocks at one time.
+    pub fn bare(bench: &Bench, socket: Socket, place: Place, block: u64, depth: u32) -> anyhow::Result<Self> {
+        let address = match socket {
+            Socket::Tcp => "127.0.0.1:0".to_owned(),
+            Socket::Unix => bench.path(&format!("bare-{place:?}-{block}-{depth}.socket")).display().to_string(),
+        };
+        let words = bench.load(&["bare-server", &address, &block.to_string(), &depth.to_string()]);
+        let (program, arguments) = words.split_first().context("no load")?;
+        let mut command = placed(bench, place, program);
+        let mut process = Beside { child: command.args(arguments).stdout(Stdio::piped()).spawn()? };
+        let uri = first_line(&mut process)?;
+        ensure!(!uri.is_empty(), "the bare server does not listen");
+        Ok(Self { uri, _process: process })
+    }
+}
+
+/// Nobody else takes it between here and there, on a machine on which nothing else runs.
+fn free_port() -> anyhow::Result<String> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string())
+}
+
+/// A server that runs there.
+fn placed(bench: &Bench, place: Place, program: impl AsRef<Path>) -> Command {
+    let Some(words) = place.servers_cpu().map(on_cpu) else { return bench.command(program) };
+    let mut command = bench.command(words.first().map_or("", String::as_str));
+    command.args(words.iter().skip(1)).arg(program.as_ref());
+    command
+}
+
+impl Place {
+    /// Where the client runs, if that is not the scheduler's to say.
+    pub fn clients_cpu(self) -> Option<u32> {
+        match self {
+            Self::Anywhere => None,
+            Self::OneCpu | Self::Apart => Some(0),
+        }
+    }
+
+    /// Where the server runs.
+    fn servers_cpu(self) -> Option<u32> {
+        match self {
+            Self::Anywhere => None,
+            Self::OneCpu => Some(0),
+            Self::Apart => Some(1),
+        }
+    }
+}
+
+/// What goes before a command that runs on one CPU.
+pub fn on_cpu(cpu: u32) -> Vec<String> {
+    ["taskset".to_owned(), "-c".to_owned(), cpu.to_string()].to_vec()
+}
+
+fn first_line(process: &mut Beside) -> anyhow::Result<String> {
+    let said = process.child.stdout.take().context("no standard output")?;
+    let mut line = String::new();
+    BufReader::new(said).read_line(&mut line)?;
+    Ok(line.trim().to_owned())
+}
