@@ -59,7 +59,7 @@ fn state(cache: &CacheFinding) -> String {
 
 fn from_memory(cache: &CacheFinding) -> String {
     match cache.reads_from_storage_fraction {
-        Some(part) if part > 0.0 => tied("> 99.5 %"),
+        Some(part) if part > 0.0 => tied("> 99.9 %"),
         _ => tied("100 %"),
     }
 }
@@ -141,7 +141,7 @@ mod tests {
     fn where_reads_came_from_is_one_sentence() {
         let of = |state, fraction| plain(&page_cache(&cache(state, fraction)));
         assert_eq!(of(CacheState::Warm, Some(0.0)), "page cache: warm, 100 % of reads came from memory");
-        assert_eq!(of(CacheState::Warm, Some(0.001)), "page cache: warm, > 99.5 % of reads came from memory");
+        assert_eq!(of(CacheState::Warm, Some(0.0004)), "page cache: warm, > 99.9 % of reads came from memory");
         assert_eq!(
             of(CacheState::Warming, Some(0.31)),
             "page cache: cold and warming: 31 % of reads went to the disk; 0 % of the files in memory before, 100 % after"

@@ -69,7 +69,7 @@ impl CacheKeeper {
         if condition == CacheCondition::DroppedOnce {
             all.drop_pages()?;
         }
-        keeper.warm(progress)?;
+        keeper.warm(progress, Some(true))?;
         keeper.setup = Some(CacheSetup { condition, reason, before: all.look() });
         Ok(keeper)
     }
@@ -85,7 +85,7 @@ impl CacheKeeper {
     /// As of [`CacheKeeper::prepare`].
     pub fn before_round(&mut self, progress: ReadProgress) -> Result<()> {
         let begun = Instant::now();
-        let done = self.warm(progress);
+        let done = self.warm(progress, None);
         self.spent += begun.elapsed();
         done
     }
@@ -125,9 +125,11 @@ impl CacheKeeper {
         self.spent
     }
 
-    fn warm(&self, progress: ReadProgress) -> Result<()> {
+    /// Reads in what is not in memory; what nobody tells of is read where `unless` says so: once is enough.
+    fn warm(&self, progress: ReadProgress, unless: Option<bool>) -> Result<()> {
         for (wanted, files) in &self.cases {
-            if *wanted == Wanted::Warm && files.is_resident() == Some(false) {
+            let resident = files.is_resident();
+            if *wanted == Wanted::Warm && (resident == Some(false) || resident.is_none() && unless.is_some()) {
                 files.read_in(progress)?;
             }
         }

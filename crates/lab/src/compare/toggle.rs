@@ -244,6 +244,17 @@ impl Toggles {
         Ok(())
     }
 
+    /// Writes again what every file held: an arm without settings is measured after a write to the kernel as the others are.
+    pub fn rewrite(&self) -> Result<()> {
+        for found in self.found.iter().rev() {
+            let (value, path) = (&found.value, found.path.display());
+            let failed =
+                |error| Error::Failed(format!("{path}: could not be set to '{value}', which it held: {error}"));
+            found.write_back().map_err(failed)?;
+        }
+        Ok(())
+    }
+
     /// Writes what the settings ask for, and sees that it made a difference.
     fn apply(&self, settings: &[Setting]) -> Result<()> {
         for setting in settings {

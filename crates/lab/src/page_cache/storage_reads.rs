@@ -5,6 +5,7 @@
 
 use model::unit::Bytes;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// A tree of more processes than this is not read: each takes some 20 µs.
@@ -30,9 +31,12 @@ pub(crate) fn storage_read_of_tree(root: u32) -> Option<Bytes> {
             return None;
         }
         let folder = Path::new("/proc").join(process.to_string());
-        // One that has just ended is nobody's loss but for the moment until it is waited for.
-        if let Some(read) = storage_read_of(process) {
-            sum = Some(sum.unwrap_or(Bytes(0)) + read);
+        match fs::read_to_string(folder.join("io")) {
+            Ok(text) => sum = Some(sum.unwrap_or(Bytes(0)) + read_bytes(&text)?),
+            // Another user's: what it read is not known, so neither is the sum.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
+            // One that has just ended is nobody's loss but for the moment until it is waited for.
+            Err(_) => {}
         }
         let tasks = fs::read_dir(folder.join("task")).into_iter().flatten().flatten();
         let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());

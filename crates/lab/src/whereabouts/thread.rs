@@ -25,6 +25,8 @@ pub(super) struct Thread {
     nanos: u64,
     /// Moves at the first reading and at the last.
     moves: Option<(u64, u64)>,
+    /// The CPU that it was on at the last reading.
+    cpu: Option<u32>,
 }
 
 impl Thread {
@@ -42,6 +44,7 @@ impl Thread {
             sched,
             nanos: 0,
             moves: None,
+            cpu: None,
         };
         let (nanos, moves) = (thread.cpu_nanos().ok()?, thread.read_moves());
         if new {
@@ -58,7 +61,9 @@ impl Thread {
     /// When it has ended.
     pub fn read(&mut self) -> io::Result<Option<RanOn>> {
         let nanos = self.cpu_nanos()?;
+        let mut moved = false;
         if let (Some(moves), Some((_, last))) = (self.read_moves(), &mut self.moves) {
+            moved = moves > *last;
             *last = moves;
         }
         let used = nanos.saturating_sub(self.nanos);
@@ -70,13 +75,16 @@ impl Thread {
         let mut room = [0; ROOM];
         let stat = text(&self.stat, &mut room)?;
         let cpu = processor(&stat).ok_or(io::ErrorKind::InvalidData)?;
+        // Where the kernel does not tell how often, a CPU that is another one tells that it was.
+        moved |= self.cpu.is_some_and(|before| before != cpu);
+        self.cpu = Some(cpu);
         Ok(Some(RanOn {
             side: self.side,
             name: self.name.clone(),
             process: self.process,
             threads: 1,
             cpu,
-            moved: false,
+            moved,
             nanos: Nanos(used),
         }))
     }

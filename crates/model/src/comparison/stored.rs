@@ -13,7 +13,7 @@ mod work;
 use super::finding::{AgainstStored, CompareFinding, StoredFinding, UnpairedChange};
 use super::record::CompareRecord;
 use super::study::tally::{Choice, Tally};
-use super::study::{counted, study};
+use super::study::{answers, counted, study};
 use crate::experiment::{Case, Cell, Experiment, Metric};
 use crate::few::few;
 use crate::record::Meter;
@@ -89,7 +89,9 @@ fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &S
     // Two meters have two ideas of a cycle: both sessions are read by the one that speaks now, or not at all.
     let then = Session::by(&stored.record, now.tally.meter);
     let arms = &record.header.experiment.arms;
-    for cell in &mut finding.cells {
+    // What was withheld for being of two regimes is not to be had beside another session either.
+    let answers = now.answers && then.answers;
+    for cell in finding.cells.iter_mut().filter(|_| answers) {
         let Some(arm) = arms.iter().position(|arm| arm.name == cell.arm) else { continue };
         for metric in Metric::ALL {
             if let Some(found) = cell.metrics.get_mut(metric.name()) {
@@ -110,19 +112,21 @@ fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &S
 struct Session<'a> {
     experiment: &'a Experiment,
     tally: Tally,
+    /// Whether one regime answers.
+    answers: bool,
 }
 
 impl<'a> Session<'a> {
     /// As the study reads it.
     fn of(record: &'a CompareRecord) -> Self {
-        Self { experiment: &record.header.experiment, tally: Tally::of(counted(record)) }
+        Self { experiment: &record.header.experiment, tally: Tally::of(counted(record)), answers: answers(record) }
     }
 
     /// By a meter of somebody else's choice.
     fn by(record: &'a CompareRecord, meter: Option<Meter>) -> Self {
         let mut tally = Tally::new(&record.header, Choice::Fixed(meter));
         counted(record).rounds.iter().for_each(|round| tally.add(round));
-        Self { experiment: &record.header.experiment, tally }
+        Self { experiment: &record.header.experiment, tally, answers: answers(record) }
     }
 
     /// The level of an arm at a point of the sweep; `None` where it was not measured, and for percentiles, which are no

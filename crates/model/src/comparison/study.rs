@@ -153,6 +153,11 @@ pub(super) fn counted(record: &CompareRecord) -> View<'_> {
     last.after(course::warm_up(last).rounds)
 }
 
+/// Whether one regime of a record answers.
+pub(super) fn answers(record: &CompareRecord) -> bool {
+    regimes(record).answers()
+}
+
 /// Works out everything that can be known from a record.
 pub fn study(record: &CompareRecord) -> CompareFinding {
     let whole = View::of(record);
@@ -306,10 +311,15 @@ fn method(record: View, warm_up: &WarmUp) -> String {
         1 => "1 round".to_owned(),
         rounds => format!("{rounds} rounds"),
     };
+    let switched = if record.header.experiment.arms.iter().any(ArmPlan::is_toggled) {
+        ", each arm's settings on for its slices only, so that an effect which takes longer than a slice is not seen (--slice)"
+    } else {
+        ""
+    };
     match record.header.schedule {
         Schedule::Slices { slice_nanos, guard_nanos, blocks } => format!(
             "{rounds} with fresh worker processes, each of {blocks} {} of one {:.0} ms slice per arm and one of \
-             the machine alone in random order, {:.0} ms before each discarded; stalls rarer than three in all of it cannot \
+             the machine alone in random order, {:.0} ms before each discarded{switched}; stalls rarer than three in all of it cannot \
              be seen; ended: {ended}",
             if blocks == 1 { "block" } else { "blocks" },
             slice_nanos.seconds() * 1e3,

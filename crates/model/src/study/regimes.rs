@@ -12,6 +12,7 @@ use crate::stats::regimes;
 use crate::stats::regimes::LEAST_STEP;
 use crate::unit::Nanos;
 use crate::warning::{Code, Warning};
+use std::ops::Range;
 
 /// Added to what storage reads per second, so that reading nothing has a rate and a trickle is no regime: 1 MiB/s.
 const TRICKLE: f64 = 1024.0 * 1024.0;
@@ -37,7 +38,8 @@ pub(super) fn study(
     if ranges.len() < 2 {
         return Vec::new();
     }
-    let regime = |range: std::ops::Range<usize>| {
+    let ranges = ranges.into_iter().map(|range| without_mixed_ends(&series, range));
+    let regime = |range: Range<usize>| {
         let steps = found.get(range)?;
         let (first, last) = (steps.first()?, steps.last()?);
         let interval = IoInterval { begin_nanos: first.begin, end_nanos: last.end };
@@ -60,19 +62,37 @@ pub(super) fn study(
             from_storage_fraction: from_storage.zip(bytes).map(|(from, bytes)| (from / bytes).min(1.0)),
         })
     };
-    ranges.into_iter().filter_map(regime).collect()
+    ranges.filter_map(regime).collect()
+}
+
+/// A regime without the windows at its ends in which the rate stepped: a part of their I/Os belongs to the neighbour.
+fn without_mixed_ends(series: &[f64], range: Range<usize>) -> Range<usize> {
+    let Some(rates) = series.get(range.clone()) else { return range };
+    let mut sorted = rates.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let Some(level) = sorted.get(sorted.len() / 2) else { return range };
+    let own = |rate: &f64| *rate > level / LEAST_STEP && *rate < level * LEAST_STEP;
+    let (first, last) = (rates.iter().position(own), rates.iter().rposition(own));
+    // One window at each end: a regime may hold odd ones, and those are its own.
+    let begin = first.map_or(0, |first| first.min(1));
+    let end = last.map_or(0, |last| (rates.len() - 1 - last).min(1));
+    if begin + end < rates.len() { range.start + begin..range.end - end } else { range }
 }
 
 /// Whether the regimes were two loads, and not one load at two speeds: a CPU that somebody else uses, or a device that slows
 /// down, changes the rate alone, and an I/O costs what it did.
 pub(super) fn are_loads_apart(regimes: &[RegimeFinding]) -> bool {
     regimes.iter().zip(regimes.iter().skip(1)).any(|(one, next)| {
+        // What others do for the load (writing back, serving) is in the machine's cost alone.
+        let machine = one.cycles_per_io.zip(next.cycles_per_io);
+        let apart = one.cycles_per_io_low > next.cycles_per_io_high || next.cycles_per_io_low > one.cycles_per_io_high;
+        let dearer = machine.is_some_and(|(one, next)| apart && (one / next).max(next / one) >= LEAST_STEP);
         let (Some(own), Some(others)) = (one.thread_cycles_per_io, next.thread_cycles_per_io) else {
-            // Of a command's I/Os nobody knows when they were done.
-            return one.iops.is_some();
+            // Without the threads' cost the machine's decides; of a command's I/Os nobody knows when they were done.
+            return if machine.is_some() { dearer } else { one.iops.is_some() };
         };
         let sources = one.from_storage_fraction.zip(next.from_storage_fraction);
-        is_another_load((own, others), sources)
+        dearer || is_another_load((own, others), sources)
     })
 }
 

@@ -64,7 +64,7 @@ fn page_cache(finding: &CompareFinding) -> Option<String> {
 fn reads(finding: &CompareFinding, cases: &[&CaseCache]) -> String {
     let from = |part: f64| match part {
         0.0 => format!("{} of reads from memory", tied("100 %")),
-        part if part < model::page_cache::WARM => format!("{} of reads from memory", tied("> 99.5 %")),
+        part if part < model::page_cache::WARM => format!("{} of reads from memory", tied("> 99.9 %")),
         part => format!("{} of reads from the disk", tied(&number::percent(part))),
     };
     let known: Vec<(&CaseCache, f64)> =

@@ -16,6 +16,8 @@ use std::ops::Range;
 
 /// The last regime answers from this many rounds on; with fewer its own interval is hardly one (t(0.975, 3) is 3.2).
 const ENOUGH: usize = 5;
+/// The level that a case's reads have settled at is that of so many rounds at the end.
+const LAST: usize = 3;
 /// Why there is no verdict, for scripts.
 pub const TWO_REGIMES: &str = "two_regimes";
 
@@ -45,9 +47,11 @@ impl Regimes {
             Some(last.start + mixed)
         };
         let cases = || 0..tally.cases();
-        // Each execution of a command begins anew: how much of it found its file in memory depends on how long it ran.
-        let sliced = schedule != Schedule::Executions;
-        let settled = cases().filter(|_| sliced).filter_map(|case| settled_source(tally, case));
+        // Each execution of a command begins anew: how much of it found its file in memory depends on how long it ran, but
+        // how much it read from the disk is the same where it found the same in memory.
+        let executions = schedule == Schedule::Executions;
+        let settled = |case| if executions { settled_bytes(tally, case) } else { settled_source(tally, case) };
+        let settled = cases().filter_map(settled);
         let before = cases().filter_map(begin).chain(settled).max().unwrap_or(0);
         // What still moves in the last round has no regime that is over: the last round stands for it.
         let rounds = tally.rounds.len();
@@ -117,15 +121,37 @@ impl Regimes {
 fn settled_source(tally: &Tally, case: usize) -> Option<usize> {
     /// Parts of reads that are further apart are of two states of the page cache.
     const APART: f64 = 0.1;
-    /// The level is that of the last rounds.
-    const LAST: usize = 3;
+    /// Unless a round holds so few reads that chance puts them as far apart: this many standard deviations of a binomial part.
+    const CHANCE: f64 = 4.0;
     let part = |round: &RoundSums| {
         let sums = round.cases.get(case)?;
         Some((sums.storage_read? / sums.read_bytes.filter(|bytes| *bytes > 0.0)?).min(1.0))
     };
     let parts: Vec<f64> = tally.rounds.iter().map(part).collect::<Option<_>>()?;
     let level = median(parts.get(parts.len().saturating_sub(LAST)..)?)?;
-    Some(parts.iter().rposition(|part| (part - level).abs() > APART).map_or(0, |place| place + 1))
+    let chance = |round: &RoundSums| {
+        let ios = round.cases.get(case).and_then(|sums| sums.ios).unwrap_or(0.0).max(1.0);
+        CHANCE * (level * (1.0 - level) / ios).max(0.0).sqrt()
+    };
+    let rounds = tally.rounds.iter().zip(&parts);
+    let apart: Vec<bool> = rounds.map(|(round, part)| (part - level).abs() > APART.max(chance(round))).collect();
+    Some(apart.iter().rposition(|apart| *apart).map_or(0, |place| place + 1))
+}
+
+/// The round from which on each execution of a command read about as much from the disk. `None` where that is not known.
+fn settled_bytes(tally: &Tally, case: usize) -> Option<usize> {
+    /// More than twice or less than half of what the last executions read is another state of the page cache.
+    const TIMES: f64 = 2.0;
+    /// Less is of the program's own pages, not of its data.
+    const LEAST: f64 = 4.0 * 1024.0 * 1024.0;
+    let read = |round: &RoundSums| {
+        let sums = round.cases.get(case)?;
+        Some(sums.storage_read? / sums.count.max(1.0))
+    };
+    let read: Vec<f64> = tally.rounds.iter().map(read).collect::<Option<_>>()?;
+    let level = median(read.get(read.len().saturating_sub(LAST)..)?)?;
+    let apart = |bytes: &f64| (bytes - level).abs() > LEAST && bytes.max(level) > TIMES * bytes.min(level);
+    Some(read.iter().rposition(apart).map_or(0, |place| place + 1))
 }
 
 /// Whether the rate stepped because the load is another one. Else the machine became faster or slower for all arms at once,

@@ -59,12 +59,45 @@ fn a_cold_start_and_a_warm_rest_have_a_cost_each_and_none_together() {
 fn a_steady_load_has_no_regimes_and_keeps_its_mean() {
     for (cold, warm, state) in [(0, 30, CacheState::Warm), (30, 0, CacheState::Cold)] {
         let ios = cold * COLD.ios + warm * WARM.ios;
-        let finding = study(&measured(stepping(cold as usize, warm as usize), ios));
+        let mut record = measured(stepping(cold as usize, warm as usize), ios);
+        if let Some(pages) = record.phases[0].executions[0].page_cache.as_mut().filter(|_| cold == 0) {
+            pages.before = pages.after.clone();
+        }
+        let finding = study(&record);
         let phase = &finding.phases[0];
         assert!(phase.regimes.is_empty() && phase.cycles_per_io.is_some(), "{:?}", phase.regimes);
         assert_eq!(phase.page_cache.as_ref().unwrap().state, state);
         assert!(!has(&finding, Code::TwoRegimes));
     }
+}
+
+/// The kernel's threads write back what the load's own left in memory: those cost as much as before, the machine does not.
+#[test]
+fn what_others_do_for_a_load_makes_another_load_of_it() {
+    const INTO_MEMORY: Happening = Happening { busy: 30_000_000, thread: 20_000_000, ios: 10_000, steal: 0 };
+    const THROTTLED: Happening = Happening { busy: 60_000_000, thread: 4_000_000, ios: 2000, steal: 0 };
+    let mut machine = Machine::begin(Mode::Quiet);
+    (0..15).for_each(|_| machine.pass(INTO_MEMORY, Mode::Quiet));
+    (0..15).for_each(|_| machine.pass(THROTTLED, Mode::Quiet));
+    let finding = study(&measured(machine.stretch(), 15 * 12_000));
+    let phase = &finding.phases[0];
+    let [first, last] = phase.regimes.as_slice() else { panic!("{:?}", phase.regimes) };
+    assert_eq!(first.thread_cycles_per_io, last.thread_cycles_per_io);
+    assert_eq!(phase.cycles_per_io, None, "{:?}", phase.regimes);
+    assert!(finding.warnings[0].message.contains("no single mean"), "{}", finding.warnings[0].message);
+}
+
+/// The window in which the rate stepped holds I/Os of both regimes, and is of neither.
+#[test]
+fn the_window_of_the_step_is_of_no_regime() {
+    const BETWEEN: Happening = Happening { busy: 85_000_000, thread: 70_000_000, ios: 30_000, steal: 0 };
+    let mut machine = Machine::begin(Mode::Quiet);
+    (0..8).for_each(|_| machine.pass(COLD, Mode::Quiet));
+    machine.pass(BETWEEN, Mode::Quiet);
+    (0..22).for_each(|_| machine.pass(WARM, Mode::Quiet));
+    let finding = study(&measured(machine.stretch(), 8 * COLD.ios + BETWEEN.ios + 22 * WARM.ios));
+    let rates: Vec<f64> = finding.phases[0].regimes.iter().map(|regime| regime.iops.unwrap().round()).collect();
+    assert_eq!(rates, [10_000.0, 1_000_000.0]);
 }
 
 /// What a command does is not counted live; what storage reads for it is.

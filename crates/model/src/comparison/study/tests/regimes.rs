@@ -117,3 +117,48 @@ fn a_cache_that_warms_up_is_a_regime_until_it_is_warm() {
     let ranges: Vec<_> = moving.regimes.iter().map(|regime| (regime.first_round, regime.last_round)).collect();
     assert_eq!(ranges, [(1, 7), (8, 8)]);
 }
+
+/// Where so many of the reads find their block in memory is a matter of chance, round by round, and no regime.
+#[test]
+fn chance_is_no_regime() {
+    let measured = |ios: u64| {
+        let load = move |round, case| Load { nanos_per_io: 1000 + wobble(round, case), ios };
+        let mut record = record(experiment(Draft::default()), 40, load);
+        for (number, round) in record.rounds.iter_mut().enumerate() {
+            for slice in &mut round.slices {
+                let SliceReading::Slice { work, .. } = &mut slice.reading else { continue };
+                work.read_bytes = Some(work.bytes);
+                // Half of them, and up to 15 % more or less.
+                work.storage_read = Some(Bytes(work.bytes.0 * [50, 65, 42, 58, 35][number % 5] / 100));
+            }
+        }
+        study(&record)
+    };
+    let few = measured(10);
+    assert!(few.regimes.is_empty() && few.rounds == 40, "{:?}", few.regimes);
+    let many = measured(10_000);
+    assert_eq!(many.regimes.len(), 2, "of so many reads it is no chance");
+}
+
+/// One execution that found its file on the disk takes as long as many that found it in memory.
+#[test]
+fn executions_that_read_the_disk_are_not_added_to_those_that_did_not() {
+    let measured = |cold: std::ops::Range<usize>| {
+        let load = |round, case| Load { nanos_per_io: 1000 + wobble(round, case), ios: 40_000 };
+        let mut record = record(experiment(Draft::default()), 20, load);
+        record.header.schedule = Schedule::Executions;
+        for (number, round) in record.rounds.iter_mut().enumerate() {
+            for slice in &mut round.slices {
+                let SliceReading::Slice { work, .. } = &mut slice.reading else { continue };
+                let read = if cold.contains(&number) { 256 << 20 } else { number as u64 * 4096 };
+                work.storage_read = Some(Bytes(read));
+            }
+        }
+        study(&record)
+    };
+    let first = measured(0..1);
+    assert_eq!((first.rounds, first.regimes[0].last_round), (19, 1), "{:?}", first.regimes);
+    let between = measured(8..12);
+    assert_eq!((between.rounds, between.regimes[0].last_round), (8, 12), "{:?}", between.regimes);
+    assert!(measured(0..0).regimes.is_empty() && measured(0..20).regimes.is_empty());
+}
