@@ -6,9 +6,9 @@
 use fuzz::split;
 use iotoll_fuzz as fuzz;
 use libfuzzer_sys::fuzz_target;
-use path::client::{Address, Ask, Client, Done, Options, Uri};
-use path::handshake::{MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake_flag, info, option, reply};
-use path::{Error, Framing, Switches};
+use nbd::client::{Address, Ask, Client, Done, Options, Uri};
+use nbd::handshake::{MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake_flag, info, option, reply};
+use nbd::{Error, Framing, Switches};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixListener;

@@ -6,10 +6,10 @@
 use fuzz::{MOST_UNHEARD, arrive, pieces, split};
 use iotoll_fuzz as fuzz;
 use libfuzzer_sys::fuzz_target;
-use path::Switches;
-use path::backend::Backend;
-use path::server::session::{Next, Rights, Session};
-use path::wire::MAX_PAYLOAD;
+use nbd::Switches;
+use nbd::backend::Backend;
+use nbd::server::session::{Next, Rights, Session};
+use nbd::wire::MAX_PAYLOAD;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, OnceLock};

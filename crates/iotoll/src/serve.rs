@@ -11,10 +11,10 @@ use model::plan::{
     InjectAt, PathCopy, PathCrc, PathFraming, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTransport,
 };
 use model::unit::{Hertz, Nanos};
-use path::backend::Backend;
-use path::client::{Address, Uri};
-use path::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
-use path::{Inject, Layer, Switches};
+use nbd::backend::Backend;
+use nbd::client::{Address, Uri};
+use nbd::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
+use nbd::{Inject, Layer, Switches};
 use report::number;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs::File;
@@ -215,7 +215,7 @@ fn inject(arguments: &ServeArguments, calibration: &Calibration) -> Inject {
 
 fn names(names: &[String]) -> anyhow::Result<Vec<String>> {
     for (place, name) in names.iter().enumerate() {
-        if name.len() > path::handshake::MAX_STRING {
+        if name.len() > nbd::handshake::MAX_STRING {
             return Err(BadInput(format!("--export: a name of {} bytes; NBD has at most 4096", name.len())).into());
         }
         if names.iter().take(place).any(|other| other == name) {

@@ -4,8 +4,8 @@
 use super::argument;
 use crate::prove::seeded::Seeded;
 use anyhow::{Context, bail, ensure};
-use path::client::{Ask, Client, Done, Options, Uri};
-use path::{Switches, Transport};
+use nbd::client::{Ask, Client, Done, Options, Uri};
+use nbd::{Switches, Transport};
 use std::time::{Duration, Instant};
 
 /// What a block's content is checked in.

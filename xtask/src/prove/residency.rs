@@ -1,5 +1,5 @@
 //! What it costs to ask whether a page of a file is in memory, beside reading it: why a server that sends from the page cache asks seldom
-//! (`crates/path/src/server/residency.rs`).
+//! (`crates/nbd/src/server/residency.rs`).
 
 use super::bench::{Bench, read_through};
 use super::evidence::{self, Evidence};

@@ -14,8 +14,8 @@ use model::plan::{
     Access, InjectAt, JobPlan, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathTransport,
     PathTxQueue,
 };
-use path::client::{Accounting, Ask, Client, Done, GLANCE, Options, Uri, Wire};
-use path::{Copying, Framing, Inject, Layer, Switches, Transport};
+use nbd::client::{Accounting, Ask, Client, Done, GLANCE, Options, Uri, Wire};
+use nbd::{Copying, Framing, Inject, Layer, Switches, Transport};
 use split::Split;
 use std::io;
 use std::num::NonZeroU64;
@@ -153,12 +153,12 @@ fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize, mut options: Options) 
 }
 
 fn place(plan: &JobPlan) -> Result<Uri> {
-    let refused = |error: path::client::BadUri| Error::Refused(format!("job '{}': uri={error}", plan.name));
+    let refused = |error: nbd::client::BadUri| Error::Refused(format!("job '{}': uri={error}", plan.name));
     uri(plan).parse().map_err(refused)
 }
 
-fn unreachable_server(plan: &JobPlan, error: &path::Error) -> Error {
-    let hint = if matches!(error, path::Error::System { .. }) { "; is the server running?" } else { "" };
+fn unreachable_server(plan: &JobPlan, error: &nbd::Error) -> Error {
+    let hint = if matches!(error, nbd::Error::System { .. }) { "; is the server running?" } else { "" };
     Error::Refused(format!("job '{}': uri={}: {error}{hint}", plan.name, uri(plan)))
 }
 
@@ -204,7 +204,7 @@ fn options(path: &PathPlan) -> Options {
     Options { switches: switches(path), in_flight, wire, ..Options::default() }
 }
 
-fn lost(error: path::Error) -> io::Error {
+fn lost(error: nbd::Error) -> io::Error {
     io::Error::other(error)
 }
 
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn what_is_not_said_is_as_the_path_has_it() {
         assert_eq!(options(&PathPlan::default()), Options::default());
-        assert_eq!(switches(&PathPlan::default()), path::server::Options::default().switches);
+        assert_eq!(switches(&PathPlan::default()), nbd::server::Options::default().switches);
     }
 
     #[test]

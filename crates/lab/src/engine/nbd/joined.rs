@@ -3,8 +3,8 @@
 use super::{PATIENCE, place, unreachable_server, uri};
 use crate::error::{Error, Result};
 use model::plan::{JobPlan, PathTxQueue, TxTaskCpus};
-use path::client::shared_client::{Queueing, SharedClient, SharedOptions, Submitter};
-use path::client::{Accounting, Options, Wire};
+use nbd::client::shared_client::{Queueing, SharedClient, SharedOptions, Submitter};
+use nbd::client::{Accounting, Options, Wire};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Slots of one connection at most: what its queue holds.
