@@ -21,7 +21,6 @@ mod natural;
 mod placed;
 mod placement;
 mod remote;
-mod residency;
 mod rounds;
 pub mod seeded;
 mod start;
@@ -45,7 +44,7 @@ pub struct Proof {
 }
 
 /// Every proof. The lengths keep each one, all rounds together, to the minutes named.
-const PROOFS: [Proof; 20] = [
+const PROOFS: [Proof; 19] = [
     Proof {
         name: "natural",
         shows: "thirty natural commands, cold and warm: two regimes are told, and no verdict rests on both; root (10 min)",
@@ -150,13 +149,6 @@ const PROOFS: [Proof; 20] = [
         seconds: 2.0,
         rounds: 6,
         run: remote::prove,
-    },
-    Proof {
-        name: "residency",
-        shows: "to ask whether a page is in memory costs as much as to read it (under a minute)",
-        seconds: 0.5,
-        rounds: 10,
-        run: residency::prove,
     },
     Proof {
         name: "integrity",

@@ -1,55 +1,58 @@
-//! An NBD server: clients come, agree on an export, and their requests are done to its storage.
+//! An NBD server: clients connect, agree on an export, and their requests are done to its storage.
 //!
-//! A thread has its connections, and nobody else touches them: nothing is locked on the way of a request. More threads serve
-//! more connections.
+//! The thread that calls [`serve`] accepts, and hands clients to a pool of threads in turn. Each has an [`event_loop`] with its
+//! [`connection`]s, which nobody else touches: nothing is locked on the way of a request.
 
 mod connection;
 mod counters;
+mod event_loop;
 mod export;
-mod gathering;
-mod residency;
+mod inbox;
+mod receive_coalescing;
 #[cfg(not(fuzzing))]
-mod session;
+mod requests;
 #[cfg(fuzzing)]
-pub mod session;
-mod staging;
-mod way;
-mod worker;
+pub mod requests;
+mod shutdown;
+mod waker;
 
 pub use counters::Counters;
 pub use export::{Access, Exports};
 
 use crate::error::{Error, Result};
-use crate::socket::Socket;
-use crate::switches::Switches;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use crate::socket::{Peer, Socket};
+use crate::tuning::Tuning;
+use event_loop::EventLoop;
+use inbox::Inbox;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, getrlimit};
 use std::io::ErrorKind;
 use std::net::TcpListener;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use worker::{Inbox, Worker};
+use sys::socket::peer_process;
+use waker::Waker;
 
 /// How to serve.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Of `hold`: how many requests are worth waiting for, and how long that takes, is learnt from each client.
-    pub switches: Switches,
+    /// Of `coalesce`: how many requests are worth waiting for, and how long that takes, is learnt from each client.
+    pub tuning: Tuning,
     /// Threads.
     pub threads: usize,
     /// Clients at the same time, and not more than there are descriptors for them. When one more comes, the one of its thread
     /// that has negotiated longest goes; when all have done with that, the new one does.
     pub connections: usize,
-    /// How long a client may negotiate.
-    pub patience: Duration,
+    /// How long a client may take for the handshake.
+    pub handshake_timeout: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { switches: Switches::default(), threads: 1, connections: 4096, patience: Duration::from_secs(10) }
+        Self { tuning: Tuning::default(), threads: 1, connections: 4096, handshake_timeout: Duration::from_secs(10) }
     }
 }
 
@@ -63,10 +66,17 @@ pub enum Listener {
 }
 
 impl Listener {
-    fn accept(&self) -> std::io::Result<Socket> {
+    fn accept(&self) -> std::io::Result<(Socket, Peer)> {
         match self {
-            Self::Tcp(listener) => listener.accept().map(|(stream, _)| Socket::Tcp(stream)),
-            Self::Unix(listener) => listener.accept().map(|(stream, _)| Socket::Unix(stream)),
+            Self::Tcp(listener) => {
+                let (stream, address) = listener.accept()?;
+                Ok((Socket::Tcp(stream), Peer::Tcp(address)))
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept()?;
+                let peer = Peer::Unix(peer_process(&stream));
+                Ok((Socket::Unix(stream), peer))
+            }
         }
     }
 
@@ -87,22 +97,21 @@ impl AsFd for Listener {
     }
 }
 
-/// What a server is told while it serves, from another thread.
+/// Stops a server, or asks what it did, from another thread.
 #[derive(Debug)]
-pub struct Orders {
-    bell: OwnedFd,
+pub struct ServerHandle {
+    waker: Waker,
     stop: AtomicBool,
 }
 
-impl Orders {
+impl ServerHandle {
     /// Nothing yet.
     ///
     /// # Errors
     /// When there is no descriptor left.
     pub fn new() -> Result<Self> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let bell = bell.map_err(|error| Error::system("making an eventfd", error.into()))?;
-        Ok(Self { bell, stop: AtomicBool::new(false) })
+        let waker = Waker::new().map_err(|error| Error::system("making an eventfd", error))?;
+        Ok(Self { waker, stop: AtomicBool::new(false) })
     }
 
     /// To finish what has arrived, and end.
@@ -113,8 +122,7 @@ impl Orders {
 
     /// To say what was done so far.
     pub fn report(&self) {
-        // It can only fail when it rings already.
-        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        self.waker.wake();
     }
 }
 
@@ -125,7 +133,7 @@ pub trait Observer: Sync {
     /// What was done so far; it was asked for.
     fn so_far(&self, counters: &Counters);
     /// What a thread burns with each request, in ticks, as it has calibrated it; told once by each that burns anything.
-    fn injects(&self, _burnt_ticks: f64) {}
+    fn delays(&self, _burnt_ticks: f64) {}
 }
 
 /// Serves until it is told to stop, then finishes what has arrived and gives what was done.
@@ -136,7 +144,7 @@ pub fn serve(
     listener: &Listener,
     exports: &Exports,
     options: &Options,
-    orders: &Orders,
+    handle: &ServerHandle,
     observer: &dyn Observer,
 ) -> Result<Counters> {
     listener.never_wait().map_err(|error| Error::system("listening", error))?;
@@ -150,10 +158,10 @@ pub fn serve(
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for (number, inbox) in inboxes.iter().enumerate() {
-            let worker = Worker::new(inbox.clone(), exports, &options, &clients, observer);
-            let started = worker.and_then(|worker| {
+            let event_loop = EventLoop::new(inbox.clone(), exports, &options, &clients, observer);
+            let started = event_loop.and_then(|event_loop| {
                 let thread = std::thread::Builder::new().name(format!("iotoll-serve{number}"));
-                let thread = thread.spawn_scoped(scope, move || worker.run());
+                let thread = thread.spawn_scoped(scope, move || event_loop.run());
                 thread.map_err(|error| Error::system("starting a thread", error))
             });
             match started {
@@ -164,7 +172,7 @@ pub fn serve(
                 }
             }
         }
-        let accepted = crowd.accept(listener, orders, observer);
+        let accepted = crowd.accept(listener, handle, observer);
         inboxes.iter().for_each(|inbox| inbox.close());
         let mut done = Counters::default();
         for thread in threads {
@@ -201,10 +209,10 @@ struct Crowd<'a> {
 
 impl Crowd<'_> {
     /// Hands clients to the threads in turn until it is told to stop.
-    fn accept(&self, listener: &Listener, orders: &Orders, observer: &dyn Observer) -> Result<()> {
+    fn accept(&self, listener: &Listener, handle: &ServerHandle, observer: &dyn Observer) -> Result<()> {
         let mut turn = self.inboxes.iter().cycle();
         loop {
-            let mut fds = [PollFd::new(&orders.bell, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
+            let mut fds = [PollFd::new(&handle.waker, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
             match poll(&mut fds, None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(Error::system("waiting for clients", error.into())),
@@ -213,16 +221,16 @@ impl Crowd<'_> {
             let asked = !told.revents().is_empty();
             if asked {
                 // Before it is looked whether it is the end: who says so rings afterwards.
-                let _ = rustix::io::read(&orders.bell, &mut [0; 8]);
+                let _ = rustix::io::read(&handle.waker, &mut [0; 8]);
             }
-            if orders.stop.load(Ordering::Relaxed) {
+            if handle.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
             if asked {
                 self.report(observer);
             }
             match listener.accept() {
-                Ok(socket) => self.put(socket, turn.next(), observer),
+                Ok((socket, peer)) => self.put(socket, peer, turn.next(), observer),
                 Err(error) if is_passing(&error) => {}
                 Err(error) => {
                     // Out of descriptors or memory: some come back when clients go.
@@ -233,20 +241,20 @@ impl Crowd<'_> {
         }
     }
 
-    fn put(&self, socket: Socket, inbox: Option<&Arc<Inbox>>, observer: &dyn Observer) {
+    fn put(&self, socket: Socket, peer: Peer, inbox: Option<&Arc<Inbox>>, observer: &dyn Observer) {
         let prepared = socket.send_at_once().and_then(|()| socket.never_wait()).and_then(|()| socket.notice_the_lost());
         if let Err(error) = prepared {
-            return observer.note(&format!("a client was turned away: {error}"));
+            return observer.note(&format!("{peer} was turned away: {error}"));
         }
         // A thread may be busy for long.
         if self.clients.load(Ordering::Relaxed) >= self.most {
-            return observer.note(
-                "a client was turned away: there are too many, and nobody has had time to look who still negotiates",
-            );
+            return observer.note(&format!(
+                "{peer} was turned away: there are too many, and no thread has had time to look who is still in the handshake"
+            ));
         }
         if let Some(inbox) = inbox {
             self.clients.fetch_add(1, Ordering::Relaxed);
-            inbox.put(socket);
+            inbox.put(socket, peer);
         }
     }
 

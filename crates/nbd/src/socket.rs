@@ -3,12 +3,32 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{set_socket_keepalive, set_tcp_cork};
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
+use std::fmt::{Display, Formatter, Result as Formatted};
 use std::io;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use sys::byte_store::Waiting;
 use sys::socket::{undelivered, wake_when_readable};
+
+/// Who is at the other end, for lines that name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// By its address.
+    Tcp(SocketAddr),
+    /// By its process, as the kernel knew it when it connected.
+    Unix(Option<i32>),
+}
+
+impl Display for Peer {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> Formatted {
+        match self {
+            Self::Tcp(address) => write!(formatter, "client {address}"),
+            Self::Unix(Some(process)) => write!(formatter, "client with pid {process} (Unix socket)"),
+            Self::Unix(None) => formatter.write_str("client on the Unix socket"),
+        }
+    }
+}
 
 /// A stream to a client or a server.
 #[derive(Debug)]
@@ -87,6 +107,11 @@ impl Socket {
     pub fn say_no_more(&self) {
         // It can only fail where nobody hears any more.
         let _ = shutdown(self, Shutdown::Write);
+    }
+
+    /// Whether epoll and poll wait for the low-water mark: of a Unix socket they wake at the first byte, whatever is asked for.
+    pub fn has_low_water(&self) -> bool {
+        matches!(self, Self::Tcp(_))
     }
 
     /// Somebody who has gone without a word, because his machine did, is noticed after some hours (Linux: tcp_keepalive_time).

@@ -1,11 +1,11 @@
 //! Server and client against each other and against a model, and the server against clients that mean no good.
 
-use crate::backend::Backend;
+use crate::backends::Backend;
 use crate::client::{self, Address, Ask, Client, Uri};
 use crate::handshake::server::{ExportInfo, Negotiation, greeting};
 use crate::handshake::{OPTION_MAGIC, option};
-use crate::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
-use crate::switches::{Switches, Transport};
+use crate::server::{Access, Counters, Exports, Listener, Observer, Options, ServerHandle, serve};
+use crate::tuning::Tuning;
 use crate::wire::{Command, MAX_PAYLOAD, Request, WireError, command_flag};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,58 +17,13 @@ use std::time::{Duration, Instant};
 
 const SIZE: u64 = 4 << 20;
 
-/// Each test over the sockets' own calls and through a ring.
-macro_rules! over_both {
-    ($($name:ident,)*) => {
-        mod over_sockets {
-            $(#[test]
-            fn $name() {
-                super::$name(super::Transport::Sockets);
-            })*
-        }
-        mod over_io_uring {
-            $(#[test]
-            fn $name() {
-                if super::has_rings(stringify!($name)) {
-                    super::$name(super::Transport::IoUring);
-                }
-            })*
-        }
-    };
-}
-
-over_both! {
-    requests_that_make_no_sense_get_their_error_and_the_next_is_served,
-    a_read_only_export_refuses_every_change,
-    who_has_lost_the_thread_is_dropped_and_nobody_else,
-    the_slow_go_and_do_not_stall_the_others,
-    who_has_several_in_flight_is_waited_for_and_who_has_one_is_not,
-    a_client_that_goes_while_it_is_held_is_let_go_at_once,
-    the_rest_of_a_payload_is_waited_for_as_one,
-    a_client_that_rests_costs_nothing,
-    one_client_s_slow_requests_leave_the_others_their_turn,
-    fast_zeros_are_fast_or_refused_and_nothing_is_written_then,
-    too_many_clients_push_out_those_that_negotiate,
-    a_client_that_takes_no_replies_costs_no_more_than_its_share,
-    what_was_done_is_told_when_it_is_asked_for,
-    a_server_that_never_ends_the_handshake_is_given_up,
-    a_server_that_makes_no_sense_is_an_error_of_the_client,
-}
-
-mod asleep;
 mod checksums;
-mod crowds;
+mod connection_limit;
 mod failing_storage;
 mod shared_client;
-mod switches;
-mod the_end;
-
-/// Whether there is io_uring here; if not, that is noted of the test.
-fn has_rings(test: &str) -> bool {
-    let Err(error) = sys::stream_ring::StreamRing::new(1) else { return true };
-    note_skipped(test, &format!("no io_uring: {error}"));
-    false
-}
+mod shutdown;
+mod tuning;
+mod unix_socket_coalescing;
 
 /// What was not tested, and why.
 pub(crate) fn note_skipped(test: &str, why: &str) {
@@ -78,18 +33,6 @@ pub(crate) fn note_skipped(test: &str, why: &str) {
         let log = std::fs::File::options().create(true).append(true).open(path);
         log.and_then(|mut log| log.write_all(line.as_bytes())).unwrap();
     }
-}
-
-fn switches(transport: Transport) -> Switches {
-    Switches { transport, ..Switches::default() }
-}
-
-fn options(transport: Transport) -> Options {
-    Options { switches: switches(transport), ..Options::default() }
-}
-
-fn client_options(transport: Transport) -> client::Options {
-    client::Options { switches: switches(transport), ..client::Options::default() }
 }
 
 struct Noted(Arc<Mutex<Vec<String>>>);
@@ -108,7 +51,7 @@ impl Observer for Noted {
 struct Served {
     uri: Uri,
     path: Option<PathBuf>,
-    orders: Arc<Orders>,
+    handle: Arc<ServerHandle>,
     thread: Option<JoinHandle<Counters>>,
     notes: Arc<Mutex<Vec<String>>>,
     _folder: tempfile::TempDir,
@@ -126,18 +69,18 @@ impl Served {
             let uri = format!("nbd://{}", listener.local_addr().unwrap());
             (Listener::Tcp(listener), uri)
         };
-        let (orders, notes) = (Arc::new(Orders::new().unwrap()), Arc::new(Mutex::new(Vec::new())));
-        let (told, noted) = (orders.clone(), Noted(notes.clone()));
+        let (handle, notes) = (Arc::new(ServerHandle::new().unwrap()), Arc::new(Mutex::new(Vec::new())));
+        let (told, noted) = (handle.clone(), Noted(notes.clone()));
         let thread = std::thread::spawn(move || {
             let exports = Exports::new(vec![String::new(), "named".to_owned()], backend, access);
             serve(&listener, &exports, &options, &told, &noted).unwrap()
         });
         let path = unix.then_some(path);
-        Self { uri: uri.parse().unwrap(), path, orders, thread: Some(thread), notes, _folder: folder }
+        Self { uri: uri.parse().unwrap(), path, handle, thread: Some(thread), notes, _folder: folder }
     }
 
-    fn memory(transport: Transport) -> Self {
-        Self::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options(transport), true)
+    fn memory() -> Self {
+        Self::new(Backend::memory(SIZE, &Tuning::default()).unwrap(), Access::ReadWrite, Options::default(), true)
     }
 
     fn raw(&self) -> UnixStream {
@@ -147,7 +90,7 @@ impl Served {
     }
 
     fn ended(mut self) -> (Counters, Vec<String>) {
-        self.orders.stop();
+        self.handle.stop();
         let counters = self.thread.take().unwrap().join().unwrap();
         let notes = self.notes.lock().unwrap().clone();
         (counters, notes)
@@ -156,7 +99,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        self.orders.stop();
+        self.handle.stop();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -226,8 +169,9 @@ fn error(stream: &mut impl Read) -> u32 {
     u32::from_be_bytes(reply[4..8].try_into().unwrap())
 }
 
-fn requests_that_make_no_sense_get_their_error_and_the_next_is_served(transport: Transport) {
-    let served = Served::memory(transport);
+#[test]
+fn requests_that_make_no_sense_get_their_error_and_the_next_is_served() {
+    let served = Served::memory();
     let mut stream = agreed(&served);
     let (end, big) = (SIZE, MAX_PAYLOAD);
     for (request, payload, expected) in [
@@ -252,9 +196,10 @@ fn requests_that_make_no_sense_get_their_error_and_the_next_is_served(transport:
     assert_eq!(served.ended().0.errors, 10);
 }
 
-fn a_read_only_export_refuses_every_change(transport: Transport) {
+#[test]
+fn a_read_only_export_refuses_every_change() {
     let served =
-        Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadOnly, options(transport), true);
+        Served::new(Backend::memory(SIZE, &Tuning::default()).unwrap(), Access::ReadOnly, Options::default(), true);
     let mut stream = agreed(&served);
     for (command, payload) in [(Command::Write, 4096), (Command::Trim, 0), (Command::WriteZeroes, 0)] {
         stream.write_all(&ask(command, 0, 0, 4096)).unwrap();
@@ -266,11 +211,12 @@ fn a_read_only_export_refuses_every_change(transport: Transport) {
     let mut data = [9; 4096];
     stream.read_exact(&mut data).unwrap();
     assert_eq!(data, [0; 4096]);
-    assert!(!Client::connect(&served.uri, 1, 1, client_options(transport)).unwrap().takes(Ask::Write));
+    assert!(!Client::connect(&served.uri, 1, 1, client::Options::default()).unwrap().takes(Ask::Write));
 }
 
-fn who_has_lost_the_thread_is_dropped_and_nobody_else(transport: Transport) {
-    let served = Served::memory(transport);
+#[test]
+fn a_client_that_breaks_the_protocol_is_disconnected_and_no_other() {
+    let served = Served::memory();
     let mut good = agreed(&served);
     let oversized = ask(Command::Write, 0, 0, MAX_PAYLOAD + 1);
     for bad in [vec![0xff; 28], oversized.to_vec()] {
@@ -291,9 +237,10 @@ fn who_has_lost_the_thread_is_dropped_and_nobody_else(transport: Transport) {
     assert_eq!(served.ended().1.len(), 4);
 }
 
-fn the_slow_go_and_do_not_stall_the_others(transport: Transport) {
-    let options = Options { patience: Duration::from_millis(300), ..options(transport) };
-    let served = Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options, true);
+#[test]
+fn slow_handshakes_time_out_and_stall_no_other_client() {
+    let options = Options { handshake_timeout: Duration::from_millis(300), ..Options::default() };
+    let served = Served::new(Backend::memory(SIZE, &Tuning::default()).unwrap(), Access::ReadWrite, options, true);
     let mut slow: Vec<UnixStream> = (0..100).map(|_| served.raw()).collect();
     slow.iter_mut().for_each(|stream| stream.write_all(&[0, 0]).unwrap());
     let mut stuck: Vec<UnixStream> = (0..100).map(|_| agreed(&served)).collect();
@@ -318,11 +265,11 @@ fn the_slow_go_and_do_not_stall_the_others(transport: Transport) {
     assert_eq!(error(&mut stuck[0]), 0);
 }
 
-fn who_has_several_in_flight_is_waited_for_and_who_has_one_is_not(transport: Transport) {
-    let connect = |hold| {
-        let options = Options { switches: Switches { hold, ..options(transport).switches }, ..options(transport) };
-        let served =
-            Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options, false);
+#[test]
+fn requests_of_clients_with_several_in_flight_are_coalesced() {
+    let connect = |coalesce| {
+        let options = Options { tuning: Tuning { coalesce, ..Tuning::default() }, ..Options::default() };
+        let served = Served::new(Backend::memory(SIZE, &Tuning::default()).unwrap(), Access::ReadWrite, options, false);
         let Address::Tcp { host, port } = served.uri.address.clone() else { unreachable!() };
         let stream = shaken(TcpStream::connect((host.as_str(), port)).unwrap());
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -366,10 +313,11 @@ fn who_has_several_in_flight_is_waited_for_and_who_has_one_is_not(transport: Tra
 }
 
 /// What it had sent is done, and its place is free, long before the hold would end.
-fn a_client_that_goes_while_it_is_held_is_let_go_at_once(transport: Transport) {
-    let switches = Switches { hold: Duration::from_secs(600), ..switches(transport) };
-    let options = Options { switches, ..options(transport) };
-    let served = Served::new(Backend::memory(SIZE, &switches).unwrap(), Access::ReadWrite, options, false);
+#[test]
+fn a_client_that_disconnects_ends_the_wait_for_its_requests() {
+    let tuning = Tuning { coalesce: Duration::from_secs(600), ..Tuning::default() };
+    let options = Options { tuning, ..Options::default() };
+    let served = Served::new(Backend::memory(SIZE, &tuning).unwrap(), Access::ReadWrite, options, false);
     let Address::Tcp { host, port } = served.uri.address.clone() else { unreachable!() };
     let mut stream = shaken(TcpStream::connect((host.as_str(), port)).unwrap());
     let flush = ask(Command::Flush, 0, 0, 0);
@@ -380,7 +328,7 @@ fn a_client_that_goes_while_it_is_held_is_let_go_at_once(transport: Transport) {
     drop(stream);
     let begun = Instant::now();
     let done = || {
-        served.orders.report();
+        served.handle.report();
         std::thread::sleep(Duration::from_millis(10));
         served.notes.lock().unwrap().contains(&"3 requests so far".to_owned())
     };
@@ -390,13 +338,14 @@ fn a_client_that_goes_while_it_is_held_is_let_go_at_once(transport: Transport) {
 }
 
 /// A client that sends a payload in small pieces does not wake the server for each.
-fn the_rest_of_a_payload_is_waited_for_as_one(transport: Transport) {
+#[test]
+fn the_rest_of_a_payload_is_waited_for_as_one() {
     const PIECES: usize = 40;
     const PIECE: usize = 4096;
-    let waits = |hold| {
-        let switches = Switches { hold, ..switches(transport) };
-        let options = Options { switches, ..options(transport) };
-        let served = Served::new(Backend::memory(SIZE, &switches).unwrap(), Access::ReadWrite, options, false);
+    let waits = |coalesce| {
+        let tuning = Tuning { coalesce, ..Tuning::default() };
+        let options = Options { tuning, ..Options::default() };
+        let served = Served::new(Backend::memory(SIZE, &tuning).unwrap(), Access::ReadWrite, options, false);
         let Address::Tcp { host, port } = served.uri.address.clone() else { unreachable!() };
         let mut stream = shaken(TcpStream::connect((host.as_str(), port)).unwrap());
         stream.set_nodelay(true).unwrap();
@@ -414,9 +363,10 @@ fn the_rest_of_a_payload_is_waited_for_as_one(transport: Transport) {
 }
 
 /// Who had several in flight and now has none is not looked after all the time.
-fn a_client_that_rests_costs_nothing(transport: Transport) {
+#[test]
+fn an_idle_client_costs_no_wake_ups() {
     let served =
-        Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options(transport), false);
+        Served::new(Backend::memory(SIZE, &Tuning::default()).unwrap(), Access::ReadWrite, Options::default(), false);
     let Address::Tcp { host, port } = served.uri.address.clone() else { unreachable!() };
     let mut stream = shaken(TcpStream::connect((host.as_str(), port)).unwrap());
     for _ in 0..10 {
@@ -429,13 +379,14 @@ fn a_client_that_rests_costs_nothing(transport: Transport) {
     assert!((10..500).contains(&waits), "{waits}");
 }
 
-fn one_client_s_slow_requests_leave_the_others_their_turn(transport: Transport) {
+#[test]
+fn slow_requests_of_one_client_leave_the_others_their_turn() {
     const BIG: u64 = 64 << 20;
     const QUEUED: usize = 100;
     let file = rustix::fs::memfd_create("slow", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     rustix::fs::ftruncate(&file, BIG).unwrap();
     let backend = Backend::file(file.into()).unwrap();
-    let served = Served::new(backend, Access::ReadWrite, options(transport), true);
+    let served = Served::new(backend, Access::ReadWrite, Options::default(), true);
     let (mut slow, mut other) = (agreed(&served), agreed(&served));
     // Milliseconds each: a file in memory has no other way to zeros that are allocated than writing them.
     let zero = ask(Command::WriteZeroes, command_flag::NO_HOLE, 0, BIG as u32);
@@ -443,7 +394,7 @@ fn one_client_s_slow_requests_leave_the_others_their_turn(transport: Transport) 
     // Long before all of them are done.
     other.write_all(&ask(Command::Flush, 0, 0, 0)).unwrap();
     assert_eq!(error(&mut other), 0);
-    served.orders.report();
+    served.handle.report();
     let done = |note: &String| note.strip_suffix(" requests so far").and_then(|number| number.parse::<usize>().ok());
     let begun = Instant::now();
     let done = loop {
@@ -460,11 +411,12 @@ fn one_client_s_slow_requests_leave_the_others_their_turn(transport: Transport) 
 }
 
 /// A file in memory can punch holes, and cannot have zeros that are allocated without writing them.
-fn fast_zeros_are_fast_or_refused_and_nothing_is_written_then(transport: Transport) {
+#[test]
+fn fast_zeros_are_fast_or_refused_and_nothing_is_written_then() {
     let file = std::fs::File::from(rustix::fs::memfd_create("fast", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
     std::os::unix::fs::FileExt::write_all_at(&file, &[1; 8192], 0).unwrap();
     let backend = Backend::file(file.try_clone().unwrap()).unwrap();
-    let served = Served::new(backend, Access::ReadWrite, options(transport), true);
+    let served = Served::new(backend, Access::ReadWrite, Options::default(), true);
     let mut client = agreed(&served);
     let mut zero = |flags, offset| {
         client.write_all(&ask(Command::WriteZeroes, flags, offset, 4096)).unwrap();
@@ -483,9 +435,10 @@ fn fast_zeros_are_fast_or_refused_and_nothing_is_written_then(transport: Transpo
     assert_eq!(content(0), 0);
 }
 
-fn too_many_clients_push_out_those_that_negotiate(transport: Transport) {
-    let options = Options { connections: 4, ..options(transport) };
-    let served = Served::new(Backend::memory(SIZE, &Switches::default()).unwrap(), Access::ReadWrite, options, true);
+#[test]
+fn clients_in_the_handshake_make_room_when_there_are_too_many() {
+    let options = Options { connections: 4, ..Options::default() };
+    let served = Served::new(Backend::memory(SIZE, &Tuning::default()).unwrap(), Access::ReadWrite, options, true);
     let _idle: Vec<UnixStream> = (0..4).map(|_| served.raw()).collect();
     let mut good: Vec<UnixStream> = (0..4).map(|_| agreed(&served)).collect();
     for stream in &mut good {
@@ -498,8 +451,9 @@ fn too_many_clients_push_out_those_that_negotiate(transport: Transport) {
     assert!(said.is_empty(), "turned away");
 }
 
-fn a_client_that_takes_no_replies_costs_no_more_than_its_share(transport: Transport) {
-    let served = Served::memory(transport);
+#[test]
+fn the_server_stops_reading_from_a_client_that_takes_no_replies() {
+    let served = Served::memory();
     let mut stream = agreed(&served);
     stream.set_nonblocking(true).unwrap();
     let request = ask(Command::Read, 0, 0, 1 << 20);
@@ -525,12 +479,13 @@ fn a_client_that_takes_no_replies_costs_no_more_than_its_share(transport: Transp
     }
 }
 
-fn what_was_done_is_told_when_it_is_asked_for(transport: Transport) {
-    let served = Served::memory(transport);
+#[test]
+fn the_server_reports_counters_when_asked() {
+    let served = Served::memory();
     let mut stream = agreed(&served);
     stream.write_all(&ask(Command::Flush, 0, 0, 0)).unwrap();
     assert_eq!(error(&mut stream), 0);
-    served.orders.report();
+    served.handle.report();
     let end = Instant::now() + Duration::from_secs(20);
     while served.notes.lock().unwrap().is_empty() && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(5));
@@ -539,7 +494,8 @@ fn what_was_done_is_told_when_it_is_asked_for(transport: Transport) {
 }
 
 /// However little of it at a time.
-fn a_server_that_never_ends_the_handshake_is_given_up(transport: Transport) {
+#[test]
+fn the_client_gives_up_a_handshake_that_never_ends() {
     let (_folder, listener, uri) = by_hand();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -549,17 +505,18 @@ fn a_server_that_never_ends_the_handshake_is_given_up(transport: Transport) {
                 std::thread::sleep(Duration::from_millis(100));
             }
         });
-        let options = client::Options { patience: Duration::from_millis(300), ..client_options(transport) };
+        let options = client::Options { handshake_timeout: Duration::from_millis(300), ..client::Options::default() };
         let said = Client::connect(&uri, 1, 1, options).unwrap_err().to_string();
         assert!(said.contains("did not end within 0.3 s") || said.contains("says nothing"), "{said}");
     });
 }
 
-fn a_server_that_makes_no_sense_is_an_error_of_the_client(transport: Transport) {
+#[test]
+fn replies_that_make_no_sense_are_an_error_of_the_client() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let uri: Uri = format!("nbd+unix:///?socket={}", path.display()).parse().unwrap();
-    assert!(Client::connect(&uri, 1, 1, client_options(transport)).unwrap_err().to_string().contains("connecting to"));
+    assert!(Client::connect(&uri, 1, 1, client::Options::default()).unwrap_err().to_string().contains("connecting to"));
     let listener = UnixListener::bind(&path).unwrap();
     for (lie, expected) in [
         (vec![0; 16], "magic 0x0"),
@@ -578,7 +535,7 @@ fn a_server_that_makes_no_sense_is_an_error_of_the_client(transport: Transport) 
                 stream.read_exact(&mut [0; 28]).unwrap();
                 stream.write_all(&lie).unwrap();
             });
-            let mut client = Client::connect(&uri, 1, 4096, client_options(transport)).unwrap();
+            let mut client = Client::connect(&uri, 1, 4096, client::Options::default()).unwrap();
             client.stage(0, Ask::Read, 0, 4096).unwrap();
             assert!(client.stage(0, Ask::Read, 0, 4096).is_err(), "one request a slot");
             client.submit(|_| panic!("nothing was replied to")).unwrap();

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use sys::byte_store::Waiting;
 
 /// Connects.
-pub(super) fn reach(uri: &Uri, patience: Duration) -> Result<Socket> {
+pub(super) fn reach(uri: &Uri, timeout: Duration) -> Result<Socket> {
     match &uri.address {
         Address::Tcp { host, port } => {
-            let stream = dial(host, *port, patience);
+            let stream = dial(host, *port, timeout);
             Ok(Socket::Tcp(stream.map_err(|error| Error::system(format!("connecting to {host}:{port}"), error))?))
         }
         Address::Unix(path) => {
@@ -26,10 +26,10 @@ pub(super) fn reach(uri: &Uri, patience: Duration) -> Result<Socket> {
 }
 
 /// The first address of that name that answers.
-fn dial(host: &str, port: u16, patience: Duration) -> std::io::Result<TcpStream> {
+fn dial(host: &str, port: u16, timeout: Duration) -> std::io::Result<TcpStream> {
     let mut last = ErrorKind::NotFound.into();
     for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, patience) {
+        match TcpStream::connect_timeout(&address, timeout) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
@@ -42,11 +42,11 @@ pub(super) fn negotiate(
     socket: &Socket,
     name: &str,
     checksums: bool,
-    patience: Duration,
+    timeout: Duration,
     memory: &mut [u8],
 ) -> Result<(Export, usize, usize)> {
     let limited = |what: &str, error| Error::system(format!("{what} in the handshake"), error);
-    let last = Instant::now() + patience;
+    let last = Instant::now() + timeout;
     let mut negotiation = Negotiation::new(name).with_checksums(checksums);
     let mut out = Vec::new();
     let (mut begin, mut end) = (0, 0);
@@ -57,7 +57,7 @@ pub(super) fn negotiate(
         let free = free.ok_or_else(|| Error::Server("the server's handshake makes no sense".to_owned()))?;
         let left = last.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(Error::Lost(format!("the handshake did not end within {:.1} s", patience.as_secs_f64())));
+            return Err(Error::Lost(format!("the handshake did not end within {:.1} s", timeout.as_secs_f64())));
         }
         socket.limit(Some(left)).map_err(|error| limited("setting a limit", error))?;
         match socket.receive(free, Waiting::UntilSome) {

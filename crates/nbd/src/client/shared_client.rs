@@ -1,51 +1,35 @@
 //! One connection for many threads: each has slots of its own and submits through one transmit queue; one thread receives for all.
 //!
-//! How the queue is filled and who drains it is a switch ([`Queueing`]): what a network interface's transmit queue has between many
-//! CPUs and one ring (seed 004).
+//! How the queue is filled and who drains it is [`transmit_queue`](super::transmit_queue)'s.
 
-mod mp_ring;
 mod receiver;
 mod sender;
-mod swap_list;
 mod table;
 
 use super::connect::{negotiate, reach};
+pub use super::transmit_queue::Queueing;
+use super::transmit_queue::{self, Then, TransmitQueue};
 use super::{Ask, Done, GLANCE, MEMORY_BYTES, Uri};
 use crate::error::{Error, Result};
 use crate::handshake::client::Export;
 use crate::socket::Socket;
-use crate::switches::{Framing, Switches, Transport};
+use crate::tuning::{Framing, Tuning};
 use crate::wire::REQUEST_BYTES;
-use mp_ring::{Duty, MpRing};
 use receiver::Receiver;
 use rustix::net::{Shutdown, shutdown};
 use sender::Sender;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{JoinHandle, Thread};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use swap_list::SwapList;
 use sys::byte_store::ByteStore;
 use table::Table;
-
-/// How the requests of many threads get to their connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queueing {
-    /// Each thread sends its own, under a lock.
-    Lock,
-    /// A ring, drained by a thread of its own, which is woken when it sleeps.
-    RingTask,
-    /// A ring, drained by the thread that finds it idle, for a budget.
-    MpRing,
-    /// A list, of which the thread that finds it idle takes all with one exchange, until it is empty.
-    SwapAll,
-}
 
 /// How a shared connection goes about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedOptions {
     /// Of these, how payloads are sent, received and copied. Nothing is held; whatever else is not the default is refused.
-    pub switches: Switches,
+    pub tuning: Tuning,
     /// Who sends.
     pub queueing: Queueing,
     /// For how long a server may take nothing while there is something to send.
@@ -54,12 +38,12 @@ pub struct SharedOptions {
     /// receives does.
     pub task_cpus: Vec<u32>,
     /// How long a server may take to agree, from the first byte to the last.
-    pub patience: Duration,
+    pub handshake_timeout: Duration,
 }
 
 /// What was done on a shared connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SharedCrossings {
+pub struct SharedSyscalls {
     /// System calls that sent something.
     pub sends: u64,
     /// System calls that received something.
@@ -81,7 +65,7 @@ pub struct SharedClient {
 struct Inner {
     socket: Socket,
     table: Table,
-    queue: Queue,
+    queue: TransmitQueue,
     sender: Mutex<Sender>,
     mailboxes: Vec<Mailbox>,
     /// Slots of each submitter.
@@ -92,14 +76,6 @@ struct Inner {
     silence: Duration,
     sends: AtomicU64,
     receives: AtomicU64,
-}
-
-#[derive(Debug)]
-enum Queue {
-    Lock,
-    RingTask { ring: MpRing, due: AtomicBool, task: Mutex<Option<Thread>> },
-    MpRing(MpRing),
-    SwapAll(SwapList),
 }
 
 /// What was replied to one submitter.
@@ -118,7 +94,7 @@ struct Mail {
 }
 
 /// Whoever panicked with it, what it protects is whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -134,35 +110,23 @@ impl SharedClient {
         slot_bytes: usize,
         options: SharedOptions,
     ) -> Result<Arc<Self>> {
-        refuse(&options.switches)?;
+        refuse(&options.tuning)?;
         let slots = submitters as usize * depth as usize;
-        // What is being sent stays in the ring until it is sent, and may be replied to and asked for again by then.
-        let entries = 2 * slots;
-        if entries > mp_ring::MOST {
-            return Err(Error::Server(format!(
-                "{slots} slots are more than one connection has, {}",
-                mp_ring::MOST / 2
-            )));
+        if 2 * slots > transmit_queue::MOST {
+            let most = transmit_queue::MOST / 2;
+            return Err(Error::Server(format!("{slots} slots are more than one connection has, {most}")));
         }
-        let socket = reach(uri, options.patience)?;
+        let socket = reach(uri, options.handshake_timeout)?;
         let mut memory = vec![0; MEMORY_BYTES];
-        let (export, begin, end) = negotiate(&socket, &uri.export, false, options.patience, &mut memory)?;
+        let (export, begin, end) = negotiate(&socket, &uri.export, false, options.handshake_timeout, &mut memory)?;
         let arena = ByteStore::zeroed(slot_bytes.saturating_mul(slots));
         let arena = arena.map_err(|error| Error::system("memory for payloads", error))?;
-        let table = Table::new(Arc::new(arena.copied(options.switches.copying)), slots, slot_bytes);
-        let queue = match options.queueing {
-            Queueing::Lock => Queue::Lock,
-            Queueing::RingTask => {
-                Queue::RingTask { ring: MpRing::new(entries), due: AtomicBool::new(false), task: Mutex::default() }
-            }
-            Queueing::MpRing => Queue::MpRing(MpRing::new(entries)),
-            Queueing::SwapAll => Queue::SwapAll(SwapList::new(slots)),
-        };
+        let table = Table::new(Arc::new(arena.copied(options.tuning.copying)), slots, slot_bytes);
         let inner = Arc::new(Inner {
             socket,
-            sender: Mutex::new(Sender::new(&table, options.switches)),
+            sender: Mutex::new(Sender::new(&table, options.tuning)),
             table,
-            queue,
+            queue: TransmitQueue::new(options.queueing, slots),
             mailboxes: (0..submitters).map(|_| Mailbox::default()).collect(),
             depth,
             lost: Mutex::default(),
@@ -173,7 +137,7 @@ impl SharedClient {
         });
         let mut shared =
             Self { inner, export, depth, taken: Mutex::new(vec![false; submitters as usize]), threads: Vec::new() };
-        let receiver = Receiver::new(shared.inner.clone(), memory, begin..end, options.switches.copy_out as usize);
+        let receiver = Receiver::new(shared.inner.clone(), memory, begin..end, options.tuning.copy_out as usize);
         shared.spawn("iotoll-receive", move || receiver.run())?;
         if options.queueing == Queueing::RingTask {
             let inner = shared.inner.clone();
@@ -194,9 +158,9 @@ impl SharedClient {
     }
 
     /// System calls so far, of all.
-    pub fn crossings(&self) -> SharedCrossings {
+    pub fn syscalls(&self) -> SharedSyscalls {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        SharedCrossings { sends: of(&self.inner.sends), receives: of(&self.inner.receives) }
+        SharedSyscalls { sends: of(&self.inner.sends), receives: of(&self.inner.receives) }
     }
 
     /// Why nothing goes any more, if that is so.
@@ -221,7 +185,7 @@ impl Drop for SharedClient {
         lock(&self.inner.sender).say_goodbye(&self.inner);
         // It can only fail where there is no connection any more.
         let _ = shutdown(&self.inner.socket, Shutdown::Both);
-        self.inner.wake_task();
+        self.inner.queue.wake_task();
         for thread in self.threads.drain(..) {
             // A panic there was printed; nothing is to be had from it.
             let _ = thread.join();
@@ -230,24 +194,20 @@ impl Drop for SharedClient {
 }
 
 /// What is not for shared connections.
-fn refuse(switches: &Switches) -> Result<()> {
-    let Switches {
-        transport,
+fn refuse(tuning: &Tuning) -> Result<()> {
+    let Tuning {
         pull_up: _,
-        pull_up_of_file: _,
         zero_copy,
         copy_out: _,
         copying: _,
         checksums,
         framing,
         segment,
-        hold: _,
+        coalesce: _,
         busy_poll,
-        inject,
-    } = switches;
-    let wrong = if *transport != Transport::Sockets {
-        "another transport"
-    } else if *zero_copy != u32::MAX {
+        delay,
+    } = tuning;
+    let wrong = if *zero_copy != u32::MAX {
         "zero copy"
     } else if *checksums {
         "a checksum"
@@ -257,7 +217,7 @@ fn refuse(switches: &Switches) -> Result<()> {
         "sending in segments"
     } else if !busy_poll.is_zero() {
         "busy polling"
-    } else if inject.burner.is_some() {
+    } else if delay.burner.is_some() {
         "busy work (inject_at=wire)"
     } else {
         return Ok(());
@@ -265,72 +225,32 @@ fn refuse(switches: &Switches) -> Result<()> {
     Err(Error::Server(format!("{wrong} is not for a connection that threads share")))
 }
 
-/// Puts slots into a ring that has room for them, or will have it soon.
-fn put(ring: &MpRing, slots: &[u32]) -> Duty {
-    loop {
-        match ring.put(slots) {
-            Some(duty) => return duty,
-            None => std::thread::yield_now(),
-        }
-    }
-}
-
 impl Inner {
     /// Sees to it that slots are sent, which are filled in.
     fn submit(&self, slots: &[u32]) {
-        match &self.queue {
-            Queue::Lock => lock(&self.sender).send(slots, self),
-            Queue::RingTask { ring, due, .. } => {
-                if put(ring, slots) == Duty::Drain {
-                    due.store(true, Ordering::Release);
-                    self.wake_task();
-                }
-            }
-            Queue::MpRing(ring) => {
-                if put(ring, slots) == Duty::Drain {
-                    self.drain(|scratch, send| ring.drain(scratch, send));
-                }
-            }
-            Queue::SwapAll(list) => {
-                if list.put(slots) == Duty::Drain {
-                    self.drain(|scratch, send| list.drain(scratch, send));
-                }
-            }
+        match self.queue.put(slots) {
+            Then::Nothing => {}
+            Then::Send => lock(&self.sender).send(slots, self),
+            Then::Drain => self.drain(),
         }
     }
 
-    /// Sends what `from` gives.
-    fn drain(&self, from: impl FnOnce(&mut Vec<u32>, &mut dyn FnMut(&[u32]))) {
+    /// Sends what is in the queue.
+    fn drain(&self) {
         let mut sender = lock(&self.sender);
         let mut scratch = sender.take_scratch();
-        from(&mut scratch, &mut |slots| sender.send(slots, self));
+        self.queue.drain(&mut scratch, |slots| sender.send(slots, self));
         sender.give_scratch(scratch);
     }
 
-    fn wake_task(&self) {
-        if let Queue::RingTask { task, .. } = &self.queue
-            && let Some(task) = &*lock(task)
-        {
-            task.unpark();
-        }
-    }
-
-    /// The thread that drains the ring.
+    /// The thread that drains the queue.
     fn transmit(&self, cpus: &[u32]) {
-        let Queue::RingTask { ring, due, task } = &self.queue else { return };
         if !cpus.is_empty()
             && let Err(error) = sys::schedule::pin_to(cpus)
         {
             return self.lose(format!("no thread can be had on CPU {cpus:?}: {error}"));
         }
-        *lock(task) = Some(std::thread::current());
-        while !self.ended.load(Ordering::Acquire) {
-            if due.swap(false, Ordering::AcqRel) {
-                self.drain(|scratch, send| ring.drain(scratch, send));
-            } else {
-                std::thread::park();
-            }
-        }
+        self.queue.run_task(&self.ended, || self.drain());
     }
 
     /// Nothing goes any more: everybody is told.
@@ -397,8 +317,8 @@ impl Submitter {
 
     /// System calls so far that sent or received for all; the first submitter tells them, and the others none.
     pub fn calls(&self) -> u64 {
-        let crossings = self.shared.crossings();
-        if self.number == 0 { crossings.sends + crossings.receives } else { 0 }
+        let syscalls = self.shared.syscalls();
+        if self.number == 0 { syscalls.sends + syscalls.receives } else { 0 }
     }
 
     /// Adds a request to those that the next [`submit`](Self::submit) hands over.

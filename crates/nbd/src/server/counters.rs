@@ -1,6 +1,6 @@
 //! What a server did.
 
-use crate::switches::Sending;
+use crate::tuning::Sending;
 
 /// Sums over one connection, or over all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

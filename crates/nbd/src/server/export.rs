@@ -1,10 +1,10 @@
 //! What a server offers, by name.
 
-use super::session::{Rights, Session};
-use crate::backend::Backend;
+use super::requests::{Requests, Rights};
+use crate::backends::Backend;
 use crate::handshake::server::{Agreed, ExportInfo};
 use crate::handshake::transmission_flag as flag;
-use crate::switches::Switches;
+use crate::tuning::Tuning;
 use crate::wire::MAX_PAYLOAD;
 
 /// Whether clients may write.
@@ -61,13 +61,8 @@ impl Exports {
         &self.infos
     }
 
-    /// Nobody is there any more.
-    pub(super) fn rest(&self) {
-        self.backend.rest();
-    }
-
-    /// A session of a client that agreed on an export.
-    pub(super) fn session(&self, agreed: &Agreed, switches: Switches) -> Option<Session> {
+    /// The requests of a client that agreed on an export.
+    pub(super) fn requests(&self, agreed: &Agreed, tuning: Tuning) -> Option<Requests> {
         let max_payload = self.infos.get(agreed.export)?.max_payload;
         let rights = Rights {
             read_only: self.access == Access::ReadOnly,
@@ -76,6 +71,6 @@ impl Exports {
             checksums: agreed.checksums,
             max_payload,
         };
-        Some(Session::new(self.backend.clone(), rights, switches))
+        Some(Requests::new(self.backend.clone(), rights, tuning))
     }
 }

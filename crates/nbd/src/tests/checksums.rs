@@ -1,16 +1,11 @@
 //! Payloads with checksums: whoever gets something else than was summed says so.
 
 use super::*;
-use crate::checksum::{CHECKSUM_BYTES, Checksum};
+use crate::filters::crc::{CHECKSUM_BYTES, Checksum};
 use crate::wire::{REQUEST_BYTES, simple_reply};
 
-over_both! {
-    a_write_that_came_as_something_else_is_an_error_and_the_next_is_served,
-    who_does_not_ask_gets_no_checksums,
-}
-
-fn summed(transport: Transport) -> Switches {
-    Switches { checksums: true, ..switches(transport) }
+fn summed() -> Tuning {
+    Tuning { checksums: true, ..Tuning::default() }
 }
 
 fn sum(data: &[u8]) -> [u8; CHECKSUM_BYTES] {
@@ -37,9 +32,10 @@ fn agreed_on_checksums(served: &Served) -> UnixStream {
     stream
 }
 
-fn a_write_that_came_as_something_else_is_an_error_and_the_next_is_served(transport: Transport) {
-    let options = Options { switches: summed(transport), ..Options::default() };
-    let backend = Backend::memory(SIZE, &Switches::default()).unwrap();
+#[test]
+fn a_write_with_a_wrong_checksum_gets_eio_and_the_next_is_served() {
+    let options = Options { tuning: summed(), ..Options::default() };
+    let backend = Backend::memory(SIZE, &Tuning::default()).unwrap();
     let served = Served::new(backend, Access::ReadWrite, options, true);
     let mut stream = agreed_on_checksums(&served);
     for length in [1_usize, 5000, 300_000] {
@@ -68,9 +64,10 @@ fn a_write_that_came_as_something_else_is_an_error_and_the_next_is_served(transp
     assert_eq!(served.ended().0.errors, 5);
 }
 
-fn who_does_not_ask_gets_no_checksums(transport: Transport) {
-    let options = Options { switches: summed(transport), ..Options::default() };
-    let backend = Backend::memory(SIZE, &Switches::default()).unwrap();
+#[test]
+fn clients_that_do_not_ask_get_no_checksums() {
+    let options = Options { tuning: summed(), ..Options::default() };
+    let backend = Backend::memory(SIZE, &Tuning::default()).unwrap();
     let served = Served::new(backend, Access::ReadWrite, options, true);
     let mut stream = agreed(&served);
     stream.write_all(&[&ask(Command::Write, 0, 0, 3)[..], b"abc", &ask(Command::Read, 0, 0, 3)].concat()).unwrap();
@@ -81,15 +78,15 @@ fn who_does_not_ask_gets_no_checksums(transport: Transport) {
 }
 
 #[test]
-fn a_server_without_checksums_is_refused_by_who_wants_them() {
-    let served = Served::memory(Transport::Sockets);
-    let options = client::Options { switches: summed(Transport::Sockets), ..client::Options::default() };
+fn a_client_that_wants_checksums_refuses_a_server_without() {
+    let served = Served::memory();
+    let options = client::Options { tuning: summed(), ..client::Options::default() };
     let said = Client::connect(&served.uri, 1, 512, options).unwrap_err().to_string();
     assert!(said.contains("--path-crc on"), "{said}");
 }
 
 #[test]
-fn a_reply_that_came_as_something_else_ends_the_connection() {
+fn a_reply_with_a_wrong_checksum_ends_the_connection() {
     for right in [true, false] {
         let (_folder, listener, uri) = by_hand();
         std::thread::scope(|scope| {
@@ -104,7 +101,7 @@ fn a_reply_that_came_as_something_else_ends_the_connection() {
                 // Until the client has gone.
                 let _ = stream.read(&mut [0]);
             });
-            let options = client::Options { switches: summed(Transport::Sockets), ..client::Options::default() };
+            let options = client::Options { tuning: summed(), ..client::Options::default() };
             let mut client = Client::connect(&uri, 1, 8192, options).unwrap();
             client.stage(0, Ask::Read, 0, 8192).unwrap();
             let mut done = 0;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::client::shared_client::{Queueing, SharedClient, SharedOptions, Submitter};
-use crate::switches::Framing;
+use crate::tuning::Framing;
 
 const ALL: [Queueing; 4] = [Queueing::Lock, Queueing::RingTask, Queueing::MpRing, Queueing::SwapAll];
 const DEPTH: u32 = 4;
@@ -10,11 +10,11 @@ const SLOT: usize = 70_000;
 
 fn shared_options(queueing: Queueing) -> SharedOptions {
     SharedOptions {
-        switches: Switches::default(),
+        tuning: Tuning::default(),
         queueing,
         silence: Duration::from_secs(60),
         task_cpus: Vec::new(),
-        patience: Duration::from_secs(10),
+        handshake_timeout: Duration::from_secs(10),
     }
 }
 
@@ -57,9 +57,9 @@ fn play(submitter: &mut Submitter, part: u64, turns: u32) {
 }
 
 #[test]
-fn many_threads_on_one_connection_get_each_its_own() {
+fn threads_on_a_shared_connection_get_their_own_replies() {
     for queueing in ALL {
-        let served = Served::memory(Transport::Sockets);
+        let served = Served::memory();
         let client = SharedClient::connect(&served.uri, 8, DEPTH, SLOT, shared_options(queueing)).unwrap();
         let submitters: Vec<Submitter> = (0..8).map(|_| client.submitter().unwrap()).collect();
         assert!(client.submitter().is_none(), "all are taken");
@@ -68,18 +68,18 @@ fn many_threads_on_one_connection_get_each_its_own() {
                 scope.spawn(move || play(&mut submitter, part as u64, 40));
             }
         });
-        let crossings = client.crossings();
+        let syscalls = client.syscalls();
         assert!(client.submitter().is_some(), "who has nothing in flight gives its place back");
         drop(client);
         let (counters, notes) = served.ended();
         // And the good-bye.
         assert_eq!((counters.requests, counters.errors, notes), (8 * 40 * 8 + 1, 0, Vec::new()), "{queueing:?}");
-        assert!(crossings.sends > 0 && crossings.receives > 0, "{queueing:?}: {crossings:?}");
+        assert!(syscalls.sends > 0 && syscalls.receives > 0, "{queueing:?}: {syscalls:?}");
     }
 }
 
 #[test]
-fn the_end_of_the_connection_is_everybody_s() {
+fn the_end_of_a_shared_connection_is_told_to_every_thread() {
     for queueing in ALL {
         let (_folder, listener, uri) = by_hand();
         for (lie, expected) in [
@@ -115,18 +115,17 @@ fn the_end_of_the_connection_is_everybody_s() {
 }
 
 #[test]
-fn what_is_not_for_shared_connections_is_refused() {
-    let served = Served::memory(Transport::Sockets);
-    let default = Switches::default();
-    for (switches, word) in [
-        (Switches { transport: Transport::IoUring, ..default }, "transport"),
-        (Switches { zero_copy: 0, ..default }, "zero copy"),
-        (Switches { checksums: true, ..default }, "checksum"),
-        (Switches { framing: Framing::PageAtATime, ..default }, "framing"),
-        (Switches { segment: 4096, ..default }, "segments"),
-        (Switches { busy_poll: Duration::from_micros(1), ..default }, "busy"),
+fn tuning_that_shared_connections_lack_is_refused() {
+    let served = Served::memory();
+    let default = Tuning::default();
+    for (tuning, word) in [
+        (Tuning { zero_copy: 0, ..default }, "zero copy"),
+        (Tuning { checksums: true, ..default }, "checksum"),
+        (Tuning { framing: Framing::PageAtATime, ..default }, "framing"),
+        (Tuning { segment: 4096, ..default }, "segments"),
+        (Tuning { busy_poll: Duration::from_micros(1), ..default }, "busy"),
     ] {
-        let options = SharedOptions { switches, ..shared_options(Queueing::Lock) };
+        let options = SharedOptions { tuning, ..shared_options(Queueing::Lock) };
         let said = SharedClient::connect(&served.uri, 1, 1, 512, options).unwrap_err().to_string();
         assert!(said.contains(word), "{said}");
     }

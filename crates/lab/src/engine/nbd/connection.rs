@@ -55,8 +55,8 @@ impl Connection for Client {
     }
 
     fn calls(&self) -> u64 {
-        let crossings = self.crossings();
-        crossings.sends + crossings.receives
+        let syscalls = self.syscalls();
+        syscalls.sends + syscalls.receives
     }
 }
 

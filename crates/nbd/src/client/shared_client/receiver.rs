@@ -3,8 +3,7 @@
 use super::Inner;
 use super::table::InFlight;
 use crate::client::connect::is_nothing;
-use crate::client::replies::simple_header;
-use crate::client::{Ask, Done};
+use crate::client::{Ask, Done, simple_header};
 use crate::wire::{SIMPLE_REPLY_BYTES, WireError};
 use std::ops::Range;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use super::Inner;
 use super::table::Table;
 use crate::client::Ask;
-use crate::switches::{Sending, Switches};
+use crate::tuning::{Sending, Tuning};
 use crate::wire::{Command, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::ErrorKind;
@@ -16,14 +16,14 @@ use sys::send_batch::SendBatch;
 #[derive(Debug)]
 pub(super) struct Sender {
     batch: SendBatch,
-    switches: Switches,
+    tuning: Tuning,
     /// Memory for what is drained.
     scratch: Vec<u32>,
 }
 
 impl Sender {
-    pub(super) fn new(table: &Table, switches: Switches) -> Self {
-        Self { batch: SendBatch::new(Some(table.arena().clone())), switches, scratch: Vec::new() }
+    pub(super) fn new(table: &Table, tuning: Tuning) -> Self {
+        Self { batch: SendBatch::new(Some(table.arena().clone())), tuning, scratch: Vec::new() }
     }
 
     pub(super) fn take_scratch(&mut self) -> Vec<u32> {
@@ -43,7 +43,7 @@ impl Sender {
             self.batch.put(&request.encode());
             if ask == Ask::Write {
                 let (begin, length) = (inner.table.begin(*slot), request.length as usize);
-                match self.switches.sending(request.length) {
+                match self.tuning.sending(request.length) {
                     Sending::PullUp => self.batch.pull_up(begin, length),
                     Sending::Gather | Sending::ZeroCopy => self.batch.gather(begin, length),
                 }
