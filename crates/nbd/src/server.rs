@@ -1,7 +1,7 @@
 //! An NBD server: clients connect, agree on an export, and their requests are done to its storage.
 //!
 //! The thread that calls [`serve`] accepts, and hands clients to a pool of threads in turn. Each has an [`event_loop`] with its
-//! [`connection`]s, which nobody else touches: nothing is locked on the way of a request.
+//! [`connection`]s, which nobody else touches: no lock is taken for a request.
 
 mod connection;
 mod counters;
@@ -126,7 +126,7 @@ impl ServerHandle {
     }
 }
 
-/// Who hears of what happens.
+/// Is told what happens.
 pub trait Observer: Sync {
     /// Something that is worth a line.
     fn note(&self, text: &str);
@@ -220,8 +220,8 @@ impl Crowd<'_> {
             let [told, _] = &fds;
             let asked = !told.revents().is_empty();
             if asked {
-                // Before it is looked whether it is the end: who says so rings afterwards.
-                let _ = rustix::io::read(&handle.waker, &mut [0; 8]);
+                // Before the stop flag is read: whoever sets it wakes this thread afterwards.
+                handle.waker.clear();
             }
             if handle.stop.load(Ordering::Relaxed) {
                 return Ok(());
@@ -279,7 +279,7 @@ impl Crowd<'_> {
     }
 }
 
-/// Nothing that concerns anybody but a client that has gone again.
+/// Whether a failed accept concerns only a client that has disconnected again.
 fn is_passing(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted)
 }

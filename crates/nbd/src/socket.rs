@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use sys::byte_store::Waiting;
 use sys::socket::{undelivered, wake_when_readable};
 
-/// Who is at the other end, for lines that name it.
+/// The other end of a connection, for lines that name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// By its address.
@@ -114,7 +114,7 @@ impl Socket {
         matches!(self, Self::Tcp(_))
     }
 
-    /// Somebody who has gone without a word, because his machine did, is noticed after some hours (Linux: tcp_keepalive_time).
+    /// A client whose machine has gone is noticed after some hours (Linux: tcp_keepalive_time).
     ///
     /// # Errors
     /// As setsockopt(2).

@@ -19,7 +19,7 @@ pub struct Tuning {
     pub copy_out: u32,
     /// How what is copied is copied.
     pub copying: Copying,
-    /// Whether payloads are followed by their checksums. A server gives them to those who ask; a client does with nothing less.
+    /// Whether payloads are followed by their checksums. A server gives them to clients that ask; a client refuses a server without.
     pub checksums: bool,
     /// How much is sent and received at one go.
     pub framing: Framing,
@@ -62,7 +62,7 @@ pub enum Framing {
     OneGo,
     /// All that is there is received; what is sent is one header, or one segment of a payload, with MSG_MORE.
     SegmentAtATime,
-    /// One header, or at most a page of a payload. Nothing is held, because each is waited for by itself; what is sent is sent
+    /// One header, or at most a page of a payload. Nothing is coalesced, because each is waited for by itself; what is sent is sent
     /// with MSG_MORE, so that TCP may join it again.
     PageAtATime,
 }

@@ -272,29 +272,26 @@ fn a_thousand_who_stop_half_way_stall_nobody_and_cost_little() {
     if limit.current.is_some_and(|limit| limit < 2 * MANY as u64) {
         return skip(TEST, "not so many descriptors are allowed");
     }
-    at_once(["", "--path-transport io_uring"], |way| {
-        let served = Served::new(&format!("--backend memory:1m --unix s {way}"));
-        let mut stalled: Vec<UnixStream> = Vec::new();
-        for number in 0..MANY {
-            let mut client = UnixStream::connect(served.path("s")).unwrap();
-            client.read_exact(&mut [0; 18]).unwrap();
-            if number.is_multiple_of(2) {
-                client.write_all(&[0, 0, 0]).unwrap();
-            } else {
-                // EXPORT_NAME of the default export, and the begin of a write of 32 MiB.
-                client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
-                client.read_exact(&mut [0; 10]).unwrap();
-                client.write_all(b"\x25\x60\x95\x13\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0half").unwrap();
-            }
-            stalled.push(client);
+    let served = Served::new("--backend memory:1m --unix s");
+    let mut stalled: Vec<UnixStream> = Vec::new();
+    for number in 0..MANY {
+        let mut client = UnixStream::connect(served.path("s")).unwrap();
+        client.read_exact(&mut [0; 18]).unwrap();
+        if number.is_multiple_of(2) {
+            client.write_all(&[0, 0, 0]).unwrap();
+        } else {
+            // EXPORT_NAME of the default export, and the begin of a write of 32 MiB.
+            client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+            client.read_exact(&mut [0; 10]).unwrap();
+            client.write_all(b"\x25\x60\x95\x13\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0half").unwrap();
         }
-        let script =
-            "assert all(h.pwrite(b'x' * 4096, 4096 * i) is None and h.pread(4096, 4096 * i) for i in range(200))";
-        libnbd(&format!("h.connect_uri('{}')\n{script}", served.uri));
-        let bytes = most_resident(served.running.as_ref().unwrap().id()).unwrap();
-        assert!(bytes < OWN + MANY as u64 * EACH, "{way}: {bytes} bytes");
-        drop(stalled);
-    });
+        stalled.push(client);
+    }
+    let script = "assert all(h.pwrite(b'x' * 4096, 4096 * i) is None and h.pread(4096, 4096 * i) for i in range(200))";
+    libnbd(&format!("h.connect_uri('{}')\n{script}", served.uri));
+    let bytes = most_resident(served.running.as_ref().unwrap().id()).unwrap();
+    assert!(bytes < OWN + MANY as u64 * EACH, "{bytes} bytes");
+    drop(stalled);
 }
 
 /// The most memory that a process has had, while it lives.

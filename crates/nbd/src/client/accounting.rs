@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Who counts.
+/// Where requests in flight are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accounting {
     /// Nobody but the connection itself.

@@ -28,9 +28,9 @@ use table::Table;
 /// How a shared connection goes about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedOptions {
-    /// Of these, how payloads are sent, received and copied. Nothing is held; whatever else is not the default is refused.
+    /// Of these, how payloads are sent, received and copied. Nothing is coalesced; whatever else is not the default is refused.
     pub tuning: Tuning,
-    /// Who sends.
+    /// Which thread sends.
     pub queueing: Queueing,
     /// For how long a server may take nothing while there is something to send.
     pub silence: Duration,
@@ -93,7 +93,7 @@ struct Mail {
     lost: bool,
 }
 
-/// Whoever panicked with it, what it protects is whole.
+/// A thread that panicked with the lock left whole what it protects.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -102,7 +102,7 @@ impl SharedClient {
     /// Connects, agrees, and provides `depth` slots of `slot_bytes` each to at most `submitters` threads.
     ///
     /// # Errors
-    /// When there is no server, or it does not agree, or there is no memory, or a switch is not for shared connections.
+    /// When there is no server, or it does not agree, or there is no memory, or the tuning is not for shared connections.
     pub fn connect(
         uri: &Uri,
         submitters: u32,
@@ -182,7 +182,7 @@ impl SharedClient {
 impl Drop for SharedClient {
     fn drop(&mut self) {
         self.inner.ended.store(true, Ordering::Release);
-        lock(&self.inner.sender).say_goodbye(&self.inner);
+        lock(&self.inner.sender).disconnect(&self.inner);
         // It can only fail where there is no connection any more.
         let _ = shutdown(&self.inner.socket, Shutdown::Both);
         self.inner.queue.wake_task();
@@ -256,7 +256,7 @@ impl Inner {
     /// Nothing goes any more: everybody is told.
     fn lose(&self, why: String) {
         lock(&self.lost).get_or_insert(why);
-        // Whoever waits for the socket to take more waits no longer.
+        // A thread that waits for the socket to take more waits no longer.
         let _ = shutdown(&self.socket, Shutdown::Both);
         for mailbox in &self.mailboxes {
             let mut mail = lock(&mailbox.mail);

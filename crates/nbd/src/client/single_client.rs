@@ -366,7 +366,7 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         (0..self.in_flight).for_each(|_| self.account.end());
-        // A good-bye is a courtesy: a server that does not hear it sees the connection end.
+        // A disconnect is a courtesy: a server that does not hear it sees the connection end.
         if self.batch.sent() > 0 {
             // A part of a request has gone: whatever follows would be taken for the rest of it.
             return;

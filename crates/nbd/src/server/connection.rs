@@ -20,7 +20,7 @@ const ABANDONED_FOR: Duration = Duration::from_secs(5);
 /// The client ended the connection before it had all replies.
 const ABANDONED: &str = "it went away with replies on the way";
 /// On a Unix socket the thread sleeps so long at most before it looks again whether enough has come: nobody else is served meanwhile.
-const NAP: Duration = Duration::from_micros(50);
+const SLEEP: Duration = Duration::from_micros(50);
 
 /// One client.
 #[derive(Debug)]
@@ -372,14 +372,14 @@ impl Connection {
 
     /// Something has come on a socket without a low-water mark: how long to sleep before it is looked at again. `None`: it is used now.
     /// Where the thread is not `alone` with it, nobody sleeps.
-    pub(super) fn nap(&mut self, alone: bool) -> Option<Duration> {
+    pub(super) fn sleep_for_more(&mut self, alone: bool) -> Option<Duration> {
         let wait = self.coalescing.unmarked?;
         if !alone {
             self.coalescing.unmarked = None;
             self.coalescing.target.cancel();
             return None;
         }
-        (self.socket.unread() < wait.bytes).then(|| NAP.min(wait.timeout / 4))
+        (self.socket.unread() < wait.bytes).then(|| SLEEP.min(wait.timeout / 4))
     }
 }
 

@@ -102,7 +102,7 @@ impl<'a> EventLoop<'a> {
         let mut ready = Vec::with_capacity(MAX_EVENTS);
         let (mut checked, mut handshakes) = (Instant::now(), false);
         while !self.inbox.is_closed() {
-            // Somebody may have come while nobody was in the handshake: the inbox woke this then, and the next wait has a timeout.
+            // A client that connects wakes this loop, and from then on waits have a timeout.
             self.wait(&mut ready, handshakes);
             self.end_coalescing_timeout();
             // Where several clients have something to ask, requests are coalesced without a wait.
@@ -127,7 +127,7 @@ impl<'a> EventLoop<'a> {
             match place {
                 INBOX => self.welcome(),
                 // Whatever it sent since then waits for its turn, its disconnect too.
-                place if due.contains(&place) || !hung_up && self.naps(place, alone) => {}
+                place if due.contains(&place) || !hung_up && self.sleeps_for_more(place, alone) => {}
                 place => self.advance(place),
             }
         }
@@ -190,23 +190,23 @@ impl<'a> EventLoop<'a> {
     }
 
     /// Whether the thread slept because more is to come where something has.
-    fn naps(&mut self, place: usize, alone: bool) -> bool {
+    fn sleeps_for_more(&mut self, place: usize, alone: bool) -> bool {
         let Some((_, until)) = self.coalescing.filter(|(other, _)| *other == place) else { return false };
         let Some(Some(slot)) = self.slots.get_mut(place) else { return false };
         let left = until.saturating_duration_since(Instant::now());
-        let Some(nap) = slot.connection.nap(alone).filter(|_| !left.is_zero()) else { return false };
+        let Some(sleep) = slot.connection.sleep_for_more(alone).filter(|_| !left.is_zero()) else { return false };
         self.done.waits += 2;
-        std::thread::sleep(nap.min(left));
+        std::thread::sleep(sleep.min(left));
         true
     }
 
-    /// Answers who has asked, and takes clients that have come.
+    /// Answers the thread that asked for counters, and takes clients that have connected.
     fn welcome(&mut self) {
         if let Some(asked) = self.inbox.asked() {
             let mut sum = self.done;
             let requests = self.slots.iter().flatten().filter_map(|slot| slot.connection.requests());
             requests.for_each(|requests| sum.add(&requests.counters));
-            // Who asked may have given up waiting.
+            // The thread that asked may have given up waiting.
             let _ = asked.send(sum);
         }
         for (socket, peer) in self.inbox.take() {

@@ -19,7 +19,7 @@ pub(super) struct Inbox {
     pub(super) waker: Waker,
 }
 
-/// Whoever panicked with it, what it protects is whole.
+/// A thread that panicked with the lock left whole what it protects.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! Receive coalescing: how many bytes of requests are worth waiting for, and for how long, learnt from what a client sends.
 //!
 //! A client that sends its requests one by one (libnbd does) wakes the server for each. While it has several in flight the next ones
-//! are on the way, and whether it has shows: two requests are there at one time. Who never has two in flight is never waited for.
+//! are on the way, and whether it has shows: two requests are there at one time. A client that never has two in flight is never waited for.
 //!
 //! The target is half of what is in flight. Such a client is slower than the server, so what is in flight is mostly replies that it
 //! has not come to: while half of it is waited for, the client works on the other half. With little in flight both ends would sleep
@@ -100,7 +100,7 @@ impl Target {
         if self.waits < LOOK_AFTER {
             return;
         }
-        // Who sends that much at one time, again and again, has coalesced it.
+        // A client that sends that much at one time, again and again, has coalesced it.
         let enough = bytes * 2 >= self.bytes && requests >= 4;
         self.waits = if enough { self.waits + 1 } else { 0 };
         if self.waits >= LOOK_AFTER + GROW_AFTER {
@@ -133,7 +133,7 @@ impl Target {
 
     /// What came is most likely all that is in flight. If the client was only slower, the next timeout is longer.
     fn timed_out(&mut self, bytes: usize, requests: u64, timeout: Duration) {
-        // Who was held up once does not have so little in flight at once.
+        // A client that was delayed once may still have more in flight.
         let half = (bytes / 2).max(self.half - self.half / 4);
         (self.bytes, self.half, self.growing, self.usual) = (half, half, false, Some(timeout));
         if requests >= MIN_IN_FLIGHT {
@@ -164,7 +164,7 @@ mod tests {
         late: usize,
     }
 
-    /// How a client was served: how many requests were waited for in each turn, how many waits were in vain, and the last limit.
+    /// How a client was served: how many requests were waited for in each turn, how many waits timed out, and the last limit.
     struct Served {
         waited: Vec<usize>,
         timeouts: usize,
@@ -239,14 +239,14 @@ mod tests {
     #[test]
     fn clients_that_send_batches_are_hardly_ever_waited_for() {
         for (most, least) in [(32, 32), (32, 16), (16, 9)] {
-            let (mut target, mut now, mut held) = (Target::default(), Instant::now(), 0);
+            let (mut target, mut now, mut waits) = (Target::default(), Instant::now(), 0);
             for turn in 0..100_000 {
-                held += usize::from(target.wait(LONGEST, now).is_some());
+                waits += usize::from(target.wait(LONGEST, now).is_some());
                 now += FAST;
                 let there = if turn % 2 == 0 { most } else { least };
                 target.received(there * REQUEST_BYTES, there as u64, now);
             }
-            assert!(held <= 4 * LOOK_AFTER as usize, "{most} and {least}: {held}");
+            assert!(waits <= 4 * LOOK_AFTER as usize, "{most} and {least}: {waits}");
         }
     }
 
@@ -264,7 +264,7 @@ mod tests {
         for in_flight in [2, 4, 11] {
             let served = Client::new(in_flight, FAST).play(&mut Target::default(), 100_000);
             assert!(served.waits() * 50 <= served.waited.len(), "{in_flight}: {}", served.waits());
-            assert!((1..=60).contains(&served.timeouts), "{in_flight}: {} in vain", served.timeouts);
+            assert!((1..=60).contains(&served.timeouts), "{in_flight}: {} timeouts", served.timeouts);
         }
     }
 
@@ -282,8 +282,8 @@ mod tests {
         let mut target = Target::default();
         Client::new(4, FAST).play(&mut target, 1_000_000);
         let served = Client::new(32, FAST).play(&mut target, 100_000);
-        let held = served.waited[PAUSE as usize + 100..].iter().filter(|goal| **goal >= 15).count();
-        assert!(held > 30_000, "{held}");
+        let waits = served.waited[PAUSE as usize + 100..].iter().filter(|goal| **goal >= 15).count();
+        assert!(waits > 30_000, "{waits}");
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl Requests {
         let mut rest = input;
         self.slow_since = None;
         let next = loop {
-            // Who has nothing more to be done waits for nobody: it may disconnect now.
+            // A client of which all is done does not wait for its turn: it may disconnect now.
             let more = !rest.is_empty() || self.reading.is_some();
             if more && self.slow_since.is_some_and(|begin| begin.elapsed() >= TURN) {
                 break Next::Yield;

@@ -136,7 +136,7 @@ fn requests_that_arrive_while_replies_are_not_taken_are_finished() {
     assert_eq!(reader.join().unwrap(), (0, 0));
 }
 
-/// Whoever never stops is not heard for ever, and who is in the middle of a request is not waited for.
+/// One never stops sending, and one stopped in the middle of a request.
 #[test]
 fn misbehaving_clients_do_not_keep_the_server() {
     let served =
@@ -150,40 +150,13 @@ fn misbehaving_clients_do_not_keep_the_server() {
     std::thread::sleep(Duration::from_millis(100));
     let begun = Instant::now();
     let (done, notes) = served.ended();
-    // Less than it may take at most, however busy the machine is.
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    // Five seconds, and what a busy machine adds.
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert!(done.requests > 0);
-    assert!(notes.iter().any(|note| note.contains("in the middle of a request")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("the server shut down")), "{notes:?}");
     reader.join().unwrap();
     writer.join().unwrap();
     drop((idle, silent));
-}
-
-/// Both have so much unread at the end that more may lie elsewhere; one stops then, and one goes on as long as the other is there.
-#[test]
-fn who_is_done_waits_for_nobody_who_is_not() {
-    // More than is received at one go.
-    const REQUESTS: usize = 100;
-    // Longer than it takes to send the next one.
-    let served = busy(4_000_000);
-    let mut both = [connected(&served), connected(&served)];
-    both.iter_mut().for_each(|stream| stream.write_all(&write(0, &[7; 4000]).repeat(REQUESTS)).unwrap());
-    let [mut done, mut slow] = both;
-    let answered = std::thread::spawn(move || {
-        (0..REQUESTS).for_each(|_| assert_eq!(error(&mut done), 0));
-        // It is let go.
-        let _ = done.read(&mut [0]);
-    });
-    let writer = std::thread::spawn(move || {
-        // So little that what may lie elsewhere does not come in time.
-        while !answered.is_finished() && slow.write_all(&write(0, &[7; 600])).is_ok() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        answered.join().unwrap();
-    });
-    let (_, notes) = served.ended();
-    assert!(!notes.iter().any(|note| note.contains("had to go before it was done")), "{notes:?}");
-    writer.join().unwrap();
 }
 
 #[test]

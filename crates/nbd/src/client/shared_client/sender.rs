@@ -12,7 +12,7 @@ use std::time::Instant;
 use sys::clock::ticks;
 use sys::send_batch::SendBatch;
 
-/// Whoever drains has it, and nobody else meanwhile.
+/// Of the thread that drains the queue.
 #[derive(Debug)]
 pub(super) struct Sender {
     batch: SendBatch,
@@ -84,7 +84,7 @@ impl Sender {
     }
 
     /// A courtesy: a server that does not hear it sees the connection end.
-    pub(super) fn say_goodbye(&mut self, inner: &Inner) {
+    pub(super) fn disconnect(&mut self, inner: &Inner) {
         if self.batch.unsent() == 0 {
             let bye = Request { flags: 0, command: Command::Disconnect, cookie: 0, offset: 0, length: 0 };
             self.batch.put(&bye.encode());

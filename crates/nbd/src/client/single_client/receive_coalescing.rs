@@ -158,15 +158,15 @@ mod tests {
         let (ours, mut theirs) = tcp();
         let mut coalescing = Coalescing::new(Duration::from_millis(1), Duration::ZERO);
         let mut calls = 0;
-        let mut held = || coalescing.wait(&ours, Some(10), &mut calls).unwrap();
+        let mut wait = || coalescing.wait(&ours, Some(10), &mut calls).unwrap();
         theirs.write_all(&[1; 9]).unwrap();
-        let found: Vec<Outcome> = (0..12).map(|_| held()).collect();
+        let found: Vec<Outcome> = (0..12).map(|_| wait()).collect();
         let mut expected = [Outcome::Not; 12];
         for timed_out in [0, 2, 6] {
             expected[timed_out] = Outcome::TimedOut;
         }
         assert_eq!(found, expected);
-        // What is there is readable for whoever does not hold, at once.
+        // What is there is readable at once where nothing is coalesced.
         assert_eq!(ours.receive(&mut [0; 100], Waiting::UntilSome).unwrap(), 9);
     }
 
