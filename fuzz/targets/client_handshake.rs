@@ -6,8 +6,8 @@
 use fuzz::{MOST_UNHEARD_IN_HANDSHAKE, arrive, pieces, split};
 use iotoll_fuzz as fuzz;
 use libfuzzer_sys::fuzz_target;
-use path::handshake::client::{INPUT_BYTES, Negotiation, Step};
-use path::wire::MAX_PAYLOAD;
+use nbd::handshake::client::{INPUT_BYTES, Negotiation, Step};
+use nbd::wire::MAX_PAYLOAD;
 
 fn play(said: &[u8], piece: usize, checksums: bool) -> (Vec<u8>, Step) {
     let mut negotiation = Negotiation::new("export").with_checksums(checksums);

@@ -6,9 +6,9 @@
 use fuzz::split;
 use iotoll_fuzz as fuzz;
 use libfuzzer_sys::fuzz_target;
-use path::client::{Address, Ask, Client, Done, Options, Uri};
-use path::handshake::{MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake_flag, info, option, reply};
-use path::{Error, Framing, Switches};
+use nbd::client::{Address, Ask, Client, Done, Options, Uri};
+use nbd::handshake::{MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake_flag, info, option, reply};
+use nbd::{Error, Framing, Tuning};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixListener;
@@ -75,7 +75,7 @@ fn handshake() -> Vec<u8> {
 /// A reply: slot, error, and what was read.
 type Seen = (u32, Option<u32>, Vec<u8>);
 
-fn play(choices: [u8; CHOICES], said: &[u8], switches: Switches) -> (Vec<Seen>, String) {
+fn play(choices: [u8; CHOICES], said: &[u8], tuning: Tuning) -> (Vec<Seen>, String) {
     let server = &*SERVER;
     let [asks @ .., first, second] = choices;
     let (front, back) = said.split_at(said.len().min(usize::from(first) * 8));
@@ -83,7 +83,7 @@ fn play(choices: [u8; CHOICES], said: &[u8], switches: Switches) -> (Vec<Seen>, 
     let pieces = [[handshake(), front.to_vec()].concat(), middle.to_vec(), back.to_vec()];
     server.say.lock().expect("nobody panics with it").send(pieces).expect("it serves");
     let uri = Uri { address: Address::Unix(server.path.clone()), export: String::new() };
-    let options = Options { switches, ..Options::default() };
+    let options = Options { tuning, ..Options::default() };
     let mut client = Client::connect(&uri, SLOTS, SLOT_BYTES, options).expect("the handshake makes sense");
     let mut asked = [None; SLOTS as usize];
     for (slot, choice) in (0..).zip(asks) {
@@ -118,8 +118,8 @@ fn play(choices: [u8; CHOICES], said: &[u8], switches: Switches) -> (Vec<Seen>, 
 
 fuzz_target!(|data: &[u8]| {
     let Some((choices, said)) = split::<CHOICES>(data) else { return };
-    let copied = Switches { copy_out: u32::MAX, ..Switches::default() };
+    let copied = Tuning { copy_out: u32::MAX, ..Tuning::default() };
     let whole = play(choices, said, copied);
-    assert_eq!(whole, play(choices, said, Switches { copy_out: 0, ..copied }), "in place");
-    assert_eq!(whole, play(choices, said, Switches { framing: Framing::PageAtATime, ..copied }), "a page at a time");
+    assert_eq!(whole, play(choices, said, Tuning { copy_out: 0, ..copied }), "in place");
+    assert_eq!(whole, play(choices, said, Tuning { framing: Framing::PageAtATime, ..copied }), "a page at a time");
 });

@@ -6,10 +6,11 @@
 use fuzz::{MOST_UNHEARD, arrive, pieces, split};
 use iotoll_fuzz as fuzz;
 use libfuzzer_sys::fuzz_target;
-use path::Switches;
-use path::backend::Backend;
-use path::server::session::{Next, Rights, Session};
-use path::wire::MAX_PAYLOAD;
+use nbd::Tuning;
+use nbd::backends::Backend;
+use nbd::server::Counters;
+use nbd::server::requests::{Next, Requests, Rights};
+use nbd::wire::MAX_PAYLOAD;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, OnceLock};
@@ -37,14 +38,13 @@ fn emptied() -> File {
     file.try_clone().expect("there are descriptors")
 }
 
-fn backend(choice: u8, switches: &Switches) -> Backend {
+fn backend(choice: u8, tuning: &Tuning) -> Backend {
     match choice & (8 | 64 | 128) {
         8 | 136 => Backend::null(NULL_BYTES).expect("addresses are there"),
         64 => Backend::file(emptied()).expect("its size is known"),
         // Where its file system has no way past the cache, it is as above.
-        192 => Backend::file_past_the_cache(emptied())
-            .unwrap_or_else(|_| Backend::file(emptied()).expect("its size is known")),
-        _ => Backend::memory(BYTES, switches).expect("so much memory is there"),
+        192 => Backend::file_direct(emptied()).unwrap_or_else(|_| Backend::file(emptied()).expect("its size is known")),
+        _ => Backend::memory(BYTES, tuning).expect("so much memory is there"),
     }
 }
 
@@ -71,8 +71,8 @@ struct End {
 fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
     // All replies are copied into the batch, where they can be seen.
     let all = u32::MAX;
-    let switches = Switches { pull_up: all, pull_up_of_file: all, copy_out, ..Switches::default() };
-    let backend = backend(choice, &switches);
+    let tuning = Tuning { pull_up: all, copy_out, ..Tuning::default() };
+    let backend = backend(choice, &tuning);
     let [read_only, structured, base_allocation, checksums] = [1, 2, 4, 16].map(|bit| choice & bit != 0);
     // The handshake gives no two of these together.
     let structured = structured && !checksums;
@@ -83,20 +83,20 @@ fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
         checksums,
         max_payload: if choice & 32 == 0 { MAX_PAYLOAD } else { 48 << 10 },
     };
-    let mut session = Session::new(backend.clone(), rights, switches);
-    let mut batch = session.batch();
+    let mut requests = Requests::new(backend.clone(), rights, tuning);
+    let mut batch = requests.batch();
     let (mut replies, mut end) = (Vec::new(), None);
     arrive(said, piece, |there| {
-        let place = session.in_place().map(|(store, begin, length)| (Arc::clone(store), begin, length));
+        let place = requests.in_place().map(|(store, begin, length)| (Arc::clone(store), begin, length));
         if let Some((store, begin, length)) = place {
             let count = length.min(there.len());
             store.write(begin, &there[..count]);
-            session.received_in_place(count, &mut batch);
+            requests.received_in_place(count, &mut batch);
             return (count, true);
         }
         let mut taken = 0;
         loop {
-            let (more, next) = session.advance(&there[taken..], &mut batch);
+            let (more, next) = requests.advance(&there[taken..], &mut batch);
             taken += more;
             assert!(batch.own_bytes() < MOST_UNHEARD && batch.unsent() == batch.own_bytes());
             replies.extend_from_slice(batch.own());
@@ -104,7 +104,7 @@ fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
             match next {
                 Next::Send | Next::Yield => {}
                 Next::Receive => return (taken, true),
-                Next::Disconnect | Next::Lost(_) => {
+                Next::End(_) => {
                     end = Some(next);
                     return (taken, false);
                 }
@@ -113,7 +113,7 @@ fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
     });
     replies.extend_from_slice(batch.own());
     let content = content(&backend);
-    let (requests, errors) = (session.counters.requests, session.counters.errors);
+    let Counters { requests, errors, .. } = requests.counters;
     End { replies, next: end, requests, errors, content }
 }
 

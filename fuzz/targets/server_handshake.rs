@@ -5,7 +5,7 @@
 use fuzz::{MOST_UNHEARD_IN_HANDSHAKE, arrive, pieces, split};
 use iotoll_fuzz as fuzz;
 use libfuzzer_sys::fuzz_target;
-use path::handshake::server::{ExportInfo, Negotiation, State, Step};
+use nbd::handshake::server::{ExportInfo, Negotiation, State, Step};
 
 fn exports() -> [ExportInfo; 2] {
     let export = |name: &str, size| ExportInfo {

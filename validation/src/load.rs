@@ -32,7 +32,7 @@ const LOADS: [Load; 10] = [
     Load { name: "bare-pread", arguments: &["FILE", "SECONDS", "BLOCK", "CACHE"], run: bare_pread::run },
     Load { name: "bare-server", arguments: &["ADDRESS", "BLOCK", "DEPTH"], run: bare_exchange::serve },
     Load { name: "bare-client", arguments: &["ADDRESS", "BLOCK", "DEPTH", "BLOCKS"], run: bare_exchange::ask },
-    Load { name: "remote-verify", arguments: &["URI", "IOS", "DEPTH", "SEED", "TRANSPORT"], run: remote_verify::run },
+    Load { name: "remote-verify", arguments: &["URI", "IOS", "DEPTH", "SEED"], run: remote_verify::run },
     Load { name: "ping-pong", arguments: &["SECONDS", "FILE"], run: ping_pong::run },
 ];
 

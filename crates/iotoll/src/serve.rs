@@ -7,14 +7,12 @@ use clap::Args;
 use lab::run::Calibration;
 use model::injected::Injected;
 use model::plan::value::{Choice, choice, list_words};
-use model::plan::{
-    InjectAt, PathCopy, PathCrc, PathFraming, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTransport,
-};
+use model::plan::{InjectAt, PathCopy, PathCrc, PathFraming, PathNull, PathPlan, PathReceive, PathSegment, PathSend};
 use model::unit::{Hertz, Nanos};
-use path::backend::Backend;
-use path::client::{Address, Uri};
-use path::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
-use path::{Inject, Layer, Switches};
+use nbd::backends::Backend;
+use nbd::client::{Address, Uri};
+use nbd::server::{Access, Counters, Exports, Listener, Observer, Options, ServerHandle, serve};
+use nbd::{Delay, Layer, Tuning};
 use report::number;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs::File;
@@ -30,9 +28,12 @@ use std::time::{Duration, Instant};
 /// What to serve, and to whom.
 #[derive(Debug, Args)]
 pub struct ServeArguments {
-    /// The storage: memory:SIZE (zeros, gone at the end), file:PATH (a block device with --read-only), file:PATH,direct (past the page cache, one request of a thread at a time), null:SIZE (reads are zeros, writes are forgotten)
+    /// The storage: memory:SIZE (zeros, gone at the end), file:PATH (a block device with --read-only), null:SIZE (reads are zeros, writes are forgotten)
     #[arg(long, value_name = "WHAT", value_parser = storage)]
     backend: Storage,
+    /// Read and write the file past the page cache, one request of a thread at a time
+    #[arg(long)]
+    direct: bool,
     /// Address and port of TCP; port 0 picks one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:10809", conflicts_with = "unix")]
     listen: SocketAddr,
@@ -56,11 +57,8 @@ pub struct ServeArguments {
     #[arg(long, value_name = "N", default_value_t = Options::default().connections,
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65_536))]
     connections: usize,
-    /// By which system calls bytes come and go: socket, or io_uring
-    #[arg(long, value_name = "HOW", default_value = model::plan::value::word(PathTransport::default()), value_parser = word::<PathTransport>)]
-    path_transport: PathTransport,
     /// How payloads get behind the headers of replies: pull-up copies all, pull-up:BYTES those up to that, gather none; zero-copy sends pages, zero-copy:BYTES of those above that
-    /// [default: pull-up:2048; gather of a file, as far as it is in the page cache]
+    /// [default: pull-up:2048; of a file all is read first. Said of a file, its pages are sent straight from the page cache, and a storage that fails ends the connection]
     #[arg(long, value_name = "HOW", value_parser = sending)]
     path_send: Option<PathSend>,
     /// How payloads of writes get to memory: copy receives all with what is around them and copies, copy:BYTES those up to that, in-place none
@@ -85,11 +83,11 @@ pub struct ServeArguments {
     #[arg(long, value_name = "WHAT", default_value = model::plan::value::word(PathNull::default()), value_parser = null)]
     path_null: PathNull,
     /// How long, at most, further requests of a client that has several in flight are waited for; less where it usually takes less; 0: not at all
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = Options::default().switches.hold.as_micros() as u64,
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = Options::default().tuning.coalesce.as_micros() as u64,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
-    path_hold: u64,
+    path_coalesce: u64,
     /// For how long requests are looked for again and again before they are slept for: burns CPU, saves wake-ups
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = Switches::default().busy_poll.as_micros() as u64,
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = Tuning::default().busy_poll.as_micros() as u64,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     path_busy_poll: u64,
     /// Busy work for each request, where --inject-at says: to see whether what is measured finds it. The thread does nothing else meanwhile, but others have their turn between
@@ -104,7 +102,7 @@ pub struct ServeArguments {
 enum Storage {
     Memory(u64),
     Null(u64),
-    File { path: PathBuf, direct: bool },
+    File(PathBuf),
 }
 
 fn storage(text: &str) -> Result<Storage, String> {
@@ -115,11 +113,8 @@ fn storage(text: &str) -> Result<Storage, String> {
     match text.split_once(':') {
         Some(("memory", size)) => bytes(size).map(Storage::Memory),
         Some(("null", size)) => bytes(size).map(Storage::Null),
-        Some(("file", path)) if !path.is_empty() => {
-            let (path, direct) = path.strip_suffix(",direct").map_or((path, false), |path| (path, true));
-            Ok(Storage::File { path: path.into(), direct })
-        }
-        _ => Err("memory:SIZE, null:SIZE, file:PATH or file:PATH,direct is expected".to_owned()),
+        Some(("file", path)) if !path.is_empty() => Ok(Storage::File(path.into())),
+        _ => Err("memory:SIZE, null:SIZE or file:PATH is expected".to_owned()),
     }
 }
 
@@ -168,54 +163,50 @@ fn word<T: Choice>(text: &str) -> Result<T, String> {
 pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
     let path = PathPlan {
-        transport: arguments.path_transport,
         send: arguments.path_send.unwrap_or_default(),
         receive: arguments.path_receive,
         framing: arguments.path_framing,
         segment: arguments.path_segment,
         copy: arguments.path_copy,
         crc: arguments.path_crc,
-        hold: Nanos(arguments.path_hold * 1000),
+        coalesce: Nanos(arguments.path_coalesce * 1000),
         busy_poll: Nanos(arguments.path_busy_poll * 1000),
         ..PathPlan::default()
     };
     let teller = Teller { calibration: Calibration::begin(), begun: Instant::now(), inject_ns: arguments.inject_ns };
-    // Who says how payloads are sent says it of files too.
-    let pull_up_of_file = arguments.path_send.map_or(Switches::default().pull_up_of_file, |send| send.pull_up);
-    let inject = inject(arguments, &teller.calibration);
-    let switches = Switches { inject, pull_up_of_file, ..lab::engine::path_switches(&path) };
-    let mut storage = backend(&arguments.backend, &switches, access)?;
+    let tuning = Tuning { delay: delay(arguments, &teller.calibration), ..lab::engine::path_tuning(&path) };
+    let mut storage = backend(arguments, &tuning, access)?;
     if arguments.path_null == PathNull::Server {
-        storage = null_backend(storage.size())?;
+        storage = nbd::filters::null::in_place_of(&storage).context(NO_ADDRESSES)?;
     }
     let exports = Exports::new(names(&arguments.export)?, storage, access).with_max_payload(arguments.path_max_payload);
     // Before there is a socket that would be left behind.
-    let orders = Arc::new(Orders::new()?);
-    heed_signals(&orders)?;
+    let handle = Arc::new(ServerHandle::new()?);
+    heed_signals(&handle)?;
     let place = Place::listen(arguments)?;
     let options =
-        Options { switches, threads: arguments.threads, connections: arguments.connections, ..Options::default() };
+        Options { tuning, threads: arguments.threads, connections: arguments.connections, ..Options::default() };
     render::write(&format!("listening on {}\n", place.uri))?;
-    let done = serve(&place.listener, &exports, &options, &orders, &teller)?;
+    let done = serve(&place.listener, &exports, &options, &handle, &teller)?;
     teller.so_far(&done);
     Ok(ExitCode::SUCCESS)
 }
 
 /// What is asked to be added to each request, by a clock that was looked at for long enough.
-fn inject(arguments: &ServeArguments, calibration: &Calibration) -> Inject {
+fn delay(arguments: &ServeArguments, calibration: &Calibration) -> Delay {
     // To 10 ppm.
     const LOOK: Duration = Duration::from_millis(10);
     let claimed = arguments.inject_at == Layer::Storage && arguments.path_null == PathNull::Server;
     if arguments.inject_ns == 0 || claimed {
-        return Inject::NOTHING;
+        return Delay::NONE;
     }
     std::thread::sleep(LOOK);
-    Inject::new(arguments.inject_at, Hertz(calibration.end().0).ticks(Nanos(arguments.inject_ns)).0)
+    Delay::new(arguments.inject_at, Hertz(calibration.end().0).ticks(Nanos(arguments.inject_ns)).0)
 }
 
 fn names(names: &[String]) -> anyhow::Result<Vec<String>> {
     for (place, name) in names.iter().enumerate() {
-        if name.len() > path::handshake::MAX_STRING {
+        if name.len() > nbd::handshake::MAX_STRING {
             return Err(BadInput(format!("--export: a name of {} bytes; NBD has at most 4096", name.len())).into());
         }
         if names.iter().take(place).any(|other| other == name) {
@@ -225,36 +216,40 @@ fn names(names: &[String]) -> anyhow::Result<Vec<String>> {
     Ok(names.to_vec())
 }
 
-fn null_backend(bytes: u64) -> anyhow::Result<Backend> {
-    Backend::null(bytes).context("addresses for a reply of zeros")
-}
+/// What is wrong where a null storage cannot be had.
+const NO_ADDRESSES: &str = "addresses for a reply of zeros";
 
-fn backend(storage: &Storage, switches: &Switches, access: Access) -> anyhow::Result<Backend> {
-    match storage {
-        Storage::Memory(bytes) => Backend::memory(*bytes, switches).map_err(|error| {
+fn backend(arguments: &ServeArguments, tuning: &Tuning, access: Access) -> anyhow::Result<Backend> {
+    match &arguments.backend {
+        Storage::File(path) => file(path, arguments, access),
+        _ if arguments.direct => Err(BadInput("--direct is for --backend file:PATH; leave it out".to_owned()).into()),
+        Storage::Memory(bytes) => Backend::memory(*bytes, tuning).map_err(|error| {
             BadInput(format!("--backend memory:{bytes}: there is not so much memory ({error}); ask for less")).into()
         }),
-        Storage::Null(bytes) => null_backend(*bytes),
-        Storage::File { path, direct } => {
-            let failed = |error| BadInput(format!("--backend file:{}: {error}; check the path", path.display()));
-            // Whether a device is mounted or part of something nobody here looks, and clients write to it for as long as
-            // this runs. To open a pipe waits, and to open a device may do something.
-            let kind = std::fs::metadata(path).map_err(failed)?.file_type();
-            if !(kind.is_file() || kind.is_block_device() && access == Access::ReadOnly) {
-                let mend = "is no file; name one, or a block device with --read-only";
-                return Err(BadInput(format!("--backend file:{}: {mend}", path.display())).into());
-            }
-            let file = File::options().read(true).write(access == Access::ReadWrite).open(path);
-            let file = file.map_err(failed)?;
-            if *direct {
-                return Backend::file_past_the_cache(file).map_err(|error| {
-                    let mend = "its file system has no O_DIRECT; leave out ,direct";
-                    BadInput(format!("--backend file:{},direct: {error}: {mend}", path.display())).into()
-                });
-            }
-            Backend::file(file).with_context(|| format!("the size of {}", path.display()))
-        }
+        Storage::Null(bytes) => Backend::null(*bytes).context(NO_ADDRESSES),
     }
+}
+
+fn file(path: &Path, arguments: &ServeArguments, access: Access) -> anyhow::Result<Backend> {
+    let failed = |error| BadInput(format!("--backend file:{}: {error}; check the path", path.display()));
+    // Whether a device is mounted or part of something nobody here looks, and clients write to it for as long as
+    // this runs. To open a pipe waits, and to open a device may do something.
+    let kind = std::fs::metadata(path).map_err(failed)?.file_type();
+    if !(kind.is_file() || kind.is_block_device() && access == Access::ReadOnly) {
+        let mend = "is no file; name one, or a block device with --read-only";
+        return Err(BadInput(format!("--backend file:{}: {mend}", path.display())).into());
+    }
+    let file = File::options().read(true).write(access == Access::ReadWrite).open(path);
+    let file = file.map_err(failed)?;
+    if arguments.direct {
+        return Backend::file_direct(file).map_err(|error| {
+            let mend = "its file system has no O_DIRECT; leave out --direct";
+            BadInput(format!("--backend file:{} --direct: {error}: {mend}", path.display())).into()
+        });
+    }
+    // Who says how payloads are sent has them sent from the page cache, where that may be.
+    let opened = if arguments.path_send.is_some() { Backend::page_cache(file) } else { Backend::file(file) };
+    opened.with_context(|| format!("the size of {}", path.display()))
 }
 
 /// Where it listens. A Unix socket goes when this is dropped.
@@ -326,15 +321,15 @@ impl Drop for Place {
 }
 
 /// The first SIGTERM or Ctrl-C finishes what has arrived; SIGUSR1 asks what was done so far.
-fn heed_signals(orders: &Arc<Orders>) -> anyhow::Result<()> {
+fn heed_signals(handle: &Arc<ServerHandle>) -> anyhow::Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
     if !signals::ignores_hangup() {
         signals.add_signal(SIGHUP)?;
     }
-    let orders = orders.clone();
+    let handle = handle.clone();
     std::thread::Builder::new().name("iotoll-signals".to_owned()).spawn(move || {
         for signal in &mut signals {
-            if signal == SIGUSR1 { orders.report() } else { orders.stop() }
+            if signal == SIGUSR1 { handle.report() } else { handle.stop() }
         }
     })?;
     Ok(())
@@ -352,7 +347,7 @@ impl Observer for Teller {
         failure::complain(text);
     }
 
-    fn injects(&self, burnt_ticks: f64) {
+    fn delays(&self, burnt_ticks: f64) {
         let injected = Injected { asked: self.inject_ns as f64, burnt: burnt_ticks * 1e9 / self.calibration.end().0 };
         // Of requests, not of I/Os.
         let burns = injected.in_words().replace("I/O", "request");

@@ -16,7 +16,7 @@ use immediate::Immediate;
 use model::plan::{EngineKind, JobPlan};
 use model::unit::Hertz;
 pub(crate) use nbd::span as remote_span;
-pub use nbd::switches as path_switches;
+pub use nbd::tuning as path_tuning;
 use std::fs::File;
 use sys::buffer::AlignedBuffer;
 

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::whereabouts::servers::{Address, listens};
 use model::placement::Place;
 use model::plan::JobPlan;
-use path::client::{self, Uri};
+use nbd::client::{self, Uri};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::io;

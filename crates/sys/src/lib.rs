@@ -22,5 +22,4 @@ pub mod send_batch;
 pub mod shared_copy;
 pub mod shared_words;
 pub mod socket;
-pub mod stream_ring;
 pub mod uring;

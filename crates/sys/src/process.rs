@@ -46,16 +46,6 @@ pub fn wait(child: Child) -> io::Result<Ended> {
     Ok(Ended { how, cpu_nanos: (micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000 })
 }
 
-/// How often the calling thread had to wait for a page that was not in memory (major faults), in what it did itself and in its system
-/// calls.
-pub fn major_faults() -> u64 {
-    // SAFETY: all-zero is a valid rusage, which the kernel then fills.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the out-pointer is valid. It cannot fail, with a target that Linux has had since 2.6.26.
-    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
-    usage.ru_majflt.unsigned_abs()
-}
-
 /// Raises this process's limit of open files to what it may have at most.
 pub fn raise_open_file_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};

@@ -4,8 +4,7 @@
 use super::argument;
 use crate::bench::seeded::Seeded;
 use anyhow::{Context, bail, ensure};
-use path::client::{Ask, Client, Done, Options, Uri};
-use path::{Switches, Transport};
+use nbd::client::{Ask, Client, Done, Options, Uri};
 use std::time::{Duration, Instant};
 
 /// What a block's content is checked in.
@@ -45,13 +44,7 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let most = BLOCKS / MOST_BLOCKS / 2;
     ensure!((1..=most).contains(&u64::from(depth)), "a depth of {depth} is not from 1 to {most}");
     let slot_bytes = BLOCK * MOST_BLOCKS as usize;
-    let transport = match arguments.get(4) {
-        Some(&"socket") => Transport::Sockets,
-        Some(&"io_uring") => Transport::IoUring,
-        other => bail!("'{}' is no transport: socket or io_uring", other.copied().unwrap_or_default()),
-    };
-    let switches = Switches { transport, ..Switches::default() };
-    let mut client = Client::connect(&uri, depth, slot_bytes, Options { switches, ..Options::default() })?;
+    let mut client = Client::connect(&uri, depth, slot_bytes, Options::default())?;
     let size = client.export().size;
     ensure!(size >= BLOCKS * BLOCK as u64, "{size} bytes are too few, {} are wanted", BLOCKS * BLOCK as u64);
     ensure!(client.takes(Ask::Write), "nothing can be written there");

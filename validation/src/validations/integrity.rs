@@ -22,13 +22,13 @@ struct Row {
 }
 
 /// Ten million of our own server.
-const ROWS: [Row; 5] = [
+const ROWS: [Row; 4] = [
     Row {
         name: "iotoll serve, memory, TCP",
         server: Server::Iotoll,
         socket: Socket::Tcp,
         storage: Storage::Memory,
-        ios: 4_000_000,
+        ios: 6_000_000,
     },
     Row {
         name: "iotoll serve, memory, Unix socket",
@@ -42,13 +42,6 @@ const ROWS: [Row; 5] = [
         server: Server::Iotoll,
         socket: Socket::Tcp,
         storage: Storage::File,
-        ios: 2_000_000,
-    },
-    Row {
-        name: "iotoll serve, memory, TCP, both through io_uring",
-        server: Server::Ringed,
-        socket: Socket::Tcp,
-        storage: Storage::Memory,
         ios: 2_000_000,
     },
     Row {
@@ -70,8 +63,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         let wanted = Wanted { server: row.server, socket: row.socket, place: Place::Anywhere, storage: row.storage };
         let served = Served::start(bench, &wanted, &data)?;
         let (ios, seed) = (row.ios.to_string(), bench.options.seed.to_string());
-        let transport = if row.server == Server::Ringed { "io_uring" } else { "socket" };
-        let words = bench.load(&["remote-verify", &served.uri, &ios, DEPTH, &seed, transport]);
+        let words = bench.load(&["remote-verify", &served.uri, &ios, DEPTH, &seed]);
         let (program, arguments) = words.split_first().context("no load")?;
         let begun = Instant::now();
         let said = bench.output(bench.command(program).args(arguments))?;

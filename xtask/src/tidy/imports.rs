@@ -12,11 +12,11 @@ struct Row {
 const TABLE: [Row; 8] = [
     Row { name: "model", imports: &[] },
     Row { name: "sys", imports: &[] },
-    Row { name: "path", imports: &["sys"] },
-    Row { name: "lab", imports: &["model", "sys", "path"] },
+    Row { name: "nbd", imports: &["sys"] },
+    Row { name: "lab", imports: &["model", "sys", "nbd"] },
     Row { name: "report", imports: &["model"] },
-    Row { name: "iotoll", imports: &["model", "lab", "path", "report"] },
-    Row { name: "validation", imports: &["model", "sys", "path"] },
+    Row { name: "iotoll", imports: &["model", "lab", "nbd", "report"] },
+    Row { name: "validation", imports: &["model", "sys", "nbd"] },
     Row { name: "xtask", imports: &[] },
 ];
 

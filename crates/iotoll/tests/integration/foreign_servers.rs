@@ -88,7 +88,6 @@ fn our_client_works_with_the_servers_that_people_have() {
             ("randwrite", "", 400),
             ("randrw", "", 400),
             ("write", "", 400),
-            ("randrw", "--path_transport=io_uring", 400),
             ("randrw", "--numjobs=3 --group_reporting --path_tx_queue=mp-ring", 1200),
             ("randrw", "--numjobs=3 --group_reporting --path_tx_queue=ring-task --submitters=2", 1200),
         ] {

@@ -24,7 +24,6 @@ fn busy_work_shows_where_it_is_and_a_short_circuit_goes_around_it() {
         (String::new(), job("submit"), (true, false)),
         (String::new(), job("submit") + " --path_null=wire", (true, false)),
         (String::new(), job("wire"), (false, true)),
-        (String::new(), job("wire") + " --path_transport=io_uring", (false, true)),
         (String::new(), job("wire") + " --path_null=wire", (false, false)),
         (server("server"), String::new(), (false, true)),
         (server("server") + " --path-null server", String::new(), (false, true)),

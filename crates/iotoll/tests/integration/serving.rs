@@ -86,14 +86,12 @@ fn libnbd(script: &str) {
 }
 
 /// TCP and Unix sockets, memory and files.
-const WAYS: [&str; 8] = [
+const WAYS: [&str; 6] = [
     "--backend memory:8m --unix s",
     "--backend memory:8m --listen 127.0.0.1:0 --path-send gather",
     "--backend file:data --listen 127.0.0.1:0 --threads 2",
     "--backend memory:8m --listen 127.0.0.1:0 --path-send zero-copy --path-receive in-place --path-copy non-temporal",
     "--backend file:data --unix s --path-send zero-copy:16k --path-framing page-at-a-time --path-copy plain",
-    "--backend memory:8m --listen 127.0.0.1:0 --path-transport io_uring",
-    "--backend file:data --unix s --path-transport io_uring --path-send zero-copy:16k",
     "--backend memory:8m --unix s --path-send gather --path-framing segment-at-a-time --path-segment 700 --path-crc on",
 ];
 
@@ -129,7 +127,7 @@ fn a_file_past_the_page_cache_is_read_and_written_past_it() {
     const TEST: &str = "a_file_past_the_page_cache_is_read_and_written_past_it";
     let folder = Folder::within(&std::env::temp_dir());
     folder.write("data", b"1");
-    let usable = folder.iotoll("serve --backend file:data,direct --unix /nowhere/s").run();
+    let usable = folder.iotoll("serve --backend file:data --direct --unix /nowhere/s").run();
     if usable.stderr.contains("has no O_DIRECT") {
         return skip(TEST, "the temporary folder's file system has no O_DIRECT");
     }
@@ -148,7 +146,7 @@ fn a_file_past_the_page_cache_is_read_and_written_past_it() {
         );
         cached(&served.path("data"))
     };
-    let served = Served::new("--backend file:data,direct --listen 127.0.0.1:0");
+    let served = Served::new("--backend file:data --direct --listen 127.0.0.1:0");
     if fresh(&served) > 0 {
         return skip(TEST, "files of the temporary folder lie nowhere but in the page cache");
     }
@@ -163,7 +161,7 @@ fn a_file_past_the_page_cache_is_read_and_written_past_it() {
     done("nbdcopy", &[&served.uri, &served.path("back")]);
     assert_eq!(cached(&served.path("data")), SIZE as u64, "through the cache, all of it is there then");
     drop(served);
-    remote_qemu("--backend file:data,direct --unix s");
+    remote_qemu("--backend file:data --direct --unix s");
 }
 
 #[test]
@@ -274,29 +272,26 @@ fn a_thousand_who_stop_half_way_stall_nobody_and_cost_little() {
     if limit.current.is_some_and(|limit| limit < 2 * MANY as u64) {
         return skip(TEST, "not so many descriptors are allowed");
     }
-    at_once(["", "--path-transport io_uring"], |way| {
-        let served = Served::new(&format!("--backend memory:1m --unix s {way}"));
-        let mut stalled: Vec<UnixStream> = Vec::new();
-        for number in 0..MANY {
-            let mut client = UnixStream::connect(served.path("s")).unwrap();
-            client.read_exact(&mut [0; 18]).unwrap();
-            if number.is_multiple_of(2) {
-                client.write_all(&[0, 0, 0]).unwrap();
-            } else {
-                // EXPORT_NAME of the default export, and the begin of a write of 32 MiB.
-                client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
-                client.read_exact(&mut [0; 10]).unwrap();
-                client.write_all(b"\x25\x60\x95\x13\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0half").unwrap();
-            }
-            stalled.push(client);
+    let served = Served::new("--backend memory:1m --unix s");
+    let mut stalled: Vec<UnixStream> = Vec::new();
+    for number in 0..MANY {
+        let mut client = UnixStream::connect(served.path("s")).unwrap();
+        client.read_exact(&mut [0; 18]).unwrap();
+        if number.is_multiple_of(2) {
+            client.write_all(&[0, 0, 0]).unwrap();
+        } else {
+            // EXPORT_NAME of the default export, and the begin of a write of 32 MiB.
+            client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+            client.read_exact(&mut [0; 10]).unwrap();
+            client.write_all(b"\x25\x60\x95\x13\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0half").unwrap();
         }
-        let script =
-            "assert all(h.pwrite(b'x' * 4096, 4096 * i) is None and h.pread(4096, 4096 * i) for i in range(200))";
-        libnbd(&format!("h.connect_uri('{}')\n{script}", served.uri));
-        let bytes = most_resident(served.running.as_ref().unwrap().id()).unwrap();
-        assert!(bytes < OWN + MANY as u64 * EACH, "{way}: {bytes} bytes");
-        drop(stalled);
-    });
+        stalled.push(client);
+    }
+    let script = "assert all(h.pwrite(b'x' * 4096, 4096 * i) is None and h.pread(4096, 4096 * i) for i in range(200))";
+    libnbd(&format!("h.connect_uri('{}')\n{script}", served.uri));
+    let bytes = most_resident(served.running.as_ref().unwrap().id()).unwrap();
+    assert!(bytes < OWN + MANY as u64 * EACH, "{bytes} bytes");
+    drop(stalled);
 }
 
 /// The most memory that a process has had, while it lives.
@@ -311,11 +306,7 @@ fn most_resident(process: u32) -> Option<u64> {
 #[test]
 fn clients_that_take_nothing_cost_less_than_a_mebibyte_each() {
     const MANY: u64 = 64;
-    const COPIED: [&str; 3] = [
-        "--backend file:data --unix s",
-        "--backend memory:8m --unix s --path-send pull-up:32m",
-        "--backend memory:8m --unix s --path-send pull-up:32m --path-transport io_uring",
-    ];
+    const COPIED: [&str; 2] = ["--backend file:data --unix s", "--backend memory:8m --unix s --path-send pull-up:32m"];
     at_once(COPIED, |way| {
         let served = Served::new(way);
         let before = most_resident(served.running.as_ref().unwrap().id()).unwrap();
@@ -430,7 +421,6 @@ fn our_client_is_refused_what_the_export_does_not_take() {
     refused("--rw=read --bs=4k --inject_at=server", &["inject_at", "iotoll serve --inject-ns N --inject-at server"]);
     let shared = |more: &str, named: &[&str]| refused(&format!("--rw=read --bs=4k --path_tx_queue={more}"), named);
     shared("ring-task --tx_task_cpus=same", &["tx_task_cpus=same", "cpus_allowed"]);
-    shared("lock --path_transport=io_uring", &["another transport", "threads share"]);
     shared("lock --path_framing=page-at-a-time", &["another framing"]);
     shared("lock --inject_at=wire --inject_ns=1", &["inject_at=wire"]);
     shared("lock --path_null=wire", &["path_null", "leave out path_tx_queue"]);

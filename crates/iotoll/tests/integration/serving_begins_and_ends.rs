@@ -20,7 +20,8 @@ fn every_word_of_serve_that_is_wrong_is_refused_in_one_line() {
     refused("--backend file:pipe --read-only", &["file:pipe", "is no file"]);
     refused("--backend file:/tmp --read-only", &["file:/tmp", "is no file"]);
     refused("--backend file:/dev/zero", &["file:/dev/zero", "is no file", "--read-only"]);
-    refused("--backend file:/proc/self/status,direct", &["status,direct", "no O_DIRECT", "leave out"]);
+    refused("--backend file:/proc/self/status --direct", &["status --direct", "no O_DIRECT", "leave out"]);
+    refused("--backend memory:1m --direct", &["--direct", "file:PATH"]);
     refused("--backend memory:1m --path-null wire", &["--path-null", "path_null=wire"]);
     refused("--backend memory:1m --inject-ns 1 --inject-at wire", &["--inject-at", "inject_at=wire"]);
     refused("--backend memory:1m --inject-ns 1 --inject-at disk", &["--inject-at", "'disk'", "server or storage"]);

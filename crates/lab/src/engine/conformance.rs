@@ -34,8 +34,8 @@ fn socket(directory: &Path) -> std::path::PathBuf {
 
 /// The server of this folder's test: it serves as long as the tests run.
 fn server(directory: &Path) -> String {
-    use path::backend::Backend;
-    use path::server::{Access, Counters, Exports, Listener, Observer, Options, Orders, serve};
+    use nbd::backends::Backend;
+    use nbd::server::{Access, Counters, Exports, Listener, Observer, Options, ServerHandle, serve};
     struct Quiet;
     impl Observer for Quiet {
         fn note(&self, _: &str) {}
@@ -48,10 +48,10 @@ fn server(directory: &Path) -> String {
         std::thread::spawn(move || {
             let exports = Exports::new(
                 vec![String::new()],
-                Backend::memory(BLOCK * BLOCKS, &path::Switches::default()).unwrap(),
+                Backend::memory(BLOCK * BLOCKS, &nbd::Tuning::default()).unwrap(),
                 Access::ReadWrite,
             );
-            serve(&listener, &exports, &Options::default(), &Orders::new().unwrap(), &Quiet)
+            serve(&listener, &exports, &Options::default(), &ServerHandle::new().unwrap(), &Quiet)
         });
     }
     uri

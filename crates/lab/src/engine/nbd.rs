@@ -11,11 +11,10 @@ use crate::workload::target::{self, Span};
 use crate::workload::worker::{Control, Queue, Stages, Sync};
 use connection::Connection;
 use model::plan::{
-    Access, InjectAt, JobPlan, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathTransport,
-    PathTxQueue,
+    Access, InjectAt, JobPlan, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathTxQueue,
 };
-use path::client::{Accounting, Ask, Client, Done, GLANCE, Options, Uri, Wire};
-use path::{Copying, Framing, Inject, Layer, Switches, Transport};
+use nbd::client::{Accounting, Ask, Client, Done, GLANCE, Options, Uri, Wire};
+use nbd::{Copying, Delay, Framing, Layer, Tuning};
 use split::Split;
 use std::io;
 use std::num::NonZeroU64;
@@ -24,9 +23,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a server may be silent while it has requests.
-const PATIENCE: Duration = Duration::from_secs(30);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The same when the job was told to end.
-const FAREWELL: Duration = Duration::from_secs(2);
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What is staged goes out at the next wait, unless it is so much.
 const MOST_STAGED: usize = 256 << 10;
@@ -35,8 +34,8 @@ struct Remote<C> {
     client: C,
     /// What was replied to and not taken yet: slot, bytes or minus the error number, and when.
     done: Vec<(u32, i32, Stages)>,
-    /// Whether requests wait for each other.
-    holds: bool,
+    /// Whether requests are handed over together.
+    batches: bool,
     /// Since when nothing has come, while something is waited for.
     silent_since: Option<Instant>,
     control: Arc<Control>,
@@ -54,10 +53,10 @@ pub(super) fn open(setup: &Setup) -> Result<Ready> {
     let mut options = options(&plan.path);
     // Where nothing goes over the wire, nothing is added there.
     if plan.inject_at == InjectAt::Wire && plan.path.null != PathNull::Wire {
-        options.switches.inject = Inject::new(Layer::Wire, setup.clock.ticks(plan.inject).0);
+        options.tuning.delay = Delay::new(Layer::Wire, setup.clock.ticks(plan.inject).0);
     }
     // Here, because it is this thread that takes replies.
-    let burnt = options.switches.inject.calibrate();
+    let burnt = options.tuning.delay.calibrate();
     match plan.path.tx_queue {
         PathTxQueue::None => Ok(split(plan, connect(plan, slots, bytes, options)?, parts, burnt)),
         PathTxQueue::Lock | PathTxQueue::RingTask | PathTxQueue::MpRing | PathTxQueue::SwapAll => {
@@ -86,7 +85,7 @@ fn ready(plan: &JobPlan, client: impl Connection + 'static, burnt: Option<f64>) 
     let mut engine = Remote {
         client,
         done: Vec::with_capacity(slots),
-        holds: plan.path.hold.0 > 0 && plan.path.framing != PathFraming::PageAtATime,
+        batches: plan.path.coalesce.0 > 0 && plan.path.framing != PathFraming::PageAtATime,
         silent_since: None,
         control: Arc::default(),
         uri: uri(plan).to_owned(),
@@ -94,7 +93,7 @@ fn ready(plan: &JobPlan, client: impl Connection + 'static, burnt: Option<f64>) 
     Box::new(move |worker| {
         engine.control = worker.control();
         worker.burnt_ticks = worker.burnt_ticks.or(burnt);
-        // A hold is as long as it is told to be, and not 50 µs longer. Where that cannot be had, it is longer.
+        // A wait is as long as it is told to be, and not 50 µs longer. Where that cannot be had, it is longer.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         worker.run_queued(&mut engine)
     })
@@ -147,28 +146,24 @@ fn uri(plan: &JobPlan) -> &str {
 fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize, mut options: Options) -> Result<Client> {
     if !matches!(plan.access, Access::Write | Access::ReadWrite | Access::TrimWrite) {
         // There is nothing to be sent that a memory for it would be worth.
-        options.switches.zero_copy = u32::MAX;
+        options.tuning.zero_copy = u32::MAX;
     }
     Client::connect(&place(plan)?, slots, slot_bytes, options).map_err(|error| unreachable_server(plan, &error))
 }
 
 fn place(plan: &JobPlan) -> Result<Uri> {
-    let refused = |error: path::client::BadUri| Error::Refused(format!("job '{}': uri={error}", plan.name));
+    let refused = |error: nbd::client::BadUri| Error::Refused(format!("job '{}': uri={error}", plan.name));
     uri(plan).parse().map_err(refused)
 }
 
-fn unreachable_server(plan: &JobPlan, error: &path::Error) -> Error {
-    let hint = if matches!(error, path::Error::System { .. }) { "; is the server running?" } else { "" };
+fn unreachable_server(plan: &JobPlan, error: &nbd::Error) -> Error {
+    let hint = if matches!(error, nbd::Error::System { .. }) { "; is the server running?" } else { "" };
     Error::Refused(format!("job '{}': uri={}: {error}{hint}", plan.name, uri(plan)))
 }
 
 /// How a client or a server is to do it that was told so.
-pub fn switches(path: &PathPlan) -> Switches {
-    Switches {
-        transport: match path.transport {
-            PathTransport::Socket => Transport::Sockets,
-            PathTransport::IoUring => Transport::IoUring,
-        },
+pub fn tuning(path: &PathPlan) -> Tuning {
+    Tuning {
         pull_up: path.send.pull_up,
         zero_copy: path.send.zero_copy,
         copy_out: path.receive.copy,
@@ -184,9 +179,9 @@ pub fn switches(path: &PathPlan) -> Switches {
             PathFraming::PageAtATime => Framing::PageAtATime,
         },
         segment: path.segment.bytes,
-        hold: path.hold.duration(),
+        coalesce: path.coalesce.duration(),
         busy_poll: path.busy_poll.duration(),
-        ..Switches::default()
+        ..Tuning::default()
     }
 }
 
@@ -201,10 +196,10 @@ fn options(path: &PathPlan) -> Options {
         PathNull::None | PathNull::Server => Wire::Real,
         PathNull::Wire => Wire::Null,
     };
-    Options { switches: switches(path), in_flight, wire, ..Options::default() }
+    Options { tuning: tuning(path), in_flight, wire, ..Options::default() }
 }
 
-fn lost(error: path::Error) -> io::Error {
+fn lost(error: nbd::Error) -> io::Error {
     io::Error::other(error)
 }
 
@@ -234,8 +229,8 @@ impl<C: Connection> Remote<C> {
             return Ok(());
         }
         let silent = self.silent_since.get_or_insert_with(Instant::now).elapsed() + GLANCE;
-        let patience = if self.control.stopped() { FAREWELL } else { PATIENCE };
-        if silent < patience {
+        let timeout = if self.control.stopped() { END_TIMEOUT } else { SILENCE_TIMEOUT };
+        if silent < timeout {
             return Ok(());
         }
         let (uri, seconds, in_flight) = (&self.uri, silent.as_secs(), self.client.in_flight());
@@ -265,14 +260,14 @@ impl<C: Connection> Queue for Remote<C> {
     }
 
     fn submit(&mut self) -> io::Result<()> {
-        if self.holds && self.client.staged_bytes() < MOST_STAGED {
+        if self.batches && self.client.staged_bytes() < MOST_STAGED {
             return Ok(());
         }
         self.hand_over()
     }
 
     fn wait(&mut self, least: u32, _: u32) -> io::Result<()> {
-        if self.holds && self.done.len() >= least as usize {
+        if self.batches && self.done.len() >= least as usize {
             // A job that takes replies one by one hands the next requests over when it has taken all.
             return self.submit();
         }
@@ -318,13 +313,12 @@ mod tests {
     #[test]
     fn what_is_not_said_is_as_the_path_has_it() {
         assert_eq!(options(&PathPlan::default()), Options::default());
-        assert_eq!(switches(&PathPlan::default()), path::server::Options::default().switches);
+        assert_eq!(tuning(&PathPlan::default()), nbd::server::Options::default().tuning);
     }
 
     #[test]
     fn what_is_said_is_done() {
         let path = PathPlan {
-            transport: PathTransport::IoUring,
             send: PathSend { pull_up: 1, zero_copy: 2 },
             receive: PathReceive { copy: 3 },
             framing: PathFraming::PageAtATime,
@@ -332,7 +326,7 @@ mod tests {
             max_payload: 7,
             copy: PathCopy::NonTemporal,
             crc: PathCrc::On,
-            hold: Nanos(4),
+            coalesce: Nanos(4),
             busy_poll: Nanos(5),
             in_flight: PathInFlight::PerThread,
             null: PathNull::Wire,
@@ -340,28 +334,25 @@ mod tests {
             tx_task_cpus: TxTaskCpus::Any,
             submitters: 1,
         };
-        let switches = Switches {
-            transport: Transport::IoUring,
+        let tuning = Tuning {
             pull_up: 1,
-            // A client has no files.
-            pull_up_of_file: Switches::default().pull_up_of_file,
             zero_copy: 2,
             copy_out: 3,
             copying: Copying::NonTemporal,
             checksums: true,
             framing: Framing::PageAtATime,
             segment: 6,
-            hold: Duration::from_nanos(4),
+            coalesce: Duration::from_nanos(4),
             busy_poll: Duration::from_nanos(5),
             // By whoever knows the clock.
-            inject: Inject::NOTHING,
+            delay: Delay::NONE,
         };
-        let patience = Options::default().patience;
-        assert_eq!(options(&path), Options { switches, in_flight: Accounting::PerThread, wire: Wire::Null, patience });
-        let shared = PathPlan { in_flight: PathInFlight::Shared, copy: PathCopy::Plain, ..path };
+        let handshake_timeout = Options::default().handshake_timeout;
         assert_eq!(
-            (options(&shared).in_flight, options(&shared).switches.copying),
-            (Accounting::Shared, Copying::Plain)
+            options(&path),
+            Options { tuning, in_flight: Accounting::PerThread, wire: Wire::Null, handshake_timeout }
         );
+        let shared = PathPlan { in_flight: PathInFlight::Shared, copy: PathCopy::Plain, ..path };
+        assert_eq!((options(&shared).in_flight, options(&shared).tuning.copying), (Accounting::Shared, Copying::Plain));
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub use engine::{EngineKind, Medium, Queue};
 pub use path_plan::{
     InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
-    PathReceive, PathSegment, PathSend, PathTransport, PathTxQueue, TxTaskCpus,
+    PathReceive, PathSegment, PathSend, PathTxQueue, TxTaskCpus,
 };
 
 /// Everything that one `iotoll run` does.

@@ -20,8 +20,6 @@ pub enum Server {
     Iotoll,
     /// With a bounded busy poll.
     Polling,
-    /// Through io_uring.
-    Ringed,
     /// No server at all: the same bytes, and nothing else (`validation load bare-server`).
     Bare,
 }
@@ -102,7 +100,7 @@ impl Served {
                 )
             }
             Server::Bare => bail!("a bare server knows no storage"),
-            Server::Iotoll | Server::Polling | Server::Ringed => {
+            Server::Iotoll | Server::Polling => {
                 let mut command = placed(bench, place, bench.iotoll().get_program());
                 let backend = match storage {
                     Storage::Memory => format!("memory:{MEBIBYTES}m"),
@@ -111,9 +109,6 @@ impl Served {
                 command.args(["serve", "--backend", &backend]).stderr(Stdio::null());
                 if server == Server::Polling {
                     command.args(["--path-busy-poll", POLL]);
-                }
-                if server == Server::Ringed {
-                    command.args(["--path-transport", "io_uring"]);
                 }
                 match socket {
                     Socket::Unix => command.args(["--unix", &path]),

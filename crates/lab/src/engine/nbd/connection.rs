@@ -1,8 +1,8 @@
 //! What the engine asks of a connection, whether it has it for itself or not.
 
-use path::Result;
-use path::client::shared_client::Submitter;
-use path::client::{Ask, Client, Done};
+use nbd::Result;
+use nbd::client::shared_client::Submitter;
+use nbd::client::{Ask, Client, Done};
 use sys::byte_store::ByteStore;
 
 /// A connection, as one job sees it. What each does is said where it is implemented.
@@ -55,8 +55,8 @@ impl Connection for Client {
     }
 
     fn calls(&self) -> u64 {
-        let crossings = self.crossings();
-        crossings.sends + crossings.receives
+        let syscalls = self.syscalls();
+        syscalls.sends + syscalls.receives
     }
 }
 

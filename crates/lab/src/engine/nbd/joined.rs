@@ -1,10 +1,10 @@
 //! One connection for several jobs: who comes first makes it, the others join.
 
-use super::{PATIENCE, place, unreachable_server, uri};
+use super::{SILENCE_TIMEOUT, place, unreachable_server, uri};
 use crate::error::{Error, Result};
 use model::plan::{JobPlan, PathTxQueue, TxTaskCpus};
-use path::client::shared_client::{Queueing, SharedClient, SharedOptions, Submitter};
-use path::client::{Accounting, Options, Wire};
+use nbd::client::shared_client::{Queueing, SharedClient, SharedOptions, Submitter};
+use nbd::client::{Accounting, Options, Wire};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Slots of one connection at most: what its queue holds.
@@ -30,7 +30,7 @@ static SHARED: Mutex<Vec<(Sharing, Weak<SharedClient>)>> = Mutex::new(Vec::new()
 /// Refused, when there is no server, or something is not for shared connections.
 pub(super) fn join(plan: &JobPlan, depth: u32, slot_bytes: usize, options: Options) -> Result<Submitter> {
     let refused = |why: &str| Err(Error::Refused(format!("job '{}': {why}", plan.name)));
-    let Options { switches, in_flight, wire, patience } = options;
+    let Options { tuning, in_flight, wire, handshake_timeout } = options;
     if in_flight != Accounting::None || wire != Wire::Real {
         return refused(
             "path_in_flight and path_null are not for a connection that jobs share; leave out path_tx_queue",
@@ -44,7 +44,7 @@ pub(super) fn join(plan: &JobPlan, depth: u32, slot_bytes: usize, options: Optio
     };
     // Of the other queues nothing depends on it.
     let task_cpus = if queueing == Queueing::RingTask { task_cpus(plan)? } else { Vec::new() };
-    let options = SharedOptions { switches, queueing, task_cpus, patience, silence: PATIENCE };
+    let options = SharedOptions { tuning, queueing, task_cpus, handshake_timeout, silence: SILENCE_TIMEOUT };
     let jobs = plan.path.submitters.min(MOST_SLOTS / depth.max(1)).max(1);
     let sharing = Sharing { uri: uri(plan).to_owned(), jobs, depth, slot_bytes, options };
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);

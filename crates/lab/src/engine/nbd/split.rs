@@ -1,8 +1,8 @@
 //! I/Os that are larger than a request may be: several requests for one, which is done when all of them are.
 
 use super::connection::Connection;
-use path::Result;
-use path::client::{Ask, Done};
+use nbd::Result;
+use nbd::client::{Ask, Done};
 use sys::byte_store::ByteStore;
 
 /// A connection whose slots stand together in groups, one for each I/O.
@@ -100,7 +100,7 @@ impl<C: Connection> Connection for Split<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use path::wire::WireError;
+    use nbd::wire::WireError;
 
     /// Replies to nothing before it is told to, and then in the wrong order.
     struct Late {

@@ -16,9 +16,6 @@ const ANY: u32 = u32::MAX;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PathPlan {
-    /// `path_transport`: by which system calls bytes come and go.
-    #[serde(rename = "path_transport")]
-    pub transport: PathTransport,
     /// `path_send`: how a payload gets behind its header.
     #[serde(rename = "path_send")]
     pub send: PathSend,
@@ -40,9 +37,9 @@ pub struct PathPlan {
     /// `path_crc`: whether payloads are followed by their checksums.
     #[serde(rename = "path_crc")]
     pub crc: PathCrc,
-    /// `path_hold`: how long, at most, several messages are waited for; zero: for one.
-    #[serde(rename = "path_hold")]
-    pub hold: Nanos,
+    /// `path_coalesce`: how long, at most, several messages are waited for; zero: for one.
+    #[serde(rename = "path_coalesce")]
+    pub coalesce: Nanos,
     /// `path_busy_poll`: how long a message is looked for again and again before it is slept for.
     #[serde(rename = "path_busy_poll")]
     pub busy_poll: Nanos,
@@ -65,7 +62,6 @@ pub struct PathPlan {
 impl Default for PathPlan {
     fn default() -> Self {
         Self {
-            transport: PathTransport::default(),
             send: PathSend::default(),
             receive: PathReceive::default(),
             framing: PathFraming::default(),
@@ -73,7 +69,7 @@ impl Default for PathPlan {
             max_payload: MOST_PAYLOAD,
             copy: PathCopy::default(),
             crc: PathCrc::default(),
-            hold: Nanos(500_000),
+            coalesce: Nanos(500_000),
             busy_poll: Nanos(0),
             in_flight: PathInFlight::default(),
             null: PathNull::default(),
@@ -82,16 +78,6 @@ impl Default for PathPlan {
             submitters: MOST_SUBMITTERS,
         }
     }
-}
-
-/// `path_transport`: by which system calls bytes come and go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PathTransport {
-    /// Those of sockets.
-    #[default]
-    Socket,
-    /// io_uring.
-    IoUring,
 }
 
 /// `path_send`: how a payload gets behind its header.
@@ -236,25 +222,12 @@ impl Display for TxTaskCpus {
 
 impl PathPlan {
     /// Each option and its value.
-    pub fn options(&self) -> [(&'static str, String); 15] {
+    pub fn options(&self) -> [(&'static str, String); 14] {
         let Self {
-            transport,
-            send,
-            receive,
-            framing,
-            segment,
-            max_payload,
-            copy,
-            crc,
-            hold,
-            busy_poll,
-            in_flight,
-            null,
-            ..
+            send, receive, framing, segment, max_payload, copy, crc, coalesce, busy_poll, in_flight, null, ..
         } = self;
         let Self { tx_queue, tx_task_cpus, submitters, .. } = self;
         [
-            ("path_transport", word(*transport).to_owned()),
             ("path_send", send.to_string()),
             ("path_receive", receive.to_string()),
             ("path_framing", word(*framing).to_owned()),
@@ -262,7 +235,7 @@ impl PathPlan {
             ("path_max_payload", max_payload.to_string()),
             ("path_copy", word(*copy).to_owned()),
             ("path_crc", word(*crc).to_owned()),
-            ("path_hold", format!("{} ns", hold.0)),
+            ("path_coalesce", format!("{} ns", coalesce.0)),
             ("path_busy_poll", format!("{} ns", busy_poll.0)),
             ("path_in_flight", word(*in_flight).to_owned()),
             ("path_null", word(*null).to_owned()),
@@ -270,12 +243,6 @@ impl PathPlan {
             ("tx_task_cpus", tx_task_cpus.to_string()),
             ("submitters", submitters.to_string()),
         ]
-    }
-}
-
-impl Choice for PathTransport {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("socket", Self::Socket), ("io_uring", Self::IoUring)]
     }
 }
 

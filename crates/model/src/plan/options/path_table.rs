@@ -3,7 +3,7 @@
 use super::{JobOption, Value::*};
 use crate::plan::job::{
     MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathReceive, PathSegment,
-    PathSend, PathTransport, PathTxQueue, TxTaskCpus,
+    PathSend, PathTxQueue, TxTaskCpus,
 };
 use crate::plan::value::TimeUnit::Microseconds;
 use crate::plan::value::{Wrong, choice, cpus, list_words};
@@ -18,16 +18,6 @@ pub(super) static OPTIONS: &[JobOption] = &[
         value: Text("an NBD URI", |draft, text| {
             draft.job.uri = Some(text.to_owned());
             Ok(())
-        }),
-    },
-    JobOption {
-        name: "path_transport",
-        aliases: &[],
-        help: "Engine nbd: by which system calls bytes come and go: those of sockets, or io_uring",
-        example: "io_uring",
-        bad_example: "rdma",
-        value: Choice(list_words::<PathTransport>, |draft, text| {
-            choice(text).map(|transport| draft.job.path.transport = transport)
         }),
     },
     JobOption {
@@ -152,12 +142,12 @@ pub(super) static OPTIONS: &[JobOption] = &[
         value: Number("jobs", 1..=MOST_SUBMITTERS as u64, |draft, jobs| draft.job.path.submitters = jobs as u32),
     },
     JobOption {
-        name: "path_hold",
+        name: "path_coalesce",
         aliases: &[],
         help: "Engine nbd: how long a wait for half of what is in flight may go on after the first reply; 0: not at all",
         example: "100",
         bad_example: "50k",
-        value: Time(Microseconds, |draft, time| draft.job.path.hold = time),
+        value: Time(Microseconds, |draft, time| draft.job.path.coalesce = time),
     },
     JobOption {
         name: "path_busy_poll",

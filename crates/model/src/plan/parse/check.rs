@@ -11,11 +11,10 @@ use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
 
 /// Options that only one engine reads.
-const OF_ONE_ENGINE: [(&str, EngineKind); 20] = [
+const OF_ONE_ENGINE: [(&str, EngineKind); 19] = [
     ("fixedbufs", EngineKind::IoUring),
     ("registerfiles", EngineKind::IoUring),
     ("uri", EngineKind::Nbd),
-    ("path_transport", EngineKind::Nbd),
     ("path_send", EngineKind::Nbd),
     ("path_receive", EngineKind::Nbd),
     ("path_framing", EngineKind::Nbd),
@@ -28,7 +27,7 @@ const OF_ONE_ENGINE: [(&str, EngineKind); 20] = [
     ("path_tx_queue", EngineKind::Nbd),
     ("tx_task_cpus", EngineKind::Nbd),
     ("submitters", EngineKind::Nbd),
-    ("path_hold", EngineKind::Nbd),
+    ("path_coalesce", EngineKind::Nbd),
     ("path_busy_poll", EngineKind::Nbd),
     ("spin_cycles", EngineKind::Spin),
     ("work_steps", EngineKind::Work),

@@ -1,0 +1,226 @@
+//! A file or a block device as a storage.
+
+use super::direct::Direct;
+use super::{Extent, ExtentKind, Outcome, Zeroing};
+use crate::wire::WireError;
+use rustix::fs::{Advice, FallocateFlags, OFlags};
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::num::NonZeroU64;
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::sync::{Arc, OnceLock};
+use sys::mapped_file::MappedFile;
+use sys::send_batch::SendBatch;
+
+/// Zeros that are written where the file system cannot make any.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// An open file.
+#[derive(Debug)]
+pub struct FileBackend {
+    file: Arc<File>,
+    size: u64,
+    /// A device may write zeros itself, one after the other, and what it forgets it forgets before it says that it cannot.
+    device: bool,
+    /// The way past the page cache, if that is wanted.
+    direct: Option<Direct>,
+    /// Where it is sent from its page cache.
+    mapping: Option<Arc<MappedFile>>,
+    /// Why a flush failed, the first time: the kernel says once that something could not be written, and takes it for written then.
+    lost: OnceLock<WireError>,
+}
+
+impl FileBackend {
+    pub(super) fn new(mut file: File) -> io::Result<Self> {
+        // Of a block device too, whose metadata say 0.
+        let size = file.seek(SeekFrom::End(0))?;
+        let device = file.metadata()?.file_type().is_block_device();
+        let (direct, mapping) = (None, None);
+        Ok(Self { file: Arc::new(file), size, device, direct, mapping, lost: OnceLock::new() })
+    }
+
+    /// The same, mapped if that can be.
+    pub(super) fn mapped(self) -> Self {
+        let mapping = usize::try_from(self.size).ok().and_then(|length| MappedFile::new(&self.file, length).ok());
+        Self { mapping: mapping.map(Arc::new), ..self }
+    }
+
+    /// The same, past the page cache where that is possible.
+    pub(super) fn direct_io(self) -> io::Result<Self> {
+        let flags = rustix::fs::fcntl_getfl(&self.file)?;
+        let writable = flags.intersection(OFlags::ACCMODE) != OFlags::RDONLY;
+        let direct = Some(Direct::to(&self.file, writable)?);
+        Ok(Self { direct, mapping: None, ..self })
+    }
+
+    pub(super) fn direct(&self) -> Option<&Direct> {
+        self.direct.as_ref()
+    }
+
+    #[inline]
+    pub(super) fn mapping(&self) -> Option<&Arc<MappedFile>> {
+        self.mapping.as_ref()
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The file whose pages can be sent.
+    pub(super) fn pages(&self) -> Arc<File> {
+        self.file.clone()
+    }
+
+    pub(super) fn read(&self, offset: u64, length: u32, batch: &mut SendBatch) -> Outcome {
+        if let Some(direct) = self.direct().filter(|direct| direct.takes(offset, length.into())) {
+            let mark = batch.mark();
+            if direct.read(offset, length as usize, batch).is_ok() {
+                return Ok(());
+            }
+            // What is wrong the other way says better: behind a short read nothing is a whole block any more.
+            batch.take_back(mark);
+        }
+        batch.put_file(&self.file, offset, length as usize).map_err(|error| match error.kind() {
+            // Somebody made the file shorter.
+            io::ErrorKind::UnexpectedEof => WireError::EIO,
+            _ => WireError::from_system(&error),
+        })
+    }
+
+    pub(super) fn write(&self, offset: u64, data: &[u8]) -> Outcome {
+        if let Some(direct) = self.direct().filter(|direct| direct.takes_bytes(offset, data)) {
+            match direct.write(offset, data) {
+                Ok(()) => return Ok(()),
+                // It does not go this way after all.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                // Through the cache it would seem to succeed.
+                Err(error) => return Err(WireError::from_system(&error)),
+            }
+        }
+        self.file.write_all_at(data, offset).map_err(|error| WireError::from_system(&error))
+    }
+
+    /// Once it has failed it fails for everybody and for good: nobody can say what was lost.
+    pub(super) fn flush(&self) -> Outcome {
+        match self.lost.get() {
+            Some(error) => Err(*error),
+            None => {
+                let synced = self.file.sync_data();
+                synced.map_err(|error| *self.lost.get_or_init(|| WireError::from_system(&error)))
+            }
+        }
+    }
+
+    pub(super) fn zero(&self, offset: u64, length: u32, how: Zeroing) -> Outcome {
+        let kind = if how.allocated { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
+        let flags = kind | FallocateFlags::KEEP_SIZE;
+        if length == 0 {
+            return Ok(());
+        }
+        if how.fast && self.device {
+            return Err(WireError::ENOTSUP);
+        }
+        match rustix::fs::fallocate(&self.file, flags, offset, u64::from(length)) {
+            Ok(()) => Ok(()),
+            // Not of this file system, or not of a range that is no multiple of its blocks.
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NODEV | rustix::io::Errno::INVAL) => {
+                if how.fast {
+                    Err(WireError::ENOTSUP)
+                } else {
+                    self.write_zeros(offset, length)
+                }
+            }
+            Err(error) => Err(WireError::from_system(&error.into())),
+        }
+    }
+
+    fn write_zeros(&self, offset: u64, length: u32) -> Outcome {
+        let (mut at, end) = (offset, offset + u64::from(length));
+        while at < end {
+            let part = ZEROS.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+            self.write(at, ZEROS.get(..part).unwrap_or(&ZEROS))?;
+            at += part as u64;
+        }
+        Ok(())
+    }
+
+    pub(super) fn trim(&self, offset: u64, length: u32) -> Outcome {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        // It is advice: a file system that cannot need not.
+        if length > 0 {
+            let _ = rustix::fs::fallocate(&self.file, flags, offset, u64::from(length));
+        }
+        Ok(())
+    }
+
+    pub(super) fn cache(&self, offset: u64, length: u32) -> Outcome {
+        if self.direct.is_some() {
+            return Ok(());
+        }
+        let length = NonZeroU64::new(u64::from(length));
+        rustix::fs::fadvise(&self.file, offset, length, Advice::WillNeed)
+            .map_err(|error| WireError::from_system(&error.into()))
+    }
+
+    pub(super) fn extents(&self, offset: u64, length: u32, most: usize) -> Vec<Extent> {
+        let (mut at, end) = (offset, offset + u64::from(length));
+        let mut extents = Vec::new();
+        while at < end && extents.len() < most {
+            let (kind, next) = self.extent(at);
+            // Somebody may change the file meanwhile; whatever it says, this goes on.
+            let next = next.clamp(at + 1, end);
+            // Not more than `length`.
+            extents.push(Extent { length: (next - at) as u32, kind });
+            at = next;
+        }
+        extents
+    }
+
+    /// What is at `offset`, and where that ends. What the file system does not say counts as data.
+    fn extent(&self, offset: u64) -> (ExtentKind, u64) {
+        match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(offset)) {
+            Ok(data) if data > offset => (ExtentKind::Hole, data),
+            Ok(_) => {
+                let hole = rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Hole(offset));
+                (ExtentKind::Data, hole.unwrap_or(self.size))
+            }
+            // ENXIO: there are no data up to the end.
+            Err(rustix::io::Errno::NXIO) => (ExtentKind::Hole, self.size),
+            Err(_) => (ExtentKind::Data, self.size),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel takes what it could not write for written once it has said so.
+    #[test]
+    fn after_a_flush_has_failed_none_succeeds() {
+        let backend = FileBackend::new(tempfile::tempfile().unwrap()).unwrap();
+        assert_eq!(backend.flush(), Ok(()));
+        // A device whose fdatasync fails, because it has none.
+        let lost = FileBackend { file: Arc::new(File::open("/dev/zero").unwrap()), ..backend };
+        assert!(lost.flush().is_err());
+        let mended = FileBackend { file: Arc::new(tempfile::tempfile().unwrap()), ..lost };
+        assert!(mended.flush().is_err());
+    }
+
+    /// A device would write zeros one after the other, or forget what it cannot make zero.
+    #[test]
+    fn a_device_is_never_asked_for_fast_zeros() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[1; 8192], 0).unwrap();
+        let device = FileBackend { device: true, ..FileBackend::new(file).unwrap() };
+        for allocated in [false, true] {
+            assert_eq!(device.zero(0, 4096, Zeroing { allocated, fast: true }), Err(WireError::ENOTSUP));
+        }
+        let mut content = [0; 8192];
+        device.file.read_exact_at(&mut content, 0).unwrap();
+        assert_eq!(content, [1; 8192]);
+        assert_eq!(device.zero(0, 4096, Zeroing { allocated: false, fast: false }), Ok(()));
+        device.file.read_exact_at(&mut content, 0).unwrap();
+        assert_eq!((content[4095], content[4096]), (0, 1));
+    }
+}

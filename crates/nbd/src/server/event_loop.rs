@@ -1,0 +1,322 @@
+//! A thread of the server with its connections: waits for any of them (epoll), and does what they ask for.
+
+use super::connection::Connection;
+use super::counters::Counters;
+use super::export::Exports;
+use super::inbox::Inbox;
+use super::requests::Next;
+use super::{Observer, Options};
+use crate::error::{Error, Result};
+use crate::socket::{Peer, Socket};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
+use std::mem::MaybeUninit;
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Received at one go: more than a hundred requests, or several writes.
+const MEMORY_BYTES: usize = 256 << 10;
+/// How often handshakes are looked at that take too long.
+const HANDSHAKE_CHECK: Duration = Duration::from_secs(1);
+/// So many events of epoll are taken at one time.
+const MAX_EVENTS: usize = 256;
+/// The place that stands for the inbox.
+const INBOX: usize = usize::MAX;
+
+/// One thread.
+pub(super) struct EventLoop<'a> {
+    pub(super) inbox: Arc<Inbox>,
+    epoll: OwnedFd,
+    exports: &'a Exports,
+    /// Its own: the delay is calibrated for this thread.
+    options: Options,
+    /// Clients of all threads.
+    clients: &'a AtomicUsize,
+    observer: &'a dyn Observer,
+    pub(super) slots: Vec<Option<Slot>>,
+    memory: Vec<u8>,
+    /// The one connection of which several messages are waited for, and until when.
+    coalescing: Option<(usize, Instant)>,
+    /// Whether there may be one now.
+    pub(super) may_coalesce: bool,
+    /// Connections that have more to do.
+    pub(super) due: Vec<usize>,
+    /// From then on nothing more is begun.
+    pub(super) deadline: Option<Instant>,
+    done: Counters,
+}
+
+/// What epoll said of a connection, or of the inbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ready {
+    place: usize,
+    /// Nothing more is to come.
+    hung_up: bool,
+}
+
+/// A connection, and what epoll waits for.
+pub(super) struct Slot {
+    pub(super) connection: Connection,
+    interest: EventFlags,
+}
+
+impl<'a> EventLoop<'a> {
+    pub(super) fn new(
+        inbox: Arc<Inbox>,
+        exports: &'a Exports,
+        options: &Options,
+        clients: &'a AtomicUsize,
+        observer: &'a dyn Observer,
+    ) -> Result<Self> {
+        let failed = |error: rustix::io::Errno| Error::system("making an epoll", error.into());
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
+        epoll::add(&epoll, &inbox.waker, EventData::new_u64(INBOX as u64), EventFlags::IN).map_err(failed)?;
+        Ok(Self {
+            inbox,
+            epoll,
+            exports,
+            options: *options,
+            clients,
+            observer,
+            slots: Vec::new(),
+            memory: vec![0; MEMORY_BYTES],
+            coalescing: None,
+            may_coalesce: false,
+            due: Vec::new(),
+            deadline: None,
+            done: Counters::default(),
+        })
+    }
+
+    /// Serves until the inbox is closed, and shuts down.
+    pub(super) fn run(mut self) -> Counters {
+        // A timeout is as long as it is told to be, and not 50 µs longer. Where that cannot be had, it is longer.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        if let Some(burnt) = self.options.tuning.delay.calibrate() {
+            self.observer.delays(burnt);
+        }
+        let mut ready = Vec::with_capacity(MAX_EVENTS);
+        let (mut checked, mut handshakes) = (Instant::now(), false);
+        while !self.inbox.is_closed() {
+            // A client that connects wakes this loop, and from then on waits have a timeout.
+            self.wait(&mut ready, handshakes);
+            self.end_coalescing_timeout();
+            // Where several clients have something to ask, requests are coalesced without a wait.
+            let (tuning, alone) = (&self.options.tuning, ready.len() == 1);
+            self.may_coalesce = alone && !tuning.coalesce.is_zero() && tuning.framing.most_received().is_none();
+            handshakes |= ready.iter().any(|ready| ready.place == INBOX);
+            self.attend(&mut ready);
+            if checked.elapsed() >= HANDSHAKE_CHECK {
+                checked = Instant::now();
+                handshakes = self.end_slow_handshakes(self.options.handshake_timeout);
+            }
+        }
+        self.shut_down(&mut ready);
+        self.done
+    }
+
+    /// Does what there is to do for those that are ready, and for those that had to let others have their turn.
+    pub(super) fn attend(&mut self, ready: &mut Vec<Ready>) {
+        let due = std::mem::take(&mut self.due);
+        let alone = ready.len() == 1 && due.is_empty();
+        for Ready { place, hung_up } in ready.drain(..) {
+            match place {
+                INBOX => self.welcome(),
+                // Whatever it sent since then waits for its turn, its disconnect too.
+                place if due.contains(&place) || !hung_up && self.sleeps_for_more(place, alone) => {}
+                place => self.advance(place),
+            }
+        }
+        due.into_iter().for_each(|place| self.advance(place));
+    }
+
+    /// Waits for something to happen.
+    fn wait(&mut self, ready: &mut Vec<Ready>, handshakes: bool) {
+        if !self.due.is_empty() {
+            return self.poll(ready, Some(Duration::ZERO));
+        }
+        let busy_poll = self.options.tuning.busy_poll;
+        if !busy_poll.is_zero() {
+            let end = Instant::now() + busy_poll;
+            let end = self.coalescing.map_or(end, |(_, until)| end.min(until));
+            while Instant::now() < end {
+                self.poll(ready, Some(Duration::ZERO));
+                if !ready.is_empty() {
+                    return;
+                }
+            }
+        }
+        let until = self.coalescing.map(|(_, until)| until.saturating_duration_since(Instant::now()));
+        self.poll(ready, until.or(handshakes.then_some(HANDSHAKE_CHECK)));
+    }
+
+    /// Adds to `ready` what is, and waits for so long at most until something is.
+    pub(super) fn poll(&mut self, ready: &mut Vec<Ready>, timeout: Option<Duration>) {
+        let mut timeout = timeout;
+        if let Some(short) = timeout.filter(|timeout| timeout.subsec_nanos() > 0) {
+            // epoll_wait knows milliseconds only.
+            self.done.waits += 1;
+            let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&timespec(short)));
+            timeout = Some(Duration::ZERO);
+        }
+        self.done.waits += 1;
+        let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; MAX_EVENTS];
+        match epoll::wait(&self.epoll, &mut events[..], timeout.map(timespec).as_ref()) {
+            Ok((events, _)) => ready.extend(events.iter().map(|&epoll::Event { flags, data }| Ready {
+                place: data.u64() as usize,
+                hung_up: flags.intersects(EventFlags::HUP | EventFlags::ERR),
+            })),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => {
+                self.observer.note(&format!("waiting for clients: {}", io::Error::from(error)));
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+    }
+
+    /// What came until the timeout is done.
+    fn end_coalescing_timeout(&mut self) {
+        if let Some((place, until)) = self.coalescing
+            && Instant::now() >= until
+        {
+            // Nothing is coalesced again before something has come.
+            self.may_coalesce = false;
+            self.advance(place);
+        }
+    }
+
+    /// Whether the thread slept because more is to come where something has.
+    fn sleeps_for_more(&mut self, place: usize, alone: bool) -> bool {
+        let Some((_, until)) = self.coalescing.filter(|(other, _)| *other == place) else { return false };
+        let Some(Some(slot)) = self.slots.get_mut(place) else { return false };
+        let left = until.saturating_duration_since(Instant::now());
+        let Some(sleep) = slot.connection.sleep_for_more(alone).filter(|_| !left.is_zero()) else { return false };
+        self.done.waits += 2;
+        std::thread::sleep(sleep.min(left));
+        true
+    }
+
+    /// Answers the thread that asked for counters, and takes clients that have connected.
+    fn welcome(&mut self) {
+        if let Some(asked) = self.inbox.asked() {
+            let mut sum = self.done;
+            let requests = self.slots.iter().flatten().filter_map(|slot| slot.connection.requests());
+            requests.for_each(|requests| sum.add(&requests.counters));
+            // The thread that asked may have given up waiting.
+            let _ = asked.send(sum);
+        }
+        for (socket, peer) in self.inbox.take() {
+            if self.inbox.is_closed() {
+                continue;
+            }
+            if let Err(why) = self.admit(socket, peer) {
+                self.clients.fetch_sub(1, Ordering::Relaxed);
+                self.observer.note(&format!("{peer} was turned away: {why}"));
+            }
+        }
+    }
+
+    fn admit(&mut self, socket: Socket, peer: Peer) -> std::result::Result<(), String> {
+        let too_many = self.clients.load(Ordering::Relaxed) > self.options.connections;
+        if too_many && !self.end_slowest_handshake() {
+            return Err("there are too many".to_owned());
+        }
+        let place = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
+        let interest = EventFlags::IN;
+        let added = epoll::add(&self.epoll, &socket, EventData::new_u64(place as u64), interest);
+        added.map_err(|error| io::Error::from(error).to_string())?;
+        if place >= self.slots.len() {
+            self.slots.resize_with(place + 1, || None);
+        }
+        if let Some(slot) = self.slots.get_mut(place) {
+            *slot = Some(Slot { connection: Connection::new(socket, peer), interest });
+        }
+        self.advance(place);
+        Ok(())
+    }
+
+    fn advance(&mut self, place: usize) {
+        let Some(Some(slot)) = self.slots.get_mut(place) else { return };
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return;
+        }
+        if self.coalescing.is_some_and(|(other, _)| other == place) {
+            self.coalescing = None;
+        }
+        let tuning = self.options.tuning;
+        let next = slot.connection.advance(self.exports, tuning, &mut self.memory);
+        let interest = if next == Next::Send { EventFlags::OUT } else { EventFlags::IN };
+        match next {
+            Next::Receive | Next::Send => {}
+            Next::Yield => self.due.push(place),
+            Next::End(why) => return self.end(place, why),
+        }
+        let may = next == Next::Receive && self.may_coalesce && self.coalescing.is_none();
+        let waits = slot.connection.coalesce(may, tuning.coalesce);
+        if let Ok(Some(until)) = waits {
+            self.coalescing = Some((place, until));
+        }
+        let mut modified = Ok(());
+        if slot.interest != interest {
+            slot.interest = interest;
+            let data = EventData::new_u64(place as u64);
+            modified = epoll::modify(&self.epoll, slot.connection.socket(), data, interest);
+        }
+        if waits.is_err() || modified.is_err() {
+            self.end(place, Some("it cannot be waited for"));
+        }
+    }
+
+    fn end(&mut self, place: usize, why: Option<&str>) {
+        drop(self.release(place, why));
+    }
+
+    /// A connection that is nobody's any more, and is closed when it is dropped.
+    pub(super) fn release(&mut self, place: usize, why: Option<&str>) -> Option<Connection> {
+        let Slot { connection, .. } = self.slots.get_mut(place).and_then(Option::take)?;
+        if self.coalescing.is_some_and(|(other, _)| other == place) {
+            self.coalescing = None;
+        }
+        let _ = epoll::delete(&self.epoll, connection.socket());
+        self.clients.fetch_sub(1, Ordering::Relaxed);
+        if let Some(requests) = connection.requests() {
+            self.done.add(&requests.counters);
+        }
+        if let Some(why) = why {
+            self.observer.note(&format!("{}: the connection was ended: {why}", connection.peer()));
+        }
+        Some(connection)
+    }
+
+    fn handshake_since(&self, place: usize) -> Option<Instant> {
+        self.slots.get(place)?.as_ref()?.connection.handshake_since()
+    }
+
+    /// Ends handshakes that take too long; whether anybody is still in one.
+    fn end_slow_handshakes(&mut self, timeout: Duration) -> bool {
+        for place in 0..self.slots.len() {
+            if self.handshake_since(place).is_some_and(|since| since.elapsed() >= timeout) {
+                self.end(place, Some("it did not finish the handshake in time"));
+            }
+        }
+        (0..self.slots.len()).any(|place| self.handshake_since(place).is_some())
+    }
+
+    /// A client in the handshake makes room for one who may have something to do; whether there was one.
+    fn end_slowest_handshake(&mut self) -> bool {
+        let places = (0..self.slots.len()).filter(|place| self.handshake_since(*place).is_some());
+        let slowest = places.min_by_key(|place| self.handshake_since(*place));
+        if let Some(place) = slowest {
+            self.end(place, Some("it made room for another client while it was in the handshake"));
+        }
+        slowest.is_some()
+    }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() }
+}

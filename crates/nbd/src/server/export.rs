@@ -1,0 +1,76 @@
+//! What a server offers, by name.
+
+use super::requests::{Requests, Rights};
+use crate::backends::Backend;
+use crate::handshake::server::{Agreed, ExportInfo};
+use crate::handshake::transmission_flag as flag;
+use crate::tuning::Tuning;
+use crate::wire::MAX_PAYLOAD;
+
+/// Whether clients may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// They may.
+    ReadWrite,
+    /// They get EPERM.
+    ReadOnly,
+}
+
+/// All exports of a server.
+#[derive(Clone, Debug)]
+pub struct Exports {
+    infos: Vec<ExportInfo>,
+    backend: Backend,
+    access: Access,
+}
+
+impl Exports {
+    /// One storage under each of `names`.
+    pub fn new(names: Vec<String>, backend: Backend, access: Access) -> Self {
+        let mut flags = flag::HAS_FLAGS | flag::SEND_FLUSH | flag::SEND_FUA | flag::SEND_DF | flag::SEND_CACHE;
+        // What is replied to is in the one storage that all connections share, so a flush on any covers it.
+        flags |= flag::CAN_MULTI_CONN;
+        flags |= match access {
+            Access::ReadWrite => flag::SEND_TRIM | flag::SEND_WRITE_ZEROES | flag::SEND_FAST_ZERO,
+            Access::ReadOnly => flag::READ_ONLY,
+        };
+        let description = match &backend {
+            Backend::Memory(_) => "memory, gone with the server",
+            Backend::File(_) => "a file",
+            Backend::Null { .. } => "nothing: reads are zeros, writes are forgotten",
+        };
+        let info = |name| ExportInfo {
+            name,
+            description: description.to_owned(),
+            size: backend.size(),
+            flags,
+            preferred_block: 4096,
+            max_payload: MAX_PAYLOAD,
+        };
+        Self { infos: names.into_iter().map(info).collect(), backend, access }
+    }
+
+    /// Payloads of at most so many bytes are taken: at least 4096, at most [`MAX_PAYLOAD`].
+    pub fn with_max_payload(mut self, bytes: u32) -> Self {
+        self.infos.iter_mut().for_each(|info| info.max_payload = bytes.clamp(info.preferred_block, MAX_PAYLOAD));
+        self
+    }
+
+    /// What clients are told.
+    pub fn infos(&self) -> &[ExportInfo] {
+        &self.infos
+    }
+
+    /// The requests of a client that agreed on an export.
+    pub(super) fn requests(&self, agreed: &Agreed, tuning: Tuning) -> Option<Requests> {
+        let max_payload = self.infos.get(agreed.export)?.max_payload;
+        let rights = Rights {
+            read_only: self.access == Access::ReadOnly,
+            structured: agreed.structured,
+            base_allocation: agreed.base_allocation,
+            checksums: agreed.checksums,
+            max_payload,
+        };
+        Some(Requests::new(self.backend.clone(), rights, tuning))
+    }
+}

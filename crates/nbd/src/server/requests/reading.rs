@@ -1,0 +1,158 @@
+//! Reads: header and payload at one go, or a long one piece by piece.
+
+use super::Requests;
+use crate::filters::crc::Checksum;
+use crate::filters::delay::Layer;
+use crate::tuning::Sending;
+use crate::wire::{Chunk, ChunkKind, Request, command_flag, data_chunk, simple_reply};
+use sys::send_batch::SendBatch;
+
+/// Longer replies whose payload is copied are made in pieces of this size.
+const PIECE: u32 = 128 << 10;
+
+/// A read of which a part has been put out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    cookie: u64,
+    offset: u64,
+    rest: u32,
+    /// Whether each piece is a chunk of its own.
+    chunks: bool,
+    /// What the header of all pieces answers to; it goes out with the first, which may fail.
+    header: Option<Request>,
+    /// Of what was put out, where it is to follow.
+    sum: Option<Checksum>,
+    /// Bytes that are still to be read once before the header promises them: behind a header there is no way to say that the storage
+    /// failed. Of what memory holds, and of chunks, which can say it, there are none.
+    unverified: u32,
+}
+
+impl Requests {
+    pub(super) fn begin_reading(&mut self, request: &Request, batch: &mut SendBatch) {
+        self.delay(Layer::Storage);
+        let Request { cookie, offset, length, .. } = *request;
+        let sending = self.sending(length);
+        if length <= PIECE || sending != Sending::PullUp {
+            return self.read_at_once(request, sending, batch);
+        }
+        let chunks = self.rights.structured && request.flags & command_flag::DF == 0;
+        let header = (!chunks).then_some(*request);
+        let sum = self.rights.checksums.then(Checksum::default);
+        // Past the page cache the device would do it all twice.
+        let verified = chunks || !self.backend.may_wait() || self.backend.direct().is_some();
+        let unverified = if verified { 0 } else { length };
+        self.reading = Some(Reading { cookie, offset, rest: length, chunks, header, sum, unverified });
+    }
+
+    /// How a payload is sent from this storage. What is summed is copied, because it has to be sent as it was summed.
+    #[inline]
+    fn sending(&self, length: u32) -> Sending {
+        if self.rights.checksums { Sending::PullUp } else { self.backend.sending(self.tuning.sending(length)) }
+    }
+
+    fn put_read_header(&self, request: &Request, batch: &mut SendBatch) {
+        if self.rights.structured {
+            batch.put(&data_chunk(request.cookie, request.offset, request.length));
+        } else {
+            batch.put(&simple_reply(request.cookie, None));
+        }
+    }
+
+    /// Header and payload, or the error in their place.
+    #[inline]
+    fn read_at_once(&mut self, request: &Request, sending: Sending, batch: &mut SendBatch) {
+        if self.backend.may_wait() && sending != Sending::Gather {
+            self.may_be_slow();
+        }
+        let mark = batch.mark();
+        self.put_read_header(request, batch);
+        match self.backend.read(request.offset, request.length, sending, batch) {
+            Ok(()) => {
+                if self.rights.checksums {
+                    let mut sum = Checksum::default();
+                    sum.add(last_of(batch, request.length));
+                    batch.put(&sum.bytes());
+                }
+                self.counters.read(request.length, sending);
+            }
+            Err(error) => {
+                batch.take_back(mark);
+                self.reply(request, Err(error), batch);
+            }
+        }
+    }
+
+    /// Reads the next piece of a long read for the first time: it comes to the page cache, or the reply is an error.
+    fn verify(&mut self, batch: &mut SendBatch) {
+        let Some(reading) = &mut self.reading else { return };
+        let length = reading.unverified.min(PIECE);
+        let offset = reading.offset + u64::from(reading.rest - reading.unverified);
+        reading.unverified -= length;
+        let (request, mark) = (reading.header, batch.mark());
+        let outcome = self.backend.read(offset, length, Sending::PullUp, batch);
+        batch.take_back(mark);
+        if let (Err(error), Some(request)) = (outcome, request) {
+            self.reading = None;
+            self.reply(&request, Err(error), batch);
+        }
+    }
+
+    /// The next piece of a long read.
+    pub(super) fn read_on(&mut self, batch: &mut SendBatch) -> Result<(), &'static str> {
+        if self.backend.may_wait() {
+            self.may_be_slow();
+        }
+        let Some(reading) = &mut self.reading else { return Ok(()) };
+        if reading.unverified > 0 {
+            self.verify(batch);
+            return Ok(());
+        }
+        let length = reading.rest.min(PIECE);
+        let Reading { cookie, offset, chunks, header, sum, .. } = *reading;
+        reading.header = None;
+        reading.offset += u64::from(length);
+        reading.rest -= length;
+        let last = reading.rest == 0;
+        if last {
+            self.reading = None;
+        }
+        let mark = batch.mark();
+        if chunks {
+            let chunk = Chunk { done: last, kind: ChunkKind::Data, cookie, length: length + 8 };
+            batch.put(&chunk.encode());
+            batch.put(&offset.to_be_bytes());
+        }
+        if let Some(request) = &header {
+            self.put_read_header(request, batch);
+        }
+        match self.backend.read(offset, length, Sending::PullUp, batch) {
+            Ok(()) => {
+                self.counters.read(length, Sending::PullUp);
+                if let Some(mut sum) = sum {
+                    sum.add(last_of(batch, length));
+                    match &mut self.reading {
+                        Some(reading) => reading.sum = Some(sum),
+                        None => batch.put(&sum.bytes()),
+                    }
+                }
+            }
+            // The header has promised data, and a part of them is on the way.
+            Err(_) if !chunks && header.is_none() => return Err("the storage failed in the middle of a reply"),
+            Err(error) => {
+                batch.take_back(mark);
+                self.reading = None;
+                match &header {
+                    Some(request) => self.reply(request, Err(error), batch),
+                    None => self.put_error(cookie, error, batch),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bytes that were copied to the end of a batch last.
+fn last_of(batch: &SendBatch, length: u32) -> &[u8] {
+    let own = batch.own();
+    own.get(own.len().saturating_sub(length as usize)..).unwrap_or_default()
+}

@@ -1,0 +1,115 @@
+//! Payloads with checksums: whoever gets something else than was summed says so.
+
+use super::*;
+use crate::filters::crc::{CHECKSUM_BYTES, Checksum};
+use crate::wire::{REQUEST_BYTES, simple_reply};
+
+fn summed() -> Tuning {
+    Tuning { checksums: true, ..Tuning::default() }
+}
+
+fn sum(data: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let mut sum = Checksum::default();
+    sum.add(data);
+    sum.bytes()
+}
+
+/// A client by hand that asks for checksums.
+fn agreed_on_checksums(served: &Served) -> UnixStream {
+    let mut stream = served.raw();
+    stream.read_exact(&mut [0; 18]).unwrap();
+    let mut hello = 3_u32.to_be_bytes().to_vec();
+    for number in [option::CHECKSUMS, option::STRUCTURED_REPLY, option::EXPORT_NAME] {
+        hello.extend(OPTION_MAGIC.to_be_bytes());
+        hello.extend(number.to_be_bytes());
+        hello.extend(0_u32.to_be_bytes());
+    }
+    stream.write_all(&hello).unwrap();
+    let mut replies = [0; 20 + 20 + "not with checksums".len() + 10];
+    stream.read_exact(&mut replies).unwrap();
+    assert_eq!(replies[12..16], 1_u32.to_be_bytes(), "agreed");
+    assert_eq!(replies[32..36], (1_u32 << 31 | 3).to_be_bytes(), "structured replies have none");
+    stream
+}
+
+#[test]
+fn a_write_with_a_wrong_checksum_gets_eio_and_the_next_is_served() {
+    let options = Options { tuning: summed(), ..Options::default() };
+    let backend = Backend::memory(SIZE, &Tuning::default()).unwrap();
+    let served = Served::new(backend, Access::ReadWrite, options, true);
+    let mut stream = agreed_on_checksums(&served);
+    for length in [1_usize, 5000, 300_000] {
+        let data = vec![9; length];
+        for (sum, expected) in [(sum(&data[1..]), WireError::EIO.number()), (sum(&data), 0)] {
+            stream.write_all(&ask(Command::Write, 0, 0, length as u32)).unwrap();
+            stream.write_all(&data).unwrap();
+            // It may come late, and in parts.
+            stream.write_all(&sum[..1]).unwrap();
+            std::thread::sleep(Duration::from_millis(5));
+            stream.write_all(&sum[1..]).unwrap();
+            assert_eq!(error(&mut stream), expected, "{length}");
+        }
+        stream.write_all(&ask(Command::Read, 0, 0, length as u32)).unwrap();
+        assert_eq!(error(&mut stream), 0);
+        let mut found = vec![0; length + CHECKSUM_BYTES];
+        stream.read_exact(&mut found).unwrap();
+        assert!(found == [&data[..], &sum(&data)].concat(), "{length}");
+    }
+    // An error has no payload, and so no checksum; what was refused is read over with its own.
+    stream.write_all(&ask(Command::Read, 0, SIZE, 1)).unwrap();
+    assert_eq!(error(&mut stream), WireError::EINVAL.number());
+    stream.write_all(&[&ask(Command::Write, 0, SIZE, 1)[..], &[1], &sum(&[1])].concat()).unwrap();
+    assert_eq!(error(&mut stream), WireError::ENOSPC.number());
+    drop(stream);
+    assert_eq!(served.ended().0.errors, 5);
+}
+
+#[test]
+fn clients_that_do_not_ask_get_no_checksums() {
+    let options = Options { tuning: summed(), ..Options::default() };
+    let backend = Backend::memory(SIZE, &Tuning::default()).unwrap();
+    let served = Served::new(backend, Access::ReadWrite, options, true);
+    let mut stream = agreed(&served);
+    stream.write_all(&[&ask(Command::Write, 0, 0, 3)[..], b"abc", &ask(Command::Read, 0, 0, 3)].concat()).unwrap();
+    assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
+    let mut found = [0; 3];
+    stream.read_exact(&mut found).unwrap();
+    assert_eq!(&found, b"abc");
+}
+
+#[test]
+fn a_client_that_wants_checksums_refuses_a_server_without() {
+    let served = Served::memory();
+    let options = client::Options { tuning: summed(), ..client::Options::default() };
+    let said = Client::connect(&served.uri, 1, 512, options).unwrap_err().to_string();
+    assert!(said.contains("--path-crc on"), "{said}");
+}
+
+#[test]
+fn a_reply_with_a_wrong_checksum_ends_the_connection() {
+    for right in [true, false] {
+        let (_folder, listener, uri) = by_hand();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut stream = agreeing_on(&listener, true);
+                let mut request = [0; REQUEST_BYTES];
+                stream.read_exact(&mut request).unwrap();
+                let request = Request::decode(&request).unwrap();
+                let data = vec![3; request.length as usize];
+                let sum = if right { sum(&data) } else { sum(&data[1..]) };
+                stream.write_all(&[&simple_reply(request.cookie, None)[..], &data, &sum].concat()).unwrap();
+                // Until the client has gone.
+                let _ = stream.read(&mut [0]);
+            });
+            let options = client::Options { tuning: summed(), ..client::Options::default() };
+            let mut client = Client::connect(&uri, 1, 8192, options).unwrap();
+            client.stage(0, Ask::Read, 0, 8192).unwrap();
+            let mut done = 0;
+            let mut outcome = client.submit(|_| {});
+            while outcome.is_ok() && client.in_flight() > 0 {
+                outcome = client.wait(|reply| done += u32::from(reply.error.is_none()));
+            }
+            assert_eq!((outcome.is_ok(), done), (right, u32::from(right)), "{outcome:?}");
+        });
+    }
+}

@@ -1,0 +1,65 @@
+//! What a client is told when the storage fails.
+
+use super::{Served, agreed, ask, error};
+use crate::backends::Backend;
+use crate::server::{Access, Options};
+use crate::tuning::Tuning;
+use crate::wire::{Command, WireError};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+
+/// Short and long reads of a file that somebody made shorter: EIO, and the next request is served.
+#[test]
+fn reads_that_fail_get_eio_and_the_connection_goes_on() {
+    let file = memfd_create("short", MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&file, 2 << 20).unwrap();
+    let ours = file.try_clone().unwrap();
+    let backend = Backend::file(file.into()).unwrap();
+    let served = Served::new(backend, Access::ReadWrite, Options::default(), true);
+    let mut client = agreed(&served);
+    ftruncate(&ours, 1 << 20).unwrap();
+    for length in [4096, 256 << 10, 1 << 20] {
+        client.write_all(&ask(Command::Read, 0, 1 << 20, length)).unwrap();
+        assert_eq!(error(&mut client), WireError::EIO.number(), "{length}");
+    }
+    client.write_all(&ask(Command::Read, 0, 0, 512 << 10)).unwrap();
+    assert_eq!(error(&mut client), 0);
+    client.read_exact(&mut vec![0; 512 << 10]).unwrap();
+    // The second half of it is gone.
+    client.write_all(&ask(Command::Read, 0, 512 << 10, 1 << 20)).unwrap();
+    assert_eq!(error(&mut client), WireError::EIO.number());
+    client.write_all(&ask(Command::Read, 0, 0, 512)).unwrap();
+    assert_eq!(error(&mut client), 0);
+}
+
+/// Sending from the page cache is asked for: its price is that the storage's failure shows behind the header.
+#[test]
+fn a_page_that_cannot_be_sent_from_the_page_cache_ends_that_connection_only() {
+    const BYTES: u32 = 4096;
+    let file = File::from(memfd_create("short", MemfdFlags::CLOEXEC).unwrap());
+    file.write_all_at(&vec![7; 2 << 20], 0).unwrap();
+    let backend = Backend::page_cache(file.try_clone().unwrap()).unwrap();
+    let options = Options { tuning: Tuning { pull_up: 0, ..Tuning::default() }, ..Options::default() };
+    let served = Served::new(backend, Access::ReadWrite, options, true);
+    let read = |client: &mut UnixStream| {
+        client.write_all(&ask(Command::Read, 0, 0, BYTES)).unwrap();
+        let (error, mut found) = (error(client), [0; BYTES as usize]);
+        client.read_exact(&mut found).unwrap();
+        assert_eq!((error, found), (0, [7; BYTES as usize]));
+    };
+    let (mut first, mut second) = (agreed(&served), agreed(&served));
+    read(&mut first);
+    file.set_len(1 << 20).unwrap();
+    first.write_all(&ask(Command::Read, 0, 1 << 20, BYTES)).unwrap();
+    // With a header and not all of the payload, or with nothing.
+    assert!(first.read_exact(&mut [0; 16 + BYTES as usize]).is_err());
+    read(&mut second);
+    let (done, notes) = served.ended();
+    let process = format!("pid {}", std::process::id());
+    let line = notes.iter().find(|note| note.contains("the storage failed in the middle of a reply"));
+    assert!(line.is_some_and(|line| line.contains(&process)), "{notes:?}");
+    assert_eq!(done.pulled_up_bytes, 0);
+}
