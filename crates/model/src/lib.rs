@@ -14,6 +14,7 @@ pub mod histogram;
 #[cfg(test)]
 mod hostile;
 pub mod injected;
+pub mod meter;
 pub mod page_cache;
 pub mod placement;
 pub mod plan;

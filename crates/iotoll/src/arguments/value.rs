@@ -99,9 +99,11 @@ pub(super) fn selection(text: &str) -> Result<Selection, String> {
     }
     let mut chosen = Vec::new();
     for name in text.split(',') {
-        match Meter::ALL.into_iter().find(|meter| meter.name() == name) {
+        match Meter::named(name) {
             // The idle clocks cost nothing beside each other, and each checks the others.
-            Some(Meter::Idle) => chosen.extend([Meter::Idle, Meter::TimerList, Meter::ProcStat]),
+            Some(Meter::Idle) => {
+                chosen.extend(Meter::ALL.into_iter().filter(|meter| meter.takes_steal_for_busy() && !meter.disturbs()));
+            }
             Some(meter) => chosen.push(meter),
             None => {
                 let names: Vec<&str> = Meter::ALL.iter().map(|meter| meter.name()).collect();

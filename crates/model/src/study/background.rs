@@ -2,7 +2,6 @@
 
 use super::Context;
 use super::caveats::NEVER_IDLE;
-use super::phase::HEADLINE;
 use super::windows::{Window, grouped, windows};
 use crate::finding::{Background, BackgroundTask};
 use crate::record::{Meter, Mode, Snapshot, Stretch, TaskOwner};
@@ -58,7 +57,7 @@ impl BackgroundRates {
 
     /// Whether the machine was so busy alone that what a workload adds cannot be seen. Core cycles are no fraction.
     pub(super) fn never_idle(&self, context: &Context) -> bool {
-        let times = self.rates.iter().filter(|(meter, _)| **meter != Meter::Pmu);
+        let times = self.rates.iter().filter(|(meter, _)| meter.counts_time());
         times.map(|(_, rate)| rate.cycles_per_capacity_second / context.clock.0).any(|busy| busy > NEVER_IDLE)
     }
 
@@ -73,7 +72,7 @@ impl BackgroundRates {
 
     pub(super) fn finding(&self, stretches: &[Stretch], context: &Context) -> Background {
         // The meter that speaks for the costs speaks for what is taken off them; core cycles are no fraction.
-        let meter = HEADLINE.into_iter().find(|meter| *meter != Meter::Pmu && self.of(*meter).is_some());
+        let meter = Meter::by_trust().find(|meter| meter.counts_time() && self.of(*meter).is_some());
         let fraction = |cycles: f64| cycles / context.clock.0;
         let rate = meter.and_then(|meter| self.of(meter));
         let half = rate.and_then(|rate| half_width(rate.standard_error, rate.degrees_of_freedom)).map(fraction);
@@ -140,8 +139,8 @@ fn rate(stretches: &[Stretch], meter: Meter, context: &Context) -> Option<Rate> 
 fn switches_per_second(stretches: &[Stretch]) -> Option<f64> {
     let (mut switches, mut seconds) = (0.0, 0.0);
     for stretch in stretches {
-        let first = settled(stretch)?.proc_stat?;
-        let last = stretch.snapshots.last()?.proc_stat?;
+        let first = settled(stretch)?.system?;
+        let last = stretch.snapshots.last()?.system?;
         switches += last.context_switches.saturating_sub(first.context_switches) as f64;
         seconds += last.at_nanos.since(first.at_nanos).seconds();
     }

@@ -9,20 +9,11 @@ use super::{placement, regimes, storage};
 use crate::cost::{BusyTime, WorkloadThreads};
 use crate::finding::{MeterReading, PhaseFinding, SeriesPoint};
 use crate::plan::JobPlan;
-use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Snapshot};
+use crate::record::{
+    CpuReading, Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Snapshot,
+};
 use crate::stats::{Estimate, Pair, ratio_of_series, ratio_of_sums};
 use crate::unit::Nanos;
-
-/// Which meter speaks for the phase, the most trusted first. The kernel's idle clock goes before cpuidle's
-/// residency, which counts interrupts taken while halted as idle: on a load that sleeps it shows less than
-/// the load's own threads used, which cannot be all that the machine paid (METHOD.md). The thread clock
-/// never speaks: it does not see what others do for the workload.
-///
-/// The PMU is last, though it counts best: it counts core cycles, and every figure that stands beside a cost
-/// (threads, accounts, busy CPUs) is time in reference cycles. Mixing the two would find a cost elsewhere
-/// whenever the core's clock is not the reference clock.
-pub(crate) const HEADLINE: [Meter; 6] =
-    [Meter::TimerList, Meter::Idle, Meter::ProcStat, Meter::Soaker, Meter::Sampler, Meter::Pmu];
 
 /// What a cost is divided by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,7 +192,7 @@ fn headline(readings: &Readings) -> Option<(Meter, Costs)> {
         let mut of_it = readings.iter().filter(|(meter, _)| *meter == wanted).filter_map(|(_, costs)| costs.ok());
         of_it.find(|costs| costs.per_second.is_some()).map(|costs| (wanted, costs))
     };
-    HEADLINE.into_iter().find_map(found)
+    Meter::by_trust().find_map(found)
 }
 
 fn total<'a>(jobs: impl Iterator<Item = &'a JobRecord>, of: impl Fn(&JobRecord) -> u64) -> Option<u64> {
@@ -234,12 +225,10 @@ fn detail((meter, costs): &(Meter, Result<Costs, &str>), thread: Option<f64>, wo
 
 /// Why a meter that ran has no figure.
 fn absence(meter: Meter) -> &'static str {
-    match meter {
-        Meter::Soaker | Meter::Sampler => {
-            "too few windows of its own, or I/Os counted only in all: run longer, with a longer --background, or choose \
-             it alone"
-        }
-        _ => "no complete window was read",
+    if meter.disturbs() {
+        "too few windows of its own, or I/Os counted only in all: run longer, with a longer --background, or choose it alone"
+    } else {
+        "no complete window was read"
     }
 }
 
@@ -281,7 +270,7 @@ fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRate
     for execution in executions {
         let found = windows(execution, meter, execution.io_interval, context);
         let alone = execution.stretch.snapshots.iter().all(|snapshot| snapshot.mode != Mode::Quiet);
-        if disturbs(meter) && per != Per::Second && !alone && found.iter().any(|window| window.done.is_none()) {
+        if meter.disturbs() && per != Per::Second && !alone && found.iter().any(|window| window.done.is_none()) {
             // Only the rate of all of the execution is known, and in this meter's windows it was another.
             return None;
         }
@@ -316,11 +305,6 @@ fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRate
         }
     };
     Some(Cost { net, gross: cycles / work, seconds, units: units.len() })
-}
-
-/// Whether a meter changes the rate of what it measures.
-fn disturbs(meter: Meter) -> bool {
-    matches!(meter, Meter::Soaker | Meter::Sampler)
 }
 
 /// Work of a window, where the snapshots hold it.
@@ -410,10 +394,11 @@ fn outside(
 /// Which part of the sampler's samples fell in user mode.
 fn sampled_user(executions: &[Execution]) -> Option<f64> {
     let (mut user, mut kernel) = (0.0, 0.0);
+    let modes = |cpu: &CpuReading| cpu.counts.get(Meter::Sampler)?.modes;
     for execution in executions {
         for cpu in &execution.stretch.snapshots.last()?.cpus {
             let first = execution.stretch.snapshots.first()?.cpus.iter().find(|reading| reading.cpu == cpu.cpu)?;
-            let (first, last) = (first.samples?, cpu.samples?);
+            let (first, last) = (modes(first)?, modes(cpu)?);
             user += last.user.saturating_sub(first.user) as f64;
             kernel += last.kernel.saturating_sub(first.kernel) as f64;
         }

@@ -180,7 +180,7 @@ fn steps(execution: &Execution) -> Vec<Step> {
             bytes: after.bytes.since(before.bytes),
         });
         let storage_read = before.storage_read.zip(after.storage_read);
-        let threads = before.thread_nanos.zip(after.thread_nanos);
+        let threads = before.thread_nanos().zip(after.thread_nanos());
         (counts && within(before.at_nanos) && within(after.at_nanos) && after.at_nanos > before.at_nanos).then(|| {
             Step {
                 begin: before.at_nanos,
