@@ -20,6 +20,7 @@ pub use model::meter::Selection;
 pub use tasks::{Owners, TaskScan};
 
 use crate::error::{Error, Result};
+use crate::probe::ProbeSet;
 use cpu_reader::{CpuMeters, CpuReaders};
 use model::meter::{ByMeter, Clocks, Count, Meter, MeterStatus};
 use model::reading::Reading;
@@ -146,6 +147,8 @@ pub struct MeterSet {
     proc_stat: Option<ProcStatFile>,
     selection: Selection,
     statuses: Vec<MeterStatus>,
+    /// What is read beside them.
+    probes: ProbeSet,
 }
 
 impl MeterSet {
@@ -171,7 +174,18 @@ impl MeterSet {
             }
         }
         let readers = CpuReaders::start(of_cpus)?;
-        Ok(Self { readers, once, proc_stat: ProcStatFile::open().ok(), selection, statuses })
+        let (proc_stat, probes) = (ProcStatFile::open().ok(), ProbeSet::default());
+        Ok(Self { readers, once, proc_stat, selection, statuses, probes })
+    }
+
+    /// The same, with probes that are read at each snapshot.
+    pub fn beside(self, probes: ProbeSet) -> Self {
+        Self { probes, ..self }
+    }
+
+    /// What is read beside them.
+    pub fn probes(&self) -> &ProbeSet {
+        &self.probes
     }
 
     /// What each meter can see, or why it does not run.
@@ -217,7 +231,8 @@ impl MeterSet {
             clocks.set(meter.meter, meter.read(mode, at_nanos));
         }
         let storage_read = work.storage_read();
-        Snapshot { mode, at_nanos, cpus, clocks, system, done, storage_read, whereabouts: None }
+        let probes = self.probes.read();
+        Snapshot { mode, at_nanos, cpus, clocks, system, done, storage_read, whereabouts: None, probes }
     }
 }
 

@@ -9,12 +9,14 @@ use crate::meter::{MeterSet, NoWork, Owners, Selection, TaskScan, Work};
 use crate::page_cache::{CachedFiles, own_storage_read};
 use crate::placing::{self, Placing};
 use crate::preparation::{self, invalidate, warn_of_holes};
+use crate::probe::ProbeSet;
 use crate::watch::{Step, Subject, watch};
 use crate::whereabouts::{Lookout, Workload};
 use crate::workload::target::Created;
 use model::page_cache::{CacheRecord, is_buffered};
 use model::placement::{Place, Whereabouts};
 use model::plan::{Phase, Plan};
+use model::probe::Probe;
 use model::record::{
     Done, Execution, IoInterval, METHOD_VERSION, Outcome, PhaseRecord, Record, SCHEMA, Source, Stretch,
 };
@@ -29,6 +31,8 @@ use sys::clock::Instant;
 pub struct Settings {
     /// Which meters may run.
     pub meters: Selection,
+    /// What is read beside them.
+    pub probes: Vec<Probe>,
     /// How long the machine is watched without the workload, before and again after.
     pub background: Duration,
     /// Asked: end, and keep what was measured.
@@ -115,7 +119,8 @@ impl<'a> Session<'a> {
     pub(crate) fn open(settings: &'a Settings, source: Source) -> Result<Self> {
         let calibration = Calibration::begin();
         sys::process::raise_open_file_limit();
-        let meters = MeterSet::open(settings.meters.clone())?;
+        let probes = ProbeSet::open(&settings.probes)?;
+        let meters = MeterSet::open(settings.meters.clone())?.beside(probes);
         let record = Record {
             schema: SCHEMA.to_owned(),
             method_version: METHOD_VERSION,
@@ -125,6 +130,7 @@ impl<'a> Session<'a> {
             source,
             host: host::read(Path::new("/"), 0.0, "not measured yet"),
             meters: meters.statuses().to_vec(),
+            probes: meters.probes().descriptors(),
             canaries: vec![canary::run()],
             background: Vec::new(),
             phases: Vec::new(),

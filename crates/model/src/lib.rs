@@ -18,6 +18,7 @@ pub mod meter;
 pub mod page_cache;
 pub mod placement;
 pub mod plan;
+pub mod probe;
 pub mod reading;
 pub mod record;
 pub mod stats;

@@ -10,6 +10,7 @@ pub use crate::meter::{ByMeter, Clocks, Count, CpuModes, Meter, MeterStatus, Sel
 use crate::page_cache::CacheRecord;
 use crate::placement::{Place, Whereabouts};
 use crate::plan::Plan;
+use crate::probe;
 use crate::reading::Reading;
 use crate::unit::{Bytes, Hertz, Nanos};
 use crate::warning::Warning;
@@ -40,6 +41,9 @@ pub struct Record {
     pub host: Host,
     /// Which meters ran, and why others did not.
     pub meters: Vec<MeterStatus>,
+    /// What was read beside the meters (`--probe`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<probe::Descriptor>,
     /// Speeds of a stated set of operations, before and after.
     pub canaries: Vec<Canaries>,
     /// What the machine did without the workload: a stretch before, a stretch after.
@@ -190,6 +194,9 @@ pub struct Snapshot {
     /// Where the load's threads ran since the snapshot before; `None` where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whereabouts: Option<Box<Whereabouts>>,
+    /// The record's probes; `None` where none were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes: Option<Box<probe::Readings>>,
 }
 
 /// I/Os and bytes completed.

@@ -3,6 +3,7 @@
 use lab::meter::Selection;
 use model::experiment::{Axis, Cache, Limit, Metric, Rules, Setting};
 use model::placement::Place;
+use model::probe::Probe;
 use model::record::Meter;
 use report::Format;
 use std::time::Duration;
@@ -112,6 +113,19 @@ pub(super) fn selection(text: &str) -> Result<Selection, String> {
         }
     }
     Ok(Selection::Only(chosen))
+}
+
+/// What `--probe` asks for.
+#[derive(Clone, Debug)]
+pub enum Probes {
+    /// The names of those that this machine has.
+    List,
+    /// These, read beside the meters.
+    Of(Vec<Probe>),
+}
+
+pub(super) fn probes(text: &str) -> Result<Probes, String> {
+    if text == "list" { Ok(Probes::List) } else { Probe::parse_list(text).map(Probes::Of) }
 }
 
 /// Shorter ones could not tell a quiet machine from a busy one; longer ones only try patience.

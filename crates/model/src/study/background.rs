@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Tasks that are named in the report of the background.
 const NAMED_TASKS: usize = 5;
 
-/// Cycles per second of CPU capacity that a meter saw without the workload.
+/// Cycles per second of CPU capacity that a meter saw without the workload; of a probe, what it counted in a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rate {
     pub cycles_per_capacity_second: f64,
@@ -29,8 +29,9 @@ pub(super) struct BackgroundRates {
 
 impl BackgroundRates {
     pub(super) fn new(stretches: &[Stretch], context: &Context) -> Self {
+        let seen = |meter| stretches.iter().map(move |stretch| windows(stretch, meter, None, context));
         let rates = Meter::ALL.into_iter().filter(|meter| meter.sees_whole_machine());
-        let rates = rates.filter_map(|meter| Some((meter, rate(stretches, meter, context)?))).collect();
+        let rates = rates.filter_map(|meter| Some((meter, rate(seen(meter))?))).collect();
         let mut nanos: BTreeMap<(TaskOwner, String), f64> = BTreeMap::new();
         let mut seconds = 0.0;
         for tasks in stretches.iter().filter_map(|stretch| stretch.tasks.as_ref()) {
@@ -115,12 +116,11 @@ fn pairs(windows: &[Window]) -> Vec<Pair> {
     windows.iter().map(|window| Pair { numerator: window.cycles, denominator: window.capacity_seconds }).collect()
 }
 
-/// All stretches together. When before and after differ, half of their distance is taken for a standard error
+/// Of the windows of all stretches together. When before and after differ, half of their distance is taken for a standard error
 /// if it is the larger one: it supposes that the background during the run lay about between the two, which
 /// nobody saw.
-fn rate(stretches: &[Stretch], meter: Meter, context: &Context) -> Option<Rate> {
-    let parts: Vec<Vec<Window>> =
-        stretches.iter().map(|stretch| grouped(&windows(stretch, meter, None, context))).collect();
+pub(super) fn rate(stretches: impl IntoIterator<Item = Vec<Window>>) -> Option<Rate> {
+    let parts: Vec<Vec<Window>> = stretches.into_iter().map(|windows| grouped(&windows)).collect();
     let all: Vec<Pair> = parts.iter().flat_map(|part| pairs(part)).collect();
     let whole = ratio_of_series(&all)?;
     let values: Vec<f64> = parts.iter().filter_map(|part| Some(ratio_of_sums(&pairs(part))?.value)).collect();

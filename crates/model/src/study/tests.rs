@@ -76,7 +76,7 @@ impl Machine {
             system: Some(system),
             done: Some(Done { ios: self.ios, bytes: Bytes(self.ios * 4096) }),
             storage_read: Some(Bytes(self.storage_read)),
-            whereabouts: None,
+            ..Snapshot::default()
         });
     }
 
@@ -146,6 +146,7 @@ fn record(background: Vec<Stretch>, executions: Vec<Execution>) -> Record {
             missing(Meter::Sampler, "not chosen"),
             meter(Meter::Thread),
         ],
+        probes: vec![],
         canaries: vec![],
         background,
         phases: vec![PhaseRecord { executions }],
