@@ -9,9 +9,14 @@ use crate::table::{Column, Table};
 use model::finding::{PhaseFinding, ProbeFinding};
 use model::probe::{Kind, Listed};
 
+/// Columns of a page that has room for the background beside the rest.
+const ROOMY: usize = 80;
+
 /// The probes of a phase: counters, then gauges. Nothing where none were asked for.
 pub fn section(page: Page, phase: &PhaseFinding) -> String {
-    let (mut counters, mut gauges) = (counters(), gauges());
+    // A mail has no room for all columns beside the names.
+    let background = page.columns() >= ROOMY;
+    let (mut counters, mut gauges) = (counters(background), gauges());
     for probe in &phase.probes {
         let known = |value| number::known(units(probe), value);
         let within = |value: Option<f64>, low, high| {
@@ -23,14 +28,17 @@ pub fn section(page: Page, phase: &PhaseFinding) -> String {
             continue;
         }
         table.row(match probe.kind {
-            Kind::Counter => vec![
-                label(probe).into(),
-                known(probe.per_second).into(),
-                within(probe.per_second, probe.per_second_low, probe.per_second_high),
-                known(probe.per_io).into(),
-                within(probe.per_io, probe.per_io_low, probe.per_io_high),
-                known(probe.background_per_second).into(),
-            ],
+            Kind::Counter => {
+                let mut cells = vec![
+                    label(probe).into(),
+                    known(probe.per_second).into(),
+                    within(probe.per_second, probe.per_second_low, probe.per_second_high),
+                    known(probe.per_io).into(),
+                    within(probe.per_io, probe.per_io_low, probe.per_io_high),
+                ];
+                cells.extend(background.then(|| known(probe.background_per_second).into()));
+                cells
+            }
             Kind::Gauge => vec![
                 label(probe).into(),
                 known(probe.mean).into(),
@@ -44,15 +52,17 @@ pub fn section(page: Page, phase: &PhaseFinding) -> String {
     tables.into_iter().filter(|table| !table.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-fn counters() -> Table {
-    Table::new(vec![
+fn counters(background: bool) -> Table {
+    let mut columns = vec![
         Column::text("Probes: counters"),
         Column::number("per second"),
         Column::number("95 %").spare(1),
-        Column::number("per I/O, net"),
+        Column::number("per I/O"),
         Column::number("95 %").spare(2),
-        Column::number("background/s").spare(3),
-    ])
+    ];
+    // The rate is gross, an I/O's part is net of this.
+    columns.extend(background.then(|| Column::number("background")));
+    Table::new(columns)
 }
 
 fn gauges() -> Table {
@@ -65,7 +75,7 @@ fn gauges() -> Table {
     ])
 }
 
-/// Bytes and times have units that fit their size; what is only counted has its unit beside its name.
+/// Bytes and times have units that fit their size; what is only counted has its unit beside its name, where that does not say it.
 fn units(probe: &ProbeFinding) -> Units {
     match probe.unit.as_str() {
         "bytes" => BYTES,
@@ -76,7 +86,9 @@ fn units(probe: &ProbeFinding) -> Units {
 
 fn label(probe: &ProbeFinding) -> String {
     match probe.unit.as_str() {
-        "" | "bytes" | "ns" => format!("  {}", probe.name),
+        unit if ["", "bytes", "ns", "events"].contains(&unit) || probe.name.contains(unit) => {
+            format!("  {}", probe.name)
+        }
         unit => format!("  {} ({unit})", probe.name),
     }
 }

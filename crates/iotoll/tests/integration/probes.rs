@@ -113,7 +113,7 @@ fn a_command_s_probes_are_in_its_record_and_on_the_sheet() {
     assert_eq!(sheet.code, Some(0), "{}", sheet.stderr);
     let again = folder.iotoll("report kept").run();
     for text in [&sheet.stdout, &again.stdout, &folder.iotoll("report kept --format mail").run().stdout] {
-        assert!(text.contains("context_switches (switches)") && text.contains("dirty (pages)"), "{text}");
+        assert!(text.contains("context_switches") && text.contains("dirty (pages)"), "{text}");
     }
     let finding = folder.iotoll("report kept --format json").run().json();
     let switches = probe(&finding, "context_switches");
