@@ -169,7 +169,7 @@ pub struct CostArguments {
     #[command(flatten)]
     pub output: Output,
     /// The command and its arguments; fio and iperf3 say themselves how many I/Os they did
-    #[arg(value_name = "COMMAND", required = true, last = true)]
+    #[arg(value_name = "COMMAND", last = true)]
     pub command: Vec<String>,
 }
 

@@ -20,7 +20,10 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         return probes::list();
     }
     let Some(program) = arguments.command.first().filter(|program| !program.is_empty()) else {
-        return Err(BadInput("cost: no command; give it after --, as in: iotoll cost -- fio job.fio".into()).into());
+        return Err(BadInput(
+            "cost: no COMMAND; give it after --, as in: iotoll cost -- fio job.fio; see --help".into(),
+        )
+        .into());
     };
     if let Some(why) = arguments.measuring.place.as_ref().and_then(Place::refuses_command) {
         return Err(BadInput(why).into());

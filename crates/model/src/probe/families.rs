@@ -177,9 +177,8 @@ const BLOCK: [(&str, (&str, Kind, f64)); 17] = {
     ]
 };
 
-/// Those that are listed for each device.
-const BLOCK_NAMES: &[&str] =
-    &["read_ios", "read_bytes", "read_time", "write_ios", "write_bytes", "write_time", "in_flight", "busy_time"];
+/// Those that are listed for each device; a refusal names all.
+const BLOCK_NAMES: &[&str] = &["read_ios", "read_bytes", "write_ios", "write_bytes", "in_flight"];
 
 fn block(name: &str) -> Result<FilePart, String> {
     let (device, column) = name.rsplit_once('.').ok_or("expected block.DEV.COLUMN, as in block.vda.read_bytes")?;
