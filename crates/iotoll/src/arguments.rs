@@ -5,7 +5,7 @@
 
 mod value;
 
-pub use value::Words;
+pub use value::{Probes, Words};
 
 use crate::failure::BadInput;
 use crate::serve::ServeArguments;
@@ -13,6 +13,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
 use model::experiment::{Around, Cache, Limit, Metric};
 use model::placement::Place;
+use model::probe::Probe;
 use report::Format;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -84,6 +85,10 @@ pub struct Measuring {
     /// thread, pmu, all [default: those that do not disturb]
     #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
     pub meters: Selection,
+    /// Also read these numbers of the kernel, their rates and what an I/O adds to them: dirty, net.eth0.rx_bytes,
+    /// vmstat.NAME, counter:file:PATH:PATTERN…; list names those of this machine
+    #[arg(long = "probe", value_name = "NAME,…", value_parser = value::probes)]
+    probe: Vec<Probes>,
     /// How long to watch the machine without the workload, before and again after
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = value::background)]
     pub background: Duration,
@@ -91,6 +96,28 @@ pub struct Measuring {
     /// all of it; servers that are there already stay where they are [default: where the scheduler puts it]
     #[arg(long, value_name = "same|apart|CPUS", value_parser = value::place)]
     pub place: Option<Place>,
+}
+
+impl Measuring {
+    /// As without any flag, with so long a look at the machine without the workload.
+    pub fn for_seconds(background: u64) -> Self {
+        let background = Duration::from_secs(background);
+        Self { meters: Selection::Default, probe: Vec::new(), background, place: None }
+    }
+
+    /// The probes of all `--probe`.
+    pub fn probes(&self) -> Vec<Probe> {
+        let of = |probes: &Probes| match probes {
+            Probes::List => Vec::new(),
+            Probes::Of(probes) => probes.clone(),
+        };
+        self.probe.iter().flat_map(of).collect()
+    }
+
+    /// Whether they are only to be listed.
+    pub fn lists_probes(&self) -> bool {
+        self.probe.iter().any(|probes| matches!(probes, Probes::List))
+    }
 }
 
 /// `iotoll run`.
@@ -142,7 +169,7 @@ pub struct CostArguments {
     #[command(flatten)]
     pub output: Output,
     /// The command and its arguments; fio and iperf3 say themselves how many I/Os they did
-    #[arg(value_name = "COMMAND", required = true, last = true)]
+    #[arg(value_name = "COMMAND", last = true)]
     pub command: Vec<String>,
 }
 

@@ -82,6 +82,7 @@ pub(crate) fn settings(arguments: &CompareArguments, meters: Selection, words: &
     Ok(Settings {
         measuring: lab::run::Settings {
             meters,
+            probes: Vec::new(),
             background: Duration::ZERO,
             interruption: signals::interruption(Patience::Endless)?,
             command_line: words.to_vec(),

@@ -3,6 +3,7 @@
 use crate::arguments::CostArguments;
 use crate::failure::{self, BadInput};
 use crate::guardian;
+use crate::probes;
 use crate::progress::ProgressLine;
 use crate::render::{self, Keeping};
 use crate::run::measurement;
@@ -15,8 +16,14 @@ use std::process::ExitCode;
 
 /// Runs the verb.
 pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    if arguments.measuring.lists_probes() {
+        return probes::list();
+    }
     let Some(program) = arguments.command.first().filter(|program| !program.is_empty()) else {
-        return Err(BadInput("cost: no command; give it after --, as in: iotoll cost -- fio job.fio".into()).into());
+        return Err(BadInput(
+            "cost: no COMMAND; give it after --, as in: iotoll cost -- fio job.fio; see --help".into(),
+        )
+        .into());
     };
     if let Some(why) = arguments.measuring.place.as_ref().and_then(Place::refuses_command) {
         return Err(BadInput(why).into());

@@ -8,13 +8,11 @@ use crate::render;
 use crate::run::{measurement, undo};
 use crate::signals::{LeftBehind, Patience};
 use lab::guardian::OwnFolder;
-use lab::meter::Selection;
 use lab::workload::target::Created;
 use model::plan::{Settings, parse};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Two phases: what the page cache costs, and what a small write around it costs.
 const JOBS: &str = "\
@@ -53,7 +51,7 @@ fn jobs(scratch: &str, least: Option<u64>) -> String {
 /// Runs the verb.
 pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let left = LeftBehind::default();
-    let measuring = Measuring { meters: Selection::Default, background: Duration::from_secs(1), place: None };
+    let measuring = Measuring::for_seconds(1);
     let measurement = measurement(&measuring, Patience::Ends(2, left.clone()), words)?;
     let guardian = guardian(words);
     // In the working folder where that can be written: a temporary folder is often in memory, where

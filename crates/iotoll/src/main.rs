@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod guardian;
+mod probes;
 mod progress;
 mod render;
 mod run;

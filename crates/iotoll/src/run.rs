@@ -3,6 +3,7 @@
 use crate::arguments::{Measuring, RunArguments};
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
+use crate::probes;
 use crate::progress::ProgressLine;
 use crate::render::{self, Keeping};
 use crate::signals::{self, LeftBehind, Patience};
@@ -15,6 +16,9 @@ use std::sync::{Arc, Weak};
 
 /// Runs the verb.
 pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    if arguments.measuring.lists_probes() {
+        return probes::list();
+    }
     let plan = plan(arguments)?;
     let jobs = plan.phases.iter().flat_map(|phase| &phase.jobs);
     if let Some(why) = arguments.measuring.place.as_ref().and_then(|place| place.refuses_jobs(jobs)) {
@@ -56,6 +60,7 @@ pub fn undo(created: &Weak<Created>, rest: impl Fn()) {
 pub fn measurement(measuring: &Measuring, patience: Patience, words: &[String]) -> anyhow::Result<Measurement> {
     Ok(Measurement {
         meters: measuring.meters.clone(),
+        probes: measuring.probes(),
         background: measuring.background,
         interruption: signals::interruption(patience)?,
         command_line: words.to_vec(),

@@ -34,6 +34,7 @@ mod integration {
     mod phases;
     mod placed;
     mod plans;
+    mod probes;
     mod refusals;
     mod saving;
     mod serving;

@@ -24,7 +24,7 @@ use crate::crew::Copy;
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, processes::Processes};
 use crate::host;
-use crate::meter::{Owners, Panel, TaskScan};
+use crate::meter::{MeterSet, Owners, TaskScan};
 use crate::placing::{self, Placing};
 use crate::preparation;
 use crate::run::{self, Calibration};
@@ -132,13 +132,13 @@ pub fn compare(
         observer(Stage::Preparing(run::Progress::ReadingIn { path, done, total }));
         !interruption.is_asked()
     })?;
-    let panel = Panel::open(settings.measuring.meters.clone())?;
+    let meters = MeterSet::open(settings.measuring.meters.clone())?;
     let patience = Patience { longest, interruption: interruption.clone() };
     let toggles = Toggles::prepare(&experiment.arms, patience.clone(), &settings.guardian, &mut warnings)?;
     let canaries = canary::run();
     let (hertz, source) = calibration.end();
     let mut bench = Bench {
-        panel,
+        meters,
         toggles,
         patience,
         orders: Orders::new(settings.seed),
@@ -165,7 +165,7 @@ pub fn compare(
         seed: settings.seed,
         schedule,
         host: host::read(Path::new("/"), hertz, &source),
-        meters: bench.panel.statuses().to_vec(),
+        meters: bench.meters.statuses().to_vec(),
         canaries,
         page_cache: bench.cache.setup(),
     };
@@ -197,7 +197,7 @@ pub fn compare(
 
 /// What measuring takes.
 struct Bench<'a> {
-    panel: Panel,
+    meters: MeterSet,
     toggles: Toggles,
     patience: Patience,
     orders: Orders,
@@ -224,7 +224,7 @@ impl Bench<'_> {
 
     fn surroundings(&mut self) -> Surroundings<'_> {
         Surroundings {
-            panel: &mut self.panel,
+            meters: &mut self.meters,
             interruption: &self.settings.measuring.interruption,
             warnings: &mut self.warnings,
             cpus: self.placing.of(0),
@@ -325,9 +325,9 @@ impl Bench<'_> {
         let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
         // Outside of the slice: reading them takes some milliseconds, which would be background.
         let earlier = (tasks == Tasks::Read).then(TaskScan::now);
-        let before = Box::new(self.panel.boundary(nanos));
+        let before = Box::new(self.meters.boundary(nanos));
         std::thread::sleep(length);
-        let after = Box::new(self.panel.boundary(nanos));
+        let after = Box::new(self.meters.boundary(nanos));
         let tasks = earlier.map(|earlier| TaskScan::now().since(&earlier, &Owners::default()));
         SliceRecord { case: None, reading: SliceReading::Slice { before, after, work: SliceWork::default(), tasks } }
     }

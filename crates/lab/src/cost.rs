@@ -129,7 +129,7 @@ pub fn cost(
             break;
         }
         let mut surroundings = Surroundings {
-            panel: &mut session.panel,
+            meters: &mut session.meters,
             interruption: &session.settings.interruption,
             warnings: &mut session.record.warnings,
             cpus: placing.of(0),

@@ -27,9 +27,6 @@ use std::time::Duration;
 /// little but the step.
 const WATCH: Duration = Duration::from_millis(300);
 
-/// Meters of the whole machine that do not disturb it. With one of them a cost can be told.
-const UNDISTURBING: [Meter; 4] = [Meter::TimerList, Meter::Idle, Meter::ProcStat, Meter::Pmu];
-
 /// Everything that is looked at, in the order in which it is shown.
 const EXAMINATIONS: [fn(&Scene) -> Check; 22] = [
     clock::hypervisor,
@@ -127,8 +124,9 @@ impl Scene<'_> {
 
 /// The findings that scripts wait for.
 fn warnings(meters: &[MeterStatus], checks: &[Check]) -> Vec<Warning> {
-    let runs = |meter: Meter| meters.iter().any(|row| row.meter == meter && row.status.taken().is_some());
-    let blind = (!UNDISTURBING.into_iter().any(runs)).then(|| {
+    // With one of these a cost can be told.
+    let sees = |meter: Meter| meter.sees_whole_machine() && !meter.disturbs();
+    let blind = (!meters.iter().any(|row| sees(row.meter) && row.status.taken().is_some())).then(|| {
         let message = "no meter that leaves the load alone sees the whole machine here; the meters' reasons are below";
         Warning::new(Code::MeterUnavailable, message)
     });

@@ -18,6 +18,7 @@ pub mod meter;
 pub(crate) mod page_cache;
 pub(crate) mod placing;
 pub mod preparation;
+pub mod probe;
 pub mod run;
 pub mod store;
 mod sysroot;

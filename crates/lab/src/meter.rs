@@ -1,49 +1,112 @@
 //! Meters: what counts the cycles of the whole machine.
 //!
-//! A [`Panel`] owns every meter that this machine and the user's choice allow. At each boundary of a
+//! A [`MeterSet`] owns every meter that this machine and the user's choice allow. At each boundary of a
 //! window it takes a [`Snapshot`]: a reader pinned to each CPU reads that CPU's clocks *there*, because
 //! idle clocks stand still while their CPU idles, and waking it brings them up to date.
+//!
+//! What each meter is stands in `model::meter`. How it is opened and read is a file here and a row of [`OPENERS`].
 
 mod cpu_reader;
-mod cpuidle;
+mod idle;
+mod paced;
+mod pmu;
 mod proc_stat;
+mod sampler;
 mod soaker;
 mod tasks;
 mod timer_list;
 
-pub use model::record::Selection;
+pub use model::meter::Selection;
 pub use tasks::{Owners, TaskScan};
 
 use crate::error::{Error, Result};
-use cpu_reader::{CpuReaders, Instruments};
+use crate::probe::ProbeSet;
+use cpu_reader::{CpuMeters, CpuReaders};
+use model::meter::{ByMeter, Clocks, Count, Meter, MeterStatus};
 use model::reading::Reading;
-use model::record::{Done, Meter, MeterStatus, Mode, Snapshot};
+use model::record::{Done, Mode, Snapshot};
 use model::unit::{Bytes, Nanos};
+use paced::Paced;
 use proc_stat::ProcStatFile;
-use soaker::Soakers;
-use std::sync::Arc;
 use sys::clock::monotonic_nanos;
-use timer_list::TimerList;
 
-/// Reading /proc/timer_list takes 130 µs on 2 CPUs and grows with them, so it is read at most as often as
-/// keeps it below a 500th of one CPU's time.
-const TIMER_LIST_SHARE: u64 = 500;
+/// Opens a meter, or says why it cannot be read here.
+type Opener = fn(&Cpus) -> std::result::Result<Opened, String>;
 
-/// Whether a meter may run.
-fn allows(selection: &Selection, meter: Meter) -> bool {
-    match selection {
-        Selection::Default => !disturbs(meter),
-        Selection::Only(chosen) => chosen.contains(&meter),
-        Selection::All => true,
+/// How each meter is opened, in the order in which they are shown.
+const OPENERS: [(Meter, Opener); Meter::ALL.len()] = [
+    (Meter::Pmu, pmu::open),
+    (Meter::Idle, idle::open),
+    (Meter::TimerList, timer_list::open),
+    (Meter::ProcStat, |_| proc_stat::open()),
+    (Meter::Soaker, soaker::open),
+    (Meter::Sampler, sampler::open),
+    // Whoever watches the workload knows it.
+    (Meter::Thread, |_| Ok(Opened::ReadAnyway)),
+];
+
+/// A meter that can be read.
+enum Opened {
+    /// On each CPU, in their order.
+    EachCpu(Vec<Box<dyn CpuMeter>>),
+    /// Once for all CPUs.
+    Once(Box<dyn MachineMeter>),
+    /// With what every snapshot holds.
+    ReadAnyway,
+}
+
+/// A meter of one CPU, which that CPU's reader reads there.
+trait CpuMeter: Send {
+    /// What it stands at. `next` is what the time after this reading is for: a meter that disturbs begins or ends with it.
+    fn read(&mut self, next: Mode) -> Option<Count>;
+}
+
+/// A meter that is read once for all CPUs.
+trait MachineMeter: Send {
+    /// What it stands at.
+    fn read(&mut self) -> Option<Clocks>;
+}
+
+/// The CPUs that meters are opened on.
+struct Cpus {
+    online: Vec<u32>,
+    /// Why the idle clock of one of them cannot be read there.
+    out_of_reach: Option<String>,
+}
+
+impl Cpus {
+    fn online() -> Result<Self> {
+        let online = sys::schedule::online_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
+        Ok(Self { out_of_reach: out_of_reach(&online), online })
+    }
+
+    /// For clocks that must be read on their own CPU.
+    fn in_reach(&self) -> std::result::Result<(), String> {
+        self.out_of_reach.clone().map_or(Ok(()), Err)
+    }
+
+    /// A meter on each of them, or on none.
+    fn each<M: CpuMeter + 'static>(
+        &self,
+        open: impl Fn(u32) -> std::result::Result<M, String>,
+    ) -> std::result::Result<Opened, String> {
+        let boxed = |cpu: &u32| open(*cpu).map(|meter| Box::new(meter) as Box<dyn CpuMeter>);
+        self.online.iter().map(boxed).collect::<std::result::Result<_, _>>().map(Opened::EachCpu)
     }
 }
 
-/// Whether a meter changes what it measures, so that it needs windows of its own.
-fn disturbs(meter: Meter) -> bool {
-    matches!(meter, Meter::Soaker | Meter::Sampler)
+/// Why a CPU cannot be run on, as in a container that may not use it.
+fn out_of_reach(cpus: &[u32]) -> Option<String> {
+    // On a thread of its own, whose affinity does not matter afterwards.
+    let cpus = cpus.to_vec();
+    let probe = std::thread::spawn(move || cpus.into_iter().find(|cpu| sys::schedule::pin_to(&[*cpu]).is_err()));
+    let cpu = probe.join().ok()??;
+    Some(format!(
+        "may not run on CPU {cpu}, whose idle clock stands still until it is woken there (a cpuset); run outside the container"
+    ))
 }
 
-/// Which windows the meters of a panel need.
+/// Which windows the meters of a set need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Windows {
     /// Windows in which nothing runs that disturbs.
@@ -77,92 +140,52 @@ impl Work for NoWork {
 }
 
 /// All meters of a measurement.
-pub struct Panel {
+pub struct MeterSet {
     readers: CpuReaders,
-    timer_list: Option<TimerList>,
-    timer_list_read: Option<(Mode, Nanos, Nanos)>,
-    /// How long reading it takes, once somebody asked.
-    timer_list_cost: Option<Nanos>,
+    once: Vec<Paced>,
+    /// For steal and context switches too, so it is read whether that meter is chosen or not.
     proc_stat: Option<ProcStatFile>,
-    soakers: Option<Arc<Soakers>>,
-    sampler: bool,
     selection: Selection,
     statuses: Vec<MeterStatus>,
+    /// What is read beside them.
+    probes: ProbeSet,
 }
 
-impl Panel {
+impl MeterSet {
     /// Opens what can be opened and starts one reader per CPU.
     ///
     /// # Errors
     /// When not even the readers can be started; a meter that cannot run is not an error but a status.
     pub fn open(selection: Selection) -> Result<Self> {
-        let cpus = sys::schedule::online_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
+        let cpus = Cpus::online()?;
+        let mut of_cpus: Vec<(u32, CpuMeters)> = cpus.online.iter().map(|cpu| (*cpu, Vec::new())).collect();
+        let mut once = Vec::new();
         let mut statuses = Vec::new();
-        let mut choose = |meter: Meter, status: Reading<String>| {
-            let ran = status.taken().is_some();
+        for (meter, open) in OPENERS {
+            let opened = if selection.allows(meter) { open(&cpus) } else { Err(not_chosen(meter)) };
+            let status = Reading::from(opened.as_ref().map(|_| meter.descriptor().sees.to_owned()));
             statuses.push(MeterStatus { meter, status });
-            ran
-        };
-        let not_chosen = || Reading::unavailable("not chosen; see --meters");
-        let disturbing =
-            |name: &str| format!("not chosen: it disturbs; --meters all or {name} gives it windows of its own");
-        let allowed = |meter: Meter| allows(&selection, meter);
+            match opened {
+                Ok(Opened::EachCpu(meters)) => {
+                    of_cpus.iter_mut().zip(meters).for_each(|((_, own), opened)| own.push((meter, opened)));
+                }
+                Ok(Opened::Once(source)) => once.push(Paced::new(meter, source)),
+                Ok(Opened::ReadAnyway) | Err(_) => {}
+            }
+        }
+        let readers = CpuReaders::start(of_cpus)?;
+        let (proc_stat, probes) = (ProcStatFile::open().ok(), ProbeSet::default());
+        Ok(Self { readers, once, proc_stat, selection, statuses, probes })
+    }
 
-        let out_of_reach = cpu_reader::out_of_reach(&cpus);
-        let cpuidle = match (&out_of_reach, allowed(Meter::Idle)) {
-            (_, false) => not_chosen(),
-            (Some(reason), true) => Reading::unavailable(reason.clone()),
-            (None, true) => cpuidle::status(&cpus),
-        };
-        let cpuidle = choose(Meter::Idle, cpuidle);
-        let timer_list = out_of_reach.map_or_else(|| TimerList::open(cpus.len()), Err);
-        let timer_list = match (allowed(Meter::TimerList), timer_list) {
-            (false, _) => (None, not_chosen()),
-            (true, Ok(file)) => (Some(file), Reading::Taken(timer_list::SEES.to_owned())),
-            (true, Err(reason)) => (None, Reading::Unavailable(reason)),
-        };
-        choose(Meter::TimerList, timer_list.1);
-        let proc_stat = ProcStatFile::open();
-        // Its steal column belongs to every other clock too, so it is read even when not chosen.
-        let status = match (&proc_stat, allowed(Meter::ProcStat)) {
-            (_, false) => not_chosen(),
-            (Ok(_), true) => Reading::Taken(proc_stat::SEES.to_owned()),
-            (Err(error), true) => Reading::unavailable(format!("/proc/stat: {error}")),
-        };
-        choose(Meter::ProcStat, status);
-        let soakers = if allowed(Meter::Soaker) {
-            Soakers::start(&cpus).map(Arc::new).map_err(|error| format!("a SCHED_IDLE thread per CPU: {error}"))
-        } else {
-            Err(disturbing("soaker"))
-        };
-        choose(Meter::Soaker, Reading::from(soakers.as_ref().map(|_| soaker::SEES.to_owned())));
-        let soakers = soakers.ok();
-        let pmu = if allowed(Meter::Pmu) { cpu_reader::pmu_status(&cpus) } else { not_chosen() };
-        let pmu = choose(Meter::Pmu, pmu);
-        let sampler = match allowed(Meter::Sampler) {
-            true => cpu_reader::sampler_status(&cpus),
-            false => Reading::unavailable(disturbing("sampler")),
-        };
-        let sampler = choose(Meter::Sampler, sampler);
-        let thread = match allowed(Meter::Thread) {
-            true => Reading::Taken("the workload's own threads; blind to what others do for them".to_owned()),
-            false => not_chosen(),
-        };
-        choose(Meter::Thread, thread);
+    /// The same, with probes that are read at each snapshot.
+    pub fn beside(self, probes: ProbeSet) -> Self {
+        Self { probes, ..self }
+    }
 
-        let instruments = Instruments { cpuidle, pmu, sampler, soakers: soakers.clone() };
-        let readers = CpuReaders::start(&cpus, &instruments)?;
-        Ok(Self {
-            readers,
-            timer_list: timer_list.0,
-            timer_list_read: None,
-            timer_list_cost: None,
-            proc_stat: proc_stat.ok(),
-            soakers,
-            sampler,
-            selection,
-            statuses,
-        })
+    /// What is read beside them.
+    pub fn probes(&self) -> &ProbeSet {
+        &self.probes
     }
 
     /// What each meter can see, or why it does not run.
@@ -170,71 +193,65 @@ impl Panel {
         &self.statuses
     }
 
-    /// Whether the thread clock was chosen.
-    pub fn reads_threads(&self) -> bool {
-        allows(&self.selection, Meter::Thread)
-    }
-
     /// The windows that the chosen meters need.
     pub fn windows(&self) -> Windows {
-        let modes = [(self.soakers.is_some(), Mode::Soaker), (self.sampler, Mode::Sampler)];
-        let disturbing: Vec<Mode> = modes.into_iter().filter(|(runs, _)| *runs).map(|(_, mode)| mode).collect();
-        let quiet = Meter::ALL.into_iter().any(|meter| allows(&self.selection, meter) && !disturbs(meter));
+        let runs = |status: &&MeterStatus| status.meter.disturbs() && status.status.taken().is_some();
+        let disturbing: Vec<Mode> = self.statuses.iter().filter(runs).map(|status| Mode::Alone(status.meter)).collect();
+        let quiet = Meter::ALL.into_iter().any(|meter| self.selection.allows(meter) && !meter.disturbs());
         Windows { quiet: quiet || disturbing.is_empty(), disturbing }
     }
 
     /// Reads every clock, then starts what `mode`, the time after this snapshot, needs.
     pub fn snapshot(&mut self, mode: Mode, work: &dyn Work) -> Snapshot {
         let now = Nanos(monotonic_nanos());
-        let due = self.timer_list_read.is_none_or(|(before, read, took)| {
-            before != mode || now.since(read).0 >= took.0.saturating_mul(TIMER_LIST_SHARE)
-        });
-        self.read(mode, work, due)
+        self.read(mode, work, |meter| meter.is_due(mode, now))
     }
 
-    /// Reads every clock at an end of a slice of this length. The two ends must show the same clocks, so whether
-    /// /proc/timer_list can be read as often as that is not asked of each of them.
+    /// Reads every clock at an end of a slice of this length. The two ends must show the same clocks, so whether a meter can be
+    /// read as often as its cost allows is not asked of each of them.
     pub fn boundary(&mut self, slice: Nanos) -> Snapshot {
-        /// Of a slice, for reading at its two ends.
-        const MOST: u64 = 50;
-        let due = self.timer_list_cost().is_some_and(|cost| cost.0.saturating_mul(MOST) <= slice.0);
-        let snapshot = self.read(Mode::Quiet, &NoWork, due);
-        // What is watched next begins anew, and its first snapshot is to have this clock.
-        self.timer_list_read = None;
+        let snapshot = self.read(Mode::Quiet, &NoWork, |meter| meter.fits(slice));
+        self.once.iter_mut().for_each(Paced::begin_anew);
         snapshot
     }
 
-    /// How long reading /proc/timer_list takes: the fastest of some readings, because a slow one was held up.
-    fn timer_list_cost(&mut self) -> Option<Nanos> {
-        const READINGS: usize = 5;
-        if self.timer_list_cost.is_none() {
-            let file = self.timer_list.as_mut()?;
-            let took = |_| {
-                let began = Nanos(monotonic_nanos());
-                file.read().map(|_| Nanos(monotonic_nanos()).since(began))
-            };
-            self.timer_list_cost = (0..READINGS).filter_map(took).min();
-        }
-        self.timer_list_cost
-    }
-
-    fn read(&mut self, mode: Mode, work: &dyn Work, timer_list_is_due: bool) -> Snapshot {
+    fn read(&mut self, mode: Mode, work: &dyn Work, is_due: impl Fn(&mut Paced) -> bool) -> Snapshot {
+        // What has to be found out before is not to lie between the readings.
+        let due: Vec<bool> = self.once.iter_mut().map(is_due).collect();
         let at_nanos = Nanos(monotonic_nanos());
         let cpus = self.readers.read(mode);
         let done = work.done();
-        let thread_nanos = if self.reads_threads() { work.thread_nanos() } else { None };
-        let proc_stat = self.proc_stat.as_mut().and_then(ProcStatFile::read);
+        let mut clocks = ByMeter::default();
+        let thread = work.thread_nanos().filter(|_| self.selection.allows(Meter::Thread));
+        clocks.set(Meter::Thread, thread.map(|nanos| Clocks { at_nanos, nanos: vec![nanos] }));
+        let (idle, system) = self.proc_stat.as_mut().and_then(ProcStatFile::read).unzip();
+        clocks.set(Meter::ProcStat, idle);
         // Just after the readers woke every CPU, so that no idle clock is older than they are.
-        let began = Nanos(monotonic_nanos());
-        let timer_list = self.timer_list.as_mut().filter(|_| timer_list_is_due).and_then(TimerList::read);
-        if timer_list.is_some() {
-            let took = Nanos(monotonic_nanos()).since(began);
-            self.timer_list_read = Some((mode, at_nanos, took));
-        }
-        if let Some(soakers) = &self.soakers {
-            soakers.run(mode == Mode::Soaker);
+        for (meter, _) in self.once.iter_mut().zip(due).filter(|(_, due)| *due) {
+            clocks.set(meter.meter, meter.read(mode, at_nanos));
         }
         let storage_read = work.storage_read();
-        Snapshot { mode, at_nanos, cpus, timer_list, proc_stat, thread_nanos, done, storage_read, whereabouts: None }
+        let probes = self.probes.read();
+        Snapshot { mode, at_nanos, cpus, clocks, system, done, storage_read, whereabouts: None, probes }
+    }
+}
+
+/// Why a meter does not run that may.
+fn not_chosen(meter: Meter) -> String {
+    if meter.disturbs() {
+        let name = meter.name();
+        format!("not chosen: it disturbs; --meters all or {name} gives it windows of its own")
+    } else {
+        "not chosen; see --meters".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_meter_has_an_opener_in_the_order_in_which_they_are_shown() {
+        assert_eq!(OPENERS.map(|(meter, _)| meter), Meter::ALL);
     }
 }

@@ -5,16 +5,18 @@ use crate::crew::{Copy, Crew};
 use crate::error::{Error, Result};
 use crate::host;
 use crate::interruption::Interruption;
-use crate::meter::{NoWork, Owners, Panel, Selection, TaskScan, Work};
+use crate::meter::{MeterSet, NoWork, Owners, Selection, TaskScan, Work};
 use crate::page_cache::{CachedFiles, own_storage_read};
 use crate::placing::{self, Placing};
 use crate::preparation::{self, invalidate, warn_of_holes};
+use crate::probe::ProbeSet;
 use crate::watch::{Step, Subject, watch};
 use crate::whereabouts::{Lookout, Workload};
 use crate::workload::target::Created;
 use model::page_cache::{CacheRecord, is_buffered};
 use model::placement::{Place, Whereabouts};
 use model::plan::{Phase, Plan};
+use model::probe::Probe;
 use model::record::{
     Done, Execution, IoInterval, METHOD_VERSION, Outcome, PhaseRecord, Record, SCHEMA, Source, Stretch,
 };
@@ -29,6 +31,8 @@ use sys::clock::Instant;
 pub struct Settings {
     /// Which meters may run.
     pub meters: Selection,
+    /// What is read beside them.
+    pub probes: Vec<Probe>,
     /// How long the machine is watched without the workload, before and again after.
     pub background: Duration,
     /// Asked: end, and keep what was measured.
@@ -105,7 +109,7 @@ impl Calibration {
 
 /// A measurement under way: what `run` and `cost` share.
 pub(crate) struct Session<'a> {
-    pub(crate) panel: Panel,
+    pub(crate) meters: MeterSet,
     pub(crate) record: Record,
     pub(crate) settings: &'a Settings,
     calibration: Calibration,
@@ -115,7 +119,8 @@ impl<'a> Session<'a> {
     pub(crate) fn open(settings: &'a Settings, source: Source) -> Result<Self> {
         let calibration = Calibration::begin();
         sys::process::raise_open_file_limit();
-        let panel = Panel::open(settings.meters.clone())?;
+        let probes = ProbeSet::open(&settings.probes)?;
+        let meters = MeterSet::open(settings.meters.clone())?.beside(probes);
         let record = Record {
             schema: SCHEMA.to_owned(),
             method_version: METHOD_VERSION,
@@ -124,7 +129,8 @@ impl<'a> Session<'a> {
             command_line: settings.command_line.clone(),
             source,
             host: host::read(Path::new("/"), 0.0, "not measured yet"),
-            meters: panel.statuses().to_vec(),
+            meters: meters.statuses().to_vec(),
+            probes: meters.probes().descriptors(),
             canaries: vec![canary::run()],
             background: Vec::new(),
             phases: Vec::new(),
@@ -132,7 +138,7 @@ impl<'a> Session<'a> {
             warnings: Vec::new(),
             place: settings.place.clone(),
         };
-        Ok(Self { panel, record, settings, calibration })
+        Ok(Self { meters, record, settings, calibration })
     }
 
     /// Rate of the time-stamp counter over all of the session so far.
@@ -156,7 +162,7 @@ impl<'a> Session<'a> {
             observer,
             before: None,
         };
-        let mut stretch = watch(&mut self.panel, &mut idle);
+        let mut stretch = watch(&mut self.meters, &mut idle);
         stretch.tasks = idle.before.map(|before| TaskScan::now().since(&before, &Owners::default()));
         self.record.background.push(stretch);
     }
@@ -293,7 +299,7 @@ fn measure_phase(
     let files = CachedFiles::of(copies);
     let cached = (!files.is_empty()).then(|| files.look());
     let before = TaskScan::now();
-    let mut stretch = watch(&mut session.panel, &mut subject);
+    let mut stretch = watch(&mut session.meters, &mut subject);
     subject.lookout.note_servers(&mut stretch.snapshots);
     let page_cache = cached.map(|before| CacheRecord {
         dropped: copies.iter().any(|copy| is_buffered(copy.plan) && copy.plan.invalidates()),

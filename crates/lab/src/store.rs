@@ -205,7 +205,7 @@ mod tests {
         };
         assert!(says("garbage").contains("is not a record"));
         assert!(says("{}").contains("its schema is 'nothing'"));
-        assert!(says("{\"schema\":\"iotoll.record/1\"}").contains("is damaged"));
+        assert!(says("{\"schema\":\"iotoll.record/2\"}").contains("is damaged"));
         assert!(load(Path::new("/nowhere")).unwrap_err().to_string().contains("reading the record"));
     }
 

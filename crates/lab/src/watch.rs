@@ -1,6 +1,6 @@
 //! Watching: snapshots of the machine at the boundaries of windows, while something runs or nothing does.
 
-use crate::meter::{Panel, Windows, Work};
+use crate::meter::{MeterSet, Windows, Work};
 use model::placement::Whereabouts;
 use model::record::{Mode, Snapshot, Stretch};
 use std::time::{Duration, Instant};
@@ -44,13 +44,13 @@ pub struct Step<'a> {
 }
 
 /// Takes snapshots from before the subject begins until it is over.
-pub fn watch(panel: &mut Panel, subject: &mut dyn Subject) -> Stretch {
+pub fn watch(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
     use sys::schedule::{Class, set_class};
     // A boundary must not wait behind the workload. Where this is not allowed, it comes later and its time
     // stamps say so; what is started meanwhile is ordinary. Only while watching: laying out files and
     // studying are long work, which must not keep others from a CPU.
     let real_time = set_class(Class::RealTime).is_ok();
-    let stretch = watch_at_once(panel, subject);
+    let stretch = watch_at_once(meters, subject);
     if real_time {
         // Going down is always allowed.
         let _ = set_class(Class::Ordinary);
@@ -58,21 +58,21 @@ pub fn watch(panel: &mut Panel, subject: &mut dyn Subject) -> Stretch {
     stretch
 }
 
-fn watch_at_once(panel: &mut Panel, subject: &mut dyn Subject) -> Stretch {
-    let mut rotation = Rotation::new(panel.windows());
+fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
+    let mut rotation = Rotation::new(meters.windows());
     let mut stretch = Stretch::default();
     let started = Instant::now();
     if !subject.settle().is_zero() {
-        stretch.snapshots.push(panel.snapshot(Mode::Gap, subject));
+        stretch.snapshots.push(meters.snapshot(Mode::Gap, subject));
         std::thread::sleep(subject.settle());
     }
-    stretch.snapshots.push(snapshot(panel, rotation.mode(), subject));
+    stretch.snapshots.push(snapshot(meters, rotation.mode(), subject));
     subject.begin();
     loop {
         let over = subject.wait(rotation.length(started.elapsed()));
         rotation.advance();
         let mode = if over { Mode::Gap } else { rotation.mode() };
-        stretch.snapshots.push(snapshot(panel, mode, subject));
+        stretch.snapshots.push(snapshot(meters, mode, subject));
         if let [.., before, after] = stretch.snapshots.as_slice() {
             subject.step(Step { elapsed: started.elapsed(), window: (before, after) });
         }
@@ -83,8 +83,8 @@ fn watch_at_once(panel: &mut Panel, subject: &mut dyn Subject) -> Stretch {
 }
 
 /// A snapshot, and where threads ran until it was taken: after its clocks, because that takes longer than they do.
-fn snapshot(panel: &mut Panel, mode: Mode, subject: &mut dyn Subject) -> Snapshot {
-    let taken = panel.snapshot(mode, subject);
+fn snapshot(meters: &mut MeterSet, mode: Mode, subject: &mut dyn Subject) -> Snapshot {
+    let taken = meters.snapshot(mode, subject);
     Snapshot { whereabouts: subject.whereabouts(), ..taken }
 }
 
@@ -122,24 +122,25 @@ impl Rotation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::meter::Meter;
 
     #[test]
     fn a_meter_that_disturbs_has_windows_of_its_own_with_gaps_around() {
-        let mut rotation = Rotation::new(Windows { quiet: true, disturbing: vec![Mode::Soaker] });
+        let mut rotation = Rotation::new(Windows { quiet: true, disturbing: vec![Mode::Alone(Meter::Soaker)] });
         let mut modes = Vec::new();
         for _ in 0..7 {
             modes.push(rotation.mode());
             rotation.advance();
         }
         let quiet = Mode::Quiet;
-        assert_eq!(modes, [quiet, quiet, quiet, Mode::Gap, Mode::Soaker, Mode::Gap, quiet]);
+        assert_eq!(modes, [quiet, quiet, quiet, Mode::Gap, Mode::Alone(Meter::Soaker), Mode::Gap, quiet]);
     }
 
     #[test]
     fn a_meter_that_disturbs_and_is_alone_runs_all_the_time() {
-        let mut rotation = Rotation::new(Windows { quiet: false, disturbing: vec![Mode::Sampler] });
+        let mut rotation = Rotation::new(Windows { quiet: false, disturbing: vec![Mode::Alone(Meter::Sampler)] });
         rotation.advance();
-        assert_eq!(rotation.mode(), Mode::Sampler);
+        assert_eq!(rotation.mode(), Mode::Alone(Meter::Sampler));
         assert!(rotation.length(Duration::ZERO) > GAP);
     }
 

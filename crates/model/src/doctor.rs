@@ -112,28 +112,6 @@ pub enum State {
     Unknown,
 }
 
-/// Half-width of a 95 % interval on whole-machine cycles per operation, in percent of it, after 10 s.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ExpectedError {
-    /// For a load that keeps its CPU.
-    pub working_percent: f64,
-    /// For a load that sleeps and is woken.
-    pub waking_percent: f64,
-}
-
-/// How well a meter does, from METHOD.md's table: measured on a quiet 2-CPU guest without a PMU. `None`
-/// where there is no such figure: the PMU, and meters that disturb or only attribute.
-pub fn expected_error(meter: Meter) -> Option<ExpectedError> {
-    let (working_percent, waking_percent) = match meter {
-        Meter::Idle => (1.6, 2.2),
-        Meter::TimerList => (1.6, 2.5),
-        Meter::ProcStat => (2.2, 4.6),
-        Meter::Thread => (0.8, 2.6),
-        Meter::Pmu | Meter::Soaker | Meter::Sampler => return None,
-    };
-    Some(ExpectedError { working_percent, waking_percent })
-}
-
 fn summary(host: &Host, meters: &[MeterStatus], checks: &[Check]) -> String {
     let cycles = match &host.hypervisor {
         Some(hypervisor) => format!(
@@ -155,9 +133,8 @@ fn summary(host: &Host, meters: &[MeterStatus], checks: &[Check]) -> String {
 
 fn capability(meters: &[MeterStatus]) -> Option<String> {
     let runs = |meter: Meter| meters.iter().any(|row| row.meter == meter && row.status.taken().is_some());
-    // In the order in which they speak in a headline.
-    let speaks = [Meter::TimerList, Meter::Idle, Meter::ProcStat].into_iter().filter(|meter| runs(*meter));
-    if let Some((meter, error)) = speaks.filter_map(|meter| Some((meter, expected_error(meter)?))).next() {
+    let known = |meter: Meter| Some((meter, meter.descriptor().expected_error?));
+    if let Some((meter, error)) = Meter::by_trust().filter(|meter| runs(*meter)).find_map(known) {
         let (name, percent) = (meter.name(), error.waking_percent);
         return Some(format!("cycles per I/O to about ±{percent} % in 10 s when it is quiet ({name} meter)"));
     }

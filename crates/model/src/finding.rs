@@ -7,6 +7,7 @@
 use crate::injected::Injected;
 use crate::page_cache::CacheFinding;
 use crate::placement::PlacementFinding;
+use crate::probe::Kind;
 use crate::record::{Canaries, Exit, Host, Outcome, TaskOwner};
 use crate::stats::Estimate;
 use crate::warning::Warning;
@@ -168,6 +169,9 @@ pub struct PhaseFinding {
     /// Where its threads ran; `null` where it was not noted.
     #[serde(default)]
     pub placement: Option<PlacementFinding>,
+    /// What was read beside the meters; empty where nothing was asked for.
+    #[serde(default)]
+    pub probes: Vec<ProbeFinding>,
     /// Over time: CPUs busy (gross) and I/Os per second in each window of the headline meter, first execution
     /// only.
     pub series: Vec<SeriesPoint>,
@@ -232,6 +236,48 @@ pub struct SeriesPoint {
     pub busy_cpus: f64,
     /// I/Os per second in it.
     pub iops: Option<f64>,
+}
+
+/// What a probe showed in a phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProbeFinding {
+    /// As typed.
+    pub name: String,
+    /// What it reads, in words.
+    pub meaning: String,
+    /// Its unit; empty where nobody knows it.
+    pub unit: String,
+    /// Whether it only grows.
+    pub kind: Kind,
+    /// Counters: growth per second, the background's included.
+    pub per_second: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub per_second_low: Option<f64>,
+    /// Upper end.
+    pub per_second_high: Option<f64>,
+    /// Counters: growth per I/O, net of the background.
+    pub per_io: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub per_io_low: Option<f64>,
+    /// Upper end.
+    pub per_io_high: Option<f64>,
+    /// Counters: growth per second without the workload.
+    pub background_per_second: Option<f64>,
+    /// Gauges: mean over time.
+    pub mean: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub mean_low: Option<f64>,
+    /// Upper end.
+    pub mean_high: Option<f64>,
+    /// Gauges: the least that was read.
+    pub min: Option<f64>,
+    /// Gauges: the most that was read.
+    pub max: Option<f64>,
+    /// Why numbers are missing.
+    pub reason: Option<String>,
+    /// Over time, first execution only: seconds from the start of the phase (the middle of a window), and the counter's growth
+    /// per second or the gauge's level there. At most [`crate::study::probes::MOST_POINTS`].
+    pub series: Vec<(f64, f64)>,
 }
 
 /// What one job did.

@@ -14,9 +14,11 @@ pub mod histogram;
 #[cfg(test)]
 mod hostile;
 pub mod injected;
+pub mod meter;
 pub mod page_cache;
 pub mod placement;
 pub mod plan;
+pub mod probe;
 pub mod reading;
 pub mod record;
 pub mod stats;

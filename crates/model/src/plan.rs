@@ -5,7 +5,7 @@
 
 mod draft;
 pub mod job;
-mod nearest;
+pub(crate) mod nearest;
 pub mod options;
 pub mod parse;
 pub mod value;

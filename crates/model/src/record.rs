@@ -6,16 +6,18 @@
 
 use crate::histogram::Histogram;
 use crate::injected::Injected;
+pub use crate::meter::{ByMeter, Clocks, Count, CpuModes, Meter, MeterStatus, Selection};
 use crate::page_cache::CacheRecord;
 use crate::placement::{Place, Whereabouts};
 use crate::plan::Plan;
+use crate::probe;
 use crate::reading::Reading;
 use crate::unit::{Bytes, Hertz, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
 /// The schema name in every saved record.
-pub const SCHEMA: &str = "iotoll.record/1";
+pub const SCHEMA: &str = "iotoll.record/2";
 
 /// Raised whenever the meaning of a number changes; records of different versions are not compared.
 pub const METHOD_VERSION: u32 = 2;
@@ -39,6 +41,9 @@ pub struct Record {
     pub host: Host,
     /// Which meters ran, and why others did not.
     pub meters: Vec<MeterStatus>,
+    /// What was read beside the meters (`--probe`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<probe::Descriptor>,
     /// Speeds of a stated set of operations, before and after.
     pub canaries: Vec<Canaries>,
     /// What the machine did without the workload: a stretch before, a stretch after.
@@ -123,72 +128,6 @@ impl Host {
     }
 }
 
-/// A meter that was considered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MeterStatus {
-    /// Which.
-    pub meter: Meter,
-    /// What it can see on this machine, or why it could not run.
-    pub status: Reading<String>,
-}
-
-/// The meters. A meter counts cycles; each sees something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Meter {
-    /// cpuidle residency: all time of a CPU that is not residency is busy.
-    Idle,
-    /// The kernel's tick-less idle clock in /proc/timer_list: nanoseconds, root only.
-    TimerList,
-    /// /proc/stat idle + iowait (steal apart), 10 ms grain.
-    ProcStat,
-    /// A SCHED_IDLE thread on each CPU that counts the time that nobody else wanted.
-    Soaker,
-    /// perf `cpu-clock` samples of CPUs that are not idle.
-    Sampler,
-    /// CPU clocks of the workload's own threads: what a per-process figure sees.
-    Thread,
-    /// Hardware cycle counters, system-wide.
-    Pmu,
-}
-
-impl Meter {
-    /// Every meter, in the order in which they are shown.
-    pub const ALL: [Self; 7] =
-        [Self::Pmu, Self::Idle, Self::TimerList, Self::ProcStat, Self::Soaker, Self::Sampler, Self::Thread];
-
-    /// The name in JSON and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::TimerList => "timer_list",
-            Self::ProcStat => "proc_stat",
-            Self::Soaker => "soaker",
-            Self::Sampler => "sampler",
-            Self::Thread => "thread",
-            Self::Pmu => "pmu",
-        }
-    }
-
-    /// Whether the meter sees the whole machine, not the workload's threads only.
-    pub fn sees_whole_machine(self) -> bool {
-        self != Self::Thread
-    }
-}
-
-/// Which meters may run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Selection {
-    /// Those that do not disturb.
-    #[default]
-    Default,
-    /// These and no others.
-    Only(Vec<Meter>),
-    /// All that this machine has.
-    All,
-}
-
 /// Speeds of a stated set of operations, to see the machine change under the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Canaries {
@@ -215,21 +154,27 @@ pub struct Stretch {
 }
 
 /// What the time after a snapshot, up to the next one, is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Only meters that do not disturb.
+    #[default]
     Quiet,
-    /// The soaker runs.
-    Soaker,
-    /// The sampler runs.
-    Sampler,
+    /// This meter runs, which disturbs.
+    Alone(Meter),
     /// Not to be used: something is being started or stopped.
     Gap,
 }
 
+impl Mode {
+    /// What runs in the windows of a meter.
+    pub fn of(meter: Meter) -> Self {
+        if meter.disturbs() { Self::Alone(meter) } else { Self::Quiet }
+    }
+}
+
 /// Cumulative counters at one instant.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     /// What follows this snapshot.
     pub mode: Mode,
@@ -237,12 +182,10 @@ pub struct Snapshot {
     pub at_nanos: Nanos,
     /// One reading per CPU, each taken on that CPU.
     pub cpus: Vec<CpuReading>,
-    /// The kernel's tick-less idle clocks, all CPUs at one instant.
-    pub timer_list: Option<IdleClocks>,
-    /// /proc/stat at one instant.
-    pub proc_stat: Option<ProcStat>,
-    /// CPU time of all worker threads of the workload.
-    pub thread_nanos: Option<Nanos>,
+    /// Meters that are read once for all CPUs.
+    pub clocks: ByMeter<Clocks>,
+    /// What no meter is: steal and context switches of the whole machine.
+    pub system: Option<SystemCounts>,
     /// I/Os and bytes completed, all jobs of the phase together.
     pub done: Option<Done>,
     /// Bytes that the kernel has read from storage for the workload's tasks (`read_bytes` of /proc/PID/io).
@@ -251,6 +194,9 @@ pub struct Snapshot {
     /// Where the load's threads ran since the snapshot before; `None` where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whereabouts: Option<Box<Whereabouts>>,
+    /// The record's probes; `None` where none were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes: Option<Box<probe::Readings>>,
 }
 
 /// I/Os and bytes completed.
@@ -262,59 +208,29 @@ pub struct Done {
     pub bytes: Bytes,
 }
 
+impl Snapshot {
+    /// CPU time of all worker threads of the workload.
+    pub fn thread_nanos(&self) -> Option<Nanos> {
+        self.clocks.get(Meter::Thread)?.nanos.first().copied()
+    }
+}
+
 /// What a reader pinned to one CPU read there.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct CpuReading {
     /// Number of the CPU.
     pub cpu: u32,
     /// CLOCK_MONOTONIC at the reading.
     pub at_nanos: Nanos,
-    /// Residency of all cpuidle states.
-    pub idle_nanos: Option<Nanos>,
-    /// Time that the soaker got.
-    pub soaked_nanos: Option<Nanos>,
-    /// Hardware cycles.
-    pub pmu_cycles: Option<u64>,
-    /// Samples of the CPU while not idle.
-    pub samples: Option<Samples>,
+    /// Meters that are read there.
+    pub counts: ByMeter<Count>,
 }
 
-/// Counts of perf samples by where they fell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Samples {
-    /// Time that one sample stands for.
-    pub period_nanos: Nanos,
-    /// In user mode.
-    pub user: u64,
-    /// In kernel mode.
-    pub kernel: u64,
-    /// Lost by the kernel or beyond the buffer.
-    pub lost: u64,
-}
-
-impl Samples {
-    /// All of them, the lost ones too.
-    pub fn count(&self) -> u64 {
-        self.user.saturating_add(self.kernel).saturating_add(self.lost)
-    }
-}
-
-/// One idle clock per CPU.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct IdleClocks {
-    /// CLOCK_MONOTONIC at the reading.
-    pub at_nanos: Nanos,
-    /// Cumulative idle time of each CPU.
-    pub idle_nanos: Vec<Nanos>,
-}
-
-/// /proc/stat, all CPUs together.
+/// What /proc/stat counts beside idle time, all CPUs together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ProcStat {
+pub struct SystemCounts {
     /// CLOCK_MONOTONIC at the reading.
     pub at_nanos: Nanos,
-    /// Idle and iowait.
-    pub idle_nanos: Nanos,
     /// Taken away by the hypervisor.
     pub steal_nanos: Nanos,
     /// user, nice, system, irq and softirq, sampled at the tick. No cost is made of it: it only tells how much of steal the

@@ -5,8 +5,10 @@ mod background;
 pub(crate) mod caveats;
 pub(crate) mod io_time;
 mod job;
+mod per_work;
 pub(crate) mod phase;
 pub(crate) mod placement;
+pub mod probes;
 pub mod regimes;
 pub(crate) mod storage;
 pub(crate) mod windows;
@@ -57,7 +59,7 @@ fn phases(record: &Record, rates: &BackgroundRates, context: &Context) -> Vec<Ph
     };
     let jobs = planned.iter().map(|phase| Some(phase.jobs.as_slice())).chain(std::iter::repeat(None));
     let phases = record.phases.iter().zip(jobs);
-    phases.map(|(phase, jobs)| phase::study(phase, jobs, &record.meters, rates, context)).collect()
+    phases.map(|(phase, jobs)| phase::study(phase, jobs, record, rates, context)).collect()
 }
 
 /// What every part of the study needs.

@@ -2,6 +2,7 @@
 
 use model::finding::*;
 use model::placement::{Mode, ModeFinding, PeerPlacement, PlacementFinding};
+use model::probe::Kind;
 use model::record::{Exit, Host, Outcome, TaskOwner};
 use model::stats::Estimate;
 use model::unit::Bytes;
@@ -12,6 +13,7 @@ pub fn all() -> Vec<(&'static str, RunFinding)> {
     vec![
         ("psync_4k", psync_4k()),
         ("udp_like", udp_like()),
+        ("probed", probed()),
         ("cost_without_ios", cost_without_ios()),
         ("failed", failed()),
         ("many_jobs", many_jobs()),
@@ -67,6 +69,47 @@ pub fn udp_like() -> RunFinding {
         ..phase("udp-64")
     }];
     finding.jobs = vec![JobFinding { engine: "udp".to_owned(), ..job("udp-64") }];
+    finding
+}
+
+/// A run beside which a counter, a gauge, a counter that was reset and one that nobody divides by I/Os were read.
+pub fn probed() -> RunFinding {
+    let mut finding = udp_like();
+    let probe = |name: &str, unit: &str, kind| ProbeFinding {
+        name: name.to_owned(),
+        meaning: format!("what {name} is"),
+        unit: unit.to_owned(),
+        kind,
+        ..ProbeFinding::default()
+    };
+    let counter = |name: &str, unit: &str, per_second: f64| ProbeFinding {
+        per_second: Some(per_second),
+        per_second_low: Some(per_second * 0.97),
+        per_second_high: Some(per_second * 1.03),
+        background_per_second: Some(120.0),
+        series: vec![(0.05, per_second), (0.15, per_second)],
+        ..probe(name, unit, Kind::Counter)
+    };
+    let per_io = ProbeFinding {
+        per_io: Some(64.2),
+        per_io_low: Some(63.9),
+        per_io_high: Some(64.5),
+        ..counter("net.eth0.rx_bytes", "bytes", 9.4e6)
+    };
+    let gauge = ProbeFinding {
+        mean: Some(512.4),
+        mean_low: Some(480.0),
+        mean_high: Some(544.8),
+        min: Some(0.0),
+        max: Some(2041.0),
+        ..probe("dirty", "pages", Kind::Gauge)
+    };
+    let reason =
+        Some("it went backwards, from 4294967290 to 3: it was reset, or a counter of 32 bits began anew".to_owned());
+    let reset = ProbeFinding { reason, ..probe("softirqs.net_rx", "softirqs", Kind::Counter) };
+    for phase in &mut finding.phases {
+        phase.probes = vec![per_io.clone(), counter("pressure.cpu.some", "ns", 2.1e7), gauge.clone(), reset.clone()];
+    }
     finding
 }
 
@@ -260,6 +303,13 @@ pub fn hostile(number: f64, text: &str) -> RunFinding {
         phase.thread_cycles_per_io = Some(-number);
         phase.elsewhere_cycles_per_io = Some(number);
         phase.cycles_outside_io = Some(number);
+        phase.probes = probed().phases.remove(0).probes;
+        for probe in &mut phase.probes {
+            (probe.name, probe.unit, probe.reason) = (text.repeat(9), text.to_owned(), Some(text.repeat(30)));
+            for value in [&mut probe.per_second, &mut probe.per_io, &mut probe.mean, &mut probe.max] {
+                *value = value.map(|_| number);
+            }
+        }
         phase.exits = vec![Exit::Signal(i32::MIN), Exit::Status(i32::MAX)];
         phase.interval_from = text.to_owned();
         phase.placement = Some(PlacementFinding {
@@ -439,6 +489,7 @@ fn unmeasured() -> PhaseFinding {
         regimes: Vec::new(),
         page_cache: None,
         placement: None,
+        probes: Vec::new(),
         series: Vec::new(),
     }
 }

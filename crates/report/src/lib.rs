@@ -14,6 +14,7 @@ pub mod mail;
 pub mod number;
 pub mod page;
 mod placement;
+pub mod probes;
 mod provenance;
 mod table;
 pub mod terminal;

@@ -6,6 +6,7 @@
 use crate::conditions;
 use crate::number::{self, COUNT, CYCLES, MISSING, NANOS, Scale};
 use crate::page::{Page, Tone, command};
+use crate::probes;
 use crate::provenance;
 use crate::table::{Cell, Column, Table};
 use model::finding::{JobFinding, PhaseFinding, RunFinding};
@@ -31,6 +32,7 @@ pub fn mail(finding: &RunFinding) -> String {
     parts.push(totals(page, finding));
     parts.push(conditions(page, finding));
     parts.extend(finding.phases.iter().map(|phase| accounts(page, phase, finding.phases.len())));
+    parts.extend(finding.phases.iter().map(|phase| probes::section(page, phase)));
     parts.push(latencies(page, &finding.jobs));
     parts.push(method(page, finding));
     parts.extend(finding.warnings.iter().map(|warning| page.wrap("! ", &warning.message)));

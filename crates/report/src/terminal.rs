@@ -13,6 +13,7 @@ mod spent;
 
 use crate::ink::Ink;
 use crate::page::{Page, Tone};
+use crate::probes;
 use model::finding::RunFinding;
 use model::record::Outcome;
 use model::warning::Warning;
@@ -25,6 +26,7 @@ pub fn terminal(finding: &RunFinding, ink: Ink, columns: usize) -> String {
         sections.push(headline::section(page, finding, index, phase));
         sections.push(spent::section(page, phase));
         sections.push(meters::section(page, finding, index, phase));
+        sections.push(probes::section(page, phase));
     }
     sections.push(jobs::section(page, &finding.jobs));
     sections.push(latency::section(page, &finding.jobs));

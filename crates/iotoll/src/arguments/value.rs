@@ -3,6 +3,7 @@
 use lab::meter::Selection;
 use model::experiment::{Axis, Cache, Limit, Metric, Rules, Setting};
 use model::placement::Place;
+use model::probe::Probe;
 use model::record::Meter;
 use report::Format;
 use std::time::Duration;
@@ -104,9 +105,11 @@ pub(super) fn selection(text: &str) -> Result<Selection, String> {
     }
     let mut chosen = Vec::new();
     for name in text.split(',') {
-        match Meter::ALL.into_iter().find(|meter| meter.name() == name) {
+        match Meter::named(name) {
             // The idle clocks cost nothing beside each other, and each checks the others.
-            Some(Meter::Idle) => chosen.extend([Meter::Idle, Meter::TimerList, Meter::ProcStat]),
+            Some(Meter::Idle) => {
+                chosen.extend(Meter::ALL.into_iter().filter(|meter| meter.takes_steal_for_busy() && !meter.disturbs()));
+            }
             Some(meter) => chosen.push(meter),
             None => {
                 let names: Vec<&str> = Meter::ALL.iter().map(|meter| meter.name()).collect();
@@ -115,6 +118,19 @@ pub(super) fn selection(text: &str) -> Result<Selection, String> {
         }
     }
     Ok(Selection::Only(chosen))
+}
+
+/// What `--probe` asks for.
+#[derive(Clone, Debug)]
+pub enum Probes {
+    /// The names of those that this machine has.
+    List,
+    /// These, read beside the meters.
+    Of(Vec<Probe>),
+}
+
+pub(super) fn probes(text: &str) -> Result<Probes, String> {
+    if text == "list" { Ok(Probes::List) } else { Probe::parse_list(text).map(Probes::Of) }
 }
 
 /// Shorter ones could not tell a quiet machine from a busy one; longer ones only try patience.

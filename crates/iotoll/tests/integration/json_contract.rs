@@ -26,6 +26,7 @@ const PHASE: Keys = &[
     ("cycles_per_byte", "number?"),
     ("context_switches_per_io", "number?"),
     ("by_meter", "object"),
+    ("probes", "list"),
 ];
 const JOB: Keys = &[
     ("name", "text"),

@@ -9,7 +9,7 @@ use super::{Keeper, Observer, Settings, compare, shell, whole};
 use crate::canary;
 use crate::error::{Error, Result};
 use crate::host;
-use crate::meter::Panel;
+use crate::meter::MeterSet;
 use crate::run::Calibration;
 use model::comparison::boots;
 use model::comparison::record::{BootRecord, End, Header, RoundRecord, SCHEMA, Schedule};
@@ -27,7 +27,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// When the meters cannot be opened.
 pub fn begin(experiment: Experiment, settings: &Settings) -> Result<Header> {
     let calibration = Calibration::begin();
-    let panel = Panel::open(settings.measuring.meters.clone())?;
+    let meters = MeterSet::open(settings.measuring.meters.clone())?;
     let canaries = canary::run();
     let (hertz, source) = calibration.end();
     Ok(Header {
@@ -40,7 +40,7 @@ pub fn begin(experiment: Experiment, settings: &Settings) -> Result<Header> {
         seed: settings.seed,
         schedule: Schedule::Boots,
         host: host::read(Path::new("/"), hertz, &source),
-        meters: panel.statuses().to_vec(),
+        meters: meters.statuses().to_vec(),
         canaries,
         page_cache: None,
     })

@@ -162,11 +162,11 @@ impl Bench<'_> {
         self.cache.before_slice(case)?;
         let read_before = team.storage_read();
         self.neighbours.before(case);
-        let before = Box::new(self.panel.boundary(nanos));
+        let before = Box::new(self.meters.boundary(nanos));
         team.go(true);
         self.sleep(length);
         team.halt()?;
-        let mut after = Box::new(self.panel.boundary(nanos));
+        let mut after = Box::new(self.meters.boundary(nanos));
         after.whereabouts = self.neighbours.after(case, team);
         let storage_read = team.storage_read().zip(read_before).map(|(after, before)| after.since(before));
         let work = SliceWork { storage_read, ..team.work() };

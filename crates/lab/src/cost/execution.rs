@@ -6,7 +6,7 @@ use super::{CommandPlan, Count, Custody, Printed};
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
-use crate::meter::{Owners, Panel, TaskScan};
+use crate::meter::{MeterSet, Owners, TaskScan};
 use crate::run::Observer;
 use crate::watch::watch;
 use model::record::{Execution, Exit, IoInterval, JobRecord, Stretch};
@@ -24,7 +24,7 @@ const CLOCK_SLACK: Nanos = Nanos(100_000_000);
 
 /// What an execution needs besides its plan.
 pub(crate) struct Surroundings<'a> {
-    pub(crate) panel: &'a mut Panel,
+    pub(crate) meters: &'a mut MeterSet,
     pub(crate) interruption: &'a Interruption,
     pub(crate) warnings: &'a mut Vec<Warning>,
     /// The CPUs that the command is put on; none in particular where that is empty.
@@ -64,7 +64,7 @@ pub(crate) fn execute(
     let mut running = Running::new(plan, number, child, surroundings.interruption, observer);
     running.processes = Some(surroundings.processes);
     running.put_on(surroundings.cpus);
-    let mut stretch = watch(surroundings.panel, &mut running);
+    let mut stretch = watch(surroundings.meters, &mut running);
     running.note_servers(&mut stretch.snapshots);
     let ended = running.end(program)?;
     let owners = Owners { command: running.process(), ..Owners::default() };
@@ -201,20 +201,10 @@ fn io_interval(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::record::{Mode, Snapshot};
+    use model::record::Snapshot;
 
     fn stretch(seconds: &[u64]) -> Stretch {
-        let snapshot = |seconds: &u64| Snapshot {
-            mode: Mode::Quiet,
-            at_nanos: Nanos::from_secs(*seconds),
-            cpus: Vec::new(),
-            timer_list: None,
-            proc_stat: None,
-            thread_nanos: None,
-            done: None,
-            storage_read: None,
-            whereabouts: None,
-        };
+        let snapshot = |seconds: &u64| Snapshot { at_nanos: Nanos::from_secs(*seconds), ..Snapshot::default() };
         Stretch { snapshots: seconds.iter().map(snapshot).collect(), tasks: None }
     }
 

@@ -4,54 +4,17 @@
 //! the reading does not wait behind the workload. Each reading carries its own time stamp, and the study
 //! divides each CPU's idle time by that CPU's own window.
 
-use super::cpuidle::IdleFiles;
-use super::soaker::Soakers;
+use super::CpuMeter;
 use crate::error::{Error, Result};
-use model::reading::Reading;
-use model::record::{CpuReading, Mode, Samples};
+use model::meter::Meter;
+use model::record::{ByMeter, CpuReading, Mode};
 use model::unit::Nanos;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use sys::clock::monotonic_nanos;
-use sys::perf::{CpuClockSampler, CycleCounter, DEFAULT_PERIOD_NANOS};
 
-/// What each reader is to open.
-pub(super) struct Instruments {
-    pub cpuidle: bool,
-    pub pmu: bool,
-    pub sampler: bool,
-    pub soakers: Option<Arc<Soakers>>,
-}
-
-/// Why the idle clock of some CPU cannot be read there, as in a container that may not use it.
-pub(super) fn out_of_reach(cpus: &[u32]) -> Option<String> {
-    // On a thread of its own, whose affinity does not matter afterwards.
-    let cpus = cpus.to_vec();
-    let probe = std::thread::spawn(move || cpus.into_iter().find(|cpu| sys::schedule::pin_to(&[*cpu]).is_err()));
-    let cpu = probe.join().ok()??;
-    Some(format!(
-        "may not run on CPU {cpu}, whose idle clock stands still until it is woken there (a cpuset); run outside the container"
-    ))
-}
-
-/// Whether hardware cycle counters work on all of these CPUs.
-pub(super) fn pmu_status(cpus: &[u32]) -> Reading<String> {
-    match cpus.iter().try_for_each(|&cpu| CycleCounter::open_cpu(cpu).map(drop)) {
-        Ok(()) => Reading::Taken("cycles that the CPUs ran, counted in hardware, halted time left out".to_owned()),
-        Err(error) => Reading::Unavailable(error.to_string()),
-    }
-}
-
-/// Whether perf can sample all of these CPUs.
-pub(super) fn sampler_status(cpus: &[u32]) -> Reading<String> {
-    match cpus.iter().try_for_each(|&cpu| CpuClockSampler::open_cpu(cpu, DEFAULT_PERIOD_NANOS).map(drop)) {
-        Ok(()) => Reading::Taken(
-            "samples of CPUs that are not idle; ±10 % on loads that do not sleep, blind to sleepers that keep step with the timer"
-                .to_owned(),
-        ),
-        Err(error) => Reading::Unavailable(error.to_string()),
-    }
-}
+/// The meters of one CPU.
+pub(super) type CpuMeters = Vec<(Meter, Box<dyn CpuMeter>)>;
 
 /// The readers of all CPUs.
 pub(super) struct CpuReaders {
@@ -70,7 +33,7 @@ struct Board {
 #[derive(Default)]
 struct State {
     generation: u64,
-    next_mode: Option<Mode>,
+    next_mode: Mode,
     readings: Vec<CpuReading>,
     missing: usize,
     stopping: bool,
@@ -84,23 +47,13 @@ impl Board {
 }
 
 impl CpuReaders {
-    pub(super) fn start(cpus: &[u32], instruments: &Instruments) -> Result<Self> {
+    /// Starts one for each of these CPUs, with the meters that it is to read there.
+    pub(super) fn start(cpus: Vec<(u32, CpuMeters)>) -> Result<Self> {
         let board = Arc::new(Board::default());
         board.lock().missing = cpus.len();
         let mut readers = Self { board: board.clone(), threads: Vec::new() };
-        for (place, &cpu) in cpus.iter().enumerate() {
-            let reader = CpuReader {
-                cpu,
-                place,
-                idle: instruments.cpuidle.then(|| IdleFiles::open(cpu)).flatten(),
-                pmu: instruments.pmu.then(|| CycleCounter::open_cpu(cpu).ok()).flatten(),
-                sampler: instruments
-                    .sampler
-                    .then(|| CpuClockSampler::open_cpu(cpu, DEFAULT_PERIOD_NANOS).ok())
-                    .flatten(),
-                samples: Samples { period_nanos: Nanos(DEFAULT_PERIOD_NANOS), ..Samples::default() },
-                soakers: instruments.soakers.clone(),
-            };
+        for (place, (cpu, meters)) in cpus.into_iter().enumerate() {
+            let reader = CpuReader { cpu, place, meters };
             board.lock().readings.push(CpuReading { cpu, ..CpuReading::default() });
             let board = board.clone();
             let thread = std::thread::Builder::new().name(format!("iotoll-read{cpu}")).stack_size(128 << 10);
@@ -115,7 +68,7 @@ impl CpuReaders {
     pub(super) fn read(&self, next_mode: Mode) -> Vec<CpuReading> {
         let mut state = self.board.lock();
         state.generation += 1;
-        state.next_mode = Some(next_mode);
+        state.next_mode = next_mode;
         state.missing = self.threads.len();
         self.board.asked.notify_all();
         drop(state);
@@ -145,11 +98,7 @@ impl Drop for CpuReaders {
 struct CpuReader {
     cpu: u32,
     place: usize,
-    idle: Option<IdleFiles>,
-    pmu: Option<CycleCounter>,
-    sampler: Option<CpuClockSampler>,
-    samples: Samples,
-    soakers: Option<Arc<Soakers>>,
+    meters: CpuMeters,
 }
 
 impl CpuReader {
@@ -170,7 +119,7 @@ impl CpuReader {
             seen = state.generation;
             let mode = state.next_mode;
             drop(state);
-            let reading = self.read(mode == Some(Mode::Sampler));
+            let reading = self.read(mode);
             state = board.lock();
             self.answer(&mut state, board, reading);
         }
@@ -186,22 +135,13 @@ impl CpuReader {
         }
     }
 
-    fn read(&mut self, sample_next: bool) -> CpuReading {
+    /// Does not allocate.
+    fn read(&mut self, next: Mode) -> CpuReading {
         let at_nanos = Nanos(monotonic_nanos());
-        let idle_nanos = self.idle.as_mut().and_then(IdleFiles::read);
-        let soaked_nanos = self.soakers.as_ref().and_then(|soakers| soakers.soaked(self.cpu));
-        let pmu_cycles = self.pmu.as_mut().and_then(|counter| counter.read().ok());
-        let samples = self.sample(sample_next);
-        CpuReading { cpu: self.cpu, at_nanos, idle_nanos, soaked_nanos, pmu_cycles, samples }
-    }
-
-    fn sample(&mut self, sample_next: bool) -> Option<Samples> {
-        let sampler = self.sampler.as_mut()?;
-        let counts = sampler.drain();
-        self.samples.user += counts.user;
-        self.samples.kernel += counts.kernel;
-        self.samples.lost += counts.lost;
-        let switched = if sample_next { sampler.enable() } else { sampler.disable() };
-        switched.ok().map(|()| self.samples)
+        let mut counts = ByMeter::default();
+        for (meter, reader) in &mut self.meters {
+            counts.set(*meter, reader.read(next));
+        }
+        CpuReading { cpu: self.cpu, at_nanos, counts }
     }
 }

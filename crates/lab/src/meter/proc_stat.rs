@@ -1,15 +1,19 @@
-//! /proc/stat: idle + iowait + steal of all CPUs, fresh, in ticks of 10 ms; and context switches.
+//! /proc/stat: idle + iowait of all CPUs, fresh, in ticks of 10 ms; and steal and context switches, which every snapshot holds.
 //!
 //! No cost is made of the busy columns: on tick-less kernels they are sampled at the tick. Where nothing better is known, they
 //! tell how much of steal lies in idle time.
 
-use model::record::ProcStat;
+use super::Opened;
+use model::record::{Clocks, SystemCounts};
 use model::unit::Nanos;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use sys::clock::monotonic_nanos;
 
-pub(super) const SEES: &str = "idle, iowait and steal in 10 ms ticks, the rest is busy; only for whole runs";
+/// Its steal column belongs to every other clock too, so it is read whether it is chosen or not.
+pub(super) fn open() -> Result<Opened, String> {
+    ProcStatFile::open().map(|_| Opened::ReadAnyway).map_err(|error| format!("/proc/stat: {error}"))
+}
 
 /// The open file and a buffer that keeps its size.
 pub(super) struct ProcStatFile {
@@ -25,7 +29,7 @@ impl ProcStatFile {
         Ok(Self { file, text: String::new(), tick_nanos: 1_000_000_000 / ticks_per_second })
     }
 
-    pub(super) fn read(&mut self) -> Option<ProcStat> {
+    pub(super) fn read(&mut self) -> Option<(Clocks, SystemCounts)> {
         self.text.clear();
         self.file.rewind().ok()?;
         let at_nanos = Nanos(monotonic_nanos());
@@ -34,20 +38,21 @@ impl ProcStatFile {
     }
 }
 
-fn parse(text: &str, at_nanos: Nanos, tick_nanos: u64) -> Option<ProcStat> {
+fn parse(text: &str, at_nanos: Nanos, tick_nanos: u64) -> Option<(Clocks, SystemCounts)> {
     let mut lines = text.lines();
     let columns = lines.next()?.strip_prefix("cpu ")?;
     let column = |index| columns.split_whitespace().nth(index)?.parse::<u64>().ok();
     // user nice system idle iowait irq softirq steal …, proc_stat(5). A kernel before 2.6.11 has no steal.
     let ticks = |count: u64| Nanos(count.saturating_mul(tick_nanos));
     let context_switches = lines.find_map(|line| line.strip_prefix("ctxt "))?.trim().parse().ok()?;
-    Some(ProcStat {
+    let idle = Clocks { at_nanos, nanos: vec![ticks(column(3)?.saturating_add(column(4)?))] };
+    let counts = SystemCounts {
         at_nanos,
-        idle_nanos: ticks(column(3)? + column(4)?),
         steal_nanos: ticks(column(7).unwrap_or(0)),
         busy_nanos: [0, 1, 2, 5, 6].into_iter().map(column).sum::<Option<u64>>().map(ticks),
         context_switches,
-    })
+    };
+    Some((idle, counts))
 }
 
 #[cfg(test)]
@@ -57,14 +62,14 @@ mod tests {
     #[test]
     fn columns_are_those_of_proc_stat() {
         let text = "cpu  1 2 3 40 50 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\nctxt 1234\nbtime 9\n";
-        let expected = ProcStat {
+        let idle = Clocks { at_nanos: Nanos(1), nanos: vec![Nanos(900)] };
+        let expected = SystemCounts {
             at_nanos: Nanos(1),
-            idle_nanos: Nanos(900),
             steal_nanos: Nanos(80),
             busy_nanos: Some(Nanos(190)),
             context_switches: 1234,
         };
-        assert_eq!(parse(text, Nanos(1), 10), Some(expected));
+        assert_eq!(parse(text, Nanos(1), 10), Some((idle, expected)));
         assert_eq!(parse("", Nanos(1), 10), None);
     }
 }

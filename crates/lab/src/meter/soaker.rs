@@ -5,82 +5,83 @@
 //! accounting of the kernel's, so it checks the idle clocks; but it keeps CPUs from idling, which
 //! disturbs loads that sleep (METHOD.md), so it runs in windows of its own.
 
-use model::unit::{Nanos, Ticks};
+use super::{CpuMeter, Cpus, Opened};
+use model::meter::Meter;
+use model::record::{Count, Mode};
+use model::unit::{Hertz, Ticks};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use sys::clock::{Instant, ticks};
 
-pub(super) const SEES: &str = "what a SCHED_IDLE thread per CPU does not get; ±2 % on loads that do not sleep, disturbs others: windows of its own";
+/// Starts one on each CPU.
+pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
+    cpus.each(|cpu| Soaker::start(cpu).map_err(|error| format!("a SCHED_IDLE thread per CPU: {error}")))
+}
 
 /// A longer gap means that something else ran. An iteration takes some 30 ticks; the shortest interrupt
 /// takes over 1,000, and a switch to another thread more.
 const LONGEST_OWN_GAP_TICKS: u64 = 500;
 
-/// The soaker threads of all CPUs.
-pub(super) struct Soakers {
-    shared: Vec<Arc<Shared>>,
-    threads: Vec<JoinHandle<()>>,
+/// The soaker of one CPU.
+struct Soaker {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
     started: Instant,
 }
 
 #[derive(Default)]
 struct Shared {
-    cpu: u32,
     running: AtomicBool,
     ending: AtomicBool,
     soaked_ticks: AtomicU64,
 }
 
-impl Soakers {
-    pub(super) fn start(cpus: &[u32]) -> io::Result<Self> {
-        let mut soakers = Self { shared: Vec::new(), threads: Vec::new(), started: Instant::now() };
-        for &cpu in cpus {
-            let shared = Arc::new(Shared { cpu, ..Shared::default() });
-            let (tell, told) = std::sync::mpsc::sync_channel(1);
-            let own = shared.clone();
-            let thread = std::thread::Builder::new().name(format!("iotoll-soak{cpu}")).stack_size(128 << 10);
-            soakers.threads.push(thread.spawn(move || {
-                // Outside its CPU or its class it would disturb everything: then it must not run.
-                let ready = sys::schedule::pin_to(&[own.cpu])
-                    .and_then(|()| sys::schedule::set_class(sys::schedule::Class::Idle));
-                let failed = ready.is_err();
-                let _ = tell.send(ready);
-                if !failed {
-                    own.soak_when_told();
-                }
-            })?);
-            soakers.shared.push(shared);
-            told.recv().unwrap_or_else(|_| Err(io::Error::other("the soaker ended")))?;
-        }
-        Ok(soakers)
-    }
-
-    /// Starts or stops soaking on every CPU.
-    pub(super) fn run(&self, running: bool) {
-        for (shared, thread) in self.shared.iter().zip(&self.threads) {
-            let was = shared.running.swap(running, Ordering::Relaxed);
-            if running && !was {
-                thread.thread().unpark();
+impl Soaker {
+    fn start(cpu: u32) -> io::Result<Self> {
+        let started = Instant::now();
+        let shared = Arc::new(Shared::default());
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let own = shared.clone();
+        let thread = std::thread::Builder::new().name(format!("iotoll-soak{cpu}")).stack_size(128 << 10);
+        let thread = thread.spawn(move || {
+            // Outside its CPU or its class it would disturb everything: then it must not run.
+            let ready =
+                sys::schedule::pin_to(&[cpu]).and_then(|()| sys::schedule::set_class(sys::schedule::Class::Idle));
+            let failed = ready.is_err();
+            let _ = tell.send(ready);
+            if !failed {
+                own.soak_when_told();
             }
-        }
+        })?;
+        told.recv().unwrap_or_else(|_| Err(io::Error::other("the soaker ended")))?;
+        Ok(Self { shared, thread: Some(thread), started })
     }
 
-    /// Time that the soaker got on this CPU so far.
-    pub(super) fn soaked(&self, cpu: u32) -> Option<Nanos> {
-        let shared = self.shared.iter().find(|shared| shared.cpu == cpu)?;
-        let hertz = Instant::now().hertz_since(self.started)?;
-        let ticks = Ticks(shared.soaked_ticks.load(Ordering::Relaxed));
-        Some(model::unit::Hertz(hertz).nanos(ticks))
+    /// Starts or stops soaking.
+    fn run(&self, running: bool) {
+        let was = self.shared.running.swap(running, Ordering::Relaxed);
+        if let Some(thread) = self.thread.as_ref().filter(|_| running && !was) {
+            thread.thread().unpark();
+        }
     }
 }
 
-impl Drop for Soakers {
+impl CpuMeter for Soaker {
+    fn read(&mut self, next: Mode) -> Option<Count> {
+        let hertz = Instant::now().hertz_since(self.started);
+        let soaked = Ticks(self.shared.soaked_ticks.load(Ordering::Relaxed));
+        self.run(next == Mode::Alone(Meter::Soaker));
+        Some(Count::of(Hertz(hertz?).nanos(soaked).0))
+    }
+}
+
+impl Drop for Soaker {
     fn drop(&mut self) {
-        for (shared, thread) in self.shared.iter().zip(self.threads.drain(..)) {
-            shared.ending.store(true, Ordering::Relaxed);
-            shared.running.store(false, Ordering::Relaxed);
+        self.shared.ending.store(true, Ordering::Relaxed);
+        self.run(false);
+        if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
             // A soaker that panicked has printed why; there is nothing to add while dropping.
             let _ = thread.join();

@@ -3,41 +3,39 @@
 //! Idle entry and exit count as idle here, interrupts taken while idle do not: another definition than
 //! cpuidle's, so the two bracket a load that sleeps.
 
-use model::record::IdleClocks;
+use super::{Cpus, MachineMeter, Opened};
+use model::record::Clocks;
 use model::unit::Nanos;
 use std::fs::File;
 use std::io::{Read, Seek};
 use sys::clock::monotonic_nanos;
 
-pub(super) const SEES: &str =
-    "the kernel's own idle clock, the rest is busy; entering and leaving idle count as idle; ±2.5 % in 10 s";
+/// Opens and tries it.
+pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
+    cpus.in_reach()?;
+    let file = File::open("/proc/timer_list").map_err(|error| format!("/proc/timer_list: {error}; run as root"))?;
+    let mut list = TimerList { file, text: String::new(), cpus: cpus.online.len() };
+    match list.read() {
+        Some(_) => Ok(Opened::Once(Box::new(list))),
+        None => Err("/proc/timer_list holds no idle_sleeptime for each CPU (a kernel without NO_HZ)".to_owned()),
+    }
+}
 
 /// The open file and a buffer that keeps its size.
-pub(super) struct TimerList {
+struct TimerList {
     file: File,
     text: String,
     cpus: usize,
 }
 
-impl TimerList {
-    /// Opens and tries it.
-    pub(super) fn open(cpus: usize) -> Result<Self, String> {
-        let file = File::open("/proc/timer_list").map_err(|error| format!("/proc/timer_list: {error}; run as root"))?;
-        let mut list = Self { file, text: String::new(), cpus };
-        match list.read() {
-            Some(_) => Ok(list),
-            None => Err("/proc/timer_list holds no idle_sleeptime for each CPU (a kernel without NO_HZ)".to_owned()),
-        }
-    }
-
-    /// Idle time of each CPU so far.
-    pub(super) fn read(&mut self) -> Option<IdleClocks> {
+impl MachineMeter for TimerList {
+    fn read(&mut self) -> Option<Clocks> {
         self.text.clear();
         self.file.rewind().ok()?;
         let at_nanos = Nanos(monotonic_nanos());
         self.file.read_to_string(&mut self.text).ok()?;
-        let idle_nanos = parse(&self.text);
-        (idle_nanos.len() == self.cpus).then_some(IdleClocks { at_nanos, idle_nanos })
+        let nanos = parse(&self.text);
+        (nanos.len() == self.cpus).then_some(Clocks { at_nanos, nanos })
     }
 }
 

@@ -74,22 +74,9 @@ mod tests {
     use super::*;
     use crate::comparison::record::{SliceRecord, SliceWork};
     use crate::histogram::Histogram;
-    use crate::record::Mode;
 
     fn boot(case: usize, begin: u64) -> RoundRecord {
-        let at = |nanos| {
-            Box::new(Snapshot {
-                mode: Mode::Quiet,
-                at_nanos: Nanos(nanos),
-                cpus: Vec::new(),
-                timer_list: None,
-                proc_stat: None,
-                thread_nanos: None,
-                done: None,
-                storage_read: None,
-                whereabouts: None,
-            })
-        };
+        let at = |nanos| Box::new(Snapshot { at_nanos: Nanos(nanos), ..Snapshot::default() });
         let work = SliceWork { ios: 1, ..SliceWork::default() };
         let reading = SliceReading::Slice { before: at(begin + 10), after: at(begin + 30), work, tasks: None };
         let mut ticks = Histogram::new();

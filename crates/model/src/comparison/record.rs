@@ -14,7 +14,7 @@ use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
 /// The schema name in every saved record.
-pub const SCHEMA: &str = "iotoll.compare-record/1";
+pub const SCHEMA: &str = "iotoll.compare-record/2";
 
 /// One experiment, as far as it was measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]

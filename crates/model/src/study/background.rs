@@ -2,7 +2,6 @@
 
 use super::Context;
 use super::caveats::NEVER_IDLE;
-use super::phase::HEADLINE;
 use super::windows::{Window, grouped, windows};
 use crate::finding::{Background, BackgroundTask};
 use crate::record::{Meter, Mode, Snapshot, Stretch, TaskOwner};
@@ -13,7 +12,7 @@ use std::collections::BTreeMap;
 /// Tasks that are named in the report of the background.
 const NAMED_TASKS: usize = 5;
 
-/// Cycles per second of CPU capacity that a meter saw without the workload.
+/// Cycles per second of CPU capacity that a meter saw without the workload; of a probe, what it counted in a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rate {
     pub cycles_per_capacity_second: f64,
@@ -30,8 +29,9 @@ pub(super) struct BackgroundRates {
 
 impl BackgroundRates {
     pub(super) fn new(stretches: &[Stretch], context: &Context) -> Self {
+        let seen = |meter| stretches.iter().map(move |stretch| windows(stretch, meter, None, context));
         let rates = Meter::ALL.into_iter().filter(|meter| meter.sees_whole_machine());
-        let rates = rates.filter_map(|meter| Some((meter, rate(stretches, meter, context)?))).collect();
+        let rates = rates.filter_map(|meter| Some((meter, rate(seen(meter))?))).collect();
         let mut nanos: BTreeMap<(TaskOwner, String), f64> = BTreeMap::new();
         let mut seconds = 0.0;
         for tasks in stretches.iter().filter_map(|stretch| stretch.tasks.as_ref()) {
@@ -58,7 +58,7 @@ impl BackgroundRates {
 
     /// Whether the machine was so busy alone that what a workload adds cannot be seen. Core cycles are no fraction.
     pub(super) fn never_idle(&self, context: &Context) -> bool {
-        let times = self.rates.iter().filter(|(meter, _)| **meter != Meter::Pmu);
+        let times = self.rates.iter().filter(|(meter, _)| meter.counts_time());
         times.map(|(_, rate)| rate.cycles_per_capacity_second / context.clock.0).any(|busy| busy > NEVER_IDLE)
     }
 
@@ -73,7 +73,7 @@ impl BackgroundRates {
 
     pub(super) fn finding(&self, stretches: &[Stretch], context: &Context) -> Background {
         // The meter that speaks for the costs speaks for what is taken off them; core cycles are no fraction.
-        let meter = HEADLINE.into_iter().find(|meter| *meter != Meter::Pmu && self.of(*meter).is_some());
+        let meter = Meter::by_trust().find(|meter| meter.counts_time() && self.of(*meter).is_some());
         let fraction = |cycles: f64| cycles / context.clock.0;
         let rate = meter.and_then(|meter| self.of(meter));
         let half = rate.and_then(|rate| half_width(rate.standard_error, rate.degrees_of_freedom)).map(fraction);
@@ -116,12 +116,11 @@ fn pairs(windows: &[Window]) -> Vec<Pair> {
     windows.iter().map(|window| Pair { numerator: window.cycles, denominator: window.capacity_seconds }).collect()
 }
 
-/// All stretches together. When before and after differ, half of their distance is taken for a standard error
+/// Of the windows of all stretches together. When before and after differ, half of their distance is taken for a standard error
 /// if it is the larger one: it supposes that the background during the run lay about between the two, which
 /// nobody saw.
-fn rate(stretches: &[Stretch], meter: Meter, context: &Context) -> Option<Rate> {
-    let parts: Vec<Vec<Window>> =
-        stretches.iter().map(|stretch| grouped(&windows(stretch, meter, None, context))).collect();
+pub(super) fn rate(stretches: impl IntoIterator<Item = Vec<Window>>) -> Option<Rate> {
+    let parts: Vec<Vec<Window>> = stretches.into_iter().map(|windows| grouped(&windows)).collect();
     let all: Vec<Pair> = parts.iter().flat_map(|part| pairs(part)).collect();
     let whole = ratio_of_series(&all)?;
     let values: Vec<f64> = parts.iter().filter_map(|part| Some(ratio_of_sums(&pairs(part))?.value)).collect();
@@ -140,8 +139,8 @@ fn rate(stretches: &[Stretch], meter: Meter, context: &Context) -> Option<Rate> 
 fn switches_per_second(stretches: &[Stretch]) -> Option<f64> {
     let (mut switches, mut seconds) = (0.0, 0.0);
     for stretch in stretches {
-        let first = settled(stretch)?.proc_stat?;
-        let last = stretch.snapshots.last()?.proc_stat?;
+        let first = settled(stretch)?.system?;
+        let last = stretch.snapshots.last()?.system?;
         switches += last.context_switches.saturating_sub(first.context_switches) as f64;
         seconds += last.at_nanos.since(first.at_nanos).seconds();
     }

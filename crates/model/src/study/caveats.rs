@@ -68,7 +68,7 @@ fn outcome(finding: &RunFinding, found: &mut Vec<Warning>) {
 }
 
 fn meters(finding: &RunFinding, found: &mut Vec<Warning>) {
-    let whole = |name: &str| Meter::ALL.iter().any(|meter| meter.name() == name && meter.sees_whole_machine());
+    let whole = |name: &str| Meter::named(name).is_some_and(Meter::sees_whole_machine);
     if !finding.meters.iter().any(|meter| meter.available && whole(&meter.name)) {
         let message = "no meter sees the whole machine here, so its cost is unknown; `iotoll doctor` says why";
         found.push(Warning::new(Code::MeterUnavailable, message));
@@ -162,7 +162,7 @@ fn steal(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     let stretches = record.phases.iter().flat_map(|phase| &phase.executions).map(|execution| &execution.stretch);
     let (mut stolen, mut capacity) = (0.0, 0.0);
     for stretch in stretches {
-        let mut readings = stretch.snapshots.iter().filter_map(|snapshot| snapshot.proc_stat);
+        let mut readings = stretch.snapshots.iter().filter_map(|snapshot| snapshot.system);
         if let (Some(first), Some(last)) = (readings.next(), readings.next_back()) {
             stolen += last.steal_nanos.since(first.steal_nanos).seconds();
             capacity += last.at_nanos.since(first.at_nanos).seconds() * record.host.cpus as f64;
@@ -190,7 +190,7 @@ fn steal(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
 
 /// Cycles an I/O that the headline leaves out because a hypervisor took them.
 fn taken_off(record: &Record, phase: &PhaseRecord, found: &PhaseFinding) -> Option<f64> {
-    let meter = Meter::ALL.into_iter().find(|meter| found.headline_meter.as_deref() == Some(meter.name()))?;
+    let meter = found.headline_meter.as_deref().and_then(Meter::named)?;
     let context = Context::of(&record.host);
     // The windows do not cover all of the time; what they show is a rate.
     let taken = |execution: &Execution| {

@@ -50,10 +50,10 @@ pub(super) fn own_growth(execution: &Execution) -> Option<f64> {
     if execution.command_cpu_nanos.is_some() {
         return None;
     }
-    growth(execution, |snapshot| snapshot.thread_nanos.map(|nanos| (snapshot.at_nanos, nanos.0)))
+    growth(execution, |snapshot| snapshot.thread_nanos().map(|nanos| (snapshot.at_nanos, nanos.0)))
 }
 
 /// Context switches of the whole machine while an execution did I/O, the background's included.
 pub(crate) fn switches(execution: &Execution) -> Option<f64> {
-    growth(execution, |snapshot| snapshot.proc_stat.map(|stat| (stat.at_nanos, stat.context_switches)))
+    growth(execution, |snapshot| snapshot.system.map(|stat| (stat.at_nanos, stat.context_switches)))
 }

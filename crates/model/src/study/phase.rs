@@ -4,42 +4,17 @@ use super::Context;
 use super::accounts;
 use super::background::{BackgroundRates, Rate};
 use super::io_time::{self, Own, growth, io_seconds};
-use super::windows::{Window, grouped, windows};
-use super::{placement, regimes, storage};
+use super::per_work::{Cost, Per, per_work, total};
+use super::windows::{Window, windows};
+use super::{placement, probes, regimes, storage};
 use crate::cost::{BusyTime, WorkloadThreads};
 use crate::finding::{MeterReading, PhaseFinding, SeriesPoint};
 use crate::plan::JobPlan;
-use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Snapshot};
-use crate::stats::{Estimate, Pair, ratio_of_series, ratio_of_sums};
+use crate::record::{
+    CpuReading, Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Record, Snapshot,
+};
+use crate::stats::Estimate;
 use crate::unit::Nanos;
-
-/// Which meter speaks for the phase, the most trusted first. The kernel's idle clock goes before cpuidle's
-/// residency, which counts interrupts taken while halted as idle: on a load that sleeps it shows less than
-/// the load's own threads used, which cannot be all that the machine paid (METHOD.md). The thread clock
-/// never speaks: it does not see what others do for the workload.
-///
-/// The PMU is last, though it counts best: it counts core cycles, and every figure that stands beside a cost
-/// (threads, accounts, busy CPUs) is time in reference cycles. Mixing the two would find a cost elsewhere
-/// whenever the core's clock is not the reference clock.
-pub(crate) const HEADLINE: [Meter; 6] =
-    [Meter::TimerList, Meter::Idle, Meter::ProcStat, Meter::Soaker, Meter::Sampler, Meter::Pmu];
-
-/// What a cost is divided by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Per {
-    Io,
-    Byte,
-    Second,
-}
-
-/// A cost by one meter: net and gross, each with its interval.
-#[derive(Clone, Copy, Debug)]
-struct Cost {
-    net: Estimate,
-    gross: f64,
-    seconds: f64,
-    units: usize,
-}
 
 /// What a phase cost by one meter, divided by each of the three.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,10 +71,11 @@ impl Work {
 pub(super) fn study(
     phase: &PhaseRecord,
     jobs: Option<&[JobPlan]>,
-    meters: &[MeterStatus],
+    record: &Record,
     rates: &BackgroundRates,
     context: &Context,
 ) -> PhaseFinding {
+    let Record { meters, probes: asked, background, .. } = record;
     let executions = &phase.executions;
     let work = Work::of(executions);
     let readings = readings(executions, meters, rates, context);
@@ -152,6 +128,7 @@ pub(super) fn study(
         regimes,
         page_cache: storage::page_cache(executions, jobs),
         placement: placement::study(executions, headline, rates, context),
+        probes: probes::study(asked, executions, background),
         series: series(executions, headline, context),
     };
     if !storage::makes_regimes(found.page_cache.as_ref()) {
@@ -201,11 +178,7 @@ fn headline(readings: &Readings) -> Option<(Meter, Costs)> {
         let mut of_it = readings.iter().filter(|(meter, _)| *meter == wanted).filter_map(|(_, costs)| costs.ok());
         of_it.find(|costs| costs.per_second.is_some()).map(|costs| (wanted, costs))
     };
-    HEADLINE.into_iter().find_map(found)
-}
-
-fn total<'a>(jobs: impl Iterator<Item = &'a JobRecord>, of: impl Fn(&JobRecord) -> u64) -> Option<u64> {
-    Some(jobs.map(of).fold(0, u64::saturating_add)).filter(|total| *total > 0)
+    Meter::by_trust().find_map(found)
 }
 
 fn by_meter((meter, costs): &(Meter, Result<Costs, &str>), thread: Option<f64>) -> (String, Option<f64>) {
@@ -234,12 +207,10 @@ fn detail((meter, costs): &(Meter, Result<Costs, &str>), thread: Option<f64>, wo
 
 /// Why a meter that ran has no figure.
 fn absence(meter: Meter) -> &'static str {
-    match meter {
-        Meter::Soaker | Meter::Sampler => {
-            "too few windows of its own, or I/Os counted only in all: run longer, with a longer --background, or choose \
-             it alone"
-        }
-        _ => "no complete window was read",
+    if meter.disturbs() {
+        "too few windows of its own, or I/Os counted only in all: run longer, with a longer --background, or choose it alone"
+    } else {
+        "no complete window was read"
     }
 }
 
@@ -276,85 +247,14 @@ fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRate
         None if meter == Meter::Thread || !rates.watched() => Rate::default(),
         None => return None,
     };
-    let mut units = Vec::new();
-    let (mut capacity, mut cycles, mut seconds) = (0.0, 0.0, 0.0);
-    for execution in executions {
+    let seen = |execution: &Execution| {
         let found = windows(execution, meter, execution.io_interval, context);
         let alone = execution.stretch.snapshots.iter().all(|snapshot| snapshot.mode != Mode::Quiet);
-        if disturbs(meter) && per != Per::Second && !alone && found.iter().any(|window| window.done.is_none()) {
-            // Only the rate of all of the execution is known, and in this meter's windows it was another.
-            return None;
-        }
-        let shares = shares(execution, &found, per)?;
-        let sum = |of: fn(&Window) -> f64| found.iter().map(of).sum::<f64>();
-        capacity += sum(|window| window.capacity_seconds);
-        cycles += sum(|window| window.cycles);
-        seconds += sum(Window::seconds);
-        let net = |window: &Window| window.cycles - rate.cycles_per_capacity_second * window.capacity_seconds;
-        if executions.len() > 1 {
-            units.push(Pair { numerator: found.iter().map(net).sum(), denominator: shares * sum(Window::seconds) });
-        } else {
-            units.extend(grouped(&found).iter().map(|window| Pair {
-                numerator: net(window),
-                denominator: work(window, per).unwrap_or(shares * window.seconds()),
-            }));
-        }
-    }
-    let ratio = match executions {
-        [_] => ratio_of_series(&units)?,
-        _ => ratio_of_sums(&units)?.into(),
+        // Only the rate of all of the execution may be known, and in this meter's windows it was another.
+        let uncounted = meter.disturbs() && per != Per::Second && !alone && found.iter().any(|it| it.done.is_none());
+        (!uncounted).then_some(found)
     };
-    let work: f64 = units.iter().map(|unit| unit.denominator).sum();
-    // The background's error falls on the phase as a whole.
-    let background = rate.standard_error * capacity / work;
-    let net = match ratio.standard_error {
-        None => Estimate::bare(ratio.value),
-        Some(own) => {
-            let error = own.hypot(background);
-            let degrees = satterthwaite(&[(own, ratio.degrees_of_freedom), (background, rate.degrees_of_freedom)]);
-            Estimate::with_error(ratio.value, error, degrees)
-        }
-    };
-    Some(Cost { net, gross: cycles / work, seconds, units: units.len() })
-}
-
-/// Whether a meter changes the rate of what it measures.
-fn disturbs(meter: Meter) -> bool {
-    matches!(meter, Meter::Soaker | Meter::Sampler)
-}
-
-/// Work of a window, where the snapshots hold it.
-fn work(window: &Window, per: Per) -> Option<f64> {
-    match per {
-        Per::Io => window.done.map(|done| done.ios as f64),
-        Per::Byte => window.done.map(|done| done.bytes.as_f64()),
-        Per::Second => Some(window.seconds()),
-    }
-}
-
-/// Work per second of an execution. Where the snapshots do not hold the work, only its total is known, and
-/// each window gets its share by time.
-fn shares(execution: &Execution, found: &[Window], per: Per) -> Option<f64> {
-    let jobs = || execution.jobs.iter();
-    let counted: Option<f64> = found.iter().map(|window| work(window, per)).sum();
-    let seconds: f64 = found.iter().map(Window::seconds).sum();
-    if let Some(counted) = counted.filter(|counted| *counted > 0.0 && seconds > 0.0) {
-        return Some(counted / seconds);
-    }
-    let work = match per {
-        Per::Io => total(jobs(), JobRecord::ios)?,
-        Per::Byte => total(jobs(), |job| job.bytes().0)?,
-        Per::Second => return None,
-    };
-    let wall = io_seconds(execution);
-    (wall > 0.0 && seconds > 0.0).then(|| work as f64 / wall)
-}
-
-/// Degrees of freedom of a sum of independent errors (Satterthwaite, 1946).
-fn satterthwaite(errors: &[(f64, f64)]) -> f64 {
-    let square: f64 = errors.iter().map(|(error, _)| error.powi(2)).sum();
-    let fourth: f64 = errors.iter().map(|(error, degrees)| error.powi(4) / degrees.max(1.0)).sum();
-    if fourth > 0.0 { square.powi(2) / fourth } else { errors.iter().map(|(_, degrees)| *degrees).fold(1.0, f64::max) }
+    per_work(executions, per, rate, seen)
 }
 
 /// Cycles of the workload's own threads: of our workers, or of a command with all its children.
@@ -410,10 +310,11 @@ fn outside(
 /// Which part of the sampler's samples fell in user mode.
 fn sampled_user(executions: &[Execution]) -> Option<f64> {
     let (mut user, mut kernel) = (0.0, 0.0);
+    let modes = |cpu: &CpuReading| cpu.counts.get(Meter::Sampler)?.modes;
     for execution in executions {
         for cpu in &execution.stretch.snapshots.last()?.cpus {
             let first = execution.stretch.snapshots.first()?.cpus.iter().find(|reading| reading.cpu == cpu.cpu)?;
-            let (first, last) = (first.samples?, cpu.samples?);
+            let (first, last) = (modes(first)?, modes(cpu)?);
             user += last.user.saturating_sub(first.user) as f64;
             kernel += last.kernel.saturating_sub(first.kernel) as f64;
         }

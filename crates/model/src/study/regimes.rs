@@ -126,6 +126,10 @@ pub(super) fn withhold_means(phase: &mut PhaseFinding) {
             reading.reason = Some(MEAN_WITHHELD.to_owned());
         }
     }
+    for probe in phase.probes.iter_mut().filter(|probe| probe.per_io.is_some()) {
+        (probe.per_io, probe.per_io_low, probe.per_io_high) = (None, None, None);
+        probe.reason = Some(MEAN_WITHHELD.to_owned());
+    }
     phase.accounts.clear();
 }
 
@@ -200,7 +204,7 @@ fn steps(execution: &Execution) -> Vec<Step> {
             bytes: after.bytes.since(before.bytes),
         });
         let storage_read = before.storage_read.zip(after.storage_read);
-        let threads = before.thread_nanos.zip(after.thread_nanos);
+        let threads = before.thread_nanos().zip(after.thread_nanos());
         (counts && within(before.at_nanos) && within(after.at_nanos) && after.at_nanos > before.at_nanos).then(|| {
             Step {
                 begin: before.at_nanos,

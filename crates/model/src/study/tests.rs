@@ -63,32 +63,25 @@ impl Machine {
         let cpu = |cpu: u32| CpuReading {
             cpu,
             at_nanos: at,
-            idle_nanos: Some(Nanos(self.idle / 2)),
-            soaked_nanos: Some(Nanos(self.soaked / 2)),
-            pmu_cycles: None,
-            samples: None,
+            counts: [(Meter::Idle, Count::of(self.idle / 2)), (Meter::Soaker, Count::of(self.soaked / 2))].into(),
         };
+        let steal_nanos = Nanos(self.steal);
+        let system = SystemCounts { at_nanos: at, steal_nanos, busy_nanos: None, context_switches: self.switches };
+        let clock = |nanos: u64| Clocks { at_nanos: at, nanos: vec![Nanos(nanos)] };
         self.snapshots.push(Snapshot {
             mode,
             at_nanos: at,
             cpus: vec![cpu(0), cpu(1)],
-            timer_list: None,
-            proc_stat: Some(ProcStat {
-                at_nanos: at,
-                idle_nanos: Nanos(self.idle),
-                steal_nanos: Nanos(self.steal),
-                busy_nanos: None,
-                context_switches: self.switches,
-            }),
-            thread_nanos: Some(Nanos(self.thread)),
+            clocks: [(Meter::ProcStat, clock(self.idle)), (Meter::Thread, clock(self.thread))].into(),
+            system: Some(system),
             done: Some(Done { ios: self.ios, bytes: Bytes(self.ios * 4096) }),
             storage_read: Some(Bytes(self.storage_read)),
-            whereabouts: None,
+            ..Snapshot::default()
         });
     }
 
     fn pass(&mut self, happening: Happening, next: Mode) {
-        let soaking = self.snapshots.last().is_some_and(|snapshot| snapshot.mode == Mode::Soaker);
+        let soaking = self.snapshots.last().is_some_and(|snapshot| snapshot.mode == Mode::Alone(Meter::Soaker));
         let free = 2 * WINDOW - happening.busy - happening.steal;
         *(if soaking { &mut self.soaked } else { &mut self.idle }) += free;
         self.steal += happening.steal;
@@ -110,6 +103,20 @@ fn quiet(windows: usize, happening: Happening) -> Stretch {
     let mut machine = Machine::begin(Mode::Quiet);
     (0..windows).for_each(|_| machine.pass(happening, Mode::Quiet));
     machine.stretch()
+}
+
+/// What each CPU's idle clock stands at, from what it stood at.
+fn set_idle(snapshot: &mut Snapshot, change: impl Fn(u64) -> u64) {
+    for cpu in &mut snapshot.cpus {
+        let count = cpu.counts.get_mut(Meter::Idle).unwrap();
+        count.total = change(count.total);
+    }
+}
+
+/// Nobody counts the workload's I/Os and CPU time live.
+fn forget_work(snapshot: &mut Snapshot) {
+    snapshot.done = None;
+    snapshot.clocks.set(Meter::Thread, None);
 }
 
 fn job(ios: u64) -> JobRecord {
@@ -139,6 +146,7 @@ fn record(background: Vec<Stretch>, executions: Vec<Execution>) -> Record {
             missing(Meter::Sampler, "not chosen"),
             meter(Meter::Thread),
         ],
+        probes: vec![],
         canaries: vec![],
         background,
         phases: vec![PhaseRecord { executions }],
@@ -212,10 +220,11 @@ fn steal_in_idle_time_is_taken_off_once_and_steal_in_busy_time_all() {
         let mut stretch = quiet(20, NOTHING);
         let nanos = |millis: u64, number: u64| Nanos(millis * 1_000_000 * number);
         for (number, snapshot) in (0..).zip(&mut stretch.snapshots) {
-            let stat = snapshot.proc_stat.as_mut().unwrap();
-            (stat.idle_nanos, stat.steal_nanos) = (nanos(idle, number), nanos(stolen, number));
-            stat.busy_nanos = columns.map(|busy| nanos(busy, number));
-            snapshot.cpus.iter_mut().for_each(|cpu| cpu.idle_nanos = Some(Nanos(nanos(idle, number).0 / 2)));
+            snapshot.clocks.get_mut(Meter::ProcStat).unwrap().nanos = vec![nanos(idle, number)];
+            let system = snapshot.system.as_mut().unwrap();
+            system.steal_nanos = nanos(stolen, number);
+            system.busy_nanos = columns.map(|busy| nanos(busy, number));
+            set_idle(snapshot, |_| nanos(idle, number).0 / 2);
         }
         // A soaker's time is idle time.
         let tasks = |millis| {
@@ -245,10 +254,10 @@ fn steal_is_taken_off_where_the_i_o_was() {
     let snapshots = &mut execution.stretch.snapshots;
     let interval = IoInterval { begin_nanos: snapshots[20].at_nanos, end_nanos: snapshots[40].at_nanos };
     // What was stolen while I/O was done lies in idle time.
-    let stolen = snapshots[20].proc_stat.unwrap().steal_nanos.0;
+    let stolen = snapshots[20].system.unwrap().steal_nanos.0;
     for snapshot in &mut snapshots[20..] {
-        let later = snapshot.proc_stat.unwrap().steal_nanos.0 - stolen;
-        snapshot.cpus.iter_mut().for_each(|cpu| cpu.idle_nanos = cpu.idle_nanos.map(|idle| Nanos(idle.0 + later / 2)));
+        let later = snapshot.system.unwrap().steal_nanos.0 - stolen;
+        set_idle(snapshot, |idle| idle + later / 2);
     }
     execution.io_interval = Some(interval);
     execution.jobs[0].thread_nanos = Some(Nanos(20 * 9_000_000));
@@ -291,7 +300,7 @@ fn a_cost_below_what_the_threads_used_is_doubted() {
     let doubted = |thread: u64, idle_is_read: bool, steal_in_task_clocks| {
         let stretch = |mut stretch: Stretch| {
             let cpus = stretch.snapshots.iter_mut().flat_map(|snapshot| &mut snapshot.cpus);
-            cpus.filter(|_| !idle_is_read).for_each(|cpu| cpu.idle_nanos = None);
+            cpus.filter(|_| !idle_is_read).for_each(|cpu| cpu.counts.set(Meter::Idle, None));
             stretch
         };
         let mut execution = execution(stretch(quiet(20, load(thread))), 20_000);
@@ -333,8 +342,8 @@ fn a_command_that_slept_is_not_charged_less_than_its_threads_used() {
     let mut execution = execution(quiet(20, load), 20_000);
     execution.stretch.snapshots.iter_mut().for_each(|snapshot| {
         // All that was stolen lies in idle time.
-        let stolen = snapshot.proc_stat.unwrap().steal_nanos.0;
-        snapshot.cpus.iter_mut().for_each(|cpu| cpu.idle_nanos = cpu.idle_nanos.map(|idle| Nanos(idle.0 + stolen / 2)));
+        let stolen = snapshot.system.unwrap().steal_nanos.0;
+        set_idle(snapshot, |idle| idle + stolen / 2);
     });
     execution.command_cpu_nanos = Some(Nanos(20 * 25_000_000));
     let task = |name: &str, owner, millis: u64| TaskTime { name: name.into(), owner, nanos: Nanos(millis * 1_000_000) };
@@ -370,7 +379,7 @@ fn windows_of_different_modes_are_never_mixed() {
     for _ in 0..8 {
         machine.pass(cheap, Mode::Quiet);
         machine.pass(cheap, Mode::Gap);
-        machine.pass(Happening { busy: 190_000_000, ..cheap }, Mode::Soaker);
+        machine.pass(Happening { busy: 190_000_000, ..cheap }, Mode::Alone(Meter::Soaker));
         machine.pass(dear, Mode::Gap);
         machine.pass(cheap, Mode::Quiet);
     }
@@ -416,7 +425,7 @@ fn the_gravest_caveat_stands_first_whatever_found_it() {
 fn only_the_time_of_io_counts_where_it_is_known() {
     let mut machine = Machine::begin(Mode::Quiet);
     let blind = |mut stretch: Stretch| {
-        stretch.snapshots.iter_mut().for_each(|snapshot| (snapshot.done, snapshot.thread_nanos) = (None, None));
+        stretch.snapshots.iter_mut().for_each(forget_work);
         stretch
     };
     (0..10).for_each(|_| machine.pass(Happening { busy: 200_000_000, ..NOTHING }, Mode::Quiet));
@@ -493,7 +502,7 @@ fn helpers_of_a_command_are_what_its_io_threads_and_its_setup_leave() {
     (0..20).for_each(|_| machine.pass(Happening { busy: 50_000_000, ..NOTHING }, Mode::Quiet));
     let end_nanos = Nanos(machine.now);
     let mut stretch = machine.stretch();
-    stretch.snapshots.iter_mut().for_each(|snapshot| (snapshot.done, snapshot.thread_nanos) = (None, None));
+    stretch.snapshots.iter_mut().for_each(forget_work);
     let mut execution = execution(stretch, 20_000);
     execution.io_interval = Some(IoInterval { begin_nanos, end_nanos });
     // 1 s of setup, 0.4 s in the I/O thread, 0.5 s in workers.

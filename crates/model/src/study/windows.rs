@@ -3,7 +3,8 @@
 use super::Context;
 use super::io_time::own_growth;
 use crate::cost::{BusyTime, Capacity, Cycles, WholeMachine, WorkloadThreads};
-use crate::record::{Done, Execution, IoInterval, Meter, Mode, Snapshot, Stretch, TaskOwner, TaskTime};
+use crate::meter::{Counts, Meter, ReadAt};
+use crate::record::{Done, Execution, IoInterval, Mode, Snapshot, Stretch, TaskOwner, TaskTime};
 use crate::unit::Nanos;
 
 /// At most so many groups make an interval: neighbouring windows are not independent, groups of them are
@@ -120,18 +121,14 @@ pub(crate) fn steal_taken_off(execution: &Execution, meter: Meter, context: &Con
 
 /// Each window with the cycles that a hypervisor took in it, as far as the meter has them as busy.
 fn with_steal(watched: &Watched, meter: Meter, interval: Option<IoInterval>, context: &Context) -> Vec<(Window, f64)> {
-    let wanted = match meter {
-        Meter::Soaker => Mode::Soaker,
-        Meter::Sampler => Mode::Sampler,
-        _ => Mode::Quiet,
-    };
+    let wanted = Mode::of(meter);
     let mut found: Vec<(Window, Columns)> = Vec::new();
     let mut open: Option<&Snapshot> = None;
     for snapshot in &watched.stretch.snapshots {
         if let Some(before) = open
             && let Some(window) = window(before, snapshot, meter, context)
         {
-            let between = Columns::between(before, snapshot).filter(|_| takes_steal_for_busy(meter));
+            let between = Columns::between(before, snapshot).filter(|_| meter.takes_steal_for_busy());
             found.push((window, between.unwrap_or_default()));
             open = None;
         }
@@ -139,7 +136,7 @@ fn with_steal(watched: &Watched, meter: Meter, interval: Option<IoInterval>, con
         // which something else ran.
         if snapshot.mode != wanted {
             open = None;
-        } else if open.is_none_or(|open| meter == Meter::TimerList && open.timer_list.is_none()) {
+        } else if open.is_none_or(|open| !is_read(open, meter)) {
             open = Some(snapshot);
         }
     }
@@ -199,7 +196,7 @@ pub(crate) struct Columns {
 impl Columns {
     /// `None` when they were not read.
     pub(crate) fn between(before: &Snapshot, after: &Snapshot) -> Option<Self> {
-        let (before, after) = (before.proc_stat.as_ref()?, after.proc_stat.as_ref()?);
+        let (before, after) = (before.system.as_ref()?, after.system.as_ref()?);
         let busy = before.busy_nanos.zip(after.busy_nanos).map(|(before, after)| after.since(before).as_f64());
         Some(Self { steal: after.steal_nanos.since(before.steal_nanos).as_f64(), busy })
     }
@@ -215,38 +212,22 @@ pub(crate) fn part_of_steal_in(not_idle: f64, steal: f64, charged: Option<f64>) 
     }
 }
 
-/// What the kernel's clocks of idle time do not have as idle is busy to them, also when the hypervisor took it.
-pub(crate) fn takes_steal_for_busy(meter: Meter) -> bool {
-    matches!(meter, Meter::TimerList | Meter::Idle | Meter::Soaker | Meter::ProcStat)
-}
-
 /// What `meter` saw from one snapshot to another, with what the hypervisor took in it.
 pub(crate) fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context: &Context) -> Option<Window> {
-    let length = after.at_nanos.since(before.at_nanos);
-    if length == Nanos(0) {
+    if after.at_nanos <= before.at_nanos {
         return None;
     }
-    let (capacity, cycles) = match meter {
-        Meter::Idle | Meter::Soaker => per_cpu_idle(before, after, meter, context)?,
-        Meter::TimerList => {
-            let (before, after) = (before.timer_list.as_ref()?, after.timer_list.as_ref()?);
-            let idle = after.idle_nanos.iter().zip(&before.idle_nanos).map(|(after, before)| after.since(*before));
-            let capacity = Capacity::of(context.cpus, after.at_nanos.since(before.at_nanos));
-            (capacity, capacity.minus_idle(idle.sum()).cycles(context.clock).count())
+    let (capacity, counted) = match meter.descriptor().read_at {
+        ReadAt::EachCpu => counted_on_each_cpu(before, after, meter)?,
+        ReadAt::Once => counted_once(before, after, meter, context)?,
+    };
+    let cycles = match meter.descriptor().counts {
+        Counts::IdleTime => capacity.minus_idle(Nanos(counted)).cycles(context.clock).count(),
+        Counts::BusyTime if !meter.sees_whole_machine() => {
+            BusyTime::<WorkloadThreads>::from_nanos(counted as f64).cycles(context.clock).count()
         }
-        Meter::ProcStat => {
-            let (before, after) = (before.proc_stat.as_ref()?, after.proc_stat.as_ref()?);
-            let capacity = Capacity::of(context.cpus, after.at_nanos.since(before.at_nanos));
-            let busy = capacity.minus_idle(after.idle_nanos.since(before.idle_nanos));
-            (capacity, busy.cycles(context.clock).count())
-        }
-        Meter::Sampler => sampled(before, after, context)?,
-        Meter::Pmu => counted(before, after)?,
-        Meter::Thread => {
-            let used = after.thread_nanos?.since(before.thread_nanos?).as_f64();
-            let cycles = BusyTime::<WorkloadThreads>::from_nanos(used).cycles(context.clock);
-            (Capacity::of(context.cpus, length), cycles.count())
-        }
+        Counts::BusyTime => BusyTime::<WholeMachine>::from_nanos(counted as f64).cycles(context.clock).count(),
+        Counts::CoreCycles => Cycles::<WholeMachine>::counted(counted as f64).count(),
     };
     let done = match (before.done, after.done) {
         (Some(before), Some(after)) => {
@@ -257,42 +238,28 @@ pub(crate) fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context:
     Some(Window { begin: before.at_nanos, end: after.at_nanos, cycles, capacity_seconds: capacity.cpu_seconds(), done })
 }
 
-/// Each CPU's idle time against that CPU's own window.
-fn per_cpu_idle(before: &Snapshot, after: &Snapshot, meter: Meter, context: &Context) -> Option<(Capacity, f64)> {
-    let idle = |reading: &crate::record::CpuReading| match meter {
-        Meter::Soaker => reading.soaked_nanos,
-        _ => reading.idle_nanos,
-    };
+/// Each CPU's counter between that CPU's own two readings.
+fn counted_on_each_cpu(before: &Snapshot, after: &Snapshot, meter: Meter) -> Option<(Capacity, u64)> {
     let mut lengths = Vec::with_capacity(after.cpus.len());
-    let mut total = Nanos(0);
+    let mut counted = 0_u64;
     for (before, after) in before.cpus.iter().zip(&after.cpus) {
         lengths.push(after.at_nanos.since(before.at_nanos));
-        total += idle(after)?.since(idle(before)?);
+        let grown = after.counts.get(meter)?.total.saturating_sub(before.counts.get(meter)?.total);
+        counted = counted.saturating_add(grown);
     }
-    let capacity = Capacity::of_windows(lengths);
-    let busy: BusyTime<WholeMachine> = capacity.minus_idle(total);
-    Some((capacity, busy.cycles(context.clock).count()))
+    Some((Capacity::of_windows(lengths), counted))
 }
 
-fn sampled(before: &Snapshot, after: &Snapshot, context: &Context) -> Option<(Capacity, f64)> {
-    let mut lengths = Vec::with_capacity(after.cpus.len());
-    let mut nanos = 0.0;
-    for (before, after) in before.cpus.iter().zip(&after.cpus) {
-        lengths.push(after.at_nanos.since(before.at_nanos));
-        let (earlier, later) = (before.samples?, after.samples?);
-        let count = later.count().saturating_sub(earlier.count());
-        nanos += count as f64 * later.period_nanos.as_f64();
-    }
-    let cycles = BusyTime::<WholeMachine>::from_nanos(nanos).cycles(context.clock);
-    Some((Capacity::of_windows(lengths), cycles.count()))
+fn counted_once(before: &Snapshot, after: &Snapshot, meter: Meter, context: &Context) -> Option<(Capacity, u64)> {
+    let (before, after) = (before.clocks.get(meter)?, after.clocks.get(meter)?);
+    let grown: Nanos = after.nanos.iter().zip(&before.nanos).map(|(after, before)| after.since(*before)).sum();
+    Some((Capacity::of(context.cpus, after.at_nanos.since(before.at_nanos)), grown.0))
 }
 
-fn counted(before: &Snapshot, after: &Snapshot) -> Option<(Capacity, f64)> {
-    let mut lengths = Vec::with_capacity(after.cpus.len());
-    let mut cycles = Cycles::<WholeMachine>::counted(0.0);
-    for (before, after) in before.cpus.iter().zip(&after.cpus) {
-        lengths.push(after.at_nanos.since(before.at_nanos));
-        cycles = cycles + Cycles::counted(after.pmu_cycles?.saturating_sub(before.pmu_cycles?) as f64);
+/// Whether a snapshot holds what `meter` read.
+fn is_read(snapshot: &Snapshot, meter: Meter) -> bool {
+    match meter.descriptor().read_at {
+        ReadAt::EachCpu => snapshot.cpus.iter().all(|cpu| cpu.counts.get(meter).is_some()),
+        ReadAt::Once => snapshot.clocks.get(meter).is_some(),
     }
-    Some((Capacity::of_windows(lengths), cycles.count()))
 }

@@ -139,13 +139,13 @@ fn cycles_of_different_meters_are_not_compared() {
     let mut now = session(Draft::default(), 1.69);
     for slice in now.rounds.iter_mut().flat_map(|round| &mut round.slices) {
         if let crate::comparison::record::SliceReading::Slice { before, .. } = &mut slice.reading {
-            before.timer_list = None;
+            before.clocks.set(Meter::TimerList, None);
         }
     }
     let mut old = session(Draft::default(), 1.0);
     for slice in old.rounds.iter_mut().flat_map(|round| &mut round.slices) {
         if let crate::comparison::record::SliceReading::Slice { before, .. } = &mut slice.reading {
-            before.proc_stat = None;
+            before.clocks.set(Meter::ProcStat, None);
         }
     }
     let found = study_against(&now, Some(&stored(old)));

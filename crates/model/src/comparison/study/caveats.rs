@@ -151,7 +151,7 @@ mod tests {
             for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {
                 let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
                 let capacity = after.at_nanos.since(before.at_nanos).as_f64() * 2.0;
-                after.proc_stat.as_mut().unwrap().steal_nanos = Nanos((capacity * part) as u64);
+                after.system.as_mut().unwrap().steal_nanos = Nanos((capacity * part) as u64);
             }
             assert_eq!(codes(&record).contains(&Code::Steal), told, "{part}");
         }

@@ -4,7 +4,7 @@ use super::tally::cycles;
 use crate::comparison::record::{SliceReading, SliceRecord};
 use crate::record::{Meter, Snapshot, TaskOwner, TaskTimes};
 use crate::study::Context;
-use crate::study::windows::{Columns, part_of_steal_in, takes_steal_for_busy};
+use crate::study::windows::{Columns, part_of_steal_in};
 use std::collections::BTreeMap;
 
 /// What the slices of one case in one boot have in common.
@@ -21,7 +21,7 @@ impl SliceReadings {
     /// Each case's, and those of the machine alone.
     pub fn by_case(slices: &[SliceRecord], meter: Option<Meter>, context: &Context) -> BTreeMap<Option<usize>, Self> {
         let context = Context { cpus: cpus(slices).unwrap_or(context.cpus), ..*context };
-        let meter = meter.filter(|meter| takes_steal_for_busy(*meter));
+        let meter = meter.filter(|meter| meter.takes_steal_for_busy());
         let mut busy: BTreeMap<Option<usize>, Busy> = BTreeMap::new();
         let (mut steal, mut sampled) = (0.0, None);
         for slice in slices {
@@ -101,7 +101,7 @@ fn shares(busy: &BTreeMap<Option<usize>, Busy>, taken: f64) -> BTreeMap<Option<u
 /// How many CPUs the machine had, as its own clocks say.
 fn cpus(slices: &[SliceRecord]) -> Option<usize> {
     let of = |snapshot: &Snapshot| {
-        let listed = snapshot.timer_list.as_ref().map_or(0, |list| list.idle_nanos.len());
+        let listed = snapshot.clocks.iter().map(|(_, clocks)| clocks.nanos.len()).max().unwrap_or(0);
         Some(listed.max(snapshot.cpus.len())).filter(|cpus| *cpus > 0)
     };
     slices.iter().find_map(|slice| match &slice.reading {

@@ -11,7 +11,6 @@ use crate::stats::{Pair, PairedRound};
 use crate::study::Context;
 use crate::study::caveats::NEVER_IDLE;
 use crate::study::io_time::{self, io_seconds};
-use crate::study::phase::HEADLINE;
 use crate::study::storage;
 use crate::study::windows::{Window, steal_taken_off, window, windows};
 use crate::unit::Bytes;
@@ -202,7 +201,7 @@ impl Tally {
     /// How busy the machine was alone beside a case, where that leaves no idle time in which the case could be seen.
     pub fn never_idle(&self, case: usize) -> Option<f64> {
         // Core cycles are no fraction of time.
-        self.meter.filter(|meter| *meter != Meter::Pmu)?;
+        self.meter.filter(|meter| meter.counts_time())?;
         let alone = || self.rounds.iter().map(|round| round.background_of(case));
         let cycles: f64 = alone().filter_map(|sums| sums.gross_cycles).sum();
         let capacity: f64 = alone().map(|sums| sums.capacity_seconds).sum();
@@ -295,7 +294,7 @@ fn first_that_reads(rounds: &[RoundRecord], context: &Context) -> Option<Meter> 
     let reads = |meter: &Meter| {
         rounds.iter().flat_map(|round| &round.slices).all(|slice| cycles(slice, *meter, context).is_some())
     };
-    HEADLINE.into_iter().find(reads)
+    Meter::by_trust().find(reads)
 }
 
 impl CaseSums {
@@ -433,7 +432,7 @@ fn inside(execution: &Execution, meter: Meter, context: &Context) -> (f64, f64) 
 }
 
 fn switches(before: &Snapshot, after: &Snapshot) -> Option<f64> {
-    let (before, after) = (before.proc_stat.as_ref()?, after.proc_stat.as_ref()?);
+    let (before, after) = (before.system.as_ref()?, after.system.as_ref()?);
     Some(after.context_switches.saturating_sub(before.context_switches) as f64)
 }
 
@@ -477,7 +476,7 @@ fn stolen(slice: &SliceRecord, cpus: f64) -> (f64, f64) {
         }
     };
     let read = ends.and_then(|(before, after)| {
-        let (first, last) = (before.proc_stat.as_ref()?, after.proc_stat.as_ref()?);
+        let (first, last) = (before.system.as_ref()?, after.system.as_ref()?);
         let watched = after.at_nanos.since(before.at_nanos).seconds() * cpus;
         Some((last.steal_nanos.since(first.steal_nanos).seconds(), watched))
     });

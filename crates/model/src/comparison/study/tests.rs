@@ -15,7 +15,7 @@ use crate::experiment::{ArmPlan, Axis, Limit, Metric};
 use crate::plan::{DeviceWrites, UnknownOptions};
 use crate::reading::Reading;
 use crate::record::{
-    Canaries, Execution, Host, IdleClocks, METHOD_VERSION, Mode, Outcome, ProcStat, Snapshot, Stretch,
+    ByMeter, Canaries, Clocks, Execution, Host, METHOD_VERSION, Meter, Outcome, Snapshot, Stretch, SystemCounts,
 };
 use crate::stats::Verdict;
 use crate::unit::{Bytes, Nanos};
@@ -69,26 +69,13 @@ impl Machine {
     fn snapshot(&self) -> Snapshot {
         let at_nanos = Nanos(self.now);
         let idle_nanos = Nanos(self.idle);
-        Snapshot {
-            mode: Mode::Quiet,
-            at_nanos,
-            cpus: Vec::new(),
-            timer_list: Some(IdleClocks {
-                at_nanos,
-                idle_nanos: vec![Nanos(self.idle / 2), Nanos(self.idle - self.idle / 2)],
-            }),
-            proc_stat: Some(ProcStat {
-                at_nanos,
-                idle_nanos,
-                steal_nanos: Nanos(0),
-                busy_nanos: None,
-                context_switches: self.now / 1000,
-            }),
-            thread_nanos: None,
-            done: None,
-            storage_read: None,
-            whereabouts: None,
-        }
+        let each = vec![Nanos(self.idle / 2), Nanos(self.idle - self.idle / 2)];
+        let clocks = [
+            (Meter::TimerList, Clocks { at_nanos, nanos: each }),
+            (Meter::ProcStat, Clocks { at_nanos, nanos: vec![idle_nanos] }),
+        ];
+        let system = SystemCounts { at_nanos, context_switches: self.now / 1000, ..SystemCounts::default() };
+        Snapshot { at_nanos, clocks: clocks.into(), system: Some(system), ..Snapshot::default() }
     }
 
     fn slice(&mut self, case: Option<usize>, load: Load) -> SliceRecord {
@@ -183,7 +170,9 @@ fn what_was_not_read_is_unknown_with_a_reason() {
     let mut record = record(experiment(Draft::default()), 12, |_, _| Load { nanos_per_io: 1000, ios: 1000 });
     for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {
         if let SliceReading::Slice { before, after, .. } = &mut slice.reading {
-            (before.timer_list, before.proc_stat, after.timer_list, after.proc_stat) = (None, None, None, None);
+            for snapshot in [before, after] {
+                (snapshot.clocks, snapshot.system) = (ByMeter::default(), None);
+            }
         }
     }
     let found = study(&record);
@@ -201,10 +190,8 @@ fn no_meter_speaks_for_rounds_that_it_did_not_read() {
         for slice in &mut round.slices {
             let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
             for snapshot in [before, after] {
-                match number {
-                    0 => snapshot.proc_stat = None,
-                    _ => snapshot.timer_list = None,
-                }
+                let missing = if number == 0 { Meter::ProcStat } else { Meter::TimerList };
+                snapshot.clocks.set(missing, None);
             }
         }
     }
@@ -401,12 +388,12 @@ fn steal_is_borne_by_the_time_that_slices_were_busy() {
     let mut stolen = 0;
     for slice in robbed.rounds.iter_mut().flat_map(|round| &mut round.slices) {
         let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
-        let idle = |snapshot: &Snapshot| snapshot.proc_stat.as_ref().unwrap().idle_nanos;
+        let idle = |snapshot: &Snapshot| snapshot.clocks.get(Meter::ProcStat).unwrap().nanos[0];
         let busy = 2 * SLICE - idle(after).since(idle(before)).0;
         for (snapshot, more) in [(before, 0), (after, busy / 20)] {
-            snapshot.proc_stat.as_mut().unwrap().steal_nanos = Nanos((stolen + more) / TICK * TICK);
-            let list = snapshot.timer_list.as_mut().unwrap();
-            list.idle_nanos[0] = Nanos(list.idle_nanos[0].0 - stolen - more);
+            snapshot.system.as_mut().unwrap().steal_nanos = Nanos((stolen + more) / TICK * TICK);
+            let list = snapshot.clocks.get_mut(Meter::TimerList).unwrap();
+            list.nanos[0] = Nanos(list.nanos[0].0 - stolen - more);
         }
         stolen += busy / 20;
     }
@@ -472,8 +459,9 @@ fn beside_a_machine_that_is_never_idle_no_cost_is_known() {
     for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {
         let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
         let (before, after) = (before.as_ref(), after.as_mut());
-        after.timer_list.as_mut().unwrap().idle_nanos = before.timer_list.as_ref().unwrap().idle_nanos.clone();
-        after.proc_stat.as_mut().unwrap().idle_nanos = before.proc_stat.as_ref().unwrap().idle_nanos;
+        for meter in [Meter::TimerList, Meter::ProcStat] {
+            after.clocks.get_mut(meter).unwrap().nanos = before.clocks.get(meter).unwrap().nanos.clone();
+        }
     }
     let found = study(&record);
     let cost = &found.cells[0].metrics["cycles_per_io"];
@@ -520,7 +508,7 @@ fn a_boot_is_read_with_the_cpus_that_it_has() {
         for snapshot in [before, after] {
             // Two CPUs more, which do nothing.
             let idle = snapshot.at_nanos;
-            snapshot.timer_list.as_mut().unwrap().idle_nanos.extend([idle, idle]);
+            snapshot.clocks.get_mut(Meter::TimerList).unwrap().nanos.extend([idle, idle]);
         }
     }
     let large = study(&large);

@@ -2,26 +2,38 @@
 
 use super::*;
 use crate::hostile::Vandal;
+use crate::probe::{Probe, Readings};
 use crate::record::Record;
 
 /// Records changed.
 const CHANGED: u64 = 500;
 
-/// Every meter, several executions, jobs of all directions.
+/// Every meter, two probes, several executions, jobs of all directions.
 fn everything() -> Record {
     let load = Happening { busy: 60_000_000, thread: 30_000_000, ios: 1000, steal: 1_000_000 };
     let watched = || {
         let mut machine = Machine::begin(Mode::Quiet);
-        for next in
-            [Mode::Quiet, Mode::Gap, Mode::Soaker, Mode::Gap, Mode::Sampler, Mode::Gap, Mode::Quiet, Mode::Quiet]
-        {
+        for next in [
+            Mode::Quiet,
+            Mode::Gap,
+            Mode::Alone(Meter::Soaker),
+            Mode::Gap,
+            Mode::Alone(Meter::Sampler),
+            Mode::Gap,
+            Mode::Quiet,
+            Mode::Quiet,
+        ] {
             machine.pass(load, next);
         }
         let mut stretch = machine.stretch();
         for (count, cpu) in (1..).zip(stretch.snapshots.iter_mut().flat_map(|snapshot| &mut snapshot.cpus)) {
-            cpu.pmu_cycles = Some(count * 1_000_000);
-            let period_nanos = Nanos(1_000_000);
-            cpu.samples = Some(Samples { period_nanos, user: 10 * count, kernel: 20 * count, lost: count });
+            cpu.counts.set(Meter::Pmu, Some(Count::of(count * 1_000_000)));
+            let modes = CpuModes { user: 10 * count, kernel: 20 * count };
+            cpu.counts.set(Meter::Sampler, Some(Count { total: 31 * count * 1_000_000, modes: Some(modes) }));
+        }
+        for (count, snapshot) in (1..).zip(&mut stretch.snapshots) {
+            let values = vec![Some(100.0 * f64::from(count)), Some(f64::from(count % 3))];
+            snapshot.probes = Some(Box::new(Readings { at_nanos: snapshot.at_nanos, values }));
         }
         stretch
     };
@@ -33,6 +45,7 @@ fn everything() -> Record {
         execution
     });
     let mut record = record(vec![watched(), watched()], executions.to_vec());
+    record.probes = ["context_switches", "dirty"].map(|name| Probe::parse(name).unwrap().descriptor).to_vec();
     record.meters = Meter::ALL.map(|meter| MeterStatus { meter, status: Reading::Taken("seen".into()) }).to_vec();
     record
 }

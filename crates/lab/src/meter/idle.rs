@@ -3,23 +3,31 @@
 //! It is what the idle loop itself timed, so it needs no root and no tick. Interrupts taken while halted
 //! count as idle here (see METHOD.md); polling in the idle loop does too.
 
-use model::reading::Reading;
+use super::{CpuMeter, Cpus, Opened};
+use model::record::{Count, Mode};
 use model::unit::Nanos;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-const SEES: &str =
-    "time in cpuidle states, the rest is busy; interrupts taken while halted count as idle; ±2 % in 10 s";
+/// Of each CPU.
+pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
+    cpus.in_reach()?;
+    cpus.each(|cpu| {
+        IdleFiles::open(cpu).filter(|files| files.nanos().is_some()).ok_or_else(|| {
+            format!("CPU {cpu} has no readable cpuidle states under /sys (no idle driver, or a container hides them)")
+        })
+    })
+}
 
 /// The open `time` files of one CPU's idle states.
-pub(super) struct IdleFiles {
+struct IdleFiles {
     states: Vec<File>,
 }
 
 impl IdleFiles {
     /// `None` when the CPU has no idle states, or they cannot be read.
-    pub(super) fn open(cpu: u32) -> Option<Self> {
+    fn open(cpu: u32) -> Option<Self> {
         let directory = PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle"));
         let mut states = Vec::new();
         for entry in std::fs::read_dir(directory).ok()? {
@@ -29,8 +37,14 @@ impl IdleFiles {
     }
 
     /// Residency of all states together.
-    pub(super) fn read(&mut self) -> Option<Nanos> {
+    fn nanos(&self) -> Option<Nanos> {
         self.states.iter().map(read_micros).sum()
+    }
+}
+
+impl CpuMeter for IdleFiles {
+    fn read(&mut self, _: Mode) -> Option<Count> {
+        self.nanos().map(|nanos| Count::of(nanos.0))
     }
 }
 
@@ -39,14 +53,4 @@ fn read_micros(file: &File) -> Option<Nanos> {
     let length = file.read_at(&mut text, 0).ok()?;
     let text = std::str::from_utf8(text.get(..length)?).ok()?;
     text.trim_end().parse().ok().map(Nanos::from_micros)
-}
-
-/// Whether every CPU has readable idle states.
-pub(super) fn status(cpus: &[u32]) -> Reading<String> {
-    match cpus.iter().find(|&&cpu| IdleFiles::open(cpu).and_then(|mut files| files.read()).is_none()) {
-        None => Reading::Taken(SEES.to_owned()),
-        Some(cpu) => Reading::unavailable(format!(
-            "CPU {cpu} has no readable cpuidle states under /sys (no idle driver, or a container hides them)"
-        )),
-    }
 }

@@ -1,0 +1,159 @@
+//! `--probe`: numbers of the kernel and of files beside a run and a command, and what is refused.
+
+use super::iotoll::{Folder, number};
+use super::serving::Served;
+use serde_json::Value;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What a probe showed in the only phase.
+#[track_caller]
+fn probe<'a>(finding: &'a Value, name: &str) -> &'a Value {
+    let probes = finding["phases"][0]["probes"].as_array().unwrap();
+    probes.iter().find(|probe| probe["name"] == name).unwrap_or_else(|| panic!("no {name}: {probes:?}"))
+}
+
+#[track_caller]
+fn is_estimate(probe: &Value, key: &str) {
+    let (value, low, high) = (&probe[key], &probe[format!("{key}_low")], &probe[format!("{key}_high")]);
+    assert!(number(low) <= number(value) && number(value) <= number(high), "{key}: {probe}");
+}
+
+/// A number that grows all the while, and one that goes up and down beside it.
+#[test]
+fn a_file_that_somebody_changes_is_read_as_a_counter_and_as_a_gauge() {
+    let folder = Folder::with_file("data", 1 << 20);
+    folder.write("numbers", "00000000 0\n");
+    let numbers = File::options().write(true).open(folder.path("numbers")).unwrap();
+    let over = AtomicBool::new(false);
+    let finding = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for count in 1_u64.. {
+                // Eight bytes, then one: a reader sees either number whole.
+                numbers.write_at(format!("{count:08}").as_bytes(), 0).unwrap();
+                numbers.write_at(if count % 2 == 0 { b"2" } else { b"7" }, 9).unwrap();
+                if over.load(Ordering::Relaxed) {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(3));
+            }
+        });
+        let asked = "counter:file:numbers:^([0-9]{8}),?";
+        let job = "run --name=r --filename=data --rw=randread --runtime=1s --time_based";
+        let finding = folder.measured(&format!("{job} --probe {asked} --probe gauge:file:numbers:([0-9])$"));
+        over.store(true, Ordering::Relaxed);
+        finding
+    });
+    let counter = probe(&finding, "counter:file:numbers:^([0-9]{8}),?");
+    assert_eq!((&counter["kind"], &counter["reason"]), (&Value::from("counter"), &Value::Null), "{counter}");
+    is_estimate(counter, "per_second");
+    is_estimate(counter, "per_io");
+    assert!(number(&counter["per_second"]) > 0.0 && number(&counter["background_per_second"]) > 0.0, "{counter}");
+    assert!(counter["mean"].is_null(), "{counter}");
+    let gauge = probe(&finding, "gauge:file:numbers:([0-9])$");
+    assert!(gauge["per_second"].is_null() && gauge["per_io"].is_null(), "{gauge}");
+    is_estimate(gauge, "mean");
+    for key in ["mean", "min", "max"] {
+        assert!((0.0..=7.0).contains(&number(&gauge[key])), "{gauge}");
+    }
+    for probe in [counter, gauge] {
+        let series = probe["series"].as_array().unwrap();
+        let seconds: Vec<f64> = series.iter().map(|point| number(&point[0])).collect();
+        assert!(!series.is_empty() && seconds.windows(2).all(|pair| pair[0] < pair[1]), "{series:?}");
+    }
+}
+
+/// Faults by two names are one number of one text; dirty pages stand while buffered writes make them.
+#[test]
+fn kernel_counters_are_read_beside_buffered_writes() {
+    let folder = Folder::new();
+    let job = "run --name=w --filename=data --rw=write --bs=64k --size=32m --runtime=800ms --time_based";
+    let finding =
+        folder.measured(&format!("{job} --probe vmstat.pgfault,page_faults,dirty --probe writeback,softirqs.timer"));
+    let names: Vec<&Value> =
+        finding["phases"][0]["probes"].as_array().unwrap().iter().map(|probe| &probe["name"]).collect();
+    assert_eq!(names, ["vmstat.pgfault", "page_faults", "dirty", "writeback", "softirqs.timer"]);
+    let faults = probe(&finding, "vmstat.pgfault");
+    is_estimate(faults, "per_second");
+    is_estimate(faults, "per_io");
+    for key in ["per_second", "per_io", "background_per_second"] {
+        assert_eq!(faults[key], probe(&finding, "page_faults")[key], "{key}");
+    }
+    let dirty = probe(&finding, "dirty");
+    assert_eq!(dirty["unit"], "pages");
+    assert!(number(&dirty["max"]) > 0.0, "{dirty}");
+    for gauge in [dirty, probe(&finding, "writeback")] {
+        assert!(number(&gauge["min"]) <= number(&gauge["mean"]), "{gauge}");
+        assert!(number(&gauge["mean"]) <= number(&gauge["max"]), "{gauge}");
+    }
+    assert!(number(&probe(&finding, "softirqs.timer")["per_second"]) >= 0.0);
+}
+
+/// What others send meanwhile is added, and nothing is taken off the gross rate: each read moves its bytes through lo.
+#[test]
+fn the_loopback_interface_carries_what_an_nbd_job_reads() {
+    let served = Served::new("--backend memory:8m --listen 127.0.0.1:0");
+    let job =
+        format!("run --name=n --ioengine=nbd --uri={} --rw=randread --bs=16k --runtime=800ms --time_based", served.uri);
+    let finding = served.folder.measured(&format!("{job} --probe net.lo.rx_bytes,net.lo.rx_packets"));
+    let (bytes, phase) = (probe(&finding, "net.lo.rx_bytes"), &finding["phases"][0]);
+    is_estimate(bytes, "per_second");
+    assert!(number(&bytes["per_second"]) > 0.5 * number(&phase["bytes_per_second"]), "{bytes} {phase}");
+    assert_eq!((&bytes["unit"], &probe(&finding, "net.lo.rx_packets")["unit"]), (&"bytes".into(), &"packets".into()));
+}
+
+/// Also of a record that is studied again; without I/Os there is no cost, but a rate.
+#[test]
+fn a_command_s_probes_are_in_its_record_and_on_the_sheet() {
+    let folder = Folder::new();
+    let cost = "cost --background 200ms --quiet --out kept --probe context_switches,dirty -- sleep 0.5";
+    let sheet = folder.iotoll(cost).run();
+    assert_eq!(sheet.code, Some(0), "{}", sheet.stderr);
+    let again = folder.iotoll("report kept").run();
+    for text in [&sheet.stdout, &again.stdout, &folder.iotoll("report kept --format mail").run().stdout] {
+        assert!(text.contains("context_switches") && text.contains("dirty (pages)"), "{text}");
+    }
+    let finding = folder.iotoll("report kept --format json").run().json();
+    let switches = probe(&finding, "context_switches");
+    assert!(number(&switches["per_second"]) > 0.0 && switches["per_io"].is_null(), "{switches}");
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_before_anything_is_measured() {
+    let folder = Folder::with_file("data", 1 << 20);
+    folder.write("numbers", "alpha 5\n");
+    let before = folder.listing();
+    let cases: &[(&str, &[&str])] = &[
+        ("dirti", &["'dirti' is no probe", "did you mean 'dirty'", "--probe list"]),
+        ("net.nosuch0.rx_bytes", &["net.nosuch0.rx_bytes", "No such file", "--probe list"]),
+        ("vmstat.nosuch", &["vmstat.nosuch", "no such number in /proc/vmstat"]),
+        ("file:numbers:([0-9]+)", &["say what its number is", "counter:file:numbers:([0-9]+)"]),
+        ("gauge:file:absent:([0-9]+)", &["absent", "No such file"]),
+        ("gauge:file:numbers:beta.([0-9]+)", &["no such number in numbers", "it begins with 'alpha 5'"]),
+        ("gauge:file:numbers:[0-9]+", &["captures nothing", "parentheses"]),
+        ("gauge:file:/:([0-9]+)", &["is no regular file"]),
+    ];
+    for (asked, named) in cases {
+        for verb in ["run --name=a --rw=write --filename=new --size=1m", "cost"] {
+            let command = if verb == "cost" { "-- touch new" } else { "" };
+            folder.iotoll(&format!("{verb} --probe {asked} {command}")).run().refused(2, named);
+            assert_eq!(folder.listing(), before, "{asked} left something behind");
+        }
+    }
+}
+
+#[test]
+fn a_list_names_what_this_machine_has() {
+    let folder = Folder::new();
+    for verb in ["run --probe list", "cost --probe list"] {
+        let listed = folder.iotoll(verb).run();
+        assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
+        for name in ["dirty", "context_switches", "net.lo.…", "rx_bytes", "vmstat.NAME", "counter:file:PATH:PATTERN"]
+        {
+            assert!(listed.stdout.contains(name), "{name}: {}", listed.stdout);
+        }
+    }
+    assert!(folder.listing().is_empty());
+}

@@ -1,0 +1,113 @@
+//! What was counted for each I/O, byte or second: the ratio of what windows hold, with its interval.
+//!
+//! Windows of a meter or a probe and the background's rate enter, a [`Cost`] leaves. It is the one estimator of every such
+//! figure of a run.
+
+use super::background::Rate;
+use super::io_time::io_seconds;
+use super::windows::{Window, grouped};
+use crate::record::{Execution, JobRecord};
+use crate::stats::{Estimate, Pair, ratio_of_series, ratio_of_sums};
+
+/// What a cost is divided by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Per {
+    Io,
+    Byte,
+    Second,
+}
+
+/// What a unit of work cost: net with its interval, and gross.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    pub net: Estimate,
+    pub gross: f64,
+    /// Seconds of windows that it comes from.
+    pub seconds: f64,
+    /// Groups of windows, or executions, whose spread its interval is of.
+    pub units: usize,
+}
+
+/// What was counted in the windows that `seen` finds in each execution, less the background's rate, for each unit of work;
+/// `None` where it finds none.
+pub(super) fn per_work(
+    executions: &[Execution],
+    per: Per,
+    rate: Rate,
+    seen: impl Fn(&Execution) -> Option<Vec<Window>>,
+) -> Option<Cost> {
+    let mut units = Vec::new();
+    let (mut capacity, mut cycles, mut seconds) = (0.0, 0.0, 0.0);
+    for execution in executions {
+        let found = seen(execution)?;
+        let shares = shares(execution, &found, per)?;
+        let sum = |of: fn(&Window) -> f64| found.iter().map(of).sum::<f64>();
+        capacity += sum(|window| window.capacity_seconds);
+        cycles += sum(|window| window.cycles);
+        seconds += sum(Window::seconds);
+        let net = |window: &Window| window.cycles - rate.cycles_per_capacity_second * window.capacity_seconds;
+        if executions.len() > 1 {
+            units.push(Pair { numerator: found.iter().map(net).sum(), denominator: shares * sum(Window::seconds) });
+        } else {
+            units.extend(grouped(&found).iter().map(|window| Pair {
+                numerator: net(window),
+                denominator: work(window, per).unwrap_or(shares * window.seconds()),
+            }));
+        }
+    }
+    let ratio = match executions {
+        [_] => ratio_of_series(&units)?,
+        _ => ratio_of_sums(&units)?.into(),
+    };
+    let work: f64 = units.iter().map(|unit| unit.denominator).sum();
+    // The background's error falls on the phase as a whole.
+    let background = rate.standard_error * capacity / work;
+    let net = match ratio.standard_error {
+        None => Estimate::bare(ratio.value),
+        Some(own) => {
+            let error = own.hypot(background);
+            let degrees = satterthwaite(&[(own, ratio.degrees_of_freedom), (background, rate.degrees_of_freedom)]);
+            Estimate::with_error(ratio.value, error, degrees)
+        }
+    };
+    Some(Cost { net, gross: cycles / work, seconds, units: units.len() })
+}
+
+/// Work of a window, where the snapshots hold it.
+fn work(window: &Window, per: Per) -> Option<f64> {
+    match per {
+        Per::Io => window.done.map(|done| done.ios as f64),
+        Per::Byte => window.done.map(|done| done.bytes.as_f64()),
+        Per::Second => Some(window.seconds()),
+    }
+}
+
+/// Work per second of an execution. Where the snapshots do not hold the work, only its total is known, and
+/// each window gets its share by time.
+fn shares(execution: &Execution, found: &[Window], per: Per) -> Option<f64> {
+    let jobs = || execution.jobs.iter();
+    let counted: Option<f64> = found.iter().map(|window| work(window, per)).sum();
+    let seconds: f64 = found.iter().map(Window::seconds).sum();
+    if let Some(counted) = counted.filter(|counted| *counted > 0.0 && seconds > 0.0) {
+        return Some(counted / seconds);
+    }
+    let work = match per {
+        Per::Io => total(jobs(), JobRecord::ios)?,
+        Per::Byte => total(jobs(), |job| job.bytes().0)?,
+        Per::Second => return None,
+    };
+    let wall = io_seconds(execution);
+    (wall > 0.0 && seconds > 0.0).then(|| work as f64 / wall)
+}
+
+/// Degrees of freedom of a sum of independent errors (Satterthwaite, 1946).
+fn satterthwaite(errors: &[(f64, f64)]) -> f64 {
+    let square: f64 = errors.iter().map(|(error, _)| error.powi(2)).sum();
+    let fourth: f64 = errors.iter().map(|(error, degrees)| error.powi(4) / degrees.max(1.0)).sum();
+    if fourth > 0.0 { square.powi(2) / fourth } else { errors.iter().map(|(_, degrees)| *degrees).fold(1.0, f64::max) }
+}
+
+/// A sum over jobs; `None` where it is 0, which is then not known.
+pub(super) fn total<'a>(jobs: impl Iterator<Item = &'a JobRecord>, of: impl Fn(&JobRecord) -> u64) -> Option<u64> {
+    Some(jobs.map(of).fold(0, u64::saturating_add)).filter(|total| *total > 0)
+}

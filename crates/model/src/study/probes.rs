@@ -1,0 +1,243 @@
+//! What probes showed in a phase: rates and costs of counters, levels of gauges.
+//!
+//! Readings at snapshots enter. Counters go the way of the meters: windows, the background's rate, the one estimator. A gauge's
+//! mean is of its level at the two ends of each window. A counter that went backwards says nothing, and why.
+
+use super::background::{Rate, rate};
+use super::per_work::{Cost, Per, per_work};
+use super::windows::Window;
+use crate::finding::ProbeFinding;
+use crate::probe::{Descriptor, Kind};
+use crate::record::{Done, Execution, IoInterval, Mode, Snapshot, Stretch};
+use crate::unit::Nanos;
+
+/// A series is no longer than this: what a chart can show.
+pub const MOST_POINTS: usize = 400;
+
+/// Every probe of a phase. `background` is what was watched without the workload.
+pub(super) fn study(asked: &[Descriptor], executions: &[Execution], background: &[Stretch]) -> Vec<ProbeFinding> {
+    let of = |(place, descriptor): (usize, &Descriptor)| Probe { place, descriptor }.study(executions, background);
+    asked.iter().enumerate().map(of).collect()
+}
+
+/// One probe, and which of a snapshot's readings is its.
+#[derive(Clone, Copy)]
+struct Probe<'a> {
+    place: usize,
+    descriptor: &'a Descriptor,
+}
+
+impl Probe<'_> {
+    fn study(self, executions: &[Execution], background: &[Stretch]) -> ProbeFinding {
+        let Descriptor { name, meaning, unit, kind, .. } = self.descriptor.clone();
+        let mut found = ProbeFinding { name, meaning, unit, kind, ..ProbeFinding::default() };
+        let stretches = || background.iter().chain(executions.iter().map(|execution| &execution.stretch));
+        if let Some(reason) = stretches().find_map(|stretch| self.went_backwards(stretch)) {
+            found.reason = Some(reason);
+            return found;
+        }
+        let seen = |execution: &Execution| Some(self.windows(&execution.stretch, execution.io_interval));
+        let per = |per, rate| per_work(executions, per, rate, seen);
+        let gross = per(Per::Second, Rate::default()).map(|cost| cost.net);
+        if gross.is_none() {
+            found.reason = Some("it was not read at both ends of any window".to_owned());
+        }
+        match kind {
+            Kind::Counter => {
+                let rate = rate(background.iter().map(|stretch| self.windows(stretch, None)));
+                found.per_second = gross.map(|gross| gross.value);
+                found.per_second_low = gross.and_then(|gross| gross.low);
+                found.per_second_high = gross.and_then(|gross| gross.high);
+                found.background_per_second = rate.map(|rate| rate.cycles_per_capacity_second);
+                // Where no background was watched, every cost is gross, with a warning.
+                let rate = rate.or_else(|| background.is_empty().then(Rate::default));
+                let net = rate.and_then(|rate| per(Per::Io, rate)).map(|Cost { net, .. }| net);
+                found.per_io = net.map(|net| net.value);
+                found.per_io_low = net.and_then(|net| net.low);
+                found.per_io_high = net.and_then(|net| net.high);
+            }
+            Kind::Gauge => {
+                let levels = || executions.iter().flat_map(|execution| self.levels(execution));
+                found.mean = gross.map(|mean| mean.value);
+                found.mean_low = gross.and_then(|mean| mean.low);
+                found.mean_high = gross.and_then(|mean| mean.high);
+                found.min = levels().reduce(f64::min);
+                found.max = levels().reduce(f64::max);
+            }
+        }
+        found.series = executions.first().map(|execution| self.series(execution)).unwrap_or_default();
+        found
+    }
+
+    /// When it was read, and what it was.
+    fn reading(self, snapshot: &Snapshot) -> Option<(Nanos, f64)> {
+        let readings = snapshot.probes.as_deref()?;
+        Some((readings.at_nanos, (*readings.values.get(self.place)?)?))
+    }
+
+    /// Why a counter cannot be believed: it stood lower than before.
+    fn went_backwards(self, stretch: &Stretch) -> Option<String> {
+        if self.descriptor.kind == Kind::Gauge {
+            return None;
+        }
+        let readings: Vec<f64> =
+            stretch.snapshots.iter().filter_map(|snapshot| Some(self.reading(snapshot)?.1)).collect();
+        let (before, after) = readings.iter().zip(readings.iter().skip(1)).find(|(before, after)| after < before)?;
+        Some(format!("it went backwards, from {before} to {after}: it was reset, or a counter of 32 bits began anew"))
+    }
+
+    /// What it did from one snapshot to the next: a counter's growth; a gauge's level times the seconds.
+    fn windows(self, stretch: &Stretch, interval: Option<IoInterval>) -> Vec<Window> {
+        let snapshots = &stretch.snapshots;
+        // Where a meter that disturbs takes turns with quiet windows, these show the load.
+        let quiet = snapshots.iter().any(|snapshot| snapshot.mode == Mode::Quiet);
+        let counts = |mode: Mode| if quiet { mode == Mode::Quiet } else { mode != Mode::Gap };
+        let window = |(before, after): (&Snapshot, &Snapshot)| {
+            let ((begin, first), (end, last)) = (self.reading(before)?, self.reading(after)?);
+            let seconds = end.since(begin).seconds();
+            let counted = match self.descriptor.kind {
+                Kind::Counter => last - first,
+                Kind::Gauge => (first + last) / 2.0 * seconds,
+            };
+            let done = before.done.zip(after.done).map(|(before, after)| Done {
+                ios: after.ios.saturating_sub(before.ios),
+                bytes: after.bytes.since(before.bytes),
+            });
+            let within = interval.is_none_or(|io| {
+                begin >= io.begin_nanos && before.at_nanos >= io.begin_nanos && after.at_nanos <= io.end_nanos
+            });
+            (counts(before.mode) && within && seconds > 0.0).then_some(Window {
+                begin,
+                end,
+                cycles: counted,
+                capacity_seconds: seconds,
+                done,
+            })
+        };
+        snapshots.iter().zip(snapshots.iter().skip(1)).filter_map(window).collect()
+    }
+
+    /// What it stood at in the time of I/O.
+    fn levels(self, execution: &Execution) -> Vec<f64> {
+        let within = |at: &Nanos| execution.io_interval.is_none_or(|io| (io.begin_nanos..=io.end_nanos).contains(at));
+        let readings = execution.stretch.snapshots.iter().filter_map(|snapshot| self.reading(snapshot));
+        readings.filter(|(at, _)| within(at)).map(|(_, value)| value).collect()
+    }
+
+    fn series(self, execution: &Execution) -> Vec<(f64, f64)> {
+        let Some(start) = execution.stretch.snapshots.first().map(|first| first.at_nanos) else { return Vec::new() };
+        // A command's setup is worth seeing, a ramp is not: it was asked for.
+        let interval = execution.io_interval.filter(|_| execution.command_cpu_nanos.is_none());
+        let found = self.windows(&execution.stretch, interval);
+        let point = |windows: &[Window]| {
+            let (first, last) = (windows.first()?, windows.last()?);
+            let seconds: f64 = windows.iter().map(Window::seconds).sum();
+            let middle = (first.begin.since(start).seconds() + last.end.since(start).seconds()) / 2.0;
+            Some((middle, windows.iter().map(|window| window.cycles).sum::<f64>() / seconds))
+        };
+        found.chunks(found.len().div_ceil(MOST_POINTS).max(1)).filter_map(point).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::{Readings, Scope};
+    use crate::record::JobRecord;
+    use crate::unit::Bytes;
+
+    const WINDOW: u64 = 100_000_000;
+
+    fn descriptor(kind: Kind) -> Descriptor {
+        let text = || "x".to_owned();
+        Descriptor { name: text(), meaning: text(), unit: text(), kind, scope: Scope::Machine }
+    }
+
+    /// A stretch at whose snapshots the probe stood so; 50 I/Os in each window.
+    fn stretch(values: &[Option<f64>]) -> Stretch {
+        let snapshot = |(number, value): (u64, &Option<f64>)| {
+            let at_nanos = Nanos(1_000_000_000 + number * WINDOW);
+            Snapshot {
+                at_nanos,
+                done: Some(Done { ios: 50 * number, bytes: Bytes(0) }),
+                probes: Some(Box::new(Readings { at_nanos, values: vec![*value] })),
+                ..Snapshot::default()
+            }
+        };
+        Stretch { snapshots: (0..).zip(values).map(snapshot).collect(), tasks: None }
+    }
+
+    fn growing(first: f64, by: f64) -> Stretch {
+        stretch(&(0..21).map(|number| Some(first + by * f64::from(number))).collect::<Vec<_>>())
+    }
+
+    fn execution(stretch: Stretch) -> Execution {
+        let mut job = JobRecord::default();
+        job.read.ios = 1000;
+        Execution { jobs: vec![job], stretch, ..Execution::default() }
+    }
+
+    fn found(kind: Kind, phase: Stretch, background: &[Stretch]) -> ProbeFinding {
+        study(&[descriptor(kind)], &[execution(phase)], background).remove(0)
+    }
+
+    /// 300 a window of 50 I/Os, of which 100 came anyway: 3000 a second, (300 − 100) / 50 an I/O.
+    #[test]
+    fn a_counter_has_a_gross_rate_and_a_net_cost() {
+        let found = found(Kind::Counter, growing(7.0, 300.0), &[growing(0.0, 100.0), growing(9.0, 100.0)]);
+        let near =
+            |found: Option<f64>, expected: f64| assert!((found.unwrap() / expected - 1.0).abs() < 1e-9, "{found:?}");
+        near(found.per_second, 3000.0);
+        near(found.background_per_second, 1000.0);
+        near(found.per_io, 4.0);
+        assert!(found.per_io_low.unwrap() <= 4.0 && found.per_io_high.unwrap() >= 4.0);
+        assert_eq!((found.mean, found.min, found.max, &found.reason), (None, None, None, &None));
+        assert_eq!(found.series.len(), 20);
+        near(Some(found.series[0].0), 0.05);
+        near(Some(found.series[19].1), 3000.0);
+    }
+
+    #[test]
+    fn a_gauge_has_a_level_and_no_cost() {
+        let values: Vec<Option<f64>> = (0..21).map(|number| Some(if number % 2 == 0 { 10.0 } else { 30.0 })).collect();
+        let found = found(Kind::Gauge, stretch(&values), &[growing(0.0, 1.0)]);
+        assert!((found.mean.unwrap() - 20.0).abs() < 1e-9, "{found:?}");
+        assert_eq!((found.min, found.max), (Some(10.0), Some(30.0)));
+        assert_eq!((found.per_second, found.per_io, found.background_per_second), (None, None, None));
+    }
+
+    #[test]
+    fn a_counter_that_went_backwards_is_unknown_and_never_negative() {
+        let reset = || stretch(&[Some(5.0), Some(4_294_967_290.0), Some(3.0), Some(9.0)]);
+        for found in [found(Kind::Counter, reset(), &[]), found(Kind::Counter, growing(0.0, 1.0), &[reset()])] {
+            assert_eq!((found.per_second, found.per_io, found.background_per_second), (None, None, None));
+            assert!(found.reason.as_ref().unwrap().contains("from 4294967290 to 3"), "{found:?}");
+            assert_eq!(found.series, []);
+        }
+        assert_eq!(found(Kind::Gauge, reset(), &[]).reason, None);
+    }
+
+    #[test]
+    fn what_was_not_read_is_no_zero() {
+        let found = found(Kind::Counter, stretch(&[Some(1.0), None, Some(2.0)]), &[]);
+        assert_eq!((found.per_second, found.per_io), (None, None));
+        assert!(found.reason.unwrap().contains("not read"));
+    }
+
+    /// Without a background nothing is taken off; where it was watched and the probe was not read then, the net is not known.
+    #[test]
+    fn a_net_cost_needs_the_background_that_was_watched() {
+        assert!((found(Kind::Counter, growing(0.0, 300.0), &[]).per_io.unwrap() - 6.0).abs() < 1e-9);
+        let found = found(Kind::Counter, growing(0.0, 300.0), &[stretch(&[None, None])]);
+        assert_eq!((found.per_io, found.background_per_second), (None, None));
+        assert!(found.per_second.is_some());
+    }
+
+    #[test]
+    fn a_series_is_no_longer_than_a_chart_can_show() {
+        let values: Vec<Option<f64>> = (0..5001).map(|number| Some(f64::from(number))).collect();
+        let found = found(Kind::Counter, stretch(&values), &[]);
+        assert!((MOST_POINTS / 2..=MOST_POINTS).contains(&found.series.len()), "{}", found.series.len());
+        assert!(found.series.iter().all(|(_, rate)| (rate - 10.0).abs() < 1e-9));
+    }
+}
