@@ -168,8 +168,8 @@ pub struct PhaseFinding {
     /// Where its threads ran; `null` where it was not noted.
     #[serde(default)]
     pub placement: Option<PlacementFinding>,
-    /// Over time: CPUs busy (gross) and I/Os per second in each window of the headline meter, first execution
-    /// only.
+    /// Over time: what was done and what it cost in each window of the headline meter, first execution only. At most 400
+    /// points: neighbouring windows of a long phase are one.
     pub series: Vec<SeriesPoint>,
 }
 
@@ -232,6 +232,21 @@ pub struct SeriesPoint {
     pub busy_cpus: f64,
     /// I/Os per second in it.
     pub iops: Option<f64>,
+    /// Its length.
+    #[serde(default)]
+    pub window_seconds: f64,
+    /// I/Os completed in it.
+    #[serde(default)]
+    pub ios: Option<u64>,
+    /// Bytes completed in it.
+    #[serde(default)]
+    pub bytes: Option<u64>,
+    /// Cycles of the whole machine in it, net of the background.
+    #[serde(default)]
+    pub cycles: Option<f64>,
+    /// The same per I/O.
+    #[serde(default)]
+    pub cycles_per_io: Option<f64>,
 }
 
 /// What one job did.

@@ -8,6 +8,7 @@ mod job;
 pub(crate) mod phase;
 pub(crate) mod placement;
 pub mod regimes;
+mod series;
 pub(crate) mod storage;
 pub(crate) mod windows;
 

@@ -1,8 +1,7 @@
 //! What metrics and verdicts are called: a row of the table for each metric.
 
-use super::change::bare;
-use crate::number::{BYTES, COUNT, MISSING, NANOS, Scale, Units, with_unit};
-use crate::page::Tone;
+use crate::document::Tone;
+use crate::number::{BYTES, COUNT, MISSING, NANOS, Scale, Units, bare_percent, with_unit};
 use model::comparison::finding::LimitState;
 use model::experiment::Metric;
 use model::stats::Verdict;
@@ -26,7 +25,8 @@ pub struct Words {
     pub more: &'static str,
     /// "costs 3 % *fewer cycles per I/O*".
     pub fewer: &'static str,
-    units: Units,
+    /// What its values are counted in.
+    pub units: Units,
 }
 
 static TABLE: [Words; 12] = [
@@ -186,7 +186,7 @@ pub fn verdict(verdict: Verdict) -> &'static str {
 
 /// The same in a sentence, which has the room to say what is small.
 pub fn verdict_in_full(verdict: Verdict, margin: f64) -> String {
-    let small = |word: &str| format!("{word} (maybe by less than {})", bare(margin));
+    let small = |word: &str| format!("{word} (maybe by less than {})", bare_percent(margin));
     match verdict {
         Verdict::BetterMaybeSmall => small("better"),
         Verdict::WorseMaybeSmall => small("worse"),
