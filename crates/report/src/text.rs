@@ -69,9 +69,18 @@ pub fn sections(page: Page, sections: &[Section]) -> Vec<String> {
     let mut paragraphs = Vec::new();
     for section in sections {
         let (title, blocks) = section.seen_by(page.reader());
-        for (place, block) in blocks.into_iter().enumerate() {
-            let title = if place == 0 { page.wrap_toned(Tone::Strong, "", title) } else { String::new() };
-            paragraphs.push(lines(vec![title, self::block(page, block)]));
+        let mut above: Option<&Block> = None;
+        for block in blocks {
+            let title = if above.is_none() { page.wrap_toned(Tone::Strong, "", title) } else { String::new() };
+            let text = lines(vec![title, self::block(page, block)]);
+            // Remarks belong to the figures above them.
+            let follows =
+                matches!((above.map(|above| &above.body), &block.body), (Some(Body::Figures(_)), Body::Notes));
+            match paragraphs.last_mut().filter(|_| follows) {
+                Some(last) => *last = format!("{last}\n{text}"),
+                None => paragraphs.push(text),
+            }
+            above = Some(block);
         }
     }
     paragraphs

@@ -16,6 +16,7 @@ pub fn all() -> Vec<(&'static str, RunFinding)> {
         ("failed", failed()),
         ("many_jobs", many_jobs()),
         ("two_phases", two_phases()),
+        ("stepped", stepped()),
         ("no_interval", no_interval()),
         ("meters_unavailable", meters_unavailable()),
         ("empty", empty()),
@@ -109,6 +110,49 @@ pub fn cost_without_ios() -> RunFinding {
         )],
         ..empty()
     }
+}
+
+/// A file that was read from the disk first and from memory then: two loads, and no mean of both.
+pub fn stepped() -> RunFinding {
+    let mut finding = psync_4k();
+    for phase in &mut finding.phases {
+        let regime = |begin, end, iops, cycles: f64| RegimeFinding {
+            begin_seconds: begin,
+            end_seconds: end,
+            iops: Some(iops),
+            cycles_per_io: Some(cycles),
+            cycles_per_io_low: Some(cycles * 0.98),
+            cycles_per_io_high: Some(cycles * 1.02),
+            from_storage_fraction: Some(if begin > 0.0 { 0.0 } else { 1.0 }),
+            ..RegimeFinding::default()
+        };
+        phase.regimes = vec![regime(0.0, 2.5, 12.6e3, 41e3), regime(2.5, 10.0, 284e3, 6.9e3)];
+        (phase.cycles_per_io, phase.cycles_per_io_low, phase.cycles_per_io_high) = (None, None, None);
+        (phase.cycles_per_byte, phase.thread_cycles_per_io, phase.accounts) = (None, None, Vec::new());
+        phase.by_meter_detail.retain(|reading| reading.cycles_per_io.is_none());
+        phase.series = series(|seconds| if seconds < 2.5 { (12.6e3, 41e3) } else { (284e3, 6.9e3) });
+    }
+    finding
+}
+
+/// 100 windows of 100 ms: the rate and the cost at each time, with a ripple that repeats.
+fn series(at: impl Fn(f64) -> (f64, f64)) -> Vec<SeriesPoint> {
+    let point = |window: u32| {
+        let seconds = f64::from(window) / 10.0 + 0.05;
+        let ripple = 1.0 + f64::from(window * 7 % 11) / 300.0;
+        let (iops, cycles_per_io) = (at(seconds).0 * ripple, at(seconds).1 / ripple);
+        SeriesPoint {
+            seconds,
+            window_seconds: 0.1,
+            busy_cpus: 0.8,
+            iops: Some(iops),
+            ios: Some((iops / 10.0) as u64),
+            bytes: Some((iops / 10.0) as u64 * 4096),
+            cycles: Some(cycles_per_io * iops / 10.0),
+            cycles_per_io: Some(cycles_per_io),
+        }
+    };
+    (0..100).map(point).collect()
 }
 
 /// A command that fio-like tools can count, cut short by a full disk.

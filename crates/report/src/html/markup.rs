@@ -24,7 +24,7 @@ fn is_hidden(letter: char) -> bool {
 
 /// An element of a class around markup.
 pub fn element(tag: &str, class: &str, inside: &str) -> String {
-    if class.is_empty() {
+    if class.trim().is_empty() {
         format!("<{tag}>{inside}</{tag}>")
     } else {
         format!("<{tag} class=\"{class}\">{inside}</{tag}>")

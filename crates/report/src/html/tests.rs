@@ -5,6 +5,16 @@ use crate::compare::{document, fixture};
 use model::comparison::CompareFinding;
 use proptest::prelude::*;
 
+/// The page of every fixture of every kind.
+fn pages() -> Vec<(String, String)> {
+    let page = |kind: &str, name: &str, document| (format!("{kind}_{name}"), super::html(&document));
+    let runs =
+        crate::cost::fixture::all().into_iter().map(|(name, run)| page("run", name, crate::cost::document(&run)));
+    let comparisons = fixture::all().into_iter().map(|(name, finding)| page("compare", name, document(&finding)));
+    let doctor = page("doctor", "diagnosis", crate::doctor::document(&crate::doctor::fixture()));
+    runs.chain(comparisons).chain([doctor]).collect()
+}
+
 fn html(finding: &CompareFinding) -> String {
     super::html(&document(finding))
 }
@@ -43,8 +53,7 @@ pub fn unbalanced(page: &str) -> Option<String> {
 
 #[test]
 fn every_page_is_balanced() {
-    for (name, finding) in fixture::all() {
-        let page = html(&finding);
+    for (name, page) in pages() {
         assert_eq!(unbalanced(&page), None, "{name}");
         assert!(page.ends_with("</html>\n"), "{name}");
     }
@@ -53,8 +62,7 @@ fn every_page_is_balanced() {
 #[test]
 fn nothing_is_fetched() {
     let fetching = ["src", "href", "data", "action", "srcset", "poster", "xlink:href", "background"];
-    for (name, finding) in fixture::all() {
-        let page = html(&finding);
+    for (name, page) in pages() {
         for (tag, attributes, _, _) in tags(&page) {
             let asked = attributes.split([' ', '"']).filter_map(|part| part.split_once('=').map(|(name, _)| name));
             let found: Vec<&str> = asked.filter(|asked| fetching.contains(asked) || asked.starts_with("on")).collect();
@@ -90,6 +98,16 @@ fn what_there_is_is_drawn() {
 }
 
 #[test]
+fn a_run_is_drawn_over_time_with_its_regimes() {
+    let page = super::html(&crate::cost::document(&crate::cost::fixture::stepped()));
+    let part = page.split("<h2>Over time</h2>").nth(1).unwrap().split("</section>").next().unwrap();
+    assert_eq!(part.matches("<svg class=\"chart\"").count(), 2, "I/Os per second, cycles per I/O");
+    assert_eq!(part.matches("class=\"s zero\"").count(), 2, "where the rate stepped, in each");
+    assert!(part.contains("another regime began") && page.contains("Two regimes, no single mean"), "{part}");
+    assert!(!super::html(&crate::cost::document(&crate::cost::fixture::empty())).contains("Over time"));
+}
+
+#[test]
 fn a_stored_record_has_its_part() {
     let page = html(&fixture::stored());
     let part = page.split("<h2>Against the stored baseline of 2025-05-03</h2>").nth(1).unwrap();
@@ -101,8 +119,8 @@ fn a_stored_record_has_its_part() {
 
 #[test]
 fn pages_stay_small() {
-    for (name, finding) in fixture::all() {
-        let size = html(&finding).len();
+    for (name, page) in pages() {
+        let size = page.len();
         assert!(size < 400_000, "{name}: {size} bytes");
     }
 }
@@ -122,7 +140,7 @@ fn every_page_can_be_kept_beside_the_others() {
     let passing = || std::env::temp_dir().join(format!("iotoll-report-pages-{}", std::process::id()));
     let folder = kept.clone().unwrap_or_else(passing);
     std::fs::create_dir_all(&folder).unwrap();
-    let pages: Vec<_> = fixture::all().into_iter().map(|(name, finding)| (name, html(&finding))).collect();
+    let pages = pages();
     let path = |name: &str| folder.join(name).with_extension("html");
     pages.iter().for_each(|(name, page)| std::fs::write(path(name), page).unwrap());
     for (name, page) in &pages {
