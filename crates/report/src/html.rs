@@ -9,7 +9,7 @@ mod markup;
 mod svg;
 mod table;
 
-use crate::document::{Audience, Block, Body, Document, Fact, Figure, Fold, Note, Section, Sentence, Tone};
+use crate::document::{Audience, Block, Body, Chart, Document, Fact, Figure, Fold, Note, Section, Sentence, Tone};
 use markup::{element, escape};
 use svg::Paint;
 
@@ -104,7 +104,8 @@ fn class(tone: Tone) -> &'static str {
         Tone::Own => "better",
         Tone::Bad => "worse",
         Tone::Notice => "unsure",
-        Tone::Plain | Tone::Strong | Tone::Faint => "same",
+        Tone::Strong => "strong",
+        Tone::Plain | Tone::Faint => "same",
     }
 }
 
@@ -153,19 +154,21 @@ fn block(document: &Document, block: &Block, heading: &str) -> String {
         Body::Figures(lines) => lines.iter().map(|line| figures(line)).collect(),
         Body::Facts(facts) => self::facts(title, facts),
         Body::Table(table) => table::table(title, table),
-        Body::Charts(charts) => self::charts(document, charts.iter().map(chart::figure).collect()),
+        Body::Charts(charts) => self::charts(document, charts),
     };
     let notes =
         block.notes.iter().map(|note| element("p", &format!("note {}", class(note.tone)), &escape(&note.text)) + "\n");
     body + &notes.collect::<String>()
 }
 
-/// Charts under the names of the subjects in their colours.
-fn charts(document: &Document, figures: String) -> String {
+/// Charts under the names of the subjects that are in them, in their colours.
+fn charts(document: &Document, charts: &[Chart]) -> String {
+    let figures: String = charts.iter().map(chart::figure).collect();
     if figures.is_empty() {
         return figures;
     }
-    let names = document.subjects.iter().enumerate();
+    let drawn = |subject| charts.iter().flat_map(|chart| &chart.series).any(|series| series.subject == subject);
+    let names = document.subjects.iter().enumerate().filter(|(index, _)| drawn(*index));
     let names: String =
         names.map(|(index, fact)| format!("<span>{}{}</span>", swatch(index), escape(&fact.label))).collect();
     let legend = if names.is_empty() { names } else { element("p", "legend", &names) + "\n" };
@@ -197,6 +200,15 @@ fn figures(line: &[Figure]) -> String {
     tiles + &if others.is_empty() { others } else { element("p", "beside", &others) + "\n" }
 }
 
+/// A value in large letters, a long unit behind it in small ones.
+fn big(value: &str) -> String {
+    let value = match value.split_once(' ') {
+        Some((number, unit)) if unit.chars().count() > 2 => escape(number) + " " + &element("small", "", &escape(unit)),
+        _ => escape(value),
+    };
+    if value.is_empty() { value } else { element("p", "big", &value) }
+}
+
 fn tile(figure: &Figure) -> String {
     let text =
         |class: &str, text: &str| if text.is_empty() { String::new() } else { element("p", class, &escape(text)) };
@@ -210,7 +222,7 @@ fn tile(figure: &Figure) -> String {
     let drawing = figure.drawing.map(|(interval, scale)| table::strip(scale, interval, &figure.value));
     let parts = [
         text("what", &figure.what),
-        text("big", &figure.value),
+        big(&figure.value),
         bar,
         interval.unwrap_or_default(),
         drawing.unwrap_or_default(),

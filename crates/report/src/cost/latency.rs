@@ -13,7 +13,7 @@ const COLUMNS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 /// A line per job and direction.
 pub fn block(jobs: &[JobFinding]) -> Block {
     let mut table = Table::new(vec![
-        Column::rows("of"),
+        Column::rows("direction"),
         Column::number("I/Os").spare(0),
         Column::number("mean").spare(3),
         Column::number("p50"),
