@@ -93,7 +93,7 @@ pub struct BackgroundTask {
 }
 
 /// What a phase cost.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PhaseFinding {
     /// Names of its jobs.
     pub jobs: Vec<String>,
@@ -228,8 +228,8 @@ pub struct AccountFinding {
 pub struct SeriesPoint {
     /// Middle of the window, from the start of the phase.
     pub seconds: f64,
-    /// CPUs busy in it, gross.
-    pub busy_cpus: f64,
+    /// CPUs busy in it, gross; `null` where no meter of the whole machine could be read.
+    pub busy_cpus: Option<f64>,
     /// I/Os per second in it.
     pub iops: Option<f64>,
     /// Its length.

@@ -75,7 +75,8 @@ fn provenance(finding: &RunFinding) -> Vec<Fact> {
     facts.push(Fact::new("Background", machine::background(&finding.background)));
     facts.push(Fact::new("Cycles", cycles(finding)));
     facts.extend(placement_of(finding).map(|text| Fact::new("Placement", text)));
-    let intervals = distinct(finding.phases.iter().map(|phase| phase.interval_from.as_str()));
+    let known = finding.phases.iter().filter(|phase| phase.cycles_low.or(phase.cycles_per_io_low).is_some());
+    let intervals = distinct(known.map(|phase| phase.interval_from.as_str()));
     if !intervals.is_empty() {
         facts.push(Fact::of(AWAY, "Interval", format!("95 %, from {}", intervals.join("; "))));
     }

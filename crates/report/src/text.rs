@@ -34,7 +34,9 @@ pub fn headline(page: Page, document: &Document, title: &str, end: &str) -> Stri
 
 /// The sentence stands out, and its verdict has a colour.
 fn sentence(page: Page, sentence: &Sentence, end: &str) -> String {
-    let lines = page.wrap("", &(sentence.whole() + end));
+    let whole = sentence.whole();
+    let end = if whole.ends_with('.') { "" } else { end };
+    let lines = page.wrap("", &(whole + end));
     let strong =
         |text: &str| text.split('\n').map(|line| page.paint(Tone::Strong, line)).collect::<Vec<_>>().join("\n");
     // A word that a line break has parted stays without its colour.

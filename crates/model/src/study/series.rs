@@ -1,7 +1,9 @@
-//! A phase over time: the windows of its headline meter become points of rate, load and cost.
+//! A phase over time: the windows of its headline meter, or what was done between snapshots, become points of rate, load and
+//! cost.
 
 use super::Context;
 use super::background::BackgroundRates;
+use super::regimes::{Step, steps};
 use super::windows::{Window, windows};
 use crate::finding::SeriesPoint;
 use crate::record::{Execution, Meter};
@@ -9,14 +11,36 @@ use crate::record::{Execution, Meter};
 /// A series has at most so many points: as many as a chart can show.
 const MOST: usize = 400;
 
-/// The series of the first execution.
+/// The series of the first execution. Without a headline meter it says what was done and not what it cost.
 pub(super) fn study(
     executions: &[Execution],
     headline: Option<Meter>,
     rates: &BackgroundRates,
     context: &Context,
 ) -> Vec<SeriesPoint> {
-    let (Some(meter), Some(execution)) = (headline, executions.first()) else { return Vec::new() };
+    let Some(execution) = executions.first() else { return Vec::new() };
+    let Some(begin) = execution.stretch.snapshots.first().map(|snapshot| snapshot.at_nanos) else { return Vec::new() };
+    let found = headline.map_or_else(|| unmetered(execution), |meter| metered(execution, meter, context));
+    let background = headline.and_then(|meter| rates.of(meter)).map_or(0.0, |rate| rate.cycles_per_capacity_second);
+    let point = |window: &Window| {
+        let seconds = window.seconds();
+        let cycles = headline.map(|_| window.cycles - background * window.capacity_seconds);
+        let ios = window.done.map(|done| done.ios);
+        SeriesPoint {
+            seconds: (window.begin.since(begin).seconds() + window.end.since(begin).seconds()) / 2.0,
+            window_seconds: seconds,
+            busy_cpus: headline.map(|_| window.cycles / context.clock.0 / seconds),
+            iops: ios.map(|ios| ios as f64 / seconds),
+            ios,
+            bytes: window.done.map(|done| done.bytes.0),
+            cycles,
+            cycles_per_io: cycles.zip(ios.filter(|ios| *ios > 0)).map(|(cycles, ios)| cycles / ios as f64),
+        }
+    };
+    merged(&found).iter().map(point).collect()
+}
+
+fn metered(execution: &Execution, meter: Meter, context: &Context) -> Vec<Window> {
     // A command's setup is worth seeing, a ramp is not: it was asked for.
     let interval = execution.io_interval.filter(|_| execution.command_cpu_nanos.is_none());
     let mut found = windows(execution, meter, interval, context);
@@ -26,24 +50,16 @@ pub(super) fn study(
     {
         found.pop();
     }
-    let Some(begin) = execution.stretch.snapshots.first().map(|snapshot| snapshot.at_nanos) else { return Vec::new() };
-    let background = rates.of(meter).map_or(0.0, |rate| rate.cycles_per_capacity_second);
-    let point = |window: &Window| {
-        let seconds = window.seconds();
-        let cycles = window.cycles - background * window.capacity_seconds;
-        let ios = window.done.map(|done| done.ios);
-        SeriesPoint {
-            seconds: (window.begin.since(begin).seconds() + window.end.since(begin).seconds()) / 2.0,
-            window_seconds: seconds,
-            busy_cpus: window.cycles / context.clock.0 / seconds,
-            iops: ios.map(|ios| ios as f64 / seconds),
-            ios,
-            bytes: window.done.map(|done| done.bytes.0),
-            cycles: Some(cycles),
-            cycles_per_io: ios.filter(|ios| *ios > 0).map(|ios| cycles / ios as f64),
-        }
+    found
+}
+
+fn unmetered(execution: &Execution) -> Vec<Window> {
+    let counted = steps(execution).into_iter().filter(|step| step.done.is_some());
+    let window = |step: Step| {
+        let Step { begin, end, done, .. } = step;
+        Window { begin, end, cycles: 0.0, capacity_seconds: 0.0, done }
     };
-    merged(&found).iter().map(point).collect()
+    counted.map(window).collect()
 }
 
 /// The same stretch in at most [`MOST`] windows: neighbours are joined.

@@ -88,7 +88,7 @@ fn of_metric(finding: &CompareFinding, subject: &str, metric: Metric, found: &Me
 /// "candidate costs 3.1 % [2.6, 3.7] more cycles per I/O".
 fn decided(subject: &str, metric: Metric, change: Change) -> String {
     let words = words::of(metric);
-    let direction = if change.value.is_some_and(|value| value < 0.0) { words.fewer } else { words.more };
+    let direction = words.direction(!change.value.is_some_and(|value| value < 0.0));
     format!("{subject} {} {} {direction}", words.verb, tied(&change.size()))
 }
 

@@ -86,7 +86,7 @@ impl Lines {
             let at = Some(point.seconds);
             self.line("iops", "window", at, "I/Os per second", (point.iops, None, None), "");
             self.line("cycles_per_io", "window", at, "cycles", (point.cycles_per_io, None, None), "");
-            self.line("busy_cpus", "window", at, "CPUs", (Some(point.busy_cpus), None, None), "");
+            self.line("busy_cpus", "window", at, "CPUs", (point.busy_cpus, None, None), "");
         }
     }
 

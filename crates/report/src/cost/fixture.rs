@@ -102,7 +102,7 @@ pub fn cost_without_ios() -> RunFinding {
             exits: vec![Exit::Status(0)],
             cycles_outside_io: Some(3.1e9),
             interval_from: "134 windows of 100 ms and the background's error".to_owned(),
-            ..unmeasured()
+            ..PhaseFinding::default()
         }],
         warnings: vec![Warning::new(
             Code::WorkUnknown,
@@ -144,7 +144,7 @@ fn series(at: impl Fn(f64) -> (f64, f64)) -> Vec<SeriesPoint> {
         SeriesPoint {
             seconds,
             window_seconds: 0.1,
-            busy_cpus: 0.8,
+            busy_cpus: Some(0.8),
             iops: Some(iops),
             ios: Some((iops / 10.0) as u64),
             bytes: Some((iops / 10.0) as u64 * 4096),
@@ -443,47 +443,7 @@ fn phase(job: &str) -> PhaseFinding {
             },
             reading("thread", 6702.0, 20.0),
         ],
-        ..unmeasured()
-    }
-}
-
-fn unmeasured() -> PhaseFinding {
-    PhaseFinding {
-        jobs: Vec::new(),
-        wall_seconds: 0.0,
-        ios: None,
-        bytes: None,
-        cycles: None,
-        cycles_low: None,
-        cycles_high: None,
-        threads_on_cpu_fraction: None,
-        iops: None,
-        bytes_per_second: None,
-        headline_meter: None,
-        cycles_per_io: None,
-        cycles_per_io_low: None,
-        cycles_per_io_high: None,
-        cycles_per_io_gross: None,
-        cycles_per_io_background: None,
-        interval_from: String::new(),
-        cycles_per_byte: None,
-        cycles_per_byte_low: None,
-        cycles_per_byte_high: None,
-        context_switches_per_io: None,
-        busy_cpus: None,
-        busy_cpus_gross: None,
-        thread_cycles_per_io: None,
-        elsewhere_cycles_per_io: None,
-        by_meter: std::collections::BTreeMap::new(),
-        by_meter_detail: Vec::new(),
-        accounts: Vec::new(),
-        exits: Vec::new(),
-        cycles_outside_io: None,
-        sampled_user_fraction: None,
-        regimes: Vec::new(),
-        page_cache: None,
-        placement: None,
-        series: Vec::new(),
+        ..PhaseFinding::default()
     }
 }
 

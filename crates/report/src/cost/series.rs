@@ -16,7 +16,7 @@ pub fn section(phase: &PhaseFinding) -> Section {
     let mut charts: Vec<Chart> = rate.into_iter().chain(cost).collect();
     // Where nobody counts I/Os live, the load is all that can be seen.
     if charts.is_empty() {
-        charts.extend(chart(phase, "CPUs busy, the background's included", |point| Some(point.busy_cpus), Vec::new()));
+        charts.extend(chart(phase, "CPUs busy, the background's included", |point| point.busy_cpus, Vec::new()));
     }
     let mut notes = Vec::new();
     if !charts.is_empty() && phase.cycles_per_io.is_some() {
