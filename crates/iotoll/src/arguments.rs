@@ -64,10 +64,10 @@ pub enum Verb {
 #[derive(Args, Clone, Debug)]
 pub struct Output {
     /// How to print the result
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::run_format,
-        help = format!("How to print the result: {}", value::names(Format::of_runs())))]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format,
+        help = format!("How to print the result: {}", value::formats()))]
     pub format: Format,
-    /// Keep the record in this folder [default: iotoll-runs/TIME-NAME]
+    /// Keep the record and report.html in this folder [default: iotoll-runs/TIME-NAME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Do not keep the record
@@ -287,8 +287,8 @@ pub struct CompareArguments {
     #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
     pub meters: Selection,
     /// How to print the result
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::any_format,
-        help = format!("How to print the result: {}", value::names(Format::all())))]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format,
+        help = format!("How to print the result: {}", value::formats()))]
     pub format: Format,
     /// Keep the record and report.html in this folder [default: iotoll-runs/TIME-NAME]
     #[arg(long, value_name = "DIR")]
@@ -313,17 +313,17 @@ pub struct ReportArguments {
     #[arg(long, value_name = "DIR")]
     pub stored: Option<PathBuf>,
     /// How to print it
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::any_format,
-        help = format!("How to print it: {}; a comparison also {}", value::names(Format::of_runs()),
-            value::names(Format::all().filter(|format| !format.is_of_runs()))))]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format,
+        help = format!("How to print it: {}", value::formats()))]
     pub format: Format,
 }
 
 /// `iotoll doctor`.
 #[derive(Args, Clone, Debug)]
 pub struct DoctorArguments {
-    /// How to print it: table, json
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::doctor_format)]
+    /// How to print it
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format,
+        help = format!("How to print it: {}", value::formats()))]
     pub format: Format,
 }
 
@@ -331,8 +331,8 @@ pub struct DoctorArguments {
 #[derive(Args, Clone, Debug)]
 pub struct DemoArguments {
     /// How to print the result
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::run_format,
-        help = format!("How to print the result: {}", value::names(Format::of_runs())))]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format,
+        help = format!("How to print the result: {}", value::formats()))]
     pub format: Format,
     /// No progress, no notes
     #[arg(long)]
@@ -480,11 +480,9 @@ mod tests {
             help.split("How to print").nth(1).unwrap().split('[').next().unwrap().to_owned()
         };
         for format in Format::all() {
-            assert!(
-                [listed("compare"), listed("report")].iter().all(|help| help.contains(format.name())),
-                "{format:?}"
-            );
-            assert_eq!(listed("run").contains(format.name()), format.is_of_runs(), "{format:?}");
+            for verb in ["run", "cost", "compare", "report", "doctor", "demo"] {
+                assert!(listed(verb).contains(format.name()), "{verb} {format:?}");
+            }
         }
     }
 

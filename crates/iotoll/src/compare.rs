@@ -5,7 +5,7 @@ use crate::boots;
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
 use crate::progress::ProgressLine;
-use crate::render;
+use crate::render::{self, PAGE};
 use crate::run::files_and_options;
 use crate::signals::{self, Patience};
 use crate::stored;
@@ -32,8 +32,6 @@ const UNDECIDED: u8 = 4;
 
 /// The first arm, where they are said as flags.
 const BASELINE: &str = "baseline";
-/// The report's file, beside the record.
-const REPORT: &str = "report.html";
 
 /// Runs the verb.
 pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
@@ -72,8 +70,7 @@ pub(crate) fn conclude(
 ) -> anyhow::Result<ExitCode> {
     let finding = model::comparison::study_against(record, stored);
     let kept = folder.map_or(Ok(()), |folder| write_report(folder, &finding, !arguments.quiet));
-    let printed = render::write(&arguments.format.render_comparison(&finding, render::ink(), render::columns()));
-    render::both(kept, printed)?;
+    render::both(kept, render::print(&finding, arguments.format))?;
     Ok(exit_code(&finding))
 }
 
@@ -249,10 +246,7 @@ impl Place {
     /// Makes sure of a folder for a record and its report, and begins the record.
     pub(crate) fn prepare(out: Option<&Path>) -> anyhow::Result<Self> {
         let folder = lab::store::folder(out, "compare")?;
-        let report = folder.path.join(REPORT);
-        if report.exists() {
-            return Err(bad(format!("{}: is there already; choose another --out, or remove it", report.display())));
-        }
+        render::spare_page(&folder.path)?;
         let file = RoundsFile::create(&folder.path).inspect_err(|_| folder.abandon())?;
         Ok(Self { folder, file })
     }
@@ -299,12 +293,10 @@ impl Keeping {
 
 /// Writes the report beside the record in `folder`, and says where.
 fn write_report(folder: &Path, finding: &CompareFinding, note: bool) -> anyhow::Result<()> {
-    let path = folder.join(REPORT);
-    std::fs::write(&path, report::compare::html(finding))
-        .map_err(|error| lab::Error::file(&path, "writing the report", error))?;
+    render::write_page(folder, finding)?;
     if note {
         let folder = folder.display();
-        failure::complain(&format!("record and {REPORT} in {folder}; show it again: iotoll report {folder}"));
+        failure::complain(&format!("record and {PAGE} in {folder}; show it again: iotoll report {folder}"));
     }
     Ok(())
 }

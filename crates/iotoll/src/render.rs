@@ -7,11 +7,13 @@ use anyhow::Context;
 use lab::store::{RecordFolder, RoundsFile};
 use model::finding::RunFinding;
 use model::record::Record;
-use report::Format;
-use report::ink::Ink;
+use report::{Finding, Format, Ink};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+
+/// The page beside each record.
+pub const PAGE: &str = "report.html";
 
 /// Where a record is going to be kept, made sure of before anything is measured.
 #[derive(Clone)]
@@ -28,21 +30,25 @@ impl Keeping {
         if output.no_save {
             return Ok(Self::Not);
         }
-        Ok(Self::In(lab::store::folder(output.out.as_deref(), name)?))
+        let folder = lab::store::folder(output.out.as_deref(), name)?;
+        spare_page(&folder.path)?;
+        Ok(Self::In(folder))
     }
 
-    /// Saves the record.
-    pub fn keep(&self, record: &Record, note: bool) -> anyhow::Result<()> {
+    /// Saves the record and the page beside it.
+    pub fn keep(&self, record: &Record, finding: &RunFinding, note: bool) -> anyhow::Result<()> {
         let Self::In(folder) = self else { return Ok(()) };
         let saved = lab::store::save(&folder.path, record)?;
+        let written = write_page(&saved.folder, finding);
+        let beside = if written.is_ok() { format!(" and {PAGE} beside it") } else { String::new() };
         let (path, folder) = (saved.path.display(), saved.folder.display());
         // Whoever looks for it where he asked for it would not find it.
         let why = saved.instead.map(|why| format!("{why}; it is elsewhere: "));
         if note || why.is_some() {
             let why = why.unwrap_or_default();
-            failure::complain(&format!("{why}record in {path}; show it again: iotoll report {folder}"));
+            failure::complain(&format!("{why}record in {path}{beside}; show it again: iotoll report {folder}"));
         }
-        Ok(())
+        written
     }
 
     /// Nothing was measured: takes the folder away again.
@@ -56,8 +62,9 @@ impl Keeping {
 /// Saves a record, studies it, and prints what was found. A record that could not be saved is printed all the
 /// same: it is all that is left of the measurement.
 pub fn keep_and_print(record: &Record, keeping: &Keeping, output: &Output) -> anyhow::Result<()> {
-    let kept = keeping.keep(record, !output.quiet);
-    both(kept, print(&model::study::study(record), output.format))
+    let finding = model::study::study(record);
+    let kept = keeping.keep(record, &finding, !output.quiet);
+    both(kept, print(&finding, output.format))
 }
 
 /// A record could not be kept, or what was found could not be printed, or both: neither hides the other.
@@ -74,12 +81,8 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
         let record = lab::store::load_rounds(&arguments.record)?;
         let stored = stored::load(arguments.stored.as_deref(), &record.header.experiment)?;
         let finding = model::comparison::study_against(&record, stored.as_ref());
-        write(&arguments.format.render_comparison(&finding, ink(), columns()))?;
+        print(&finding, arguments.format)?;
         return Ok(ExitCode::SUCCESS);
-    }
-    // Before the record is read: no record makes it right.
-    if !arguments.format.is_of_runs() {
-        return Err(of_comparisons_only(arguments.format));
     }
     let record = lab::store::load(&arguments.record)?;
     if arguments.stored.is_some() {
@@ -90,16 +93,26 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn of_comparisons_only(format: Format) -> anyhow::Error {
-    let names: Vec<&str> = Format::of_runs().map(Format::name).collect();
-    let (last, others) = names.split_last().map_or(("", [].as_slice()), |(last, others)| (*last, others));
-    let expected = format!("{} or {last}", others.join(", "));
-    BadInput(format!("--format {}: of comparisons only; expected {expected}", format.name())).into()
+/// Refuses a folder that holds somebody's page.
+pub fn spare_page(folder: &Path) -> anyhow::Result<()> {
+    let page = folder.join(PAGE);
+    if page.exists() {
+        let page = page.display();
+        return Err(BadInput(format!("{page}: is there already; choose another --out, or remove it")).into());
+    }
+    Ok(())
+}
+
+/// Writes the page beside the record in `folder`.
+pub fn write_page(folder: &Path, finding: &impl Finding) -> anyhow::Result<()> {
+    let path = folder.join(PAGE);
+    let page = Format::Html.render(finding, Ink::Plain, 0);
+    Ok(std::fs::write(&path, page).map_err(|error| lab::Error::file(&path, "writing the report", error))?)
 }
 
 /// Prints a finding on standard output.
-pub fn print(finding: &RunFinding, format: Format) -> anyhow::Result<()> {
-    write(&format.render(finding, ink(), columns()).ok_or_else(|| of_comparisons_only(format))?)
+pub fn print(finding: &impl Finding, format: Format) -> anyhow::Result<()> {
+    write(&format.render(finding, ink(), columns()))
 }
 
 /// Writes text to standard output. A reader that went away (`iotoll … | head`) has read enough; how the

@@ -94,7 +94,7 @@ pub struct BackgroundTask {
 }
 
 /// What a phase cost.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PhaseFinding {
     /// Names of its jobs.
     pub jobs: Vec<String>,
@@ -172,8 +172,8 @@ pub struct PhaseFinding {
     /// What was read beside the meters; empty where nothing was asked for.
     #[serde(default)]
     pub probes: Vec<ProbeFinding>,
-    /// Over time: CPUs busy (gross) and I/Os per second in each window of the headline meter, first execution
-    /// only.
+    /// Over time: what was done and what it cost in each window of the headline meter, first execution only. At most 400
+    /// points: neighbouring windows of a long phase are one.
     pub series: Vec<SeriesPoint>,
 }
 
@@ -232,10 +232,25 @@ pub struct AccountFinding {
 pub struct SeriesPoint {
     /// Middle of the window, from the start of the phase.
     pub seconds: f64,
-    /// CPUs busy in it, gross.
-    pub busy_cpus: f64,
+    /// CPUs busy in it, gross; `null` where no meter of the whole machine could be read.
+    pub busy_cpus: Option<f64>,
     /// I/Os per second in it.
     pub iops: Option<f64>,
+    /// Its length.
+    #[serde(default)]
+    pub window_seconds: f64,
+    /// I/Os completed in it.
+    #[serde(default)]
+    pub ios: Option<u64>,
+    /// Bytes completed in it.
+    #[serde(default)]
+    pub bytes: Option<u64>,
+    /// Cycles of the whole machine in it, net of the background.
+    #[serde(default)]
+    pub cycles: Option<f64>,
+    /// The same per I/O.
+    #[serde(default)]
+    pub cycles_per_io: Option<f64>,
 }
 
 /// What a probe showed in a phase.

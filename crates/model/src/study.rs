@@ -10,6 +10,7 @@ pub(crate) mod phase;
 pub(crate) mod placement;
 pub mod probes;
 pub mod regimes;
+mod series;
 pub(crate) mod storage;
 pub(crate) mod windows;
 

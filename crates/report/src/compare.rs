@@ -1,34 +1,121 @@
-//! A comparison as text: tables for the terminal, a mail and a pull request, CSV for programs, one HTML file.
+//! What a comparison says: a [`CompareFinding`] becomes a document.
 //!
-//! `contents` says what there is and in which order; `answer`, `changes`, `notes`, `section`, `stored` and
-//! `environment` put it into words and bare tables; each renderer lays these out and escapes them in its own way.
-//! Nothing here computes a statistic.
+//! First the answer in words and at a glance, then the tables of changes, the curves of a sweep, what follows from them, and why
+//! to believe it. `contents` says what there is and in which order.
 
 mod answer;
 mod change;
-mod changes;
 mod conditions;
 mod contents;
-mod csv;
+mod curves;
+mod data;
 mod environment;
-mod html;
-mod layout;
-mod mail;
-mod markdown;
+mod figures;
 mod notes;
 mod section;
-mod span;
+mod shift;
+mod slices;
 mod stored;
-mod terminal;
+mod tables;
 mod words;
 
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
-mod hostile;
+mod tests;
 
-pub use csv::csv;
-pub use html::html;
-pub use mail::mail;
-pub use markdown::markdown;
-pub use terminal::terminal;
+use crate::document::{Audience, Block, Body, Document, Fact, Fold, Note, Section, Tone};
+use crate::number::bare_percent;
+use crate::phrase::{self, command};
+use model::comparison::CompareFinding;
+use model::comparison::finding::CellFinding;
+use model::experiment::Metric;
+
+/// Comparisons whose charts are shown without being asked for.
+const FEW: usize = 3;
+
+/// The document of a comparison.
+pub fn document(finding: &CompareFinding) -> Document {
+    let glance = Block::new("", Body::Figures(figures::figures(finding))).of(Audience::PAGE);
+    let mut sections = vec![Section::new("", vec![glance]), changes(finding), along(finding)];
+    sections.extend(section::sections(finding));
+    sections.push(of_cells(finding, "Latency, percentile by percentile", shift::blocks));
+    sections.push(of_cells(finding, "Every slice over time", |finding, cell| {
+        vec![Block::new("", Body::Charts(slices::charts(finding, cell)))]
+    }));
+    Document {
+        kind: "iotoll compare".to_owned(),
+        title: finding.title.clone(),
+        lead: String::new(),
+        began: phrase::time(finding.started_unix_seconds),
+        command: command(&finding.command_line),
+        outcome: phrase::outcome(&finding.outcome),
+        headline: answer::answer(finding),
+        subjects: finding.arms.iter().map(|arm| Fact::new(&arm.name, &arm.what)).collect(),
+        sections,
+        caveats: finding.warnings.clone(),
+        provenance: [environment::environment(finding), environment::method(finding)].concat(),
+        data: data::table(finding),
+    }
+}
+
+/// The tables of all arms. Of a sweep, the metrics that it was not made for are folded away.
+fn changes(finding: &CompareFinding) -> Section {
+    let targets = contents::targets(finding);
+    let several = contents::candidates(finding).len() > 1;
+    let mut blocks = Vec::new();
+    for arm in contents::candidates(finding) {
+        if contents::is_sweep(finding) {
+            let block = |metric: &Metric| {
+                let noun = words::of(*metric).noun;
+                let title = if several { format!("{arm}, {noun}") } else { noun.to_owned() };
+                Block::new(title, Body::Table(tables::by_cell(finding, arm, *metric)))
+            };
+            blocks.extend(targets.iter().map(block));
+            blocks.push(Block::new("", Body::Notes).with(notes::notes(finding, arm, &targets)));
+            let others: Vec<Metric> = Metric::ALL.into_iter().filter(|metric| !targets.contains(metric)).collect();
+            let fold = Fold { summary: "The other metrics".to_owned(), open: false };
+            blocks.extend(
+                others.iter().map(block).map(|block| Block { fold: Some(fold.clone()), ..block.of(Audience::PAGE) }),
+            );
+        } else {
+            let title = if several { arm } else { "" };
+            blocks.push(Block::new(title, Body::Table(tables::by_metric(finding, arm))));
+            blocks.push(Block::new("", Body::Notes).with(notes::notes(finding, arm, &targets)));
+        }
+    }
+    if !blocks.iter().all(Block::is_empty) {
+        let legend = format!(
+            "A line is the 95 % interval of the change; the shaded band is ±{}, within which a change is of no interest.",
+            bare_percent(finding.rules.margin)
+        );
+        let legend = vec![Note::new(Tone::Faint, legend)];
+        blocks.push(Block::new("", Body::Notes).with(legend).of(Audience::PAGE));
+    }
+    Section::on_page("Changes", blocks)
+}
+
+/// The curves, and what the upright lines in them are.
+fn along(finding: &CompareFinding) -> Section {
+    let charts = curves::charts(finding);
+    let crossing = !charts.is_empty() && finding.crossovers.iter().any(|crossover| crossover.value.is_some());
+    let text = "A dashed upright line is where the arms cross, in the shaded stretch of its interval.";
+    let notes = crossing.then(|| Note::new(Tone::Faint, text)).into_iter().collect();
+    Section::on_page("Along the sweep", vec![Block::new("", Body::Charts(charts)).with(notes).of(Audience::PAGE)])
+}
+
+/// Something for each comparison on a page: shown, where there are few, and folded away, where they are many.
+fn of_cells(finding: &CompareFinding, title: &str, blocks: fn(&CompareFinding, &CellFinding) -> Vec<Block>) -> Section {
+    let one = finding.cells.len() == 1;
+    let several = contents::candidates(finding).len() > 1;
+    let of_cell = |cell: &CellFinding| {
+        let point = contents::point(finding, &cell.cell);
+        let name = [several.then_some(cell.arm.as_str()), Some(point.as_str())];
+        let name: Vec<&str> = name.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+        let fold = Fold { summary: name.join(", "), open: finding.cells.len() <= FEW };
+        let fold = (!one).then_some(fold);
+        let blocks = blocks(finding, cell).into_iter();
+        blocks.map(move |block| Block { fold: fold.clone(), ..block.of(Audience::PAGE) }).collect::<Vec<_>>()
+    };
+    Section::on_page(title, finding.cells.iter().flat_map(of_cell).collect())
+}

@@ -1,149 +1,127 @@
-//! A diagnosis as text: what can be measured, then what to mend, then all the rest.
+//! What `iotoll doctor` found: a [`Diagnosis`] becomes a document.
 //!
-//! What is wrong takes the room: it is told with its reason and its mend. What is in order takes one
-//! line. Every text comes from the diagnosis; only marks, order and line breaks are made here.
+//! First what can be measured, then what to mend, then all the rest. What is wrong takes the room: it is told with its reason and
+//! its mend. What is in order takes one line. Every text comes from the diagnosis; only marks and order are made here.
 
-use crate::ink::Ink;
+use crate::document::{Block, Body, Cell, Column, Document, Fact, Note, Section, Sentence, Table, Tone};
 use crate::number::{self, BYTES, NANOS};
-use crate::page::{Page, Tone, units_tied};
+use crate::phrase::units_tied;
 use model::doctor::{Check, Diagnosis, State};
 use model::reading::Reading;
 use model::record::Host;
 
-/// Columns of the names on the left: two of margin, a mark, a blank, the longest topic, two blanks.
-const NAME_COLUMNS: usize = 22;
-
-/// For a terminal of so many columns.
-pub fn terminal(diagnosis: &Diagnosis, ink: Ink, columns: usize) -> String {
-    let page = Page::terminal(ink, columns);
-    let writer = Writer { page };
-    let poor = writer.checks(diagnosis, State::Poor);
-    let note = writer.checks(diagnosis, State::Note);
-    let unknown = writer.checks(diagnosis, State::Unknown);
-    let good = writer.checks(diagnosis, State::Good);
+/// The document of a diagnosis.
+pub fn document(diagnosis: &Diagnosis) -> Document {
+    let checks = |state| diagnosis.checks_in(state).flat_map(check).collect::<Vec<Fact>>();
+    let machine = Block::new("", Body::Notes).with(vec![Note::new(Tone::Plain, machine(&diagnosis.host))]);
     let sections = [
-        Some(page.wrap_toned(Tone::Strong, "", &units_tied(&diagnosis.summary))),
-        Some(writer.machine(&diagnosis.host)),
-        writer.section("To mend", poor),
-        writer.section("Meters", writer.meters(diagnosis)),
-        writer.section("To know", note),
-        writer.section("Not visible from here", unknown),
-        writer.section("In order", good),
-        writer.section("Speeds, to see the machine change", writer.speeds(diagnosis)),
+        ("To mend", checks(State::Poor)),
+        ("Meters", meters(diagnosis)),
+        ("To know", checks(State::Note)),
+        ("Not visible from here", checks(State::Unknown)),
+        ("In order", checks(State::Good)),
+        ("Speeds, to see the machine change", speeds(diagnosis)),
     ];
-    sections.into_iter().flatten().collect::<Vec<_>>().join("\n\n") + "\n"
-}
-
-/// For scripts: the diagnosis itself, indented.
-pub fn json(diagnosis: &Diagnosis) -> String {
-    crate::json(diagnosis)
-}
-
-struct Writer {
-    page: Page,
+    let section = |(title, facts)| Section::new("", vec![Block::new(title, Body::Facts(facts))]);
+    Document {
+        kind: "iotoll doctor".to_owned(),
+        headline: vec![Sentence::plain(units_tied(&diagnosis.summary))],
+        sections: std::iter::once(Section::new("", vec![machine])).chain(sections.map(section)).collect(),
+        data: data(diagnosis),
+        ..Document::default()
+    }
 }
 
 /// How a state looks.
-fn mark(state: State) -> (char, Tone) {
+fn tone(state: State) -> Tone {
     match state {
-        State::Good => ('✓', Tone::Own),
-        State::Note => ('!', Tone::Notice),
-        State::Poor => ('✗', Tone::Bad),
-        State::Unknown => ('?', Tone::Faint),
+        State::Good => Tone::Own,
+        State::Note => Tone::Notice,
+        State::Poor => Tone::Bad,
+        State::Unknown => Tone::Faint,
     }
 }
 
-impl Writer {
-    fn section(&self, title: &str, rows: Vec<String>) -> Option<String> {
-        (!rows.is_empty()).then(|| format!("{}\n{}", self.page.paint(Tone::Strong, title), rows.join("\n")))
-    }
-
-    fn machine(&self, host: &Host) -> String {
-        let hypervisor = host.hypervisor.as_ref().map_or_else(String::new, |name| format!(" under {name}"));
-        let cpus = if host.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", host.cpus) };
-        let text = format!(
-            "{}, {cpus}, {} of memory, clock {}, Linux {}{hypervisor}",
-            host.cpu_model,
-            number::with_unit(BYTES, host.memory.as_f64()),
-            number::gigahertz(host.tsc_hertz),
-            host.kernel,
-        );
-        self.page.wrap("", &units_tied(&text))
-    }
-
-    fn checks(&self, diagnosis: &Diagnosis, state: State) -> Vec<String> {
-        diagnosis.checks_in(state).map(|check| self.check(check)).collect()
-    }
-
-    fn check(&self, check: &Check) -> String {
-        let mut lines = vec![self.row(check.state, check.topic.title(), &check.found)];
-        if matches!(check.state, State::Poor | State::Note) {
-            lines.push(self.below(Tone::Faint, "why it matters", &check.why_it_matters));
-        }
-        if let Some(mend) = &check.mend {
-            lines.push(self.below(Tone::Plain, "mend", mend));
-        }
-        lines.join("\n")
-    }
-
-    fn meters(&self, diagnosis: &Diagnosis) -> Vec<String> {
-        let row = |name: &str, status: &Reading<String>| match status {
-            Reading::Taken(text) => self.row(State::Good, name, text),
-            Reading::Unavailable(reason) => self.row(State::Unknown, name, &format!("cannot run: {reason}")),
-        };
-        diagnosis.meters.iter().map(|meter| row(meter.meter.name(), &meter.status)).collect()
-    }
-
-    fn speeds(&self, diagnosis: &Diagnosis) -> Vec<String> {
-        let canaries = &diagnosis.canaries;
-        let nanos = |nanos: f64| number::with_unit(NANOS, nanos);
-        let reading = |reading: &Reading<f64>| match reading {
-            Reading::Taken(value) => nanos(*value),
-            Reading::Unavailable(reason) => reason.clone(),
-        };
-        let memcpy = format!("{} GB/s", number::significant(canaries.memcpy_gigabytes_per_second));
-        [
-            ("null system call", nanos(canaries.null_system_call_nanos)),
-            ("context switch", reading(&canaries.context_switch_nanos)),
-            ("wake-up", reading(&canaries.wake_up_nanos)),
-            ("clock reading", nanos(canaries.clock_read_nanos)),
-            ("memory copy", memcpy),
-        ]
-        .iter()
-        .map(|(title, text)| self.page.wrap(&name(' ', title), &units_tied(text)))
-        .collect()
-    }
-
-    /// A marked line. Only the mark is coloured, so it is painted after the text has been broken.
-    fn row(&self, state: State, title: &str, text: &str) -> String {
-        let (mark, tone) = mark(state);
-        let row = self.page.wrap(&name(mark, title), &units_tied(text));
-        match row.strip_prefix(&format!("  {mark}")) {
-            Some(rest) => format!("  {}{rest}", self.page.paint(tone, &mark.to_string())),
-            None => row,
-        }
-    }
-
-    /// A line that goes on below a marked one.
-    fn below(&self, tone: Tone, label: &str, text: &str) -> String {
-        self.page.wrap_toned(tone, &name(' ', label), &units_tied(text))
-    }
+fn machine(host: &Host) -> String {
+    let hypervisor = host.hypervisor.as_ref().map_or_else(String::new, |name| format!(" under {name}"));
+    let cpus = if host.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", host.cpus) };
+    units_tied(&format!(
+        "{}, {cpus}, {} of memory, clock {}, Linux {}{hypervisor}",
+        host.cpu_model,
+        number::with_unit(BYTES, host.memory.as_f64()),
+        number::gigahertz(host.tsc_hertz),
+        host.kernel,
+    ))
 }
 
-/// The left column of a line.
-fn name(mark: char, title: &str) -> String {
-    format!("  {mark} {title:<room$}", room = NAME_COLUMNS - 4)
+fn check(check: &Check) -> Vec<Fact> {
+    let mut facts = vec![Fact::marked(tone(check.state), check.topic.title(), units_tied(&check.found))];
+    if matches!(check.state, State::Poor | State::Note) {
+        facts.push(Fact::new("why it matters", units_tied(&check.why_it_matters)));
+    }
+    facts.extend(check.mend.iter().map(|mend| Fact::new("mend", units_tied(mend))));
+    facts
 }
+
+fn meters(diagnosis: &Diagnosis) -> Vec<Fact> {
+    let fact = |name: &str, status: &Reading<String>| match status {
+        Reading::Taken(text) => Fact::marked(Tone::Own, name, units_tied(text)),
+        Reading::Unavailable(reason) => Fact::marked(Tone::Faint, name, units_tied(&format!("cannot run: {reason}"))),
+    };
+    diagnosis.meters.iter().map(|meter| fact(meter.meter.name(), &meter.status)).collect()
+}
+
+fn speeds(diagnosis: &Diagnosis) -> Vec<Fact> {
+    let canaries = &diagnosis.canaries;
+    let nanos = |nanos: f64| number::with_unit(NANOS, nanos);
+    let reading = |reading: &Reading<f64>| match reading {
+        Reading::Taken(value) => nanos(*value),
+        Reading::Unavailable(reason) => reason.clone(),
+    };
+    let memcpy = format!("{} GB/s", number::significant(canaries.memcpy_gigabytes_per_second));
+    [
+        ("null system call", nanos(canaries.null_system_call_nanos)),
+        ("context switch", reading(&canaries.context_switch_nanos)),
+        ("wake-up", reading(&canaries.wake_up_nanos)),
+        ("clock reading", nanos(canaries.clock_read_nanos)),
+        ("memory copy", memcpy),
+    ]
+    .map(|(label, text)| Fact::new(label, units_tied(&text)))
+    .to_vec()
+}
+
+fn data(diagnosis: &Diagnosis) -> Table {
+    let mut table = Table::new(["topic", "state", "found", "mend"].map(Column::text).to_vec());
+    for check in &diagnosis.checks {
+        let state = serde_json::to_value(check.state).ok();
+        let state = state.as_ref().and_then(|state| state.as_str()).unwrap_or_default();
+        let mend = check.mend.as_deref().unwrap_or_default();
+        table.row([check.topic.title(), state, &check.found, mend].map(Cell::from).to_vec());
+    }
+    table
+}
+
+#[cfg(test)]
+pub use tests::diagnosis as fixture;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::width;
+    use crate::text::page::width;
+    use crate::{Format, Ink};
     use model::doctor::{Background, Topic};
     use model::record::{Canaries, Meter, MeterStatus};
     use model::unit::{Bytes, Nanos};
 
-    fn diagnosis() -> Diagnosis {
+    fn terminal(diagnosis: &Diagnosis, ink: Ink, columns: usize) -> String {
+        Format::Table.render(diagnosis, ink, columns)
+    }
+
+    fn json(diagnosis: &Diagnosis) -> String {
+        Format::Json.render(diagnosis, Ink::Plain, 80)
+    }
+
+    pub fn diagnosis() -> Diagnosis {
         let host = Host {
             kernel: "6.8.0".to_owned(),
             cpu_model: "Intel(R) Xeon(R)".to_owned(),
@@ -195,10 +173,10 @@ mod tests {
         let text = terminal(&diagnosis(), Ink::Plain, 100);
         let expected = "\
 To mend
-  ✗ turbo             on
-    why it matters    the core's frequency then depends on heat and on what the other cores do, so
-                      equal work takes unequal time
-    mend              echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo
+  ✗ turbo           on
+    why it matters  the core's frequency then depends on heat and on what the other cores do, so
+                    equal work takes unequal time
+    mend            echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo
 ";
         assert!(text.contains(expected), "{text}");
     }
@@ -206,9 +184,9 @@ To mend
     #[test]
     fn what_is_in_order_takes_one_line() {
         let text = terminal(&diagnosis(), Ink::Plain, 100);
-        assert!(text.contains("In order\n  ✓ kernel clock      tsc, 25 ns a reading\n\n"), "{text}");
-        assert!(text.contains("  ? pmu               cannot run: this machine offers no hardware counter\n"), "{text}");
-        assert!(text.contains("    context switch    1.23 µs\n    wake-up           needs two CPUs\n"), "{text}");
+        assert!(text.contains("In order\n  ✓ kernel clock  tsc, 25 ns a reading\n\n"), "{text}");
+        assert!(text.contains("  ? pmu   cannot run: this machine offers no hardware counter\n"), "{text}");
+        assert!(text.contains("  context switch    1.23 µs\n  wake-up           needs two CPUs\n"), "{text}");
     }
 
     #[test]

@@ -1,15 +1,40 @@
-//! The formats of a report: a row of the table for each. A new one is its own file, a name here and a row; the command
-//! line and its help list what the table has.
+//! The formats of a report, a row of the table for each, and the kinds of findings, an implementation of [`Finding`] for each.
 
-use crate::compare;
-use crate::ink::Ink;
+use crate::document::Document;
+use crate::{Ink, compare, cost, csv, doctor, html, json, mail, markdown, terminal};
 use model::comparison::CompareFinding;
+use model::doctor::Diagnosis;
 use model::finding::RunFinding;
+use serde::Serialize;
+
+/// What can be reported. Its JSON is its own; everything else is made from its document.
+pub trait Finding: Serialize {
+    /// The finding as a document.
+    fn document(&self) -> Document;
+}
+
+impl Finding for RunFinding {
+    fn document(&self) -> Document {
+        cost::document(self)
+    }
+}
+
+impl Finding for CompareFinding {
+    fn document(&self) -> Document {
+        compare::document(self)
+    }
+}
+
+impl Finding for Diagnosis {
+    fn document(&self) -> Document {
+        doctor::document(self)
+    }
+}
 
 /// How a finding is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// The cost sheet, or the answer and the tables of changes: to read on a terminal.
+    /// To read on a terminal.
     Table,
     /// Every number, for scripts.
     Json,
@@ -17,54 +42,36 @@ pub enum Format {
     Mail,
     /// GitHub's tables, for a pull request or an issue.
     Markdown,
-    /// A line for each cell, arm and metric, for a spreadsheet.
+    /// A line for each number or change, for a spreadsheet.
     Csv,
+    /// One file for a browser, with charts and without network.
+    Html,
 }
 
-/// How a finding becomes text. Formats for machines and mails heed neither ink nor width.
-type Render<F> = fn(&F, Ink, usize) -> String;
+/// How a document becomes text. Only the terminal's heeds ink and width.
+type Render = fn(&Document, Ink, usize) -> String;
 
 struct Row {
     format: Format,
     name: &'static str,
-    /// `None`: it is of comparisons only.
-    run: Option<Render<RunFinding>>,
-    compare: Render<CompareFinding>,
+    /// `None`: the serialized finding.
+    render: Option<Render>,
 }
 
 /// In the order in which help lists them.
-static TABLE: [Row; 5] = [
-    Row { format: Format::Table, name: "table", run: Some(crate::terminal), compare: compare::terminal },
-    Row {
-        format: Format::Json,
-        name: "json",
-        run: Some(|finding, _, _| crate::json(finding)),
-        compare: |finding, _, _| crate::json(finding),
-    },
-    Row {
-        format: Format::Mail,
-        name: "mail",
-        run: Some(|finding, _, _| crate::mail(finding)),
-        compare: |finding, _, _| compare::mail(finding),
-    },
-    Row { format: Format::Markdown, name: "markdown", run: None, compare: |finding, _, _| compare::markdown(finding) },
-    Row { format: Format::Csv, name: "csv", run: None, compare: |finding, _, _| compare::csv(finding) },
+static TABLE: [Row; 6] = [
+    Row { format: Format::Table, name: "table", render: Some(terminal::terminal) },
+    Row { format: Format::Json, name: "json", render: None },
+    Row { format: Format::Mail, name: "mail", render: Some(|document, _, _| mail::mail(document)) },
+    Row { format: Format::Markdown, name: "markdown", render: Some(|document, _, _| markdown::markdown(document)) },
+    Row { format: Format::Csv, name: "csv", render: Some(|document, _, _| csv::csv(document)) },
+    Row { format: Format::Html, name: "html", render: Some(|document, _, _| html::html(document)) },
 ];
 
 impl Format {
-    /// Every format; a comparison has all of them.
+    /// Every format.
     pub fn all() -> impl Iterator<Item = Self> {
         TABLE.iter().map(|row| row.format)
-    }
-
-    /// Those of a run.
-    pub fn of_runs() -> impl Iterator<Item = Self> {
-        Self::all().filter(|format| format.is_of_runs())
-    }
-
-    /// Whether a run can be written in it.
-    pub fn is_of_runs(self) -> bool {
-        self.row().run.is_some()
     }
 
     /// The word for it on the command line.
@@ -72,14 +79,12 @@ impl Format {
         self.row().name
     }
 
-    /// A run in this format, where it is [one of theirs](Self::is_of_runs).
-    pub fn render(self, finding: &RunFinding, ink: Ink, columns: usize) -> Option<String> {
-        self.row().run.map(|render| render(finding, ink, columns))
-    }
-
-    /// A comparison in this format.
-    pub fn render_comparison(self, finding: &CompareFinding, ink: Ink, columns: usize) -> String {
-        (self.row().compare)(finding, ink, columns)
+    /// A finding in this format.
+    pub fn render(self, finding: &impl Finding, ink: Ink, columns: usize) -> String {
+        match self.row().render {
+            Some(render) => render(&finding.document(), ink, columns),
+            None => json::json(finding),
+        }
     }
 
     fn row(self) -> &'static Row {
@@ -92,31 +97,27 @@ impl Format {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
 
     #[test]
     fn every_format_has_its_row() {
-        for format in [Format::Table, Format::Json, Format::Mail, Format::Markdown, Format::Csv] {
+        for format in [Format::Table, Format::Json, Format::Mail, Format::Markdown, Format::Csv, Format::Html] {
             assert_eq!(format.row().format, format);
         }
         let names: Vec<&str> = Format::all().map(Format::name).collect();
-        assert_eq!(names, ["table", "json", "mail", "markdown", "csv"]);
-        let names: Vec<&str> = Format::of_runs().map(Format::name).collect();
-        assert_eq!(names, ["table", "json", "mail"]);
+        assert_eq!(names, ["table", "json", "mail", "markdown", "csv", "html"]);
+    }
+
+    fn renders(format: Format, name: &str, finding: &impl Finding) {
+        let text = format.render(finding, Ink::Plain, 100);
+        assert!(text.ends_with('\n') && text.len() > 1, "{name} as {}", format.name());
     }
 
     #[test]
-    fn every_format_renders() {
+    fn every_format_renders_every_kind() {
         for format in Format::all() {
-            for (name, finding) in fixture::all() {
-                let text = format.render(&finding, Ink::Plain, 100);
-                assert_eq!(text.is_some(), format.is_of_runs());
-                assert!(text.is_none_or(|text| text.ends_with('\n')), "{name} as {}", format.name());
-            }
-            for (name, finding) in compare::fixture::all() {
-                let text = format.render_comparison(&finding, Ink::Plain, 100);
-                assert!(text.ends_with('\n'), "{name} as {}", format.name());
-            }
+            cost::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
+            compare::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
+            renders(format, "doctor", &doctor::fixture());
         }
     }
 }

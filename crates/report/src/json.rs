@@ -31,7 +31,8 @@ fn escaped(text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{compare, fixture};
+    use crate::compare;
+    use crate::cost::fixture;
     use model::comparison::CompareFinding;
     use model::finding::RunFinding;
     use serde_json::Value;

@@ -1,29 +1,35 @@
-//! A finding as text: a cost sheet for the terminal, JSON for scripts, a mail for a patch thread. How a comparison is
-//! written stands in [`compare`]; [`format`](mod@format) has a row for each format of either.
+//! Finding → document → text.
 //!
-//! Nothing here computes a statistic: every number is in the finding already, and changes at most
-//! its unit. Nothing prints: a report is a `String`, and the binary decides where it goes.
+//! A kind of finding has one pure function that puts it into a [`document::Document`]: `cost`, `compare`, `doctor`. Each
+//! renderer takes a document and knows no kind: `terminal`, `mail`, `markdown`, `csv`, `html`. JSON is the finding itself.
+//!
+//! To add a renderer, write its file and a row of the table in [`format`](mod@format). To add a kind, write its file and
+//! implement [`Finding`] for it there; then it has every format.
+//!
+//! Nothing here computes a statistic: every number is in the finding already, and changes at most its unit. Nothing prints: a
+//! report is a `String`, and the binary decides where it goes.
 
-pub mod compare;
-mod conditions;
-pub mod doctor;
+mod compare;
+mod cost;
+mod csv;
+mod doctor;
+pub mod document;
 pub mod format;
+mod html;
 pub mod ink;
-pub mod json;
-pub mod mail;
+mod json;
+mod machine;
+mod mail;
+mod markdown;
 pub mod number;
-pub mod page;
+mod phrase;
 mod placement;
 pub mod probes;
-mod provenance;
-mod table;
-pub mod terminal;
+mod terminal;
+mod text;
 
 #[cfg(test)]
-mod fixture;
+mod hostile;
 
-pub use format::Format;
+pub use format::{Finding, Format};
 pub use ink::Ink;
-pub use json::json;
-pub use mail::mail;
-pub use terminal::terminal;

@@ -113,6 +113,11 @@ pub fn known(units: Units, value: Option<f64>) -> String {
     value.map_or_else(|| MISSING.to_owned(), |value| with_unit(units, value))
 }
 
+/// Three significant digits of a value that may be missing.
+pub fn known_significant(value: Option<f64>) -> String {
+    value.map_or_else(|| MISSING.to_owned(), significant)
+}
+
 /// A count: every digit up to three of them, then [`with_unit`].
 pub fn count(value: u64) -> String {
     if value < 1000 { value.to_string() } else { with_unit(COUNT, value as f64) }
@@ -153,6 +158,15 @@ pub fn percent(fraction: f64) -> String {
         size if size < 9.95 => format!("{percent:.1} %"),
         _ => fixed(percent, 0) + " %",
     }
+}
+
+/// A fraction without a sign, in as few digits as it needs: "3 %", "0.5 %".
+pub fn bare_percent(fraction: f64) -> String {
+    if !fraction.is_finite() || fraction.abs() * 100.0 >= TOO_LARGE {
+        return MISSING.to_owned();
+    }
+    let text = format!("{:.1}", fraction * 100.0);
+    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
 }
 
 /// Half the interval's width as a part of the value: "±1.0 %".
@@ -256,6 +270,7 @@ mod tests {
         ] {
             assert_eq!(percent(fraction), text, "{fraction:?}");
         }
+        assert_eq!([0.03, 0.005, 0.1, f64::NAN].map(bare_percent), ["3 %", "0.5 %", "10 %", MISSING]);
         assert_eq!(plus_minus(6.91, Some(6.84), Some(6.98)), "±1.0 %");
         assert_eq!(plus_minus(0.0, Some(-1.0), Some(1.0)), MISSING);
         assert_eq!(plus_minus(6.91, None, None), MISSING);

@@ -1,7 +1,7 @@
 //! Where threads ran, in words.
 
 use crate::number;
-use crate::page::tied;
+use crate::phrase::tied;
 use model::finding::PhaseFinding;
 use model::placement::{CasePlacement, Mode, ModeFinding, PlacementFinding};
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ pub fn of_cases(cases: &[CasePlacement]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::cost::fixture;
     use model::placement::PeerPlacement;
 
     fn plain(text: Option<String>) -> String {

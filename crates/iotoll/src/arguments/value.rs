@@ -69,32 +69,13 @@ pub(super) fn time(text: &str) -> Result<f64, String> {
     Rules::parse_time(text).map_err(|wrong| wrong.to_string())
 }
 
-pub(super) fn run_format(text: &str) -> Result<Format, String> {
-    format_among(Format::of_runs().collect(), text)
+pub(super) fn format(text: &str) -> Result<Format, String> {
+    Format::all().find(|format| format.name() == text).ok_or_else(|| format!("expected one of {}", formats()))
 }
 
-pub(super) fn any_format(text: &str) -> Result<Format, String> {
-    format_among(Format::all().collect(), text)
-}
-
-fn format_among(formats: Vec<Format>, text: &str) -> Result<Format, String> {
-    formats
-        .iter()
-        .copied()
-        .find(|format| format.name() == text)
-        .ok_or_else(|| format!("expected one of {}", names(formats.iter().copied())))
-}
-
-/// "table, json, mail".
-pub(super) fn names(formats: impl Iterator<Item = Format>) -> String {
-    formats.map(Format::name).collect::<Vec<_>>().join(", ")
-}
-
-pub(super) fn doctor_format(text: &str) -> Result<Format, String> {
-    match any_format(text) {
-        Ok(format @ (Format::Table | Format::Json)) => Ok(format),
-        _ => Err("expected table or json".to_owned()),
-    }
+/// "table, json, mail…".
+pub(super) fn formats() -> String {
+    Format::all().map(Format::name).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn selection(text: &str) -> Result<Selection, String> {

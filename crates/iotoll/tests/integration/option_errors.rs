@@ -55,7 +55,7 @@ fn flags_are_refused_in_one_line() {
         ("cost --count vda -- true", &["--count", "block:DEVICE"]),
         ("cost --count block:vda --ios 5 -- true", &["--count", "--ios"]),
         ("report", &["RECORD", "--help"]),
-        ("doctor --format=mail", &["--format", "table or json"]),
+        ("doctor --format=pdf", &["--format", "table, json, mail"]),
         ("demo --nonsense", &["--nonsense"]),
     ];
     for (words, named) in cases {

@@ -216,7 +216,8 @@ fn phase_caveats(phase: &PhaseFinding, found: &mut Vec<Warning>) {
         // That one mean does not describe it has been said, with the reason.
         return;
     }
-    let rates: Vec<f64> = phase.series.iter().filter_map(|point| point.iops).collect();
+    let metered = phase.series.iter().filter(|point| point.busy_cpus.is_some());
+    let rates: Vec<f64> = metered.filter_map(|point| point.iops).collect();
     if let Some(variation) = variation(&rates).filter(|variation| *variation > UNSTEADY && !explained) {
         let message = format!(
             "{jobs}: I/Os per second vary by {:.0} % from window to window, so one mean does not describe it",

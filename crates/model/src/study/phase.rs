@@ -5,10 +5,10 @@ use super::accounts;
 use super::background::{BackgroundRates, Rate};
 use super::io_time::{self, Own, growth, io_seconds};
 use super::per_work::{Cost, Per, per_work, total};
-use super::windows::{Window, windows};
-use super::{placement, probes, regimes, storage};
+use super::windows::windows;
+use super::{placement, probes, regimes, series, storage};
 use crate::cost::{BusyTime, WorkloadThreads};
-use crate::finding::{MeterReading, PhaseFinding, SeriesPoint};
+use crate::finding::{MeterReading, PhaseFinding};
 use crate::plan::JobPlan;
 use crate::record::{
     CpuReading, Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Record, Snapshot,
@@ -129,7 +129,7 @@ pub(super) fn study(
         page_cache: storage::page_cache(executions, jobs),
         placement: placement::study(executions, headline, rates, context),
         probes: probes::study(asked, executions, background),
-        series: series(executions, headline, context),
+        series: series::study(executions, headline, rates, context),
     };
     if !storage::makes_regimes(found.page_cache.as_ref()) {
         // Of a command whose I/Os nobody counts live they are of what storage read.
@@ -320,24 +320,4 @@ fn sampled_user(executions: &[Execution]) -> Option<f64> {
         }
     }
     (user + kernel > 0.0).then(|| user / (user + kernel))
-}
-
-fn series(executions: &[Execution], headline: Option<Meter>, context: &Context) -> Vec<SeriesPoint> {
-    let (Some(meter), Some(execution)) = (headline, executions.first()) else { return Vec::new() };
-    // A command's setup is worth seeing, a ramp is not: it was asked for.
-    let interval = execution.io_interval.filter(|_| execution.command_cpu_nanos.is_none());
-    let mut found = windows(execution, meter, interval, context);
-    // The last window is cut short by the end, and says little.
-    if let [.., before, last] = found.as_slice()
-        && last.seconds() < before.seconds() / 2.0
-    {
-        found.pop();
-    }
-    let Some(begin) = execution.stretch.snapshots.first().map(|snapshot| snapshot.at_nanos) else { return Vec::new() };
-    let point = |window: &Window| SeriesPoint {
-        seconds: (window.begin.since(begin).seconds() + window.end.since(begin).seconds()) / 2.0,
-        busy_cpus: window.cycles / context.clock.0 / window.seconds(),
-        iops: window.done.map(|done| done.ios as f64 / window.seconds()),
-    };
-    found.iter().map(point).collect()
 }

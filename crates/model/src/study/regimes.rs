@@ -175,10 +175,10 @@ pub(super) fn caveat(phase: &PhaseFinding, jobs: &str) -> Option<Warning> {
 }
 
 /// What was done from one snapshot to the next.
-struct Step {
-    begin: Nanos,
-    end: Nanos,
-    done: Option<Done>,
+pub(super) struct Step {
+    pub begin: Nanos,
+    pub end: Nanos,
+    pub done: Option<Done>,
     storage_read: Option<f64>,
     thread_nanos: Option<f64>,
 }
@@ -191,7 +191,7 @@ impl Step {
 
 /// The steps in the time that counts, without a last one that the end cut short. Whether a meter could be read does not
 /// matter here; but where one that disturbs takes turns with quiet windows, only these have one rate.
-fn steps(execution: &Execution) -> Vec<Step> {
+pub(super) fn steps(execution: &Execution) -> Vec<Step> {
     let snapshots = &execution.stretch.snapshots;
     let quiet = snapshots.iter().any(|snapshot| snapshot.mode == Mode::Quiet);
     let within = |at: Nanos| {

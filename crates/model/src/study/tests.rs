@@ -196,6 +196,9 @@ fn beside_a_machine_that_is_never_idle_no_cost_is_known() {
         let phase = &finding.phases[0];
         assert_eq!(phase.cycles_per_io.is_some(), known, "{busy}");
         assert_eq!((phase.cycles.is_some(), phase.busy_cpus.is_some()), (known, known));
+        let points = &phase.series;
+        assert!(points.len() > 5 && points.iter().all(|point| point.iops.is_some()), "{points:?}");
+        assert!(points.iter().all(|point| point.cycles_per_io.is_some() == known), "{points:?}");
         let told = finding.warnings.iter().any(|warning| warning.message.contains("its cost is not known"));
         assert_eq!(told, !known, "{:?}", finding.warnings);
     }

@@ -32,7 +32,7 @@ impl Window {
         self.end.since(self.begin).seconds()
     }
 
-    fn join(&mut self, next: &Self) {
+    pub(super) fn join(&mut self, next: &Self) {
         self.end = next.end;
         self.cycles += next.cycles;
         self.capacity_seconds += next.capacity_seconds;

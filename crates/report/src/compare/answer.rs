@@ -1,54 +1,17 @@
 //! The answer in words: what the comparison says, before any table.
 
-use super::change::{Change, bare};
+use super::change::Change;
 use super::{conditions, contents, words};
-use crate::number;
-use crate::page::{Tone, tied};
+use crate::document::{Sentence, Tone};
+use crate::number::{self, bare_percent};
+use crate::phrase::tied;
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding, NoiseFloor};
 use model::experiment::Metric;
-use model::record::Outcome;
 use model::stats::Verdict;
 
 /// What an arm is stands in the sentence when it is no longer than this.
 const SHORT: usize = 48;
-
-/// One line of the answer: a text, and what it comes to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sentence {
-    /// The text.
-    pub text: String,
-    /// The verdict in words, which follows the text after a colon.
-    pub verdict: Option<(Tone, String)>,
-    /// What is left to say, after a semicolon.
-    pub detail: Option<String>,
-}
-
-impl Sentence {
-    fn plain(text: impl Into<String>) -> Self {
-        Self { text: text.into(), verdict: None, detail: None }
-    }
-
-    fn judged(text: String, tone: Tone, words: impl Into<String>) -> Self {
-        Self { text, verdict: Some((tone, words.into())), detail: None }
-    }
-
-    /// All of it on one line.
-    pub fn whole(&self) -> String {
-        let verdict = self.verdict.as_ref().map(|(_, words)| format!(": {words}")).unwrap_or_default();
-        let detail = self.detail.as_ref().map(|detail| format!("; {detail}")).unwrap_or_default();
-        format!("{}{verdict}{detail}", self.text)
-    }
-}
-
-/// What is to be known of every number that follows: that the measurement did not end as planned.
-pub fn outcome(outcome: &Outcome) -> Option<(Tone, String)> {
-    match outcome {
-        Outcome::Completed => None,
-        Outcome::Interrupted => Some((Tone::Notice, "Interrupted: what follows was measured until then.".to_owned())),
-        Outcome::Failed(reason) => Some((Tone::Bad, format!("Failed: {reason}"))),
-    }
-}
 
 /// The answer, arm by arm.
 pub fn answer(finding: &CompareFinding) -> Vec<Sentence> {
@@ -109,7 +72,7 @@ fn of_metric(finding: &CompareFinding, subject: &str, metric: Metric, found: &Me
             decided(subject, metric, change)
         }
         Verdict::NoDifference => {
-            format!("{subject}: {} {}, within ±{}", tied(&change.whole()), words.noun, tied(&bare(margin)))
+            format!("{subject}: {} {}, within ±{}", tied(&change.whole()), words.noun, tied(&bare_percent(margin)))
         }
         Verdict::Inconclusive => {
             let text = format!("{subject}: {} {}", tied(&change.whole()), words.noun);
@@ -125,7 +88,7 @@ fn of_metric(finding: &CompareFinding, subject: &str, metric: Metric, found: &Me
 /// "candidate costs 3.1 % [2.6, 3.7] more cycles per I/O".
 fn decided(subject: &str, metric: Metric, change: Change) -> String {
     let words = words::of(metric);
-    let direction = if change.value.is_some_and(|value| value < 0.0) { words.fewer } else { words.more };
+    let direction = words.direction(!change.value.is_some_and(|value| value < 0.0));
     format!("{subject} {} {} {direction}", words.verb, tied(&change.size()))
 }
 

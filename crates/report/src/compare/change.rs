@@ -1,7 +1,8 @@
 //! Changes as people read them: a percentage with its sign, and its interval in as many decimals.
 
+use crate::document::{Interval, Raw};
 use crate::number::{MISSING, TOO_LARGE};
-use model::comparison::finding::{Interval, MetricFinding, UnpairedChange};
+use model::comparison::finding::{self, MetricFinding, UnpairedChange};
 
 /// A change and its interval, as fractions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,8 +21,8 @@ impl From<&MetricFinding> for Change {
     }
 }
 
-impl From<Interval> for Change {
-    fn from(interval: Interval) -> Self {
+impl From<finding::Interval> for Change {
+    fn from(interval: finding::Interval) -> Self {
         Self { value: Some(interval.change), low: Some(interval.low), high: Some(interval.high) }.finite()
     }
 }
@@ -71,6 +72,11 @@ impl Change {
         turned.whole().replace('+', "")
     }
 
+    /// What is drawn of it.
+    pub fn drawn(self) -> Raw {
+        self.value.map_or(Raw::None, |value| Raw::Interval(Interval { value, ends: self.ends() }))
+    }
+
     fn finite(self) -> Self {
         let finite = |number: Option<f64>| number.filter(|number| number.is_finite());
         Self { value: finite(self.value), low: finite(self.low), high: finite(self.high) }
@@ -103,22 +109,13 @@ impl Change {
     }
 }
 
-/// A fraction without a sign, in as few digits as it needs: "3 %", "0.5 %".
-pub fn bare(fraction: f64) -> String {
-    if !fraction.is_finite() || fraction.abs() * 100.0 >= TOO_LARGE {
-        return MISSING.to_owned();
-    }
-    let text = format!("{:.1}", fraction * 100.0);
-    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     fn change(value: f64, low: f64, high: f64) -> Change {
-        Change::from(Interval { change: value, low, high })
+        Change::from(finding::Interval { change: value, low, high })
     }
 
     #[test]
@@ -148,11 +145,6 @@ mod tests {
         assert_eq!(Change::default().whole(), MISSING);
         assert_eq!(change(f64::NAN, f64::NAN, f64::INFINITY).whole(), MISSING);
         assert_eq!(Change { value: Some(0.031), low: None, high: None }.whole(), "+3.1 % (no interval)");
-    }
-
-    #[test]
-    fn fractions_without_a_sign() {
-        assert_eq!([0.03, 0.005, 0.1, f64::NAN].map(bare), ["3 %", "0.5 %", "10 %", MISSING]);
     }
 
     proptest! {

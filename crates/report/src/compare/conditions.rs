@@ -1,7 +1,7 @@
 //! The conditions of a comparison in sentences: regimes that were in it, and where the arms' reads came from.
 
 use crate::number::{self, COUNT, CYCLES, MISSING};
-use crate::page::tied;
+use crate::phrase::tied;
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CaseCache, RoundsRegime};
 use model::comparison::record::CacheCondition;

@@ -1,39 +1,30 @@
 //! The machine and the method in a few labelled lines, in bare text.
 
-use super::change::bare;
 use super::contents;
-use super::section::Fact;
 use super::words;
-use crate::number::{self, MISSING, NANOS};
-use crate::page::{tied, units_tied};
-use crate::{placement, provenance};
+use crate::document::Fact;
+use crate::number::{self, MISSING, NANOS, bare_percent};
+use crate::phrase::{tied, units_tied};
+use crate::{machine, placement};
 use model::comparison::CompareFinding;
 use model::experiment::Metric;
 use model::reading::Reading;
 use model::record::{Canaries, Meter};
 use std::collections::BTreeSet;
-use std::time::{Duration, UNIX_EPOCH};
-
-/// The first second of the year 10000, which no date of four digits can say.
-const LAST_SECOND: f64 = 253_402_300_800.0;
-
-fn fact(label: &str, text: String) -> Fact {
-    Fact { label: label.to_owned(), text }
-}
 
 /// How it was measured.
 pub fn method(finding: &CompareFinding) -> Vec<Fact> {
     let mut facts = Vec::new();
     if !finding.method.is_empty() {
-        facts.push(fact("Method", units_tied(&finding.method)));
+        facts.push(Fact::new("Method", units_tied(&finding.method)));
     }
-    facts.push(fact("Measured", amount(finding)));
-    facts.extend(detectable(finding).map(|text| fact("Detectable", text)));
+    facts.push(Fact::new("Measured", amount(finding)));
+    facts.extend(detectable(finding).map(|text| Fact::new("Detectable", text)));
     facts
 }
 
 /// "34 rounds in 58.2 s, seed 7; margin ±3 %, precision ±1 %, at most 60.0 s".
-pub fn amount(finding: &CompareFinding) -> String {
+fn amount(finding: &CompareFinding) -> String {
     let rounds = if finding.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", finding.rounds) };
     let rules = &finding.rules;
     format!(
@@ -41,14 +32,14 @@ pub fn amount(finding: &CompareFinding) -> String {
         tied(&rounds),
         tied(&number::seconds(finding.seconds)),
         tied(&format!("seed {}", finding.seed)),
-        tied(&format!("±{}", bare(rules.margin))),
-        tied(&format!("±{}", bare(rules.precision))),
+        tied(&format!("±{}", bare_percent(rules.margin))),
+        tied(&format!("±{}", bare_percent(rules.precision))),
         tied(&number::seconds(rules.budget_seconds)),
     )
 }
 
 /// The change that would be found in 8 of 10 such experiments; of a sweep the largest over its cells.
-pub fn detectable(finding: &CompareFinding) -> Option<String> {
+fn detectable(finding: &CompareFinding) -> Option<String> {
     let parts = contents::targets(finding).into_iter().filter_map(|metric: Metric| {
         let found = finding.cells.iter().filter_map(|cell| contents::metric(cell, metric)?.mde80);
         let largest = found.filter(|mde| mde.is_finite()).reduce(f64::max)?;
@@ -63,15 +54,15 @@ pub fn detectable(finding: &CompareFinding) -> Option<String> {
 pub fn environment(finding: &CompareFinding) -> Vec<Fact> {
     let environment = &finding.environment;
     let host = &environment.host;
-    let mut facts = vec![fact("Machine", provenance::machine(host))];
-    facts.extend(boots(finding).map(|text| fact("Boots", text)));
-    facts.push(fact("Cycles", cycles(finding)));
-    facts.push(fact("Background", background(finding)));
-    facts.extend(placement::of_cases(&finding.placement).map(|text| fact("Placement", text)));
-    facts.extend(canaries(&environment.canaries).map(|text| fact("Canaries", text)));
+    let mut facts = vec![Fact::new("Machine", machine::machine(host))];
+    facts.extend(boots(finding).map(|text| Fact::new("Boots", text)));
+    facts.push(Fact::new("Cycles", cycles(finding)));
+    facts.push(Fact::new("Background", background(finding)));
+    facts.extend(placement::of_cases(&finding.placement).map(|text| Fact::new("Placement", text)));
+    facts.extend(canaries(&environment.canaries).map(|text| Fact::new("Canaries", text)));
     facts.extend(environment.step.map(|step| {
         let (round, size) = (step.after_round, tied(&signed(step.change)));
-        fact("Step", format!("all arms changed together by {size} after round {round}"))
+        Fact::new("Step", format!("all arms changed together by {size} after round {round}"))
     }));
     facts
 }
@@ -90,10 +81,10 @@ fn boots(finding: &CompareFinding) -> Option<String> {
 }
 
 /// What a cycle is here and which meter counted it.
-pub fn cycles(finding: &CompareFinding) -> String {
+fn cycles(finding: &CompareFinding) -> String {
     let environment = &finding.environment;
     let meter = environment.meter.as_deref();
-    let cycles = provenance::cycles_of(&environment.host, meter == Some(Meter::Pmu.name()));
+    let cycles = machine::cycles(&environment.host, meter == Some(Meter::Pmu.name()));
     match meter {
         Some(meter) => format!("{cycles}, by the {meter} meter, less the background"),
         None => format!("{MISSING} no meter of the whole machine could be read"),
@@ -101,7 +92,7 @@ pub fn cycles(finding: &CompareFinding) -> String {
 }
 
 /// What the machine did without the workload, and what the hypervisor took.
-pub fn background(finding: &CompareFinding) -> String {
+fn background(finding: &CompareFinding) -> String {
     let environment = &finding.environment;
     let share = |fraction: Option<f64>| fraction.map(|fraction| tied(&number::percent(fraction)));
     let busy = share(environment.background_busy_fraction)
@@ -137,17 +128,4 @@ fn canaries(canaries: &[Canaries]) -> Option<String> {
 
 fn signed(fraction: f64) -> String {
     super::change::Change { value: Some(fraction), low: None, high: None }.percent()
-}
-
-/// When the measurement began: "2025-10-09 08:53:20 UTC".
-pub fn began(finding: &CompareFinding) -> Option<String> {
-    time(finding.started_unix_seconds)
-}
-
-/// A moment of the calendar, from the seconds since 1970; `None` where four digits of a year cannot say it.
-pub fn time(seconds: f64) -> Option<String> {
-    let known = (0.0..LAST_SECOND).contains(&seconds);
-    let time = Duration::try_from_secs_f64(seconds).ok().filter(|_| known)?;
-    let text = humantime::format_rfc3339_seconds(UNIX_EPOCH + time).to_string();
-    Some(text.replace('T', " ").replace('Z', " UTC"))
 }

@@ -297,7 +297,7 @@ pub fn empty() -> CompareFinding {
         limits: Vec::new(),
         rules: Rules::default(),
         environment: Environment {
-            host: crate::fixture::host(),
+            host: crate::cost::fixture::host(),
             meter: Some("timer_list".to_owned()),
             background_busy_fraction: Some(0.0213),
             steal_fraction: Some(0.0004),
@@ -336,7 +336,7 @@ fn boot((number, arm): (usize, &&str)) -> BootFinding {
         arm: (*arm).to_owned(),
         boot_id: format!("b00t{number}"),
         started_unix_seconds: 1_760_000_000.0,
-        host: Host { kernel: kernel.to_owned(), ..crate::fixture::host() },
+        host: Host { kernel: kernel.to_owned(), ..crate::cost::fixture::host() },
         canaries: canaries(95.0),
     }
 }

@@ -2,22 +2,14 @@
 
 use super::change::Change;
 use super::{contents, words};
+use crate::document::{Note, Tone};
 use crate::number;
-use crate::page::{Tone, tied};
+use crate::phrase::tied;
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding};
 use model::experiment::Metric;
 use model::few::few;
 use model::stats::Verdict;
-
-/// A remark under a table.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Note {
-    /// How it looks.
-    pub tone: Tone,
-    /// The text.
-    pub text: String,
-}
 
 /// The remarks on an arm's tables of `metrics`.
 pub fn notes(finding: &CompareFinding, arm: &str, metrics: &[Metric]) -> Vec<Note> {
@@ -31,7 +23,7 @@ pub fn notes(finding: &CompareFinding, arm: &str, metrics: &[Metric]) -> Vec<Not
     }
     notes.extend(time(finding, &cells, &shown));
     let missing = contents::reasons(&cells).into_iter();
-    notes.extend(missing.map(|text| Note { tone: Tone::Faint, text: format!("not measured: {text}") }));
+    notes.extend(missing.map(|text| Note::new(Tone::Faint, format!("not measured: {text}"))));
     notes
 }
 
@@ -55,7 +47,7 @@ fn shape(finding: &CompareFinding, cells: &[&CellFinding], metric: Metric) -> Op
     })?;
     let head = words::of(metric).head;
     let text = format!("{head}: the shape changed, in rare slow parts or in all but them: {places}");
-    Some(Note { tone: Tone::Notice, text })
+    Some(Note::new(Tone::Notice, text))
 }
 
 /// The interval excludes 0, and yet nothing counts as detected.
@@ -67,7 +59,7 @@ fn taken_back(finding: &CompareFinding, cells: &[&CellFinding], metric: Metric) 
     let places = places(finding, &undetected, |metric| tied(&Change::from(metric).whole()))?;
     let head = words::of(metric).head;
     let text = format!("{head}: not detected after Holm's correction for the number of cells: {places}");
-    Some(Note { tone: Tone::Faint, text })
+    Some(Note::new(Tone::Faint, text))
 }
 
 /// How long a decision would take, for what the answer has not said.
@@ -86,7 +78,7 @@ fn time(finding: &CompareFinding, cells: &[&CellFinding], metrics: &[Metric]) ->
     }
     let cell = if contents::is_sweep(finding) { " in every cell" } else { "" };
     let text = || format!("measuring that would decide what is inconclusive{cell}: {}", parts.join(", "));
-    (!parts.is_empty()).then(|| Note { tone: Tone::Faint, text: text() })
+    (!parts.is_empty()).then(|| Note::new(Tone::Faint, text()))
 }
 
 /// The first cells of a list with what is said of each; the rest is counted.

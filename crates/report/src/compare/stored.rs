@@ -2,16 +2,17 @@
 //! else, and what is known to differ between then and now.
 
 use super::change::Change;
-use super::section::{Body, Fact, Section};
-use super::{contents, environment, words};
-use crate::page::{tied, units_tied};
+use super::{contents, words};
+use crate::document::{Block, Body, Fact, Note, Tone};
+use crate::phrase;
+use crate::phrase::{tied, units_tied};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{AgainstStored, CellFinding, MetricFinding, StoredFinding, UnpairedChange};
 use model::experiment::Metric;
 use model::few::few;
 
 /// Nothing without a stored record.
-pub fn section(finding: &CompareFinding) -> Option<Section> {
+pub fn block(finding: &CompareFinding) -> Option<Block> {
     let stored = finding.stored.as_ref()?;
     let metrics = contents::targets(finding);
     let (matched, others): (Vec<&CellFinding>, Vec<&CellFinding>) =
@@ -24,15 +25,16 @@ pub fn section(finding: &CompareFinding) -> Option<Section> {
     notes.push(caution.to_owned());
     notes.extend(missing(&matched, &metrics));
     notes.extend(unmatched(finding, &others));
-    notes.push(match environment::time(stored.started_unix_seconds) {
+    notes.push(match phrase::time(stored.started_unix_seconds) {
         Some(time) => format!("stored: {}, measured {}", stored.from, tied(&time)),
         None => format!("stored: {}", stored.from),
     });
-    Some(Section { title: title(stored), body: Body::Facts(facts), notes })
+    let notes = notes.into_iter().map(|text| Note::new(Tone::Faint, text)).collect();
+    Some(Block::new(title(stored), Body::Facts(facts)).with(notes))
 }
 
 fn title(stored: &StoredFinding) -> String {
-    let time = environment::time(stored.started_unix_seconds);
+    let time = phrase::time(stored.started_unix_seconds);
     let day = time.as_deref().and_then(|time| time.split(' ').next());
     day.map_or_else(|| "Against the stored baseline".to_owned(), |day| format!("Against the stored baseline of {day}"))
 }
@@ -51,11 +53,7 @@ fn line(finding: &CompareFinding, cell: &CellFinding, metric: Metric) -> Option<
     let place = place.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
     let head = words::of(metric).head;
     // With one cell and one arm the metric is all that tells lines apart; a name of a cell leaves no room for it.
-    Some(if place.is_empty() {
-        Fact { label: head.to_owned(), text: split }
-    } else {
-        Fact { label: place, text: format!("{head} {split}") }
-    })
+    Some(if place.is_empty() { Fact::new(head, split) } else { Fact::new(place, format!("{head} {split}")) })
 }
 
 fn split(found: &MetricFinding, stored: &AgainstStored) -> String {
@@ -102,32 +100,32 @@ mod tests {
     use super::*;
     use crate::compare::fixture;
 
-    fn texts(section: &Section) -> Vec<(String, String)> {
+    fn texts(section: &Block) -> Vec<(String, String)> {
         let Body::Facts(facts) = &section.body else { panic!("no facts") };
         facts.iter().map(|fact| (fact.label.clone(), fact.text.replace('\u{a0}', " "))).collect()
     }
 
     #[test]
     fn a_line_for_each_target() {
-        let section = section(&fixture::stored()).unwrap();
+        let section = block(&fixture::stored()).unwrap();
         assert_eq!(section.title, "Against the stored baseline of 2025-05-03");
         let expected = "+75.8 % [70.8, 80.8] = +4.0 % [3.0, 5.0] change × +69.0 % [64.0, 74.0] environment";
         assert_eq!(texts(&section)[0], ("cycles/IO".to_owned(), expected.to_owned()));
-        assert!(section.notes[0].contains("kernel 6.9.1 → 6.18.44; "), "{:?}", section.notes);
+        assert!(section.notes[0].text.contains("kernel 6.9.1 → 6.18.44; "), "{:?}", section.notes);
     }
 
     #[test]
     fn lines_of_a_sweep_say_their_cell_and_cells_that_were_not_stored_are_named() {
-        let section = section(&fixture::stored_sweep()).unwrap();
+        let section = block(&fixture::stored_sweep()).unwrap();
         let texts = texts(&section);
         assert_eq!(texts[0].0, "rw=randread bs=4k");
         assert!(texts[0].1.starts_with("cycles/IO ") && texts[1].1.starts_with("IOPS "), "{texts:?}");
-        assert!(section.notes.iter().any(|note| note.starts_with("not in the stored record: rw=randwrite")));
-        assert!(section.notes[0].starts_with("nothing that is known"), "{:?}", section.notes);
+        assert!(section.notes.iter().any(|note| note.text.starts_with("not in the stored record: rw=randwrite")));
+        assert!(section.notes[0].text.starts_with("nothing that is known"), "{:?}", section.notes);
     }
 
     #[test]
     fn without_a_stored_record_there_is_nothing() {
-        assert!(section(&fixture::options()).is_none());
+        assert!(block(&fixture::options()).is_none());
     }
 }

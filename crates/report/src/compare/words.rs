@@ -1,8 +1,7 @@
 //! What metrics and verdicts are called: a row of the table for each metric.
 
-use super::change::bare;
-use crate::number::{BYTES, COUNT, MISSING, NANOS, Scale, Units, with_unit};
-use crate::page::Tone;
+use crate::document::Tone;
+use crate::number::{BYTES, COUNT, MISSING, NANOS, Scale, Units, bare_percent, with_unit};
 use model::comparison::finding::LimitState;
 use model::experiment::Metric;
 use model::stats::Verdict;
@@ -22,123 +21,31 @@ pub struct Words {
     pub noun: &'static str,
     /// "*costs* 3 % more cycles per I/O".
     pub verb: &'static str,
-    /// "costs 3 % *more cycles per I/O*".
-    pub more: &'static str,
-    /// "costs 3 % *fewer cycles per I/O*".
-    pub fewer: &'static str,
-    units: Units,
+    /// "takes 3 % more *time for the median I/O*"; empty where it is the noun.
+    amount: &'static str,
+    /// What its values are counted in.
+    pub units: Units,
 }
 
 static TABLE: [Words; 12] = [
-    Words {
-        metric: Metric::CyclesPerIo,
-        head: "cycles/IO",
-        noun: "cycles per I/O",
-        verb: "costs",
-        more: "more cycles per I/O",
-        fewer: "fewer cycles per I/O",
-        units: COUNT,
-    },
-    Words {
-        metric: Metric::CyclesPerByte,
-        head: "cycles/B",
-        noun: "cycles per byte",
-        verb: "costs",
-        more: "more cycles per byte",
-        fewer: "fewer cycles per byte",
-        units: COUNT,
-    },
-    Words {
-        metric: Metric::Iops,
-        head: "IOPS",
-        noun: "I/Os per second",
-        verb: "does",
-        more: "more I/Os per second",
-        fewer: "fewer I/Os per second",
-        units: COUNT,
-    },
-    Words {
-        metric: Metric::BytesPerSecond,
-        head: "bytes/s",
-        noun: "bytes per second",
-        verb: "moves",
-        more: "more bytes per second",
-        fewer: "fewer bytes per second",
-        units: BYTES,
-    },
-    Words {
-        metric: Metric::ContextSwitchesPerIo,
-        head: "switches/IO",
-        noun: "context switches per I/O",
-        verb: "makes",
-        more: "more context switches per I/O",
-        fewer: "fewer context switches per I/O",
-        units: COUNT,
-    },
-    Words {
-        metric: Metric::ThreadCyclesPerIo,
-        head: "own cyc/IO",
-        noun: "cycles of its own threads per I/O",
-        verb: "uses",
-        more: "more cycles of its own threads per I/O",
-        fewer: "fewer cycles of its own threads per I/O",
-        units: COUNT,
-    },
-    Words {
-        metric: Metric::LatencyMean,
-        head: "mean lat",
-        noun: "mean latency",
-        verb: "takes",
-        more: "more time for the mean I/O",
-        fewer: "less time for the mean I/O",
-        units: NANOS,
-    },
-    Words {
-        metric: Metric::LatencyP50,
-        head: "p50 lat",
-        noun: "median latency",
-        verb: "takes",
-        more: "more time for the median I/O",
-        fewer: "less time for the median I/O",
-        units: NANOS,
-    },
-    Words {
-        metric: Metric::LatencyP99,
-        head: "p99 lat",
-        noun: "p99 latency",
-        verb: "takes",
-        more: "more time at the 99th percentile",
-        fewer: "less time at the 99th percentile",
-        units: NANOS,
-    },
-    Words {
-        metric: Metric::LatencyP999,
-        head: "p99.9 lat",
-        noun: "p99.9 latency",
-        verb: "takes",
-        more: "more time at the 99.9th percentile",
-        fewer: "less time at the 99.9th percentile",
-        units: NANOS,
-    },
-    Words {
-        metric: Metric::Cycles,
-        head: "cycles",
-        noun: "cycles",
-        verb: "costs",
-        more: "more cycles",
-        fewer: "fewer cycles",
-        units: COUNT,
-    },
-    Words {
-        metric: Metric::Seconds,
-        head: "time",
-        noun: "seconds",
-        verb: "takes",
-        more: "more time",
-        fewer: "less time",
-        units: SECONDS,
-    },
+    row(Metric::CyclesPerIo, ["cycles/IO", "cycles per I/O", "costs", ""], COUNT),
+    row(Metric::CyclesPerByte, ["cycles/B", "cycles per byte", "costs", ""], COUNT),
+    row(Metric::Iops, ["IOPS", "I/Os per second", "does", ""], COUNT),
+    row(Metric::BytesPerSecond, ["bytes/s", "bytes per second", "moves", ""], BYTES),
+    row(Metric::ContextSwitchesPerIo, ["switches/IO", "context switches per I/O", "makes", ""], COUNT),
+    row(Metric::ThreadCyclesPerIo, ["own cyc/IO", "cycles of its own threads per I/O", "uses", ""], COUNT),
+    row(Metric::LatencyMean, ["mean lat", "mean latency", "takes", "time for the mean I/O"], NANOS),
+    row(Metric::LatencyP50, ["p50 lat", "median latency", "takes", "time for the median I/O"], NANOS),
+    row(Metric::LatencyP99, ["p99 lat", "p99 latency", "takes", "time at the 99th percentile"], NANOS),
+    row(Metric::LatencyP999, ["p99.9 lat", "p99.9 latency", "takes", "time at the 99.9th percentile"], NANOS),
+    row(Metric::Cycles, ["cycles", "cycles", "costs", ""], COUNT),
+    row(Metric::Seconds, ["time", "seconds", "takes", "time"], SECONDS),
 ];
+
+/// A row: head, noun, verb, and what there is more of, where that is not the noun.
+const fn row(metric: Metric, [head, noun, verb, amount]: [&'static str; 4], units: Units) -> Words {
+    Words { metric, head, noun, verb, amount, units }
+}
 
 /// The words for `metric`.
 pub fn of(metric: Metric) -> &'static Words {
@@ -147,6 +54,13 @@ pub fn of(metric: Metric) -> &'static Words {
 }
 
 impl Words {
+    /// "costs 3 % *more cycles per I/O*".
+    pub fn direction(&self, is_more: bool) -> String {
+        let amount = if self.amount.is_empty() { self.noun } else { self.amount };
+        let less = if amount.starts_with("time") { "less" } else { "fewer" };
+        format!("{} {amount}", if is_more { "more" } else { less })
+    }
+
     /// A value of this metric.
     pub fn value(&self, value: Option<f64>) -> String {
         match value.filter(|value| value.is_finite()) {
@@ -186,7 +100,7 @@ pub fn verdict(verdict: Verdict) -> &'static str {
 
 /// The same in a sentence, which has the room to say what is small.
 pub fn verdict_in_full(verdict: Verdict, margin: f64) -> String {
-    let small = |word: &str| format!("{word} (maybe by less than {})", bare(margin));
+    let small = |word: &str| format!("{word} (maybe by less than {})", bare_percent(margin));
     match verdict {
         Verdict::BetterMaybeSmall => small("better"),
         Verdict::WorseMaybeSmall => small("worse"),

@@ -1,0 +1,104 @@
+//! A phase over time: the windows of its headline meter, or what was done between snapshots, become points of rate, load and
+//! cost.
+
+use super::Context;
+use super::background::BackgroundRates;
+use super::regimes::{Step, steps};
+use super::windows::{Window, windows};
+use crate::finding::SeriesPoint;
+use crate::record::{Execution, Meter};
+
+/// A series has at most so many points: as many as a chart can show.
+const MOST: usize = 400;
+
+/// The series of the first execution. Without a headline meter it says what was done and not what it cost.
+pub(super) fn study(
+    executions: &[Execution],
+    headline: Option<Meter>,
+    rates: &BackgroundRates,
+    context: &Context,
+) -> Vec<SeriesPoint> {
+    let Some(execution) = executions.first() else { return Vec::new() };
+    let Some(begin) = execution.stretch.snapshots.first().map(|snapshot| snapshot.at_nanos) else { return Vec::new() };
+    let found = headline.map_or_else(|| unmetered(execution), |meter| metered(execution, meter, context));
+    let background = headline.and_then(|meter| rates.of(meter)).map_or(0.0, |rate| rate.cycles_per_capacity_second);
+    let point = |window: &Window| {
+        let seconds = window.seconds();
+        let cycles = headline.map(|_| window.cycles - background * window.capacity_seconds);
+        let ios = window.done.map(|done| done.ios);
+        SeriesPoint {
+            seconds: (window.begin.since(begin).seconds() + window.end.since(begin).seconds()) / 2.0,
+            window_seconds: seconds,
+            busy_cpus: headline.map(|_| window.cycles / context.clock.0 / seconds),
+            iops: ios.map(|ios| ios as f64 / seconds),
+            ios,
+            bytes: window.done.map(|done| done.bytes.0),
+            cycles,
+            cycles_per_io: cycles.zip(ios.filter(|ios| *ios > 0)).map(|(cycles, ios)| cycles / ios as f64),
+        }
+    };
+    merged(&found).iter().map(point).collect()
+}
+
+fn metered(execution: &Execution, meter: Meter, context: &Context) -> Vec<Window> {
+    // A command's setup is worth seeing, a ramp is not: it was asked for.
+    let interval = execution.io_interval.filter(|_| execution.command_cpu_nanos.is_none());
+    let mut found = windows(execution, meter, interval, context);
+    // The last window is cut short by the end, and says little.
+    if let [.., before, last] = found.as_slice()
+        && last.seconds() < before.seconds() / 2.0
+    {
+        found.pop();
+    }
+    found
+}
+
+fn unmetered(execution: &Execution) -> Vec<Window> {
+    let counted = steps(execution).into_iter().filter(|step| step.done.is_some());
+    let window = |step: Step| {
+        let Step { begin, end, done, .. } = step;
+        Window { begin, end, cycles: 0.0, capacity_seconds: 0.0, done }
+    };
+    counted.map(window).collect()
+}
+
+/// The same stretch in at most [`MOST`] windows: neighbours are joined.
+fn merged(windows: &[Window]) -> Vec<Window> {
+    let each = windows.len().div_ceil(MOST).max(1);
+    let joined = windows.chunks(each).filter_map(|chunk| {
+        let (first, rest) = chunk.split_first()?;
+        Some(rest.iter().fold(*first, |mut joined, next| {
+            joined.join(next);
+            joined
+        }))
+    });
+    joined.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Done;
+    use crate::unit::{Bytes, Nanos};
+
+    fn window(second: u64) -> Window {
+        Window {
+            begin: Nanos(second * 1_000_000_000),
+            end: Nanos((second + 1) * 1_000_000_000),
+            cycles: 10.0,
+            capacity_seconds: 2.0,
+            done: Some(Done { ios: 5, bytes: Bytes(20) }),
+        }
+    }
+
+    #[test]
+    fn neighbours_are_joined_and_nothing_is_lost() {
+        let windows: Vec<Window> = (0..1001).map(window).collect();
+        let merged = merged(&windows);
+        assert_eq!(merged.len(), 334);
+        assert_eq!(merged.iter().filter_map(|window| window.done).map(|done| done.ios).sum::<u64>(), 5005);
+        assert_eq!(merged.iter().map(|window| window.cycles).sum::<f64>(), 10_010.0);
+        assert!(merged.iter().zip(merged.iter().skip(1)).all(|(one, next)| one.end == next.begin));
+        assert_eq!(super::merged(&windows[..400]), windows[..400]);
+    }
+}

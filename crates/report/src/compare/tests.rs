@@ -1,0 +1,96 @@
+//! The comparison of every fixture on a terminal: essential lines, widths, whole texts as snapshots.
+
+use super::*;
+use crate::text::page::{fits_closely, width};
+use crate::{Format, Ink};
+use proptest::prelude::*;
+
+fn terminal(finding: &CompareFinding, ink: Ink, columns: usize) -> String {
+    Format::Table.render(finding, ink, columns)
+}
+
+fn text(finding: &CompareFinding) -> String {
+    terminal(finding, Ink::Plain, 100)
+}
+
+#[test]
+fn every_comparison_fits_its_page() {
+    for (name, finding) in fixture::all() {
+        for columns in [60, 72, 80, 100, 120, 200] {
+            for ink in [Ink::Plain, Ink::Colour] {
+                assert_eq!(fits_closely(&terminal(&finding, ink, columns), columns), Ok(()), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn comparisons_as_they_are_read() {
+    insta::assert_snapshot!("options_at_80", terminal(&fixture::options(), Ink::Plain, 80));
+    insta::assert_snapshot!("options_at_120", terminal(&fixture::options(), Ink::Plain, 120));
+    insta::assert_snapshot!("sweep_at_80", terminal(&fixture::sweep(), Ink::Plain, 80));
+    insta::assert_snapshot!("sweep_at_120", terminal(&fixture::sweep(), Ink::Plain, 120));
+    insta::assert_snapshot!("inconclusive_at_80", terminal(&fixture::inconclusive(), Ink::Plain, 80));
+    insta::assert_snapshot!("identical_at_80", terminal(&fixture::identical(), Ink::Plain, 80));
+    insta::assert_snapshot!("unmeasured_at_80", terminal(&fixture::unmeasured(), Ink::Plain, 80));
+    insta::assert_snapshot!("three_arms_at_80", terminal(&fixture::three_arms(), Ink::Plain, 80));
+    insta::assert_snapshot!("booted_at_80", terminal(&fixture::booted(), Ink::Plain, 80));
+    insta::assert_snapshot!("stored_at_80", terminal(&fixture::stored(), Ink::Plain, 80));
+    insta::assert_snapshot!("stored_sweep_at_80", terminal(&fixture::stored_sweep(), Ink::Plain, 80));
+    insta::assert_snapshot!("empty_at_80", terminal(&fixture::empty(), Ink::Plain, 80));
+    insta::assert_snapshot!("hostile_at_80", terminal(&fixture::hostile(f64::NAN, "\u{1b}[31m読み"), Ink::Plain, 80));
+}
+
+#[test]
+fn the_answer_is_first() {
+    let text = text(&fixture::options());
+    assert_eq!(text.lines().next().unwrap(), "candidate (bs=8k) costs 3.1 % [3.0, 3.7] more cycles per I/O: worse");
+}
+
+#[test]
+fn the_verdict_has_its_colour_and_its_word() {
+    let text = terminal(&fixture::options(), Ink::Colour, 80);
+    assert!(text.lines().next().unwrap().ends_with("\u{1b}[31mworse\u{1b}[0m"), "{text}");
+    assert!(text.contains("\u{1b}[33mundecided\u{1b}[0m") && text.contains("\u{1b}[32mkept\u{1b}[0m"), "{text}");
+}
+
+#[test]
+fn colour_moves_nothing() {
+    for (name, finding) in fixture::all() {
+        let widths = |text: String| text.lines().map(width).collect::<Vec<_>>();
+        let coloured = widths(terminal(&finding, Ink::Colour, 100));
+        assert_eq!(coloured, widths(terminal(&finding, Ink::Plain, 100)), "{name}");
+    }
+}
+
+#[test]
+fn no_column_is_left_out_at_80() {
+    for finding in [fixture::options(), fixture::sweep(), fixture::three_arms()] {
+        let text = terminal(&finding, Ink::Plain, 80);
+        let head = text.lines().find(|line| line.ends_with("verdict")).unwrap();
+        assert!(head.contains("change") && head.contains("95 %") && head.split_whitespace().count() >= 6, "{text}");
+    }
+}
+
+#[test]
+fn metrics_without_a_value_have_one_line_for_each_reason() {
+    let text = text(&fixture::unmeasured());
+    assert_eq!(text.matches("not measured: ").count(), 2, "{text}");
+    assert!(text.starts_with("Interrupted: what follows was measured until then.\n"), "{text}");
+}
+
+#[test]
+fn each_candidate_has_its_table() {
+    let text = text(&fixture::three_arms());
+    assert!(text.contains("\ngather  ") && text.contains("\nzero-copy  "), "{text}");
+}
+
+proptest! {
+    #[test]
+    fn no_finding_overflows_a_page(number in any::<f64>(), text in any::<String>(), columns in 60usize..160) {
+        let finding = fixture::hostile(number, &text);
+        let coloured = terminal(&finding, Ink::Colour, columns);
+        prop_assert!(coloured.lines().all(|line| width(line) <= columns));
+        prop_assert_eq!(terminal(&finding, Ink::Plain, columns).find('\u{1b}'), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! What a run or a command cost: a [`RunFinding`] becomes a document.
+//!
+//! First what an I/O cost, then where that went, then why to believe it: the meters beside each other, the series over time,
+//! the machine's background, the latencies, the caveats.
+
+mod conditions;
+mod data;
+mod jobs;
+mod latency;
+mod meters;
+mod phase;
+mod probes;
+mod series;
+mod spent;
+mod totals;
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod tests;
+
+use crate::document::{Audience, Document, Fact, Section};
+use crate::phrase::{self, command};
+use crate::{machine, placement};
+use model::few::few;
+use model::finding::{PhaseFinding, RunFinding};
+
+/// Jobs that are shown; what is beyond would push the costs off the screen.
+const SHOWN: usize = 16;
+
+/// The document of a run or a command.
+pub fn document(finding: &RunFinding) -> Document {
+    let mut sections = vec![Section::new("", totals::blocks(finding))];
+    for (index, phase) in finding.phases.iter().enumerate() {
+        let one = |block| Section::new("", vec![block]);
+        sections.push(phase::section(finding, index, phase));
+        sections.push(series::section(phase));
+        sections.push(one(spent::block(phase, &suffix(finding, phase))));
+        sections.push(one(meters::block(finding, index, phase)));
+        sections.push(Section::new("", probes::blocks(phase, &suffix(finding, phase))));
+    }
+    sections.push(Section::new("", vec![jobs::block(&finding.jobs)]));
+    sections.push(Section::new("", vec![latency::block(&finding.jobs)]));
+    Document {
+        kind: if finding.counted_by.is_some() { "iotoll cost" } else { "iotoll run" }.to_owned(),
+        title: finding.title.clone(),
+        lead: "What one I/O cost, in cycles of the whole machine".to_owned(),
+        began: phrase::time(finding.started_unix_seconds),
+        command: command(&finding.command_line),
+        outcome: phrase::outcome(&finding.outcome),
+        sections,
+        caveats: finding.warnings.clone(),
+        provenance: provenance(finding),
+        data: data::table(finding),
+        ..Document::default()
+    }
+}
+
+/// A phase in a word.
+fn name(phase: &PhaseFinding) -> String {
+    match phase.jobs.as_slice() {
+        [first, rest @ ..] if !rest.is_empty() => format!("{first} and {} more", rest.len()),
+        names => names.join(""),
+    }
+}
+
+/// What tells a phase's tables from those of the others.
+fn suffix(finding: &RunFinding, phase: &PhaseFinding) -> String {
+    if finding.phases.len() > 1 { format!(" ({})", name(phase)) } else { String::new() }
+}
+
+fn provenance(finding: &RunFinding) -> Vec<Fact> {
+    const AWAY: Audience = Audience::POST.or(Audience::PAGE);
+    let mut facts = vec![Fact::new("Machine", machine::machine(&finding.host))];
+    facts.push(Fact::of(AWAY, "Settings", machine::settings(&finding.host)));
+    facts.push(Fact::of(AWAY, "Mitigations", machine::mitigations(&finding.host)));
+    facts.push(Fact::new("Background", machine::background(&finding.background)));
+    facts.push(Fact::new("Cycles", cycles(finding)));
+    facts.extend(placement_of(finding).map(|text| Fact::new("Placement", text)));
+    let known = finding.phases.iter().filter(|phase| phase.cycles_low.or(phase.cycles_per_io_low).is_some());
+    let intervals = distinct(known.map(|phase| phase.interval_from.as_str()));
+    if !intervals.is_empty() {
+        facts.push(Fact::of(AWAY, "Interval", format!("95 %, from {}", intervals.join("; "))));
+    }
+    facts.extend(finding.counted_by.iter().map(|counted_by| Fact::of(AWAY, "I/O count", counted_by)));
+    facts.push(Fact::of(AWAY, "Method", format!("iotoll, method version {}", finding.method_version)));
+    facts
+}
+
+/// What one cycle is here, and which meter counted it.
+fn cycles(finding: &RunFinding) -> String {
+    let meters = distinct(finding.phases.iter().filter_map(|phase| phase.headline_meter.as_deref()));
+    let by_pmu = meters.contains(&model::record::Meter::Pmu.name());
+    let meter = if meters.is_empty() { String::new() } else { format!(", by the {} meter", meters.join(" or ")) };
+    format!("{}{meter}, less the background", machine::cycles(&finding.host, by_pmu))
+}
+
+/// Where threads ran, phase by phase.
+fn placement_of(finding: &RunFinding) -> Option<String> {
+    let several = finding.phases.len() > 1;
+    let parts = finding.phases.iter().filter_map(|phase| {
+        let text = placement::of_phase(phase)?;
+        Some(if several { format!("{}: {text}", phase.jobs.join(", ")) } else { text })
+    });
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| few(&parts, "; "))
+}
+
+fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = Vec::new();
+    for text in texts.filter(|text| !text.is_empty()) {
+        if !seen.contains(&text) {
+            seen.push(text);
+        }
+    }
+    seen
+}

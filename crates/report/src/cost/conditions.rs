@@ -1,0 +1,188 @@
+//! The conditions of a run in words: where reads came from, and which regimes were in it.
+
+use crate::document::{Column, Note, Table, Tone};
+use crate::number::{self, BYTES, COUNT, CYCLES, MISSING, Scale};
+use crate::phrase::tied;
+use model::finding::{PhaseFinding, RegimeFinding};
+use model::page_cache::{CacheFinding, CacheState};
+
+/// Dirty bytes below this are the last pages of a log or so, and not worth a word: 1 MiB.
+const DIRTY: u64 = 1 << 20;
+
+/// Where the reads of jobs came from: "page cache: warm, 100 % of reads came from memory".
+pub fn page_cache(cache: &CacheFinding) -> String {
+    let mut text = format!("page cache: {}", state(cache));
+    if matches!(cache.state, CacheState::Warming | CacheState::Partial)
+        && let (Some(before), Some(after)) = (cache.resident_before_fraction, cache.resident_after_fraction)
+    {
+        text += &format!("; {} of the files in memory before, {} after", percent(before), percent(after));
+    }
+    if let Some(dirty) = cache.dirty_after_bytes.filter(|dirty| *dirty >= DIRTY) {
+        let dirty = tied(&number::with_unit(BYTES, dirty as f64));
+        text +=
+            &format!("; {dirty} still dirty at the end: the kernel writes it back later, and that is not in this cost");
+    }
+    if cache.dropped && cache.state != CacheState::Warm {
+        text += "; dropped before the first I/O (invalidate=1, fio's default)";
+    }
+    text
+}
+
+/// Where the reads of a command came from: "storage: 31 % of the bytes that it read came from the disk".
+pub fn storage(cache: &CacheFinding) -> String {
+    let bytes = cache.storage_read_bytes.map(|bytes| tied(&number::with_unit(BYTES, bytes)));
+    match (cache.reads_from_storage_fraction, bytes) {
+        (Some(_), _) if cache.state == CacheState::Warm => {
+            format!("storage: {} of the bytes that it read came from memory", from_memory(cache))
+        }
+        (Some(part), _) => format!("storage: {} of the bytes that it read came from the disk", percent(part)),
+        (None, Some(bytes)) => format!("storage: {bytes} read from the disk"),
+        (None, None) => format!("storage: {MISSING} not known"),
+    }
+}
+
+fn state(cache: &CacheFinding) -> String {
+    let from_disk = || match cache.reads_from_storage_fraction {
+        Some(part) => format!("{} of reads went to the disk", percent(part)),
+        None => "the kernel does not tell how many reads went to the disk".to_owned(),
+    };
+    match cache.state {
+        CacheState::Warm => format!("warm, {} of reads came from memory", from_memory(cache)),
+        CacheState::Cold => format!("cold, {}", from_disk()),
+        CacheState::Warming => format!("cold and warming: {}", from_disk()),
+        CacheState::Partial => format!("partly cached: {}", from_disk()),
+        CacheState::Written => "written into".to_owned(),
+        CacheState::Bypassed => "bypassed (direct=1)".to_owned(),
+        CacheState::Unknown => format!("{MISSING} the kernel does not tell where reads came from"),
+    }
+}
+
+fn from_memory(cache: &CacheFinding) -> String {
+    match cache.reads_from_storage_fraction {
+        Some(part) if part > 0.0 => tied("> 99.9 %"),
+        _ => tied("100 %"),
+    }
+}
+
+fn percent(fraction: f64) -> String {
+    tied(&number::percent(fraction))
+}
+
+/// "12.6 k IOPS for 0.8 s, then 1.31 M IOPS for 2.2 s".
+fn regimes(regimes: &[RegimeFinding]) -> String {
+    let one = |regime: &RegimeFinding| {
+        let rate = match (regime.iops, regime.storage_bytes_per_second) {
+            (Some(iops), _) => format!("{} IOPS", number::with_unit(COUNT, iops)),
+            (None, Some(bytes)) => format!("{} from the disk", number::bytes_per_second(bytes)),
+            (None, None) => MISSING.to_owned(),
+        };
+        format!("{} for {}", tied(&rate), tied(&number::seconds(regime.end_seconds - regime.begin_seconds)))
+    };
+    regimes.iter().map(one).collect::<Vec<_>>().join(", then ")
+}
+
+/// How many regimes there are, in words that open a line.
+fn how_many(phase: &PhaseFinding) -> String {
+    match phase.regimes.len() {
+        2 => "Two regimes".to_owned(),
+        3 => "Three regimes".to_owned(),
+        many => format!("{many} regimes"),
+    }
+}
+
+/// What stands in place of one mean, where the rate stepped.
+pub fn regimes_in_words(phase: &PhaseFinding) -> Option<Note> {
+    let last = phase.regimes.last()?;
+    let (how_many, which) = (how_many(phase), regimes(&phase.regimes));
+    let text = match (last.iops, phase.cycles_per_io) {
+        (Some(_), None) => format!("{how_many}, no single mean: {which}"),
+        (Some(_), Some(_)) => format!("{how_many}: {which}"),
+        (None, _) => format!("{how_many}: {which}; the figures are of both together"),
+    };
+    Some(Note::new(Tone::Notice, text))
+}
+
+/// Each regime with its own cost; a row each. Nothing where the I/Os of a regime are not known.
+pub fn table(phase: &PhaseFinding) -> Option<Table> {
+    phase.regimes.iter().find(|regime| regime.iops.is_some())?;
+    let mut table = Table::new(vec![
+        Column::rows("time"),
+        Column::number("cycles/IO"),
+        Column::text("95 %"),
+        Column::number("IOPS"),
+        Column::number("from the disk").spare(0),
+    ]);
+    for regime in &phase.regimes {
+        let begin = if regime.begin_seconds > 0.0 { number::seconds(regime.begin_seconds) } else { "0 s".to_owned() };
+        let span = format!("{begin} to {}", number::seconds(regime.end_seconds));
+        let interval = regime.cycles_per_io.zip(regime.cycles_per_io_low.zip(regime.cycles_per_io_high));
+        table.row(vec![
+            span.into(),
+            number::known(CYCLES, regime.cycles_per_io).into(),
+            interval
+                .map_or_else(|| MISSING.to_owned(), |(value, (low, high))| Scale::of(CYCLES, value).interval(low, high))
+                .into(),
+            number::known(COUNT, regime.iops).into(),
+            regime.from_storage_fraction.map_or_else(|| MISSING.to_owned(), number::percent).into(),
+        ]);
+    }
+    Some(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache(state: CacheState, fraction: Option<f64>) -> CacheFinding {
+        CacheFinding {
+            state,
+            reads_from_storage_fraction: fraction,
+            storage_read_bytes: fraction.map(|_| 3e9),
+            resident_before_fraction: Some(0.0),
+            resident_after_fraction: Some(1.0),
+            dirty_after_bytes: None,
+            dropped: false,
+        }
+    }
+
+    fn plain(text: &str) -> String {
+        text.replace('\u{a0}', " ")
+    }
+
+    #[test]
+    fn where_reads_came_from_is_one_sentence() {
+        let of = |state, fraction| plain(&page_cache(&cache(state, fraction)));
+        assert_eq!(of(CacheState::Warm, Some(0.0)), "page cache: warm, 100 % of reads came from memory");
+        assert_eq!(of(CacheState::Warm, Some(0.0004)), "page cache: warm, > 99.9 % of reads came from memory");
+        assert_eq!(
+            of(CacheState::Warming, Some(0.31)),
+            "page cache: cold and warming: 31 % of reads went to the disk; 0 % of the files in memory before, 100 % after"
+        );
+        assert_eq!(of(CacheState::Bypassed, None), "page cache: bypassed (direct=1)");
+        let dropped = CacheFinding { dropped: true, ..cache(CacheState::Cold, Some(1.0)) };
+        assert!(page_cache(&dropped).ends_with("dropped before the first I/O (invalidate=1, fio's default)"));
+        let dirty = CacheFinding { dirty_after_bytes: Some(64 << 20), ..cache(CacheState::Written, None) };
+        assert!(plain(&page_cache(&dirty)).starts_with("page cache: written into; 64.0 MiB still dirty at the end"));
+    }
+
+    #[test]
+    fn a_command_s_reads_are_told_by_part_or_by_bytes() {
+        let of = |state, fraction| plain(&storage(&cache(state, fraction)));
+        assert_eq!(of(CacheState::Partial, Some(0.31)), "storage: 31 % of the bytes that it read came from the disk");
+        assert_eq!(of(CacheState::Warm, Some(0.0)), "storage: 100 % of the bytes that it read came from memory");
+        let unknown = CacheFinding { storage_read_bytes: Some(1.5e9), ..cache(CacheState::Unknown, None) };
+        assert_eq!(plain(&storage(&unknown)), "storage: 1.40 GiB read from the disk");
+    }
+
+    #[test]
+    fn regimes_are_told_in_order() {
+        let regime = |begin, end, iops| RegimeFinding {
+            begin_seconds: begin,
+            end_seconds: end,
+            iops: Some(iops),
+            ..RegimeFinding::default()
+        };
+        let two = [regime(0.0, 0.8, 12.6e3), regime(0.8, 3.0, 1.31e6)];
+        assert_eq!(plain(&regimes(&two)), "12.6 k IOPS for 800 ms, then 1.31 M IOPS for 2.20 s");
+    }
+}

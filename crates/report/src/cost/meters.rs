@@ -1,0 +1,118 @@
+//! The meters beside each other: those that ran with their intervals on one scale, so that one sees
+//! whether they agree, and those that did not with the reason.
+
+use crate::document;
+use crate::document::{Audience, Block, Body, Cell, Column, Draw, Interval, Note, Raw, Span, Table, Tone};
+use crate::number::{self, CYCLES, Scale};
+use model::finding::{MeterReading, PhaseFinding, RunFinding};
+use model::record::Meter;
+use model::study::regimes::MEAN_WITHHELD;
+
+/// The meters of the phase at `index`. Those that the machine does not have come with the last phase.
+pub fn block(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Block {
+    let readings = &phase.by_meter_detail;
+    let values = readings.iter().filter_map(|reading| reading.cycles_per_io.map(|estimate| estimate.value));
+    let scale = phase.cycles_per_io.or(values.reduce(f64::max)).map(|value| Scale::of(CYCLES, value));
+    let drawn = range(readings);
+    let mut table = Table::new(vec![
+        Column::rows("meter"),
+        Column::number(scale.map_or_else(|| "cycles/IO".to_owned(), |scale| format!("{}/IO", scale.unit))),
+        Column::text("95 % interval"),
+        Column::number("watched").spare(1),
+    ]);
+    table.columns.extend(drawn.map(|scale| Column::drawing(Draw::Interval(scale))));
+    let last = index + 1 == finding.phases.len();
+    let lacking = |name: &str| finding.meters.iter().any(|meter| meter.name == name && !meter.available);
+    for reading in readings {
+        let headline = phase.headline_meter.as_ref() == Some(&reading.name);
+        let tone = if headline { Tone::Strong } else { Tone::Plain };
+        let name = Cell::new(tone, label(&reading.name));
+        match (reading.cycles_per_io, scale) {
+            (Some(estimate), Some(scale)) => {
+                let interval = estimate.low.zip(estimate.high).map(|(low, high)| scale.interval(low, high));
+                let mut cells = vec![
+                    name,
+                    Cell::new(tone, scale.cell(estimate.value)),
+                    interval.unwrap_or_else(|| number::MISSING.to_owned()).into(),
+                    number::seconds(reading.seconds).into(),
+                ];
+                let tone = if headline { Tone::Own } else { Tone::Plain };
+                let raw = Interval { value: estimate.value, ends: estimate.low.zip(estimate.high) };
+                let raw = if whole_machine(reading) { Raw::Interval(raw) } else { Raw::None };
+                cells.extend(drawn.map(|_| Cell::drawn(tone, raw)));
+                table.row(cells);
+            }
+            // Said at the top, once for all.
+            _ if reading.reason.as_deref() == Some(MEAN_WITHHELD) => {}
+            // What this machine lacks is the same in every phase: said once, in the last.
+            _ if !last && lacking(&reading.name) => {}
+            _ => table.note(name, missing(reading.reason.as_deref())),
+        }
+    }
+    if last {
+        let named = |name: &str| readings.iter().any(|reading| reading.name == name);
+        for meter in finding.meters.iter().filter(|meter| !meter.available && !named(&meter.name)) {
+            let earlier = finding.meters.iter().find(|other| !other.available && other.reason == meter.reason);
+            let text = match earlier.filter(|earlier| earlier.name != meter.name && !named(&earlier.name)) {
+                Some(earlier) => format!("{} as {}", number::MISSING, earlier.name),
+                None => missing(meter.reason.as_deref()),
+            };
+            table.note(label(&meter.name).into(), text);
+        }
+    }
+    let withheld = readings.iter().any(|reading| reading.reason.as_deref() == Some(MEAN_WITHHELD));
+    let mut notes = Vec::new();
+    if !withheld && !table.rows.is_empty() && !phase.interval_from.is_empty() {
+        notes.push(Note::new(Tone::Faint, format!("interval from {}", phase.interval_from)));
+    }
+    Block::new("Meters", Body::Table(table)).with(notes).of(Audience::SCREEN.or(Audience::PAGE))
+}
+
+fn label(name: &str) -> String {
+    let scope = if name == Meter::Thread.name() { " (own threads)" } else { "" };
+    format!("{name}{scope}")
+}
+
+fn missing(reason: Option<&str>) -> String {
+    format!("{} {}", number::MISSING, reason.unwrap_or("not read"))
+}
+
+/// The thread clocks see less on purpose; on the scale of the others they would only squeeze them.
+fn whole_machine(reading: &MeterReading) -> bool {
+    reading.name != Meter::Thread.name()
+}
+
+/// The scale of the drawn intervals: from the lowest end of an interval to the highest. One meter alone has
+/// nothing to agree with.
+fn range(readings: &[MeterReading]) -> Option<document::Scale> {
+    let shown = readings.iter().filter(|reading| whole_machine(reading)).filter_map(|reading| reading.cycles_per_io);
+    let ends: Vec<_> = shown.map(|it| (it.low.unwrap_or(it.value), it.high.unwrap_or(it.value))).collect();
+    let low = ends.iter().map(|(low, _)| *low).fold(f64::INFINITY, f64::min);
+    let high = ends.iter().map(|(_, high)| *high).fold(f64::NEG_INFINITY, f64::max);
+    let has_place = ends.len() > 1 && (high - low).is_finite() && high > low;
+    has_place.then(|| document::Scale { span: Span::new(low, high), margin: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::stats::Estimate;
+
+    fn reading(name: &str, value: f64, half: f64) -> MeterReading {
+        let estimate = Estimate { value, low: Some(value - half), high: Some(value + half) };
+        MeterReading { name: name.to_owned(), cycles_per_io: Some(estimate), seconds: 1.0, reason: None }
+    }
+
+    #[test]
+    fn intervals_are_drawn_on_one_scale_without_the_thread_clocks() {
+        let readings = [reading("idle", 100.0, 12.0), reading("pmu", 106.0, 6.0), reading("thread", 10.0, 1.0)];
+        assert_eq!(range(&readings).map(|scale| scale.span), Some(Span::new(88.0, 112.0)));
+    }
+
+    #[test]
+    fn one_meter_has_no_scale_and_neither_has_nonsense() {
+        assert_eq!(range(&[reading("idle", 100.0, 12.0)]), None);
+        assert_eq!(range(&[reading("idle", 100.0, 0.0), reading("pmu", 100.0, 0.0)]), None);
+        assert_eq!(range(&[reading("idle", f64::INFINITY, 1.0), reading("pmu", 1.0, 0.0)]), None);
+    }
+}

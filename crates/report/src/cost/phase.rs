@@ -1,0 +1,145 @@
+//! What a phase cost, in one line of figures, and what it did, in the next.
+
+use super::conditions;
+use crate::document::{Audience, Block, Body, Figure, Note, Section, Tone};
+use crate::number::{self, COUNT, CYCLES, MISSING, NANOS, Scale};
+use model::finding::{PhaseFinding, RunFinding};
+use model::page_cache::CacheState;
+use model::record::Exit;
+
+/// The headline of the phase at `index`.
+pub fn section(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Section {
+    let title = match finding.phases.len() {
+        1 => String::new(),
+        many => format!("Phase {} of {many}: {}", index + 1, phase.jobs.join(", ")),
+    };
+    let mut figures = Vec::new();
+    if phase.regimes.is_empty() || phase.cycles_per_io.is_some() {
+        figures.push(cost(phase));
+    }
+    figures.push(work(finding, phase));
+    let figures = Block::new("", Body::Figures(figures)).of(Audience::SCREEN.or(Audience::PAGE));
+    let regimes = Block::new("", Body::Notes).with(conditions::regimes_in_words(phase).into_iter().collect());
+    let mut blocks = vec![regimes, figures, Block::new("", Body::Notes).with(notes(finding, phase))];
+    blocks.extend(conditions::table(phase).map(|table| Block::new("Regimes", Body::Table(table))));
+    Section::new(title, blocks)
+}
+
+fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
+    let mut notes = Vec::new();
+    notes.extend(phase.page_cache.as_ref().map(|cache| {
+        let sentence = if finding.counted_by.is_some() { conditions::storage } else { conditions::page_cache };
+        Note::new(cache_tone(cache.state), sentence(cache))
+    }));
+    if phase.jobs.len() > 1 {
+        let jobs = phase.jobs.len();
+        let text = format!("The cost is shared by {jobs} jobs that ran together; it is not divided among them.");
+        notes.push(Note::new(Tone::Faint, text));
+    }
+    let counted_by = finding.counted_by.iter();
+    notes.extend(counted_by.map(|counted_by| Note::new(Tone::Faint, format!("I/O count: {counted_by}"))));
+    notes
+}
+
+/// A mixture must not be overlooked.
+fn cache_tone(state: CacheState) -> Tone {
+    match state {
+        CacheState::Warming | CacheState::Partial | CacheState::Unknown => Tone::Notice,
+        CacheState::Warm | CacheState::Cold | CacheState::Written | CacheState::Bypassed => Tone::Plain,
+    }
+}
+
+fn cost(phase: &PhaseFinding) -> Vec<Figure> {
+    let figure = |what: &str, value: String, interval: Option<String>| Figure {
+        what: what.to_owned(),
+        interval,
+        ..Figure::new(Tone::Strong, value)
+    };
+    let interval =
+        |value: Option<f64>, low: Option<f64>, high: Option<f64>| Some(Scale::of(CYCLES, value?).interval(low?, high?));
+    let ends = interval(phase.cycles_per_io, phase.cycles_per_io_low, phase.cycles_per_io_high);
+    let per_io = figure("one I/O costs", cycles(phase.cycles_per_io, "/IO"), ends);
+    if phase.ios.is_none() && phase.cycles_per_io.is_none() {
+        let ends = interval(phase.cycles, phase.cycles_low, phase.cycles_high);
+        let whole = figure("all of it costs", cycles(phase.cycles, ""), ends);
+        let per_io = Figure { tone: Tone::Plain, ..per_io };
+        return if phase.bytes.is_some() {
+            vec![whole, per_io, per_byte(phase), switches(phase)]
+        } else {
+            vec![whole, per_io]
+        };
+    }
+    vec![per_io, per_byte(phase), switches(phase)]
+}
+
+fn per_byte(phase: &PhaseFinding) -> Figure {
+    // Where the I/Os are known, the interval of their cost is that of the bytes' too, in other units.
+    let error = phase.cycles_per_byte.filter(|_| phase.cycles_per_io.is_none());
+    let error = error.map(|value| number::plus_minus(value, phase.cycles_per_byte_low, phase.cycles_per_byte_high));
+    let value = cycles(phase.cycles_per_byte, "/byte");
+    Figure { what: "one byte costs".to_owned(), interval: error, ..Figure::new(Tone::Strong, value) }
+}
+
+fn switches(phase: &PhaseFinding) -> Figure {
+    let value = format!("{} context switches/IO", number::known_significant(phase.context_switches_per_io));
+    Figure { what: "one I/O makes".to_owned(), ..Figure::new(Tone::Strong, value) }
+}
+
+/// A number of cycles; the unit stays when the number is missing.
+fn cycles(value: Option<f64>, per: &str) -> String {
+    match value.filter(|value| value.is_finite()) {
+        Some(value) => number::with_unit(CYCLES, value) + per,
+        None => format!("{MISSING} cycles{per}"),
+    }
+}
+
+fn work(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Figure> {
+    let mut chips = Vec::new();
+    // Rates and latencies of two regimes together describe neither.
+    let steady = phase.regimes.iter().all(|regime| regime.iops.is_none());
+    if let Some(iops) = phase.iops.filter(|_| steady) {
+        chips.push(number::with_unit(COUNT, iops) + " IOPS");
+    }
+    if let Some(rate) = phase.bytes_per_second.filter(|_| steady) {
+        chips.push(number::bytes_per_second(rate));
+    }
+    if let [name] = phase.jobs.as_slice()
+        && steady
+        && let Some(job) = finding.jobs.iter().find(|job| job.name == *name)
+    {
+        let known = |name: &str, value: Option<f64>| Some(format!("{name} {}", number::with_unit(NANOS, value?)));
+        chips.extend(known("p50", job.latency_ns.p50));
+        chips.extend(known("p99", job.latency_ns.p99));
+    }
+    if let Some(busy) = phase.busy_cpus {
+        chips.push(format!("{} CPUs busy", number::significant(busy)));
+    }
+    chips.push(number::seconds(phase.wall_seconds));
+    let mut chips: Vec<Figure> = chips.into_iter().map(|text| Figure::new(Tone::Plain, text)).collect();
+    chips.extend(exits(&phase.exits));
+    if let Some(outside) = phase.cycles_outside_io {
+        chips
+            .push(Figure::new(Tone::Plain, format!("{} before and after the I/O", number::with_unit(CYCLES, outside))));
+    }
+    chips
+}
+
+/// Equal ends of executions together, in the order in which they first occurred.
+fn exits(exits: &[Exit]) -> Vec<Figure> {
+    let mut counted: Vec<(Exit, usize)> = Vec::new();
+    for exit in exits {
+        match counted.iter_mut().find(|(known, _)| known == exit) {
+            Some((_, times)) => *times += 1,
+            None => counted.push((*exit, 1)),
+        }
+    }
+    let chip = |(exit, times): (Exit, usize)| {
+        let times = if times > 1 { format!(" ×{times}") } else { String::new() };
+        match exit {
+            Exit::Status(0) => Figure::new(Tone::Plain, format!("exit status 0{times}")),
+            Exit::Status(status) => Figure::new(Tone::Bad, format!("exit status {status}{times}")),
+            Exit::Signal(signal) => Figure::new(Tone::Bad, format!("killed by signal {signal}{times}")),
+        }
+    };
+    counted.into_iter().map(chip).collect()
+}

@@ -1,0 +1,59 @@
+//! A phase over time as charts: the rate, and what an I/O cost, with its mean and its regimes.
+
+use crate::document::{Audience, Axis, Block, Body, Chart, Mark, Note, Point, Section, Series, Tone};
+use crate::number::{self, COUNT};
+use model::finding::{PhaseFinding, SeriesPoint};
+
+/// A pointer finds nothing at more points than this: they would lie upon each other.
+const HINTED: usize = 120;
+
+/// The charts of a phase.
+pub fn section(phase: &PhaseFinding) -> Section {
+    let rate = chart(phase, "I/Os per second", |point| point.iops, Vec::new());
+    let mean = phase.cycles_per_io_low.zip(phase.cycles_per_io_high).map(|(low, high)| Mark::Band(low, high));
+    let mean = mean.into_iter().chain(phase.cycles_per_io.map(Mark::Level)).collect();
+    let cost = chart(phase, "cycles per I/O", |point| point.cycles_per_io, mean);
+    let mut charts: Vec<Chart> = rate.into_iter().chain(cost).collect();
+    // Where nobody counts I/Os live, the load is all that can be seen.
+    if charts.is_empty() {
+        charts.extend(chart(phase, "CPUs busy, the background's included", |point| point.busy_cpus, Vec::new()));
+    }
+    let mut notes = Vec::new();
+    if !charts.is_empty() && phase.cycles_per_io.is_some() {
+        notes.push("The dashed level is the mean of the phase, in the band of its 95 % interval.");
+    }
+    if !charts.is_empty() && !phase.regimes.is_empty() {
+        notes.push("A dashed upright line is where the rate stepped and another regime began.");
+    }
+    let notes = notes.into_iter().map(|text| Note::new(Tone::Faint, text)).collect();
+    Section::on_page("Over time", vec![Block::new("", Body::Charts(charts)).of(Audience::PAGE).with(notes)])
+}
+
+fn chart(
+    phase: &PhaseFinding,
+    title: &str,
+    value: fn(&SeriesPoint) -> Option<f64>,
+    mut marks: Vec<Mark>,
+) -> Option<Chart> {
+    let hinted = phase.series.len() <= HINTED;
+    let point = |point: &SeriesPoint| {
+        let y = value(point).filter(|value| value.is_finite())?;
+        let hint = || format!("{}: {}", number::seconds(point.seconds), number::with_unit(COUNT, y));
+        let hint = if hinted { hint() } else { String::new() };
+        Some(Point { hint, ..Point::new(point.seconds, y) })
+    };
+    let points: Vec<Point> = phase.series.iter().filter(|point| point.seconds.is_finite()).filter_map(point).collect();
+    // One window is the mean again.
+    if points.len() < 2 {
+        return None;
+    }
+    marks.extend(phase.regimes.iter().skip(1).map(|regime| Mark::Upright(regime.begin_seconds)));
+    Some(Chart {
+        title: title.to_owned(),
+        of: String::new(),
+        x: Axis::Time,
+        y: Axis::Amount { units: COUNT, from_zero: true },
+        marks,
+        series: vec![Series { subject: 1, joined: true, dot: if hinted { 5 } else { 0 }, points }],
+    })
+}

@@ -1,0 +1,98 @@
+//! The cost sheet of every fixture: essential lines, widths, whole sheets as snapshots.
+
+use super::*;
+use crate::text::page::{fits_closely, width};
+use crate::{Format, Ink};
+use proptest::prelude::*;
+
+fn terminal(finding: &RunFinding, ink: Ink, columns: usize) -> String {
+    Format::Table.render(finding, ink, columns)
+}
+
+fn sheet(finding: &RunFinding) -> String {
+    terminal(finding, Ink::Plain, 100)
+}
+
+#[test]
+fn every_sheet_fits_its_page() {
+    for (name, finding) in fixture::all() {
+        for columns in [60, 72, 80, 100, 132, 200] {
+            for ink in [Ink::Plain, Ink::Colour] {
+                assert_eq!(fits_closely(&terminal(&finding, ink, columns), columns), Ok(()), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sheets_as_they_are_read() {
+    insta::assert_snapshot!("psync_4k_at_100", terminal(&fixture::psync_4k(), Ink::Plain, 100));
+    insta::assert_snapshot!("udp_like_at_80", terminal(&fixture::udp_like(), Ink::Plain, 80));
+    insta::assert_snapshot!("cost_without_ios_at_100", terminal(&fixture::cost_without_ios(), Ink::Plain, 100));
+    insta::assert_snapshot!("two_phases_at_100", terminal(&fixture::two_phases(), Ink::Plain, 100));
+    insta::assert_snapshot!("meters_unavailable_at_100", terminal(&fixture::meters_unavailable(), Ink::Plain, 100));
+}
+
+#[test]
+fn the_headline_is_first() {
+    let text = sheet(&fixture::psync_4k());
+    let headline = text.lines().find(|line| line.contains("cycles/IO")).unwrap();
+    assert_eq!(headline.trim(), "6.91 kcycles/IO   [6.84, 6.98]   1.69 cycles/byte   1.72 context switches/IO");
+}
+
+#[test]
+fn what_failed_is_said_at_the_top_and_in_its_row() {
+    let text = sheet(&fixture::failed());
+    assert!(text.lines().nth(1).unwrap().starts_with("Failed: job randread-4k: read at offset 4096"), "{text}");
+    assert!(text.contains("error  randread-4k: read at offset 4096: Input/output error"), "{text}");
+}
+
+#[test]
+fn a_cost_that_jobs_share_is_not_divided() {
+    let text = sheet(&fixture::many_jobs());
+    assert!(text.contains("shared by 32 jobs that ran together; it is not divided among them."), "{text}");
+    assert!(text.contains("writer-15") && !text.contains("writer-16") && text.contains("and 16 jobs more"), "{text}");
+}
+
+#[test]
+fn without_i_os_there_are_cycles_and_an_exit_status() {
+    let text = sheet(&fixture::cost_without_ios());
+    assert!(text.contains("42.1 Gcycles   [41.6, 42.6]   — cycles/IO"), "{text}");
+    assert!(text.contains("exit status 0") && text.contains("3.10 Gcycles before and after the I/O"), "{text}");
+}
+
+#[test]
+fn a_missing_number_is_a_dash_and_its_reason_is_below() {
+    let text = sheet(&fixture::meters_unavailable());
+    assert!(
+        text.contains("— cycles/IO") && text.contains("— cycles/byte") && text.contains("— context switches/IO"),
+        "{text}"
+    );
+    assert!(text.contains("— permission denied: /sys/devices"), "{text}");
+    assert!(!text.contains(" 0 "), "{text}");
+}
+
+#[test]
+fn without_an_interval_none_is_shown() {
+    let text = sheet(&fixture::no_interval());
+    assert!(text.contains("6.91 kcycles/IO   1.69 cycles/byte"), "{text}");
+    assert!(text.contains("! ") && text.contains("too few for an interval"), "{text}");
+}
+
+#[test]
+fn one_kind_of_cycle_is_named() {
+    let mut finding = fixture::psync_4k();
+    assert!(sheet(&finding).contains("guest reference cycles: TSC 2.596 GHz × CPU time"));
+    finding.phases.iter_mut().for_each(|phase| phase.headline_meter = Some("pmu".to_owned()));
+    assert!(sheet(&finding).contains("counted by the processor (PMU)"));
+}
+
+proptest! {
+    #[test]
+    fn no_finding_overflows_a_sheet(number in any::<f64>(), text in any::<String>(), columns in 60usize..160) {
+        let finding = fixture::hostile(number, &text);
+        let coloured = terminal(&finding, Ink::Colour, columns);
+        prop_assert!(coloured.lines().all(|line| width(line) <= columns));
+        prop_assert_eq!(terminal(&finding, Ink::Plain, columns).find('\u{1b}'), None);
+    }
+}

@@ -1,0 +1,58 @@
+//! What each phase cost, a line each: for readers who have no screen of figures.
+
+use super::name;
+use crate::document::{Audience, Block, Body, Column, Table};
+use crate::number::{self, COUNT, CYCLES, MISSING, Scale};
+use model::finding::{PhaseFinding, RunFinding};
+
+/// Phases whose I/Os are counted, and those of which only the whole is known.
+pub fn blocks(finding: &RunFinding) -> Vec<Block> {
+    let (counted, others): (Vec<_>, Vec<_>) = finding.phases.iter().partition(|phase| phase.ios.is_some());
+    let block = |table| Block::new("Cost", Body::Table(table)).of(Audience::POST);
+    vec![block(costs(&counted)), block(wholes(&others))]
+}
+
+fn costs(phases: &[&PhaseFinding]) -> Table {
+    let largest = phases.iter().filter_map(|phase| phase.cycles_per_io).reduce(f64::max);
+    let scale = largest.map(|largest| Scale::of(CYCLES, largest));
+    let mut table = Table::new(vec![
+        Column::rows("phase"),
+        Column::number(format!("{}/IO", scale.map_or("cycles", |scale| scale.unit))),
+        Column::number("95 %").spare(2),
+        Column::number("cycles/B").spare(4),
+        Column::number("csw/IO").spare(3),
+        Column::number("IOPS"),
+        Column::number("bandwidth").spare(1),
+    ]);
+    for phase in phases {
+        let value = |value: f64| scale.map_or_else(|| MISSING.to_owned(), |scale| scale.cell(value));
+        let cost = phase.cycles_per_io;
+        let error = cost.map(|cost| number::plus_minus(cost, phase.cycles_per_io_low, phase.cycles_per_io_high));
+        table.row(vec![
+            name(phase).into(),
+            cost.map_or_else(|| MISSING.to_owned(), value).into(),
+            error.unwrap_or_else(|| MISSING.to_owned()).into(),
+            number::known_significant(phase.cycles_per_byte).into(),
+            number::known_significant(phase.context_switches_per_io).into(),
+            number::known(COUNT, phase.iops).into(),
+            phase.bytes_per_second.map_or_else(|| MISSING.to_owned(), number::bytes_per_second).into(),
+        ]);
+    }
+    table
+}
+
+/// Phases whose I/Os nobody counted: what they cost as a whole.
+fn wholes(phases: &[&PhaseFinding]) -> Table {
+    let heads = ["in all", "CPUs busy", "wall time", "per I/O"].map(Column::number);
+    let mut table = Table::new([vec![Column::rows("phase")], heads.to_vec()].concat());
+    for phase in phases {
+        table.row(vec![
+            name(phase).into(),
+            number::known(CYCLES, phase.cycles).into(),
+            number::known_significant(phase.busy_cpus).into(),
+            number::seconds(phase.wall_seconds).into(),
+            MISSING.into(),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,149 @@
+//! Findings in which anything can be wrong: every number, name and list may be replaced by one that no measurement gives.
+//!
+//! A finding is read back from its JSON by a deserializer that lies. It is asked for each field by its type, so it can
+//! answer with what JSON cannot say (NaN, infinity), and no field can be forgotten here.
+
+mod wild;
+
+use crate::text::page::fits;
+use crate::{Finding, Format, Ink, compare, cost, html};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::cell::Cell;
+use wild::Wild;
+
+/// Findings for each fixture. More for an evening: `IOTOLL_REPORT_HOSTILE=10000 cargo test hostile`.
+const FINDINGS: u64 = 12;
+
+const NUMBERS: [f64; 22] = [
+    f64::NAN,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.999_999_999_999_999_9,
+    0.03,
+    -0.031,
+    5e-324,
+    f64::MIN_POSITIVE,
+    1e-12,
+    f64::EPSILON,
+    999.999_999_999_999_9,
+    1e17,
+    9.999_999_999_999_998e17,
+    1e18,
+    1.844_674_407_370_955_2e19,
+    1e300,
+    f64::MAX,
+    f64::MIN,
+];
+
+/// What decides where a finding is wrong, the same in every run.
+struct Fate {
+    state: Cell<u64>,
+    /// Fields of a thousand that are wrong.
+    rate: u64,
+    /// Few, so that fields that belong together are often wrong in the same way.
+    numbers: [f64; 3],
+    text: String,
+}
+
+impl Fate {
+    fn new(seed: u64) -> Self {
+        let mut fate = Self { state: Cell::new(seed), rate: 0, numbers: [0.0; 3], text: String::new() };
+        fate.rate = fate.one_of(&[5, 30, 200, 700]);
+        fate.numbers = [(); 3].map(|()| match fate.below(4) {
+            0 => f64::from_bits(fate.next()),
+            // Near each other, and yet not the same.
+            1 => 6910.0 * (1.0 + fate.below(3) as f64 * f64::EPSILON),
+            _ => fate.one_of(&NUMBERS),
+        });
+        let long = "a\u{1b}[31m\u{7}<b>|`\r\n\u{202e}読".repeat(500);
+        fate.text = fate.one_of(&["", " ", "4k", "x=y", "\u{a0}", "0", "-", "\u{0}\u{9b}", &long]).to_owned();
+        fate
+    }
+
+    fn next(&self) -> u64 {
+        let state = self.state.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.state.set(state);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn one_of<T: Copy>(&self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+
+    fn strikes(&self) -> bool {
+        self.below(1000) < self.rate
+    }
+
+    fn number(&self, value: &Value) -> f64 {
+        // What JSON could not say was no number.
+        if self.strikes() { self.one_of(&self.numbers) } else { value.as_f64().unwrap_or(f64::NAN) }
+    }
+
+    fn count(&self, value: &Value, most: u64) -> u64 {
+        let wild = || self.one_of(&[0, 1, 2, most / 2, most - 1, most]);
+        if self.strikes() { wild() } else { value.as_u64().unwrap_or(0) }
+    }
+
+    /// `value` with some of it gone wrong; `None` where no value of its type can be so.
+    fn befall<T: Serialize + DeserializeOwned>(&self, value: &T) -> Option<T> {
+        let value = serde_json::to_value(value).unwrap();
+        T::deserialize(Wild { value: &value, fate: self }).ok()
+    }
+}
+
+/// Every seed of a test, fixture by fixture.
+fn fates() -> impl Iterator<Item = Fate> {
+    let asked = std::env::var("IOTOLL_REPORT_HOSTILE").ok().and_then(|number| number.parse().ok());
+    (0..asked.unwrap_or(FINDINGS)).map(Fate::new)
+}
+
+/// What holds of every text, whatever the finding: no control character but line breaks.
+fn controlled(text: &str) -> Option<char> {
+    text.chars().find(|letter| letter.is_control() && *letter != '\n')
+}
+
+fn survives<F: Finding + DeserializeOwned>(fixtures: Vec<(&str, F)>) {
+    let mut rendered = 0;
+    let fixed = fixtures.len();
+    for (name, finding) in fixtures {
+        for (seed, fate) in fates().enumerate() {
+            let Some(finding) = fate.befall(&finding) else { continue };
+            rendered += 1;
+            for format in Format::all() {
+                let text = format.render(&finding, Ink::Plain, 80);
+                let at = format!("{name}, seed {seed} as {}", format.name());
+                assert_eq!(controlled(&text), None, "{at}");
+                let columns = match format {
+                    Format::Table => 80,
+                    Format::Mail => 72,
+                    Format::Json | Format::Markdown | Format::Csv | Format::Html => usize::MAX,
+                };
+                assert_eq!(fits(&text, columns), Ok(()), "{at}");
+                assert!(format != Format::Html || html::tests::unbalanced(&text).is_none(), "{at}");
+            }
+        }
+    }
+    assert!(rendered > fixed, "{rendered} findings could be made");
+}
+
+#[test]
+fn no_comparison_breaks_a_format() {
+    survives(compare::fixture::all());
+}
+
+#[test]
+fn no_run_breaks_a_format() {
+    survives(cost::fixture::all());
+}

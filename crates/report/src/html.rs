@@ -1,0 +1,248 @@
+//! A document as one HTML file that needs nothing else: no network, no script, no font.
+//!
+//! From the top down and to be left at any point: the answer, the numbers, the curves, the machine. Light, dark and
+//! printed pages come from one style sheet; every interval is drawn and written.
+
+mod axis;
+mod chart;
+mod markup;
+mod svg;
+mod table;
+
+use crate::document::{Audience, Block, Body, Chart, Document, Fact, Figure, Fold, Note, Section, Sentence, Tone};
+use markup::{element, escape};
+use svg::Paint;
+
+/// Whom it serves.
+const READER: Audience = Audience::PAGE;
+
+const STYLE: &str = include_str!("html/style.css");
+
+/// The file.
+pub fn html(document: &Document) -> String {
+    let sections = document.sections.iter().map(|section| self::section(document, section));
+    let parts = [head(document), caveats(document), sections.collect(), provenance(document)];
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{}</main>\n</body>\n</html>\n",
+        escape(&title(document)),
+        parts.concat(),
+    )
+}
+
+fn title(document: &Document) -> String {
+    let Document { title, kind, .. } = document;
+    if title.is_empty() { kind.clone() } else { format!("{title} - {kind}") }
+}
+
+/// The answer, or the title in its place, and what is compared.
+fn head(document: &Document) -> String {
+    let Document { kind, title, began, headline, .. } = document;
+    let named = if headline.is_empty() { None } else { Some(title) };
+    let about = [Some(kind), named, began.as_ref()].into_iter().flatten().filter(|part| !part.is_empty());
+    let about = about.cloned().collect::<Vec<_>>().join(" · ");
+    let mut text = element("p", "about", &escape(&about)) + "\n";
+    if headline.is_empty() {
+        text += &element("h1", "", &escape(if title.is_empty() { kind } else { title }));
+        text += &element("p", "answer", &escape(&document.lead));
+    }
+    let outcome = document.outcome.iter();
+    text += &outcome
+        .map(|note| element("p", &format!("outcome {}", class(note.tone)), &escape(&note.text)))
+        .collect::<String>();
+    for (place, sentence) in headline.iter().enumerate() {
+        let detail = sentence.detail.as_ref().map(|detail| escape(detail));
+        text += &match (place, detail) {
+            (0, detail) => {
+                let detail = detail.map(|detail| element("p", "answer", &detail)).unwrap_or_default();
+                element("h1", "", &self::sentence(sentence)) + &detail
+            }
+            (_, detail) => {
+                let detail = detail.map(|detail| format!("; {detail}")).unwrap_or_default();
+                element("p", "answer", &(self::sentence(sentence) + &detail))
+            }
+        };
+        text.push('\n');
+    }
+    let subjects = document.subjects.iter().enumerate().map(|(index, Fact { label, text, .. })| {
+        format!("<li>{}<b>{}</b> <code>{}</code></li>\n", swatch(index), escape(label), escape(text))
+    });
+    let subjects: String = subjects.collect();
+    let subjects = if subjects.is_empty() { subjects } else { element("ul", "subjects", &subjects) };
+    format!("<header>\n{text}{subjects}</header>\n")
+}
+
+fn swatch(index: usize) -> String {
+    format!("<i class=\"swatch {}\"></i>", Paint::Subject(index).class())
+}
+
+/// The text, and its verdict on a coloured ground.
+fn sentence(sentence: &Sentence) -> String {
+    let text = escape(&sentence.text);
+    match &sentence.verdict {
+        Some(verdict) => format!("{text} {}", pill(verdict)),
+        None => text,
+    }
+}
+
+fn caveats(document: &Document) -> String {
+    let lines = document.caveats.iter().map(|caveat| format!("<li>{}</li>\n", escape(&caveat.message)));
+    let lines: String = lines.collect();
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("<aside>\n<h2>To be careful with</h2>\n<ul>\n{lines}</ul>\n</aside>\n")
+    }
+}
+
+/// The class that colours a tone.
+fn class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Own => "better",
+        Tone::Bad => "worse",
+        Tone::Notice => "unsure",
+        Tone::Strong => "strong",
+        Tone::Plain | Tone::Faint => "same",
+    }
+}
+
+/// A word on a coloured ground.
+fn pill(note: &Note) -> String {
+    element("span", &format!("pill {}", class(note.tone)), &escape(&note.text))
+}
+
+/// A section under its title or, where it has none, under that of its first block. Figures need no card around them.
+fn section(document: &Document, section: &Section) -> String {
+    let (title, blocks) = section.seen_by(READER);
+    let Some(first) = blocks.first() else { return String::new() };
+    let title = if title.is_empty() && first.fold.is_none() { &first.title } else { title };
+    let mut inside = String::new();
+    for group in blocks.chunk_by(|one, other| one.fold == other.fold) {
+        let blocks: String = group.iter().map(|block| self::block(document, block, title)).collect();
+        inside += &match group.first().and_then(|block| block.fold.as_ref()) {
+            Some(fold) => folded(fold, &blocks),
+            None => blocks,
+        };
+    }
+    let bare = blocks.iter().any(|block| matches!(block.body, Body::Figures(_)));
+    part(if bare { " class=\"bare\"" } else { "" }, title, &inside)
+}
+
+/// A part of the page with its heading; nothing when there is nothing in it.
+fn part(class: &str, heading: &str, inside: &str) -> String {
+    let heading = if heading.is_empty() { String::new() } else { element("h2", "", &escape(heading)) };
+    if inside.is_empty() { String::new() } else { format!("<section{class}>\n{heading}{inside}\n</section>\n") }
+}
+
+/// Something to be opened by whoever wants it.
+fn folded(Fold { summary, open }: &Fold, inside: &str) -> String {
+    let open = if *open { " open" } else { "" };
+    if inside.is_empty() {
+        return String::new();
+    }
+    format!("<details{open}>\n<summary>{}</summary>\n{inside}\n</details>\n", escape(summary))
+}
+
+/// A block; its title stands over it unless it is that of the section.
+fn block(document: &Document, block: &Block, heading: &str) -> String {
+    let title = if block.title == heading { "" } else { block.title.as_str() };
+    let body = match &block.body {
+        Body::Notes => String::new(),
+        Body::Figures(lines) => lines.iter().map(|line| figures(line)).collect(),
+        Body::Facts(facts) => self::facts(title, facts),
+        Body::Table(table) => table::table(title, table),
+        Body::Charts(charts) => self::charts(document, charts),
+    };
+    let notes =
+        block.notes.iter().map(|note| element("p", &format!("note {}", class(note.tone)), &escape(&note.text)) + "\n");
+    body + &notes.collect::<String>()
+}
+
+/// Charts under the names of the subjects that are in them, in their colours.
+fn charts(document: &Document, charts: &[Chart]) -> String {
+    let figures: String = charts.iter().map(chart::figure).collect();
+    if figures.is_empty() {
+        return figures;
+    }
+    let drawn = |subject| charts.iter().flat_map(|chart| &chart.series).any(|series| series.subject == subject);
+    let names = document.subjects.iter().enumerate().filter(|(index, _)| drawn(*index));
+    let names: String =
+        names.map(|(index, fact)| format!("<span>{}{}</span>", swatch(index), escape(&fact.label))).collect();
+    let legend = if names.is_empty() { names } else { element("p", "legend", &names) + "\n" };
+    legend + &element("div", "charts", &figures) + "\n"
+}
+
+/// Labels with their texts.
+fn facts<'a>(title: &str, facts: impl IntoIterator<Item = &'a Fact>) -> String {
+    let row = |fact: &Fact| {
+        let mark = fact.mark.zip(fact.letter());
+        let mark = mark.map(|(tone, mark)| element("b", &format!("mark {}", class(tone)), &escape(&mark.to_string())));
+        format!("<dt>{}{}</dt><dd>{}</dd>\n", mark.unwrap_or_default(), escape(&fact.label), escape(&fact.text))
+    };
+    let rows: String = facts.into_iter().map(row).collect();
+    let title = if title.is_empty() { String::new() } else { element("h3", "", &escape(title)) };
+    if rows.is_empty() { rows } else { format!("{title}<dl>\n{rows}</dl>\n") }
+}
+
+/// A tile for each figure of a line that holds an answer; others are a line of text.
+fn figures(line: &[Figure]) -> String {
+    if line.iter().all(|figure| figure.tone == Tone::Plain && figure.counts.is_empty()) {
+        let values = line.iter().map(|figure| element("span", class(figure.tone), &escape(&figure.value)));
+        return element("p", "beside", &values.collect::<String>()) + "\n";
+    }
+    let (answers, others): (Vec<&Figure>, Vec<&Figure>) =
+        line.iter().partition(|figure| figure.tone != Tone::Plain || !figure.counts.is_empty());
+    let tiles = element("div", "tiles", &answers.into_iter().map(tile).collect::<String>()) + "\n";
+    let others: String = others.into_iter().map(|figure| element("span", "", &escape(&figure.value))).collect();
+    tiles + &if others.is_empty() { others } else { element("p", "beside", &others) + "\n" }
+}
+
+/// A value in large letters, a long unit behind it in small ones.
+fn big(value: &str) -> String {
+    let value = match value.split_once(' ') {
+        Some((number, unit)) if unit.chars().count() > 2 => escape(number) + " " + &element("small", "", &escape(unit)),
+        _ => escape(value),
+    };
+    if value.is_empty() { value } else { element("p", "big", &value) }
+}
+
+fn tile(figure: &Figure) -> String {
+    let text =
+        |class: &str, text: &str| if text.is_empty() { String::new() } else { element("p", class, &escape(text)) };
+    let bar = figure.counts.iter().map(|(tone, small, count)| {
+        let class = format!("{}{}", class(*tone), if *small { " small" } else { "" });
+        format!("<span class=\"{class}\" style=\"flex-grow:{count}\">{count}</span>")
+    });
+    let bar: String = bar.collect();
+    let bar = if bar.is_empty() { bar } else { format!("<div class=\"counts\" aria-hidden=\"true\">{bar}</div>") };
+    let interval = figure.interval.as_ref().map(|interval| text("ends", &format!("95 % {interval}")));
+    let drawing = figure.drawing.map(|(interval, scale)| table::strip(scale, interval, &figure.value));
+    let parts = [
+        text("what", &figure.what),
+        big(&figure.value),
+        bar,
+        interval.unwrap_or_default(),
+        drawing.unwrap_or_default(),
+        text("values", &figure.note),
+        figure.verdict.as_ref().map(pill).unwrap_or_default(),
+    ];
+    element(
+        "div",
+        &format!("tile {}", if figure.tone == Tone::Plain { "" } else { class(figure.tone) }),
+        &parts.concat(),
+    )
+}
+
+fn provenance(document: &Document) -> String {
+    let mut text = facts("", document.provenance_for(READER));
+    if !document.command.is_empty() {
+        text += &element("pre", "", &escape(&document.command));
+    }
+    part("", "How it was measured", &text)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,253 @@
+//! An axis of a chart: where a value stands, and which numbers stand beside it.
+
+use crate::document::{Chart, Mark, Span, chart};
+use crate::number::{self, Units, bare_percent};
+use plotters::coord::ranged1d::{BoldPoints, KeyPointHint, NoDefaultFormatting, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::Ranged;
+use std::ops::Range;
+
+/// Numbers on an axis, at most.
+const NUMBERS: usize = 6;
+/// Values this many times apart are shown on a logarithmic axis.
+const SPREAD: f64 = 12.0;
+/// Named values this many times apart are: sizes are doubled, not added to.
+const NAMED_SPREAD: f64 = 8.0;
+/// What is larger or smaller than any measurement is not drawn.
+const DRAWABLE: Range<f64> = 1e-12..1e18;
+
+/// One axis: its ends, in places, and its numbers.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    span: Span,
+    numbers: Vec<(f64, String)>,
+    is_logarithmic: bool,
+}
+
+/// Whether a number can have a place.
+fn drawable(value: f64) -> bool {
+    value == 0.0 || DRAWABLE.contains(&value.abs())
+}
+
+impl Axis {
+    /// Both axes of a chart; nothing where a value has no place.
+    pub fn both(chart: &Chart) -> Option<(Self, Self)> {
+        let points = || chart.series.iter().flat_map(|series| &series.points);
+        let marked = chart.marks.iter().flat_map(|mark| match *mark {
+            Mark::Band(low, high) => vec![low, high],
+            Mark::Level(level) => vec![level],
+            Mark::Column(..) | Mark::Upright(_) => Vec::new(),
+        });
+        let ends = points().flat_map(|point| point.ends.into_iter().flat_map(<[f64; 2]>::from).chain([point.y]));
+        let up: Vec<f64> = ends.chain(marked).collect();
+        Self::of(&chart.x, points().map(|point| point.x).collect()).zip(Self::of(&chart.y, up))
+    }
+
+    fn of(axis: &chart::Axis, values: Vec<f64>) -> Option<Self> {
+        values.first()?;
+        match axis {
+            chart::Axis::Amount { units, from_zero } => Self::of_amounts(units, values.into_iter(), *from_zero),
+            chart::Axis::Change => {
+                let low = values.iter().copied().fold(0.0, f64::min);
+                let high = values.iter().copied().fold(0.0, f64::max);
+                Self::linear(low, high, signed_percent)
+            }
+            chart::Axis::Time => {
+                let last = values.iter().copied().fold(0.0, f64::max);
+                let text = |time| if time == 0.0 { "0 s".to_owned() } else { shortest(&number::seconds(time)) };
+                Self::linear(0.0, last, text)
+            }
+            chart::Axis::Named(names) => Self::of_named(names),
+            chart::Axis::Steps(names) => Self::of_steps(names),
+        }
+    }
+
+    /// Logarithmic where the values are far apart. `from_zero` says whether lengths are compared and not only places.
+    fn of_amounts(units: Units, values: impl Iterator<Item = f64>, from_zero: bool) -> Option<Self> {
+        let values: Vec<f64> = values.collect();
+        if !values.iter().all(|value| drawable(*value)) {
+            return None;
+        }
+        let low = values.iter().copied().reduce(f64::min)?;
+        let high = values.iter().copied().reduce(f64::max)?;
+        if low > 0.0 && high > low * SPREAD {
+            return Some(Self::logarithmic(low, high, units));
+        }
+        let low = if from_zero { low.min(0.0) } else { low };
+        Self::linear(low, high, |value| shortest(&number::with_unit(units, value)))
+    }
+
+    /// From `low` to `high` with some room, numbers chosen by plotters, which does not end where a step overflows.
+    fn linear(low: f64, high: f64, text: impl Fn(f64) -> String) -> Option<Self> {
+        if ![low, high].iter().all(|end| end.abs() < DRAWABLE.end) {
+            return None;
+        }
+        let room = if high > low { (high - low) * 0.06 } else { high.abs().max(1e-9) * 0.1 };
+        let low = if low == 0.0 { 0.0 } else { low - room };
+        let high = high + room;
+        let numbers = RangedCoordf64::from(low..high).key_points(BoldPoints(NUMBERS));
+        let numbers = numbers.into_iter().map(|number| (number, text(number))).collect();
+        Some(Self { span: Span::new(low, high), numbers, is_logarithmic: false })
+    }
+
+    /// Both ends above 0; numbers at 1, 2 and 5 of each power of ten, as many as there is room for.
+    fn logarithmic(low: f64, high: f64, units: Units) -> Self {
+        let (low, high) = (low.log10() - 0.08, high.log10() + 0.08);
+        let powers = || (low.floor() as i32)..=(high.ceil() as i32);
+        let within = |steps: &[f64]| {
+            let all = powers().flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)));
+            all.filter(|number| (low..=high).contains(&number.log10())).collect::<Vec<_>>()
+        };
+        let choices: [&[f64]; 2] = [&[1.0, 2.0, 5.0], &[1.0, 3.0]];
+        let numbers = choices.iter().map(|steps| within(steps)).find(|numbers| numbers.len() <= NUMBERS);
+        let numbers = numbers.unwrap_or_else(|| within(&[1.0]));
+        // Too many powers of ten: every second, third… of them.
+        let step = numbers.len().div_ceil(NUMBERS).max(1);
+        let numbers = numbers.into_iter().step_by(step);
+        let numbers = numbers.map(|number| (number, shortest(&number::with_unit(units, number)))).collect();
+        Self { span: Span::new(low, high), numbers, is_logarithmic: true }
+    }
+
+    /// An axis with a number for each of the named values: sizes, depths. Logarithmic where they are far apart.
+    fn of_named(values: &[(f64, String)]) -> Option<Self> {
+        if !values.iter().all(|(value, _)| drawable(*value)) {
+            return None;
+        }
+        let low = values.iter().map(|(value, _)| *value).reduce(f64::min)?;
+        let high = values.iter().map(|(value, _)| *value).reduce(f64::max)?;
+        let is_logarithmic = low > 0.0 && high >= low * NAMED_SPREAD;
+        let (low, high) = if is_logarithmic { (low.log10(), high.log10()) } else { (low, high) };
+        let room = if high > low { (high - low) * 0.05 } else { 1.0 };
+        Some(Self { span: Span::new(low - room, high + room), numbers: values.to_vec(), is_logarithmic })
+    }
+
+    /// An axis of steps of equal width, each with a name: percentiles.
+    fn of_steps(names: &[String]) -> Option<Self> {
+        let span = Span::new(-0.5, names.len() as f64 - 0.5);
+        let numbers = names.iter().enumerate().map(|(place, name)| (place as f64, name.clone())).collect();
+        (!names.is_empty()).then_some(Self { span, numbers, is_logarithmic: false })
+    }
+
+    /// The ends, as values.
+    pub fn ends(&self) -> (f64, f64) {
+        let Span { low, high } = self.span;
+        if self.is_logarithmic { (10f64.powf(low), 10f64.powf(high)) } else { (low, high) }
+    }
+
+    /// How many numbers stand beside it.
+    pub fn numbers(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Where a value stands, between 0 and 1.
+    fn place(&self, value: f64) -> f64 {
+        let value = if self.is_logarithmic { value.max(f64::MIN_POSITIVE).log10() } else { value };
+        self.span.fraction(value)
+    }
+
+    /// The value that stands `part` of the axis further on.
+    pub fn beside(&self, value: f64, part: f64) -> f64 {
+        let Span { low, high } = self.span;
+        let place = low + (self.place(value) + part) * (high - low);
+        if self.is_logarithmic { 10f64.powf(place) } else { place }
+    }
+}
+
+impl Ranged for Axis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
+        from + (f64::from(to - from) * self.place(*value)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
+        self.numbers.iter().map(|(value, _)| *value).collect()
+    }
+
+    fn range(&self) -> Range<f64> {
+        let (low, high) = self.ends();
+        low..high
+    }
+}
+
+impl ValueFormatter<f64> for Axis {
+    fn format_ext(&self, value: &f64) -> String {
+        let found = self.numbers.iter().find(|(other, _)| other == value);
+        found.map_or_else(String::new, |(_, text)| text.clone())
+    }
+}
+
+/// A change beside its axis: "+5 %".
+fn signed_percent(change: f64) -> String {
+    let sign = if change > 0.0 {
+        "+"
+    } else if change < 0.0 {
+        "-"
+    } else {
+        ""
+    };
+    format!("{sign}{}", bare_percent(change.abs()))
+}
+
+/// "20.0 k" as "20 k": on an axis, digits that are all zeros say nothing.
+fn shortest(text: &str) -> String {
+    let (number, unit) = text.split_once(' ').map_or((text, ""), |(number, unit)| (number, unit));
+    let number = if number.contains('.') && !number.contains('e') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
+    };
+    if unit.is_empty() { number.to_owned() } else { format!("{number} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::number::COUNT;
+    use proptest::prelude::*;
+
+    fn texts(axis: &Axis) -> Vec<&str> {
+        axis.numbers.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
+    #[test]
+    fn numbers_are_round_and_have_their_unit() {
+        let axis = |values: [f64; 2], from_zero| Axis::of_amounts(COUNT, values.into_iter(), from_zero).unwrap();
+        assert_eq!(texts(&axis([6500.0, 7200.0], false)), ["6.6 k", "6.8 k", "7 k", "7.2 k"]);
+        assert_eq!(texts(&axis([6500.0, 7200.0], true)), ["0", "2 k", "4 k", "6 k"]);
+        assert_eq!(texts(&axis([900.0, 110_000.0], true)), ["1 k", "3 k", "10 k", "30 k", "100 k"]);
+    }
+
+    #[test]
+    fn sizes_that_double_are_equally_far_apart() {
+        let sizes = [(4096.0, "4k"), (65_536.0, "64k"), (1_048_576.0, "1m")];
+        let axis = Axis::of_named(&sizes.map(|(size, name)| (size, name.to_owned()))).unwrap();
+        let places = sizes.map(|(size, _)| axis.map(&size, (0, 1100)));
+        assert_eq!(places, [50, 550, 1050]);
+        assert_eq!(axis.format_ext(&65_536.0), "64k");
+    }
+
+    #[test]
+    fn what_no_measurement_gives_has_no_axis() {
+        for high in [f64::MAX, f64::INFINITY, 1e18] {
+            assert!(Axis::linear(0.0, high, |value| value.to_string()).is_none());
+            assert!(Axis::linear(-high, 0.0, |value| value.to_string()).is_none());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_has_its_place(one in any::<f64>(), other in any::<f64>(), value in any::<f64>()) {
+            for from_zero in [true, false] {
+                let axis = Axis::of_amounts(COUNT, [one, other].into_iter(), from_zero);
+                if let Some(axis) = axis {
+                    prop_assert!(axis.numbers() <= 2 * NUMBERS);
+                    prop_assert!((10..=960).contains(&axis.map(&value, (10, 960))));
+                }
+            }
+            let axis = Axis::linear(one.min(other), one.max(other), |value| value.to_string());
+            prop_assert!(axis.is_none_or(|axis| (10..=960).contains(&axis.map(&value, (10, 960)))));
+        }
+    }
+}

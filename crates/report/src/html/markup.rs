@@ -1,0 +1,45 @@
+//! Text that is safe between tags and in attributes.
+
+/// `text` in which nothing is markup, on one line.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            _ if letter.is_control() || is_hidden(letter) => escaped.push(' '),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+/// Marks that turn the direction of what follows: a name with one could rewrite the line it stands in.
+fn is_hidden(letter: char) -> bool {
+    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// An element of a class around markup.
+pub fn element(tag: &str, class: &str, inside: &str) -> String {
+    if class.trim().is_empty() {
+        format!("<{tag}>{inside}</{tag}>")
+    } else {
+        format!("<{tag} class=\"{class}\">{inside}</{tag}>")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_markup_any_more() {
+        assert_eq!(
+            escape("<a href=\"x\" onclick='y'>&\u{1b}\n\u{202e}"),
+            "&lt;a href=&quot;x&quot; onclick=&#39;y&#39;&gt;&amp;   "
+        );
+    }
+}

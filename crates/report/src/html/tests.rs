@@ -1,0 +1,161 @@
+//! The file as a browser reads it: balanced, escaped, and without anything that is fetched.
+
+use super::*;
+use crate::compare::{document, fixture};
+use model::comparison::CompareFinding;
+use proptest::prelude::*;
+
+/// The page of every fixture of every kind.
+fn pages() -> Vec<(String, String)> {
+    let page = |kind: &str, name: &str, document| (format!("{kind}_{name}"), super::html(&document));
+    let runs =
+        crate::cost::fixture::all().into_iter().map(|(name, run)| page("run", name, crate::cost::document(&run)));
+    let comparisons = fixture::all().into_iter().map(|(name, finding)| page("compare", name, document(&finding)));
+    let doctor = page("doctor", "diagnosis", crate::doctor::document(&crate::doctor::fixture()));
+    runs.chain(comparisons).chain([doctor]).collect()
+}
+
+fn html(finding: &CompareFinding) -> String {
+    super::html(&document(finding))
+}
+
+/// Elements that have no end.
+const VOID: [&str; 1] = ["meta"];
+
+/// The tags of a page in order: name, attributes, whether it ends an element, whether it has no inside.
+fn tags(page: &str) -> Vec<(String, String, bool, bool)> {
+    let body = page.replace(STYLE, "");
+    let tags = body.split('<').skip(1).filter(|tag| !tag.starts_with('!'));
+    tags.map(|tag| {
+        let inside = tag.split('>').next().unwrap();
+        let (ends, closed) = (inside.starts_with('/'), inside.ends_with('/'));
+        let (name, attributes) = inside.trim_matches('/').split_once(' ').unwrap_or((inside.trim_matches('/'), ""));
+        (name.to_owned(), attributes.to_owned(), ends, closed)
+    })
+    .collect()
+}
+
+/// What is open at a tag that does not fit, or nothing.
+pub fn unbalanced(page: &str) -> Option<String> {
+    let mut open: Vec<String> = Vec::new();
+    for (name, _, ends, closed) in tags(page) {
+        if ends {
+            match open.pop() {
+                Some(last) if last == name => {}
+                last => return Some(format!("</{name}> within {last:?}")),
+            }
+        } else if !closed && !VOID.contains(&name.as_str()) {
+            open.push(name);
+        }
+    }
+    (!open.is_empty()).then(|| format!("never closed: {open:?}"))
+}
+
+#[test]
+fn every_page_is_balanced() {
+    for (name, page) in pages() {
+        assert_eq!(unbalanced(&page), None, "{name}");
+        assert!(page.ends_with("</html>\n"), "{name}");
+    }
+}
+
+#[test]
+fn nothing_is_fetched() {
+    let fetching = ["src", "href", "data", "action", "srcset", "poster", "xlink:href", "background"];
+    for (name, page) in pages() {
+        for (tag, attributes, _, _) in tags(&page) {
+            let asked = attributes.split([' ', '"']).filter_map(|part| part.split_once('=').map(|(name, _)| name));
+            let found: Vec<&str> = asked.filter(|asked| fetching.contains(asked) || asked.starts_with("on")).collect();
+            assert_eq!(found, Vec::<&str>::new(), "{name}: <{tag} {attributes}>");
+            assert!(
+                !["script", "link", "iframe", "object", "embed", "img", "base"].contains(&tag.as_str()),
+                "{name}: {tag}"
+            );
+        }
+        assert!(!STYLE.contains("url(") && !STYLE.contains("@import"));
+        assert!(page.contains("default-src 'none'"), "{name}");
+    }
+}
+
+#[test]
+fn the_answer_is_the_first_heading() {
+    let page = html(&fixture::options());
+    let heading = page.split("<h1>").nth(1).unwrap().split("</h1>").next().unwrap();
+    assert!(heading.starts_with("candidate (bs=8k) costs 3.1\u{a0}%"), "{heading}");
+    assert!(heading.ends_with("<span class=\"pill worse\">worse</span>"), "{heading}");
+}
+
+#[test]
+fn what_there_is_is_drawn() {
+    let page = html(&fixture::options());
+    assert_eq!(page.matches("<svg class=\"chart\"").count(), 3, "cycles, I/Os, latency shift");
+    let page = html(&fixture::sweep());
+    assert_eq!(
+        page.split("Along the sweep").nth(1).unwrap().split("</section>").next().unwrap().matches("<svg").count(),
+        8
+    );
+    assert_eq!(page.matches("<svg class=\"interval\"").count(), 54, "18 cells in three tables");
+}
+
+#[test]
+fn a_run_is_drawn_over_time_with_its_regimes() {
+    let page = super::html(&crate::cost::document(&crate::cost::fixture::stepped()));
+    let part = page.split("<h2>Over time</h2>").nth(1).unwrap().split("</section>").next().unwrap();
+    assert_eq!(part.matches("<svg class=\"chart\"").count(), 2, "I/Os per second, cycles per I/O");
+    assert_eq!(part.matches("class=\"s zero\"").count(), 2, "where the rate stepped, in each");
+    assert!(part.contains("another regime began") && page.contains("Two regimes, no single mean"), "{part}");
+    assert!(!super::html(&crate::cost::document(&crate::cost::fixture::empty())).contains("Over time"));
+}
+
+#[test]
+fn a_stored_record_has_its_part() {
+    let page = html(&fixture::stored());
+    let part = page.split("<h2>Against the stored baseline of 2025-05-03</h2>").nth(1).unwrap();
+    let part = part.split("</section>").next().unwrap();
+    assert!(part.contains("<dt>cycles/IO</dt>") && part.contains("environment</dd>"), "{part}");
+    assert!(part.contains("kernel 6.9.1 → 6.18.44"), "{part}");
+    assert!(!html(&fixture::options()).contains("Against the stored"));
+}
+
+#[test]
+fn pages_stay_small() {
+    for (name, page) in pages() {
+        let size = page.len();
+        assert!(size < 400_000, "{name}: {size} bytes");
+    }
+}
+
+#[test]
+fn without_numbers_there_are_no_empty_parts() {
+    let page = html(&fixture::empty());
+    assert!(!page.contains("Changes</h2>") && !page.contains("<svg") && !page.contains("Along the sweep"), "{page}");
+    let page = html(&fixture::unmeasured());
+    assert!(page.contains("not measured: ") && page.contains("not enough samples"), "{page}");
+}
+
+/// `IOTOLL_REPORT_PAGES=DIR` leaves the pages in a folder, for looking at.
+#[test]
+fn every_page_can_be_kept_beside_the_others() {
+    let kept = std::env::var_os("IOTOLL_REPORT_PAGES").map(std::path::PathBuf::from);
+    let passing = || std::env::temp_dir().join(format!("iotoll-report-pages-{}", std::process::id()));
+    let folder = kept.clone().unwrap_or_else(passing);
+    std::fs::create_dir_all(&folder).unwrap();
+    let pages = pages();
+    let path = |name: &str| folder.join(name).with_extension("html");
+    pages.iter().for_each(|(name, page)| std::fs::write(path(name), page).unwrap());
+    for (name, page) in &pages {
+        assert_eq!(std::fs::read_to_string(path(name)).unwrap(), *page, "{name} was written over");
+    }
+    if kept.is_none() {
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+proptest! {
+    #[test]
+    fn hostile_findings_stay_balanced(number in any::<f64>(), text in any::<String>()) {
+        let page = html(&fixture::hostile(number, &format!("</b><script>{text}")));
+        prop_assert_eq!(unbalanced(&page), None);
+        prop_assert!(!page.contains("<script"));
+    }
+}

@@ -1,0 +1,72 @@
+//! The machine in sentences: what it is, what it did by itself, what a cycle is on it.
+
+use crate::number;
+use crate::phrase::tied;
+use model::finding::Background;
+use model::record::Host;
+
+/// Background tasks that are named.
+const NAMED: usize = 4;
+/// Mitigations named before the rest is only counted.
+const MITIGATIONS: usize = 6;
+
+/// What the machine did without the workload, in a sentence.
+pub fn background(background: &Background) -> String {
+    let percent = |fraction| tied(&number::percent(fraction));
+    let Some(busy) = background.busy_fraction else { return format!("{} not measured", number::MISSING) };
+    let mut text = format!("{} of the machine", percent(busy));
+    if let (Some(low), Some(high)) = (background.busy_fraction_low, background.busy_fraction_high) {
+        text += &tied(&format!(" [{}, {}]", percent(low), percent(high)));
+    }
+    if let Some(before) = background.busy_fraction_before {
+        text += &format!(", {} before the workload", percent(before));
+    }
+    if let Some(after) = background.busy_fraction_after {
+        text += &format!(", {} after it", percent(after));
+    }
+    text += &format!("; watched for {}", tied(&number::seconds(background.seconds)));
+    if let Some(switches) = background.context_switches_per_second {
+        text += &format!("; {} context switches/s", number::with_unit(number::COUNT, switches));
+    }
+    let tasks = background.tasks.iter().take(NAMED);
+    let tasks: Vec<_> = tasks.map(|task| format!("{} {}", task.name, percent(task.busy_fraction))).collect();
+    if !tasks.is_empty() {
+        text += &format!("; most of it {}", tasks.join(", "));
+    }
+    text
+}
+
+/// The machine in a line.
+pub fn machine(host: &Host) -> String {
+    let cpus = if host.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", host.cpus) };
+    let mut parts = vec![format!("Linux {}", host.kernel), host.cpu_model.clone(), tied(&cpus)];
+    parts.extend(host.hypervisor.iter().map(|hypervisor| format!("under {hypervisor}")));
+    parts.retain(|part| !part.is_empty());
+    parts.join(", ")
+}
+
+/// How it is set up.
+pub fn settings(host: &Host) -> String {
+    let Host { governor, smt, clocksource, idle_driver, .. } = host;
+    format!("governor {governor}, SMT {smt}, clocksource {clocksource}, idle {idle_driver}")
+}
+
+/// Its mitigations by name.
+pub fn mitigations(host: &Host) -> String {
+    let names: Vec<_> = host.mitigations.iter().filter_map(|line| line.split(':').next()).map(str::trim).collect();
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    let more = names.len().saturating_sub(MITIGATIONS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    names.iter().take(MITIGATIONS).copied().collect::<Vec<_>>().join(", ") + &more
+}
+
+/// What one cycle is on a host, by the processor's own counter or by the clock.
+pub fn cycles(host: &Host, by_pmu: bool) -> String {
+    if by_pmu {
+        return "counted by the processor (PMU), all CPUs, user and kernel".to_owned();
+    }
+    let guest = if host.hypervisor.is_some() { "guest reference cycles" } else { "reference cycles" };
+    format!("{guest}: TSC {} × CPU time of the whole machine", tied(&number::gigahertz(host.tsc_hertz)))
+}

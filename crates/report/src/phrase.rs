@@ -1,0 +1,74 @@
+//! Pieces of text: what keeps a number and its unit together, commands as one would type them, dates.
+
+use crate::document::{Note, Tone};
+use model::record::Outcome;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// The first second of the year 10000, which no date of four digits can say.
+const LAST_SECOND: f64 = 253_402_300_800.0;
+
+/// A number and its unit, not to be parted at a line's end.
+pub fn tied(text: &str) -> String {
+    text.replace(' ', "\u{a0}")
+}
+
+/// `text` in which no line break parts a number from its unit.
+pub fn units_tied(text: &str) -> String {
+    const UNITS: [&str; 10] = ["%", "s", "ms", "µs", "ns", "GHz", "MHz", "KiB", "GiB", "CPUs"];
+    let mut words = text.split(' ').peekable();
+    let mut whole = String::with_capacity(text.len());
+    while let Some(word) = words.next() {
+        whole.push_str(word);
+        let Some(next) = words.peek() else { break };
+        let unit = next.trim_end_matches([',', '.', ';', ':', ')']);
+        let number = word.ends_with(|letter: char| letter.is_ascii_digit());
+        whole.push(if number && UNITS.contains(&unit) { '\u{a0}' } else { ' ' });
+    }
+    whole
+}
+
+/// That a measurement did not end as planned.
+pub fn outcome(outcome: &Outcome) -> Option<Note> {
+    match outcome {
+        Outcome::Completed => None,
+        Outcome::Interrupted => Some(Note::new(Tone::Notice, "Interrupted: what follows was measured until then.")),
+        Outcome::Failed(reason) => Some(Note::new(Tone::Bad, format!("Failed: {reason}"))),
+    }
+}
+
+/// The arguments of a command as one would type them.
+pub fn command(arguments: &[String]) -> String {
+    let quoted = arguments.iter().map(|argument| {
+        let plain = |letter: char| letter.is_alphanumeric() || "-_=+,./:@%^~".contains(letter);
+        if !argument.is_empty() && argument.chars().all(plain) {
+            argument.clone()
+        } else {
+            format!("'{}'", argument.replace('\'', r"'\''"))
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// A moment of the calendar, from the seconds since 1970; `None` where four digits of a year cannot say it.
+pub fn time(seconds: f64) -> Option<String> {
+    let known = (0.0..LAST_SECOND).contains(&seconds);
+    let time = Duration::try_from_secs_f64(seconds).ok().filter(|_| known)?;
+    let text = humantime::format_rfc3339_seconds(UNIX_EPOCH + time).to_string();
+    Some(text.replace('T', " ").replace('Z', " UTC"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_in_a_sentence_are_tied() {
+        assert_eq!(units_tied("±2 % in 10 s, or 3 things"), "±2\u{a0}% in 10\u{a0}s, or 3 things");
+    }
+
+    #[test]
+    fn commands_can_be_pasted() {
+        let arguments = ["fio", "--name=a b", "it's", ""].map(str::to_owned);
+        assert_eq!(command(&arguments), r"fio '--name=a b' 'it'\''s' ''");
+    }
+}

@@ -1,0 +1,130 @@
+//! A document in characters: what the terminal and the mail have in common. Each part of it is a paragraph of lines.
+
+mod drawing;
+pub mod page;
+mod table;
+
+use crate::document::{Block, Body, Document, Fact, Figure, Section, Sentence, Tone};
+use page::{Page, width};
+
+/// Labels are not made wider than this for the sake of one long name.
+const WIDEST_LABEL: usize = 30;
+/// Columns between two figures of one line.
+const GAP: usize = 3;
+
+/// Paragraphs with an empty line between them.
+pub fn joined(mut paragraphs: Vec<String>) -> String {
+    paragraphs.retain(|paragraph| !paragraph.trim().is_empty());
+    paragraphs.join("\n\n") + "\n"
+}
+
+fn lines(mut lines: Vec<String>) -> String {
+    lines.retain(|line| !line.trim().is_empty());
+    lines.join("\n")
+}
+
+/// The answer, and that it did not end as planned. `title` stands where there is no answer; `end` closes a sentence.
+pub fn headline(page: Page, document: &Document, title: &str, end: &str) -> String {
+    let outcome = document.outcome.iter().map(|note| page.wrap_toned(note.tone, "", &note.text));
+    let title = document.headline.is_empty().then(|| page.wrap_toned(Tone::Strong, "", title));
+    let answer = document.headline.iter().map(|sentence| self::sentence(page, sentence, end));
+    // What was measured is said before how it ended, the answer after it.
+    lines(title.into_iter().chain(outcome).chain(answer).collect())
+}
+
+/// The sentence stands out, and its verdict has a colour.
+fn sentence(page: Page, sentence: &Sentence, end: &str) -> String {
+    let whole = sentence.whole();
+    let end = if whole.ends_with('.') { "" } else { end };
+    let lines = page.wrap("", &(whole + end));
+    let strong =
+        |text: &str| text.split('\n').map(|line| page.paint(Tone::Strong, line)).collect::<Vec<_>>().join("\n");
+    // A word that a line break has parted stays without its colour.
+    let judged = sentence.verdict.as_ref().and_then(|verdict| {
+        let word = page.spell(&verdict.text.replace('\u{a0}', " ")) + end;
+        Some((lines.strip_suffix(word.as_str())?, page.paint(verdict.tone, &word)))
+    });
+    match judged {
+        Some((text, word)) => strong(text) + &word,
+        None => strong(&lines),
+    }
+}
+
+/// What is compared, under the title where the answer took its place.
+pub fn subjects(page: Page, document: &Document) -> String {
+    let title = if document.headline.is_empty() { "" } else { &document.title };
+    lines(vec![page.wrap_toned(Tone::Faint, "", title), facts(page, Tone::Plain, "", &document.subjects)])
+}
+
+/// Where it was measured and how.
+pub fn provenance(page: Page, document: &Document) -> String {
+    facts(page, Tone::Strong, "", document.provenance_for(page.reader()))
+}
+
+/// What to be careful with, a paragraph each.
+pub fn caveats(page: Page, document: &Document) -> impl Iterator<Item = String> {
+    document.caveats.iter().map(move |caveat| page.labelled(Tone::Notice, "!", 3, &caveat.message))
+}
+
+/// Every block that this page's reader is shown; a section's title stands over its first.
+pub fn sections(page: Page, sections: &[Section]) -> Vec<String> {
+    let mut paragraphs = Vec::new();
+    for section in sections {
+        let (title, blocks) = section.seen_by(page.reader());
+        let mut above: Option<&Block> = None;
+        for block in blocks {
+            let title = if above.is_none() { page.wrap_toned(Tone::Strong, "", title) } else { String::new() };
+            let text = lines(vec![title, self::block(page, block)]);
+            // Remarks belong to the figures above them.
+            let follows =
+                matches!((above.map(|above| &above.body), &block.body), (Some(Body::Figures(_)), Body::Notes));
+            match paragraphs.last_mut().filter(|_| follows) {
+                Some(last) => *last = format!("{last}\n{text}"),
+                None => paragraphs.push(text),
+            }
+            above = Some(block);
+        }
+    }
+    paragraphs
+}
+
+fn block(page: Page, block: &Block) -> String {
+    let title = || page.wrap_toned(Tone::Strong, "", &block.title);
+    let mut parts = match &block.body {
+        Body::Notes => vec![title()],
+        Body::Figures(figures) => figures.iter().map(|line| page.flow(2, GAP, &chips(line))).collect(),
+        Body::Facts(facts) => vec![title(), self::facts(page, Tone::Plain, page.indent(), facts)],
+        Body::Table(table) => vec![table::table(page, &block.title, table)],
+        Body::Charts(_) => Vec::new(),
+    };
+    parts.extend(block.notes.iter().map(|note| page.wrap_toned(note.tone, page.indent(), &note.text)));
+    lines(parts)
+}
+
+fn chips(figures: &[Figure]) -> Vec<(Tone, String)> {
+    let of = |figure: &Figure| {
+        let interval = figure.interval.clone().map(|interval| (Tone::Plain, interval));
+        std::iter::once((figure.tone, figure.value.clone())).chain(interval)
+    };
+    figures.iter().flat_map(of).collect()
+}
+
+/// Labels of one width, each with its text. Where some have marks, all leave room for one.
+fn facts<'a>(page: Page, tone: Tone, indent: &str, facts: impl IntoIterator<Item = &'a Fact>) -> String {
+    let facts: Vec<&Fact> = facts.into_iter().collect();
+    let marked = facts.iter().any(|fact| fact.mark.is_some());
+    let label = |fact: &Fact| {
+        let mark = fact.letter().unwrap_or(' ');
+        let mark = if marked { page.spell(&format!("{mark} ")) } else { String::new() };
+        page.cut(&page.spell(&format!("{indent}{mark}{}", fact.label)), WIDEST_LABEL)
+    };
+    let room = facts.iter().map(|fact| width(&label(fact))).max().unwrap_or(0) + 2;
+    let lines = facts.iter().map(|fact| {
+        let line = page.labelled(tone, &label(fact), room, &fact.text);
+        // Only the mark has a colour, so it is painted after the text has been broken.
+        let (Some(letter), Some(tone)) = (fact.letter(), fact.mark) else { return line };
+        let mark = page.spell(&letter.to_string());
+        line.replacen(&mark, &page.paint(tone, &mark), 1)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,263 @@
+//! What a report is laid out on: so many columns, with or without colour, in these characters.
+//!
+//! Lines are broken and measured here and nowhere else. Text from outside (job names, command lines,
+//! host strings) loses its control characters on the way, so that no name can move the cursor.
+
+use crate::document::{Audience, Tone};
+use crate::ink::Ink;
+use textwrap::{Options, WordSeparator, WordSplitter};
+
+/// Fewer columns than this cannot hold a table; narrower terminals get lines of this length.
+pub const LEAST_COLUMNS: usize = 60;
+
+/// Which characters a page may use of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Glyphs {
+    /// All of Unicode.
+    Unicode,
+    /// ASCII, for a mail that passes through many hands. Names from outside stay as they are.
+    Ascii,
+}
+
+/// A surface of a given width.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    ink: Ink,
+    glyphs: Glyphs,
+    columns: usize,
+}
+
+impl Page {
+    /// A terminal.
+    pub fn terminal(ink: Ink, columns: usize) -> Self {
+        Self { ink, glyphs: Glyphs::Unicode, columns: columns.max(LEAST_COLUMNS) }
+    }
+
+    /// A mail.
+    pub fn mail(columns: usize) -> Self {
+        Self { ink: Ink::Plain, glyphs: Glyphs::Ascii, columns: columns.max(LEAST_COLUMNS) }
+    }
+
+    /// Whose page it is.
+    pub fn reader(self) -> Audience {
+        match self.glyphs {
+            Glyphs::Unicode => Audience::SCREEN,
+            Glyphs::Ascii => Audience::POST,
+        }
+    }
+
+    /// What stands before lines that belong to a title: a mail has no room for it.
+    pub fn indent(self) -> &'static str {
+        match self.glyphs {
+            Glyphs::Unicode => "  ",
+            Glyphs::Ascii => "",
+        }
+    }
+
+    /// Whether it has the characters that drawings are made of.
+    pub fn can_draw(self) -> bool {
+        self.glyphs == Glyphs::Unicode
+    }
+
+    /// The longest line.
+    pub fn columns(self) -> usize {
+        self.columns
+    }
+
+    /// The same page with lines shorter by `columns`.
+    pub fn narrower(self, columns: usize) -> Self {
+        Self { columns: self.columns.saturating_sub(columns), ..self }
+    }
+
+    /// `text` in the colour of `tone`.
+    pub fn paint(self, tone: Tone, text: &str) -> String {
+        match tone {
+            Tone::Plain => text.to_owned(),
+            Tone::Strong => self.ink.bold(text),
+            Tone::Faint => self.ink.dim(text),
+            Tone::Own => self.ink.green(text),
+            Tone::Notice => self.ink.yellow(text),
+            Tone::Bad => self.ink.red(text),
+        }
+    }
+
+    /// `text` on one line, in this page's characters and free of control characters.
+    pub fn spell(self, text: &str) -> String {
+        let text = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
+        match self.glyphs {
+            Glyphs::Unicode => text.collect(),
+            Glyphs::Ascii => text.fold(String::new(), |mut line, letter| {
+                match ascii(letter) {
+                    Some(spelled) => line.push_str(spelled),
+                    None => line.push(letter),
+                }
+                line
+            }),
+        }
+    }
+
+    /// `text` broken into lines: the first after `first`, the others after as many blanks.
+    pub fn wrap(self, first: &str, text: &str) -> String {
+        self.wrap_toned(Tone::Plain, first, text)
+    }
+
+    /// [`Page::wrap`] in one tone.
+    pub fn wrap_toned(self, tone: Tone, first: &str, text: &str) -> String {
+        let first = self.spell(first);
+        let rest = " ".repeat(width(&first));
+        let options = Options::new(self.columns)
+            .initial_indent(&first)
+            .subsequent_indent(&rest)
+            .word_separator(WordSeparator::AsciiSpace)
+            .word_splitter(WordSplitter::NoHyphenation);
+        let text = self.spell(text);
+        let lines = textwrap::wrap(&text, options);
+        // A blank that ties may end a line all the same, where what it ties is longer than one.
+        let lines = lines.iter().map(|line| self.paint(tone, &free(line.trim_end_matches('\u{a0}'))));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// `text` beside a label that stands out; the lines after the first are under the text.
+    pub fn labelled(self, tone: Tone, label: &str, columns: usize, text: &str) -> String {
+        let label = self.spell(label);
+        let first = format!("{label}{}", " ".repeat(columns.saturating_sub(width(&label))));
+        let lines = self.wrap(&first, text);
+        match lines.strip_prefix(label.as_str()) {
+            Some(rest) => self.paint(tone, &label) + rest,
+            None => lines,
+        }
+    }
+
+    /// At most `columns` of a text that is spelled already; what is missing shows as an ellipsis.
+    pub fn cut(self, text: &str, columns: usize) -> String {
+        if width(text) <= columns {
+            return text.to_owned();
+        }
+        let ellipsis = match self.glyphs {
+            Glyphs::Unicode => "…",
+            Glyphs::Ascii => "..",
+        };
+        let mut kept = String::new();
+        for letter in text.chars() {
+            let longer = format!("{kept}{letter}");
+            if width(&longer) + width(ellipsis) > columns {
+                break;
+            }
+            kept = longer;
+        }
+        kept + ellipsis
+    }
+
+    /// Short texts side by side, as many to a line as there is room for.
+    pub fn flow(self, indent: usize, gap: usize, chips: &[(Tone, String)]) -> String {
+        let room = self.columns.saturating_sub(indent);
+        let mut lines = vec![String::new()];
+        let mut used = 0;
+        for (tone, text) in chips {
+            let text = self.cut(&free(&self.spell(text)), room);
+            let before = if used == 0 { 0 } else { gap };
+            let fits = used + before + width(&text) <= room;
+            match lines.last_mut() {
+                Some(line) if fits => {
+                    line.push_str(&" ".repeat(before));
+                    line.push_str(&self.paint(*tone, &text));
+                    used += before + width(&text);
+                }
+                _ => {
+                    lines.push(self.paint(*tone, &text));
+                    used = width(&text);
+                }
+            }
+        }
+        let indent = " ".repeat(indent);
+        let lines: Vec<_> =
+            lines.iter().filter(|line| !line.is_empty()).map(|line| format!("{indent}{line}")).collect();
+        lines.join("\n")
+    }
+}
+
+/// How many columns `text` takes.
+pub fn width(text: &str) -> usize {
+    textwrap::core::display_width(text)
+}
+
+fn free(text: &str) -> String {
+    text.replace('\u{a0}', " ")
+}
+
+fn ascii(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        'µ' => "u",
+        '±' => "+/-",
+        '×' => "x",
+        '·' => ",",
+        '—' => "-",
+        '→' => "->",
+        '✓' => "+",
+        '✗' => "x",
+        '…' => "...",
+        '\u{2212}' => "-",
+        _ => return None,
+    })
+}
+
+/// Whether `text` keeps to so many columns; otherwise the first line that does not.
+#[cfg(test)]
+pub fn fits(text: &str, columns: usize) -> Result<(), String> {
+    match text.lines().find(|line| width(line) > columns) {
+        Some(line) => Err(format!("{} columns: {line:?}", width(line))),
+        None => Ok(()),
+    }
+}
+
+/// [`fits`], and no line ends in a blank.
+#[cfg(test)]
+pub fn fits_closely(text: &str, columns: usize) -> Result<(), String> {
+    match text.lines().find(|line| line.ends_with(' ')) {
+        Some(line) => Err(format!("ends in a blank: {line:?}")),
+        None => fits(text, columns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::phrase::tied;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_number_keeps_its_unit() {
+        let page = Page::mail(60);
+        let text = format!("{} costs {}", "x".repeat(45), tied("6.91 kcycles"));
+        assert_eq!(page.wrap("  ", &text), format!("  {} costs\n  6.91 kcycles", "x".repeat(45)));
+    }
+
+    #[test]
+    fn a_mail_is_spelled_in_ascii() {
+        assert_eq!(Page::mail(72).spell("3 µs ±1 % × 2 — \u{1b}[31m"), "3 us +/-1 % x 2 -  [31m");
+    }
+
+    #[test]
+    fn an_option_is_not_broken_at_its_hyphens() {
+        let text = Page::mail(60).wrap("", &format!("{} --group-reporting", "y".repeat(50)));
+        assert!(text.ends_with("\n--group-reporting"), "{text}");
+    }
+
+    #[test]
+    fn wide_letters_count_twice() {
+        assert_eq!(width("読み"), 4);
+        assert_eq!(Page::terminal(Ink::Plain, 80).cut("読み書き", 5), "読み…");
+        assert_eq!(Page::mail(72).cut("abcdef", 4), "ab..");
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_too_long(text in any::<String>(), columns in 60usize..120) {
+            let page = Page::terminal(Ink::Colour, columns);
+            let chips = vec![(Tone::Strong, text.clone()), (Tone::Plain, text.clone())];
+            for line in page.wrap("  note: ", &text).lines().chain(page.flow(2, 3, &chips).lines()) {
+                prop_assert!(width(line) <= columns, "{line:?}");
+            }
+        }
+    }
+}
