@@ -6,7 +6,7 @@
 
 mod folder;
 mod ledger;
-mod leftovers;
+pub(crate) mod leftovers;
 pub(crate) mod path_text;
 pub(crate) mod processes;
 mod serve;

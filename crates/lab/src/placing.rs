@@ -31,6 +31,14 @@ impl Placing {
         let (allowed, online) = (allowed_cpus().map_err(failed)?, online_cpus().map_err(failed)?);
         let confined = if matches!(place, Place::Cpus(_)) { None } else { cpu_of(servers) };
         let of_threads = decide(place, &allowed, &online, confined).map_err(Error::Refused)?;
+        let wanted: BTreeSet<u32> = of_threads.iter().flatten().copied().collect();
+        if !can_run_on(&wanted) {
+            let all: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+            return Err(Error::Refused(format!(
+                "--place {place}: the kernel does not let this process run on all of these CPUs (its cpuset); CPUs {} are allowed",
+                all.join(",")
+            )));
+        }
         Ok(Self { of_threads })
     }
 
@@ -67,6 +75,13 @@ fn decide(
             Ok(each(if others.is_empty() { allowed.to_vec() } else { others }))
         }
     }
+}
+
+/// Whether a thread of this process may be put on these CPUs, all of them: a control group may leave it fewer.
+fn can_run_on(cpus: &BTreeSet<u32>) -> bool {
+    let list: Vec<u32> = cpus.iter().copied().collect();
+    let tried = std::thread::spawn(move || pin_to(&list).is_ok() && allowed_cpus().is_ok_and(|now| now == list));
+    tried.join().unwrap_or(false)
 }
 
 /// The one CPU to which the servers that listen at these addresses are confined; `None` where they are not, or to several.

@@ -10,14 +10,14 @@ use super::team::Patience;
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::guardian::undo::{Switched, Undo};
-use crate::guardian::{Guardian, Held};
+use crate::guardian::{Guardian, Held, leftovers};
 pub(crate) use found::{Found, put_back};
 use found::{beside, same, write};
 use model::experiment::{ArmPlan, Setting};
 use model::warning::{Code, Warning, add_once};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -98,6 +98,7 @@ impl Toggles {
         }
         toggles.found.iter().for_each(|found| _ = others.remove(&found.path));
         toggles.hand_over(arms, &others)?;
+        toggles.refuse_what_another_switches()?;
         // Each arm once, so that what is refused or cannot be put back is known before anything is measured.
         for arm in arms.iter().filter(|arm| !arm.settings.is_empty()) {
             toggles.rehearse(arm, &others, warnings)?;
@@ -110,6 +111,18 @@ impl Toggles {
             warnings.push(Warning::new(Code::NoLedger, format!("{why}: no ledger can be written there; {lost}")));
         }
         Ok(toggles)
+    }
+
+    /// Two that switch one file would each take the other's value for what it held. Looked at after ours is in the ledger, so that
+    /// of two that begin together at least one sees the other.
+    fn refuse_what_another_switches(&self) -> Result<()> {
+        let paths: Vec<&Path> = self.found.iter().map(|found| found.path.as_path()).collect();
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let Some((path, who)) = leftovers::switched_by_another(&paths) else { return Ok(()) };
+        let path = path.display();
+        Err(Error::Refused(format!("{path} is being switched by another iotoll, '{who}'; wait until that one has ended")))
     }
 
     /// Before anything is switched: who puts it back when we are killed.
@@ -185,7 +198,11 @@ impl Toggles {
             left = self.leave();
         }
         left?;
-        applied
+        // Nothing was measured yet: it is the setting that cannot be had.
+        applied.map_err(|error| match error {
+            Error::Failed(why) => Error::Refused(format!("{why}; the kernel takes no such value: give another")),
+            other => other,
+        })
     }
 
     /// How long it took at most to switch the settings of an arm on, or off.

@@ -236,6 +236,11 @@ impl Found {
         }
     }
 
+    /// Whether it is this process's.
+    pub fn is_own(&self) -> bool {
+        self.header.iotoll == Leader::of(std::process::id())
+    }
+
     /// What was in it was seen to.
     pub fn remove(&self) {
         remove(&self.path);

@@ -5,7 +5,7 @@ use super::processes;
 use super::undo::{Switched, Undo};
 use crate::compare::Found;
 use crate::compare::put_back as put_files_back;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long a guardian that is at work is waited for.
@@ -48,6 +48,21 @@ pub fn put_back() -> Vec<String> {
         }
     }
     lines
+}
+
+/// A file among these that an iotoll which lives switches, and who that is.
+pub(crate) fn switched_by_another(paths: &[&Path]) -> Option<(PathBuf, String)> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let ours: Vec<PathBuf> = paths.iter().map(|path| real(path)).collect();
+    let others = ledger::all().into_iter().filter(|ledger| ledger.holder == Holder::Iotoll && !ledger.is_own());
+    others.into_iter().find_map(|ledger| {
+        let switched = ledger.entries.iter().filter_map(|undo| match undo {
+            Undo::Restore(files) => Some(files),
+            _ => None,
+        });
+        let file = switched.flatten().find(|file| ours.contains(&real(&file.found.path)))?;
+        Some((file.found.path.clone(), ledger.header.command_line.join(" ")))
+    })
 }
 
 fn at_work(process: u32) -> String {

@@ -5,7 +5,7 @@ mod origin;
 pub use origin::Origin;
 
 use super::{
-    ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftRules, Experiment, Limit, Metric, Published, Work,
+    ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftRules, Experiment, Limit, Metric, Published, Rules, Work,
 };
 use crate::plan::{DeviceWrites, ParseError, Plan, Settings, UnknownOptions, parse};
 use std::collections::BTreeMap;
@@ -151,7 +151,7 @@ impl Draft {
                 cases.push(Case { cell: cell_index, arm: arm_index, work });
             }
         }
-        self.conditions(&cases)?;
+        self.conditions(&cases, &rules)?;
         let title = match self.title.as_str() {
             "" if self.against_itself => format!("{} against itself", arms.first().map_or("", |arm| &arm.name)),
             "" => arms.iter().map(ArmPlan::what).collect::<Vec<_>>().join(" | "),
@@ -175,7 +175,7 @@ impl Draft {
     }
 
     /// Whether the conditions that were asked for can be had of these cases.
-    fn conditions(&self, cases: &[Case]) -> Result<(), DraftError> {
+    fn conditions(&self, cases: &[Case], rules: &Rules) -> Result<(), DraftError> {
         let says = |flag, in_file| self.origin.says(flag, in_file);
         let cache = says("--cache", "cache");
         let prepare = says("--prepare", "prepare");
@@ -190,6 +190,18 @@ impl Draft {
             let slice = says("--slice", "slice");
             return wrong(format!(
                 "{slice} is of jobs; a command is executed from its beginning to its end: leave it out"
+            ));
+        }
+        // Two rounds are measured in any case: a slice for each case and one for the machine alone.
+        let least = rules.slice_seconds.unwrap_or(0.0) * 2.0 * (cases.len() + 1) as f64;
+        if least > rules.budget_seconds {
+            let (slice, budget) = (says("--slice", "slice"), says("--budget", "budget"));
+            return wrong(format!(
+                "{slice} of {} s: two rounds of {} slices take {least:.0} s and {budget} is {:.0} s; give a longer {budget} or a \
+                 shorter {slice}",
+                rules.slice_seconds.unwrap_or(0.0),
+                cases.len() + 1,
+                rules.budget_seconds
             ));
         }
         if self.around.prepare.is_some() && !commands {
@@ -518,6 +530,9 @@ mod tests {
         let on = ArmPlan { settings: vec![Setting::parse("sysctl:a.b=1").unwrap()], ..arm("on", &[]) };
         let arms = vec![arm("off", &[]), on];
         assert!(says(Draft { rules: rules(), workload: command, arms, ..draft() }).contains("--slice is of jobs"));
+        let rules = DraftRules { slice_seconds: Some(5.0), budget_seconds: Some(1.0), ..DraftRules::default() };
+        let long = says(Draft { rules, ..draft() });
+        assert!(long.contains("two rounds of 3 slices take 30 s and --budget is 1 s"), "{long}");
         let published = |cell: &[(&str, &str)]| {
             let cell = cell.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
             let (source, change) = ("a mail".to_owned(), Some(0.1));

@@ -233,7 +233,7 @@ pub(crate) fn elsewhere(asked: &Place, windows: &[PlacedWindow], servers: &BTree
             None => "the workload leaves it no CPU: fewer threads would".to_owned(),
         };
         let message = format!(
-            "--place {asked}: server {name} (process {process}) ran {ran} in {part:.0} % of the windows; iotoll leaves others' processes              where they are, so {mend}"
+            "--place {asked}: server {name} (process {process}) ran {ran} in {part:.0} % of the windows; iotoll leaves others' processes where they are, so {mend}"
         );
         Warning::new(Code::PlacementElsewhere, message)
     };

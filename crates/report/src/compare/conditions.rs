@@ -57,7 +57,19 @@ fn page_cache(finding: &CompareFinding) -> Option<String> {
         CacheCondition::DroppedOnce => "dropped once before the first round",
         CacheCondition::ByArm => "by arm, dropped or read in before each slice",
     };
-    Some(format!("Page cache: {condition} ({}); {state}", cache.reason))
+    let past = bypassing(finding).map(|arms| format!("; {arms} bypasses it (direct=1)")).unwrap_or_default();
+    Some(format!("Page cache: {condition} ({}); {state}{past}", cache.reason))
+}
+
+/// Arms that bypass the page cache in every cell, where others do not.
+fn bypassing(finding: &CompareFinding) -> Option<String> {
+    let bypasses = |arm: &str| {
+        let mut cells = finding.page_cache.iter().filter(|case| case.arm == arm).peekable();
+        cells.peek().is_some() && cells.all(|case| case.state == CacheState::Bypassed)
+    };
+    let names = || finding.arms.iter().map(|arm| arm.name.as_str());
+    let arms: Vec<&str> = names().filter(|arm| bypasses(arm)).collect();
+    (!arms.is_empty() && arms.len() < names().count()).then(|| arms.join(", "))
 }
 
 /// Where the reads came from: of all arms together where they agree, else one by one.
