@@ -37,7 +37,7 @@ pub fn document(finding: &RunFinding) -> Document {
         sections.push(series::section(phase));
         sections.push(one(spent::block(phase, &suffix(finding, phase))));
         sections.push(one(meters::block(finding, index, phase)));
-        sections.push(Section::new("", probes::blocks(phase, &suffix(finding, phase))));
+        sections.extend(probes::sections(phase, &suffix(finding, phase)));
     }
     sections.push(Section::new("", vec![jobs::block(&finding.jobs)]));
     sections.push(Section::new("", vec![latency::block(&finding.jobs)]));

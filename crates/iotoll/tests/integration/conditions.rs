@@ -39,7 +39,8 @@ fn a_sheet_says_whether_reads_came_from_memory_or_from_the_disk() {
     let Some(folder) = with_synced_file("a_sheet_says_whether_reads_came_from_memory_or_from_the_disk", 16) else {
         return;
     };
-    let warm = folder.measured(&format!("run {READS} --invalidate=0"));
+    // So many that a page which the kernel takes back meanwhile is no part of them to speak of.
+    let warm = folder.measured(&format!("run {READS} --invalidate=0 --number_ios=20000"));
     assert_eq!(cache(&warm, 0)["state"], "warm", "{}", cache(&warm, 0));
     assert_eq!(cache(&warm, 0)["dropped"], false);
     // fio's default drops the file first.
@@ -62,7 +63,7 @@ fn a_later_phase_does_not_empty_the_cache_under_an_earlier_one() {
     let Some(folder) = with_synced_file("a_later_phase_does_not_empty_the_cache_under_an_earlier_one", 16) else {
         return;
     };
-    let job = "[global]\nfilename=F\nsize=16m\nbs=4k\nrw=randread\nnumber_ios=2000\n[warm]\ninvalidate=0\n[cold]\nstonewall\n";
+    let job = "[global]\nfilename=F\nsize=16m\nbs=4k\nrw=randread\n[warm]\ninvalidate=0\nnumber_ios=20000\n[cold]\nnumber_ios=2000\nstonewall\n";
     folder.write("two.fio", job);
     let found = folder.measured("run two.fio");
     assert_eq!((&cache(&found, 0)["state"], &cache(&found, 1)["state"]), (&"warm".into(), &"cold".into()));
@@ -84,7 +85,7 @@ fn a_phase_whose_rate_steps_has_no_mean() {
     let codes: Vec<&str> =
         found["warnings"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect();
     assert!(codes.contains(&"two_regimes"), "{codes:?}");
-    for (format, words) in [("table", "no single mean"), ("mail", "regimes: ")] {
+    for (format, words) in [("table", "no single mean"), ("mail", "no single mean")] {
         let text =
             folder.iotoll(&format!("run step.fio --background 200ms --no-save --quiet --format {format}")).run().stdout;
         assert!(text.contains(words), "{format}: {text}");

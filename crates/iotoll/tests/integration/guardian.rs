@@ -356,3 +356,16 @@ fn without_a_place_for_the_ledger_it_measures_and_warns() {
         scene.assert_undone("a good end");
     }
 }
+
+/// The second one would take the first one's value for what the file held.
+#[test]
+fn two_that_switch_one_file_are_not_both_let() {
+    let scene = Scene::new();
+    let first = scene.iotoll(COMPARE).word(scene.setting()).start();
+    assert!(eventually(|| scene.is_on()));
+    let second = format!("--candidate-set=file:{}=other", scene.folder.path("knob").display());
+    scene.iotoll(COMPARE).word(second).run().refused(2, &["knob", "another iotoll", "wait"]);
+    kill_process(Pid::from_raw(first.id().cast_signed()).unwrap(), Signal::TERM).unwrap();
+    first.wait();
+    scene.assert_undone("two iotolls");
+}

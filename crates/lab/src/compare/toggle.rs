@@ -122,7 +122,9 @@ impl Toggles {
         }
         let Some((path, who)) = leftovers::switched_by_another(&paths) else { return Ok(()) };
         let path = path.display();
-        Err(Error::Refused(format!("{path} is being switched by another iotoll, '{who}'; wait until that one has ended")))
+        Err(Error::Refused(format!(
+            "{path} is being switched by another iotoll, '{who}'; wait until that one has ended"
+        )))
     }
 
     /// Before anything is switched: who puts it back when we are killed.
@@ -234,6 +236,9 @@ impl Toggles {
             return Ok(());
         }
         self.guard(arm)?;
+        for found in self.found.iter().filter(|found| arm.settings.iter().any(|setting| setting.path == found.path)) {
+            untouched(found)?;
+        }
         self.on = Some(On { settings: paths(&arm.settings), leave: arm.leave.clone() });
         let entered = self.apply(&arm.settings).and_then(|()| match &arm.enter {
             Some(enter) => {
@@ -262,12 +267,14 @@ impl Toggles {
     }
 
     /// Writes again what every file held: an arm without settings is measured after a write to the kernel as the others are.
+    ///
+    /// # Errors
+    /// When somebody else has changed one of them.
     pub fn rewrite(&self) -> Result<()> {
         for found in self.found.iter().rev() {
-            let (value, path) = (&found.value, found.path.display());
-            let failed =
-                |error| Error::Failed(format!("{path}: could not be set to '{value}', which it held: {error}"));
-            found.write_back().map_err(failed)?;
+            untouched(found)?;
+            // What the kernel holds and does not take (vm.dirty_bytes of 0) it goes on to hold.
+            let _ = found.write_back();
         }
         Ok(())
     }
@@ -315,6 +322,18 @@ impl Toggles {
         // To be tried once more at the end.
         self.on = (!still_on.is_empty()).then_some(On { settings: still_on, leave: None });
         outcome
+    }
+}
+
+/// What somebody else has set meanwhile is theirs: it is neither measured as what was found nor put back to that.
+fn untouched(found: &Found) -> Result<()> {
+    match found.differs() {
+        Ok(Some(now)) if found.kernel => Err(Error::Failed(format!(
+            "{} is '{now}' now and was '{}' when the comparison began: somebody else changes it; it is left as it is",
+            found.path.display(),
+            found.value
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -132,7 +132,8 @@ mod tests {
             "{apart}"
         );
         let direct = case("candidate", CacheState::Bypassed, None);
-        assert!(said(CacheCondition::Warm, vec![warm, direct]).ends_with("; 100 % of reads from memory"));
+        let past = said(CacheCondition::Warm, vec![warm, direct]);
+        assert!(past.ends_with("; 100 % of reads from memory; candidate bypasses it (direct=1)"), "{past}");
         let writes = case("baseline", CacheState::Written, None);
         assert!(said(CacheCondition::Warm, vec![writes]).ends_with("nothing is read"));
     }

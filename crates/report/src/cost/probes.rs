@@ -1,12 +1,18 @@
 //! The probes of a phase: counters have a rate and what an I/O added, gauges a level; of one that shows nothing stands why.
 
-use crate::document::{Audience, Axis, Block, Body, Cell, Chart, Column, Point, Series, Table};
+use crate::document::{Audience, Axis, Block, Body, Cell, Chart, Column, Point, Section, Series, Table};
 use crate::number::{self, BYTES, COUNT, MISSING, NANOS, Units};
 use model::finding::{PhaseFinding, ProbeFinding};
 use model::probe::Kind;
 
-/// Counters, then gauges, then both over time.
-pub fn blocks(phase: &PhaseFinding, suffix: &str) -> Vec<Block> {
+/// Counters, then gauges, and both over time.
+pub fn sections(phase: &PhaseFinding, suffix: &str) -> [Section; 2] {
+    let charts = Body::Charts(phase.probes.iter().filter_map(chart).collect());
+    let over_time = Block::new("", charts).of(Audience::PAGE);
+    [Section::new("", tables(phase, suffix)), Section::on_page(format!("Probes over time{suffix}"), vec![over_time])]
+}
+
+fn tables(phase: &PhaseFinding, suffix: &str) -> Vec<Block> {
     let (mut counters, mut gauges) = (counters(), gauges());
     for probe in &phase.probes {
         let table = if probe.kind == Kind::Counter { &mut counters } else { &mut gauges };
@@ -16,11 +22,9 @@ pub fn blocks(phase: &PhaseFinding, suffix: &str) -> Vec<Block> {
             table.row(cells(probe));
         }
     }
-    let charts = phase.probes.iter().filter_map(chart).collect();
     vec![
         Block::new(format!("Probes: counters{suffix}"), Body::Table(counters)),
         Block::new(format!("Probes: gauges{suffix}"), Body::Table(gauges)),
-        Block::new("Probes over time", Body::Charts(charts)).of(Audience::PAGE),
     ]
 }
 
