@@ -1,5 +1,6 @@
 //! The study on records whose truth is known, because they were made up from it.
 
+mod coverage;
 mod hostile;
 mod placement;
 mod stepping;
@@ -529,74 +530,4 @@ fn an_empty_record_is_studied_too() {
     nothing.phases.clear();
     nothing.host = Host::default();
     study(&nothing);
-}
-
-/// Splitmix64 and Box–Muller, so that the calibration needs no dependency and repeats exactly.
-struct Noise(u64);
-
-impl Noise {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((word ^ (word >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-}
-
-/// Part of `records` whose interval holds the truth: a load that keeps one CPU busy, on a background that varies
-/// by a fifth of itself. `speed` gives the relative error of each window's cost.
-fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Noise) -> f64) -> f64 {
-    let mut noise = Noise(seed);
-    let truth = 100_000.0;
-    let mut held = 0;
-    for _ in 0..records {
-        let anyway = |noise: &mut Noise| (10e6 * (1.0 + 0.2 * noise.normal()).max(0.0)) as u64;
-        let mut background = || {
-            let mut idle = Machine::begin(Mode::Quiet);
-            (0..7).for_each(|_| idle.pass(Happening { busy: anyway(&mut noise), ..NOTHING }, Mode::Quiet));
-            idle.stretch()
-        };
-        let background = vec![background(), background()];
-        let mut load = Machine::begin(Mode::Quiet);
-        let mut ios = 0;
-        for _ in 0..100 {
-            let cost = truth * (1.0 + speed(&mut noise));
-            let done = (0.1 * CLOCK / cost) as u64;
-            let busy = (done as f64 * cost / CLOCK * 1e9) as u64 + anyway(&mut noise);
-            ios += done;
-            load.pass(Happening { busy: busy.min(2 * WINDOW), thread: 0, ios: done, steal: 0 }, Mode::Quiet);
-        }
-        let finding = study(&record(background, vec![execution(load.stretch(), ios)]));
-        let phase = &finding.phases[0];
-        let (low, high) = (phase.cycles_per_io_low.unwrap(), phase.cycles_per_io_high.unwrap());
-        held += u32::from(low <= truth && truth <= high);
-    }
-    f64::from(held) / f64::from(records)
-}
-
-/// In 95 % of 2,000 records the interval must hold the truth; 93–97.5 % allows for the number of records (three
-/// standard errors are 1.5 %) and for the guard against neighbours that err alike, which only ever widens.
-#[test]
-fn intervals_hold_the_truth_as_often_as_they_say() {
-    let found = coverage(2000, 2026, |noise| 0.05 * noise.normal());
-    assert!((0.93..=0.975).contains(&found), "{found}");
-}
-
-/// A speed that wanders by 3 % and forgets it in half a second, beside independent noise of as much: what a
-/// virtual machine does. Found: 93.9 %; without the guard against neighbours that err alike, 87.6 %.
-#[test]
-fn intervals_hold_up_when_the_speed_wanders() {
-    let mut wander = 0.0;
-    let found = coverage(2000, 11, |noise| {
-        let forgets = (-0.1f64 / 0.5).exp();
-        wander = wander * forgets + 0.03 * (1.0 - forgets * forgets).sqrt() * noise.normal();
-        wander + 0.03 * noise.normal()
-    });
-    assert!((0.92..=0.97).contains(&found), "{found}");
 }
