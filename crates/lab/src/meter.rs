@@ -4,7 +4,7 @@
 //! window it takes a [`Snapshot`]: a reader pinned to each CPU reads that CPU's clocks *there*, because
 //! idle clocks stand still while their CPU idles, and waking it brings them up to date.
 //!
-//! What each meter is stands in `model::meter`. How it is opened and read is a file here and a row of [`OPENERS`].
+//! What each meter is stands in `model::meter`. How it is opened and read is a file here and a row of `OPENERS`.
 
 mod cpu_reader;
 mod idle;

@@ -1,6 +1,6 @@
 //! NBD clients: requests are staged, handed over in batches, and their replies reaped.
 //!
-//! A [`single_client`] belongs to one thread; a [`shared_client`] has a connection for several threads, with a [`transmit_queue`]
+//! A `single_client` belongs to one thread; a `shared_client` has a connection for several threads, with a `transmit_queue`
 //! between them. Payloads lie in slots of one memory, as many as there may be requests in flight: a request's slot is its cookie on
 //! the wire, with a count that tells a reply to it from one to the request before.
 

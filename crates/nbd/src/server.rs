@@ -1,7 +1,7 @@
 //! An NBD server: clients connect, agree on an export, and their requests are done to its storage.
 //!
-//! The thread that calls [`serve`] accepts, and hands clients to a pool of threads in turn. Each has an [`event_loop`] with its
-//! [`connection`]s, which nobody else touches: no lock is taken for a request.
+//! The thread that calls [`serve`] accepts, and hands clients to a pool of threads in turn. Each has an `event_loop` with its
+//! `connection`s, which nobody else touches: no lock is taken for a request.
 
 mod connection;
 mod counters;

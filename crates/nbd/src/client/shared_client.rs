@@ -1,6 +1,6 @@
 //! One connection for many threads: each has slots of its own and submits through one transmit queue; one thread receives for all.
 //!
-//! How the queue is filled and who drains it is [`transmit_queue`](super::transmit_queue)'s.
+//! How the queue is filled and who drains it is [`transmit_queue`]'s.
 
 mod receiver;
 mod sender;
