@@ -245,8 +245,7 @@ impl Bench<'_> {
             if self.cache.is_cold() {
                 self.rehearse()?;
             }
-            let asked = self.experiment.rules.slice_seconds.map(Duration::from_secs_f64);
-            return Ok(whole::schedule(asked, self.longest_slice));
+            return Ok(whole::schedule(self.asked_slice(), self.longest_slice));
         }
         self.rehearse()
     }

@@ -9,6 +9,7 @@ use crate::tuning::Tuning;
 use crate::wire::{Command, MAX_PAYLOAD, Request, WireError, command_flag};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -161,6 +162,20 @@ fn ask(command: Command, flags: u16, offset: u64, length: u32) -> [u8; 28] {
     Request { flags, command, cookie: 7, offset, length }.encode()
 }
 
+/// After two requests that came together the server waits for a second one, and answers both when it comes.
+fn assert_two_flushes_are_coalesced<S: Read + Write + AsFd>(stream: &mut S) {
+    let flush = ask(Command::Flush, 0, 0, 0);
+    stream.write_all(&[flush, flush].concat()).unwrap();
+    assert_eq!((error(stream), error(stream)), (0, 0));
+    stream.write_all(&flush).unwrap();
+    rustix::io::ioctl_fionbio(&*stream, true).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(stream.read(&mut [0; 16]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    rustix::io::ioctl_fionbio(&*stream, false).unwrap();
+    stream.write_all(&flush).unwrap();
+    assert_eq!((error(stream), error(stream)), (0, 0));
+}
+
 /// The error of the next simple reply; 0 is none.
 fn error(stream: &mut impl Read) -> u32 {
     let mut reply = [0; 16];
@@ -281,16 +296,7 @@ fn requests_of_clients_with_several_in_flight_are_coalesced() {
         stream.write_all(&flush).unwrap();
         assert_eq!(error(&mut stream), 0);
     }
-    stream.write_all(&[flush, flush].concat()).unwrap();
-    assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
-    // Two came together, so two are waited for.
-    stream.write_all(&flush).unwrap();
-    stream.set_nonblocking(true).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
-    assert_eq!(stream.read(&mut [0; 16]).unwrap_err().kind(), ErrorKind::WouldBlock);
-    stream.set_nonblocking(false).unwrap();
-    stream.write_all(&flush).unwrap();
-    assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
+    assert_two_flushes_are_coalesced(&mut stream);
     drop(served);
     // Nor does the end wait for the second: until now it is not known how long that takes.
     let (served, mut stream) = connect(Duration::from_secs(600));

@@ -40,13 +40,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Bench<'_> {
     /// The length of a slice that was asked for.
-    fn asked_slice(&self) -> Option<Duration> {
+    pub(super) fn asked_slice(&self) -> Option<Duration> {
         self.experiment.rules.slice_seconds.map(Duration::from_secs_f64)
-    }
-
-    fn is_toggled(&self, case: usize) -> bool {
-        let arm = self.experiment.cases.get(case).and_then(|case| self.experiment.arms.get(case.arm));
-        arm.is_some_and(ArmPlan::is_toggled)
     }
 
     /// Whether arms differ by settings of the system.
@@ -126,14 +121,7 @@ impl Bench<'_> {
                 }
                 match turn.and_then(|case| Some((case, teams.get_mut(case)?))) {
                     Some((case, team)) => {
-                        let as_it_was = self.is_switched() && !self.is_toggled(case);
-                        if as_it_was {
-                            self.toggles.rewrite()?;
-                        }
                         slices.push(self.switched(case, |bench| bench.slice(case, team, slice, guard))?);
-                        if as_it_was {
-                            self.toggles.rewrite()?;
-                        }
                     }
                     None => {
                         std::thread::sleep(guard);

@@ -36,10 +36,16 @@ impl Bench<'_> {
         Ok((!self.interrupted()).then_some((slices, latencies)))
     }
 
-    /// Does something while what the arm of a case asks for is switched on, and switches it off again, also when it failed.
+    /// Does something while what the arm of a case asks for is switched on, and switches it off again, also when it failed. Beside an
+    /// arm without settings the files are written as well: what a write sets off is then in both arms.
     pub(super) fn switched<T>(&mut self, case: usize, measure: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let arm = self.experiment.cases.get(case).and_then(|case| self.experiment.arms.get(case.arm));
-        let Some(arm) = arm.filter(|arm| arm.is_toggled()) else { return measure(self) };
+        let Some(arm) = arm.filter(|arm| arm.is_toggled()) else {
+            self.toggles.rewrite()?;
+            let measured = measure(self)?;
+            self.toggles.rewrite()?;
+            return Ok(measured);
+        };
         self.toggles.enter(arm)?;
         let measured = measure(self);
         and_left(measured, self.toggles.leave())

@@ -1,11 +1,11 @@
 //! What a server waits for on a Unix socket, where no mark says how much is enough.
 
-use super::{SIZE, Served, agreed, ask, error};
+use super::{SIZE, Served, agreed, ask, assert_two_flushes_are_coalesced, error};
 use crate::backends::Backend;
 use crate::server::{Access, Options};
 use crate::tuning::Tuning;
 use crate::wire::Command;
-use std::io::{ErrorKind, Read, Write};
+use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -44,15 +44,7 @@ fn the_rest_of_a_payload_is_used_as_soon_as_it_is_there() {
 fn two_requests_that_usually_come_together_are_waited_for_as_two() {
     let (served, mut stream) = patient();
     let flush = ask(Command::Flush, 0, 0, 0);
-    stream.write_all(&[flush, flush].concat()).unwrap();
-    assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
-    stream.write_all(&flush).unwrap();
-    stream.set_nonblocking(true).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
-    assert_eq!(stream.read(&mut [0; 16]).unwrap_err().kind(), ErrorKind::WouldBlock);
-    stream.set_nonblocking(false).unwrap();
-    stream.write_all(&flush).unwrap();
-    assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
+    assert_two_flushes_are_coalesced(&mut stream);
     // Nor does the end wait for the second.
     stream.write_all(&flush).unwrap();
     std::thread::sleep(Duration::from_millis(10));

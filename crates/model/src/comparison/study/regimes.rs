@@ -127,15 +127,11 @@ fn settled_source(tally: &Tally, case: usize) -> Option<usize> {
         let sums = round.cases.get(case)?;
         Some((sums.storage_read? / sums.read_bytes.filter(|bytes| *bytes > 0.0)?).min(1.0))
     };
-    let parts: Vec<f64> = tally.rounds.iter().map(part).collect::<Option<_>>()?;
-    let level = median(parts.get(parts.len().saturating_sub(LAST)..)?)?;
-    let chance = |round: &RoundSums| {
+    settled(tally, part, |round, part, level| {
         let ios = round.cases.get(case).and_then(|sums| sums.ios).unwrap_or(0.0).max(1.0);
-        CHANCE * (level * (1.0 - level) / ios).max(0.0).sqrt()
-    };
-    let rounds = tally.rounds.iter().zip(&parts);
-    let apart: Vec<bool> = rounds.map(|(round, part)| (part - level).abs() > APART.max(chance(round))).collect();
-    Some(apart.iter().rposition(|apart| *apart).map_or(0, |place| place + 1))
+        let chance = CHANCE * (level * (1.0 - level) / ios).max(0.0).sqrt();
+        (part - level).abs() > APART.max(chance)
+    })
 }
 
 /// The round from which on each execution of a command read about as much from the disk. `None` where that is not known.
@@ -148,10 +144,19 @@ fn settled_bytes(tally: &Tally, case: usize) -> Option<usize> {
         let sums = round.cases.get(case)?;
         Some(sums.storage_read? / sums.count.max(1.0))
     };
-    let read: Vec<f64> = tally.rounds.iter().map(read).collect::<Option<_>>()?;
-    let level = median(read.get(read.len().saturating_sub(LAST)..)?)?;
-    let apart = |bytes: &f64| (bytes - level).abs() > LEAST && bytes.max(level) > TIMES * bytes.min(level);
-    Some(read.iter().rposition(apart).map_or(0, |place| place + 1))
+    settled(tally, read, |_, bytes, level| (bytes - level).abs() > LEAST && bytes.max(level) > TIMES * bytes.min(level))
+}
+
+/// The round from which on no value is apart from the level that the last ones have; `None` where one is not known.
+fn settled(
+    tally: &Tally,
+    value: impl Fn(&RoundSums) -> Option<f64>,
+    is_apart: impl Fn(&RoundSums, f64, f64) -> bool,
+) -> Option<usize> {
+    let values: Vec<f64> = tally.rounds.iter().map(value).collect::<Option<_>>()?;
+    let level = median(values.get(values.len().saturating_sub(LAST)..)?)?;
+    let mut rounds = tally.rounds.iter().zip(&values);
+    Some(rounds.rposition(|(round, value)| is_apart(round, *value, level)).map_or(0, |place| place + 1))
 }
 
 /// Whether the rate stepped because the load is another one. Else the machine became faster or slower for all arms at once,
