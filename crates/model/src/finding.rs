@@ -291,7 +291,7 @@ pub struct ProbeFinding {
     /// Why numbers are missing.
     pub reason: Option<String>,
     /// Over time, first execution only: seconds from the start of the phase (the middle of a window), and the counter's growth
-    /// per second or the gauge's level there. At most [`crate::study::probes::MOST_POINTS`].
+    /// per second or the gauge's level there. At most 400.
     pub series: Vec<(f64, f64)>,
 }
 

@@ -8,7 +8,7 @@ mod job;
 mod per_work;
 pub(crate) mod phase;
 pub(crate) mod placement;
-pub mod probes;
+mod probes;
 pub mod regimes;
 mod series;
 pub(crate) mod storage;

@@ -28,6 +28,14 @@ enum Wanted {
     Whatever,
 }
 
+/// What to do with files of which the kernel does not tell this user what is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doubtful {
+    /// Once, before the first round.
+    ReadIn,
+    Leave,
+}
+
 /// Keeps the page cache in the condition that was asked for.
 pub(super) struct CacheKeeper {
     cases: Vec<(Wanted, CachedFiles)>,
@@ -69,7 +77,7 @@ impl CacheKeeper {
         if condition == CacheCondition::DroppedOnce {
             all.drop_pages()?;
         }
-        keeper.warm(progress, Some(true))?;
+        keeper.warm(progress, Doubtful::ReadIn)?;
         keeper.setup = Some(CacheSetup { condition, reason, before: all.look() });
         Ok(keeper)
     }
@@ -85,7 +93,7 @@ impl CacheKeeper {
     /// As of [`CacheKeeper::prepare`].
     pub fn before_round(&mut self, progress: ReadProgress) -> Result<()> {
         let begun = Instant::now();
-        let done = self.warm(progress, None);
+        let done = self.warm(progress, Doubtful::Leave);
         self.spent += begun.elapsed();
         done
     }
@@ -125,11 +133,11 @@ impl CacheKeeper {
         self.spent
     }
 
-    /// Reads in what is not in memory; what nobody tells of is read where `unless` says so: once is enough.
-    fn warm(&self, progress: ReadProgress, unless: Option<bool>) -> Result<()> {
+    /// Reads in what is not in memory.
+    fn warm(&self, progress: ReadProgress, doubtful: Doubtful) -> Result<()> {
         for (wanted, files) in &self.cases {
-            let resident = files.is_resident();
-            if *wanted == Wanted::Warm && (resident == Some(false) || resident.is_none() && unless.is_some()) {
+            let absent = files.is_resident().map_or(doubtful == Doubtful::ReadIn, |resident| !resident);
+            if *wanted == Wanted::Warm && absent {
                 files.read_in(progress)?;
             }
         }

@@ -5,14 +5,12 @@
 
 use super::background::{Rate, rate};
 use super::per_work::{Cost, Per, per_work};
+use super::series::merged;
 use super::windows::Window;
 use crate::finding::ProbeFinding;
 use crate::probe::{Descriptor, Kind};
 use crate::record::{Done, Execution, IoInterval, Mode, Snapshot, Stretch};
 use crate::unit::Nanos;
-
-/// A series is no longer than this: what a chart can show.
-pub const MOST_POINTS: usize = 400;
 
 /// Every probe of a phase. `background` is what was watched without the workload.
 pub(super) fn study(asked: &[Descriptor], executions: &[Execution], background: &[Stretch]) -> Vec<ProbeFinding> {
@@ -129,13 +127,11 @@ impl Probe<'_> {
         // A command's setup is worth seeing, a ramp is not: it was asked for.
         let interval = execution.io_interval.filter(|_| execution.command_cpu_nanos.is_none());
         let found = self.windows(&execution.stretch, interval);
-        let point = |windows: &[Window]| {
-            let (first, last) = (windows.first()?, windows.last()?);
-            let seconds: f64 = windows.iter().map(Window::seconds).sum();
-            let middle = (first.begin.since(start).seconds() + last.end.since(start).seconds()) / 2.0;
-            Some((middle, windows.iter().map(|window| window.cycles).sum::<f64>() / seconds))
+        let point = |(window, seconds): (Window, f64)| {
+            let middle = (window.begin.since(start).seconds() + window.end.since(start).seconds()) / 2.0;
+            (middle, window.cycles / seconds)
         };
-        found.chunks(found.len().div_ceil(MOST_POINTS).max(1)).filter_map(point).collect()
+        merged(&found).into_iter().map(point).collect()
     }
 }
 
@@ -144,6 +140,7 @@ mod tests {
     use super::*;
     use crate::probe::{Readings, Scope};
     use crate::record::JobRecord;
+    use crate::study::series::MOST_POINTS;
     use crate::unit::Bytes;
 
     const WINDOW: u64 = 100_000_000;

@@ -8,8 +8,8 @@ use super::windows::{Window, windows};
 use crate::finding::SeriesPoint;
 use crate::record::{Execution, Meter};
 
-/// A series has at most so many points: as many as a chart can show.
-const MOST: usize = 400;
+/// Points that a series has at most: as many as a chart can show.
+pub(crate) const MOST_POINTS: usize = 400;
 
 /// The series of the first execution. Without a headline meter it says what was done and not what it cost.
 pub(super) fn study(
@@ -22,8 +22,7 @@ pub(super) fn study(
     let Some(begin) = execution.stretch.snapshots.first().map(|snapshot| snapshot.at_nanos) else { return Vec::new() };
     let found = headline.map_or_else(|| unmetered(execution), |meter| metered(execution, meter, context));
     let background = headline.and_then(|meter| rates.of(meter)).map_or(0.0, |rate| rate.cycles_per_capacity_second);
-    let point = |window: &Window| {
-        let seconds = window.seconds();
+    let point = |&(window, seconds): &(Window, f64)| {
         let cycles = headline.map(|_| window.cycles - background * window.capacity_seconds);
         let ios = window.done.map(|done| done.ios);
         SeriesPoint {
@@ -62,15 +61,17 @@ fn unmetered(execution: &Execution) -> Vec<Window> {
     counted.map(window).collect()
 }
 
-/// The same stretch in at most [`MOST`] windows: neighbours are joined.
-fn merged(windows: &[Window]) -> Vec<Window> {
-    let each = windows.len().div_ceil(MOST).max(1);
+/// The same in at most [`MOST_POINTS`] windows, each with the seconds that were watched: neighbours are joined, and what lies between
+/// them, when another meter had its turn, is in neither's time.
+pub(super) fn merged(windows: &[Window]) -> Vec<(Window, f64)> {
+    let each = windows.len().div_ceil(MOST_POINTS).max(1);
     let joined = windows.chunks(each).filter_map(|chunk| {
         let (first, rest) = chunk.split_first()?;
-        Some(rest.iter().fold(*first, |mut joined, next| {
+        let window = rest.iter().fold(*first, |mut joined, next| {
             joined.join(next);
             joined
-        }))
+        });
+        Some((window, chunk.iter().map(Window::seconds).sum()))
     });
     joined.collect()
 }
@@ -96,9 +97,19 @@ mod tests {
         let windows: Vec<Window> = (0..1001).map(window).collect();
         let merged = merged(&windows);
         assert_eq!(merged.len(), 334);
-        assert_eq!(merged.iter().filter_map(|window| window.done).map(|done| done.ios).sum::<u64>(), 5005);
-        assert_eq!(merged.iter().map(|window| window.cycles).sum::<f64>(), 10_010.0);
-        assert!(merged.iter().zip(merged.iter().skip(1)).all(|(one, next)| one.end == next.begin));
-        assert_eq!(super::merged(&windows[..400]), windows[..400]);
+        assert_eq!(merged.iter().filter_map(|(window, _)| window.done).map(|done| done.ios).sum::<u64>(), 5005);
+        assert_eq!(merged.iter().map(|(window, _)| window.cycles).sum::<f64>(), 10_010.0);
+        assert!(merged.iter().zip(merged.iter().skip(1)).all(|((one, _), (next, _))| one.end == next.begin));
+        let few: Vec<Window> = super::merged(&windows[..400]).into_iter().map(|(window, _)| window).collect();
+        assert_eq!(few, windows[..400]);
+    }
+
+    /// Another meter has its turn in every other second.
+    #[test]
+    fn time_in_which_nothing_was_watched_is_in_no_rate() {
+        let windows: Vec<Window> = (0..1000).map(|number| window(2 * number)).collect();
+        for (window, seconds) in merged(&windows) {
+            assert_eq!(window.done.unwrap().ios as f64 / seconds, 5.0);
+        }
     }
 }
