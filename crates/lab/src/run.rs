@@ -13,13 +13,12 @@ use crate::probe::ProbeSet;
 use crate::watch::{Step, Subject, watch};
 use crate::whereabouts::{Lookout, Workload};
 use crate::workload::target::Created;
+use model::kind::{Envelope, Kind};
 use model::page_cache::{CacheRecord, is_buffered};
 use model::placement::{Place, Whereabouts};
 use model::plan::{Phase, Plan};
 use model::probe::Probe;
-use model::record::{
-    Done, Execution, IoInterval, METHOD_VERSION, Outcome, PhaseRecord, Record, SCHEMA, Source, Stretch,
-};
+use model::record::{Done, Execution, IoInterval, Outcome, PhaseRecord, Record, Source, Stretch};
 use model::unit::{Bytes, Hertz, Nanos};
 use std::path::Path;
 use std::sync::Arc;
@@ -122,11 +121,7 @@ impl<'a> Session<'a> {
         let probes = ProbeSet::open(&settings.probes)?;
         let meters = MeterSet::open(settings.meters.clone())?.beside(probes);
         let record = Record {
-            schema: SCHEMA.to_owned(),
-            method_version: METHOD_VERSION,
-            iotoll_version: env!("CARGO_PKG_VERSION").to_owned(),
-            started_unix_seconds: host::now(),
-            command_line: settings.command_line.clone(),
+            envelope: Envelope::new(Kind::Cost, host::now(), settings.command_line.clone()),
             source,
             host: host::read(Path::new("/"), 0.0, "not measured yet"),
             meters: meters.statuses().to_vec(),

@@ -14,6 +14,7 @@ pub mod histogram;
 #[cfg(test)]
 mod hostile;
 pub mod injected;
+pub mod kind;
 pub mod meter;
 pub mod page_cache;
 pub mod placement;
@@ -22,6 +23,7 @@ pub mod probe;
 pub mod reading;
 pub mod record;
 pub mod stats;
+pub mod stored;
 pub mod study;
 pub mod unit;
 pub mod warning;
