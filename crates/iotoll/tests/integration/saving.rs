@@ -99,7 +99,7 @@ fn a_run_stands_beside_an_earlier_one() {
     assert!(shown.stdout.contains("Against the stored command of 20"), "{shown:?}");
     for (stored, named) in [("nowhere", "reading the record"), ("file", "is not a record")] {
         folder.write("file", "garbage");
-        let refused = run(&format!("--no-save --stored {stored}"));
+        let refused = run(&format!("--no-save --spin_cycles=100 --stored {stored}"));
         refused.refused(2, &[&format!("--stored {stored}"), named, "iotoll run"]);
     }
 }
