@@ -7,7 +7,6 @@ pub mod memory_disk;
 pub mod rounds;
 pub mod seeded;
 
-use crate::validations::Options;
 use anyhow::{Context, bail, ensure};
 use seeded::Seeded;
 use std::collections::BTreeMap;
@@ -16,6 +15,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a validation was asked for with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Length of one measurement.
+    pub seconds: f64,
+    /// How many times everything is measured.
+    pub rounds: usize,
+    /// Seed of the order within the rounds.
+    pub seed: u64,
+    /// Length of the long run of `memory`.
+    pub long: f64,
+}
 
 /// What every validation measures with. The scratch directory goes when this is dropped.
 pub struct Bench {

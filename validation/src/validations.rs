@@ -15,8 +15,8 @@ mod remote;
 mod start;
 mod undo;
 
-use crate::bench::Bench;
 use crate::bench::evidence::Evidence;
+use crate::bench::{Bench, Options};
 use anyhow::{Context, bail, ensure};
 use std::process::ExitCode;
 
@@ -154,19 +154,6 @@ const VALIDATIONS: [Validation; 17] = [
         run: undo::validate,
     },
 ];
-
-/// What a validation was asked for with.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
-    /// Length of one measurement.
-    pub seconds: f64,
-    /// How many times everything is measured.
-    pub rounds: usize,
-    /// Seed of the order within the rounds.
-    pub seed: u64,
-    /// Length of the long run of `memory`.
-    pub long: f64,
-}
 
 /// How validations are called.
 pub fn usage() -> String {

@@ -3,6 +3,7 @@
 //! A rule sees the files as text. What a compiler lint can check is left to the lint; where both do,
 //! the rule here is there because a crate could switch the lint off for itself.
 
+mod circles;
 mod files;
 mod imports;
 mod safety;
@@ -21,10 +22,11 @@ pub struct Rule {
 }
 
 /// Every rule.
-pub const RULES: [Rule; 13] = [
+pub const RULES: [Rule; 14] = [
     Rule { name: "imports", find: imports::against_manifests },
     Rule { name: "use", find: imports::against_sources },
     Rule { name: "architecture", find: imports::against_architecture },
+    Rule { name: "circle", find: circles::between_modules },
     Rule { name: "unsafe", find: safety::only_in_sys },
     Rule { name: "safety", find: safety::explained },
     Rule { name: "print", find: words::prints },

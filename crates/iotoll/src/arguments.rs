@@ -3,12 +3,13 @@
 //! `run` takes fio's options as flags beside our own. Ours are known to clap; what clap does not know is
 //! set apart before it parses, and read by the same table as a job file.
 
+mod serve;
 mod value;
 
+pub use serve::{ServeArguments, Storage};
 pub use value::{Probes, Words};
 
 use crate::failure::BadInput;
-use crate::serve::ServeArguments;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
 use model::experiment::{Around, Cache, Limit, Metric};
@@ -237,7 +238,7 @@ pub struct CompareArguments {
     /// Go on with the experiment in this folder, whose arms are boots: measure the arm that is booted now
     #[arg(long, value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
         "candidate_set", "candidate_enter", "candidate_leave", "cache", "setup", "prepare", "cleanup", "place", "aa", "sweep", "target", "margin", "precision", "budget",
-        "patience", "slice", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "out",
+        "hang_timeout", "slice", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "out",
         "no_save", "command"])]
     pub resume: Option<PathBuf>,
     /// Measure an arm again though the machine was not booted in between; a warning says so
@@ -263,7 +264,7 @@ pub struct CompareArguments {
     pub budget: Option<f64>,
     /// A command, worker or toggle that takes longer than this hangs [default: twice the budget and 60s]
     #[arg(long, value_name = "TIME", value_parser = value::time)]
-    pub patience: Option<f64>,
+    pub hang_timeout: Option<f64>,
     /// Length of a slice of a job, 1ms to 60s: longer where a setting takes a while to have its effect [default: by the load; README]
     #[arg(long, value_name = "TIME", value_parser = value::slice)]
     pub slice: Option<f64>,

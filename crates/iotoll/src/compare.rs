@@ -1,13 +1,14 @@
 //! `iotoll compare`: an experiment from flags, measured round by round, kept as it is measured, studied, printed.
 
+mod boots;
+
 use crate::arguments::{CompareArguments, Words};
-use crate::boots;
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
 use crate::progress::ProgressLine;
 use crate::render::{self, PAGE};
 use crate::run::files_and_options;
-use crate::signals::{self, Patience};
+use crate::signals::{self, LaterSignals};
 use crate::stored;
 use lab::compare::{Keeper, Settings};
 use lab::meter::Selection;
@@ -79,11 +80,11 @@ pub(crate) fn conclude(
 /// How to measure.
 pub(crate) fn settings(arguments: &CompareArguments, meters: Selection, words: &[String]) -> anyhow::Result<Settings> {
     Ok(Settings {
-        measuring: lab::run::Settings {
+        measuring: lab::session::Settings {
             meters,
             probes: Vec::new(),
             background: Duration::ZERO,
-            interruption: signals::interruption(Patience::Endless)?,
+            interruption: signals::interruption(LaterSignals::DoNotExit)?,
             command_line: words.to_vec(),
             // That of the experiment is in its place.
             place: None,
@@ -150,7 +151,7 @@ fn experiment(arguments: &CompareArguments) -> anyhow::Result<Experiment> {
         precision: arguments.precision,
         budget_seconds: arguments.budget,
         slice_seconds: arguments.slice,
-        patience_seconds: arguments.patience,
+        hang_timeout_seconds: arguments.hang_timeout,
     };
     draft.rules = flags.or(draft.rules);
     draft.cache = arguments.cache.or(draft.cache);

@@ -7,7 +7,7 @@ use crate::probes;
 use crate::progress::ProgressLine;
 use crate::render::{self, Keeping};
 use crate::run::measurement;
-use crate::signals::{LeftBehind, Patience};
+use crate::signals::{LaterSignals, LeftBehind};
 use crate::stored;
 use lab::cost::{CommandPlan, Count, Custody, Printed};
 use model::placement::Place;
@@ -48,7 +48,7 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     let stored = stored::load(arguments.output.stored.as_deref(), &source)?;
     let left = LeftBehind::default();
     // The second ends the command, and what it did is kept.
-    let measurement = measurement(&arguments.measuring, Patience::Ends(3, left.clone()), words)?;
+    let measurement = measurement(&arguments.measuring, LaterSignals::Exit(3, left.clone()), words)?;
     guardian::put_back();
     let keeping = Keeping::prepare(&arguments.output, program.rsplit('/').next().unwrap_or(program))?;
     left.unless({

@@ -6,7 +6,7 @@ use crate::guardian::guardian;
 use crate::progress::ProgressLine;
 use crate::render;
 use crate::run::{measurement, undo};
-use crate::signals::{LeftBehind, Patience};
+use crate::signals::{LaterSignals, LeftBehind};
 use lab::guardian::OwnFolder;
 use lab::workload::target::Created;
 use model::plan::{Settings, parse};
@@ -52,7 +52,7 @@ fn jobs(scratch: &str, least: Option<u64>) -> String {
 pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let left = LeftBehind::default();
     let measuring = Measuring::for_seconds(1);
-    let measurement = measurement(&measuring, Patience::Ends(2, left.clone()), words)?;
+    let measurement = measurement(&measuring, LaterSignals::Exit(2, left.clone()), words)?;
     let guardian = guardian(words);
     // In the working folder where that can be written: a temporary folder is often in memory, where
     // O_DIRECT means nothing.

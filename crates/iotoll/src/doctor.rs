@@ -2,8 +2,8 @@
 
 use crate::arguments::DoctorArguments;
 use crate::render;
+use lab::calibration::Calibration;
 use lab::meter::{MeterSet, Selection};
-use lab::run::Calibration;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! iotoll: what one I/O costs the whole machine.
 
 mod arguments;
-mod boots;
 mod compare;
 mod cost;
 mod demo;

@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::compare::Stage;
-use lab::run::Progress;
+use lab::progress::Progress;
 use std::io::IsTerminal;
 use std::time::Duration;
 

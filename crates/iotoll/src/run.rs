@@ -6,9 +6,9 @@ use crate::guardian::guardian;
 use crate::probes;
 use crate::progress::ProgressLine;
 use crate::render::{self, Keeping};
-use crate::signals::{self, LeftBehind, Patience};
+use crate::signals::{self, LaterSignals, LeftBehind};
 use crate::stored;
-use lab::run::Settings as Measurement;
+use lab::session::Settings as Measurement;
 use lab::workload::target::Created;
 use model::plan::{DeviceWrites, Plan, Settings, UnknownOptions, options, parse};
 use model::record::Source;
@@ -32,7 +32,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     }
     let stored = stored::load(arguments.output.stored.as_deref(), &Source::Run(plan.clone()))?;
     let left = LeftBehind::default();
-    let measurement = measurement(&arguments.measuring, Patience::Ends(2, left.clone()), words)?;
+    let measurement = measurement(&arguments.measuring, LaterSignals::Exit(2, left.clone()), words)?;
     let keeping = Keeping::prepare(&arguments.output, &title(&plan))?;
     let created = Arc::new(Created::guarded(guardian(words)));
     left.unless({
@@ -60,12 +60,12 @@ pub fn undo(created: &Weak<Created>, rest: impl Fn()) {
 }
 
 /// How to measure, as the command line says.
-pub fn measurement(measuring: &Measuring, patience: Patience, words: &[String]) -> anyhow::Result<Measurement> {
+pub fn measurement(measuring: &Measuring, later: LaterSignals, words: &[String]) -> anyhow::Result<Measurement> {
     Ok(Measurement {
         meters: measuring.meters.clone(),
         probes: measuring.probes(),
         background: measuring.background,
-        interruption: signals::interruption(patience)?,
+        interruption: signals::interruption(later)?,
         command_line: words.to_vec(),
         place: measuring.place.clone(),
     })

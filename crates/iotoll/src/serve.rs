@@ -1,13 +1,12 @@
 //! `iotoll serve`: an NBD server, which says itself what it did and what that cost it.
 
+use crate::arguments::{ServeArguments, Storage};
 use crate::failure::{self, BadInput};
 use crate::{render, signals};
 use anyhow::Context;
-use clap::Args;
-use lab::run::Calibration;
+use lab::calibration::Calibration;
 use model::injected::Injected;
-use model::plan::value::{Choice, choice, list_words};
-use model::plan::{InjectAt, PathCopy, PathCrc, PathFraming, PathNull, PathPlan, PathReceive, PathSegment, PathSend};
+use model::plan::{PathNull, PathPlan};
 use model::unit::{Hertz, Nanos};
 use nbd::backends::Backend;
 use nbd::client::{Address, Uri};
@@ -17,147 +16,13 @@ use report::number;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs::File;
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// What to serve, and to whom.
-#[derive(Debug, Args)]
-pub struct ServeArguments {
-    /// The storage: memory:SIZE (zeros, gone at the end), file:PATH (a block device with --read-only), null:SIZE (reads are zeros, writes are forgotten)
-    #[arg(long, value_name = "WHAT", value_parser = storage)]
-    backend: Storage,
-    /// Read and write the file past the page cache, one request of a thread at a time
-    #[arg(long)]
-    direct: bool,
-    /// Address and port of TCP; port 0 picks one
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:10809", conflicts_with = "unix")]
-    listen: SocketAddr,
-    /// A Unix socket instead; it must not exist, and is removed at the end
-    #[arg(long, value_name = "PATH")]
-    unix: Option<PathBuf>,
-    /// A name for it; several name the same storage, the first is the default export
-    #[arg(long, value_name = "NAME", default_value = "")]
-    export: Vec<String>,
-    /// Refuse every change
-    #[arg(long)]
-    read_only: bool,
-    /// Listen beyond this machine, to anybody who gets there: there is no encryption and no password
-    #[arg(long)]
-    insecure_network: bool,
-    /// Threads; each has its own connections
-    #[arg(long, value_name = "N", default_value_t = Options::default().threads,
-        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
-    threads: usize,
-    /// Clients at the same time
-    #[arg(long, value_name = "N", default_value_t = Options::default().connections,
-        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65_536))]
-    connections: usize,
-    /// How payloads get behind the headers of replies: pull-up copies all, pull-up:BYTES those up to that, gather none; zero-copy sends pages, zero-copy:BYTES of those above that
-    /// [default: pull-up:2048; of a file all is read first. Said of a file, its pages are sent straight from the page cache, and a storage that fails ends the connection]
-    #[arg(long, value_name = "HOW", value_parser = sending)]
-    path_send: Option<PathSend>,
-    /// How payloads of writes get to memory: copy receives all with what is around them and copies, copy:BYTES those up to that, in-place none
-    #[arg(long, value_name = "HOW", default_value_t, value_parser = receiving)]
-    path_receive: PathReceive,
-    /// Whether all that is there is sent and received at one go (one-go), or each header and each segment sent by itself (segment-at-a-time), or each header and each page sent and received by itself (page-at-a-time)
-    #[arg(long, value_name = "HOW", default_value = model::plan::value::word(PathFraming::default()), value_parser = word::<PathFraming>)]
-    path_framing: PathFraming,
-    /// Payloads that are sent from where they lie are sent as if they lay in pieces of so many bytes: whole, or 512 at least
-    #[arg(long, value_name = "BYTES", default_value_t, value_parser = segment)]
-    path_segment: PathSegment,
-    /// The largest payload of a request that is taken, 4k to 32m; clients are told, but nbdcopy and fio do not heed it below 256k
-    #[arg(long, value_name = "BYTES", default_value = "32m", value_parser = payload)]
-    path_max_payload: u32,
-    /// How what is copied is copied: plain, rep-movsb or non-temporal (past the caches)
-    #[arg(long, value_name = "HOW", default_value = model::plan::value::word(PathCopy::default()), value_parser = word::<PathCopy>)]
-    path_copy: PathCopy,
-    /// Whether clients that want it get checksums behind payloads, and have theirs checked; nobody but iotoll's own engine knows them
-    #[arg(long, value_name = "WHETHER", default_value = model::plan::value::word(PathCrc::default()), value_parser = word::<PathCrc>)]
-    path_crc: PathCrc,
-    /// What is only claimed to be done: none, or server: whatever the storage is, it is not touched; writes are forgotten and reads are zeros
-    #[arg(long, value_name = "WHAT", default_value = model::plan::value::word(PathNull::default()), value_parser = null)]
-    path_null: PathNull,
-    /// How long, at most, further requests of a client that has several in flight are waited for; less where it usually takes less; 0: not at all
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = Options::default().tuning.coalesce.as_micros() as u64,
-        value_parser = clap::value_parser!(u64).range(..=1_000_000))]
-    path_coalesce: u64,
-    /// For how long requests are looked for again and again before they are slept for: burns CPU, saves wake-ups
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = Tuning::default().busy_poll.as_micros() as u64,
-        value_parser = clap::value_parser!(u64).range(..=1_000_000))]
-    path_busy_poll: u64,
-    /// Busy work for each request, where --inject-at says: to see whether what is measured finds it. The thread does nothing else meanwhile, but others have their turn between
-    #[arg(long, value_name = "NANOSECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000_000))]
-    inject_ns: u64,
-    /// Where --inject-ns is added: where the server understands a request, or where its storage is asked for it (not with --path-null server)
-    #[arg(long, value_name = "WHERE", default_value = "server", requires = "inject_ns", value_parser = layer)]
-    inject_at: Layer,
-}
-
-#[derive(Clone, Debug)]
-enum Storage {
-    Memory(u64),
-    Null(u64),
-    File(PathBuf),
-}
-
-fn storage(text: &str) -> Result<Storage, String> {
-    let bytes = |text: &str| match model::plan::value::integer(text) {
-        Ok(bytes) if (1..=i64::MAX as u64).contains(&bytes) => Ok(bytes),
-        _ => Err(format!("'{text}' is no size: a number of bytes, with k, m, g or t behind it")),
-    };
-    match text.split_once(':') {
-        Some(("memory", size)) => bytes(size).map(Storage::Memory),
-        Some(("null", size)) => bytes(size).map(Storage::Null),
-        Some(("file", path)) if !path.is_empty() => Ok(Storage::File(path.into())),
-        _ => Err("memory:SIZE, null:SIZE or file:PATH is expected".to_owned()),
-    }
-}
-
-fn sending(text: &str) -> Result<PathSend, String> {
-    PathSend::parse(text).map_err(|wrong| format!("{}; expected {}", wrong.reason, PathSend::FORM))
-}
-
-fn receiving(text: &str) -> Result<PathReceive, String> {
-    PathReceive::parse(text).map_err(|wrong| format!("{}; expected {}", wrong.reason, PathReceive::FORM))
-}
-
-fn segment(text: &str) -> Result<PathSegment, String> {
-    PathSegment::parse(text).map_err(|wrong| format!("{}; expected {}", wrong.reason, PathSegment::FORM))
-}
-
-fn payload(text: &str) -> Result<u32, String> {
-    match model::plan::value::integer(text) {
-        Ok(bytes @ 4096..=33_554_432) => Ok(bytes as u32),
-        _ => Err(format!("'{text}' is not between 4k and 32m")),
-    }
-}
-
-fn null(text: &str) -> Result<PathNull, String> {
-    match word(text)? {
-        PathNull::Wire => Err("'wire' is the engine's: path_null=wire in a job; expected none or server".to_owned()),
-        null => Ok(null),
-    }
-}
-
-fn layer(text: &str) -> Result<Layer, String> {
-    match choice(text) {
-        Ok(InjectAt::Server) => Ok(Layer::Server),
-        Ok(InjectAt::Storage) => Ok(Layer::Storage),
-        Ok(InjectAt::Submit | InjectAt::Wire) => {
-            Err(format!("'{text}' is the engine's: inject_at={text} in a job; expected server or storage"))
-        }
-        Err(wrong) => Err(format!("{}; expected server or storage", wrong.reason)),
-    }
-}
-
-fn word<T: Choice>(text: &str) -> Result<T, String> {
-    choice(text).map_err(|wrong| format!("{}; expected one of {}", wrong.reason, list_words::<T>()))
-}
 
 /// Serves until SIGTERM or Ctrl-C.
 pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
@@ -177,7 +42,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let tuning = Tuning { delay: delay(arguments, &teller.calibration), ..lab::engine::path_tuning(&path) };
     let mut storage = backend(arguments, &tuning, access)?;
     if arguments.path_null == PathNull::Server {
-        storage = nbd::filters::null::in_place_of(&storage).context(NO_ADDRESSES)?;
+        storage = Backend::null(storage.size()).context(NO_ADDRESSES)?;
     }
     let exports = Exports::new(names(&arguments.export)?, storage, access).with_max_payload(arguments.path_max_payload);
     // Before there is a socket that would be left behind.

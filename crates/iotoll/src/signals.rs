@@ -25,21 +25,21 @@ impl LeftBehind {
     }
 }
 
-/// What more signals than one do.
-pub enum Patience {
+/// What the second signal, and each after it, does.
+pub enum LaterSignals {
     /// They do not end the program: what was switched on has to be switched off, and commands have to be ended, before it ends. That takes
     /// seconds. The second one kills a command that is measured.
-    Endless,
+    DoNotExit,
     /// The one of this number ends the program at once, after taking back what would be left behind.
-    Ends(u32, LeftBehind),
+    Exit(u32, LeftBehind),
 }
 
 /// What signals ask for, from now on.
-pub fn interruption(patience: Patience) -> anyhow::Result<Arc<Interruption>> {
+pub fn interruption(later: LaterSignals) -> anyhow::Result<Arc<Interruption>> {
     let interruption = Arc::new(Interruption::default());
     let told = interruption.clone();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    if matches!(patience, Patience::Endless) {
+    if matches!(later, LaterSignals::DoNotExit) {
         // Ctrl-\ would otherwise end it with something switched on.
         signals.add_signal(SIGQUIT)?;
     }
@@ -54,7 +54,7 @@ pub fn interruption(patience: Patience) -> anyhow::Result<Arc<Interruption>> {
             }
             latest = Some(Instant::now());
             let times = told.ask();
-            if let Patience::Ends(last, left) = &patience
+            if let LaterSignals::Exit(last, left) = &later
                 && times >= *last
             {
                 left.take_back();

@@ -9,8 +9,7 @@ use std::path::Path;
 pub fn load<R: Recorded>(path: Option<&Path>, plan: &R::Plan) -> anyhow::Result<Option<Stored<R>>> {
     let Some(path) = path else { return Ok(None) };
     let refused = |why: String| BadInput(format!("--stored {why}"));
-    let record = lab::store::load_earlier(path).map_err(|error| refused(error.to_string()))?;
-    let stored = Stored::new(path.display().to_string(), record);
-    stored.fits(plan).map_err(|why| refused(format!("{}: {why}", path.display())))?;
-    Ok(Some(stored))
+    let record: R = lab::store::load_earlier(path).map_err(|error| refused(error.to_string()))?;
+    record.fits(plan).map_err(|why| refused(format!("{}: {why}", path.display())))?;
+    Ok(Some(Stored::new(path.display().to_string(), record.trimmed())))
 }

@@ -3,14 +3,12 @@
 //! A round measures every case as often as every other, in an order that is drawn anew, so that what the machine does
 //! meanwhile befalls all arms alike. How a round is cut depends on what is compared ([`Schedule`]).
 
-pub(crate) mod around;
 pub mod boots;
 mod cache;
 mod executions;
 mod neighbours;
 mod order;
 mod protocol;
-mod shell;
 mod slices;
 mod team;
 mod toggle;
@@ -18,27 +16,30 @@ mod turns;
 mod whole;
 pub mod worker;
 
+use crate::around::Around;
+use crate::calibration::Calibration;
 use crate::canary;
 use crate::cost::Surroundings;
-use crate::crew::Copy;
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, processes::Processes};
 use crate::host;
 use crate::meter::{MeterSet, Owners, TaskScan};
 use crate::placing::{self, Placing};
 use crate::preparation;
-use crate::run::{self, Calibration};
+use crate::progress;
+use crate::session;
 use crate::store::RecordFile;
+use crate::wait_limit::WaitLimit;
 use crate::whereabouts::servers::Address;
+use crate::workload::job_copy::JobCopy;
 use crate::workload::target::{Created, Target};
-use around::Around;
 use cache::CacheKeeper;
 use model::comparison::record::{
     CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork,
 };
 use model::comparison::study::{Progress, Standing};
+use model::envelope::{Envelope, Kind};
 use model::experiment::{Experiment, Work};
-use model::kind::{Envelope, Kind};
 use model::plan::{Access, JobPlan, Medium, Phase};
 use model::record::Outcome;
 use model::unit::{Hertz, Nanos};
@@ -49,15 +50,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use sys::clock::monotonic_nanos;
 use sys::schedule::{Class, set_class};
-use team::Patience;
-pub(crate) use toggle::{Found, put_back};
 use toggle::{Toggles, and_left};
 
 /// How to measure.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Meters, signals, command line; its background is not used: each round has its own.
-    pub measuring: run::Settings,
+    pub measuring: session::Settings,
     /// Seed of the order of slices.
     pub seed: u64,
     /// This program, which is started again as a worker.
@@ -106,7 +105,7 @@ impl Keeper for RecordFile {
 #[derive(Clone, Copy, Debug)]
 pub enum Stage<'a> {
     /// Before the first round.
-    Preparing(run::Progress<'a>),
+    Preparing(progress::Progress<'a>),
     /// A round was completed.
     Measuring {
         /// Rounds.
@@ -139,25 +138,25 @@ pub fn compare(
     let calibration = Calibration::begin();
     sys::process::raise_open_file_limit();
     let interruption = &settings.measuring.interruption;
-    let longest = Duration::from_secs_f64(experiment.rules.patience());
+    let longest = Duration::from_secs_f64(experiment.rules.hang_timeout());
     let placing = Placing::resolve(experiment.place.as_ref(), &servers(&experiment))?;
     let around = Around::begin(experiment.around.clone(), &settings.guardian, longest, interruption.clone())?;
     let created = Created::guarded(settings.guardian.clone());
     let mut warnings = Vec::new();
     let targets = lay_out(&experiment, settings, &created, &mut warnings, observer)?;
     let cache = CacheKeeper::prepare(&experiment, &targets, &mut |path, done, total| {
-        observer(Stage::Preparing(run::Progress::ReadingIn { path, done, total }));
+        observer(Stage::Preparing(progress::Progress::ReadingIn { path, done, total }));
         !interruption.is_asked()
     })?;
     let meters = MeterSet::open(settings.measuring.meters.clone())?;
-    let patience = Patience { longest, interruption: interruption.clone() };
-    let toggles = Toggles::prepare(&experiment.arms, patience.clone(), &settings.guardian, &mut warnings)?;
+    let limit = WaitLimit { longest, interruption: interruption.clone() };
+    let toggles = Toggles::prepare(&experiment.arms, limit.clone(), &settings.guardian, &mut warnings)?;
     let canaries = canary::run();
     let (hertz, source) = calibration.end();
     let mut bench = Bench {
         meters,
         toggles,
-        patience,
+        limit,
         orders: Orders::new(settings.seed),
         warnings,
         clock: Hertz(hertz),
@@ -212,7 +211,7 @@ pub fn compare(
 struct Bench<'a> {
     meters: MeterSet,
     toggles: Toggles,
-    patience: Patience,
+    limit: WaitLimit,
     orders: Orders,
     warnings: Vec<Warning>,
     clock: Hertz,
@@ -418,6 +417,6 @@ fn lay_out(
     });
     planned.flatten().cloned().for_each(|warning| add_once(warnings, warning));
     preparation::warn_of_holes(all.iter().flatten(), warnings);
-    let targets = |copies: Vec<Copy>| copies.into_iter().map(|copy| copy.targets).collect();
+    let targets = |copies: Vec<JobCopy>| copies.into_iter().map(|copy| copy.targets).collect();
     Ok(all.into_iter().map(targets).collect())
 }

@@ -13,12 +13,13 @@ mod talker;
 pub use counter::Counter;
 pub(crate) use execution::{Executed, Surroundings, execute};
 
-use crate::compare::around;
+use crate::around;
 use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::guardian::processes::Processes;
 use crate::placing::{self, Placing};
-use crate::run::{Observer, Session, Settings};
+use crate::progress::Observer;
+use crate::session::{Session, Settings};
 use model::experiment::Around;
 use model::record::{Outcome, PhaseRecord, Record, Source};
 use std::os::fd::AsFd;

@@ -2,23 +2,27 @@
 
 mod immediate;
 mod io_uring;
+pub mod ledger;
 mod libaio;
 mod nbd;
 mod null;
 mod psync;
 mod spin;
+mod traits;
 mod work;
+pub mod worker;
 
 use crate::error::{Error, Result};
-use crate::workload::target::{self, Target};
-use crate::workload::worker::{Perform, Worker};
+use crate::workload::target::{self, Created, LayoutProgress, Span, Target};
 use immediate::Immediate;
-use model::plan::{EngineKind, JobPlan};
+use model::plan::{EngineKind, JobPlan, Medium, Size};
 use model::unit::Hertz;
-pub(crate) use nbd::span as remote_span;
 pub use nbd::tuning as path_tuning;
 use std::fs::File;
+use std::path::PathBuf;
 use sys::buffer::AlignedBuffer;
+use traits::{Perform, Sync};
+use worker::Worker;
 
 /// What an engine gets to work with.
 pub struct Setup<'a> {
@@ -54,6 +58,26 @@ pub const TABLE: [Row; 7] = [
     Row { kind: EngineKind::IoUring, about: "io_uring with registered buffers, files and ring", open: io_uring::open },
     Row { kind: EngineKind::Nbd, about: "a remote export, by the reference path's client", open: nbd::open },
 ];
+
+/// Finds or makes what one copy of a job works on: its files, its part of a remote export, or, where the engine does no I/O, a
+/// span of its own.
+///
+/// # Errors
+/// Refused or failed, with what to do about it; files made so far are in `created`.
+pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutProgress) -> Result<Vec<Target>> {
+    let span = match plan.engine.medium() {
+        Medium::Files => return target::prepare(plan, copy, created, progress),
+        Medium::Remote => nbd::span(plan)?,
+        Medium::Nothing => {
+            let length = match plan.target.size {
+                Some(Size::Bytes(bytes)) => bytes.0,
+                _ => plan.block_sizes.read.0.max(plan.block_sizes.write.0).max(plan.block_sizes.trim.0) << 16,
+            };
+            Span { begin: 0, length }
+        }
+    };
+    Ok(vec![Target { path: PathBuf::new(), span }])
+}
 
 /// Opens the engine of a job.
 ///
@@ -96,10 +120,10 @@ fn noisy_slots(plan: &JobPlan, count: u32) -> Result<AlignedBuffer> {
 }
 
 /// fsync or fdatasync of all files.
-fn sync_all(files: &[File], what: crate::workload::worker::Sync) -> std::io::Result<()> {
+fn sync_all(files: &[File], what: Sync) -> std::io::Result<()> {
     files.iter().try_for_each(|file| match what {
-        crate::workload::worker::Sync::All => file.sync_all(),
-        crate::workload::worker::Sync::Data => file.sync_data(),
+        Sync::All => file.sync_all(),
+        Sync::Data => file.sync_data(),
     })
 }
 

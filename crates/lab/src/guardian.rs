@@ -4,12 +4,14 @@
 //! The guardian holds the same list; when our end of its pipe closes, whatever closed it, it does what is left. It begins with
 //! the first entry and ends with the last. The ledger on disk holds what has to be known if both are killed.
 
+pub(crate) mod file_identity;
 mod folder;
 mod ledger;
 pub(crate) mod leftovers;
 pub(crate) mod path_text;
 pub(crate) mod processes;
 mod serve;
+pub(crate) mod setting_file;
 pub(crate) mod undo;
 
 pub use folder::OwnFolder;
@@ -30,7 +32,7 @@ use std::time::{Duration, Instant};
 use undo::Undo;
 
 /// How long a guardian may take to begin, and to end when there is nothing left to undo.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whom to hand over what undoes something; clones are the same one. By default nobody: then nothing outlives us.
 #[derive(Clone, Debug, Default)]
@@ -246,11 +248,11 @@ impl Process {
 
     fn wait_until_ready(&mut self) -> io::Result<()> {
         let mut stdout = self.child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        let timeout = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+        let timeout = Timespec { tv_sec: TIMEOUT.as_secs().cast_signed(), tv_nsec: 0 };
         let begun = Instant::now();
         loop {
             let ready = match poll(&mut [PollFd::new(&stdout, PollFlags::IN)], Some(&timeout)) {
-                Err(rustix::io::Errno::INTR) if begun.elapsed() < PATIENCE => continue,
+                Err(rustix::io::Errno::INTR) if begun.elapsed() < TIMEOUT => continue,
                 ready => ready?,
             };
             let mut word = [0];
@@ -280,7 +282,7 @@ impl Process {
         let _ = self.tell(&Order::End);
         self.child.stdin = None;
         let begun = Instant::now();
-        while self.lives() && begun.elapsed() < PATIENCE {
+        while self.lives() && begun.elapsed() < TIMEOUT {
             std::thread::sleep(GLANCE);
         }
     }

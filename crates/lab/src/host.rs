@@ -3,6 +3,7 @@
 //! Everything comes from the kernel's files below a root directory, so that any machine can be put
 //! together in a test. What a file does not say is told in words ("none", "unknown"), never guessed.
 
+use crate::error::{Error, Result};
 use crate::sysroot::{Sysroot, listed};
 use flate2::read::GzDecoder;
 use model::record::Host;
@@ -209,6 +210,16 @@ fn board(root: &Sysroot) -> Option<String> {
         .filter(|word| !word.is_empty())
         .collect();
     (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// The kernel's name for this boot.
+///
+/// # Errors
+/// When it does not tell.
+pub fn boot_id() -> Result<String> {
+    const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+    let text = std::fs::read_to_string(BOOT_ID).map_err(|error| Error::instrument(BOOT_ID, error))?;
+    Ok(text.trim().to_owned())
 }
 
 #[cfg(test)]

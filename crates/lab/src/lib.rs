@@ -3,10 +3,11 @@
 //! Nothing here computes a figure that is shown, and nothing prints: progress goes to an observer,
 //! results into the record.
 
+pub(crate) mod around;
+pub mod calibration;
 pub mod canary;
 pub mod compare;
 pub mod cost;
-pub mod crew;
 pub mod doctor;
 pub mod engine;
 pub mod error;
@@ -19,11 +20,16 @@ pub(crate) mod page_cache;
 pub(crate) mod placing;
 pub mod preparation;
 pub mod probe;
+pub mod progress;
 pub mod run;
+pub mod session;
+pub(crate) mod shell;
 pub mod store;
 mod sysroot;
+pub(crate) mod wait_limit;
 pub mod watch;
 pub(crate) mod whereabouts;
+pub mod worker_pool;
 pub mod workload;
 
 pub use error::{Error, Result};

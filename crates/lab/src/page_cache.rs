@@ -6,8 +6,8 @@ mod storage_reads;
 
 pub(crate) use storage_reads::{own_storage_read, storage_read_of, storage_read_of_tree};
 
-use crate::crew::Copy;
 use crate::error::{Error, Result};
+use crate::workload::job_copy::JobCopy;
 use crate::workload::target::Span;
 use model::page_cache::{CachedPages, is_buffered};
 use model::reading::Reading;
@@ -31,7 +31,7 @@ pub(crate) type ReadProgress<'a> = &'a mut dyn FnMut(&Path, u64, u64) -> bool;
 
 impl CachedFiles {
     /// The files of these copies. Devices count; what is neither a file nor a device has no page cache.
-    pub fn of<'a>(copies: impl IntoIterator<Item = &'a Copy<'a>>) -> Self {
+    pub fn of<'a>(copies: impl IntoIterator<Item = &'a JobCopy<'a>>) -> Self {
         let mut files: BTreeMap<PathBuf, Vec<Span>> = BTreeMap::new();
         for target in copies.into_iter().filter(|copy| is_buffered(copy.plan)).flat_map(|copy| &copy.targets) {
             if target.span.length > 0 && is_cached_at_all(&target.path) {
@@ -186,7 +186,7 @@ mod tests {
             path: path.to_owned(),
             span: Span { begin: *begin, length: *length },
         };
-        CachedFiles::of([&Copy { plan, number: 0, targets: spans.iter().map(target).collect() }])
+        CachedFiles::of([&JobCopy { plan, number: 0, targets: spans.iter().map(target).collect() }])
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Before anything is measured: every file is found or laid out, so that nothing of it falls into a window.
 
-use crate::crew::Copy;
+use crate::engine;
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
 use crate::page_cache;
-use crate::run::{Observer, Progress};
+use crate::progress::{Observer, Progress};
+use crate::workload::job_copy::JobCopy;
 use crate::workload::target::{self, Created};
 use model::plan::{Access, Phase};
 use model::warning::{Code, Warning, add_once};
@@ -20,7 +21,7 @@ pub(crate) fn prepare<'a>(
     created: &Created,
     interruption: &Interruption,
     observer: Observer,
-) -> Result<Vec<Copy<'a>>> {
+) -> Result<Vec<JobCopy<'a>>> {
     let mut progress = |path: &Path, done, total| {
         observer(Progress::LayingOut { path, done, total });
         !interruption.is_asked()
@@ -28,8 +29,8 @@ pub(crate) fn prepare<'a>(
     let mut copies = Vec::new();
     for job in &phase.jobs {
         for number in 0..job.copies.max(1) {
-            let targets = target::prepare(job, number, created, &mut progress)?;
-            copies.push(Copy { plan: job, number, targets });
+            let targets = engine::prepare(job, number, created, &mut progress)?;
+            copies.push(JobCopy { plan: job, number, targets });
         }
     }
     Ok(copies)
@@ -45,7 +46,7 @@ pub fn least_direct_block(folder: &Path) -> Option<u64> {
 
 /// Applies a job's `invalidate` to its files, as fio does when a job begins: dirty pages stay. Not earlier than that: another
 /// phase may use the same file from memory before.
-pub(crate) fn invalidate(copy: &Copy) -> Result<()> {
+pub(crate) fn invalidate(copy: &JobCopy) -> Result<()> {
     let files = copy.targets.iter().filter(|target| copy.plan.invalidates() && !target.path.as_os_str().is_empty());
     for target in files {
         let file = File::open(&target.path).map_err(|error| Error::file(&target.path, "opening", error))?;
@@ -55,7 +56,7 @@ pub(crate) fn invalidate(copy: &Copy) -> Result<()> {
 }
 
 /// Says of every file that is read whether parts of it were never written.
-pub(crate) fn warn_of_holes<'a>(copies: impl IntoIterator<Item = &'a Copy<'a>>, warnings: &mut Vec<Warning>) {
+pub(crate) fn warn_of_holes<'a>(copies: impl IntoIterator<Item = &'a JobCopy<'a>>, warnings: &mut Vec<Warning>) {
     let readers = copies.into_iter().filter(|copy| copy.plan.access == Access::Read);
     for target in readers.flat_map(|copy| &copy.targets) {
         if !target.path.as_os_str().is_empty() && target::has_holes(target) {

@@ -24,7 +24,7 @@ pub const SCHEMA: &str = "iotoll.run/1";
 pub struct RunFinding {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The meaning of the numbers; see [`crate::kind::Kind::method_version`].
+    /// The meaning of the numbers; see [`crate::envelope::Kind::method_version`].
     pub method_version: u32,
     /// What was measured, in one line: the job names or the command.
     pub title: String,

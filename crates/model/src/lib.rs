@@ -7,6 +7,7 @@
 pub mod comparison;
 pub mod cost;
 pub mod doctor;
+pub mod envelope;
 pub mod experiment;
 pub mod few;
 pub mod finding;

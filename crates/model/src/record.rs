@@ -4,9 +4,9 @@
 //! study, and can be worked out again. One exception: [`TaskTimes`] is a difference between two scans,
 //! because two scans of every task would be most of a record. It is saved before it is studied.
 
+use crate::envelope::Envelope;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
-use crate::kind::Envelope;
 pub use crate::meter::{ByMeter, Clocks, Count, CpuModes, Meter, MeterStatus, Selection};
 use crate::page_cache::CacheRecord;
 use crate::placement::{Place, Whereabouts};

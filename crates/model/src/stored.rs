@@ -6,7 +6,7 @@
 pub(crate) mod machine;
 pub(crate) mod work;
 
-use crate::kind::{Envelope, Recorded};
+use crate::envelope::Envelope;
 use crate::stats::Estimate;
 use crate::warning::{Code, Warning};
 use serde::{Deserialize, Serialize};
@@ -18,23 +18,15 @@ pub struct Stored<R> {
     pub(crate) record: R,
 }
 
-impl<R: Recorded> Stored<R> {
+impl<R> Stored<R> {
     /// A record, and the path that it was read from.
     pub fn new(from: impl Into<String>, record: R) -> Self {
-        Self { from: from.into(), record: record.trimmed() }
-    }
-
-    /// Whether a measurement of `plan` can stand beside it.
-    ///
-    /// # Errors
-    /// When there is nothing that both have: why.
-    pub fn fits(&self, plan: &R::Plan) -> Result<(), String> {
-        self.record.fits(plan)
+        Self { from: from.into(), record }
     }
 
     /// What a report says of it.
-    pub(crate) fn finding(&self, differs: Vec<String>) -> StoredFinding {
-        let started_unix_seconds = self.record.envelope().started_unix_seconds;
+    pub(crate) fn finding(&self, envelope: &Envelope, differs: Vec<String>) -> StoredFinding {
+        let started_unix_seconds = envelope.started_unix_seconds;
         StoredFinding { from: self.from.clone(), started_unix_seconds, differs }
     }
 }

@@ -1,6 +1,6 @@
 //! What a validation found: tables to paste, and which criteria were met.
 
-use crate::validations::Options;
+use super::Options;
 use model::stats::Estimate;
 use std::time::SystemTime;
 

@@ -14,7 +14,7 @@ const MOST_BLOCKS: u64 = 128;
 /// Of the device, so many are used: few enough to be written many times over.
 const BLOCKS: u64 = (64 << 20) / BLOCK as u64;
 /// A server that says nothing for so long has lost something.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// A CRC-32C is at the end of a block.
 const CRC: usize = 4;
 
@@ -70,7 +70,7 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
         if !done.is_empty() {
             last = Instant::now();
         }
-        ensure!(last.elapsed() < PATIENCE, "{} I/Os were never replied to", client.in_flight());
+        ensure!(last.elapsed() < TIMEOUT, "{} I/Os were never replied to", client.in_flight());
         for reply in done.drain(..) {
             let flight = flights.get_mut(reply.slot as usize).and_then(Option::take);
             let flight = flight.with_context(|| format!("a reply to slot {}, which asked for nothing", reply.slot))?;
@@ -95,7 +95,7 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
         let asked = Instant::now();
         while done.is_empty() {
             client.wait(|reply| done.push(reply))?;
-            ensure!(asked.elapsed() < PATIENCE, "the last reads were never replied to");
+            ensure!(asked.elapsed() < TIMEOUT, "the last reads were never replied to");
         }
         ensure!(done.drain(..).all(|reply| reply.error.is_none()), "the last reads failed");
         verified += disk.check(&client, 0, &flight)?;

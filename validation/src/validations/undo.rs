@@ -14,7 +14,7 @@ const SYSCTL: &str = "/proc/sys/net/ipv4/tcp_autocorking";
 /// A variable that all processes of a trial inherit.
 const MARK: &str = "IOTOLL_PROVE_MARK";
 /// Whatever is not so after this time is not so.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const GLANCE: Duration = Duration::from_micros(200);
 
 /// How iotoll is ended.
@@ -83,7 +83,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
     evidence.note(format!(
         "`iotoll compare` with {switched} switched for the candidate, ended at a random instant within the candidate's slice: ms \
          until both hold what they held, processes and ledgers that are left {} s later at most.",
-        PATIENCE.as_secs()
+        TIMEOUT.as_secs()
     ));
     evidence.table(&["ended by", "back", "median", "slowest", "left"], &rows);
     Ok(evidence)
@@ -148,7 +148,7 @@ fn begun(bench: &Bench, way: Way, words: &[String]) -> Command {
 /// Whether something came to be so.
 fn eventually(bench: &Bench, so: impl Fn() -> bool) -> anyhow::Result<bool> {
     let begin = Instant::now();
-    while begin.elapsed() < PATIENCE {
+    while begin.elapsed() < TIMEOUT {
         if so() {
             return Ok(true);
         }

@@ -14,6 +14,16 @@ use std::path::Path;
 const A: &str = "unsafe todo!";
 "#;
 
+const PLAN: &str = "//! Plan.
+use crate::job::{Job, size::Size};
+use crate::Plan;
+
+#[cfg(test)]
+mod tests {
+    fn f() { crate::plan::g(); }
+}
+";
+
 const SYS: &str = "//! System.
 fn f() {
     // SAFETY: nothing is passed.
@@ -68,6 +78,12 @@ fn kept() -> Vec<(&'static str, String)> {
         ("crates/sys/Cargo.toml", "[dependencies]\nlibc.workspace = true\n".to_owned()),
         ("crates/sys/src/lib.rs", SYS.to_owned()),
         ("crates/iotoll/src/main.rs", "//! The binary.\nfn main() {\n    println!(\"\");\n}\n".to_owned()),
+        // Imports that are no circle: of a child and its parent, of tests, of what is no module of the crate.
+        ("crates/model/src/lib.rs", "//! Model.\nmod job;\nmod plan;\n".to_owned()),
+        ("crates/model/src/job.rs", "//! Job.\nmod size;\n#[cfg(test)]\nmod tests;\nuse size::Size;\n".to_owned()),
+        ("crates/model/src/job/size.rs", "//! Size.\nuse super::Job;\n".to_owned()),
+        ("crates/model/src/job/tests.rs", "//! Tests.\nuse crate::plan::Plan;\n".to_owned()),
+        ("crates/model/src/plan.rs", PLAN.to_owned()),
         ("target/debug/build/mod.rs", "unsafe".to_owned()),
     ]
 }
@@ -91,6 +107,21 @@ fn broken(rule: &str) -> Vec<(&'static str, usize, String)> {
             ("ARCHITECTURE.md", 1, imports::architecture().replace("report → model\n", "")),
             ("ARCHITECTURE.md", 5, imports::architecture().replace("report → model\n", "report → model, lab\n")),
         ],
+        "circle" => {
+            let job = |line: &str| ("crates/model/src/job.rs", 3, format!("//! Job.\n\n{line}\n"));
+            let size = |line: &str| ("crates/model/src/job/size.rs", 3, format!("//! Size.\n\n{line}\n"));
+            vec![
+                job("use super::plan;"),
+                job("use crate::{job::Size, error::{self, Error}, plan};"),
+                (
+                    "crates/model/src/job.rs",
+                    4,
+                    "//! Job.\nuse crate::{\n    job::{Size},\n    plan::Plan,\n};\n".to_owned(),
+                ),
+                size("fn f() { crate::plan::g() }"),
+                size("use super::super::plan::Plan;"),
+            ]
+        }
         "unsafe" => vec![
             model("fn f() { unsafe { g() } }"),
             model("#![allow(unsafe_code)]"),

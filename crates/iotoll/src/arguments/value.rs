@@ -114,7 +114,7 @@ pub(super) fn probes(text: &str) -> Result<Probes, String> {
     if text == "list" { Ok(Probes::List) } else { Probe::parse_list(text).map(Probes::Of) }
 }
 
-/// Shorter ones could not tell a quiet machine from a busy one; longer ones only try patience.
+/// Shorter ones could not tell a quiet machine from a busy one; longer ones only take longer.
 pub(super) fn background(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; expected 1s, 500ms, …"))?;
     match duration {

@@ -125,19 +125,19 @@ fn an_arm_that_fails_at_once_is_one_line_and_leaves_nothing() {
 #[test]
 fn an_arm_that_hangs_is_ended_with_a_line() {
     let folder = Folder::new();
-    let words = "compare --quiet --out kept --budget 1s --patience 1s";
+    let words = "compare --quiet --out kept --budget 1s --hang-timeout 1s";
     let commands = ["--baseline-cmd", "sleep 0.05", "--candidate-cmd", "sleep 1000"];
     let ended = commands.into_iter().fold(folder.iotoll(words), |iotoll, word| iotoll.word(word)).run();
     ended.refused(1, &["arm 'candidate'", "did not end within 1 s", "was killed"]);
     // A worker that no longer answers.
-    let running = folder.iotoll(SPIN).word_list("--patience 2s --candidate spin_cycles=30000").start();
+    let running = folder.iotoll(SPIN).word_list("--hang-timeout 2s --candidate spin_cycles=30000").start();
     assert!(eventually(|| rounds(&folder) >= 1 && workers(&running).len() == 2));
     let stopped = |worker: i32| Pid::from_raw(worker).is_some_and(|worker| kill_process(worker, Signal::STOP).is_ok());
     while !workers(&running).into_iter().any(stopped) {}
     let ended = running.wait();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
-    assert!(ended.stderr.contains("arm '") && ended.stderr.contains("--patience"), "{ended:?}");
+    assert!(ended.stderr.contains("arm '") && ended.stderr.contains("--hang-timeout"), "{ended:?}");
     assert!(rounds(&folder) >= 1);
     folder.assert_no_processes();
 }

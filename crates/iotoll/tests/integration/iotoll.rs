@@ -17,7 +17,7 @@ pub const PROGRAM: &str = env!("CARGO_BIN_EXE_iotoll");
 /// Where it keeps ledgers, unless a test says so: not the user's.
 const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
 /// No test waits longer than this for anything.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A folder to run in. It is on the disk that the build is on: a temporary folder is often in memory.
 pub struct Folder {
@@ -124,7 +124,7 @@ pub fn at_once<C: Send>(cases: impl IntoIterator<Item = C>, check: impl Fn(C) + 
 /// Waits until something is so: whether it ever was.
 pub fn eventually(mut so: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
-    while begun.elapsed() < PATIENCE {
+    while begun.elapsed() < TIMEOUT {
         if so() {
             return true;
         }

@@ -4,26 +4,24 @@
 //! intervals, so all that was measured in one is one part of a round.
 
 use super::order::Orders;
-use super::team::Patience;
-use super::{Keeper, Observer, Settings, compare, shell, whole};
+use super::{Keeper, Observer, Settings, compare, whole};
+use crate::calibration::Calibration;
 use crate::canary;
 use crate::error::{Error, Result};
 use crate::host;
 use crate::meter::MeterSet;
-use crate::run::Calibration;
+use crate::shell;
 use crate::store::RecordFile;
+use crate::wait_limit::WaitLimit;
 use model::comparison::CompareRecord;
 use model::comparison::boots;
 use model::comparison::record::{BootRecord, End, Header, RoundRecord, Schedule};
+use model::envelope::{Envelope, Kind};
 use model::experiment::{Case, Experiment};
 use model::kind::compare::BootLine;
-use model::kind::{Envelope, Kind};
 use model::record::Outcome;
 use std::path::Path;
 use std::time::Duration;
-
-/// The kernel's name for a boot.
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// What is known before the first boot is measured.
 ///
@@ -89,14 +87,14 @@ pub fn order(header: &Header) -> Vec<usize> {
 /// # Errors
 /// When a test command cannot be run, or does not end.
 pub fn booted(experiment: &Experiment, settings: &Settings) -> Result<Vec<usize>> {
-    let patience = patience(experiment, settings);
+    let limit = limit(experiment, settings);
     let mut booted = Vec::new();
     for (place, arm) in experiment.arms.iter().enumerate() {
         let Some(when) = &arm.when else { continue };
         let ended = shell::run(
             &format!("arm '{}': when", arm.name),
             &when.command,
-            &patience,
+            &limit,
             &settings.guardian.passing_processes()?,
         )?;
         if when.holds(ended.success, &ended.printed) {
@@ -104,15 +102,6 @@ pub fn booted(experiment: &Experiment, settings: &Settings) -> Result<Vec<usize>
         }
     }
     Ok(booted)
-}
-
-/// The kernel's name for this boot.
-///
-/// # Errors
-/// When it does not tell.
-pub fn boot_id() -> Result<String> {
-    let text = std::fs::read_to_string(BOOT_ID).map_err(|error| Error::instrument(BOOT_ID, error))?;
-    Ok(text.trim().to_owned())
 }
 
 /// Runs the hook, which boots the arm that is next. Its surroundings say which that is, and what goes on there.
@@ -123,7 +112,7 @@ pub fn call(hook: &str, arm: &str, folder: &Path, experiment: &Experiment, setti
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let said = format!("IOTOLL_ARM={} IOTOLL_RESUME={}", quoted(arm), quoted(&folder.display().to_string()));
     let processes = settings.guardian.passing_processes()?;
-    let ended = shell::run("hook", &format!("export {said}; {hook}"), &patience(experiment, settings), &processes)?;
+    let ended = shell::run("hook", &format!("export {said}; {hook}"), &limit(experiment, settings), &processes)?;
     if ended.success { Ok(()) } else { Err(ended.failure("hook", hook)) }
 }
 
@@ -159,7 +148,7 @@ pub fn measure(
     let boot = BootRecord {
         round: measured.len() / header.experiment.arms.len().max(1),
         arm,
-        boot_id: boot_id()?,
+        boot_id: host::boot_id()?,
         started_unix_seconds,
         host: record.header.host,
         within: record.header.schedule,
@@ -201,9 +190,9 @@ fn alone(experiment: &Experiment, arm: usize) -> Experiment {
     alone
 }
 
-fn patience(experiment: &Experiment, settings: &Settings) -> Patience {
-    Patience {
-        longest: Duration::from_secs_f64(experiment.rules.patience()),
+fn limit(experiment: &Experiment, settings: &Settings) -> WaitLimit {
+    WaitLimit {
+        longest: Duration::from_secs_f64(experiment.rules.hang_timeout()),
         interruption: settings.measuring.interruption.clone(),
     }
 }

@@ -4,10 +4,10 @@
 //! of reads from disk and from memory compares nothing. fio's own default (dropping them once) is that mixture.
 
 use super::CaseTargets;
-use crate::crew::Copy;
 use crate::error::Result;
 use crate::page_cache::{CachedFiles, ReadProgress};
 use crate::sysroot::Sysroot;
+use crate::workload::job_copy::JobCopy;
 use model::comparison::record::{CacheCondition, CacheSetup};
 use model::experiment::{Cache, Case, Experiment};
 use model::page_cache::is_buffered;
@@ -152,8 +152,8 @@ fn jobs(case: &Case) -> impl Iterator<Item = &JobPlan> {
 /// The files of a case that go through the page cache.
 fn files(case: &Case, targets: &[Vec<crate::workload::target::Target>]) -> CachedFiles {
     let plans = jobs(case).flat_map(|job| std::iter::repeat_n(job, job.copies.max(1) as usize));
-    let copies: Vec<Copy> =
-        plans.zip(targets).map(|(plan, targets)| Copy { plan, number: 0, targets: targets.clone() }).collect();
+    let copies: Vec<JobCopy> =
+        plans.zip(targets).map(|(plan, targets)| JobCopy { plan, number: 0, targets: targets.clone() }).collect();
     CachedFiles::of(&copies)
 }
 

@@ -25,7 +25,7 @@ impl Bench<'_> {
             count: Count::Program,
             repeat: 1,
             printed: Printed::Nowhere,
-            custody: Custody::Alone { longest: self.patience.longest },
+            custody: Custody::Alone { longest: self.limit.longest },
             // Once before each turn, not within it.
             around: Around::default(),
             guardian: self.settings.guardian.clone(),

@@ -1,8 +1,8 @@
 //! What the scheduler and a worker process say to each other: signals and words in shared memory.
 
+use crate::engine::worker::STOP_SIGNAL;
 use crate::placing::Placing;
 use crate::workload::target::Target;
-use crate::workload::worker::STOP_SIGNAL;
 use model::injected::Injected;
 use model::plan::Phase;
 use serde::{Deserialize, Serialize};

@@ -36,7 +36,7 @@ const MOST_BLOCKS: u32 = 100;
 /// Part of a round that starting its workers may take.
 const START_SHARE: f64 = 0.05;
 /// How long a rehearsal waits for the first I/Os of a slow target.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LONGEST_REHEARSAL: Duration = Duration::from_secs(2);
 
 impl Bench<'_> {
     /// The length of a slice that was asked for.
@@ -64,7 +64,7 @@ impl Bench<'_> {
                 let work = team.work();
                 let cold = self.cache.longest_slice(case, work.bytes.0, work.wall_nanos.duration());
                 longest = longest.into_iter().chain(cold).min();
-                if work.ios >= u64::from(TURNS_PER_SLICE) || length > PATIENCE {
+                if work.ios >= u64::from(TURNS_PER_SLICE) || length > LONGEST_REHEARSAL {
                     let thread_nanos = work.wall_nanos.0.saturating_mul(team.threads() as u64);
                     awake &= work.thread_nanos.as_f64() >= AWAKE * thread_nanos as f64;
                     // What passes from one I/O of a thread to its next one holds the time that it thinks or waits.
@@ -210,6 +210,6 @@ impl Bench<'_> {
         let targets = self.targets.get(case).cloned().unwrap_or_default();
         let (scheduler, placing) = (std::process::id(), self.placing.clone());
         let assignment = Assignment { phase, targets, scheduler, clock_hertz: self.clock.0, placing };
-        Team::start(&self.settings.program, &self.name(case), &assignment, self.patience.clone(), &self.processes)
+        Team::start(&self.settings.program, &self.name(case), &assignment, self.limit.clone(), &self.processes)
     }
 }

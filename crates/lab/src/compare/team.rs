@@ -3,8 +3,8 @@
 use super::protocol::{Assignment, QUIT, Report, Signals, WORDS_PER_THREAD};
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
-use crate::interruption::Interruption;
 use crate::page_cache::storage_read_of;
+use crate::wait_limit::WaitLimit;
 use model::comparison::record::SliceWork;
 use model::histogram::Histogram;
 use model::injected::Injected;
@@ -14,39 +14,12 @@ use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use sys::shared_words::{SharedWords, wait_while, wake_all};
 
 /// How often a worker that does not answer is looked after.
 const GLANCE: Duration = Duration::from_millis(100);
-
-/// How long others are waited for.
-#[derive(Clone, Debug)]
-pub(super) struct Patience {
-    /// How long at most.
-    pub longest: Duration,
-    /// Asked: not much longer.
-    pub interruption: Arc<Interruption>,
-}
-
-impl Patience {
-    /// How long a worker may go on after an interruption: enough to finish what it has in flight on most devices.
-    const GRACE: Duration = Duration::from_secs(1);
-
-    /// Why nobody should wait any longer for what began at `begun`.
-    pub fn ends(&self, begun: Instant, doing: &str) -> Option<Error> {
-        let elapsed = begun.elapsed();
-        if elapsed > Self::GRACE && self.interruption.is_asked() {
-            return Some(Error::Interrupted(format!("while {doing}")));
-        }
-        let seconds = self.longest.as_secs_f64();
-        (elapsed > self.longest).then(|| {
-            Error::Failed(format!("no end after {seconds:.0} s of {doing}; --patience says how long that may take"))
-        })
-    }
-}
 
 /// A worker process. Dropped, it is killed.
 pub(super) struct Team {
@@ -57,7 +30,7 @@ pub(super) struct Team {
     names: Vec<String>,
     threads: usize,
     clock: Hertz,
-    patience: Patience,
+    limit: WaitLimit,
 }
 
 impl Team {
@@ -66,7 +39,7 @@ impl Team {
         program: &Path,
         name: &str,
         assignment: &Assignment,
-        patience: Patience,
+        limit: WaitLimit,
         processes: &Processes,
     ) -> Result<Self> {
         let failed = |error| Error::instrument(format!("starting a worker process for {name}"), error);
@@ -88,7 +61,7 @@ impl Team {
             names: names.collect(),
             threads,
             clock: Hertz(assignment.clock_hertz),
-            patience,
+            limit,
         })
     }
 
@@ -201,7 +174,7 @@ impl Team {
             }
             match self.child.try_wait() {
                 Ok(Some(status)) => return Err(self.died(&status.to_string())),
-                Ok(None) => match self.patience.ends(begun, doing) {
+                Ok(None) => match self.limit.ends(begun, doing) {
                     Some(Error::Failed(why)) => return Err(self.failed(&why)),
                     Some(error) => return Err(error),
                     None => {}

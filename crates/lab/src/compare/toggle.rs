@@ -3,16 +3,13 @@
 //! What a file held is read before anything is measured. It is put back after each slice, when something fails, on
 //! Ctrl-C, and when this is dropped; when this process is killed, by the guardian.
 
-mod found;
-
-use super::shell;
-use super::team::Patience;
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
+use crate::guardian::setting_file::{SettingFile, beside, present, put_back, same, write};
 use crate::guardian::undo::{Switched, Undo};
 use crate::guardian::{Guardian, Held, leftovers};
-pub(crate) use found::{Found, put_back};
-use found::{beside, same, write};
+use crate::shell;
+use crate::wait_limit::WaitLimit;
 use model::experiment::{ArmPlan, Setting};
 use model::warning::{Code, Warning, add_once};
 use std::collections::BTreeMap;
@@ -24,14 +21,14 @@ use std::time::{Duration, Instant};
 /// The switches of all arms.
 pub(super) struct Toggles {
     /// What each file held.
-    found: Vec<Found>,
+    found: Vec<SettingFile>,
     /// Others that the kernel changes with them, and what those held.
-    coupled: Vec<Found>,
+    coupled: Vec<SettingFile>,
     /// The arm that is switched on: its settings and how to leave it.
     on: Option<On>,
     /// How long it took at most to switch an arm's settings on and off again.
     slowest_switch: Duration,
-    patience: Patience,
+    limit: WaitLimit,
     guarded: Guarded,
 }
 
@@ -61,19 +58,13 @@ impl Toggles {
     /// When a file is not there, cannot be written, or refuses a value that an arm would set.
     pub fn prepare(
         arms: &[ArmPlan],
-        patience: Patience,
+        limit: WaitLimit,
         guardian: &Guardian,
         warnings: &mut Vec<Warning>,
     ) -> Result<Self> {
         let guarded = Guarded { guardian: guardian.clone(), ..Guarded::default() };
-        let mut toggles = Self {
-            found: Vec::new(),
-            coupled: Vec::new(),
-            on: None,
-            slowest_switch: Duration::ZERO,
-            patience,
-            guarded,
-        };
+        let mut toggles =
+            Self { found: Vec::new(), coupled: Vec::new(), on: None, slowest_switch: Duration::ZERO, limit, guarded };
         let mut others = BTreeMap::new();
         for arm in arms {
             same_file_twice(arm)?;
@@ -88,7 +79,7 @@ impl Toggles {
                     setting.path.display()
                 ))
             };
-            let found = Found::read(&setting.path).map_err(|error| refused("reading", error))?;
+            let found = SettingFile::read(&setting.path).map_err(|error| refused("reading", error))?;
             let writable = fs::OpenOptions::new().write(true).open(&setting.path);
             writable.map_err(|error| refused("opening for writing", error))?;
             if found.kernel {
@@ -144,14 +135,14 @@ impl Toggles {
     /// What puts back all files, and `others`, which may change with them.
     fn undo(&self, others: &BTreeMap<PathBuf, String>) -> Result<Undo> {
         let others =
-            others.iter().map(|(path, value)| Found { path: path.clone(), value: value.clone(), kernel: true });
+            others.iter().map(|(path, value)| SettingFile { path: path.clone(), value: value.clone(), kernel: true });
         let others = others.filter(|other| !self.coupled.contains(other));
         let all = self.found.iter().rev().chain(&self.coupled).cloned().chain(others);
         let switched = all.map(|found| {
             let set = self.guarded.set.get(&found.path).cloned().unwrap_or_default();
             let path = std::path::absolute(&found.path)
                 .map_err(|error| Error::file(&found.path, "finding its place", error))?;
-            Ok(Switched { found: Found { path, ..found }, set })
+            Ok(Switched { found: SettingFile { path, ..found }, set })
         });
         Ok(Undo::Restore(switched.collect::<Result<_>>()?))
     }
@@ -160,7 +151,7 @@ impl Toggles {
     fn note_set(&mut self, arm: &ArmPlan, others: &BTreeMap<PathBuf, String>) {
         let of_arm = self.found.iter().filter(|found| arm.settings.iter().any(|setting| setting.path == found.path));
         let others =
-            others.iter().map(|(path, value)| Found { path: path.clone(), value: value.clone(), kernel: true });
+            others.iter().map(|(path, value)| SettingFile { path: path.clone(), value: value.clone(), kernel: true });
         for found in of_arm.cloned().chain(others) {
             if let Ok(Some(now)) = found.differs() {
                 self.guarded.set.entry(found.path).or_default().push(now);
@@ -187,7 +178,7 @@ impl Toggles {
         self.slowest_switch = self.slowest_switch.max(begun.elapsed());
         let before = self.coupled.len();
         for (path, value) in others {
-            let other = Found { path: path.clone(), value: value.clone(), kernel: true };
+            let other = SettingFile { path: path.clone(), value: value.clone(), kernel: true };
             if !self.coupled.contains(&other) && !other.differs().is_ok_and(|now| now.is_none()) {
                 let also = format!("{} changes with what arm '{}' sets, and is put back too", path.display(), arm.name);
                 add_once(warnings, Warning::new(Code::OptionDiffers, also));
@@ -218,7 +209,7 @@ impl Toggles {
             let Some(found) = self.found.iter().find(|found| found.path == setting.path && found.kernel) else {
                 continue;
             };
-            let now = fs::read_to_string(&setting.path).map(|text| found::present(&text)).unwrap_or_default();
+            let now = fs::read_to_string(&setting.path).map(|text| present(&text)).unwrap_or_default();
             let odd = if same(&found.value, &setting.value) {
                 format!("arm '{}': {setting} is so already: it changes nothing", arm.name)
             } else if !same(&now, &setting.value) {
@@ -243,7 +234,7 @@ impl Toggles {
         let entered = self.apply(&arm.settings).and_then(|()| match &arm.enter {
             Some(enter) => {
                 let processes = self.guarded.guardian.passing_processes()?;
-                shell(&format!("arm '{}': enter", arm.name), enter, &self.patience, &processes)
+                shell(&format!("arm '{}': enter", arm.name), enter, &self.limit, &processes)
             }
             None => Ok(()),
         });
@@ -260,7 +251,7 @@ impl Toggles {
         if let Some(command) = arm.leave.clone().filter(|_| !guardian.is_absent()) {
             let directory = std::env::current_dir()
                 .map_err(|error| Error::instrument("the folder that leave is to be run in", error))?;
-            let longest_seconds = self.patience.longest.as_secs_f64();
+            let longest_seconds = self.limit.longest.as_secs_f64();
             self.guarded.leave = guardian.arm(Undo::Run { command, directory, longest_seconds })?;
         }
         Ok(())
@@ -302,11 +293,11 @@ impl Toggles {
     pub fn leave(&mut self) -> Result<()> {
         let Some(on) = self.on.take() else { return Ok(()) };
         // An interruption does not shorten this: what was switched on is switched off.
-        let patience = Patience { interruption: Arc::default(), ..self.patience.clone() };
+        let limit = WaitLimit { interruption: Arc::default(), ..self.limit.clone() };
         let mut outcome = on.leave.map_or(Ok(()), |leave| {
             // It is run also where nobody guards it.
             let processes = self.guarded.guardian.passing_processes().unwrap_or_default();
-            shell("leave", &leave, &patience, &processes)
+            shell("leave", &leave, &limit, &processes)
         });
         self.guarded.leave = Held::default();
         let switched = self.found.iter().filter(|found| on.settings.contains(&found.path));
@@ -326,7 +317,7 @@ impl Toggles {
 }
 
 /// What somebody else has set meanwhile is theirs: it is neither measured as what was found nor put back to that.
-fn untouched(found: &Found) -> Result<()> {
+fn untouched(found: &SettingFile) -> Result<()> {
     match found.differs() {
         Ok(Some(now)) if found.kernel => Err(Error::Failed(format!(
             "{} is '{now}' now and was '{}' when the comparison began: somebody else changes it; it is left as it is",
@@ -364,8 +355,8 @@ fn paths(settings: &[Setting]) -> Vec<PathBuf> {
 }
 
 /// Runs a shell command of a toggle, which must succeed.
-fn shell(what: &str, command: &str, patience: &Patience, processes: &Processes) -> Result<()> {
-    let ended = shell::run(what, command, patience, processes)?;
+fn shell(what: &str, command: &str, limit: &WaitLimit, processes: &Processes) -> Result<()> {
+    let ended = shell::run(what, command, limit, processes)?;
     if ended.success { Ok(()) } else { Err(ended.failure(what, command)) }
 }
 
@@ -396,8 +387,8 @@ mod tests {
         Setting::parse(&format!("file:{}={value}", path.display())).unwrap()
     }
 
-    fn patience(longest: Duration) -> Patience {
-        Patience { longest, interruption: Arc::default() }
+    fn limit(longest: Duration) -> WaitLimit {
+        WaitLimit { longest, interruption: Arc::default() }
     }
 
     const LONG: Duration = Duration::from_secs(60);
@@ -411,8 +402,7 @@ mod tests {
         let leave = format!("touch {}", mark.display());
         let bad = arm(&[setting(&file, "new")], Some("echo broken knob >&2; exit 3"), Some(&leave));
         let mut toggles =
-            Toggles::prepare(&[good.clone(), bad.clone()], patience(LONG), &Guardian::default(), &mut Vec::new())
-                .unwrap();
+            Toggles::prepare(&[good.clone(), bad.clone()], limit(LONG), &Guardian::default(), &mut Vec::new()).unwrap();
         let holds = || fs::read_to_string(&file).unwrap().trim_end().to_owned();
         assert_eq!(holds(), "old");
         toggles.enter(&good).unwrap();
@@ -432,7 +422,7 @@ mod tests {
     fn a_file_that_cannot_be_written_is_refused_before_anything_is_measured() {
         let missing = Setting::parse("sysctl:no.such.knob=1").unwrap();
         let error =
-            Toggles::prepare(&[arm(&[missing], None, None)], patience(LONG), &Guardian::default(), &mut Vec::new())
+            Toggles::prepare(&[arm(&[missing], None, None)], limit(LONG), &Guardian::default(), &mut Vec::new())
                 .err()
                 .unwrap()
                 .to_string();
@@ -443,28 +433,22 @@ mod tests {
     fn what_a_command_leaves_running_is_not_waited_for() {
         let begun = Instant::now();
         let pid = tempfile::NamedTempFile::new().unwrap();
-        shell(
-            "enter",
-            &format!("sleep 30 & echo $! > {}", pid.path().display()),
-            &patience(LONG),
-            &Processes::default(),
-        )
-        .unwrap();
-        assert!(begun.elapsed() < Duration::from_secs(20));
-        shell("leave", &format!("kill $(cat {})", pid.path().display()), &patience(LONG), &Processes::default())
+        shell("enter", &format!("sleep 30 & echo $! > {}", pid.path().display()), &limit(LONG), &Processes::default())
             .unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        shell("leave", &format!("kill $(cat {})", pid.path().display()), &limit(LONG), &Processes::default()).unwrap();
     }
 
     #[test]
     fn a_command_that_hangs_is_killed_and_ctrl_c_ends_an_enter_but_not_a_leave() {
-        let error = shell("enter", "sleep 1000", &patience(Duration::from_millis(50)), &Processes::default())
+        let error = shell("enter", "sleep 1000", &limit(Duration::from_millis(50)), &Processes::default())
             .unwrap_err()
             .to_string();
-        assert!(error.contains("sleep 1000") && error.contains("--patience"), "{error}");
+        assert!(error.contains("sleep 1000") && error.contains("--hang-timeout"), "{error}");
         let directory = tempfile::tempdir().unwrap();
         let mark = directory.path().join("left");
         let leave = format!("sleep 1.5; touch {}", mark.display());
-        let interrupted = Patience { longest: LONG, interruption: Arc::default() };
+        let interrupted = WaitLimit { longest: LONG, interruption: Arc::default() };
         interrupted.interruption.ask();
         let mut toggles = Toggles::prepare(&[], interrupted, &Guardian::default(), &mut Vec::new()).unwrap();
         let begun = Instant::now();

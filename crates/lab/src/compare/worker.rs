@@ -1,11 +1,12 @@
 //! The inside of a worker process: the jobs of one case, opened once, run slice by slice as the scheduler says.
 
 use super::protocol::{Assignment, QUIT, Report, Signals, WORDS_PER_THREAD};
-use crate::crew::{Copy, enlist, with_engine};
+use crate::engine::worker::{Control, Worker};
 use crate::error::{Error, Result};
+use crate::worker_pool::{enlist, with_engine};
+use crate::workload::job_copy::JobCopy;
 use crate::workload::request_source::Kind;
 use crate::workload::target::Target;
-use crate::workload::worker::{Control, Worker};
 use model::histogram::Histogram;
 use model::plan::{Duration, JobPlan, Phase};
 use model::unit::{Hertz, Nanos};
@@ -92,7 +93,7 @@ struct Member {
 impl Member {
     fn serve(self) -> Result<Histogram> {
         let (plan, number, targets) = self.copy;
-        let copy = Copy { plan: &plan, number, targets };
+        let copy = JobCopy { plan: &plan, number, targets };
         let control = Arc::new(Control::shared(self.words.clone()));
         let mut worker = enlist(&copy, Arc::default(), control, self.clock)?;
         let signals = Signals::of(&self.words);

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
 use crate::meter::{MeterSet, Owners, TaskScan};
-use crate::run::Observer;
+use crate::progress::Observer;
 use crate::watch::watch;
 use model::record::{Execution, Exit, IoInterval, JobRecord, Stretch};
 use model::unit::{Bytes, Nanos};
@@ -126,7 +126,7 @@ fn last_line(file: &mut File) -> Option<String> {
 fn failure(program: &str, exit: Exit, said: &Said, overdue: Option<Duration>) -> Option<String> {
     match (overdue, &said.failure, exit) {
         (Some(longest), ..) => Some(format!(
-            "{program}: did not end within {:.0} s and was killed; --patience says how long it may take",
+            "{program}: did not end within {:.0} s and was killed; --hang-timeout says how long it may take",
             longest.as_secs_f64()
         )),
         (None, Some(failure), _) => Some(format!("{program}: {failure}")),

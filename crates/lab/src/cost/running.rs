@@ -7,7 +7,7 @@ use crate::interruption::Interruption;
 use crate::meter::{TaskScan, Work};
 use crate::page_cache::{own_storage_read, storage_read_of_tree};
 use crate::placing::pinned;
-use crate::run::{Observer, Progress, iops};
+use crate::progress::{Observer, Progress, iops};
 use crate::watch::{Step, Subject};
 use crate::whereabouts::{Lookout, Workload};
 use model::placement::Whereabouts;

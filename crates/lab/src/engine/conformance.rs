@@ -1,10 +1,10 @@
 //! One suite over the table of engines, so that none can be forgotten.
 
-use super::{Setup, TABLE, open};
-use crate::workload::ledger::LiveCounters;
+use super::ledger::LiveCounters;
+use super::worker::{Control, Worker};
+use super::{Setup, TABLE, open, prepare};
 use crate::workload::request_source::RequestSource;
-use crate::workload::target::{Created, prepare};
-use crate::workload::worker::{Control, Worker};
+use crate::workload::target::Created;
 use model::plan::job::Medium;
 use model::plan::{Access, BlockSizes, Depth, EngineKind, JobPlan, Order, Size, Target};
 use model::unit::{Bytes, Hertz};

@@ -1,7 +1,7 @@
 //! An engine that performs at once, behind the queue of one that does not: for its floor at depth.
 
+use super::traits::{Perform, Queue, Stages, Sync};
 use crate::workload::request_source::Request;
-use crate::workload::worker::{Perform, Queue, Stages, Sync};
 use std::io;
 
 /// Performs when staged, and keeps the result until it is reaped.

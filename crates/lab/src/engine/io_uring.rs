@@ -1,10 +1,10 @@
 //! io_uring: one ring a job, with registered buffers, files and ring descriptor unless told otherwise.
 
 use super::libaio::transfer;
+use super::traits::{Queue, Stages, Sync};
 use super::{Ready, Setup, noisy_slots, open_files, sync_all, trim};
 use crate::error::{Error, Result};
 use crate::workload::request_source::Request;
-use crate::workload::worker::{Queue, Stages, Sync};
 use std::io;
 use sys::uring::{BlockRing, Registration};
 

@@ -1,9 +1,9 @@
 //! The kernel's native asynchronous I/O.
 
+use super::traits::{Queue, Stages, Sync};
 use super::{Ready, Setup, noisy_slots, open_files, sync_all, trim};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
-use crate::workload::worker::{Queue, Stages, Sync};
 use std::io;
 use sys::aio::AioContext;
 use sys::block::{Transfer, Way};

@@ -4,11 +4,12 @@ mod connection;
 mod joined;
 mod split;
 
+use super::traits::{Queue, Stages, Sync};
+use super::worker::Control;
 use super::{Ready, Setup, slot_bytes};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::{self, Span};
-use crate::workload::worker::{Control, Queue, Stages, Sync};
 use connection::Connection;
 use model::plan::{
     Access, InjectAt, JobPlan, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathTxQueue,

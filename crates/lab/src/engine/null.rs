@@ -1,9 +1,9 @@
 //! Completes every I/O at once: what is left is the generator's own cost.
 
+use super::traits::{Perform, Sync};
 use super::{Ready, Setup, ready};
 use crate::error::Result;
 use crate::workload::request_source::Request;
-use crate::workload::worker::{Perform, Sync};
 
 struct Null;
 

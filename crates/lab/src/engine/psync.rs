@@ -1,9 +1,9 @@
 //! pread and pwrite: one system call an I/O, one I/O at a time.
 
+use super::traits::{Perform, Sync};
 use super::{Ready, Setup, noisy_slots, open_files, sync_all, trim};
 use crate::error::Result;
 use crate::workload::request_source::{Kind, Request};
-use crate::workload::worker::{Perform, Sync};
 use std::fs::File;
 use std::io;
 use sys::buffer::AlignedBuffer;

@@ -1,9 +1,9 @@
 //! Burns a stated number of TSC cycles for each I/O: a cost that every meter must find.
 
+use super::traits::{Perform, Sync};
 use super::{Ready, Setup, ready};
 use crate::error::Result;
 use crate::workload::request_source::Request;
-use crate::workload::worker::{Perform, Sync};
 use sys::burner::Burner;
 
 struct Spin {

@@ -1,10 +1,10 @@
 //! Does a fixed number of dependent instructions for each I/O. Where `spin` waits for the clock, this
 //! feels a slower CPU: it shows what a meter disturbs.
 
+use super::traits::{Perform, Sync};
 use super::{Ready, Setup, ready};
 use crate::error::Result;
 use crate::workload::request_source::Request;
-use crate::workload::worker::{Perform, Sync};
 
 struct Work {
     steps: u64,

@@ -1,9 +1,9 @@
 //! A folder that iotoll makes for itself, and that nobody finds after it, however it ends.
 
+use super::file_identity::Identity;
 use super::undo::{Made, Undo};
 use super::{Guardian, Held};
 use crate::error::{Error, Result};
-use crate::workload::target::Identity;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -145,7 +145,7 @@ fn create(command_line: Vec<String>) -> Result<(PathBuf, File), String> {
     let folder = folder().ok_or("neither XDG_STATE_HOME nor HOME says where it could be")?;
     let header = Header {
         schema: SCHEMA.to_owned(),
-        boot_id: crate::compare::boots::boot_id().unwrap_or_default(),
+        boot_id: crate::host::boot_id().unwrap_or_default(),
         unix_seconds: crate::host::now(),
         command_line,
         directory: std::env::current_dir().unwrap_or_default(),
@@ -277,7 +277,7 @@ fn read(path: PathBuf) -> Option<Found> {
             Line::Drop(number) => _ = entries.remove(&number),
         }
     }
-    let same_boot = crate::compare::boots::boot_id().is_ok_and(|now| now == header.boot_id);
+    let same_boot = crate::host::boot_id().is_ok_and(|now| now == header.boot_id);
     let lives = |leader: Option<Leader>| same_boot && leader.is_some_and(Leader::lives);
     let free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
     let holder = match guardian {

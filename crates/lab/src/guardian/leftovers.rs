@@ -2,14 +2,13 @@
 
 use super::ledger::{self, Holder};
 use super::processes;
+use super::setting_file::{self, SettingFile};
 use super::undo::{Switched, Undo};
-use crate::compare::Found;
-use crate::compare::put_back as put_files_back;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long a guardian that is at work is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is left behind, a line each. Nothing is changed.
 pub fn found() -> Vec<String> {
@@ -28,7 +27,7 @@ pub fn found() -> Vec<String> {
 pub fn put_back() -> Vec<String> {
     let begun = Instant::now();
     let mut ledgers = ledger::all();
-    while ledgers.iter().any(|ledger| matches!(ledger.holder, Holder::Guardian(_))) && begun.elapsed() < PATIENCE {
+    while ledgers.iter().any(|ledger| matches!(ledger.holder, Holder::Guardian(_))) && begun.elapsed() < TIMEOUT {
         // Whoever stopped it did not mean it to keep what it has.
         ledgers.iter().for_each(ledger::Found::wake_guardian);
         drop(ledgers);
@@ -73,9 +72,9 @@ fn at_work(process: u32) -> String {
 #[derive(Debug)]
 enum Remnant {
     /// A file that holds what iotoll had set.
-    Switched { found: Found, now: String },
+    Switched { found: SettingFile, now: String },
     /// A file that holds neither that nor what it had held.
-    Foreign { found: Found, now: String },
+    Foreign { found: SettingFile, now: String },
     /// What a command may have switched on.
     MayBeOn { command: String },
     /// Something that is undone as the guardian would have.
@@ -101,7 +100,7 @@ impl Remnant {
 
 /// What a ledger's entries come to now.
 fn remnants(ledger: &ledger::Found) -> Vec<Remnant> {
-    let same_boot = crate::compare::boots::boot_id().is_ok_and(|now| now == ledger.header.boot_id);
+    let same_boot = crate::host::boot_id().is_ok_and(|now| now == ledger.header.boot_id);
     let (first, rest): (Vec<&Undo>, Vec<&Undo>) = ledger.entries.iter().partition(|undo| undo.is_first());
     first.into_iter().chain(rest).flat_map(|undo| remnants_of(undo, same_boot)).collect()
 }
@@ -155,7 +154,7 @@ fn act(remnants: Vec<Remnant>) -> Vec<String> {
         _ => None,
     });
     let mut refused: Vec<(&Path, String)> = Vec::new();
-    for (found, why) in put_files_back(files) {
+    for (found, why) in setting_file::put_back(files) {
         refused.push((&found.path, why));
     }
     let line = |remnant: &Remnant| {

@@ -172,7 +172,7 @@ pub(super) fn kill(mark: &str, leader: Option<Leader>) -> Result<(), String> {
     const MOST_SCANS: usize = 200;
     /// Between the end of exec's first half, which closes our pipe, and its second, which shows the mark.
     const PAUSE: Duration = Duration::from_millis(10);
-    const PATIENCE: Duration = Duration::from_secs(5);
+    const TIMEOUT: Duration = Duration::from_secs(5);
     let mut killed: Vec<Leader> = Vec::new();
     let mut calm = false;
     for _ in 0..MOST_SCANS {
@@ -197,7 +197,7 @@ pub(super) fn kill(mark: &str, leader: Option<Leader>) -> Result<(), String> {
     }
     let begun = Instant::now();
     while killed.iter().any(|one| one.lives()) {
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > TIMEOUT {
             let left = killed.iter().filter(|one| one.lives()).count();
             return Err(format!("{left} processes do not end though they were killed"));
         }

@@ -1,9 +1,8 @@
 //! What undoes one thing that iotoll does, as data: handed to the guardian, written to the ledger, and done by either.
 
+use super::file_identity::{Identity, Lengthened};
 use super::processes::{self, Leader};
-use crate::compare::Found;
-use crate::compare::put_back;
-use crate::workload::target::{Identity, Lengthened};
+use super::setting_file::{SettingFile, put_back};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -17,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Switched {
     /// What it held.
-    pub found: Found,
+    pub found: SettingFile,
     /// What it holds while it is switched, by what the arms set and what the kernel makes of that. Empty where that is not known
     /// yet.
     pub set: Vec<String>,

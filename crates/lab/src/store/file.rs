@@ -3,7 +3,8 @@
 
 use super::RECORD;
 use crate::error::{Error, Result};
-use model::kind::{Envelope, Kind, Misplaced, Recorded, SCHEMA};
+use model::envelope::{Envelope, Kind, SCHEMA};
+use model::kind::{Misplaced, Recorded};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,10 @@
 //! Where the I/O goes: files that are found, laid out and, when a run does not end well, removed again.
 
 use crate::error::{Error, Result};
+use crate::guardian::file_identity::{Identity, Lengthened};
 use crate::guardian::undo::{Made as How, Undo};
 use crate::guardian::{Guardian, Held};
-use model::plan::{Access, Fallocate, JobPlan, Medium, Order, Size};
+use model::plan::{Access, Fallocate, JobPlan, Order, Size};
 use rustix::fs::{Advice, FallocateFlags, FileType, OFlags};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -50,43 +51,6 @@ struct Made {
     lengthened: BTreeMap<PathBuf, (Lengthened, Held)>,
     /// Devices, by number, opened so that nobody else can mount them or claim them too.
     devices: BTreeMap<u64, File>,
-}
-
-/// Which file it is, whatever its name: device and number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Identity(u64, u64);
-
-impl Identity {
-    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
-        Self(metadata.dev(), metadata.ino())
-    }
-}
-
-/// A file that was made longer.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Lengthened {
-    file: Identity,
-    /// Its length before.
-    from: u64,
-    /// And after. What is behind that is somebody else's.
-    to: u64,
-}
-
-impl Lengthened {
-    /// Makes it as long as it was, unless it is another one, or somebody else made it longer too.
-    pub(crate) fn undo(&self, path: &Path) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).open(path)?;
-        if self.is(&file.metadata()?) { file.set_len(self.from) } else { Ok(()) }
-    }
-
-    fn is(&self, metadata: &fs::Metadata) -> bool {
-        Identity::of(metadata) == self.file && (self.from..=self.to).contains(&metadata.len())
-    }
-
-    /// Whether what lies at `path` is it, and is longer than it was.
-    pub(crate) fn lies_at(&self, path: &Path) -> bool {
-        fs::metadata(path).is_ok_and(|metadata| self.is(&metadata) && metadata.len() > self.from)
-    }
 }
 
 impl Created {
@@ -172,21 +136,11 @@ impl Drop for Created {
 /// Told while files are laid out: path, bytes written, bytes in all. Returning `false` ends it.
 pub type LayoutProgress<'a> = &'a mut dyn FnMut(&Path, u64, u64) -> bool;
 
-/// Finds or makes the files of one copy of a job. An engine that does no I/O gets a span of its own.
+/// Finds or makes the files of one copy of a job.
 ///
 /// # Errors
 /// Refused or failed, with what to do about it; files made so far are in `created`.
 pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutProgress) -> Result<Vec<Target>> {
-    if plan.engine.medium() == Medium::Remote {
-        return Ok(vec![Target { path: PathBuf::new(), span: crate::engine::remote_span(plan)? }]);
-    }
-    if plan.engine.medium() == Medium::Nothing {
-        let length = match plan.target.size {
-            Some(Size::Bytes(bytes)) => bytes.0,
-            _ => plan.block_sizes.read.0.max(plan.block_sizes.write.0).max(plan.block_sizes.trim.0) << 16,
-        };
-        return Ok(vec![Target { path: PathBuf::new(), span: Span { begin: 0, length } }]);
-    }
     let paths = paths(plan, copy);
     let count = paths.len() as u64;
     paths.into_iter().map(|path| prepare_one(plan, path, count, created, progress)).collect()

@@ -69,7 +69,7 @@ fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &S
         }
     }
     let (then, now) = (&stored.record, record);
-    finding.stored = Some(stored.finding(machine(then).differences(&machine(now))));
+    finding.stored = Some(stored.finding(&then.header.envelope, machine(then).differences(&machine(now))));
     let differing = differing_work(&then.header, &now.header);
     finding.warnings.extend(warnings(&then.header.envelope, &now.header.envelope, &differing));
     gravest_first(&mut finding.warnings);

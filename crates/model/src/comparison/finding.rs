@@ -23,7 +23,7 @@ pub const SCHEMA: &str = "iotoll.compare/1";
 pub struct CompareFinding {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The meaning of the numbers; see [`crate::kind::Kind::method_version`].
+    /// The meaning of the numbers; see [`crate::envelope::Kind::method_version`].
     pub method_version: u32,
     /// What was compared, in one line.
     pub title: String,

@@ -3,10 +3,10 @@
 //! A record is a header, then rounds, then an end. It is written as it is measured, a line each, so that what was
 //! measured survives whatever happens next; a record without an end was cut off.
 
+use crate::envelope::Envelope;
 use crate::experiment::Experiment;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
-use crate::kind::Envelope;
 use crate::page_cache::CachedPages;
 use crate::reading::Reading;
 use crate::record::{Canaries, Execution, Host, MeterStatus, Outcome, Snapshot, TaskTimes};

@@ -19,7 +19,7 @@ struct File {
     #[serde(default)]
     sweep: Vec<Sweep>,
     budget: Option<String>,
-    patience: Option<String>,
+    hang_timeout: Option<String>,
     slice: Option<String>,
     margin: Option<String>,
     precision: Option<String>,
@@ -94,7 +94,7 @@ fn draft(file: File, file_name: &str) -> Result<Draft, String> {
         margin: read("margin", file.margin, Rules::parse_percent)?,
         precision: read("precision", file.precision, Rules::parse_percent)?,
         budget_seconds: read("budget", file.budget, Rules::parse_time)?,
-        patience_seconds: read("patience", file.patience, Rules::parse_time)?,
+        hang_timeout_seconds: read("hang_timeout", file.hang_timeout, Rules::parse_time)?,
         slice_seconds: read("slice", file.slice, Rules::parse_slice)?,
     };
     Ok(Draft {

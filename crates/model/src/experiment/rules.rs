@@ -19,9 +19,9 @@ pub struct Rules {
     pub precision: f64,
     /// Seconds of measuring in all, at most.
     pub budget_seconds: f64,
-    /// Seconds that one command, worker or toggle is waited for before it counts as hanging; see [`Rules::patience`].
+    /// Seconds that one command, worker or toggle is waited for before it counts as hanging; see [`Rules::hang_timeout`].
     #[serde(default)]
-    pub patience_seconds: Option<f64>,
+    pub hang_timeout_seconds: Option<f64>,
     /// Seconds of a slice of jobs, where it was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice_seconds: Option<f64>,
@@ -32,7 +32,7 @@ impl Rules {
     pub const MARGIN: f64 = 0.03;
     /// Seconds.
     pub const BUDGET: f64 = 60.0;
-    /// Seconds that a budget or patience may be: less holds too few rounds, more is surely a slip of the hand.
+    /// Seconds that a budget or hang timeout may be: less holds too few rounds, more is surely a slip of the hand.
     pub const TIMES: RangeInclusive<f64> = 1.0..=86_400.0;
     /// Seconds that a slice may be: reading the clocks is most of a shorter one, and longer ones make too few rounds.
     pub const SLICES: RangeInclusive<f64> = 0.001..=60.0;
@@ -41,11 +41,11 @@ impl Rules {
 
     /// Seconds that one command, worker or toggle is waited for. Unless it was said, twice the budget and a minute: a sync
     /// of what was written in a second may take a slow disk that minute.
-    pub fn patience(&self) -> f64 {
-        self.patience_seconds.unwrap_or(60.0 + 2.0 * self.budget_seconds)
+    pub fn hang_timeout(&self) -> f64 {
+        self.hang_timeout_seconds.unwrap_or(60.0 + 2.0 * self.budget_seconds)
     }
 
-    /// Seconds of a budget or patience: `90s`, `2min`, `1h 30m`, as in a job `2m`, or a bare number of seconds.
+    /// Seconds of a budget or hang timeout: `90s`, `2min`, `1h 30m`, as in a job `2m`, or a bare number of seconds.
     ///
     /// # Errors
     /// What was expected: it is no time, or outside [`Rules::TIMES`].
@@ -79,11 +79,11 @@ impl Rules {
     /// # Errors
     /// Which of them cannot be.
     pub fn check(&self) -> Result<(), Wrong> {
-        let Self { margin, precision, budget_seconds, patience_seconds, slice_seconds, targets: _ } = self;
+        let Self { margin, precision, budget_seconds, hang_timeout_seconds, slice_seconds, targets: _ } = self;
         if let Some(seconds) = slice_seconds.filter(|seconds| !Self::SLICES.contains(seconds)) {
             return Err(Wrong::new(format!("slice of {seconds} s: expected 1ms to 60s")));
         }
-        for (name, seconds) in [("budget", Some(budget_seconds)), ("patience", patience_seconds.as_ref())] {
+        for (name, seconds) in [("budget", Some(budget_seconds)), ("hang_timeout", hang_timeout_seconds.as_ref())] {
             if let Some(seconds) = seconds.filter(|seconds| !Self::TIMES.contains(seconds)) {
                 return Err(Wrong::new(format!("{name} of {seconds} s: expected at least 1s, at most 1d")));
             }
@@ -124,7 +124,7 @@ pub struct DraftRules {
     /// Seconds.
     pub budget_seconds: Option<f64>,
     /// Seconds.
-    pub patience_seconds: Option<f64>,
+    pub hang_timeout_seconds: Option<f64>,
     /// Seconds.
     pub slice_seconds: Option<f64>,
 }
@@ -137,7 +137,7 @@ impl DraftRules {
             margin: self.margin.or(others.margin),
             precision: self.precision.or(others.precision),
             budget_seconds: self.budget_seconds.or(others.budget_seconds),
-            patience_seconds: self.patience_seconds.or(others.patience_seconds),
+            hang_timeout_seconds: self.hang_timeout_seconds.or(others.hang_timeout_seconds),
             slice_seconds: self.slice_seconds.or(others.slice_seconds),
         }
     }
@@ -150,7 +150,7 @@ impl DraftRules {
             margin,
             precision: self.precision.unwrap_or_else(|| wanted_half_width(margin)),
             budget_seconds: self.budget_seconds.unwrap_or(Rules::BUDGET),
-            patience_seconds: self.patience_seconds,
+            hang_timeout_seconds: self.hang_timeout_seconds,
             slice_seconds: self.slice_seconds,
         }
     }
@@ -219,7 +219,7 @@ mod tests {
         let cases = [
             ("budget", Rules { budget_seconds: -1.0, ..sound.clone() }),
             ("budget", Rules { budget_seconds: 1e6, ..sound.clone() }),
-            ("patience", Rules { patience_seconds: Some(f64::NAN), ..sound.clone() }),
+            ("hang_timeout", Rules { hang_timeout_seconds: Some(f64::NAN), ..sound.clone() }),
             ("slice", Rules { slice_seconds: Some(0.0), ..sound.clone() }),
             ("margin", Rules { margin: 0.0, ..sound.clone() }),
             ("precision", Rules { precision: 0.0, ..sound.clone() }),

@@ -1,8 +1,9 @@
 //! Kind `compare`: a header, a line for each round or boot, and the end. Each line is on disk before the next round begins.
 
-use super::{Envelope, Kind, Misplaced, Recorded};
+use super::{Misplaced, Recorded};
 use crate::comparison::record::{BootRecord, CompareRecord, End, Header, RoundRecord};
 use crate::comparison::{CompareFinding, against_stored, boots};
+use crate::envelope::{Envelope, Kind};
 use crate::experiment::Experiment;
 use crate::stored::Stored;
 use crate::unit::Nanos;

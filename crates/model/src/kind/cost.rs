@@ -1,6 +1,7 @@
 //! Kind `cost`: one line, written when all was measured.
 
-use super::{Envelope, Kind, Misplaced, Recorded};
+use super::{Misplaced, Recorded};
+use crate::envelope::{Envelope, Kind};
 use crate::finding::RunFinding;
 use crate::record::{Record, Source};
 use crate::stored::Stored;

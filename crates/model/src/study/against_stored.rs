@@ -31,7 +31,7 @@ pub(super) fn stand_beside(finding: &mut RunFinding, record: &Record, stored: &S
     for (phase, place) in finding.phases.iter_mut().zip(pairs(&then.source, &record.source)) {
         phase.stored = place.and_then(|place| earlier.phases.get(place)).map(|then| against(phase, then));
     }
-    finding.stored = Some(stored.finding(machine(then).differences(&machine(record))));
+    finding.stored = Some(stored.finding(&then.envelope, machine(then).differences(&machine(record))));
     let differing = work::named(differing_work(&then.source, &record.source));
     finding.warnings.extend(warnings(&then.envelope, &record.envelope, &differing));
     gravest_first(&mut finding.warnings);

@@ -6,9 +6,9 @@ mod placement;
 mod stepping;
 
 use super::study;
+use crate::envelope::{Envelope, Kind};
 use crate::finding::RunFinding;
 use crate::histogram::Histogram;
-use crate::kind::{Envelope, Kind};
 use crate::plan::Plan;
 use crate::reading::Reading;
 use crate::record::*;

@@ -363,7 +363,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
         margin: number,
         precision: -number,
         budget_seconds: number,
-        patience_seconds: None,
+        hang_timeout_seconds: None,
         slice_seconds: None,
     };
     for arm in &mut finding.arms {

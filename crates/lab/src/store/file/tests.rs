@@ -133,7 +133,7 @@ fn what_cannot_be_gone_on_with_says_why_and_is_left_as_it_is() {
     for (from, to, named) in [
         ("\"each\":5", "\"each\":4000000000", "boots = 4000000000"),
         ("\"budget_seconds\":60.0", "\"budget_seconds\":-1.0", "budget of -1 s"),
-        ("\"patience_seconds\":null", "\"patience_seconds\":1e300", "patience of "),
+        ("\"hang_timeout_seconds\":null", "\"hang_timeout_seconds\":1e300", "hang_timeout of "),
     ] {
         assert!(whole.contains(from), "{whole}");
         let why = says(format!("{}{{\"bo", whole.replacen(from, to, 1)).as_bytes());

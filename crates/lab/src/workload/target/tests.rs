@@ -1,7 +1,7 @@
 //! Files are found, made, refused and removed as a user would expect.
 
 use super::*;
-use crate::crew::Copy;
+use crate::workload::job_copy::JobCopy;
 use model::plan::{EngineKind, Order, Target as Place};
 use model::unit::Bytes;
 
@@ -105,7 +105,7 @@ fn what_stores_nothing_is_used_as_it_is() {
         let plan = JobPlan { invalidate: Some(true), ..job(Path::new(path), access, Some(1 << 30)) };
         let targets = prepare_quietly(&plan, &created).unwrap();
         assert_eq!(targets[0].span, Span { begin: 0, length: 1 << 30 }, "{path}");
-        crate::preparation::invalidate(&Copy { plan: &plan, number: 0, targets }).unwrap();
+        crate::preparation::invalidate(&JobCopy { plan: &plan, number: 0, targets }).unwrap();
     }
 }
 

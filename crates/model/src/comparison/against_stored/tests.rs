@@ -91,14 +91,14 @@ fn cells_are_found_by_their_labels_and_others_are_without() {
     let swept = |values: &[&str]| Draft { axes: vec![axis("bs", values)], ..Draft::default() };
     let old = stored(session(swept(&["16k", "4k"]), 1.0));
     let now = session(swept(&["4k", "64k"]), 1.69);
-    assert_eq!(old.fits(&now.header.experiment), Ok(()));
+    assert_eq!(fits(&old.record, &now.header.experiment), Ok(()));
     let found = study_against(&now, Some(&old));
     let environment = |cell: usize| found.cells[cell].metrics["cycles_per_io"].stored.map(|stored| stored.environment);
     assert!(holds(&environment(0).unwrap(), 0.69) && environment(1).is_none());
     let elsewhere = experiment(swept(&["128k", "256k"]));
-    let refused = old.fits(&elsewhere).unwrap_err();
+    let refused = fits(&old.record, &elsewhere).unwrap_err();
     assert!(refused.contains("bs=16k, bs=4k") && refused.contains("bs=128k, bs=256k"), "{refused}");
-    let refused = old.fits(&experiment(Draft::default())).unwrap_err();
+    let refused = fits(&old.record, &experiment(Draft::default())).unwrap_err();
     assert!(refused.contains("today's is at no point of a sweep"), "{refused}");
 }
 
@@ -106,7 +106,7 @@ fn cells_are_found_by_their_labels_and_others_are_without() {
 fn records_without_rounds_do_not_fit() {
     let mut old = session(Draft::default(), 1.0);
     old.rounds.clear();
-    assert!(stored(old).fits(&experiment(Draft::default())).unwrap_err().contains("no complete round"));
+    assert!(fits(&old, &experiment(Draft::default())).unwrap_err().contains("no complete round"));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn changed_records_are_no_trouble() {
     for seed in 0..200 {
         let Ok(changed) = serde_json::from_value::<CompareRecord>(vandal.changed(seed)) else { continue };
         let stored = stored(changed);
-        if stored.fits(&now.header.experiment).is_ok() {
+        if fits(&stored.record, &now.header.experiment).is_ok() {
             study_against(&now, Some(&stored));
             fitting += 1;
         }

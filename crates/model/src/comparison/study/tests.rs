@@ -10,9 +10,9 @@ use crate::comparison::finding::LimitState;
 use crate::comparison::record::{
     CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork,
 };
+use crate::envelope::{Envelope, Kind};
 use crate::experiment::draft::{Draft, Surroundings, Workload};
 use crate::experiment::{ArmPlan, Axis, Limit, Metric};
-use crate::kind::{Envelope, Kind};
 use crate::plan::{DeviceWrites, UnknownOptions};
 use crate::reading::Reading;
 use crate::record::{ByMeter, Canaries, Clocks, Execution, Host, Meter, Outcome, Snapshot, Stretch, SystemCounts};

@@ -1,7 +1,7 @@
 //! What came of a job's I/O: kept by its worker alone while it runs, read by others at boundaries.
 
-use super::request_source::Kind;
-use super::worker::Stages;
+use super::traits::Stages;
+use crate::workload::request_source::Kind;
 use model::histogram::Histogram;
 use model::record::StageLatencies;
 use std::sync::atomic::{AtomicU64, Ordering, fence};

@@ -1,8 +1,8 @@
 //! Shell commands of an experiment file: run to their end, or ended when they take too long.
 
-use super::team::Patience;
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
+use crate::wait_limit::WaitLimit;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const GLANCE: Duration = Duration::from_millis(2);
 
 /// How a command ended.
-pub(super) struct Ended {
+pub(crate) struct Ended {
     pub success: bool,
     status: String,
     /// What it printed.
@@ -38,7 +38,7 @@ impl Ended {
 ///
 /// # Errors
 /// When it cannot be started, or takes too long and is ended.
-pub(super) fn run(what: &str, command: &str, patience: &Patience, processes: &Processes) -> Result<Ended> {
+pub(crate) fn run(what: &str, command: &str, limit: &WaitLimit, processes: &Processes) -> Result<Ended> {
     let failed = |why: String| Error::Failed(format!("{what}: `{command}` {why}"));
     let scratch = || scratch().and_then(|file| Ok((file.try_clone()?, file)));
     let scratch = || scratch().map_err(|error| failed(format!("has no place for what it says: {error}")));
@@ -54,7 +54,7 @@ pub(super) fn run(what: &str, command: &str, patience: &Patience, processes: &Pr
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
-            Ok(None) => match patience.ends(begun, what) {
+            Ok(None) => match limit.ends(begun, what) {
                 None => std::thread::sleep(GLANCE),
                 Some(error) => {
                     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);

@@ -1,12 +1,12 @@
 //! Shell commands around a measurement: setup before all, prepare before each execution, cleanup after all.
 
-use super::shell;
-use super::team::Patience;
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::guardian::undo::Undo;
 use crate::guardian::{Guardian, Held};
 use crate::interruption::Interruption;
+use crate::shell;
+use crate::wait_limit::WaitLimit;
 use model::experiment::Around as Plan;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// A measurement whose setup has run. Its cleanup runs at the end, also when this is dropped, or when this process is killed.
 pub(crate) struct Around {
     plan: Plan,
-    patience: Patience,
+    limit: WaitLimit,
     processes: Processes,
     /// The guardian runs cleanup in our place.
     guarded: Held,
@@ -36,9 +36,9 @@ impl Around {
         };
         let shells = plan.setup.is_some() || plan.prepare.is_some() || plan.cleanup.is_some();
         let processes = if shells { guardian.passing_processes()? } else { Processes::default() };
-        let around = Self { plan, patience: Patience { longest, interruption }, processes, guarded };
+        let around = Self { plan, limit: WaitLimit { longest, interruption }, processes, guarded };
         match &around.plan.setup {
-            Some(setup) => around.run("setup", setup, &around.patience).map(|()| around),
+            Some(setup) => around.run("setup", setup, &around.limit).map(|()| around),
             None => Ok(around),
         }
     }
@@ -48,7 +48,7 @@ impl Around {
     /// # Errors
     /// When it fails: what follows would not be what was asked for.
     pub fn before_execution(&self) -> Result<()> {
-        self.plan.prepare.as_ref().map_or(Ok(()), |prepare| self.run("prepare", prepare, &self.patience))
+        self.plan.prepare.as_ref().map_or(Ok(()), |prepare| self.run("prepare", prepare, &self.limit))
     }
 
     /// Runs cleanup.
@@ -62,14 +62,14 @@ impl Around {
     fn clean_up(&mut self) -> Result<()> {
         let Some(cleanup) = self.plan.cleanup.take() else { return Ok(()) };
         // An interruption does not shorten this.
-        let patience = Patience { interruption: Arc::default(), ..self.patience.clone() };
-        let cleaned = self.run("cleanup", &cleanup, &patience);
+        let limit = WaitLimit { interruption: Arc::default(), ..self.limit.clone() };
+        let cleaned = self.run("cleanup", &cleanup, &limit);
         self.guarded = Held::default();
         cleaned
     }
 
-    fn run(&self, what: &str, command: &str, patience: &Patience) -> Result<()> {
-        let ended = shell::run(what, command, patience, &self.processes)?;
+    fn run(&self, what: &str, command: &str, limit: &WaitLimit) -> Result<()> {
+        let ended = shell::run(what, command, limit, &self.processes)?;
         if ended.success { Ok(()) } else { Err(ended.failure(what, command)) }
     }
 }

@@ -1,14 +1,15 @@
 //! The workers of a phase: one thread for each copy of each job, started together, kept until the last
 //! clock was read.
 
+use crate::engine::ledger::LiveCounters;
+use crate::engine::worker::{Control, Worker};
 use crate::engine::{self, Setup};
 use crate::error::{Error, Result};
 use crate::meter::Work;
 use crate::placing::Placing;
-use crate::workload::ledger::LiveCounters;
+use crate::workload::job_copy::JobCopy;
 use crate::workload::request_source::{Kind, RequestSource};
 use crate::workload::target::Target;
-use crate::workload::worker::{Control, Worker};
 use model::plan::{JobPlan, PathTxQueue, Size};
 use model::record::{Direction, Done, JobRecord, Latency, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
@@ -21,17 +22,6 @@ use sys::clock::ThreadClock;
 
 /// Stack of a worker: its loop needs a few KiB; engines keep their memory elsewhere.
 const STACK_BYTES: usize = 256 << 10;
-
-/// One copy of a job with its files.
-#[derive(Clone, Debug)]
-pub struct Copy<'a> {
-    /// The job.
-    pub plan: &'a JobPlan,
-    /// Which copy.
-    pub number: u32,
-    /// Its files.
-    pub targets: Vec<Target>,
-}
 
 /// A door that stays open once it was opened.
 #[derive(Default)]
@@ -62,9 +52,9 @@ enum News {
 }
 
 /// The workers of one phase.
-pub struct Crew {
+pub struct WorkerPool {
     control: Arc<Control>,
-    go: Arc<Gate>,
+    begin: Arc<Gate>,
     release: Arc<Gate>,
     news: Receiver<News>,
     live: Vec<Arc<LiveCounters>>,
@@ -74,16 +64,16 @@ pub struct Crew {
     failure: Option<Error>,
 }
 
-impl Crew {
+impl WorkerPool {
     /// Starts a thread for each copy and waits until all engines are ready.
     ///
     /// # Errors
     /// When an engine cannot be opened; the other workers are gone when this returns.
-    pub(crate) fn muster(copies: &[Copy], placing: &Placing, clock: Hertz) -> Result<Self> {
+    pub(crate) fn start(copies: &[JobCopy], placing: &Placing, clock: Hertz) -> Result<Self> {
         let (tell, news) = channel();
-        let mut crew = Self {
+        let mut pool = Self {
             control: Arc::default(),
-            go: Arc::default(),
+            begin: Arc::default(),
             release: Arc::default(),
             news,
             live: Vec::new(),
@@ -95,10 +85,10 @@ impl Crew {
         for (thread, copy) in copies.iter().enumerate() {
             let mut plan = copy.plan.clone();
             placing.apply(&mut plan, thread);
-            crew.start(copy, plan, clock, &tell)?;
+            pool.spawn(copy, plan, clock, &tell)?;
         }
         for _ in 0..copies.len() {
-            match crew.news.recv() {
+            match pool.news.recv() {
                 Ok(News::Ready) => {}
                 Ok(News::Ended(Err(error))) => return Err(error),
                 Ok(News::Ended(Ok(()))) | Err(_) => {
@@ -106,14 +96,15 @@ impl Crew {
                 }
             }
         }
-        Ok(crew)
+        Ok(pool)
     }
 
-    fn start(&mut self, copy: &Copy, plan: JobPlan, clock: Hertz, tell: &Sender<News>) -> Result<()> {
+    fn spawn(&mut self, copy: &JobCopy, plan: JobPlan, clock: Hertz, tell: &Sender<News>) -> Result<()> {
         let live = Arc::new(LiveCounters::default());
         let mut worker = enlist(copy, live.clone(), self.control.clone(), clock)?;
         let (number, targets) = (copy.number, copy.targets.clone());
-        let (go, release, clocks, tell) = (self.go.clone(), self.release.clone(), self.clocks.clone(), tell.clone());
+        let (begin, release, clocks, tell) =
+            (self.begin.clone(), self.release.clone(), self.clocks.clone(), tell.clone());
         let thread = std::thread::Builder::new().name(format!("job {}", plan.name)).stack_size(STACK_BYTES);
         let thread = thread.spawn(move || {
             let ready = tell.clone();
@@ -122,9 +113,9 @@ impl Crew {
                     clocks.push((sys::schedule::thread_id().unsigned_abs(), ThreadClock::of_caller()));
                 }
                 let _ = ready.send(News::Ready);
-                go.pass();
+                begin.pass();
             });
-            let copy = Copy { plan: &plan, number, targets };
+            let copy = JobCopy { plan: &plan, number, targets };
             let outcome = with_engine(&copy, clock, |engine| engine(&mut worker));
             let ended = sys::clock::own_thread_nanos();
             let failed = outcome.as_ref().err().map(ToString::to_string);
@@ -141,8 +132,8 @@ impl Crew {
     }
 
     /// Lets every worker begin.
-    pub fn go(&self) {
-        self.go.open();
+    pub fn open_gate(&self) {
+        self.begin.open();
     }
 
     /// Asks every worker to end after what it has in flight.
@@ -178,7 +169,7 @@ impl Crew {
     }
 
     /// Ends the threads and gathers what they did, with the first failure.
-    pub fn dismiss(mut self) -> (Vec<JobRecord>, Option<Error>) {
+    pub fn join(mut self) -> (Vec<JobRecord>, Option<Error>) {
         self.end();
         let records = self.threads.drain(..).filter_map(|thread| thread.join().ok()).collect();
         (records, self.failure.take())
@@ -186,12 +177,12 @@ impl Crew {
 
     fn end(&self) {
         self.control.stop();
-        self.go.open();
+        self.begin.open();
         self.release.open();
     }
 }
 
-impl Drop for Crew {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         self.end();
         for thread in self.threads.drain(..) {
@@ -201,7 +192,7 @@ impl Drop for Crew {
     }
 }
 
-impl Work for Crew {
+impl Work for WorkerPool {
     fn done(&self) -> Option<Done> {
         let mut done = Done::default();
         for live in &self.live {
@@ -219,7 +210,7 @@ impl Work for Crew {
 }
 
 /// A worker for a copy of a job, its requests drawn but nothing opened yet.
-pub(crate) fn enlist(copy: &Copy, live: Arc<LiveCounters>, control: Arc<Control>, clock: Hertz) -> Result<Worker> {
+pub(crate) fn enlist(copy: &JobCopy, live: Arc<LiveCounters>, control: Arc<Control>, clock: Hertz) -> Result<Worker> {
     let plan = copy.plan;
     let spans: Vec<_> = copy.targets.iter().map(|target| target.span).collect();
     let source = RequestSource::new(plan, &spans, copy.number).ok_or_else(|| {
@@ -233,7 +224,7 @@ pub(crate) fn enlist(copy: &Copy, live: Arc<LiveCounters>, control: Arc<Control>
 
 /// Opens a copy's engine in this thread, which becomes its worker, and gives it to `work`.
 pub(crate) fn with_engine<T>(
-    copy: &Copy,
+    copy: &JobCopy,
     clock: Hertz,
     work: impl FnOnce(&mut engine::Ready) -> Result<T>,
 ) -> Result<T> {

@@ -1,7 +1,7 @@
 //! `iotoll compare` where arms are boots: one boot is measured at a time, and the record says what is next.
 
+use super::{Place, conclude, settings};
 use crate::arguments::CompareArguments;
-use crate::compare::{Place, conclude, settings};
 use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
 use crate::stored;
@@ -138,7 +138,7 @@ impl Course<'_> {
             return Ok(Ready::Other(booted));
         }
         let again = match self.boots.last() {
-            Some(last) => last.arm == next && last.boot_id == boots::boot_id()?,
+            Some(last) => last.arm == next && last.boot_id == lab::host::boot_id()?,
             None => false,
         };
         Ok(if again && !self.arguments.same_boot { Ready::SameBoot } else { Ready::Yes })

@@ -15,15 +15,15 @@ const STILL: Duration = Duration::from_millis(20);
 
 /// A file and what it held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Found {
-    #[serde(with = "crate::guardian::path_text")]
+pub(crate) struct SettingFile {
+    #[serde(with = "super::path_text")]
     pub path: PathBuf,
     pub value: String,
     /// It is a file of the kernel, which takes a value whole; not a file that keeps bytes.
     pub kernel: bool,
 }
 
-impl Found {
+impl SettingFile {
     /// Reads what is there.
     pub fn read(path: &Path) -> io::Result<Self> {
         if !fs::metadata(path)?.is_file() {
@@ -60,8 +60,8 @@ impl Found {
 ///
 /// The kernel may take a value back only after what goes with it (0 of vm.dirty_bytes is refused, and comes of
 /// vm.dirty_ratio), so it counts what is there when all were written.
-pub(crate) fn put_back<'a>(files: impl IntoIterator<Item = &'a Found>) -> Vec<(&'a Found, String)> {
-    let written: Vec<(&Found, io::Result<()>)> = files.into_iter().map(|found| (found, restore(found))).collect();
+pub(crate) fn put_back<'a>(files: impl IntoIterator<Item = &'a SettingFile>) -> Vec<(&'a SettingFile, String)> {
+    let written: Vec<(&SettingFile, io::Result<()>)> = files.into_iter().map(|found| (found, restore(found))).collect();
     let remaining = written.into_iter().filter_map(|(found, written)| {
         // What a file that keeps bytes holds is what was written.
         let why = match (found.kernel, written, found.differs()) {
@@ -75,7 +75,7 @@ pub(crate) fn put_back<'a>(files: impl IntoIterator<Item = &'a Found>) -> Vec<(&
 }
 
 /// Writes back what is not so already.
-fn restore(found: &Found) -> io::Result<()> {
+fn restore(found: &SettingFile) -> io::Result<()> {
     match found.differs() {
         Ok(None) => Ok(()),
         Err(error) if found.kernel => Err(error),
@@ -84,12 +84,12 @@ fn restore(found: &Found) -> io::Result<()> {
 }
 
 /// Files of the kernel get a line, because an empty value would otherwise be no write at all.
-pub(super) fn write(path: &Path, value: &str, kernel: bool) -> io::Result<()> {
+pub(crate) fn write(path: &Path, value: &str, kernel: bool) -> io::Result<()> {
     if kernel { fs::write(path, format!("{value}\n")) } else { fs::write(path, value) }
 }
 
 /// Whether two texts are the same value, however it is spaced.
-pub(super) fn same(one: &str, other: &str) -> bool {
+pub(crate) fn same(one: &str, other: &str) -> bool {
     one.split_whitespace().eq(other.split_whitespace())
 }
 
@@ -108,7 +108,7 @@ fn is_of_the_kernel(path: &Path) -> io::Result<bool> {
 
 /// What the settings beside `setting` hold, in its folder and those in it: the kernel changes some of them with it
 /// (`vm.dirty_bytes` with `vm.dirty_ratio`, a scheduler's own with the scheduler). Those that move by themselves are left out.
-pub(super) fn beside(setting: &Path) -> BTreeMap<PathBuf, String> {
+pub(crate) fn beside(setting: &Path) -> BTreeMap<PathBuf, String> {
     let folder = setting.parent().unwrap_or(setting);
     let first = look(folder, setting);
     std::thread::sleep(STILL);

@@ -1,0 +1,21 @@
+//! The rate of the time-stamp counter.
+
+use sys::clock::Instant;
+
+/// The rate of the time-stamp counter, measured against the kernel's clock.
+pub struct Calibration {
+    begun: Instant,
+}
+
+impl Calibration {
+    /// Notes both clocks.
+    pub fn begin() -> Self {
+        Self { begun: Instant::now() }
+    }
+
+    /// The rate since then, in hertz, and how it was found.
+    pub fn end(&self) -> (f64, String) {
+        let hertz = Instant::now().hertz_since(self.begun).unwrap_or(1e9);
+        (hertz, "measured against CLOCK_MONOTONIC".to_owned())
+    }
+}

@@ -1,0 +1,153 @@
+//! A measurement under way, from the first canary to the complete record: what `run` and `cost` share.
+
+use crate::calibration::Calibration;
+use crate::canary;
+use crate::error::Result;
+use crate::host;
+use crate::interruption::Interruption;
+use crate::meter::{MeterSet, NoWork, Owners, Selection, TaskScan, Work};
+use crate::probe::ProbeSet;
+use crate::progress::{Observer, Progress};
+use crate::watch::{Step, Subject, watch};
+use model::envelope::{Envelope, Kind};
+use model::placement::Place;
+use model::probe::Probe;
+use model::record::{Done, Outcome, Record, Source};
+use model::unit::{Hertz, Nanos};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How to measure.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Which meters may run.
+    pub meters: Selection,
+    /// What is read beside them.
+    pub probes: Vec<Probe>,
+    /// How long the machine is watched without the workload, before and again after.
+    pub background: Duration,
+    /// Asked: end, and keep what was measured.
+    pub interruption: Arc<Interruption>,
+    /// The command line, for the record.
+    pub command_line: Vec<String>,
+    /// Where the load is to run, where that was said.
+    pub place: Option<Place>,
+}
+
+/// A measurement under way: what `run` and `cost` share.
+pub(crate) struct Session<'a> {
+    pub(crate) meters: MeterSet,
+    pub(crate) record: Record,
+    pub(crate) settings: &'a Settings,
+    calibration: Calibration,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn open(settings: &'a Settings, source: Source) -> Result<Self> {
+        let calibration = Calibration::begin();
+        sys::process::raise_open_file_limit();
+        let probes = ProbeSet::open(&settings.probes)?;
+        let meters = MeterSet::open(settings.meters.clone())?.beside(probes);
+        let record = Record {
+            envelope: Envelope::new(Kind::Cost, host::now(), settings.command_line.clone()),
+            source,
+            host: host::read(Path::new("/"), 0.0, "not measured yet"),
+            meters: meters.statuses().to_vec(),
+            probes: meters.probes().descriptors(),
+            canaries: vec![canary::run()],
+            background: Vec::new(),
+            phases: Vec::new(),
+            outcome: Outcome::Completed,
+            warnings: Vec::new(),
+            place: settings.place.clone(),
+        };
+        Ok(Self { meters, record, settings, calibration })
+    }
+
+    /// Rate of the time-stamp counter over all of the session so far.
+    pub(crate) fn clock(&self) -> Hertz {
+        Hertz(self.calibration.end().0)
+    }
+
+    pub(crate) fn interrupted(&self) -> bool {
+        self.settings.interruption.is_asked()
+    }
+
+    /// Watches the machine without the workload.
+    pub(crate) fn watch_background(&mut self, observer: Observer) {
+        if self.interrupted() {
+            return;
+        }
+        let mut idle = Idle {
+            total: self.settings.background,
+            deadline: std::time::Instant::now(),
+            interruption: &self.settings.interruption,
+            observer,
+            before: None,
+        };
+        let mut stretch = watch(&mut self.meters, &mut idle);
+        stretch.tasks = idle.before.map(|before| TaskScan::now().since(&before, &Owners::default()));
+        self.record.background.push(stretch);
+    }
+
+    /// Notes how it ended; the worst news wins.
+    pub(crate) fn note_outcome(&mut self, outcome: Outcome) {
+        if self.record.outcome == Outcome::Completed {
+            self.record.outcome = outcome;
+        }
+    }
+
+    /// The record, complete.
+    pub(crate) fn close(mut self) -> Record {
+        self.record.canaries.push(canary::run());
+        (self.record.host.tsc_hertz, self.record.host.tsc_source) = self.calibration.end();
+        if self.interrupted() {
+            self.note_outcome(Outcome::Interrupted);
+        }
+        self.record
+    }
+}
+
+/// Nothing, for a while.
+struct Idle<'a> {
+    total: Duration,
+    deadline: std::time::Instant,
+    interruption: &'a Interruption,
+    observer: Observer<'a>,
+    /// Every task when the first window began.
+    before: Option<TaskScan>,
+}
+
+impl Work for Idle<'_> {
+    fn done(&self) -> Option<Done> {
+        NoWork.done()
+    }
+    fn thread_nanos(&self) -> Option<Nanos> {
+        NoWork.thread_nanos()
+    }
+}
+
+impl Subject for Idle<'_> {
+    fn begin(&mut self) {
+        self.deadline = std::time::Instant::now() + self.total.saturating_sub(self.settle());
+        self.before = Some(TaskScan::now());
+    }
+
+    fn wait(&mut self, timeout: Duration) -> bool {
+        let left = self.deadline.saturating_duration_since(std::time::Instant::now());
+        std::thread::sleep(timeout.min(left));
+        left <= timeout || self.interruption.is_asked()
+    }
+
+    fn settle(&self) -> Duration {
+        /// A program that starts beside us (`iotoll … | jq`), or the workload's last writes, take about this
+        /// long; but the larger part of the time is for watching.
+        const TRANSIENT: Duration = Duration::from_millis(300);
+        TRANSIENT.min(self.total / 3)
+    }
+
+    fn step(&mut self, step: Step) {
+        (self.observer)(Progress::Background { elapsed: step.elapsed, total: self.total });
+    }
+}

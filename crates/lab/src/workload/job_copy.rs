@@ -1,0 +1,15 @@
+//! One of the `numjobs` copies of a job.
+
+use super::target::Target;
+use model::plan::JobPlan;
+
+/// One copy of a job with its files.
+#[derive(Clone, Debug)]
+pub struct JobCopy<'a> {
+    /// The job.
+    pub plan: &'a JobPlan,
+    /// Which copy.
+    pub number: u32,
+    /// Its files.
+    pub targets: Vec<Target>,
+}
