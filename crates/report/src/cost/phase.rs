@@ -95,8 +95,7 @@ fn cycles(value: Option<f64>, per: &str) -> String {
 
 fn work(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Figure> {
     let mut chips = Vec::new();
-    // Rates and latencies of two regimes together describe neither.
-    let steady = phase.regimes.iter().all(|regime| regime.iops.is_none());
+    let steady = conditions::is_one_rate(phase);
     if let Some(iops) = phase.iops.filter(|_| steady) {
         chips.push(number::with_unit(COUNT, iops) + " IOPS");
     }
