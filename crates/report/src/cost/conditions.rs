@@ -10,6 +10,11 @@ use model::page_cache::{CacheFinding, CacheState};
 /// Dirty bytes below this are the last pages of a log or so, and not worth a word: 1 MiB.
 const DIRTY: u64 = 1 << 20;
 
+/// What became of direct reads of which storage has delivered none. Of a file system that does not account its reads it
+/// cannot be told apart.
+pub(crate) const DIRECT_FROM_MEMORY: &str =
+    "served from memory: storage delivered nothing, or the file system (FUSE, virtiofs) does not account its reads";
+
 /// Where the reads of jobs came from: "page cache: warm, 100 % of reads came from memory".
 pub fn page_cache(cache: &CacheFinding) -> String {
     let mut text = format!("page cache: {}", state(cache));
@@ -54,6 +59,7 @@ fn state(cache: &CacheFinding) -> String {
         CacheState::Partial => format!("partly cached: {}", from_disk()),
         CacheState::Written => "written into".to_owned(),
         CacheState::Bypassed => "bypassed (direct=1)".to_owned(),
+        CacheState::DirectFromMemory => format!("bypassed (direct=1), {DIRECT_FROM_MEMORY}"),
         CacheState::Unknown => format!("{MISSING} the kernel does not tell where reads came from"),
     }
 }

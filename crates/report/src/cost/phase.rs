@@ -44,7 +44,7 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
 /// A mixture must not be overlooked.
 fn cache_tone(state: CacheState) -> Tone {
     match state {
-        CacheState::Warming | CacheState::Partial | CacheState::Unknown => Tone::Notice,
+        CacheState::Warming | CacheState::Partial | CacheState::Unknown | CacheState::DirectFromMemory => Tone::Notice,
         CacheState::Warm | CacheState::Cold | CacheState::Written | CacheState::Bypassed => Tone::Plain,
     }
 }
