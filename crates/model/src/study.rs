@@ -14,8 +14,9 @@ mod series;
 pub(crate) mod storage;
 pub(crate) mod windows;
 
-use crate::finding::{MeterFinding, PhaseFinding, RunFinding, SCHEMA};
-use crate::record::{Host, MeterStatus, Record, Source};
+use crate::finding::{MeterFinding, RunFinding, SCHEMA};
+use crate::plan::JobPlan;
+use crate::record::{Host, MeterStatus, PhaseRecord, Record, Source};
 use crate::unit::Hertz;
 use background::BackgroundRates;
 
@@ -36,7 +37,7 @@ pub fn study(record: &Record) -> RunFinding {
         host: record.host.clone(),
         meters: record.meters.iter().map(meter_finding).collect(),
         background: rates.finding(&record.background, &context),
-        phases: phases(record, &rates, &context),
+        phases: with_jobs(record).map(|(phase, jobs)| phase::study(phase, jobs, record, &rates, &context)).collect(),
         jobs: Vec::new(),
         canaries: record.canaries.clone(),
         outcome: record.outcome.clone(),
@@ -53,14 +54,14 @@ pub fn study(record: &Record) -> RunFinding {
     finding
 }
 
-fn phases(record: &Record, rates: &BackgroundRates, context: &Context) -> Vec<PhaseFinding> {
+/// The phases, each with the jobs of the plan where there is one.
+fn with_jobs(record: &Record) -> impl Iterator<Item = (&PhaseRecord, Option<&[JobPlan]>)> {
     let planned = match &record.source {
         Source::Run(plan) => plan.phases.as_slice(),
         Source::Cost { .. } => &[],
     };
     let jobs = planned.iter().map(|phase| Some(phase.jobs.as_slice())).chain(std::iter::repeat(None));
-    let phases = record.phases.iter().zip(jobs);
-    phases.map(|(phase, jobs)| phase::study(phase, jobs, record, rates, context)).collect()
+    record.phases.iter().zip(jobs)
 }
 
 /// What every part of the study needs.

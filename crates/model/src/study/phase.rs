@@ -127,7 +127,7 @@ pub(super) fn study(
         sampled_user_fraction: sampled_user(executions),
         regimes,
         page_cache: storage::page_cache(executions, jobs),
-        placement: placement::study(executions, headline, rates, context),
+        placement: placement::study(executions, jobs, headline, rates, context),
         probes: probes::study(asked, executions, background),
         series: series::study(executions, headline, rates, context),
     };
