@@ -72,7 +72,16 @@ fn decide(
         Place::Same => Ok(each(confined.or(allowed.first().copied()).into_iter().collect())),
         Place::Apart => {
             let others: Vec<u32> = allowed.iter().copied().filter(|cpu| Some(*cpu) != confined).collect();
-            Ok(each(if others.is_empty() { allowed.to_vec() } else { others }))
+            // Beside a server that is confined to another CPU, one is enough.
+            if others.len() + usize::from(confined.is_some()) < 2 || others.is_empty() {
+                let cpus: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+                return Err(format!(
+                    "--place apart takes two CPUs, and this process may use CPU {} alone; leave it out, or widen the affinity mask \
+                     (taskset)",
+                    cpus.join(",")
+                ));
+            }
+            Ok(each(others))
         }
     }
 }
@@ -166,7 +175,11 @@ mod tests {
     fn each_on_its_own_leaves_a_server_its_cpu_if_that_can_be() {
         assert_eq!(cpus(&Place::Apart, None), [[2], [3], [5]]);
         assert_eq!(cpus(&Place::Apart, Some(3)), [[2], [5]]);
-        assert_eq!(decide(&Place::Apart, &[1], &[0, 1], Some(1)), Ok(vec![vec![1]]));
+        assert_eq!(decide(&Place::Apart, &[1], &[0, 1], Some(0)), Ok(vec![vec![1]]));
+        for confined in [None, Some(1)] {
+            let refused = decide(&Place::Apart, &[1], &[0, 1], confined).unwrap_err();
+            assert!(refused.contains("takes two CPUs") && refused.contains("CPU 1 alone"), "{refused}");
+        }
         let placing = Placing { of_threads: cpus(&Place::Apart, None) };
         assert_eq!((placing.of(1), placing.of(3)), (&[3][..], &[2][..]), "from the beginning again");
         assert_eq!(Placing::default().of(1), &[] as &[u32]);

@@ -202,9 +202,15 @@ pub struct PhaseFinding {
     pub stored: Option<StoredPhase>,
 }
 
-/// A stretch of a phase in which the rate had one level.
+/// A stretch of a phase in which the rate had one level, or executions whose reads came from one place.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct RegimeFinding {
+    /// Of a phase of several executions, the first one of this regime, from 1.
+    #[serde(default)]
+    pub first_execution: Option<usize>,
+    /// And the last one.
+    #[serde(default)]
+    pub last_execution: Option<usize>,
     /// When it began, from the start of the phase.
     pub begin_seconds: f64,
     /// When it ended.
@@ -223,6 +229,16 @@ pub struct RegimeFinding {
     pub storage_bytes_per_second: Option<f64>,
     /// Bytes that storage read ÷ bytes of I/O, 0 to 1.
     pub from_storage_fraction: Option<f64>,
+}
+
+impl RegimeFinding {
+    /// Which executions it is of, where the phase has several: "execution 1", "executions 2 to 5".
+    pub fn executions(&self) -> Option<String> {
+        Some(match (self.first_execution?, self.last_execution?) {
+            (first, last) if first == last => format!("execution {first}"),
+            (first, last) => format!("executions {first} to {last}"),
+        })
+    }
 }
 
 /// One meter's reading of a phase.

@@ -66,8 +66,17 @@ pub enum CacheState {
     Written,
     /// The jobs bypass it (`direct=1`).
     Bypassed,
+    /// The same, and yet storage read nothing for them: the file system keeps its files in memory (tmpfs, ZFS).
+    DirectFromMemory,
     /// Nobody tells where the reads came from.
     Unknown,
+}
+
+impl CacheState {
+    /// Whether the jobs bypass the page cache.
+    pub fn is_direct(self) -> bool {
+        matches!(self, Self::Bypassed | Self::DirectFromMemory)
+    }
 }
 
 /// The page cache as a condition of what was measured.
@@ -94,7 +103,7 @@ pub struct CacheFinding {
 pub struct ReadBytes {
     /// Asked for by the jobs that use the page cache.
     pub buffered: Option<f64>,
-    /// Asked for by jobs that bypass it: all of these came from storage.
+    /// Asked for by jobs that bypass it: beside buffered reads, all of these are taken to have come from storage.
     pub direct: f64,
     /// Delivered by storage to the workload.
     pub from_storage: Option<f64>,
@@ -124,7 +133,9 @@ pub fn study(jobs: &[&JobPlan], record: Option<&CacheRecord>, read: &ReadBytes) 
     let on_files = || jobs.iter().filter(|job| job.engine.medium() == Medium::Files);
     on_files().next()?;
     if !on_files().any(|job| is_buffered(job)) {
-        return Some(CacheFinding { state: CacheState::Bypassed, ..CacheFinding::nothing() });
+        let from_memory = read.from_storage.is_some_and(|bytes| bytes < WARM * read.direct);
+        let state = if from_memory { CacheState::DirectFromMemory } else { CacheState::Bypassed };
+        return Some(CacheFinding { state, ..CacheFinding::nothing() });
     }
     let record = record?;
     let fraction = |pages: &Reading<CachedPages>| pages.taken().and_then(CachedPages::fraction);
@@ -251,7 +262,14 @@ mod tests {
         let both =
             study(&[&JobPlan::default(), &direct], Some(&record(GIB, GIB)), &read(1000.0, 500.0, 500.0)).unwrap();
         assert_eq!((both.state, both.reads_from_storage_fraction), (CacheState::Warm, Some(0.0)));
-        assert_eq!(study(&[&direct], None, &ReadBytes::default()).unwrap().state, CacheState::Bypassed);
+        let alone = |direct_bytes, from_storage| {
+            let read = ReadBytes { buffered: Some(0.0), direct: direct_bytes, from_storage };
+            study(&[&direct], None, &read).unwrap().state
+        };
+        assert_eq!(alone(1e9, Some(1e9)), CacheState::Bypassed);
+        assert_eq!(alone(1e9, None), CacheState::Bypassed);
+        assert_eq!(alone(0.0, Some(0.0)), CacheState::Bypassed, "nothing was read");
+        assert_eq!(alone(1e9, Some(0.0)), CacheState::DirectFromMemory);
         let null = JobPlan { engine: EngineKind::Null, ..JobPlan::default() };
         assert_eq!(study(&[&null], None, &ReadBytes::default()), None);
     }

@@ -8,7 +8,7 @@ mod finding;
 
 pub use asked::Place;
 pub use finding::{CasePlacement, Mode, ModeFinding, PeerPlacement, PlacementFinding};
-pub(crate) use finding::{in_words, two_rates};
+pub(crate) use finding::{in_words, mend, two_rates};
 
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
@@ -75,16 +75,17 @@ fn is_one(count: &u32) -> bool {
 impl Whereabouts {
     /// Whether the workload's busiest thread shared a CPU with the busiest other one of the load, which is its own or a server's;
     /// `None` where there were not two, or it is not known of one of them. Who is no server counts where there is no other: a server
-    /// whose sockets cannot be seen is one of those.
-    pub fn mode(&self, length: Nanos, servers: &BTreeSet<u32>) -> Option<Mode> {
+    /// whose sockets cannot be seen is one of those. Where `servers` is `None`, no other process is a part of the load.
+    pub fn mode(&self, length: Nanos, servers: Option<&BTreeSet<u32>>) -> Option<Mode> {
         let least = length.as_f64() * BUSY;
         let is_busy = |ran: &&RanOn| ran.threads == 1 && ran.nanos.as_f64() >= least && ran.nanos.0 > 0;
         let mut busy: Vec<&RanOn> = self.ran.iter().filter(is_busy).collect();
         busy.sort_by_key(|ran| std::cmp::Reverse(ran.nanos));
         let own = busy.iter().position(|ran| ran.side == Side::Workload)?;
         let own = busy.remove(own);
-        let of_load = |ran: &&&RanOn| ran.process.is_none_or(|process| servers.contains(&process));
-        let unknown = busy.first().filter(|_| servers.is_empty());
+        let is_server = |process: u32| servers.is_some_and(|servers| servers.contains(&process));
+        let of_load = |ran: &&&RanOn| ran.process.is_none_or(is_server);
+        let unknown = busy.first().filter(|_| servers.is_some_and(BTreeSet::is_empty));
         let other = busy.iter().find(of_load).or(unknown)?;
         (!own.moved && !other.moved).then_some(if own.cpu == other.cpu { Mode::Same } else { Mode::Apart })
     }
@@ -107,7 +108,7 @@ mod tests {
     }
 
     fn mode(ran: Vec<RanOn>) -> Option<Mode> {
-        Whereabouts { ran, ..Whereabouts::default() }.mode(Nanos::from_millis(100), &BTreeSet::new())
+        Whereabouts { ran, ..Whereabouts::default() }.mode(Nanos::from_millis(100), Some(&BTreeSet::new()))
     }
 
     #[test]
@@ -128,12 +129,18 @@ mod tests {
     fn neighbours_decide_nothing_where_there_is_a_server() {
         let peer = |process, cpu, millis| RanOn { side: Side::Peer, process: Some(process), ..ran(cpu, millis) };
         let found = Whereabouts { ran: vec![peer(9, 1, 99), ran(0, 30), peer(7, 0, 20)], ..Whereabouts::default() };
-        let mode = |servers: &[u32]| found.mode(Nanos::from_millis(100), &servers.iter().copied().collect());
+        let mode = |servers: &[u32]| found.mode(Nanos::from_millis(100), Some(&servers.iter().copied().collect()));
         assert_eq!((mode(&[]), mode(&[7]), mode(&[8])), (Some(Mode::Apart), Some(Mode::Same), None));
         let two = Whereabouts { ran: vec![peer(9, 1, 99), ran(0, 30), ran(0, 20)], ..Whereabouts::default() };
-        assert_eq!(two.mode(Nanos::from_millis(100), &BTreeSet::new()), Some(Mode::Same), "a neighbour is beside both");
+        assert_eq!(found.mode(Nanos::from_millis(100), None), None, "the load has no server");
+        assert_eq!(two.mode(Nanos::from_millis(100), None), Some(Mode::Same));
+        assert_eq!(
+            two.mode(Nanos::from_millis(100), Some(&BTreeSet::new())),
+            Some(Mode::Same),
+            "a neighbour is beside both"
+        );
         let others = Whereabouts { ran: vec![peer(9, 1, 99), peer(7, 0, 90)], ..Whereabouts::default() };
-        assert_eq!(others.mode(Nanos::from_millis(100), &BTreeSet::new()), None, "none of the workload's");
+        assert_eq!(others.mode(Nanos::from_millis(100), Some(&BTreeSet::new())), None, "none of the workload's");
     }
 
     #[test]

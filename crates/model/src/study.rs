@@ -15,9 +15,9 @@ mod series;
 pub(crate) mod storage;
 pub(crate) mod windows;
 
-use crate::finding::{MeterFinding, PhaseFinding, RunFinding, SCHEMA};
+use crate::finding::{MeterFinding, RunFinding, SCHEMA};
 use crate::plan::JobPlan;
-use crate::record::{Host, MeterStatus, Record, Source};
+use crate::record::{Host, MeterStatus, PhaseRecord, Record, Source};
 use crate::stored::Stored;
 use crate::unit::Hertz;
 use background::BackgroundRates;
@@ -48,14 +48,14 @@ pub fn study(record: &Record) -> RunFinding {
         host: record.host.clone(),
         meters: record.meters.iter().map(meter_finding).collect(),
         background: rates.finding(&record.background, &context),
-        phases: phases(record, &rates, &context),
+        phases: with_jobs(record).map(|(phase, jobs)| phase::study(phase, jobs, record, &rates, &context)).collect(),
         jobs: Vec::new(),
         stored: None,
         canaries: record.canaries.clone(),
         outcome: record.outcome.clone(),
         warnings: record.warnings.clone(),
     };
-    for ((phase, planned), found) in record.phases.iter().zip(planned(record)).zip(&finding.phases) {
+    for ((phase, planned), found) in with_jobs(record).zip(&finding.phases) {
         let mut jobs = job::study(phase, planned, context.clock);
         if let [job] = jobs.as_mut_slice() {
             job.cycles_per_io = found.cycles_per_io;
@@ -66,18 +66,14 @@ pub fn study(record: &Record) -> RunFinding {
     finding
 }
 
-fn phases(record: &Record, rates: &BackgroundRates, context: &Context) -> Vec<PhaseFinding> {
-    let phases = record.phases.iter().zip(planned(record));
-    phases.map(|(phase, jobs)| phase::study(phase, jobs, record, rates, context)).collect()
-}
-
-/// The jobs of each phase, where they are known.
-fn planned(record: &Record) -> impl Iterator<Item = Option<&[JobPlan]>> {
+/// The phases, each with the jobs of the plan where there is one.
+fn with_jobs(record: &Record) -> impl Iterator<Item = (&PhaseRecord, Option<&[JobPlan]>)> {
     let planned = match &record.source {
         Source::Run(plan) => plan.phases.as_slice(),
         Source::Cost { .. } => &[],
     };
-    planned.iter().map(|phase| Some(phase.jobs.as_slice())).chain(std::iter::repeat(None))
+    let jobs = planned.iter().map(|phase| Some(phase.jobs.as_slice())).chain(std::iter::repeat(None));
+    record.phases.iter().zip(jobs)
 }
 
 /// What every part of the study needs.

@@ -15,6 +15,8 @@ mod series;
 mod spent;
 mod totals;
 
+pub(crate) use conditions::DIRECT_FROM_MEMORY;
+
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]

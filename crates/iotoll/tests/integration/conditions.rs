@@ -201,7 +201,26 @@ fn conditions_that_cannot_be_had_are_refused() {
         ("--rw=randread --filename=F --prepare true --aa", "jobs have none"),
         ("--cache warm --aa -- true", "a command opens files of its own"),
         ("--rw=randread --filename=F --cache hot --aa", "expected warm, cold or as-is"),
+        ("--rw=randread --filename=F --direct=1 --cache warm --aa", "no job uses the page cache"),
+        ("--ioengine=null --size=1m --cache as-is --aa", "no job uses the page cache"),
     ] {
         folder.iotoll(&format!("compare --no-save {words}")).run().refused(2, &[said]);
     }
+}
+
+#[test]
+fn a_file_system_in_memory_has_no_cold_files() {
+    /// TMPFS_MAGIC of linux/magic.h.
+    const TMPFS: i64 = 0x0102_1994;
+    if rustix::fs::statfs("/dev/shm").is_ok_and(|found| found.f_type == TMPFS)
+        && let Ok(folder) = tempfile::tempdir_in("/dev/shm")
+    {
+        let file = folder.path().join("F");
+        let words = format!("--rw=randread --filename={} --size=1m --aa", file.display());
+        let refused = Folder::new().iotoll(&format!("compare --no-save --cache cold {words}")).run();
+        refused.refused(2, &["--cache cold", "tmpfs"]);
+        assert!(!file.exists(), "the file that iotoll laid out is gone");
+        return;
+    }
+    skip("a_file_system_in_memory_has_no_cold_files", "no tmpfs that can be written at /dev/shm");
 }

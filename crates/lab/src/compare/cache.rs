@@ -4,14 +4,15 @@
 //! of reads from disk and from memory compares nothing. fio's own default (dropping them once) is that mixture.
 
 use super::CaseTargets;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::page_cache::{CachedFiles, ReadProgress};
 use crate::sysroot::Sysroot;
 use crate::workload::job_copy::JobCopy;
 use model::comparison::record::{CacheCondition, CacheSetup};
 use model::experiment::{Cache, Case, Experiment};
-use model::page_cache::is_buffered;
+use model::page_cache::{CachedPages, is_buffered};
 use model::plan::{Access, JobPlan};
+use model::reading::Reading;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,11 @@ use std::time::{Duration, Instant};
 const MEMORY_SHARE: f64 = 0.8;
 /// A cold slice reads this part of a job's files at most, so that hardly a block is read twice.
 const COLD_SHARE: u64 = 4;
+
+/// Files of which a smaller part than this is in memory right after they were read in do not stay there.
+const KEPT: f64 = 0.95;
+/// Files of which more than this is in memory right after they were dropped cannot be dropped.
+const DROPPED: f64 = 0.5;
 
 /// What is to be so when a slice of a case begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +56,12 @@ impl CacheKeeper {
     /// Decides the condition, and brings the files into it. `progress` is told of files that are read in.
     ///
     /// # Errors
-    /// When a file cannot be read or dropped; an interruption.
+    /// When a file cannot be read or dropped, or does not stay as it was asked for; an interruption.
     pub fn prepare(experiment: &Experiment, targets: &CaseTargets, progress: ReadProgress) -> Result<Self> {
         let files: Vec<CachedFiles> = experiment.cases.iter().zip(targets).map(|(case, of)| files(case, of)).collect();
         let mut all = CachedFiles::default();
         files.iter().for_each(|of| all.add(of));
-        let (condition, reason) = condition(experiment, &all);
+        let (mut condition, mut reason) = condition(experiment, &all);
         let wanted = |case: &Case| match condition {
             CacheCondition::Warm => Wanted::Warm,
             CacheCondition::Cold => Wanted::Cold,
@@ -77,7 +83,18 @@ impl CacheKeeper {
         if condition == CacheCondition::DroppedOnce {
             all.drop_pages()?;
         }
-        keeper.warm(progress, Doubtful::ReadIn)?;
+        if condition == CacheCondition::Cold {
+            all.drop_pages()?;
+            refuse_what_cannot_be_dropped(&all.look())?;
+        }
+        match keeper.warm(progress, Doubtful::ReadIn) {
+            // Nobody asked for warm files.
+            Err(Error::Refused(_)) if condition == CacheCondition::Warm && experiment.cache.is_none() => {
+                (condition, reason) = (CacheCondition::AsIs, "the files do not stay in memory".to_owned());
+                keeper.cases.iter_mut().for_each(|(wanted, _)| *wanted = Wanted::Whatever);
+            }
+            warmed => warmed?,
+        }
         keeper.setup = Some(CacheSetup { condition, reason, before: all.look() });
         Ok(keeper)
     }
@@ -139,9 +156,33 @@ impl CacheKeeper {
             let absent = files.is_resident().map_or(doubtful == Doubtful::ReadIn, |resident| !resident);
             if *wanted == Wanted::Warm && absent {
                 files.read_in(progress)?;
+                refuse_what_does_not_stay(&files.look())?;
             }
         }
         Ok(())
+    }
+}
+
+/// Files that do not stay in memory would be read in before each round, for ever.
+fn refuse_what_does_not_stay(after: &Reading<CachedPages>) -> Result<()> {
+    match after.taken().and_then(CachedPages::fraction) {
+        Some(part) if part < KEPT => Err(Error::Refused(format!(
+            "page cache: {:.0} % of the files are in memory right after they were read in: the memory, or what the control group \
+             may use of it, is too small for them, or another program drops them; give a smaller size=, or --cache as-is",
+            part * 100.0
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn refuse_what_cannot_be_dropped(after: &Reading<CachedPages>) -> Result<()> {
+    match after.taken().and_then(CachedPages::fraction) {
+        Some(part) if part > DROPPED => Err(Error::Refused(format!(
+            "--cache cold: {:.0} % of the files are in memory right after they were dropped: a file system in memory (tmpfs) \
+             keeps them there, or another program has them locked; use files on a disk, or --cache as-is",
+            part * 100.0
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -190,5 +231,23 @@ fn condition(experiment: &Experiment, all: &CachedFiles) -> (CacheCondition, Str
         _ => {
             (CacheCondition::Warm, "the files fit into memory; --cache cold or as-is for another condition".to_owned())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::unit::Bytes;
+
+    #[test]
+    fn what_does_not_stay_as_it_was_asked_for_is_refused() {
+        let pages = |percent| Reading::Taken(CachedPages { of: Bytes(100), resident: Bytes(percent), dirty: None });
+        let said = |refused: Result<()>| refused.unwrap_err().to_string();
+        assert!(said(refuse_what_does_not_stay(&pages(40))).contains("40 % of the files are in memory right after"));
+        assert!(said(refuse_what_cannot_be_dropped(&pages(100))).contains("tmpfs"));
+        for kept in [pages(99), Reading::unavailable("the kernel does not tell")] {
+            refuse_what_does_not_stay(&kept).unwrap();
+        }
+        refuse_what_cannot_be_dropped(&pages(2)).unwrap();
     }
 }

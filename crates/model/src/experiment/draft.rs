@@ -7,6 +7,7 @@ pub use origin::Origin;
 use super::{
     ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftRules, Experiment, Limit, Metric, Published, Rules, Work,
 };
+use crate::page_cache::is_buffered;
 use crate::plan::{DeviceWrites, ParseError, Plan, Settings, UnknownOptions, parse};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -219,6 +220,11 @@ impl Draft {
             return wrong(format!("{cache} and invalidate={bit} both say what the page cache holds; give one of them"));
         }
         let all_jobs = cases.iter().filter_map(|case| case.work.phase()).flat_map(|phase| &phase.jobs);
+        if self.cache.is_some() && !all_jobs.clone().any(is_buffered) {
+            return wrong(format!(
+                "{cache} changes nothing: no job uses the page cache (direct=1, or no files); leave it out"
+            ));
+        }
         let refused = self.place.as_ref().and_then(|place| {
             commands.then(|| place.refuses_command()).flatten().or_else(|| place.refuses_jobs(all_jobs))
         });

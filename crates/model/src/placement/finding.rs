@@ -1,5 +1,6 @@
 //! What is found of where threads ran; a part of the JSON of `run`, `cost` and `compare`.
 
+use super::Place;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -83,6 +84,18 @@ pub(crate) fn two_rates(modes: &[ModeFinding]) -> Option<[&ModeFinding; 2]> {
     let (same, apart) = (of(Mode::Same)?, of(Mode::Apart)?);
     let (low, high) = (same.iops?.min(apart.iops?), same.iops?.max(apart.iops?));
     (low > 0.0 && high / low - 1.0 > RATES_APART).then_some([same, apart])
+}
+
+/// What a reader can do about two rates.
+pub(crate) fn mend(place: Option<&Place>) -> String {
+    match place {
+        None => "pin them: --place same, or --place apart".to_owned(),
+        Some(place) => {
+            format!(
+                "pin what --place {place} does not place: a server (taskset), or with CPUs each thread (cpus_allowed)"
+            )
+        }
+    }
 }
 
 /// "1 CPU for 5.1 s (148000 IOPS, 17.2 kcycles/IO)".

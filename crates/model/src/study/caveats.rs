@@ -6,6 +6,7 @@ use super::io_time::{io_seconds, own_in_interval};
 use super::windows::{Window, steal_taken_off, windows};
 use super::{placement, regimes};
 use crate::finding::{JobFinding, PhaseFinding, RunFinding};
+use crate::placement::Place;
 use crate::record::{Canaries, Execution, Meter, Outcome, PhaseRecord, Record};
 use crate::warning::{Code, Warning, gravest_first};
 
@@ -39,7 +40,7 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     background(record, finding, &mut found);
     steal(record, finding, &mut found);
     for phase in &finding.phases {
-        phase_caveats(phase, &mut found);
+        phase_caveats(phase, record.place.as_ref(), &mut found);
     }
     found.extend(placement::elsewhere_in(record));
     agreement(finding, &mut found);
@@ -202,13 +203,13 @@ fn taken_off(record: &Record, phase: &PhaseRecord, found: &PhaseFinding) -> Opti
     (ios > 0.0).then(|| cycles / ios)
 }
 
-fn phase_caveats(phase: &PhaseFinding, found: &mut Vec<Warning>) {
+fn phase_caveats(phase: &PhaseFinding, place: Option<&Place>, found: &mut Vec<Warning>) {
     let jobs = phase.jobs.join(", ");
     if phase.cycles_per_io.is_some() && phase.cycles_per_io_low.is_none() {
         let message = format!("{jobs}: too short for an interval; run it longer");
         found.push(Warning::new(Code::NoInterval, message));
     }
-    let two_places = placement::caveat(phase, &jobs);
+    let two_places = placement::caveat(phase, &jobs, place);
     let explained = two_places.is_some();
     found.extend(two_places);
     if let Some(warning) = regimes::caveat(phase, &jobs) {

@@ -91,7 +91,7 @@ pub(super) fn study(
 
     let regimes = match executions.as_slice() {
         [execution] => regimes::study(execution, headline, rates, context),
-        _ => Vec::new(),
+        several => regimes::of_executions(several, headline, rates, context),
     };
     let mut found = PhaseFinding {
         jobs: names(executions),
@@ -127,7 +127,7 @@ pub(super) fn study(
         sampled_user_fraction: sampled_user(executions),
         regimes,
         page_cache: storage::page_cache(executions, jobs),
-        placement: placement::study(executions, headline, rates, context),
+        placement: placement::study(executions, jobs, headline, rates, context),
         probes: probes::study(asked, executions, background),
         series: series::study(executions, headline, rates, context),
         stored: None,
@@ -153,7 +153,17 @@ pub(super) fn cost_within(
     // Without counts of its own a part would get its share by time, which is just what differs.
     execution.stretch.snapshots.iter().find(|snapshot| snapshot.done.is_some())?;
     let part = Execution { io_interval: Some(interval), ..execution.clone() };
-    cost(std::slice::from_ref(&part), meter, Per::Io, rates, context).map(|cost| cost.net)
+    cost_of(std::slice::from_ref(&part), meter, rates, context)
+}
+
+/// What an I/O cost in some of the executions.
+pub(super) fn cost_of(
+    executions: &[Execution],
+    meter: Meter,
+    rates: &BackgroundRates,
+    context: &Context,
+) -> Option<Estimate> {
+    cost(executions, meter, Per::Io, rates, context).map(|cost| cost.net)
 }
 
 fn readings<'a>(
@@ -259,7 +269,7 @@ fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRate
 }
 
 /// Cycles of the workload's own threads: of our workers, or of a command with all its children.
-fn thread_cycles_per_io(executions: &[Execution], ios: Option<u64>, context: &Context) -> Option<f64> {
+pub(super) fn thread_cycles_per_io(executions: &[Execution], ios: Option<u64>, context: &Context) -> Option<f64> {
     let own = io_time::own_in_interval(executions).or_else(|| {
         let nanos: Nanos = executions.iter().map(Execution::own_nanos).sum::<Option<Nanos>>()?;
         Some(Own { nanos: nanos.as_f64(), ios: ios? as f64 })

@@ -3,14 +3,16 @@
 //! Snapshots with their [`Whereabouts`] enter. Of each mode the windows of the snapshots say how fast it was, the windows of the
 //! headline meter what it cost: one of those may hold several of the others, and is of a mode where all of them are.
 
-use super::Context;
 use super::background::BackgroundRates;
 use super::io_time::{growth, io_seconds};
 use super::windows::windows;
+use super::{Context, with_jobs};
 use crate::finding::PhaseFinding;
 use crate::placement::{
-    BUSY, Mode, ModeFinding, PeerPlacement, Place, PlacementFinding, RanOn, Side, Whereabouts, in_words, two_rates,
+    BUSY, Mode, ModeFinding, PeerPlacement, Place, PlacementFinding, RanOn, Side, Whereabouts, in_words, mend,
+    two_rates,
 };
+use crate::plan::JobPlan;
 use crate::record::{self, Execution, Meter, Record, Snapshot};
 use crate::unit::Nanos;
 use crate::warning::{Code, Warning};
@@ -45,8 +47,14 @@ fn servers_of(executions: &[Execution]) -> BTreeSet<u32> {
     servers(executions.iter().flat_map(|execution| &execution.stretch.snapshots))
 }
 
+/// The servers that may be the load's; `None` for jobs that use files or nothing, so that no other process is a part of their
+/// load. `jobs` is `None` for a command, of which nobody knows whom it talks to.
+pub(crate) fn of_load<'a>(jobs: Option<&[JobPlan]>, servers: &'a BTreeSet<u32>) -> Option<&'a BTreeSet<u32>> {
+    jobs.is_none_or(|jobs| jobs.iter().any(|job| job.uri.is_some())).then_some(servers)
+}
+
 /// The windows of an execution in which it was noted where threads ran, those in its time of I/O.
-pub(crate) fn placed<'a>(execution: &'a Execution, servers: &BTreeSet<u32>) -> Vec<PlacedWindow<'a>> {
+pub(crate) fn placed<'a>(execution: &'a Execution, servers: Option<&BTreeSet<u32>>) -> Vec<PlacedWindow<'a>> {
     let snapshots = &execution.stretch.snapshots;
     let window = |(before, after): (&Snapshot, &'_ Snapshot)| -> Option<(Nanos, Nanos, Option<u64>)> {
         let within =
@@ -66,13 +74,15 @@ pub(crate) fn placed<'a>(execution: &'a Execution, servers: &BTreeSet<u32>) -> V
 /// Where the threads of a phase ran; `None` where it was not noted.
 pub(super) fn study(
     executions: &[Execution],
+    jobs: Option<&[JobPlan]>,
     headline: Option<Meter>,
     rates: &BackgroundRates,
     context: &Context,
 ) -> Option<PlacementFinding> {
     let servers = servers_of(executions);
+    let of_load = of_load(jobs, &servers);
     let all: Vec<(&Execution, Vec<PlacedWindow>)> =
-        executions.iter().map(|execution| (execution, placed(execution, &servers))).collect();
+        executions.iter().map(|execution| (execution, placed(execution, of_load))).collect();
     let windows = || all.iter().flat_map(|(_, windows)| windows);
     windows().find(|window| !window.whereabouts.ran.is_empty())?;
     let mut cpus = BTreeMap::new();
@@ -179,13 +189,14 @@ fn cost(
 }
 
 /// That a phase was two: it ran at one rate while the two busiest threads shared a CPU, and at another while they did not.
-pub(super) fn caveat(phase: &PhaseFinding, jobs: &str) -> Option<Warning> {
+pub(super) fn caveat(phase: &PhaseFinding, jobs: &str, place: Option<&Place>) -> Option<Warning> {
     let [same, apart] = two_rates(&phase.placement.as_ref()?.modes)?;
     let message = format!(
         "{jobs}: while the two busiest threads shared a CPU ({}) the rate was another than while each had its own ({}); one mean \
-         describes neither, so pin them: --place same, or --place apart",
+         describes neither, so {}",
         in_words(same),
-        in_words(apart)
+        in_words(apart),
+        mend(place)
     );
     Some(Warning::new(Code::PlacementModes, message))
 }
@@ -230,10 +241,11 @@ pub(crate) fn elsewhere(asked: &Place, windows: &[PlacedWindow], servers: &BTree
         };
         let mend = match wanted {
             Some(cpu) => format!("pin it: taskset -a -c -p {cpu} {process}"),
-            None => "the workload leaves it no CPU: fewer threads would".to_owned(),
+            None => "give the workload fewer threads, so that a CPU is left".to_owned(),
         };
         let message = format!(
-            "--place {asked}: server {name} (process {process}) ran {ran} in {part:.0} % of the windows; iotoll leaves others' processes where they are, so {mend}"
+            "--place {asked}: {name} (process {process}), which listens on a socket, ran {ran} in {part:.0} % of the windows; iotoll \
+             leaves other processes where they are: if the load talks to it, {mend}"
         );
         Warning::new(Code::PlacementElsewhere, message)
     };
@@ -243,10 +255,15 @@ pub(crate) fn elsewhere(asked: &Place, windows: &[PlacedWindow], servers: &BTree
 /// The same of all phases of a run.
 pub(super) fn elsewhere_in(record: &Record) -> Vec<Warning> {
     let Some(asked) = &record.place else { return Vec::new() };
-    let executions: Vec<&Execution> = record.phases.iter().flat_map(|phase| &phase.executions).collect();
-    let servers = servers(executions.iter().flat_map(|execution| &execution.stretch.snapshots));
-    let windows: Vec<PlacedWindow> = executions.iter().flat_map(|execution| placed(execution, &servers)).collect();
-    elsewhere(asked, &windows, &servers, record.host.cpus)
+    let (mut all, mut windows) = (BTreeSet::new(), Vec::new());
+    for (phase, jobs) in with_jobs(record) {
+        let servers = servers_of(&phase.executions);
+        if let Some(of_load) = of_load(jobs, &servers) {
+            windows.extend(phase.executions.iter().flat_map(|execution| placed(execution, Some(of_load))));
+            all.extend(of_load);
+        }
+    }
+    elsewhere(asked, &windows, &all, record.host.cpus)
 }
 
 /// Threads of a window that were busy in it, the busiest first.

@@ -1,13 +1,17 @@
 //! Regimes of a phase: where its rate stepped, what it did and cost before and after, and that no mean of both is shown.
 //!
 //! Snapshots enter. The rate is I/Os per second where they are counted live, else what storage read per
-//! second, which tells of a command whether it found its files in memory.
+//! second, which tells of a command whether it found its files in memory. Of several executions each is one reading.
 
 use super::Context;
 use super::background::BackgroundRates;
-use super::phase::cost_within;
+use super::io_time::io_seconds;
+use super::per_work::total;
+use super::phase::{cost_of, cost_within, thread_cycles_per_io};
+use super::storage;
+use crate::few::few;
 use crate::finding::{PhaseFinding, RegimeFinding};
-use crate::record::{Done, Execution, IoInterval, Meter, Mode, Snapshot};
+use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, Mode, Snapshot};
 use crate::stats::regimes;
 use crate::stats::regimes::LEAST_STEP;
 use crate::unit::Nanos;
@@ -16,6 +20,9 @@ use std::ops::Range;
 
 /// Added to what storage reads per second, so that reading nothing has a rate and a trickle is no regime: 1 MiB/s.
 const TRICKLE: f64 = 1024.0 * 1024.0;
+
+/// Reads of two loads: the parts of them that storage delivered differ by more than this.
+pub(super) const SOURCES_APART: f64 = 0.05;
 
 /// Why a meter that ran shows no mean.
 pub const MEAN_WITHHELD: &str = "the rate stepped: no single mean describes it; see the regimes";
@@ -51,6 +58,8 @@ pub(super) fn study(
         let ios = done(|done| done.ios as f64).filter(|ios| *ios > 0.0);
         let own_nanos = steps.iter().map(|step| step.thread_nanos).sum::<Option<f64>>();
         Some(RegimeFinding {
+            first_execution: None,
+            last_execution: None,
             begin_seconds: first.begin.since(begin).seconds(),
             end_seconds: last.end.since(begin).seconds(),
             iops: done(|done| done.ios as f64).map(|ios| ios / seconds),
@@ -63,6 +72,46 @@ pub(super) fn study(
         })
     };
     ranges.filter_map(regime).collect()
+}
+
+/// The regimes of a phase of several executions: one that read from storage what the others found in memory is no part of
+/// their mean.
+pub(super) fn of_executions(
+    executions: &[Execution],
+    meter: Option<Meter>,
+    rates: &BackgroundRates,
+    context: &Context,
+) -> Vec<RegimeFinding> {
+    let begin_of = |execution: &Execution| Some(execution.stretch.snapshots.first()?.at_nanos);
+    let end_of = |execution: &Execution| Some(execution.stretch.snapshots.last()?.at_nanos);
+    let Some(begin) = executions.first().and_then(begin_of) else { return Vec::new() };
+    let mut before = 0;
+    let regime = |part: &[Execution]| {
+        let first_execution = before + 1;
+        before += part.len();
+        let seconds: f64 = part.iter().map(io_seconds).sum();
+        let per_second = |value: f64| value / seconds;
+        let ios = total(part.iter().flat_map(|execution| &execution.jobs), JobRecord::ios);
+        let cost = meter.and_then(|meter| cost_of(part, meter, rates, context));
+        let from_storage: Option<f64> = part.iter().map(storage::from_storage).sum();
+        let read: Option<f64> = part.iter().map(storage::file_reads).sum();
+        Some(RegimeFinding {
+            first_execution: Some(first_execution),
+            last_execution: Some(before),
+            begin_seconds: begin_of(part.first()?)?.since(begin).seconds(),
+            end_seconds: end_of(part.last()?)?.since(begin).seconds(),
+            iops: ios.map(|ios| per_second(ios as f64)),
+            cycles_per_io: cost.map(|cost| cost.value),
+            cycles_per_io_low: cost.and_then(|cost| cost.low),
+            cycles_per_io_high: cost.and_then(|cost| cost.high),
+            thread_cycles_per_io: thread_cycles_per_io(part, ios, context),
+            storage_bytes_per_second: from_storage.map(per_second),
+            from_storage_fraction: from_storage.zip(read).map(|(from, read)| (from / read).min(1.0)),
+        })
+    };
+    let found: Vec<RegimeFinding> =
+        executions.chunk_by(|one, next| !storage::are_apart(one, next)).filter_map(regime).collect();
+    if found.len() > 1 { found } else { Vec::new() }
 }
 
 /// A regime without the windows at its ends in which the rate stepped: a part of their I/Os belongs to the neighbour.
@@ -98,8 +147,6 @@ pub(super) fn are_loads_apart(regimes: &[RegimeFinding]) -> bool {
 
 /// Whether two costs of the workload's own threads, or the parts of the reads that went to storage, are of two loads.
 pub(crate) fn is_another_load((own, others): (f64, f64), sources: Option<(f64, f64)>) -> bool {
-    /// Reads that come from elsewhere by more than this part.
-    const SOURCES_APART: f64 = 0.05;
     let ratio = own / others;
     ratio.max(1.0 / ratio) >= LEAST_STEP || sources.is_some_and(|(one, other)| (one - other).abs() > SOURCES_APART)
 }
@@ -136,6 +183,9 @@ pub(super) fn withhold_means(phase: &mut PhaseFinding) {
 /// What stepped, and how the regime that it began with is left out.
 pub(super) fn caveat(phase: &PhaseFinding, jobs: &str) -> Option<Warning> {
     let (first, last) = (phase.regimes.first()?, phase.regimes.last()?);
+    if first.first_execution.is_some() {
+        return Some(Warning::new(Code::TwoRegimes, executions_apart(phase, jobs)));
+    }
     let step = first.end_seconds;
     let from_storage = |regime: &RegimeFinding| regime.storage_bytes_per_second.unwrap_or(0.0);
     // By half at least, as rates: a trickle of read-ahead is no reason.
@@ -172,6 +222,27 @@ pub(super) fn caveat(phase: &PhaseFinding, jobs: &str) -> Option<Warning> {
         )
     };
     Some(Warning::new(Code::TwoRegimes, message))
+}
+
+/// Which executions read from storage, and how all of them come to read from one place.
+fn executions_apart(phase: &PhaseFinding, jobs: &str) -> String {
+    let told = |regime: &RegimeFinding| {
+        let rate = regime.storage_bytes_per_second.unwrap_or(0.0) / 1e6;
+        match regime.from_storage_fraction {
+            Some(part) => format!("{} {:.0} %", regime.executions().unwrap_or_default(), part * 100.0),
+            None => format!("{} {rate:.0} MB/s", regime.executions().unwrap_or_default()),
+        }
+    };
+    let told = few(&phase.regimes.iter().map(told).collect::<Vec<_>>(), ", ");
+    let consequence = match are_loads_apart(&phase.regimes) {
+        true => "no single mean describes them, so none is shown",
+        false => "the figures are of all of them together",
+    };
+    let jobs = if jobs.is_empty() { String::new() } else { format!("{jobs}: ") };
+    format!(
+        "{jobs}executions found different parts of their files in memory (read from storage: {told}): {consequence}; bring the \
+         files into one state before each (--prepare)"
+    )
 }
 
 /// What was done from one snapshot to the next.

@@ -1,13 +1,18 @@
 //! Where the reads of a phase came from: bytes that jobs asked for beside bytes that storage delivered.
 
 use super::io_time::growth;
+use super::regimes::SOURCES_APART;
 use crate::page_cache::{self, CacheFinding, CacheState, ReadBytes, is_buffered};
 use crate::plan::{JobPlan, Medium};
 use crate::record::{Execution, JobRecord, Snapshot};
+use crate::stats::regimes::LEAST_STEP;
 
 /// Engines of fio that read files or devices; others read the network, or nothing.
 const FIO_FILE_ENGINES: [&str; 10] =
     ["sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "posixaio", "io_uring", "mmap", "splice"];
+
+/// Less that storage read for a command is its own beginning: its libraries and settings.
+const LEAST_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
 
 /// The page cache as a condition of a phase; `jobs` are those of the plan, where it was ours.
 pub(super) fn page_cache(executions: &[Execution], jobs: Option<&[JobPlan]>) -> Option<CacheFinding> {
@@ -42,10 +47,21 @@ pub(crate) fn file_reads(execution: &Execution) -> Option<f64> {
     Some(reads.sum()).filter(|bytes| *bytes > 0.0)
 }
 
+/// Whether two executions of a command read different parts of what they read from storage.
+pub(super) fn are_apart(one: &Execution, next: &Execution) -> bool {
+    let Some((from_one, from_next)) = from_storage(one).zip(from_storage(next)) else { return false };
+    match file_reads(one).zip(file_reads(next)) {
+        Some((all_of_one, all_of_next)) => (from_one / all_of_one - from_next / all_of_next).abs() > SOURCES_APART,
+        // Nobody says how much was read in all.
+        None => {
+            let (less, more) = (from_one.min(from_next), from_one.max(from_next));
+            more - less >= LEAST_BYTES && more >= LEAST_STEP * less
+        }
+    }
+}
+
 /// Whether a command read so much from storage, and so much from memory, that when it did matters.
 pub(super) fn makes_regimes(found: Option<&CacheFinding>) -> bool {
-    /// Less is a program's own beginning: its libraries and settings.
-    const LEAST_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
     // A small part of the bytes may have taken most of the time.
     let much = |found: &CacheFinding| found.storage_read_bytes.is_some_and(|bytes| bytes >= LEAST_BYTES);
     found.is_some_and(|found| found.state != CacheState::Cold && much(found))

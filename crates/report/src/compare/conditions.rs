@@ -1,10 +1,12 @@
 //! The conditions of a comparison in sentences: regimes that were in it, and where the arms' reads came from.
 
+use crate::cost::DIRECT_FROM_MEMORY;
 use crate::number::{self, COUNT, CYCLES, MISSING};
 use crate::phrase::tied;
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CaseCache, RoundsRegime};
 use model::comparison::record::CacheCondition;
+use model::few::few;
 use model::page_cache::CacheState;
 
 /// Reasons that scripts know by a word, in words.
@@ -20,7 +22,15 @@ pub fn reason(reason: &str) -> &str {
 
 /// What the answer rests on, a sentence each.
 pub fn sentences(finding: &CompareFinding) -> Vec<String> {
-    regimes(&finding.regimes).into_iter().chain(page_cache(finding)).collect()
+    regimes(&finding.regimes).into_iter().chain(page_cache(finding)).chain(direct_from_memory(finding)).collect()
+}
+
+/// That direct reads did not reach storage either.
+fn direct_from_memory(finding: &CompareFinding) -> Option<String> {
+    let so = |case: &&CaseCache| case.state == CacheState::DirectFromMemory;
+    let mut arms: Vec<String> = finding.page_cache.iter().filter(so).map(|case| case.arm.clone()).collect();
+    arms.dedup();
+    (!arms.is_empty()).then(|| format!("Direct reads: {DIRECT_FROM_MEMORY} ({})", few(&arms, ", ")))
 }
 
 /// "Two regimes: 12.6 k IOPS in rounds 1 to 8, then 1.31 M IOPS in rounds 9 to 23; the answer is for the last".
@@ -44,8 +54,7 @@ fn regimes(regimes: &[RoundsRegime]) -> Option<String> {
 
 /// "Page cache: warm, 100 % of reads came from memory (the files fit into memory; …)".
 fn page_cache(finding: &CompareFinding) -> Option<String> {
-    let buffered: Vec<&CaseCache> =
-        finding.page_cache.iter().filter(|case| case.state != CacheState::Bypassed).collect();
+    let buffered: Vec<&CaseCache> = finding.page_cache.iter().filter(|case| !case.state.is_direct()).collect();
     let state = reads(finding, &buffered);
     let Some(cache) = &finding.cache else { return (!buffered.is_empty()).then(|| format!("Page cache: {state}")) };
     let mixed = buffered.iter().any(|case| !matches!(case.state, CacheState::Warm | CacheState::Written));
@@ -65,7 +74,7 @@ fn page_cache(finding: &CompareFinding) -> Option<String> {
 fn bypassing(finding: &CompareFinding) -> Option<String> {
     let bypasses = |arm: &str| {
         let mut cells = finding.page_cache.iter().filter(|case| case.arm == arm).peekable();
-        cells.peek().is_some() && cells.all(|case| case.state == CacheState::Bypassed)
+        cells.peek().is_some() && cells.all(|case| case.state.is_direct())
     };
     let names = || finding.arms.iter().map(|arm| arm.name.as_str());
     let arms: Vec<&str> = names().filter(|arm| bypasses(arm)).collect();
@@ -134,6 +143,11 @@ mod tests {
         let direct = case("candidate", CacheState::Bypassed, None);
         let past = said(CacheCondition::Warm, vec![warm, direct]);
         assert!(past.ends_with("; 100 % of reads from memory; candidate bypasses it (direct=1)"), "{past}");
+        let memory = CompareFinding {
+            page_cache: vec![case("candidate", CacheState::DirectFromMemory, None)],
+            ..fixture::options()
+        };
+        assert!(sentences(&memory)[0].starts_with("Direct reads: served from memory"), "{:?}", sentences(&memory));
         let writes = case("baseline", CacheState::Written, None);
         assert!(said(CacheCondition::Warm, vec![writes]).ends_with("nothing is read"));
     }

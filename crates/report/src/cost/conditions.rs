@@ -3,11 +3,17 @@
 use crate::document::{Column, Note, Table, Tone};
 use crate::number::{self, BYTES, COUNT, CYCLES, MISSING, Scale};
 use crate::phrase::tied;
+use model::few::few;
 use model::finding::{PhaseFinding, RegimeFinding};
 use model::page_cache::{CacheFinding, CacheState};
 
 /// Dirty bytes below this are the last pages of a log or so, and not worth a word: 1 MiB.
 const DIRTY: u64 = 1 << 20;
+
+/// What became of direct reads of which storage has delivered none. Of a file system that does not account its reads it
+/// cannot be told apart.
+pub(crate) const DIRECT_FROM_MEMORY: &str =
+    "served from memory: storage delivered nothing, or the file system (FUSE, virtiofs) does not account its reads";
 
 /// Where the reads of jobs came from: "page cache: warm, 100 % of reads came from memory".
 pub fn page_cache(cache: &CacheFinding) -> String {
@@ -53,6 +59,7 @@ fn state(cache: &CacheFinding) -> String {
         CacheState::Partial => format!("partly cached: {}", from_disk()),
         CacheState::Written => "written into".to_owned(),
         CacheState::Bypassed => "bypassed (direct=1)".to_owned(),
+        CacheState::DirectFromMemory => format!("bypassed (direct=1), {DIRECT_FROM_MEMORY}"),
         CacheState::Unknown => format!("{MISSING} the kernel does not tell where reads came from"),
     }
 }
@@ -76,9 +83,14 @@ fn regimes(regimes: &[RegimeFinding]) -> String {
             (None, Some(bytes)) => format!("{} from the disk", number::bytes_per_second(bytes)),
             (None, None) => MISSING.to_owned(),
         };
-        format!("{} for {}", tied(&rate), tied(&number::seconds(regime.end_seconds - regime.begin_seconds)))
+        match regime.executions() {
+            Some(executions) => format!("{} in {}", tied(&rate), tied(&executions)),
+            None => {
+                format!("{} for {}", tied(&rate), tied(&number::seconds(regime.end_seconds - regime.begin_seconds)))
+            }
+        }
     };
-    regimes.iter().map(one).collect::<Vec<_>>().join(", then ")
+    few(&regimes.iter().map(one).collect::<Vec<_>>(), ", then ")
 }
 
 /// How many regimes there are, in words that open a line.
@@ -90,6 +102,11 @@ fn how_many(phase: &PhaseFinding) -> String {
     }
 }
 
+/// Whether one rate and one latency describe a phase: those of two regimes together describe neither.
+pub fn is_one_rate(phase: &PhaseFinding) -> bool {
+    phase.regimes.iter().all(|regime| regime.iops.is_none())
+}
+
 /// What stands in place of one mean, where the rate stepped.
 pub fn regimes_in_words(phase: &PhaseFinding) -> Option<Note> {
     let last = phase.regimes.last()?;
@@ -97,7 +114,7 @@ pub fn regimes_in_words(phase: &PhaseFinding) -> Option<Note> {
     let text = match (last.iops, phase.cycles_per_io) {
         (Some(_), None) => format!("{how_many}, no single mean: {which}"),
         (Some(_), Some(_)) => format!("{how_many}: {which}"),
-        (None, _) => format!("{how_many}: {which}; the figures are of both together"),
+        (None, _) => format!("{how_many}: {which}; the figures are of all of it together"),
     };
     Some(Note::new(Tone::Notice, text))
 }
@@ -115,6 +132,7 @@ pub fn table(phase: &PhaseFinding) -> Option<Table> {
     for regime in &phase.regimes {
         let begin = if regime.begin_seconds > 0.0 { number::seconds(regime.begin_seconds) } else { "0 s".to_owned() };
         let span = format!("{begin} to {}", number::seconds(regime.end_seconds));
+        let span = regime.executions().unwrap_or(span);
         let interval = regime.cycles_per_io.zip(regime.cycles_per_io_low.zip(regime.cycles_per_io_high));
         table.row(vec![
             span.into(),
@@ -184,5 +202,12 @@ mod tests {
         };
         let two = [regime(0.0, 0.8, 12.6e3), regime(0.8, 3.0, 1.31e6)];
         assert_eq!(plain(&regimes(&two)), "12.6 k IOPS for 800 ms, then 1.31 M IOPS for 2.20 s");
+        let of = |regime: RegimeFinding, first, last| RegimeFinding {
+            first_execution: Some(first),
+            last_execution: Some(last),
+            ..regime
+        };
+        let executions = [of(two[0], 1, 1), of(two[1], 2, 5)];
+        assert_eq!(plain(&regimes(&executions)), "12.6 k IOPS in execution 1, then 1.31 M IOPS in executions 2 to 5");
     }
 }

@@ -44,7 +44,7 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
 /// A mixture must not be overlooked.
 fn cache_tone(state: CacheState) -> Tone {
     match state {
-        CacheState::Warming | CacheState::Partial | CacheState::Unknown => Tone::Notice,
+        CacheState::Warming | CacheState::Partial | CacheState::Unknown | CacheState::DirectFromMemory => Tone::Notice,
         CacheState::Warm | CacheState::Cold | CacheState::Written | CacheState::Bypassed => Tone::Plain,
     }
 }
@@ -95,8 +95,7 @@ fn cycles(value: Option<f64>, per: &str) -> String {
 
 fn work(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Figure> {
     let mut chips = Vec::new();
-    // Rates and latencies of two regimes together describe neither.
-    let steady = phase.regimes.iter().all(|regime| regime.iops.is_none());
+    let steady = conditions::is_one_rate(phase);
     if let Some(iops) = phase.iops.filter(|_| steady) {
         chips.push(number::with_unit(COUNT, iops) + " IOPS");
     }

@@ -22,7 +22,7 @@ pub fn section(phase: &PhaseFinding) -> Section {
     if !charts.is_empty() && phase.cycles_per_io.is_some() {
         notes.push("The dashed level is the mean of the phase, in the band of its 95 % interval.");
     }
-    if !charts.is_empty() && !phase.regimes.is_empty() {
+    if !charts.is_empty() && phase.regimes.iter().any(|regime| regime.first_execution.is_none()) {
         notes.push("A dashed upright line is where the rate stepped and another regime began.");
     }
     let notes = notes.into_iter().map(|text| Note::new(Tone::Faint, text)).collect();
@@ -47,7 +47,8 @@ fn chart(
     if points.len() < 2 {
         return None;
     }
-    marks.extend(phase.regimes.iter().skip(1).map(|regime| Mark::Upright(regime.begin_seconds)));
+    let stepped = || phase.regimes.iter().filter(|regime| regime.first_execution.is_none());
+    marks.extend(stepped().skip(1).map(|regime| Mark::Upright(regime.begin_seconds)));
     Some(Chart {
         title: title.to_owned(),
         of: String::new(),

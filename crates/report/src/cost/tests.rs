@@ -41,6 +41,14 @@ fn the_headline_is_first() {
 }
 
 #[test]
+fn a_mail_shows_no_rate_of_two_regimes_together() {
+    let mut finding = fixture::stepped();
+    finding.phases[0].iops = Some(111e3);
+    let text = Format::Mail.render(&finding, Ink::Plain, 72);
+    assert!(text.contains("Two regimes") && !text.contains("111 k"), "{text}");
+}
+
+#[test]
 fn what_failed_is_said_at_the_top_and_in_its_row() {
     let text = sheet(&fixture::failed());
     assert!(text.lines().nth(1).unwrap().starts_with("Failed: job randread-4k: read at offset 4096"), "{text}");

@@ -1,6 +1,6 @@
 //! What each phase cost, a line each: for readers who have no screen of figures.
 
-use super::name;
+use super::{conditions, name};
 use crate::document::{Audience, Block, Body, Column, Table};
 use crate::number::{self, COUNT, CYCLES, MISSING, Scale};
 use model::finding::{PhaseFinding, RunFinding};
@@ -27,6 +27,7 @@ fn costs(phases: &[&PhaseFinding]) -> Table {
     for phase in phases {
         let value = |value: f64| scale.map_or_else(|| MISSING.to_owned(), |scale| scale.cell(value));
         let cost = phase.cycles_per_io;
+        let one_rate = conditions::is_one_rate(phase);
         let error = cost.map(|cost| number::plus_minus(cost, phase.cycles_per_io_low, phase.cycles_per_io_high));
         table.row(vec![
             name(phase).into(),
@@ -34,8 +35,12 @@ fn costs(phases: &[&PhaseFinding]) -> Table {
             error.unwrap_or_else(|| MISSING.to_owned()).into(),
             number::known_significant(phase.cycles_per_byte).into(),
             number::known_significant(phase.context_switches_per_io).into(),
-            number::known(COUNT, phase.iops).into(),
-            phase.bytes_per_second.map_or_else(|| MISSING.to_owned(), number::bytes_per_second).into(),
+            number::known(COUNT, phase.iops.filter(|_| one_rate)).into(),
+            phase
+                .bytes_per_second
+                .filter(|_| one_rate)
+                .map_or_else(|| MISSING.to_owned(), number::bytes_per_second)
+                .into(),
         ]);
     }
     table

@@ -5,7 +5,7 @@ use super::tally::Tally;
 use crate::comparison::finding::{CacheFound, CaseCache, CompareFinding};
 use crate::comparison::record::{CacheCondition, Header};
 use crate::experiment::{Cell, Work};
-use crate::page_cache::{self, COLD, CacheState, CachedPages, ReadBytes, WARM, is_buffered};
+use crate::page_cache::{self, COLD, CachedPages, ReadBytes, WARM, is_buffered};
 use crate::plan::JobPlan;
 use crate::warning::{Code, Warning, add_once};
 
@@ -37,10 +37,8 @@ pub(super) fn cases(record: View, tally: &Tally) -> Vec<CaseCache> {
                 let jobs: Vec<&JobPlan> = case.work.phase()?.jobs.iter().collect();
                 // Of jobs of both kinds nobody tells whose reads are whose.
                 let one_kind = jobs.iter().all(|job| is_buffered(job));
-                page_cache::of_jobs(
-                    &jobs,
-                    &ReadBytes { buffered: read.filter(|_| one_kind), direct: 0.0, from_storage },
-                )
+                let direct = if jobs.iter().any(|job| is_buffered(job)) { 0.0 } else { read.unwrap_or(0.0) };
+                page_cache::of_jobs(&jobs, &ReadBytes { buffered: read.filter(|_| one_kind), direct, from_storage })
             }
         }?;
         Some(CaseCache {
@@ -74,7 +72,7 @@ pub(super) fn caveats(finding: &CompareFinding) -> Vec<Warning> {
         }
         let wanted = match finding.cache.as_ref().map(|cache| cache.condition) {
             Some(CacheCondition::Warm) if part > WARM => "warm",
-            Some(CacheCondition::Cold) if part < COLD && found.state != CacheState::Bypassed => "cold",
+            Some(CacheCondition::Cold) if part < COLD && !found.state.is_direct() => "cold",
             _ => continue,
         };
         let message = format!(

@@ -7,8 +7,9 @@ use super::View;
 use super::tally::Tally;
 use crate::comparison::finding::CompareFinding;
 use crate::comparison::record::{SliceReading, SliceRecord};
-use crate::experiment::Cell;
-use crate::placement::{CasePlacement, Mode, ModeFinding, in_words, two_rates};
+use crate::experiment::{Case, Cell};
+use crate::placement::{CasePlacement, Mode, ModeFinding, in_words, mend, two_rates};
+use crate::plan::JobPlan;
 use crate::record::Snapshot;
 use crate::study::io_time::io_seconds;
 use crate::study::placement::{self, ALMOST_ALL, PlacedWindow};
@@ -35,7 +36,7 @@ pub(super) fn cases(record: View, tally: &Tally) -> Vec<CasePlacement> {
     let found = experiment.cases.iter().enumerate().filter_map(|(place, case)| {
         let (mut same, mut all, mut units) = (0, 0, Vec::new());
         for (round, slice) in slices(record, place) {
-            let windows = windows(slice, &servers);
+            let windows = windows(slice, placement::of_load(jobs(case), &servers));
             let in_mode = |mode| windows.iter().filter(|window| window.mode == Some(mode)).count();
             let (here, apart) = (in_mode(Mode::Same), in_mode(Mode::Apart));
             same += here;
@@ -77,7 +78,12 @@ fn servers(record: View) -> BTreeSet<u32> {
     placement::servers(snapshots)
 }
 
-fn windows<'a>(slice: &'a SliceRecord, servers: &BTreeSet<u32>) -> Vec<PlacedWindow<'a>> {
+/// The jobs of a case; `None` of a command.
+fn jobs(case: &Case) -> Option<&[JobPlan]> {
+    case.work.phase().map(|phase| phase.jobs.as_slice())
+}
+
+fn windows<'a>(slice: &'a SliceRecord, servers: Option<&BTreeSet<u32>>) -> Vec<PlacedWindow<'a>> {
     match &slice.reading {
         SliceReading::Slice { before, after, work, .. } => {
             let Some(whereabouts) = after.whereabouts.as_deref() else { return Vec::new() };
@@ -116,21 +122,27 @@ fn together(mode: Mode, units: &[Unit]) -> Option<ModeFinding> {
 /// That an arm was two, that arms ran in different places, that a server was not where it was wanted.
 pub(super) fn caveats(finding: &CompareFinding, record: View) -> Vec<Warning> {
     let mut warnings = Vec::new();
+    let experiment = &record.header.experiment;
+    let mend = mend(experiment.place.as_ref());
     for case in &finding.placement {
         let baseline = finding.placement.iter().find(|other| other.cell == case.cell);
-        warnings.extend(baseline.and_then(|baseline| differs(baseline, case)));
-        warnings.extend(modes(case));
+        warnings.extend(baseline.and_then(|baseline| differs(baseline, case, &mend)));
+        warnings.extend(modes(case, &mend));
     }
-    if let Some(place) = &record.header.experiment.place {
+    if let Some(place) = &experiment.place {
         let servers = servers(record);
-        let slices = record.rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case.is_some());
-        let windows: Vec<PlacedWindow> = slices.flat_map(|slice| windows(slice, &servers)).collect();
+        let slices = record.rounds.iter().flat_map(|round| &round.slices);
+        let windows = slices.filter_map(|slice| {
+            let of_load = placement::of_load(jobs(experiment.cases.get(slice.case?)?), &servers)?;
+            Some(windows(slice, Some(of_load)))
+        });
+        let windows: Vec<PlacedWindow> = windows.flatten().collect();
         warnings.extend(placement::elsewhere(place, &windows, &servers, record.header.host.cpus));
     }
     warnings
 }
 
-fn differs(baseline: &CasePlacement, case: &CasePlacement) -> Option<Warning> {
+fn differs(baseline: &CasePlacement, case: &CasePlacement, mend: &str) -> Option<Warning> {
     let enough = |case: &CasePlacement| case.modes.iter().map(|mode| mode.windows).sum::<usize>() >= FEWEST;
     let apart = (case.same_fraction - baseline.same_fraction).abs() > APART;
     if !apart || !enough(case) || !enough(baseline) {
@@ -138,8 +150,7 @@ fn differs(baseline: &CasePlacement, case: &CasePlacement) -> Option<Warning> {
     }
     let part = |case: &CasePlacement| format!("{:.0} % of the time ({})", case.same_fraction * 100.0, figures(case));
     let message = format!(
-        "{}: the two busiest threads shared a CPU in {}, of arm '{}' in {}: the change holds that difference; pin them \
-         (--place same, --place apart)",
+        "{}: the two busiest threads shared a CPU in {}, of arm '{}' in {}: the change holds that difference; {mend}",
         name(case),
         part(case),
         baseline.arm,
@@ -148,11 +159,11 @@ fn differs(baseline: &CasePlacement, case: &CasePlacement) -> Option<Warning> {
     Some(Warning::new(Code::PlacementDiffers, message))
 }
 
-fn modes(case: &CasePlacement) -> Option<Warning> {
+fn modes(case: &CasePlacement, mend: &str) -> Option<Warning> {
     two_rates(&case.modes)?;
     let message = format!(
         "{}: its rate was another while the two busiest threads shared a CPU than while they did not ({}); what is shown is the mix of \
-         both, so pin them (--place same, --place apart)",
+         both, so {mend}",
         name(case),
         figures(case)
     );

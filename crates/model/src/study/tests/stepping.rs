@@ -119,3 +119,42 @@ fn a_command_that_reads_the_disk_at_first_keeps_its_mean_and_says_so() {
     let part = phase.page_cache.as_ref().unwrap().reads_from_storage_fraction.unwrap();
     assert!((part - 8_000.0 / 2_208_000.0).abs() < 1e-6, "{part}");
 }
+
+/// `cost --repeat` of a command whose files are on the disk at first: the mean over its executions is of nothing.
+#[test]
+fn an_execution_that_reads_the_disk_among_warm_ones_is_a_regime() {
+    let execution = |cold: usize, warm: usize, engine: &str| {
+        let mut stretch = stepping(cold, warm);
+        stretch.snapshots.iter_mut().for_each(forget_work);
+        let ios = cold as u64 * COLD.ios + warm as u64 * WARM.ios;
+        Execution { jobs: vec![JobRecord { engine: engine.into(), ..job(ios) }], stretch, ..Execution::default() }
+    };
+    let repeated = |executions: Vec<Execution>| {
+        let source = Source::Cost { command: vec!["fio".into()], counted_by: "fio".into() };
+        study(&Record { source, ..record(vec![quiet(10, IDLE)], executions) })
+    };
+    let finding = repeated(vec![execution(10, 0, "fio psync"), execution(0, 10, "fio"), execution(0, 10, "fio")]);
+    let phase = &finding.phases[0];
+    let [cold, warm] = phase.regimes.as_slice() else { panic!("{:?}", phase.regimes) };
+    assert_eq!(
+        (cold.executions().unwrap(), warm.executions().unwrap().as_str()),
+        ("execution 1".into(), "executions 2 to 3")
+    );
+    assert_eq!((cold.from_storage_fraction, warm.from_storage_fraction), (Some(1.0), Some(0.0)));
+    assert!(
+        (cold.cycles_per_io.unwrap() - 100_000.0).abs() < 1e-6 && (warm.cycles_per_io.unwrap() - 2000.0).abs() < 1e-6
+    );
+    assert_eq!(phase.cycles_per_io, None);
+    assert!(
+        finding.warnings[0].message.contains("execution 1 100 %, executions 2 to 3 0 %"),
+        "{:?}",
+        finding.warnings[0]
+    );
+    for alike in [(0, 10), (10, 0)] {
+        let finding = repeated(vec![execution(alike.0, alike.1, "fio"), execution(alike.0, alike.1, "fio")]);
+        assert!(finding.phases[0].regimes.is_empty() && finding.phases[0].cycles_per_io.is_some());
+    }
+    // Nobody says how much was read in all: some 40 MB of them from the disk.
+    let finding = repeated(vec![execution(10, 0, "stated"), execution(0, 10, "stated")]);
+    assert_eq!((finding.phases[0].regimes.len(), finding.phases[0].cycles_per_io), (2, None));
+}

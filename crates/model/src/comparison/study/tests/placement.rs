@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::comparison::CompareFinding;
+use crate::experiment::Work;
 use crate::placement::{Mode, Place, RanOn, Side, Whereabouts};
 
 /// Rounds in which each case does what `load` says while its server runs on the CPU that `server` says; the worker is on CPU 0.
@@ -11,6 +12,13 @@ fn placed(
     server: impl Fn(usize, usize) -> Option<u32>,
 ) -> CompareRecord {
     let mut record = record(experiment(Draft::default()), rounds, load);
+    for case in &mut record.header.experiment.cases {
+        let Work::Jobs(plan) = &mut case.work else { panic!("no jobs") };
+        plan.phases
+            .iter_mut()
+            .flat_map(|phase| &mut phase.jobs)
+            .for_each(|job| job.uri = Some("nbd://localhost".into()));
+    }
     let ran = |side, cpu, process| RanOn {
         side,
         name: "a".into(),
@@ -63,6 +71,11 @@ fn an_arm_of_two_rates_is_a_caveat_and_arms_in_the_same_place_are_none() {
     assert_eq!(told(&two, Code::PlacementDiffers), None);
     let [baseline, _] = two.placement.as_slice() else { panic!("{:?}", two.placement) };
     assert_eq!((baseline.same_fraction, baseline.modes[0].mode, baseline.modes[0].windows), (0.5, Mode::Same, 10));
+    let mut pinned = placed(20, load, |round, _| Some((round % 2) as u32));
+    pinned.header.experiment.place = Some(Place::Cpus(vec![0, 1]));
+    let message = study(&pinned);
+    let message = told(&message, Code::PlacementModes).unwrap();
+    assert!(message.contains("pin what --place 0,1 does not place") && !message.contains("--place same"), "{message}");
     let one = study(&placed(20, |_, _| EVEN, |_, _| Some(1)));
     assert!(one.warnings.iter().all(|warning| !format!("{:?}", warning.code).starts_with("Placement")));
 }
@@ -71,6 +84,12 @@ fn an_arm_of_two_rates_is_a_caveat_and_arms_in_the_same_place_are_none() {
 fn too_few_slices_and_a_load_of_one_thread_say_nothing() {
     let few = study(&placed(4, |_, _| EVEN, |_, case| Some(case as u32)));
     assert_eq!((few.placement.len(), told(&few, Code::PlacementDiffers)), (2, None));
+    let mut strangers = placed(20, |_, _| EVEN, |round, case| Some(u32::from(case == 0 || round % 10 == 0)));
+    strangers.header.experiment.cases = experiment(Draft::default()).cases;
+    strangers.header.experiment.place = Some(Place::Same);
+    let found = study(&strangers);
+    assert!(found.placement.is_empty(), "jobs without a server talk to nobody: {:?}", found.placement);
+    assert!(found.warnings.iter().all(|warning| !format!("{:?}", warning.code).starts_with("Placement")));
     let alone = study(&placed(20, |_, _| EVEN, |_, _| None));
     assert!(alone.placement.is_empty());
     let unseen = study(&record(experiment(Draft::default()), 20, |_, _| EVEN));
