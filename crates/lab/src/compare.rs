@@ -133,7 +133,7 @@ pub fn compare(
         !interruption.is_asked()
     })?;
     let meters = MeterSet::open(settings.measuring.meters.clone())?;
-    let patience = Patience { longest, interruption: interruption.clone() };
+    let patience = Patience::new(longest, interruption.clone());
     let toggles = Toggles::prepare(&experiment.arms, patience.clone(), &settings.guardian, &mut warnings)?;
     let canaries = canary::run();
     let (hertz, source) = calibration.end();

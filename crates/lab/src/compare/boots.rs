@@ -171,10 +171,8 @@ fn alone(experiment: &Experiment, arm: usize) -> Experiment {
 }
 
 fn patience(experiment: &Experiment, settings: &Settings) -> Patience {
-    Patience {
-        longest: Duration::from_secs_f64(experiment.rules.patience()),
-        interruption: settings.measuring.interruption.clone(),
-    }
+    let longest = Duration::from_secs_f64(experiment.rules.patience());
+    Patience::new(longest, settings.measuring.interruption.clone())
 }
 
 fn now() -> f64 {
