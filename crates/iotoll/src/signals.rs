@@ -54,6 +54,13 @@ pub fn interruption(later: LaterSignals) -> anyhow::Result<Arc<Interruption>> {
             }
             latest = Some(Instant::now());
             let times = told.ask();
+            let waits = told.clone();
+            // What ends within this time needs no word.
+            let say = move || {
+                std::thread::sleep(Duration::from_secs(1));
+                waits.awaited().iter().for_each(|what| crate::failure::complain(what));
+            };
+            let _ = std::thread::Builder::new().spawn(say);
             if let LaterSignals::Exit(last, left) = &later
                 && times >= *last
             {

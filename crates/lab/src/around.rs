@@ -36,7 +36,7 @@ impl Around {
         };
         let shells = plan.setup.is_some() || plan.prepare.is_some() || plan.cleanup.is_some();
         let processes = if shells { guardian.passing_processes()? } else { Processes::default() };
-        let around = Self { plan, limit: WaitLimit { longest, interruption }, processes, guarded };
+        let around = Self { plan, limit: WaitLimit::new(longest, interruption), processes, guarded };
         match &around.plan.setup {
             Some(setup) => around.run("setup", setup, &around.limit).map(|()| around),
             None => Ok(around),
@@ -61,8 +61,7 @@ impl Around {
 
     fn clean_up(&mut self) -> Result<()> {
         let Some(cleanup) = self.plan.cleanup.take() else { return Ok(()) };
-        // An interruption does not shorten this.
-        let limit = WaitLimit { interruption: Arc::default(), ..self.limit.clone() };
+        let limit = self.limit.to_the_end();
         let cleaned = self.run("cleanup", &cleanup, &limit);
         self.guarded = Held::default();
         cleaned

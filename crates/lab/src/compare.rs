@@ -149,7 +149,7 @@ pub fn compare(
         !interruption.is_asked()
     })?;
     let meters = MeterSet::open(settings.measuring.meters.clone())?;
-    let limit = WaitLimit { longest, interruption: interruption.clone() };
+    let limit = WaitLimit::new(longest, interruption.clone());
     let toggles = Toggles::prepare(&experiment.arms, limit.clone(), &settings.guardian, &mut warnings)?;
     let canaries = canary::run();
     let (hertz, source) = calibration.end();

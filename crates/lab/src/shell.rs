@@ -4,7 +4,6 @@ use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::wait_limit::WaitLimit;
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
@@ -50,16 +49,17 @@ pub(crate) fn run(what: &str, command: &str, limit: &WaitLimit, processes: &Proc
     processes.mark(&mut shell);
     let mut child = shell.spawn().map_err(|error| failed(format!("cannot be started: {error}")))?;
     processes.led_by(child.id());
+    let _awaited = limit.note(&format!("{what}: `{command}`"), child.id());
     let begun = Instant::now();
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
-            Ok(None) => match limit.ends(begun, what) {
+            Ok(None) => match limit.ends(begun, &format!("running {what}")) {
                 None => std::thread::sleep(GLANCE),
                 Some(error) => {
-                    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-                    let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+                    let killed = processes.kill_with_all_it_began(child.id());
                     let _ = child.wait();
+                    killed.map_err(failed)?;
                     return Err(match error {
                         Error::Failed(why) => {
                             failed(format!("was killed: {why}; put what runs on into the background"))

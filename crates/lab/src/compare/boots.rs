@@ -191,10 +191,8 @@ fn alone(experiment: &Experiment, arm: usize) -> Experiment {
 }
 
 fn limit(experiment: &Experiment, settings: &Settings) -> WaitLimit {
-    WaitLimit {
-        longest: Duration::from_secs_f64(experiment.rules.hang_timeout()),
-        interruption: settings.measuring.interruption.clone(),
-    }
+    let longest = Duration::from_secs_f64(experiment.rules.hang_timeout());
+    WaitLimit::new(longest, settings.measuring.interruption.clone())
 }
 
 /// What a boot measures is kept when it is complete, and not before.

@@ -15,7 +15,6 @@ use model::warning::{Code, Warning, add_once};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The switches of all arms.
@@ -293,7 +292,7 @@ impl Toggles {
     pub fn leave(&mut self) -> Result<()> {
         let Some(on) = self.on.take() else { return Ok(()) };
         // An interruption does not shorten this: what was switched on is switched off.
-        let limit = WaitLimit { interruption: Arc::default(), ..self.limit.clone() };
+        let limit = self.limit.to_the_end();
         let mut outcome = on.leave.map_or(Ok(()), |leave| {
             // It is run also where nobody guards it.
             let processes = self.guarded.guardian.passing_processes().unwrap_or_default();
@@ -372,6 +371,8 @@ pub(super) fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interruption::Interruption;
+    use std::sync::Arc;
 
     fn arm(settings: &[Setting], enter: Option<&str>, leave: Option<&str>) -> ArmPlan {
         ArmPlan {
@@ -388,7 +389,7 @@ mod tests {
     }
 
     fn limit(longest: Duration) -> WaitLimit {
-        WaitLimit { longest, interruption: Arc::default() }
+        WaitLimit::new(longest, Arc::default())
     }
 
     const LONG: Duration = Duration::from_secs(60);
@@ -448,13 +449,29 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mark = directory.path().join("left");
         let leave = format!("sleep 1.5; touch {}", mark.display());
-        let interrupted = WaitLimit { longest: LONG, interruption: Arc::default() };
-        interrupted.interruption.ask();
+        let interruption = Arc::new(Interruption::default());
+        interruption.ask();
+        let interrupted = WaitLimit::new(LONG, interruption.clone());
         let mut toggles = Toggles::prepare(&[], interrupted, &Guardian::default(), &mut Vec::new()).unwrap();
         let begun = Instant::now();
         let error = toggles.enter(&arm(&[], Some("sleep 1000"), Some(&leave))).unwrap_err();
         assert!(matches!(error, Error::Interrupted(_)), "{error}");
         assert!(begun.elapsed() < LONG);
         assert!(mark.exists(), "leave ran to its end");
+        assert_eq!(interruption.awaited(), None);
+        let hangs = arm(&[], None, Some("sleep 1000"));
+        toggles.enter(&hangs).unwrap();
+        let waiter = std::thread::spawn(move || toggles.leave());
+        let told = (0..1000).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            interruption.awaited()
+        });
+        let told = told.unwrap();
+        assert!(told.contains("leave: `sleep 1000`") && told.contains("killed after 60 s"), "{told}");
+        // As the user is told.
+        let (_, kill) = told.split_once("to end it now: ").unwrap();
+        assert!(std::process::Command::new("sh").args(["-c", kill]).status().unwrap().success());
+        let error = waiter.join().unwrap().unwrap_err().to_string();
+        assert!(error.contains("sleep 1000") && error.contains("signal"), "{error}");
     }
 }

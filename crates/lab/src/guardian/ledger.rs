@@ -217,7 +217,7 @@ pub(super) enum Holder {
 /// A ledger that was found.
 #[derive(Debug)]
 pub(super) struct Found {
-    path: PathBuf,
+    pub path: PathBuf,
     pub header: Header,
     /// The newest first.
     pub entries: Vec<Undo>,
@@ -241,6 +241,16 @@ impl Found {
         self.header.iotoll == Leader::of(std::process::id())
     }
 
+    /// Keeps these entries alone: the others were seen to.
+    pub fn keep(&self, entries: &[Undo]) -> io::Result<()> {
+        let added = (0..).zip(entries).map(|(number, undo)| Line::Add(number, undo.clone()));
+        let lines: io::Result<Vec<Vec<u8>>> =
+            std::iter::once(Line::Opened(self.header.clone())).chain(added).map(|line| text(&line)).collect();
+        let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+        // In place, because the lock is this file's.
+        OpenOptions::new().write(true).truncate(true).custom_flags(flags).open(&self.path)?.write_all(&lines?.concat())
+    }
+
     /// What was in it was seen to.
     pub fn remove(&self) {
         remove(&self.path);
@@ -257,7 +267,8 @@ pub(super) fn all() -> Vec<Found> {
 }
 
 fn read(path: PathBuf) -> Option<Found> {
-    let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    // A pipe would wait for a writer.
+    let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits().cast_signed();
     let mut file = OpenOptions::new().read(true).custom_flags(flags).open(&path).ok()?;
     let metadata = file.metadata().ok()?;
     let ours = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o022 == 0;

@@ -42,7 +42,12 @@ pub fn put_back() -> Vec<String> {
             Holder::Nobody => {
                 let who = format!("left behind by '{}', which was killed: ", ledger.header.command_line.join(" "));
                 lines.extend(act(remnants(&ledger)).into_iter().map(|line| who.clone() + &line));
-                ledger.remove();
+                // Nobody but a person knows when what a command switched on is off.
+                let by_hand: Vec<Undo> =
+                    ledger.entries.iter().filter(|undo| matches!(undo, Undo::MayBeOn { .. })).cloned().collect();
+                if by_hand.is_empty() || ledger.keep(&by_hand).is_err() {
+                    ledger.remove();
+                }
             }
         }
     }
@@ -76,7 +81,7 @@ enum Remnant {
     /// A file that holds neither that nor what it had held.
     Foreign { found: SettingFile, now: String },
     /// What a command may have switched on.
-    MayBeOn { command: String },
+    MayBeOn { command: String, directory: PathBuf, ledger: PathBuf },
     /// Something that is undone as the guardian would have.
     Other { what: String, done: &'static str, undo: Undo },
 }
@@ -92,7 +97,9 @@ impl Remnant {
                 found.path.display(),
                 found.value
             ),
-            Self::MayBeOn { command } => format!("may still be on: run `{command}`"),
+            Self::MayBeOn { command, directory, ledger } => {
+                format!("may still be on: run `{command}` in {}, then remove {}", directory.display(), ledger.display())
+            }
             Self::Other { what, .. } => what.clone(),
         }
     }
@@ -102,15 +109,19 @@ impl Remnant {
 fn remnants(ledger: &ledger::Found) -> Vec<Remnant> {
     let same_boot = crate::host::boot_id().is_ok_and(|now| now == ledger.header.boot_id);
     let (first, rest): (Vec<&Undo>, Vec<&Undo>) = ledger.entries.iter().partition(|undo| undo.is_first());
-    first.into_iter().chain(rest).flat_map(|undo| remnants_of(undo, same_boot)).collect()
+    first.into_iter().chain(rest).flat_map(|undo| remnants_of(undo, ledger, same_boot)).collect()
 }
 
-fn remnants_of(undo: &Undo, same_boot: bool) -> Vec<Remnant> {
+fn remnants_of(undo: &Undo, ledger: &ledger::Found, same_boot: bool) -> Vec<Remnant> {
     let other = |what: String, done| vec![Remnant::Other { what, done, undo: undo.clone() }];
     match undo {
         Undo::Restore(files) => files.iter().filter_map(|file| switched(file, same_boot)).collect(),
         // What a command does to the kernel is forgotten with it; what it does elsewhere nobody knows.
-        Undo::Run { command, .. } | Undo::MayBeOn { command } => vec![Remnant::MayBeOn { command: command.clone() }],
+        Undo::Run { command, .. } | Undo::MayBeOn { command } => vec![Remnant::MayBeOn {
+            command: command.clone(),
+            directory: ledger.header.directory.clone(),
+            ledger: ledger.path.clone(),
+        }],
         Undo::RemoveFile { path, made } if made.lies_at(path) => {
             other(format!("the file {}", path.display()), "removed")
         }

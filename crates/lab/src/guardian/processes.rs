@@ -68,6 +68,19 @@ impl Processes {
     }
 }
 
+impl Processes {
+    /// Kills the process that was marked last, its process group, and all that bears the mark and began since: a child in a
+    /// session of its own has left the group.
+    ///
+    /// # Errors
+    /// When some are not gone after a while.
+    pub fn kill_with_all_it_began(&self, process: u32) -> Result<(), String> {
+        let Some(leader) = Leader::of(process) else { return Ok(()) };
+        let mark = self.mark.clone().unwrap_or_else(fresh_mark);
+        kill_all(|| found(&mark, Some(leader)).into_iter().filter(|one| one.start >= leader.start).collect())
+    }
+}
+
 impl Guardian {
     /// Processes of a whole measurement.
     ///
@@ -168,6 +181,10 @@ pub(super) fn found(mark: &str, leader: Option<Leader>) -> Vec<Leader> {
 /// # Errors
 /// When some are not gone after a while.
 pub(super) fn kill(mark: &str, leader: Option<Leader>) -> Result<(), String> {
+    kill_all(|| found(mark, leader))
+}
+
+fn kill_all(found: impl Fn() -> Vec<Leader>) -> Result<(), String> {
     /// Who begins processes as fast as they are found is not to keep us for ever.
     const MOST_SCANS: usize = 200;
     /// Between the end of exec's first half, which closes our pipe, and its second, which shows the mark.
@@ -179,7 +196,7 @@ pub(super) fn kill(mark: &str, leader: Option<Leader>) -> Result<(), String> {
         // Who is stopped begins nothing, and who has lost its parent can no longer be found by it.
         let mut stopped: Vec<Leader> = Vec::new();
         for _ in 0..MOST_SCANS {
-            let new: Vec<Leader> = found(mark, leader).into_iter().filter(|one| !stopped.contains(one)).collect();
+            let new: Vec<Leader> = found().into_iter().filter(|one| !stopped.contains(one)).collect();
             if new.is_empty() {
                 break;
             }
@@ -275,6 +292,22 @@ mod tests {
         assert!(leader.lives(), "it is another process");
         kill(&mark, Some(leader)).unwrap();
         assert!(!leader.lives());
+    }
+
+    #[test]
+    fn what_a_command_began_is_killed_with_it_and_what_ran_before_is_not() {
+        let before = Shell::start("exec sleep 1000");
+        // Ticks of the kernel, in which processes are told to have begun, are 10 ms long.
+        std::thread::sleep(Duration::from_millis(50));
+        let processes = Processes { mark: Some(before.1.clone()), held: Held::default() };
+        let mut command = Command::new("sh");
+        command.args(["-c", "(setsid sleep 1001 &); sleep 1002"]).process_group(0).stdout(Stdio::null());
+        processes.mark(&mut command);
+        let mut child = command.spawn().unwrap();
+        assert!(eventually(|| found(&before.1, None).len() == 4), "{:?}", found(&before.1, None));
+        processes.kill_with_all_it_began(child.id()).unwrap();
+        child.wait().unwrap();
+        assert_eq!(found(&before.1, None), Leader::of(before.id()).into_iter().collect::<Vec<_>>());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -85,7 +85,11 @@ fn restore(found: &SettingFile) -> io::Result<()> {
 
 /// Files of the kernel get a line, because an empty value would otherwise be no write at all.
 pub(crate) fn write(path: &Path, value: &str, kernel: bool) -> io::Result<()> {
-    if kernel { fs::write(path, format!("{value}\n")) } else { fs::write(path, value) }
+    // Not made anew: where a file of a device that is gone lay, an ordinary one would stay.
+    let mut file = fs::OpenOptions::new().write(true).truncate(true).open(path)?;
+    // In one write, which the kernel takes as one value.
+    let end = if kernel { "\n" } else { "" };
+    file.write_all(format!("{value}{end}").as_bytes())
 }
 
 /// Whether two texts are the same value, however it is spaced.
@@ -135,6 +139,20 @@ fn is_setting(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_has_gone_is_not_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("knob");
+        fs::write(&path, "found").unwrap();
+        let found = SettingFile::read(&path).unwrap();
+        write(&path, "a longer value", false).unwrap();
+        assert_eq!(put_back([&found]), []);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "found");
+        fs::remove_file(&path).unwrap();
+        assert!(put_back([&found])[0].1.contains("No such file"));
+        assert!(!path.exists());
+    }
 
     #[test]
     fn of_several_choices_the_one_in_brackets_is_present() {
