@@ -374,10 +374,9 @@ pub struct JobFinding {
     /// All directions together.
     pub latency_ns: LatencyFinding,
     /// Where that latency went, of an engine that knows it; their means add up to its mean.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stages_ns: Option<StagesFinding>,
     /// Busy work that was added to each I/O, where any was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub injected_ns: Option<Injected>,
     /// Its phase's cycles per I/O, when it is alone in it; else `null`.
     pub cycles_per_io: Option<f64>,

@@ -144,6 +144,19 @@ mod tests {
     }
 
     #[test]
+    fn a_mode_of_which_nothing_is_left_says_so() {
+        let words = |cycles| {
+            let found =
+                ModeFinding { mode: Mode::Same, windows: 3, seconds: 1.0, iops: None, cycles_per_io: Some(cycles) };
+            in_words(&found)
+        };
+        assert_eq!(
+            [-1e-12, 420.0, 58_100.0].map(words),
+            ["1.0 s, ≈ 0 cycles/IO", "1.0 s, 420 cycles/IO", "1.0 s, 58.1 kcycles/IO"]
+        );
+    }
+
+    #[test]
     fn what_is_usual_is_not_written_and_read_all_the_same() {
         let json = serde_json::to_string(&ran(1, 2)).unwrap();
         assert_eq!(json, r#"{"side":"workload","name":"a","cpu":1,"nanos":2000000}"#);

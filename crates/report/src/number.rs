@@ -118,6 +118,18 @@ pub fn known_significant(value: Option<f64>) -> String {
     value.map_or_else(|| MISSING.to_owned(), significant)
 }
 
+/// What is left of a figure when the background was taken off, as `shown` shows it. Chance may leave less than nothing, and rounding
+/// a trace; neither can be told from 0.
+pub fn net(value: Option<f64>, shown: impl FnOnce(f64) -> String) -> String {
+    /// No sum of clock ticks leaves so little but by rounding.
+    const TRACE: f64 = 1e-9;
+    match value {
+        Some(value) if value < TRACE && value != 0.0 => "≈ 0".to_owned(),
+        Some(value) => shown(value),
+        None => MISSING.to_owned(),
+    }
+}
+
 /// A count: every digit up to three of them, then [`with_unit`].
 pub fn count(value: u64) -> String {
     if value < 1000 { value.to_string() } else { with_unit(COUNT, value as f64) }
@@ -244,6 +256,14 @@ mod tests {
         assert_eq!([58.2, 733.0, 12_300.0, f64::NAN].map(lasting), ["58.2 s", "12 min", "3.4 h", MISSING]);
         assert_eq!(gigahertz(2.5961e9), "2.596 GHz");
         assert_eq!(gigahertz(f64::NAN), MISSING);
+    }
+
+    #[test]
+    fn what_the_background_leaves_nothing_of_is_about_0() {
+        let shown = |value| net(value, |value| with_unit(CYCLES, value));
+        assert_eq!([Some(-1.47e-5), Some(1e-12)].map(shown), ["≈ 0"; 2]);
+        assert_eq!(shown(Some(0.0)), "0 cycles", "nothing was counted");
+        assert_eq!([Some(6914.0), Some(f64::NAN), None].map(shown), ["6.91 kcycles", MISSING, MISSING]);
     }
 
     #[test]

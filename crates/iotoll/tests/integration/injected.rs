@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// What a job says of its busy work: what was asked for, and what is burnt.
 fn injected(of: &Value) -> Option<(f64, f64)> {
-    let injected = of.get("injected_ns")?;
+    let injected = of.get("injected_ns").filter(|injected| !injected.is_null())?;
     Some((number(&injected["asked"]), number(&injected["burnt"])))
 }
 

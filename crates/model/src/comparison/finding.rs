@@ -112,7 +112,7 @@ pub struct ArmFinding {
     /// As it was declared.
     pub plan: ArmPlan,
     /// Busy work that was added to each I/O, where any was: the mean over its rounds and cells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub injected_ns: Option<Injected>,
 }
 

@@ -336,9 +336,9 @@ fn method(record: View, warm_up: &WarmUp) -> String {
             guard_nanos.seconds() * 1e3
         ),
         Schedule::WholeRounds { slice_nanos } => format!(
-            "{rounds}, in each every arm once for {:.1} s with workers of its own in random order, a sync of what \
+            "{rounds}, in each every arm once for {} with workers of its own in random order, a sync of what \
              was written included; ended: {ended}",
-            slice_nanos.seconds()
+            in_words(slice_nanos.seconds())
         ),
         Schedule::Executions => format!(
             "{rounds}, in each every command executed once in random order, so the interval is as wide as whole \
@@ -350,6 +350,15 @@ fn method(record: View, warm_up: &WarmUp) -> String {
             record.rounds.len(),
             record.header.experiment.rules.budget_seconds
         ),
+    }
+}
+
+/// "1.5 s", "20 ms", "0.4 ms".
+fn in_words(seconds: f64) -> String {
+    match seconds * 1e3 {
+        millis if millis >= 1000.0 => format!("{seconds:.1} s"),
+        millis if millis >= 10.0 => format!("{millis:.0} ms"),
+        millis => format!("{millis:.1} ms"),
     }
 }
 

@@ -101,7 +101,12 @@ pub(crate) fn mend(place: Option<&Place>) -> String {
 /// "1 CPU for 5.1 s (148000 IOPS, 17.2 kcycles/IO)".
 pub(crate) fn in_words(found: &ModeFinding) -> String {
     let iops = found.iops.map(|iops| format!("{iops:.0} IOPS"));
-    let cycles = found.cycles_per_io.map(|cycles| format!("{:.1} kcycles/IO", cycles / 1e3));
+    let cycles = found.cycles_per_io.map(|cycles| match cycles {
+        // Less than the background was left of them.
+        none if none < 0.5 => "≈ 0 cycles/IO".to_owned(),
+        few if few < 1000.0 => format!("{few:.0} cycles/IO"),
+        many => format!("{:.1} kcycles/IO", many / 1e3),
+    });
     let figures: Vec<String> = [iops, cycles].into_iter().flatten().collect();
     format!("{:.1} s, {}", found.seconds, figures.join(" and "))
 }

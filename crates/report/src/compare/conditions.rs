@@ -38,7 +38,9 @@ fn regimes(regimes: &[RoundsRegime]) -> Option<String> {
     let last = regimes.last()?;
     let one = |regime: &RoundsRegime| {
         let rate = tied(&format!("{} IOPS", number::known(COUNT, regime.iops)));
-        let cost = regime.cycles_per_io.map(|cost| format!(" at {}", tied(&(number::with_unit(CYCLES, cost) + "/IO"))));
+        let cost = regime.cycles_per_io.map(|cost| {
+            format!(" at {}", tied(&(number::net(Some(cost), |cost| number::with_unit(CYCLES, cost)) + "/IO")))
+        });
         let rounds = match (regime.first_round, regime.last_round) {
             (first, last) if first == last => format!("round {first}"),
             (first, last) => format!("rounds {first} to {last}"),

@@ -1,7 +1,7 @@
 //! What metrics and verdicts are called: a row of the table for each metric.
 
 use crate::document::Tone;
-use crate::number::{BYTES, COUNT, MISSING, NANOS, Scale, Units, bare_percent, with_unit};
+use crate::number::{BYTES, COUNT, NANOS, Scale, Units, bare_percent, net, with_unit};
 use model::comparison::finding::LimitState;
 use model::experiment::Metric;
 use model::stats::Verdict;
@@ -63,10 +63,7 @@ impl Words {
 
     /// A value of this metric.
     pub fn value(&self, value: Option<f64>) -> String {
-        match value.filter(|value| value.is_finite()) {
-            Some(value) => with_unit(self.units, value),
-            None => MISSING.to_owned(),
-        }
+        net(value, |value| with_unit(self.units, value))
     }
 
     /// Two values of it, in one unit where they are near each other.
@@ -75,7 +72,7 @@ impl Words {
         let apart = (self.value(first), self.value(second));
         let (Some(one), Some(other)) = (finite(first), finite(second)) else { return apart };
         let (least, most) = (one.abs().min(other.abs()), one.abs().max(other.abs()));
-        if most > least * FAR_APART {
+        if most > least * FAR_APART || one < 0.0 || other < 0.0 {
             return apart;
         }
         // The smaller one keeps three digits; the larger one has as many decimals.
@@ -142,6 +139,7 @@ pub const VERDICTS: [Verdict; 6] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::number::MISSING;
 
     #[test]
     fn every_metric_has_its_words() {

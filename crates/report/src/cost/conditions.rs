@@ -136,7 +136,7 @@ pub fn table(phase: &PhaseFinding) -> Option<Table> {
         let interval = regime.cycles_per_io.zip(regime.cycles_per_io_low.zip(regime.cycles_per_io_high));
         table.row(vec![
             span.into(),
-            number::known(CYCLES, regime.cycles_per_io).into(),
+            number::net(regime.cycles_per_io, |cycles| number::with_unit(CYCLES, cycles)).into(),
             interval
                 .map_or_else(|| MISSING.to_owned(), |(value, (low, high))| Scale::of(CYCLES, value).interval(low, high))
                 .into(),

@@ -2,7 +2,7 @@
 
 use super::conditions;
 use crate::document::{Audience, Block, Body, Figure, Note, Section, Tone};
-use crate::number::{self, COUNT, CYCLES, MISSING, NANOS, Scale};
+use crate::number::{self, COUNT, CYCLES, NANOS, Scale};
 use model::finding::{PhaseFinding, RunFinding};
 use model::page_cache::CacheState;
 use model::record::Exit;
@@ -55,8 +55,11 @@ fn cost(phase: &PhaseFinding) -> Vec<Figure> {
         interval,
         ..Figure::new(Tone::Strong, value)
     };
-    let interval =
-        |value: Option<f64>, low: Option<f64>, high: Option<f64>| Some(Scale::of(CYCLES, value?).interval(low?, high?));
+    let interval = |value: Option<f64>, low: Option<f64>, high: Option<f64>| {
+        // Beside a value of nothing the ends have a unit of their own.
+        let reference = value.filter(|value| *value > 0.0).unwrap_or(low?.abs().max(high?.abs()));
+        value.and(Some(Scale::of(CYCLES, reference).interval(low?, high?)))
+    };
     let ends = interval(phase.cycles_per_io, phase.cycles_per_io_low, phase.cycles_per_io_high);
     let per_io = figure("one I/O costs", cycles(phase.cycles_per_io, "/IO"), ends);
     if phase.ios.is_none() && phase.cycles_per_io.is_none() {
@@ -81,15 +84,16 @@ fn per_byte(phase: &PhaseFinding) -> Figure {
 }
 
 fn switches(phase: &PhaseFinding) -> Figure {
-    let value = format!("{} context switches/IO", number::known_significant(phase.context_switches_per_io));
+    let value = format!("{} context switches/IO", number::net(phase.context_switches_per_io, number::significant));
     Figure { what: "one I/O makes".to_owned(), ..Figure::new(Tone::Strong, value) }
 }
 
 /// A number of cycles; the unit stays when the number is missing.
 fn cycles(value: Option<f64>, per: &str) -> String {
-    match value.filter(|value| value.is_finite()) {
-        Some(value) => number::with_unit(CYCLES, value) + per,
-        None => format!("{MISSING} cycles{per}"),
+    let value = value.filter(|value| value.is_finite());
+    match number::net(value, |value| number::with_unit(CYCLES, value)) {
+        text if text.ends_with("cycles") => text + per,
+        text => format!("{text} cycles{per}"),
     }
 }
 
@@ -111,14 +115,13 @@ fn work(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Figure> {
         chips.extend(known("p99", job.latency_ns.p99));
     }
     if let Some(busy) = phase.busy_cpus {
-        chips.push(format!("{} CPUs busy", number::significant(busy)));
+        chips.push(format!("{} CPUs busy", number::net(Some(busy), number::significant)));
     }
     chips.push(number::seconds(phase.wall_seconds));
     let mut chips: Vec<Figure> = chips.into_iter().map(|text| Figure::new(Tone::Plain, text)).collect();
     chips.extend(exits(&phase.exits));
     if let Some(outside) = phase.cycles_outside_io {
-        chips
-            .push(Figure::new(Tone::Plain, format!("{} before and after the I/O", number::with_unit(CYCLES, outside))));
+        chips.push(Figure::new(Tone::Plain, format!("{} before and after the I/O", cycles(Some(outside), ""))));
     }
     chips
 }

@@ -41,6 +41,18 @@ fn the_headline_is_first() {
 }
 
 #[test]
+fn what_cannot_be_told_from_nothing_is_about_0() {
+    let mut finding = fixture::psync_4k();
+    let phase = &mut finding.phases[0];
+    phase.context_switches_per_io = Some(-1.47e-5);
+    (phase.cycles_per_io, phase.cycles_per_io_low, phase.cycles_per_io_high) = (Some(-12.0), Some(-310.0), Some(286.0));
+    let text = sheet(&finding);
+    assert!(text.contains("≈ 0 cycles/IO   [-310, 286]") && text.contains("≈ 0 context switches/IO"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&crate::json::json(&finding)).unwrap();
+    assert_eq!(json["phases"][0]["context_switches_per_io"], -1.47e-5, "scripts get the number");
+}
+
+#[test]
 fn a_mail_shows_no_rate_of_two_regimes_together() {
     let mut finding = fixture::stepped();
     finding.phases[0].iops = Some(111e3);

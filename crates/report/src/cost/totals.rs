@@ -26,15 +26,16 @@ fn costs(phases: &[&PhaseFinding]) -> Table {
     ]);
     for phase in phases {
         let value = |value: f64| scale.map_or_else(|| MISSING.to_owned(), |scale| scale.cell(value));
+        let ratio = |value: Option<f64>| number::net(value, number::significant);
         let cost = phase.cycles_per_io;
         let one_rate = conditions::is_one_rate(phase);
         let error = cost.map(|cost| number::plus_minus(cost, phase.cycles_per_io_low, phase.cycles_per_io_high));
         table.row(vec![
             name(phase).into(),
-            cost.map_or_else(|| MISSING.to_owned(), value).into(),
+            number::net(cost, value).into(),
             error.unwrap_or_else(|| MISSING.to_owned()).into(),
-            number::known_significant(phase.cycles_per_byte).into(),
-            number::known_significant(phase.context_switches_per_io).into(),
+            ratio(phase.cycles_per_byte).into(),
+            ratio(phase.context_switches_per_io).into(),
             number::known(COUNT, phase.iops.filter(|_| one_rate)).into(),
             phase
                 .bytes_per_second
@@ -53,8 +54,8 @@ fn wholes(phases: &[&PhaseFinding]) -> Table {
     for phase in phases {
         table.row(vec![
             name(phase).into(),
-            number::known(CYCLES, phase.cycles).into(),
-            number::known_significant(phase.busy_cpus).into(),
+            number::net(phase.cycles, |cycles| number::with_unit(CYCLES, cycles)).into(),
+            number::net(phase.busy_cpus, number::significant).into(),
             number::seconds(phase.wall_seconds).into(),
             MISSING.into(),
         ]);

@@ -244,6 +244,9 @@ fn a_step_and_a_time_are_named_in_the_json() {
     // No warm-up is looked for in these.
     record.header.schedule = Schedule::WholeRounds { slice_nanos: Nanos(SLICE) };
     let json = serde_json::to_value(study(&record)).unwrap();
+    let length = format!("every arm once for {} ms", SLICE / 1_000_000);
+    assert!(json["method"].as_str().unwrap().contains(&length), "{}", json["method"]);
+    assert!(json["arms"][0]["injected_ns"].is_null() && json["arms"][0].get("injected_ns").is_some());
     let step = &json["environment"]["step"];
     assert_eq!(step["after_round"], 20, "{step}");
     assert!((0.2..0.3).contains(&step["change"].as_f64().unwrap()), "{step}");
