@@ -74,6 +74,9 @@ pub struct Output {
     /// Do not keep the record
     #[arg(long, conflicts_with = "out")]
     pub no_save: bool,
+    /// Beside an earlier run or command (its folder, or record.jsonl): what differs between then and now
+    #[arg(long, value_name = "DIR")]
+    pub stored: Option<PathBuf>,
     /// No progress, no notes
     #[arg(long)]
     pub quiet: bool,
@@ -265,7 +268,7 @@ pub struct CompareArguments {
     /// Length of a slice of a job, 1ms to 60s: longer where a setting takes a while to have its effect [default: by the load; README]
     #[arg(long, value_name = "TIME", value_parser = value::slice)]
     pub slice: Option<f64>,
-    /// Beside an earlier comparison with the same baseline (its folder, or rounds.jsonl): how much is the change, and how
+    /// Beside an earlier comparison with the same baseline (its folder, or record.jsonl): how much is the change, and how
     /// much the machine
     #[arg(long, value_name = "DIR")]
     pub stored: Option<PathBuf>,
@@ -308,9 +311,9 @@ pub struct CompareArguments {
 /// `iotoll report`.
 #[derive(Args, Clone, Debug)]
 pub struct ReportArguments {
-    /// Folder of a saved run or comparison (or its record.json, rounds.jsonl)
+    /// Folder of a saved run or comparison, or its record.jsonl
     pub record: PathBuf,
-    /// Beside an earlier comparison with the same baseline, as for compare
+    /// Beside an earlier record of the same kind: what differs between then and now
     #[arg(long, value_name = "DIR")]
     pub stored: Option<PathBuf>,
     /// How to print it

@@ -12,14 +12,16 @@ use crate::signals::{self, LaterSignals};
 use crate::stored;
 use lab::compare::{Keeper, Settings};
 use lab::meter::Selection;
-use lab::store::{RecordFolder, RoundsFile};
+use lab::store::{RecordFile, RecordFolder};
 use model::comparison::finding::LimitState;
 use model::comparison::record::{End, Header, RoundRecord};
-use model::comparison::{CompareFinding, CompareRecord, Stored};
+use model::comparison::{CompareFinding, CompareRecord};
 use model::experiment::draft::{Draft, Surroundings, Workload};
 use model::experiment::{ArmPlan, DraftRules, Experiment, file};
+use model::kind::Recorded;
 use model::plan::{DeviceWrites, UnknownOptions};
 use model::record::Outcome;
+use model::stored::Stored;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -65,11 +67,11 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
 /// kept is printed all the same.
 pub(crate) fn conclude(
     record: &CompareRecord,
-    stored: Option<&Stored>,
+    stored: Option<&Stored<CompareRecord>>,
     folder: Option<&Path>,
     arguments: &CompareArguments,
 ) -> anyhow::Result<ExitCode> {
-    let finding = model::comparison::study_against(record, stored);
+    let finding = record.study(stored);
     let kept = folder.map_or(Ok(()), |folder| write_report(folder, &finding, !arguments.quiet));
     render::both(kept, render::print(&finding, arguments.format))?;
     Ok(exit_code(&finding))
@@ -240,7 +242,7 @@ fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
 /// A record that is being written, and the folder that it is in.
 pub(crate) struct Place {
     pub folder: RecordFolder,
-    pub file: RoundsFile,
+    pub file: RecordFile,
 }
 
 impl Place {
@@ -248,7 +250,7 @@ impl Place {
     pub(crate) fn prepare(out: Option<&Path>) -> anyhow::Result<Self> {
         let folder = lab::store::folder(out, "compare")?;
         render::spare_page(&folder.path)?;
-        let file = RoundsFile::create(&folder.path).inspect_err(|_| folder.abandon())?;
+        let file = RecordFile::create(&folder.path).inspect_err(|_| folder.abandon())?;
         Ok(Self { folder, file })
     }
 
@@ -284,7 +286,7 @@ impl Keeping {
         }
     }
 
-    fn file(&mut self) -> Option<&mut RoundsFile> {
+    fn file(&mut self) -> Option<&mut RecordFile> {
         match self {
             Self::In(place) => Some(&mut place.file),
             Self::Not => None,

@@ -8,9 +8,10 @@ use crate::progress::ProgressLine;
 use crate::render::{self, Keeping};
 use crate::run::measurement;
 use crate::signals::{LaterSignals, LeftBehind};
+use crate::stored;
 use lab::cost::{CommandPlan, Count, Custody, Printed};
 use model::placement::Place;
-use model::record::{Exit, Record};
+use model::record::{Exit, Record, Source};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -43,6 +44,8 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         around: arguments.around.around(),
         guardian: guardian::guardian(words),
     };
+    let source = Source::Cost { command: arguments.command.clone(), counted_by: String::new() };
+    let stored = stored::load(arguments.output.stored.as_deref(), &source)?;
     let left = LeftBehind::default();
     // The second ends the command, and what it did is kept.
     let measurement = measurement(&arguments.measuring, LaterSignals::Exit(3, left.clone()), words)?;
@@ -60,7 +63,7 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     let outcome = lab::cost::cost(&plan, &measurement, &mut |progress| line.show(&progress), &mut print);
     line.clear();
     let record = outcome.inspect_err(|_| keeping.abandon()).map_err(mended)?;
-    render::keep_and_print(&record, &keeping, &arguments.output)?;
+    render::keep_and_print(&record, stored.as_ref(), &keeping, &arguments.output)?;
     Ok(exit_code(&record))
 }
 

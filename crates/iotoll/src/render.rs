@@ -4,9 +4,12 @@ use crate::arguments::{Output, ReportArguments};
 use crate::failure::{self, BadInput};
 use crate::stored;
 use anyhow::Context;
-use lab::store::{RecordFolder, RoundsFile};
+use lab::store::RecordFolder;
+use model::comparison::CompareRecord;
 use model::finding::RunFinding;
+use model::kind::{Kind, Recorded};
 use model::record::Record;
+use model::stored::Stored;
 use report::{Finding, Format, Ink};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -61,8 +64,13 @@ impl Keeping {
 
 /// Saves a record, studies it, and prints what was found. A record that could not be saved is printed all the
 /// same: it is all that is left of the measurement.
-pub fn keep_and_print(record: &Record, keeping: &Keeping, output: &Output) -> anyhow::Result<()> {
-    let finding = model::study::study(record);
+pub fn keep_and_print(
+    record: &Record,
+    stored: Option<&Stored<Record>>,
+    keeping: &Keeping,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let finding = record.study(stored);
     let kept = keeping.keep(record, &finding, !output.quiet);
     both(kept, print(&finding, output.format))
 }
@@ -77,20 +85,21 @@ pub fn both(kept: anyhow::Result<()>, printed: anyhow::Result<()>) -> anyhow::Re
 
 /// `iotoll report`.
 pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
-    if RoundsFile::is_at(&arguments.record) {
-        let record = lab::store::load_rounds(&arguments.record)?;
-        let stored = stored::load(arguments.stored.as_deref(), &record.header.experiment)?;
-        let finding = model::comparison::study_against(&record, stored.as_ref());
-        print(&finding, arguments.format)?;
-        return Ok(ExitCode::SUCCESS);
+    match lab::store::kind_at(&arguments.record)? {
+        Kind::Cost => show::<Record>(arguments)?,
+        Kind::Compare => show::<CompareRecord>(arguments)?,
     }
-    let record = lab::store::load(&arguments.record)?;
-    if arguments.stored.is_some() {
-        let path = arguments.record.display();
-        return Err(BadInput(format!("--stored: of comparisons only, and {path} is a run; leave it out")).into());
-    }
-    print(&model::study::study(&record), arguments.format)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows a record of one kind.
+fn show<R: Recorded>(arguments: &ReportArguments) -> anyhow::Result<()>
+where
+    R::Finding: Finding,
+{
+    let record: R = lab::store::load(&arguments.record)?;
+    let stored = stored::load(arguments.stored.as_deref(), record.plan())?;
+    print(&record.study(stored.as_ref()), arguments.format)
 }
 
 /// Refuses a folder that holds somebody's page.

@@ -7,9 +7,11 @@ use crate::probes;
 use crate::progress::ProgressLine;
 use crate::render::{self, Keeping};
 use crate::signals::{self, LaterSignals, LeftBehind};
+use crate::stored;
 use lab::session::Settings as Measurement;
 use lab::workload::target::Created;
 use model::plan::{DeviceWrites, Plan, Settings, UnknownOptions, options, parse};
+use model::record::Source;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Weak};
@@ -28,6 +30,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         render::write(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let stored = stored::load(arguments.output.stored.as_deref(), &Source::Run(plan.clone()))?;
     let left = LeftBehind::default();
     let measurement = measurement(&arguments.measuring, LaterSignals::Exit(2, left.clone()), words)?;
     let keeping = Keeping::prepare(&arguments.output, &title(&plan))?;
@@ -44,7 +47,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     drop(created);
     line.clear();
     let record = outcome.inspect_err(|_| keeping.abandon())?;
-    render::keep_and_print(&record, &keeping, &arguments.output)?;
+    render::keep_and_print(&record, stored.as_ref(), &keeping, &arguments.output)?;
     Ok(failure::of_outcome(&record.outcome))
 }
 

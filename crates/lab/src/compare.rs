@@ -28,24 +28,26 @@ use crate::placing::{self, Placing};
 use crate::preparation;
 use crate::progress;
 use crate::session;
+use crate::store::RecordFile;
 use crate::wait_limit::WaitLimit;
 use crate::whereabouts::servers::Address;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::target::{Created, Target};
 use cache::CacheKeeper;
 use model::comparison::record::{
-    CompareRecord, End, Header, RoundRecord, SCHEMA, Schedule, SliceReading, SliceRecord, SliceWork,
+    CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork,
 };
 use model::comparison::study::{Progress, Standing};
 use model::experiment::{Experiment, Work};
+use model::kind::{Envelope, Kind};
 use model::plan::{Access, JobPlan, Medium, Phase};
-use model::record::{METHOD_VERSION, Outcome};
+use model::record::Outcome;
 use model::unit::{Hertz, Nanos};
 use model::warning::{Warning, add_once};
 use neighbours::Neighbours;
 use order::Orders;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use sys::clock::monotonic_nanos;
 use sys::schedule::{Class, set_class};
 use toggle::{Toggles, and_left};
@@ -82,6 +84,21 @@ pub trait Keeper {
     /// # Errors
     /// As above.
     fn end(&mut self, end: &End) -> Result<()>;
+}
+
+impl Keeper for RecordFile {
+    fn header(&mut self, header: &Header) -> Result<()> {
+        self.begin(&header.envelope)?;
+        self.append("header", header)
+    }
+
+    fn round(&mut self, round: &RoundRecord) -> Result<()> {
+        self.append("round", round)
+    }
+
+    fn end(&mut self, end: &End) -> Result<()> {
+        self.append("end", end)
+    }
 }
 
 /// How far an experiment has come.
@@ -155,11 +172,7 @@ pub fn compare(
     };
     let schedule = settings.schedule.map_or_else(|| bench.schedule(), Ok)?;
     let header = Header {
-        schema: SCHEMA.to_owned(),
-        method_version: METHOD_VERSION,
-        iotoll_version: env!("CARGO_PKG_VERSION").to_owned(),
-        started_unix_seconds: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()),
-        command_line: settings.measuring.command_line.clone(),
+        envelope: Envelope::new(Kind::Compare, host::now(), settings.measuring.command_line.clone()),
         experiment: experiment.clone(),
         seed: settings.seed,
         schedule,

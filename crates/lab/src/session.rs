@@ -9,9 +9,10 @@ use crate::meter::{MeterSet, NoWork, Owners, Selection, TaskScan, Work};
 use crate::probe::ProbeSet;
 use crate::progress::{Observer, Progress};
 use crate::watch::{Step, Subject, watch};
+use model::kind::{Envelope, Kind};
 use model::placement::Place;
 use model::probe::Probe;
-use model::record::{Done, METHOD_VERSION, Outcome, Record, SCHEMA, Source};
+use model::record::{Done, Outcome, Record, Source};
 use model::unit::{Hertz, Nanos};
 use std::path::Path;
 use std::sync::Arc;
@@ -49,11 +50,7 @@ impl<'a> Session<'a> {
         let probes = ProbeSet::open(&settings.probes)?;
         let meters = MeterSet::open(settings.meters.clone())?.beside(probes);
         let record = Record {
-            schema: SCHEMA.to_owned(),
-            method_version: METHOD_VERSION,
-            iotoll_version: env!("CARGO_PKG_VERSION").to_owned(),
-            started_unix_seconds: host::now(),
-            command_line: settings.command_line.clone(),
+            envelope: Envelope::new(Kind::Cost, host::now(), settings.command_line.clone()),
             source,
             host: host::read(Path::new("/"), 0.0, "not measured yet"),
             meters: meters.statuses().to_vec(),

@@ -1,21 +1,19 @@
 //! Records on disk: saved before they are studied, so that no study that fails can lose one.
 
-mod rounds;
-mod stored;
+mod file;
 
-pub use rounds::{RoundsFile, load_rounds};
-pub use stored::load_stored;
+pub use file::{RecordFile, kind_at, load, load_earlier};
 
 use crate::error::{Error, Result};
-use model::record::{METHOD_VERSION, Record, SCHEMA};
+use model::record::Record;
 use rustix::fs::Access;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The record's file within its folder.
-const RECORD: &str = "record.json";
+/// A record's file within its folder.
+const RECORD: &str = "record.jsonl";
 /// Where records go that nobody named a place for.
 const RUNS: &str = "iotoll-runs";
 
@@ -50,7 +48,7 @@ pub fn folder(asked: Option<&Path>, name: &str) -> Result<RecordFolder> {
             Error::Refused(format!("{RUNS}: no record can be saved there: {error}; choose --out, or --no-save"))
         });
     };
-    if path.join(RECORD).exists() || RoundsFile::is_at(&path) {
+    if path.join(RECORD).exists() {
         let path = path.display();
         return Err(Error::Refused(format!("{path} already holds a record; choose another --out, or remove it")));
     }
@@ -153,61 +151,13 @@ fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
 
 fn write(path: &Path, record: &Record) -> io::Result<()> {
     let mut writer = BufWriter::new(File::create(path)?);
-    serde_json::to_writer(&mut writer, record)?;
-    writer.write_all(b"\n")?;
+    file::write_whole(&mut writer, &record.envelope, "measured", record)?;
     writer.into_inner()?.sync_all()
-}
-
-/// Loads a record from its folder or its file.
-///
-/// # Errors
-/// When there is none, or it was written by another version of the method.
-pub fn load(path: &Path) -> Result<Record> {
-    let path = if path.is_dir() { path.join(RECORD) } else { path.to_owned() };
-    let text = only_files(&path).and_then(|()| fs::read_to_string(&path));
-    let text = text.map_err(|error| {
-        let what = format!("{}: reading the record: {error}; give the folder of a saved run", path.display());
-        Error::Refused(what)
-    })?;
-    let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
-    let value: serde_json::Value =
-        serde_json::from_str(&text).map_err(|error| refused(format!("is not a record: {error}")))?;
-    let schema = value.get("schema").and_then(serde_json::Value::as_str).unwrap_or("nothing");
-    if schema != SCHEMA {
-        return Err(refused(format!("its schema is '{schema}', not {SCHEMA}")));
-    }
-    let record: Record = serde_json::from_value(value).map_err(|error| refused(format!("is damaged: {error}")))?;
-    if record.method_version != METHOD_VERSION {
-        return Err(refused(format!(
-            "was measured by method {}, this is method {METHOD_VERSION}; render it with iotoll {}",
-            record.method_version, record.iotoll_version
-        )));
-    }
-    Ok(record)
-}
-
-/// A pipe would be waited for, and a device never ends.
-fn only_files(path: &Path) -> io::Result<()> {
-    if fs::metadata(path)?.is_file() { Ok(()) } else { Err(io::Error::other("it is no file")) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_no_record_is_refused_in_words() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("x.json");
-        let says = |text: &str| {
-            fs::write(&path, text).unwrap();
-            load(&path).unwrap_err().to_string()
-        };
-        assert!(says("garbage").contains("is not a record"));
-        assert!(says("{}").contains("its schema is 'nothing'"));
-        assert!(says("{\"schema\":\"iotoll.record/2\"}").contains("is damaged"));
-        assert!(load(Path::new("/nowhere")).unwrap_err().to_string().contains("reading the record"));
-    }
 
     #[test]
     fn a_folder_with_a_record_is_not_overwritten() {

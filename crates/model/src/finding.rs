@@ -7,9 +7,11 @@
 use crate::injected::Injected;
 use crate::page_cache::CacheFinding;
 use crate::placement::PlacementFinding;
+use crate::plan::JobPlan;
 use crate::probe::Kind;
 use crate::record::{Canaries, Exit, Host, Outcome, TaskOwner};
 use crate::stats::Estimate;
+use crate::stored::{StoredFinding, UnpairedChange};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,7 +24,7 @@ pub const SCHEMA: &str = "iotoll.run/1";
 pub struct RunFinding {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The meaning of the numbers; see [`crate::record::METHOD_VERSION`].
+    /// The meaning of the numbers; see [`crate::envelope::Kind::method_version`].
     pub method_version: u32,
     /// What was measured, in one line: the job names or the command.
     pub title: String,
@@ -42,6 +44,9 @@ pub struct RunFinding {
     pub phases: Vec<PhaseFinding>,
     /// Jobs one by one.
     pub jobs: Vec<JobFinding>,
+    /// The earlier measurement that this one stands beside (`--stored`); `null` without one.
+    #[serde(default)]
+    pub stored: Option<StoredFinding>,
     /// Speeds before and after.
     pub canaries: Vec<Canaries>,
     /// How it ended.
@@ -91,6 +96,23 @@ pub struct BackgroundTask {
     pub name: String,
     /// Part of the machine's capacity, 0 to 1.
     pub busy_fraction: f64,
+}
+
+/// A phase of an earlier measurement beside the same one of this. Costs are by the headline meter of now.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StoredPhase {
+    /// What an I/O cost then; `null` where that meter did not run, or one mean did not describe the phase.
+    pub cycles_per_io: Option<f64>,
+    /// From then to now.
+    pub cycles_per_io_change: Option<UnpairedChange>,
+    /// All cycles of then, of a command whose I/Os are not counted.
+    pub cycles: Option<f64>,
+    /// From then to now.
+    pub cycles_change: Option<UnpairedChange>,
+    /// I/Os per second then.
+    pub iops: Option<f64>,
+    /// From then to now, as a fraction.
+    pub iops_change: Option<f64>,
 }
 
 /// What a phase cost.
@@ -175,6 +197,9 @@ pub struct PhaseFinding {
     /// Over time: what was done and what it cost in each window of the headline meter, first execution only. At most 400
     /// points: neighbouring windows of a long phase are one.
     pub series: Vec<SeriesPoint>,
+    /// The same phase of the earlier measurement; `null` without one, or where that has no such phase.
+    #[serde(default)]
+    pub stored: Option<StoredPhase>,
 }
 
 /// A stretch of a phase in which the rate had one level.
@@ -340,6 +365,9 @@ pub struct JobFinding {
     pub injected_ns: Option<Injected>,
     /// Its phase's cycles per I/O, when it is alone in it; else `null`.
     pub cycles_per_io: Option<f64>,
+    /// What it was asked to do, every option resolved; `null` for the jobs of a foreign command.
+    #[serde(default)]
+    pub plan: Option<Box<JobPlan>>,
 }
 
 /// One direction of a job.

@@ -7,6 +7,7 @@
 pub mod comparison;
 pub mod cost;
 pub mod doctor;
+pub mod envelope;
 pub mod experiment;
 pub mod few;
 pub mod finding;
@@ -14,6 +15,7 @@ pub mod histogram;
 #[cfg(test)]
 mod hostile;
 pub mod injected;
+pub mod kind;
 pub mod meter;
 pub mod page_cache;
 pub mod placement;
@@ -22,6 +24,7 @@ pub mod probe;
 pub mod reading;
 pub mod record;
 pub mod stats;
+pub mod stored;
 pub mod study;
 pub mod unit;
 pub mod warning;

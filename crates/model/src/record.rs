@@ -4,6 +4,7 @@
 //! study, and can be worked out again. One exception: [`TaskTimes`] is a difference between two scans,
 //! because two scans of every task would be most of a record. It is saved before it is studied.
 
+use crate::envelope::Envelope;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
 pub use crate::meter::{ByMeter, Clocks, Count, CpuModes, Meter, MeterStatus, Selection};
@@ -16,25 +17,12 @@ use crate::unit::{Bytes, Hertz, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
-/// The schema name in every saved record.
-pub const SCHEMA: &str = "iotoll.record/2";
-
-/// Raised whenever the meaning of a number changes; records of different versions are not compared.
-pub const METHOD_VERSION: u32 = 2;
-
 /// One measurement with its provenance.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// [`SCHEMA`].
-    pub schema: String,
-    /// [`METHOD_VERSION`] of the program that measured.
-    pub method_version: u32,
-    /// Version of the program that measured.
-    pub iotoll_version: String,
-    /// When the measurement began.
-    pub started_unix_seconds: f64,
-    /// The command line, as typed.
-    pub command_line: Vec<String>,
+    /// Its first line.
+    #[serde(skip)]
+    pub envelope: Envelope,
     /// What was measured.
     pub source: Source,
     /// Where.

@@ -1,6 +1,7 @@
 //! From a record to a finding: every derived number is made here, from raw readings, and can be made again.
 
 mod accounts;
+pub(crate) mod against_stored;
 mod background;
 pub(crate) mod caveats;
 pub(crate) mod io_time;
@@ -15,20 +16,31 @@ pub(crate) mod storage;
 pub(crate) mod windows;
 
 use crate::finding::{MeterFinding, PhaseFinding, RunFinding, SCHEMA};
+use crate::plan::JobPlan;
 use crate::record::{Host, MeterStatus, Record, Source};
+use crate::stored::Stored;
 use crate::unit::Hertz;
 use background::BackgroundRates;
 
-/// Works out everything that can be known from a record.
+/// Works out everything that can be known from a record, beside an earlier one where there is one.
+pub fn study_against(record: &Record, stored: Option<&Stored<Record>>) -> RunFinding {
+    let mut finding = study(record);
+    if let Some(stored) = stored {
+        against_stored::stand_beside(&mut finding, record, stored);
+    }
+    finding
+}
+
+/// Works out everything that can be known from a record alone.
 pub fn study(record: &Record) -> RunFinding {
     let context = Context::of(&record.host);
     let rates = BackgroundRates::new(&record.background, &context);
     let mut finding = RunFinding {
         schema: SCHEMA.to_owned(),
-        method_version: record.method_version,
+        method_version: record.envelope.method_version,
         title: title(record),
-        started_unix_seconds: record.started_unix_seconds,
-        command_line: record.command_line.clone(),
+        started_unix_seconds: record.envelope.started_unix_seconds,
+        command_line: record.envelope.command_line.clone(),
         counted_by: match &record.source {
             Source::Run(_) => None,
             Source::Cost { counted_by, .. } => Some(counted_by.clone()),
@@ -38,12 +50,13 @@ pub fn study(record: &Record) -> RunFinding {
         background: rates.finding(&record.background, &context),
         phases: phases(record, &rates, &context),
         jobs: Vec::new(),
+        stored: None,
         canaries: record.canaries.clone(),
         outcome: record.outcome.clone(),
         warnings: record.warnings.clone(),
     };
-    for (phase, found) in record.phases.iter().zip(&finding.phases) {
-        let mut jobs = job::study(phase, context.clock);
+    for ((phase, planned), found) in record.phases.iter().zip(planned(record)).zip(&finding.phases) {
+        let mut jobs = job::study(phase, planned, context.clock);
         if let [job] = jobs.as_mut_slice() {
             job.cycles_per_io = found.cycles_per_io;
         }
@@ -54,13 +67,17 @@ pub fn study(record: &Record) -> RunFinding {
 }
 
 fn phases(record: &Record, rates: &BackgroundRates, context: &Context) -> Vec<PhaseFinding> {
+    let phases = record.phases.iter().zip(planned(record));
+    phases.map(|(phase, jobs)| phase::study(phase, jobs, record, rates, context)).collect()
+}
+
+/// The jobs of each phase, where they are known.
+fn planned(record: &Record) -> impl Iterator<Item = Option<&[JobPlan]>> {
     let planned = match &record.source {
         Source::Run(plan) => plan.phases.as_slice(),
         Source::Cost { .. } => &[],
     };
-    let jobs = planned.iter().map(|phase| Some(phase.jobs.as_slice())).chain(std::iter::repeat(None));
-    let phases = record.phases.iter().zip(jobs);
-    phases.map(|(phase, jobs)| phase::study(phase, jobs, record, rates, context)).collect()
+    planned.iter().map(|phase| Some(phase.jobs.as_slice())).chain(std::iter::repeat(None))
 }
 
 /// What every part of the study needs.

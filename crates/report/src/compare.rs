@@ -3,8 +3,8 @@
 //! First the answer in words and at a glance, then the tables of changes, the curves of a sweep, what follows from them, and why
 //! to believe it. `contents` says what there is and in which order.
 
+mod against_stored;
 mod answer;
-mod change;
 mod conditions;
 mod contents;
 mod curves;
@@ -15,7 +15,6 @@ mod notes;
 mod section;
 mod shift;
 mod slices;
-mod stored;
 mod tables;
 mod words;
 

@@ -3,6 +3,7 @@
 //! First what an I/O cost, then where that went, then why to believe it: the meters beside each other, the series over time,
 //! the machine's background, the latencies, the caveats.
 
+mod against_stored;
 mod conditions;
 mod data;
 mod jobs;
@@ -39,6 +40,7 @@ pub fn document(finding: &RunFinding) -> Document {
         sections.push(one(meters::block(finding, index, phase)));
         sections.extend(probes::sections(phase, &suffix(finding, phase)));
     }
+    sections.extend(against_stored::block(finding).map(|block| Section::new("", vec![block])));
     sections.push(Section::new("", vec![jobs::block(&finding.jobs)]));
     sections.push(Section::new("", vec![latency::block(&finding.jobs)]));
     Document {

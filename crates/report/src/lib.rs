@@ -9,6 +9,7 @@
 //! Nothing here computes a statistic: every number is in the finding already, and changes at most its unit. Nothing prints: a
 //! report is a `String`, and the binary decides where it goes.
 
+mod change;
 mod compare;
 mod cost;
 mod csv;
@@ -25,6 +26,7 @@ pub mod number;
 mod phrase;
 mod placement;
 pub mod probes;
+mod stored;
 mod terminal;
 mod text;
 

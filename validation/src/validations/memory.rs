@@ -34,7 +34,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         // All meters, and saved: what takes most.
         let measuring = Measuring { meters: "all", background_millis: 1000, out: Some(out.clone()) };
         let peak = peak(bench, &measuring, &fio::job(engine, seconds, &options))?;
-        let record = std::fs::metadata(out.join("record.json")).map_or(0, |file| file.len());
+        let record = std::fs::metadata(out.join("record.jsonl")).map_or(0, |file| file.len());
         let beside = peak - BUFFERS_MEBIBYTES;
         let record = format!("{:.1}", record as f64 / 1024.0 / 1024.0);
         rows.push(vec![engine.to_owned(), seconds.to_string(), format!("{peak:.1}"), format!("{beside:.1}"), record]);

@@ -5,8 +5,9 @@ use crate::arguments::CompareArguments;
 use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
 use crate::stored;
-use lab::compare::{Settings, boots};
-use lab::store::{RoundsFile, load_rounds};
+use lab::compare::{Keeper, Settings, boots};
+use lab::store::RecordFile;
+use model::comparison::CompareRecord;
 use model::comparison::record::{BootRecord, Header};
 use model::experiment::{Begun, Experiment};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 struct Course<'a> {
     /// From the root: whoever goes on is elsewhere.
     folder: PathBuf,
-    file: RoundsFile,
+    file: RecordFile,
     header: Header,
     boots: Vec<BootRecord>,
     arguments: &'a CompareArguments,
@@ -70,7 +71,7 @@ pub fn resume(path: &Path, arguments: &CompareArguments, words: &[String]) -> an
         let why = "what is compared was said when it was begun; leave it out";
         return Err(BadInput(format!("compare --resume {shown}: '{word}': {why}")).into());
     }
-    let (file, record) = RoundsFile::resume(path)?;
+    let (file, record) = boots::resume(path)?;
     let refused = |why: String| Err(BadInput(format!("{shown}: {why}")).into());
     let record_file = std::path::absolute(file.path())?;
     let folder = record_file.parent().unwrap_or(&record_file).to_owned();
@@ -85,7 +86,7 @@ pub fn resume(path: &Path, arguments: &CompareArguments, words: &[String]) -> an
         ));
     }
     // Only when all boots are measured is it needed, and what is wrong with it is said now.
-    stored::load(stored_path(&header), &header.experiment)?;
+    stored::load::<CompareRecord>(stored_path(&header), &header.experiment)?;
     let meters = begun.map_or_else(|| arguments.meters.clone(), |begun| begun.meters.clone());
     let settings = settings(arguments, meters, words)?;
     let mut course = Course { folder, file, header, boots, arguments, settings };
@@ -152,7 +153,7 @@ impl Course<'_> {
                 boots::measure(&self.header, &self.boots, arm, &self.settings, &mut |stage| line.show_stage(&stage));
             line.clear();
             let (boot, round) = measured?;
-            self.file.boot(&boot, &round)?;
+            boots::add(&mut self.file, &boot, &round)?;
             self.boots.push(boot);
             self.say(&format!("boot {} of {all} measured: arm '{}'", self.boots.len(), self.name(arm)));
             if self.next().is_some() {
@@ -197,7 +198,7 @@ impl Course<'_> {
     /// All boots were measured: the end, and the report.
     fn conclude(&mut self) -> anyhow::Result<ExitCode> {
         self.file.end(&boots::end(&self.header))?;
-        let record = load_rounds(&self.folder)?;
+        let record: CompareRecord = lab::store::load(&self.folder)?;
         let stored = stored::load(stored_path(&record.header), &record.header.experiment)?;
         conclude(&record, stored.as_ref(), Some(&self.folder), self.arguments)
     }

@@ -149,7 +149,7 @@ fn a_toggle_is_on_for_the_candidate_alone_and_put_back() {
     let entered = log.matches("changed").count();
     assert!(entered >= 2 && entered == log.matches("left").count(), "{log}");
     assert!(!log.contains("found"), "{log}");
-    assert!(folder.exists("kept/report.html") && folder.exists("kept/rounds.jsonl"));
+    assert!(folder.exists("kept/report.html") && folder.exists("kept/record.jsonl"));
 }
 
 #[test]

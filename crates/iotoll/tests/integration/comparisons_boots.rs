@@ -86,7 +86,7 @@ fn it_goes_on_where_it_was_begun_and_so() {
     let first = next(&begun.stderr).to_owned();
     folder.write("which", first);
     folder.write("go", "");
-    let record = folder.path("kept/rounds.jsonl");
+    let record = folder.path("kept/record.jsonl");
     let words = format!("compare --resume {} --same-boot --quiet --format json", record.display());
     let ended = elsewhere.iotoll(&words).run();
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -124,7 +124,7 @@ fn a_report_that_is_there_already_is_not_written_over() {
     folder.write("kept/report.html", "somebody's");
     folder.iotoll("compare boots.toml --out kept").run().refused(2, &["kept/report.html", "choose another --out"]);
     assert_eq!(folder.read("kept/report.html"), b"somebody's");
-    assert!(!folder.exists("kept/rounds.jsonl"));
+    assert!(!folder.exists("kept/record.jsonl"));
 }
 
 #[test]
@@ -165,8 +165,8 @@ fn a_person_boots_what_is_named_and_goes_on() {
     let shown = folder.iotoll("report kept").run();
     assert!(shown.stdout.contains("1 of 4 boots were measured"), "{shown:?}");
     // A line that a power cut left unfinished is measured again.
-    let record = folder.read("kept/rounds.jsonl");
-    folder.write("kept/rounds.jsonl", [record.as_slice(), b"{\"boot\":{\"bo\n"].concat());
+    let record = folder.read("kept/record.jsonl");
+    folder.write("kept/record.jsonl", [record.as_slice(), b"{\"boot\":{\"bo\n"].concat());
     folder.write("which", other);
     let mut last = folder.iotoll("compare --resume kept --quiet").run();
     for _ in 0..2 {
@@ -209,17 +209,17 @@ fn what_boots_lack_is_refused_in_one_line() {
     }
     folder.write("boots.toml", whole);
     folder.iotoll("compare boots.toml --no-save").run().refused(2, &["--no-save"]);
-    folder.iotoll("compare --resume nowhere").run().refused(2, &["nowhere", "give the folder", "experiment of boots"]);
+    folder.iotoll("compare --resume nowhere").run().refused(2, &["nowhere", "give the folder of a comparison"]);
     folder.iotoll("compare --resume kept --budget 3s").run().refused(2, &["--resume", "--budget"]);
     // A comparison without boots, and a header that somebody changed: refused, and left as they were.
     folder.iotoll("compare boots.toml --out kept --quiet").run();
-    let record = String::from_utf8(folder.read("kept/rounds.jsonl")).unwrap();
+    let record = String::from_utf8(folder.read("kept/record.jsonl")).unwrap();
     for (from, to) in [("\"each\":2", "\"each\":4000000000"), ("\"budget_seconds\":1.0", "\"budget_seconds\":-1.0")] {
         let changed = format!("{}{{\"bo", record.replace(from, to));
         assert!(!changed.starts_with(&record));
-        folder.write("kept/rounds.jsonl", &changed);
+        folder.write("kept/record.jsonl", &changed);
         folder.iotoll("compare --resume kept").run().refused(2, &["kept", "header was changed", "begin it anew"]);
-        assert_eq!(folder.read("kept/rounds.jsonl"), changed.as_bytes());
+        assert_eq!(folder.read("kept/record.jsonl"), changed.as_bytes());
     }
 }
 

@@ -18,7 +18,7 @@ fn workers(running: &Running) -> Vec<i32> {
 
 /// Complete rounds in a record.
 fn rounds(folder: &Folder) -> usize {
-    let path = folder.path("kept/rounds.jsonl");
+    let path = folder.path("kept/record.jsonl");
     fs::read_to_string(path).unwrap_or_default().lines().filter(|line| line.starts_with("{\"round\"")).count()
 }
 
@@ -322,12 +322,12 @@ fn who_measures_has_the_record_for_himself() {
     folder.write("boots.toml", format!("{job}{}{}", arm("one", 20_000), arm("other", 40_000)));
     folder.write("which", "one");
     folder.iotoll("compare boots.toml --quiet --out kept").run().done();
-    let held = fs::File::open(folder.path("kept/rounds.jsonl")).unwrap();
+    let held = fs::File::open(folder.path("kept/record.jsonl")).unwrap();
     rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    let before = folder.read("kept/rounds.jsonl");
+    let before = folder.read("kept/record.jsonl");
     let ended = folder.iotoll("compare --resume kept --quiet --same-boot").run();
     ended.refused(2, &["kept", "another iotoll is measuring", "wait until it has ended"]);
-    assert_eq!(folder.read("kept/rounds.jsonl"), before);
+    assert_eq!(folder.read("kept/record.jsonl"), before);
     drop(held);
     // It may be the other arm's turn.
     assert!(!folder.iotoll("compare --resume kept --quiet --same-boot").run().stderr.contains("another iotoll"));
@@ -381,16 +381,16 @@ fn a_record_that_was_cut_off_is_shown_as_far_as_it_goes() {
     let folder = Folder::new();
     let words = "compare --quiet --out kept --budget 3s --ioengine=null --size=1m --aa --format json";
     folder.iotoll(words).run().done();
-    let text = String::from_utf8(folder.read("kept/rounds.jsonl")).unwrap();
+    let text = String::from_utf8(folder.read("kept/record.jsonl")).unwrap();
     let mut lines: Vec<&str> = text.lines().collect();
     lines.pop();
     let half = lines.pop().unwrap();
     let cut = format!("{}\n{}", lines.join("\n"), &half[..half.len() / 2]);
-    folder.write("kept/rounds.jsonl", cut);
+    folder.write("kept/record.jsonl", cut);
     let again = folder.iotoll("report kept --format json").run();
     again.done();
-    assert_eq!(again.json()["rounds"].as_u64().unwrap() as usize, lines.len() - 1);
+    assert_eq!(again.json()["rounds"].as_u64().unwrap() as usize, lines.len() - 2);
     assert!(again.json()["outcome"]["failed"].as_str().unwrap().contains("cut off"));
-    folder.write("kept/rounds.jsonl", "garbage\n");
-    folder.iotoll("report kept").run().refused(2, &["rounds.jsonl", "line 1"]);
+    folder.write("kept/record.jsonl", "garbage\n");
+    folder.iotoll("report kept").run().refused(2, &["record.jsonl", "line 1"]);
 }

@@ -41,12 +41,14 @@ fn the_distance_to_what_was_stored_is_split() {
     product_holds(&metrics["iops"]);
     assert!(metrics["latency_p99"]["stored"].is_null());
     assert_eq!(found["stored"]["from"], "one");
+    let planned = |case: usize| &found["cases"][case]["plan"]["jobs"]["phases"][0]["jobs"][0]["spin_cycles"];
+    assert_eq!((planned(0), planned(1)), (&20_000.into(), &200_000.into()), "{}", found["cases"]);
     assert!(found["stored"]["differs"].is_array() && number(&found["stored"]["started_unix_seconds"]) > 1.7e9);
     assert!(!warns(&found, "stored_work_differs", &[]), "{}", found["warnings"]);
     assert!(String::from_utf8(folder.read("two/report.html")).unwrap().contains("Against the stored baseline of 20"));
     // The same from what was kept, and without the stored record as if there had never been one.
     at_once(["json", "mail", "table", "markdown", "csv"], |format| {
-        let again = folder.iotoll(&format!("report two --stored one/rounds.jsonl --format {format}")).run();
+        let again = folder.iotoll(&format!("report two --stored one/record.jsonl --format {format}")).run();
         again.done();
         let alone = folder.iotoll(&format!("report two --format {format}")).run();
         alone.done();
@@ -89,13 +91,13 @@ fn what_cannot_stand_beside_it_is_refused_at_once() {
         .run()
         .done();
     folder.iotoll(SPIN).word_list("--out swept --sweep bs=4k,16k --candidate inject_ns=500").run().done();
-    let kept = String::from_utf8(folder.read("swept/rounds.jsonl")).unwrap();
-    folder.write("cut.jsonl", kept.lines().next().unwrap());
+    let kept = String::from_utf8(folder.read("swept/record.jsonl")).unwrap();
+    folder.write("cut.jsonl", kept.lines().take(2).collect::<Vec<_>>().join("\n"));
     let cases: [(&str, &[&str]); 5] = [
-        ("nowhere", &["--stored nowhere", "reading the record", "earlier iotoll compare"]),
-        ("run", &["--stored run", "the record of a run", "earlier iotoll compare"]),
-        ("run/record.json", &["--stored run/record.json", "the record of a run"]),
-        ("cut.jsonl", &["--stored cut.jsonl", "no complete round", "same baseline"]),
+        ("nowhere", &["--stored nowhere", "reading the record", "give the folder of a comparison"]),
+        ("run", &["--stored run", "the record of a run, not of a comparison", "iotoll compare"]),
+        ("run/record.jsonl", &["--stored run/record.jsonl", "the record of a run"]),
+        ("cut.jsonl", &["--stored cut.jsonl", "no complete round"]),
         ("swept", &["--stored swept", "bs=4k", "bs=16k", "no point of a sweep"]),
     ];
     let before = folder.listing();
@@ -105,7 +107,10 @@ fn what_cannot_stand_beside_it_is_refused_at_once() {
     });
     assert_eq!(folder.listing(), before);
     let refused = |ended: Ended, named: &[&str]| ended.refused(2, named);
-    refused(folder.iotoll("report run --stored swept").run(), &["--stored", "of comparisons only"]);
+    refused(
+        folder.iotoll("report run --stored swept").run(),
+        &["--stored swept", "record of a comparison, not of a run"],
+    );
     refused(folder.iotoll("report swept --stored nowhere").run(), &["--stored nowhere", "reading the record"]);
 }
 
@@ -113,7 +118,7 @@ fn what_cannot_stand_beside_it_is_refused_at_once() {
 #[test]
 fn another_method_is_warned_of() {
     let folder = folder_with_one();
-    let kept = String::from_utf8(folder.read("one/rounds.jsonl")).unwrap();
+    let kept = String::from_utf8(folder.read("one/record.jsonl")).unwrap();
     folder.write("old.jsonl", kept.replacen("\"method_version\":2", "\"method_version\":1", 1));
     let ended = folder.iotoll("report one --stored old.jsonl --format json").run();
     ended.done();

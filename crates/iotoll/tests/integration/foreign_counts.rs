@@ -48,8 +48,9 @@ fn the_time_in_which_fio_did_no_io_is_set_apart() {
                 fio --name=a --rw=randread --size=32m --ioengine=psync --runtime=500ms --time_based";
     let ended = folder.iotoll(cost).run();
     ended.done();
-    let record: Value = serde_json::from_slice(&folder.read("kept/record.json")).unwrap();
-    let execution = &record["phases"][0]["executions"][0];
+    let record = String::from_utf8(folder.read("kept/record.jsonl")).unwrap();
+    let record: Value = serde_json::from_str(record.lines().nth(1).unwrap()).unwrap();
+    let execution = &record["measured"]["phases"][0]["executions"][0];
     let snapshots = execution["stretch"]["snapshots"].as_array().unwrap();
     let (first, last) = (whole(&snapshots[0]["at_nanos"]), whole(&snapshots[snapshots.len() - 1]["at_nanos"]));
     let (begin, end) = (whole(&execution["io_interval"]["begin_nanos"]), whole(&execution["io_interval"]["end_nanos"]));

@@ -146,7 +146,7 @@ fn a_silent_server_ends_the_job_when_it_is_told_to_end() {
     assert!(matches!(ended.code, Some(1 | 130)), "{ended:?}");
     let said = format!("{}{}", ended.stdout, ended.stderr);
     assert!(said.contains("has been silent") && said.contains("4 requests not answered"), "{ended:?}");
-    assert!(silent.folder.exists("kept/record.json"), "{ended:?}");
+    assert!(silent.folder.exists("kept/record.jsonl"), "{ended:?}");
 }
 
 /// What a server asks of its clients is asked of the user, before anything is sent.

@@ -56,7 +56,7 @@ fn writing_until_it_is_full_keeps_what_was_measured() {
             assert!(why.contains("'w'") && why.contains("No space left") && why.contains("free some space"), "{why}");
             let ios = whole(&finding["jobs"][0]["write"]["ios"]);
             assert!((100..=2048).contains(&ios), "{kind} {engine}: {ios} writes fit into 8 MiB");
-            assert!(folder.exists(&format!("kept-{engine}/record.json")));
+            assert!(folder.exists(&format!("kept-{engine}/record.jsonl")));
             assert!(!folder.exists("tiny/big"), "{kind} {engine}: the file that it made is removed");
         }
     });

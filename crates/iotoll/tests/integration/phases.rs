@@ -67,7 +67,7 @@ fn a_later_phase_that_cannot_begin_leaves_what_was_measured() {
     let finding = ended.json();
     assert!(finding["outcome"]["failed"].as_str().is_some_and(|why| why.contains("'bad'")), "{}", finding["outcome"]);
     assert_eq!(whole(&finding["jobs"][0]["ios"]), 256);
-    assert!(folder.exists("kept/record.json"));
+    assert!(folder.exists("kept/record.jsonl"));
 }
 
 #[test]

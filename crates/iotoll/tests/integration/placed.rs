@@ -80,7 +80,7 @@ fn rounds_ran_on(folder: &Folder, record: &str) -> BTreeSet<Vec<u64>> {
             _ => {}
         }
     }
-    let text = String::from_utf8(folder.read(&format!("{record}/rounds.jsonl"))).unwrap();
+    let text = String::from_utf8(folder.read(&format!("{record}/record.jsonl"))).unwrap();
     let mut found = BTreeSet::new();
     text.lines().for_each(|line| gather(&serde_json::from_str(line).unwrap(), &mut found));
     found

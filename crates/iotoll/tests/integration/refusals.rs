@@ -92,7 +92,7 @@ fn a_target_that_vanishes_ends_the_run_with_what_was_measured() {
         assert!(warns(&finding, "job_failed", &["truncated"]), "{}", finding["warnings"]);
         let job = &finding["jobs"][0];
         assert!(whole(&job["ios"]) > 100 && whole(&job["errors"]) == 1, "{engine}: {job}");
-        assert!(folder.exists("kept/record.json"), "{engine}");
+        assert!(folder.exists("kept/record.jsonl"), "{engine}");
         assert!(folder.exists("data"), "{engine}: the user's own file stays");
         let again = folder.iotoll("report kept --format json").run();
         again.done();

@@ -1,6 +1,6 @@
 //! Where records go, and that rendering one again says the same.
 
-use super::iotoll::{Folder, PROGRAM, at_once, eventually};
+use super::iotoll::{Folder, PROGRAM, at_once, eventually, number, warns};
 use std::process::{Command, Stdio};
 
 const NULL: &str = "run --background 200ms --name=n --ioengine=null --size=1g --runtime=200ms --time_based";
@@ -13,7 +13,7 @@ fn a_record_goes_where_it_is_told() {
         let folder = Folder::new();
         let ended = folder.iotoll(NULL).word_list(options).run();
         ended.done();
-        let records: Vec<String> = folder.listing().into_keys().filter(|path| path.ends_with("record.json")).collect();
+        let records: Vec<String> = folder.listing().into_keys().filter(|path| path.ends_with("record.jsonl")).collect();
         match place {
             "" => assert!(folder.listing().is_empty(), "{:?}", folder.listing()),
             place => {
@@ -30,7 +30,7 @@ fn a_record_goes_where_it_is_told() {
 fn runs_at_the_same_time_keep_a_record_each() {
     let folder = Folder::new();
     at_once(0..6, |_| folder.iotoll(NULL).run().done());
-    let records = folder.listing().into_keys().filter(|path| path.ends_with("record.json")).count();
+    let records = folder.listing().into_keys().filter(|path| path.ends_with("record.jsonl")).count();
     assert_eq!(records, 6, "{:?}", folder.listing());
 }
 
@@ -43,7 +43,7 @@ fn a_record_whose_folder_has_gone_is_kept_elsewhere() {
     std::fs::remove_dir(folder.path("gone")).unwrap();
     let ended = running.wait();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stderr.contains("gone/record.json") && ended.stderr.contains("it is elsewhere"), "{ended:?}");
+    assert!(ended.stderr.contains("gone/record.jsonl") && ended.stderr.contains("it is elsewhere"), "{ended:?}");
     let kept = ended.stderr.trim().rsplit(' ').next().unwrap().to_owned();
     folder.iotoll(&format!("report {kept}")).run().done();
     std::fs::remove_dir_all(kept).unwrap();
@@ -60,7 +60,7 @@ fn report_renders_what_the_run_printed() {
         let again = folder.iotoll(&format!("report kept-{format} --format {format}")).run();
         again.done();
         assert_eq!(again.stdout, ended.stdout, "{format}");
-        let by_file = folder.iotoll(&format!("report kept-{format}/record.json --format={format}")).run();
+        let by_file = folder.iotoll(&format!("report kept-{format}/record.jsonl --format={format}")).run();
         assert_eq!(by_file.stdout, ended.stdout, "{format}");
     });
 }
@@ -71,6 +71,37 @@ fn a_cost_is_rendered_again_as_well() {
     let ended = folder.iotoll("cost --background 200ms --quiet --format json --out c --ios 10 -- sleep 0.1").run();
     ended.done();
     assert_eq!(folder.iotoll("report c --format json").run().stdout, ended.stdout);
+}
+
+/// A run and a command beside earlier ones, told while measuring and again from what was kept.
+#[test]
+fn a_run_stands_beside_an_earlier_one() {
+    let folder = Folder::new();
+    let spin = "--background 200ms --quiet --format json --ioengine=spin --size=1g --runtime=500ms --time_based";
+    let run = |words: &str| folder.iotoll("run").word_list(words).word_list(spin).word("--name=a").run();
+    run("--out then --spin_cycles=100").done();
+    let now = run("--stored then --spin_cycles=20000 --out now");
+    now.done();
+    let found = now.json();
+    assert_eq!(found["stored"]["from"], "then");
+    assert!(found["stored"]["differs"].is_array() && warns(&found, "stored_work_differs", &["spin_cycles"]), "{found}");
+    // A bound that no noise breaks: twenty thousand cycles more than next to none.
+    let stored = &found["phases"][0]["stored"];
+    assert!(number(&stored["iops"]) > 0.0 && number(&stored["iops_change"]) < -0.5, "{stored}");
+    assert_eq!(found["jobs"][0]["plan"]["spin_cycles"], 20_000);
+    for (record, stored) in [("now", "then"), ("now/record.jsonl", "then/record.jsonl")] {
+        let again = folder.iotoll(&format!("report {record} --stored {stored} --format json")).run();
+        assert_eq!(again.json()["phases"], found["phases"]);
+    }
+    let cost = "cost --background 200ms --quiet --ios 10 --out command -- sleep 0.1";
+    folder.iotoll(cost).run().done();
+    let shown = folder.iotoll("report command --stored command").run();
+    assert!(shown.stdout.contains("Against the stored command of 20"), "{shown:?}");
+    for (stored, named) in [("nowhere", "reading the record"), ("file", "is not a record")] {
+        folder.write("file", "garbage");
+        let refused = run(&format!("--no-save --spin_cycles=100 --stored {stored}"));
+        refused.refused(2, &[&format!("--stored {stored}"), named, "iotoll run"]);
+    }
 }
 
 #[test]
@@ -90,7 +121,7 @@ fn each_format_is_what_it_says() {
 fn what_is_no_record_is_refused() {
     let folder = Folder::new();
     folder.iotoll(NULL).word_list("--quiet --out good").run().done();
-    let good = String::from_utf8(folder.read("good/record.json")).unwrap();
+    let good = String::from_utf8(folder.read("good/record.jsonl")).unwrap();
     let older = good.replacen("\"method_version\":2,", "\"method_version\":1,", 1);
     assert_ne!(older, good);
     std::fs::create_dir(folder.path("empty")).unwrap();
@@ -101,12 +132,12 @@ fn what_is_no_record_is_refused() {
     folder.write("bytes", [0xff, 0xfe, 0]);
     let cases = [
         ("nowhere", "reading the record"),
-        ("empty", "record.json"),
+        ("empty", "record.jsonl"),
         ("garbage", "is not a record"),
-        ("other", "its schema is 'iotoll.compare/1'"),
+        ("other", "is not the envelope of a record"),
         ("older", "was measured by method 1"),
-        ("cut", "is not a record"),
-        ("bytes", "reading the record"),
+        ("cut", "line 2: is damaged"),
+        ("bytes", "is not a record"),
     ];
     for (path, why) in cases {
         folder.iotoll(&format!("report {path}")).run().refused(2, &[path, why]);
@@ -173,7 +204,7 @@ fn notes_go_to_standard_error_alone() {
         .unwrap();
     assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok());
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.starts_with("iotoll: record in o/record.json"), "{stderr}");
+    assert!(stderr.starts_with("iotoll: record in o/record.jsonl"), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
 

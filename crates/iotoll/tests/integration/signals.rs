@@ -134,7 +134,7 @@ fn a_second_one_ends_a_command_that_ignores_the_first() {
         assert!(eventually(|| folder.exists("ready")));
         let ended = insisted(&folder, running, signal, 128 + 9);
         assert_eq!(ended.json()["phases"][0]["exits"][0]["signal"], 9, "{}", ended.stdout);
-        assert!(folder.exists("kept/record.json"), "what was measured is kept");
+        assert!(folder.exists("kept/record.jsonl"), "what was measured is kept");
     });
 }
 
@@ -178,6 +178,6 @@ fn while_a_command_runs() {
             children.is_ok_and(|children| !children.trim().is_empty())
         });
         assert_eq!(ended.json()["phases"][0]["exits"][0]["signal"], 2, "{}", ended.stdout);
-        assert!(folder.exists("kept/record.json"));
+        assert!(folder.exists("kept/record.jsonl"));
     }
 }

@@ -11,13 +11,17 @@ use crate::error::{Error, Result};
 use crate::host;
 use crate::meter::MeterSet;
 use crate::shell;
+use crate::store::RecordFile;
 use crate::wait_limit::WaitLimit;
+use model::comparison::CompareRecord;
 use model::comparison::boots;
-use model::comparison::record::{BootRecord, End, Header, RoundRecord, SCHEMA, Schedule};
+use model::comparison::record::{BootRecord, End, Header, RoundRecord, Schedule};
 use model::experiment::{Case, Experiment};
-use model::record::{METHOD_VERSION, Outcome};
+use model::kind::compare::BootLine;
+use model::kind::{Envelope, Kind};
+use model::record::Outcome;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// What is known before the first boot is measured.
 ///
@@ -29,11 +33,7 @@ pub fn begin(experiment: Experiment, settings: &Settings) -> Result<Header> {
     let canaries = canary::run();
     let (hertz, source) = calibration.end();
     Ok(Header {
-        schema: SCHEMA.to_owned(),
-        method_version: METHOD_VERSION,
-        iotoll_version: env!("CARGO_PKG_VERSION").to_owned(),
-        started_unix_seconds: now(),
-        command_line: settings.measuring.command_line.clone(),
+        envelope: Envelope::new(Kind::Compare, host::now(), settings.measuring.command_line.clone()),
         experiment,
         seed: settings.seed,
         schedule: Schedule::Boots,
@@ -42,6 +42,37 @@ pub fn begin(experiment: Experiment, settings: &Settings) -> Result<Header> {
         canaries,
         page_cache: None,
     })
+}
+
+/// Goes on with the experiment at `path`, its folder or its record: the record's file, and what is in it.
+///
+/// # Errors
+/// When there is none, it is complete, or no arm of it is a boot.
+pub fn resume(path: &Path) -> Result<(RecordFile, CompareRecord)> {
+    let shown = path.display();
+    RecordFile::resume(path, |record: &CompareRecord| {
+        let refused = |why: String| Err(Error::Refused(format!("{shown}: {why}")));
+        if record.end.is_some() {
+            return refused(format!("this experiment is complete; show it: iotoll report {shown}"));
+        }
+        let experiment = &record.header.experiment;
+        let Some(plan) = &experiment.boots else {
+            return refused(format!(
+                "no arm of this comparison is a boot, so it cannot be gone on with; show it: iotoll report {shown}"
+            ));
+        };
+        // What was written by hand into the header goes no further than a file of TOML would.
+        let checked = plan.check().and_then(|()| experiment.rules.check());
+        checked.or_else(|why| refused(format!("its header was changed: {why}; begin it anew")))
+    })
+}
+
+/// Adds a boot to a record.
+///
+/// # Errors
+/// When the disk does not take it.
+pub fn add(file: &mut RecordFile, boot: &BootRecord, round: &RoundRecord) -> Result<()> {
+    file.append("boot", &BootLine { boot, round })
 }
 
 /// The arm of each boot, from the first to the last: in each round every arm once, in an order drawn from the seed.
@@ -96,7 +127,7 @@ pub fn measure(
     settings: &Settings,
     observer: Observer,
 ) -> Result<(BootRecord, RoundRecord)> {
-    let started_unix_seconds = now();
+    let started_unix_seconds = host::now();
     let alone = alone(&header.experiment, arm);
     let toggled = header.experiment.arms.iter().any(|arm| arm.is_toggled());
     let jobs = header.experiment.cases.iter().all(|case| case.work.phase().is_some());
@@ -164,10 +195,6 @@ fn limit(experiment: &Experiment, settings: &Settings) -> WaitLimit {
         longest: Duration::from_secs_f64(experiment.rules.hang_timeout()),
         interruption: settings.measuring.interruption.clone(),
     }
-}
-
-fn now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
 /// What a boot measures is kept when it is complete, and not before.

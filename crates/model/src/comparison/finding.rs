@@ -4,12 +4,13 @@
 //! `low` and `high` are fractions (+0.031 is +3.1 %). `null` means unknown, and `reason` or a warning says why.
 
 use crate::comparison::record::CacheCondition;
-use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules};
+use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work};
 use crate::injected::Injected;
 use crate::page_cache::CacheState;
 use crate::placement::CasePlacement;
 use crate::record::{Canaries, Host, Outcome};
 use crate::stats::{LogRatio, Verdict};
+use crate::stored::{StoredFinding, UnpairedChange};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ pub const SCHEMA: &str = "iotoll.compare/1";
 pub struct CompareFinding {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The meaning of the numbers; see [`crate::record::METHOD_VERSION`].
+    /// The meaning of the numbers; see [`crate::envelope::Kind::method_version`].
     pub method_version: u32,
     /// What was compared, in one line.
     pub title: String,
@@ -81,10 +82,24 @@ pub struct CompareFinding {
     /// The boots that were measured, in order, where arms are boots.
     #[serde(default)]
     pub boots: Vec<BootFinding>,
+    /// What each arm was asked to do at each point of the sweep.
+    #[serde(default)]
+    pub cases: Vec<CasePlan>,
     /// How it ended.
     pub outcome: Outcome,
     /// Caveats, the gravest first.
     pub warnings: Vec<Warning>,
+}
+
+/// What an arm was asked to do at a point of the sweep.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CasePlan {
+    /// The point.
+    pub cell: BTreeMap<String, String>,
+    /// The arm.
+    pub arm: String,
+    /// Its jobs, every option resolved, or the words of its command.
+    pub plan: Work,
 }
 
 /// An arm.
@@ -246,28 +261,6 @@ pub struct AgainstStored {
     pub environment: UnpairedChange,
     /// The arm now ÷ the stored baseline − 1.
     pub total: UnpairedChange,
-}
-
-/// A change between two sessions. Its interval holds what varied within each, not what else differs between them.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct UnpairedChange {
-    /// The change.
-    pub change: f64,
-    /// Lower end of its 95 % interval; `null` when a session had fewer than two rounds.
-    pub low: Option<f64>,
-    /// Upper end.
-    pub high: Option<f64>,
-}
-
-/// An earlier comparison of the same baseline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StoredFinding {
-    /// Its record's path, as given.
-    pub from: String,
-    /// When it was measured.
-    pub started_unix_seconds: f64,
-    /// What is known to differ between then and now, in words: "kernel 6.9.1 → 6.18.44". Empty when nothing is.
-    pub differs: Vec<String>,
 }
 
 /// A change with its interval, as fractions.

@@ -3,6 +3,7 @@
 //! A record is a header, then rounds, then an end. It is written as it is measured, a line each, so that what was
 //! measured survives whatever happens next; a record without an end was cut off.
 
+use crate::envelope::Envelope;
 use crate::experiment::Experiment;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
@@ -12,9 +13,6 @@ use crate::record::{Canaries, Execution, Host, MeterStatus, Outcome, Snapshot, T
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
-
-/// The schema name in every saved record.
-pub const SCHEMA: &str = "iotoll.compare-record/2";
 
 /// One experiment, as far as it was measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,16 +31,9 @@ pub struct CompareRecord {
 /// What is known before the first round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Header {
-    /// [`SCHEMA`].
-    pub schema: String,
-    /// [`crate::record::METHOD_VERSION`] of the program that measured.
-    pub method_version: u32,
-    /// Version of the program that measured.
-    pub iotoll_version: String,
-    /// When the measurement began.
-    pub started_unix_seconds: f64,
-    /// The command line, as typed.
-    pub command_line: Vec<String>,
+    /// The record's first line.
+    #[serde(skip)]
+    pub envelope: Envelope,
     /// What is compared.
     pub experiment: Experiment,
     /// Seed of the order of slices.

@@ -14,8 +14,8 @@ mod targets;
 pub(super) mod tests;
 
 use super::finding::{
-    ArmFinding, BootFinding, CellFinding, CompareFinding, Environment, EnvironmentStep, LimitFinding, LimitState,
-    NoiseFloor, NoiseOfMetric, SCHEMA, SlicePoint, TimeNeeded,
+    ArmFinding, BootFinding, CasePlan, CellFinding, CompareFinding, Environment, EnvironmentStep, LimitFinding,
+    LimitState, NoiseFloor, NoiseOfMetric, SCHEMA, SlicePoint, TimeNeeded,
 };
 use super::record::{BootRecord, CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule, SliceReading};
 use crate::experiment::limit::Beyond;
@@ -232,10 +232,10 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
     let warnings = caveats::caveats(record, &tally, warm_up);
     CompareFinding {
         schema: SCHEMA.to_owned(),
-        method_version: header.method_version,
+        method_version: header.envelope.method_version,
         title: experiment.title.clone(),
-        started_unix_seconds: header.started_unix_seconds,
-        command_line: header.command_line.clone(),
+        started_unix_seconds: header.envelope.started_unix_seconds,
+        command_line: header.envelope.command_line.clone(),
         seed: header.seed,
         rounds: record.rounds.len(),
         seconds,
@@ -261,6 +261,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         placement: placement::cases(record, &tally),
         regimes: Vec::new(),
         boots: boots(record),
+        cases: cases(experiment),
         outcome: record.end.map_or_else(|| no_end(record), |end| end.outcome.clone()),
         warnings,
     }
@@ -286,6 +287,15 @@ fn arm(record: View, number: usize, plan: &ArmPlan) -> ArmFinding {
     let injected_ns = Injected::mean(latencies.filter(of_arm).filter_map(|latency| latency.injected_ns));
     let burns = injected_ns.map(|injected| format!(" ({})", injected.in_words())).unwrap_or_default();
     ArmFinding { name: plan.name.clone(), what: plan.what() + &burns, plan: plan.clone(), injected_ns }
+}
+
+fn cases(experiment: &Experiment) -> Vec<CasePlan> {
+    let found = experiment.cases.iter().map(|case| CasePlan {
+        cell: experiment.cells.get(case.cell).map(|cell| cell.values.clone()).unwrap_or_default(),
+        arm: experiment.arms.get(case.arm).map(|arm| arm.name.clone()).unwrap_or_default(),
+        plan: case.work.clone(),
+    });
+    found.collect()
 }
 
 fn boots(record: View) -> Vec<BootFinding> {

@@ -3,6 +3,7 @@
 use crate::finding::{DirectionFinding, JobFinding, LatencyFinding, StagesFinding};
 use crate::histogram::{BUCKET_ERROR, Histogram};
 use crate::injected::Injected;
+use crate::plan::JobPlan;
 use crate::record::{Direction, JobRecord, Latency, PhaseRecord, StageLatencies, StampError};
 use crate::unit::{Hertz, Nanos, Ticks};
 
@@ -11,8 +12,9 @@ const SAMPLES_BEYOND: f64 = 10.0;
 /// The percentiles that every job has, in percent.
 const STANDARD: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
-/// The jobs of a phase; copies of one job together where that was asked for, executions always.
-pub(super) fn study(phase: &PhaseRecord, clock: Hertz) -> Vec<JobFinding> {
+/// The jobs of a phase; copies of one job together where that was asked for, executions always. `planned` are those that were
+/// to run in it, where they are known.
+pub(super) fn study(phase: &PhaseRecord, planned: Option<&[JobPlan]>, clock: Hertz) -> Vec<JobFinding> {
     let mut groups: Vec<(usize, Vec<&JobRecord>)> = Vec::new();
     for execution in &phase.executions {
         for (place, job) in execution.jobs.iter().enumerate() {
@@ -37,7 +39,12 @@ pub(super) fn study(phase: &PhaseRecord, clock: Hertz) -> Vec<JobFinding> {
         }
     }
     let executions = phase.executions.len().max(1);
-    groups.iter().map(|(_, group)| finding(group, executions, clock)).collect()
+    let found = groups.iter().map(|(turn, group)| {
+        let finding = finding(group, executions, clock);
+        let mut namesakes = planned.unwrap_or_default().iter().filter(|plan| plan.name == finding.name);
+        JobFinding { plan: namesakes.nth(*turn).cloned().map(Box::new), ..finding }
+    });
+    found.collect()
 }
 
 fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
@@ -88,6 +95,7 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
         stages_ns: stages(jobs, clock),
         injected_ns: Injected::mean(jobs.iter().filter_map(|job| job.injected_ns)),
         cycles_per_io: None,
+        plan: None,
     }
 }
 

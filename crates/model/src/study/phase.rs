@@ -130,6 +130,7 @@ pub(super) fn study(
         placement: placement::study(executions, headline, rates, context),
         probes: probes::study(asked, executions, background),
         series: series::study(executions, headline, rates, context),
+        stored: None,
     };
     if !storage::makes_regimes(found.page_cache.as_ref()) {
         // Of a command whose I/Os nobody counts live they are of what storage read.

@@ -8,6 +8,7 @@ mod stepping;
 use super::study;
 use crate::finding::RunFinding;
 use crate::histogram::Histogram;
+use crate::kind::{Envelope, Kind};
 use crate::plan::Plan;
 use crate::reading::Reading;
 use crate::record::*;
@@ -131,11 +132,7 @@ fn record(background: Vec<Stretch>, executions: Vec<Execution>) -> Record {
     let meter = |meter| MeterStatus { meter, status: Reading::Taken("seen".into()) };
     let missing = |meter, why: &str| MeterStatus { meter, status: Reading::unavailable(why) };
     Record {
-        schema: SCHEMA.into(),
-        method_version: METHOD_VERSION,
-        iotoll_version: "0".into(),
-        started_unix_seconds: 0.0,
-        command_line: vec![],
+        envelope: Envelope::new(Kind::Cost, 0.0, vec![]),
         source: Source::Run(Plan::default()),
         host: Host { cpus: CPUS, tsc_hertz: CLOCK, ..Host::default() },
         meters: vec![

@@ -1,7 +1,7 @@
 //! The answer in words: what the comparison says, before any table.
 
-use super::change::Change;
 use super::{conditions, contents, words};
+use crate::change::Change;
 use crate::document::{Sentence, Tone};
 use crate::number::{self, bare_percent};
 use crate::phrase::tied;

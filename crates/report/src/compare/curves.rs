@@ -1,8 +1,8 @@
 //! A sweep as curves: how the change goes along the numeric axis, what each arm cost, and where they cross.
 
-use super::change::Change;
 use super::tables::LARGEST;
 use super::{contents, words};
+use crate::change::Change;
 use crate::document::{Axis, Chart, Mark, Point, Series};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding};

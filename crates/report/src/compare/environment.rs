@@ -127,5 +127,5 @@ fn canaries(canaries: &[Canaries]) -> Option<String> {
 }
 
 fn signed(fraction: f64) -> String {
-    super::change::Change { value: Some(fraction), low: None, high: None }.percent()
+    crate::change::Change { value: Some(fraction), low: None, high: None }.percent()
 }

@@ -1,8 +1,8 @@
 //! The answer at a glance: a figure for each metric that the experiment was made for.
 
-use super::change::Change;
 use super::tables::LARGEST;
 use super::{contents, words};
+use crate::change::Change;
 use crate::document::{Figure, Interval, Note, Scale, Span, Tone};
 use crate::number;
 use model::comparison::CompareFinding;

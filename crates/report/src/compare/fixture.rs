@@ -11,6 +11,7 @@ use model::placement::{CasePlacement, Mode, ModeFinding};
 use model::reading::Reading;
 use model::record::{Canaries, Host, Outcome};
 use model::stats::{Estimate, Good, Verdict};
+use model::stored::{StoredFinding, UnpairedChange};
 use model::warning::{Code, Warning};
 use std::collections::BTreeMap;
 
@@ -311,6 +312,7 @@ pub fn empty() -> CompareFinding {
         placement: Vec::new(),
         regimes: Vec::new(),
         boots: Vec::new(),
+        cases: Vec::new(),
         outcome: Outcome::Completed,
         warnings: Vec::new(),
     }

@@ -1,7 +1,7 @@
 //! What is said under a table: what was not measured, what would decide, what a mean hides, what a correction took.
 
-use super::change::Change;
 use super::{contents, words};
+use crate::change::Change;
 use crate::document::{Note, Tone};
 use crate::number;
 use crate::phrase::tied;

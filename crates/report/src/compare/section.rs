@@ -1,7 +1,7 @@
 //! What stands below the tables of changes: limits, the noise floor, where arms cross, cost by size, published numbers.
 
-use super::change::Change;
-use super::{contents, stored, words};
+use super::{against_stored, contents, words};
+use crate::change::Change;
 use crate::document::{Block, Body, Cell, Column, Fact, Note, Section, Table, Tone};
 use crate::number::{self, COUNT, MISSING, bare_percent};
 use crate::phrase::tied;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Every section that the finding has something for.
 pub fn sections(finding: &CompareFinding) -> Vec<Section> {
     let all = [
-        stored::block(finding),
+        against_stored::block(finding),
         limits(finding),
         noise_floor(finding),
         crossovers(finding),

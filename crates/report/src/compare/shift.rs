@@ -1,8 +1,8 @@
 //! The latency shift: how much each percentile moved, from the quick I/Os to the slow ones.
 
-use super::change::Change;
 use super::tables::LARGEST;
 use super::{contents, words};
+use crate::change::Change;
 use crate::document::{Axis, Block, Body, Cell, Chart, Column, Mark, Note, Point, Series, Table, Tone};
 use crate::number::MISSING;
 use model::comparison::CompareFinding;

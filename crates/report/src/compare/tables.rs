@@ -1,7 +1,7 @@
 //! The tables of changes: baseline, candidate, change, interval and verdict, a line for each metric or each cell.
 
-use super::change::Change;
 use super::{contents, words};
+use crate::change::Change;
 use crate::document::{Cell, Column, Draw, Scale, Span, Table, Tone};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding};

@@ -2,6 +2,7 @@
 
 use crate::document::{Cell, Column, Table};
 use model::finding::{JobFinding, LatencyFinding, PhaseFinding, RunFinding};
+use model::stored::UnpairedChange;
 
 /// The columns. `of` says which meter, account, direction or stage a number is of, `seconds` where in time it is.
 const COLUMNS: [&str; 10] = ["phase", "job", "metric", "of", "seconds", "unit", "value", "low", "high", "reason"];
@@ -65,6 +66,19 @@ impl Lines {
             ("wall_seconds", "seconds", Some(phase.wall_seconds)),
         ] {
             self.value(metric, unit, value);
+        }
+        if let Some(then) = &phase.stored {
+            let ends = |change: Option<UnpairedChange>| {
+                change.map_or((None, None, None), |change| (Some(change.change), change.low, change.high))
+            };
+            for (metric, unit, value, change) in [
+                ("cycles_per_io", "cycles", then.cycles_per_io, ends(then.cycles_per_io_change)),
+                ("cycles", "cycles", then.cycles, ends(then.cycles_change)),
+                ("iops", "I/Os per second", then.iops, (then.iops_change, None, None)),
+            ] {
+                self.line(metric, "stored", None, unit, (value, None, None), "");
+                self.line(&format!("{metric}_change"), "stored", None, "fraction", change, "");
+            }
         }
         for reading in &phase.by_meter_detail {
             let found = reading.cycles_per_io;

@@ -5,6 +5,7 @@ use model::placement::{Mode, ModeFinding, PeerPlacement, PlacementFinding};
 use model::probe::Kind;
 use model::record::{Exit, Host, Outcome, TaskOwner};
 use model::stats::Estimate;
+use model::stored::{StoredFinding, UnpairedChange};
 use model::unit::Bytes;
 use model::warning::{Code, Warning};
 
@@ -20,6 +21,7 @@ pub fn all() -> Vec<(&'static str, RunFinding)> {
         ("two_phases", two_phases()),
         ("stepped", stepped()),
         ("no_interval", no_interval()),
+        ("stored", stored()),
         ("meters_unavailable", meters_unavailable()),
         ("empty", empty()),
         ("hostile", hostile(f64::NAN, "\u{1b}[31m読み\n書き\u{7}")),
@@ -309,10 +311,31 @@ pub fn empty() -> RunFinding {
         background: background(),
         phases: Vec::new(),
         jobs: Vec::new(),
+        stored: None,
         canaries: Vec::new(),
         outcome: Outcome::Completed,
         warnings: Vec::new(),
     }
+}
+
+/// Beside an earlier run.
+pub fn stored() -> RunFinding {
+    let mut finding = psync_4k();
+    finding.stored = Some(StoredFinding {
+        from: "old".to_owned(),
+        started_unix_seconds: 1_746_267_300.0,
+        differs: vec!["kernel 6.9.1 → 6.18.44".to_owned()],
+    });
+    for phase in &mut finding.phases {
+        phase.stored = Some(StoredPhase {
+            cycles_per_io: phase.cycles_per_io.map(|now| now / 1.105),
+            cycles_per_io_change: Some(UnpairedChange { change: 0.105, low: Some(0.083), high: Some(0.127) }),
+            iops: phase.iops.map(|now| now / 0.95),
+            iops_change: Some(-0.05),
+            ..StoredPhase::default()
+        });
+    }
+    finding
 }
 
 /// A finding with `number` wherever a number can be and `text` wherever a name can be.
@@ -330,8 +353,19 @@ pub fn hostile(number: f64, text: &str) -> RunFinding {
     finding.background.busy_fraction = Some(number);
     finding.background.seconds = number;
     finding.background.tasks = vec![BackgroundTask { name: text.to_owned(), busy_fraction: number }; 30];
+    finding.stored =
+        Some(StoredFinding { from: text.repeat(9), started_unix_seconds: number, differs: vec![text.repeat(5); 3] });
     for phase in &mut finding.phases {
         phase.jobs = vec![text.to_owned(); 3];
+        let change = Some(UnpairedChange { change: number, low: Some(-number), high: Some(number) });
+        phase.stored = Some(StoredPhase {
+            cycles_per_io: Some(number),
+            cycles_per_io_change: change,
+            cycles: Some(number),
+            cycles_change: change,
+            iops: Some(number),
+            iops_change: Some(number),
+        });
         phase.wall_seconds = number;
         phase.cycles_per_io = Some(number);
         phase.cycles_per_io_low = Some(-number);

@@ -8,15 +8,14 @@ use super::tally::{Choice, Tally};
 use super::{Progress, study};
 use crate::comparison::finding::LimitState;
 use crate::comparison::record::{
-    CompareRecord, End, Header, RoundRecord, SCHEMA, Schedule, SliceReading, SliceRecord, SliceWork,
+    CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork,
 };
 use crate::experiment::draft::{Draft, Surroundings, Workload};
 use crate::experiment::{ArmPlan, Axis, Limit, Metric};
+use crate::kind::{Envelope, Kind};
 use crate::plan::{DeviceWrites, UnknownOptions};
 use crate::reading::Reading;
-use crate::record::{
-    ByMeter, Canaries, Clocks, Execution, Host, METHOD_VERSION, Meter, Outcome, Snapshot, Stretch, SystemCounts,
-};
+use crate::record::{ByMeter, Canaries, Clocks, Execution, Host, Meter, Outcome, Snapshot, Stretch, SystemCounts};
 use crate::stats::Verdict;
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Code;
@@ -109,11 +108,7 @@ pub(in crate::comparison) fn record(
     let cases = experiment.cases.len();
     let host = Host { cpus: 2, tsc_hertz: CLOCK, ..Host::default() };
     let header = Header {
-        schema: SCHEMA.to_owned(),
-        method_version: METHOD_VERSION,
-        iotoll_version: "0".to_owned(),
-        started_unix_seconds: 0.0,
-        command_line: Vec::new(),
+        envelope: Envelope::new(Kind::Compare, 0.0, Vec::new()),
         experiment,
         seed: 1,
         schedule: Schedule::Slices { slice_nanos: Nanos(SLICE), guard_nanos: Nanos(0), blocks: 1 },

@@ -5,68 +5,37 @@
 //! by side; the second is called environment and was not. It is all that changed between the two sessions, whether iotoll
 //! can name it or not, and its interval holds only what varied within each of them.
 
-mod machine;
 #[cfg(test)]
 mod tests;
-mod work;
 
-use super::finding::{AgainstStored, CompareFinding, StoredFinding, UnpairedChange};
-use super::record::CompareRecord;
+use super::finding::{AgainstStored, CompareFinding};
+use super::record::{CompareRecord, Header, Schedule};
 use super::study::tally::{Choice, Tally};
 use super::study::{answers, counted, study};
-use crate::experiment::{Case, Cell, Experiment, Metric};
+use crate::experiment::{ArmPlan, Case, Cell, Experiment, Metric, Work};
 use crate::few::few;
 use crate::record::Meter;
 use crate::stats::{Estimate, LogLevel, log_level};
-use crate::warning::{Code, Warning, gravest_first};
+use crate::stored::machine::Machine;
+use crate::stored::{Stored, UnpairedChange, warnings, work};
+use crate::warning::gravest_first;
 use std::collections::BTreeMap;
 
-/// An earlier comparison.
-#[derive(Clone, Debug)]
-pub struct Stored {
-    from: String,
-    record: CompareRecord,
-}
-
-/// Why a comparison cannot stand beside a stored one.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Mismatch {
-    /// Nothing was measured.
-    #[error("it holds no complete round")]
-    NoRounds,
-    /// The baselines have no cell in common.
-    #[error("its baseline was measured at {stored}, today's is at {now}; sweep at least one of its cells")]
-    NoCell {
-        /// Cells of the stored record, in words.
-        stored: String,
-        /// Today's.
-        now: String,
-    },
-}
-
-impl Stored {
-    /// A record, and the path that it was read from.
-    pub fn new(from: impl Into<String>, mut record: CompareRecord) -> Self {
-        // They are most of a record, nothing here looks at them, and it waits in memory while the other is measured.
-        record.rounds.iter_mut().for_each(|round| round.latencies = Vec::new());
-        Self { from: from.into(), record }
+/// Whether an experiment can stand beside an earlier comparison.
+///
+/// # Errors
+/// When there is nothing that both have: why.
+pub(crate) fn fits(record: &CompareRecord, experiment: &Experiment) -> Result<(), String> {
+    if record.rounds.is_empty() {
+        return Err("it holds no complete round".to_owned());
     }
-
-    /// Whether an experiment can stand beside it.
-    ///
-    /// # Errors
-    /// When there is nothing that both have.
-    pub fn fits(&self, experiment: &Experiment) -> Result<(), Mismatch> {
-        if self.record.rounds.is_empty() {
-            return Err(Mismatch::NoRounds);
-        }
-        let then = &self.record.header.experiment;
-        let known = |cell: &Cell| baseline(then, &cell.values).is_some();
-        if experiment.cells.iter().any(known) {
-            return Ok(());
-        }
-        Err(Mismatch::NoCell { stored: labels(&then.cells), now: labels(&experiment.cells) })
+    let then = &record.header.experiment;
+    let known = |cell: &Cell| baseline(then, &cell.values).is_some();
+    if experiment.cells.iter().any(known) {
+        return Ok(());
     }
+    let (stored, now) = (labels(&then.cells), labels(&experiment.cells));
+    Err(format!("its baseline was measured at {stored}, today's is at {now}; sweep at least one of its cells"))
 }
 
 /// Cells in words.
@@ -76,7 +45,7 @@ fn labels(cells: &[Cell]) -> String {
 }
 
 /// Works out everything that can be known from a record, beside a stored one where there is one.
-pub fn study_against(record: &CompareRecord, stored: Option<&Stored>) -> CompareFinding {
+pub fn study_against(record: &CompareRecord, stored: Option<&Stored<CompareRecord>>) -> CompareFinding {
     let mut finding = study(record);
     if let Some(stored) = stored {
         stand_beside(&mut finding, record, stored);
@@ -84,7 +53,7 @@ pub fn study_against(record: &CompareRecord, stored: Option<&Stored>) -> Compare
     finding
 }
 
-fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &Stored) {
+fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &Stored<CompareRecord>) {
     let now = Session::of(record);
     // Two meters have two ideas of a cycle: both sessions are read by the one that speaks now, or not at all.
     let then = Session::by(&stored.record, now.tally.meter);
@@ -99,12 +68,10 @@ fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &S
             }
         }
     }
-    finding.stored = Some(StoredFinding {
-        from: stored.from.clone(),
-        started_unix_seconds: stored.record.header.started_unix_seconds,
-        differs: machine::differences(&stored.record, record),
-    });
-    finding.warnings.extend(warnings(&stored.record, record));
+    let (then, now) = (&stored.record, record);
+    finding.stored = Some(stored.finding(&then.header.envelope, machine(then).differences(&machine(now))));
+    let differing = differing_work(&then.header, &now.header);
+    finding.warnings.extend(warnings(&then.header.envelope, &now.header.envelope, &differing));
     gravest_first(&mut finding.warnings);
 }
 
@@ -166,24 +133,62 @@ fn against(
     })
 }
 
-/// What would make another thing of the environment than it is called.
-fn warnings(then: &CompareRecord, now: &CompareRecord) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let (before, today) = (then.header.method_version, now.header.method_version);
-    if before != today {
-        let message = format!(
-            "the stored record is of method {before} and this one of method {today}: a number may have changed its meaning in \
-             between, and that would be in the environment; CHANGELOG.md lists such changes"
-        );
-        warnings.push(Warning::new(Code::StoredMethodDiffers, message));
+/// Where a baseline ran, and every time that its speed was looked at.
+fn machine(record: &CompareRecord) -> Machine<'_> {
+    // Where arms are boots, the header's machine may have been booted into any of them.
+    let boots: Vec<_> = record.boots.iter().filter(|boot| boot.arm == 0).collect();
+    let header = &record.header;
+    let (host, canaries) = match boots.first() {
+        Some(first) => (&first.host, boots.iter().map(|boot| &boot.canaries).collect()),
+        None => {
+            let ends = std::iter::once(&header.canaries).chain(record.end.as_ref().map(|end| &end.canaries));
+            (&header.host, ends.collect())
+        }
+    };
+    Machine { host, canaries, iotoll_version: &header.envelope.iotoll_version }
+}
+
+/// Every difference in what the baselines do at the points that both were measured at.
+fn differing_work(then: &Header, now: &Header) -> Vec<String> {
+    let mut found = Vec::new();
+    for cell in &now.experiment.cells {
+        let cases = baseline(&then.experiment, &cell.values).zip(baseline(&now.experiment, &cell.values));
+        // What all cells differ in is said once.
+        for difference in cases.map(|(then, now)| of_work(&then.work, &now.work)).unwrap_or_default() {
+            if !found.contains(&difference) {
+                found.push(difference);
+            }
+        }
     }
-    let differing = work::differences(&then.header, &now.header);
-    if !differing.is_empty() {
-        let message = format!(
-            "the stored baseline did not do the same work as today's: {}; what that changes is in the environment",
-            differing.join(", ")
-        );
-        warnings.push(Warning::new(Code::StoredWorkDiffers, message));
+    if let (Some(before), Some(today)) = (then.experiment.arms.first(), now.experiment.arms.first()) {
+        found.extend(work::differs("under", surroundings(before), surroundings(today)));
     }
-    warnings
+    found.extend(work::differs("measured in", schedule(then.schedule), schedule(now.schedule)));
+    work::named(found)
+}
+
+/// What is switched for a baseline.
+fn surroundings(arm: &ArmPlan) -> String {
+    let settings = arm.settings.iter().map(ToString::to_string);
+    let all: Vec<String> = settings.chain(arm.enter.clone()).collect();
+    if all.is_empty() { "nothing".to_owned() } else { all.join(" ") }
+}
+
+/// In how large pieces it was measured. Not how long a slice is: that follows from how fast the machine was.
+fn schedule(schedule: Schedule) -> &'static str {
+    match schedule {
+        Schedule::Slices { .. } => "slices",
+        Schedule::WholeRounds { .. } => "whole rounds",
+        Schedule::Executions => "executions",
+        Schedule::Boots => "boots",
+    }
+}
+
+fn of_work(then: &Work, now: &Work) -> Vec<String> {
+    match (then, now) {
+        (Work::Command(before), Work::Command(today)) => work::of_words(before, today),
+        (Work::Jobs(before), Work::Jobs(today)) => work::of_plans(before, today),
+        (Work::Command(_), Work::Jobs(_)) => vec!["a command → jobs".to_owned()],
+        (Work::Jobs(_), Work::Command(_)) => vec!["jobs → a command".to_owned()],
+    }
 }

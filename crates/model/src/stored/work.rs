@@ -1,8 +1,5 @@
-//! What differs in the work of two baselines, in words: "bs 4096 → 8192". Names, files and seeds are no work.
+//! What differs in the work of two measurements, in words: "bs 4096 → 8192". Names, files and seeds are no work.
 
-use super::super::record::{Header, Schedule};
-use super::baseline;
-use crate::experiment::{ArmPlan, Work};
 use crate::plan::value::word;
 use crate::plan::{BlockSizes, JobPlan, Plan, Rates, Size};
 use std::fmt::Display;
@@ -10,63 +7,27 @@ use std::fmt::Display;
 /// Differences that are named before the rest is only counted.
 const NAMED: usize = 6;
 
-/// Every difference in what the baselines do at the points that both were measured at.
-pub(super) fn differences(then: &Header, now: &Header) -> Vec<String> {
-    let mut found = Vec::new();
-    for cell in &now.experiment.cells {
-        let cases = baseline(&then.experiment, &cell.values).zip(baseline(&now.experiment, &cell.values));
-        // What all cells differ in is said once.
-        for difference in cases.map(|(then, now)| of_work(&then.work, &now.work)).unwrap_or_default() {
-            if !found.contains(&difference) {
-                found.push(difference);
-            }
-        }
-    }
-    if let (Some(before), Some(today)) = (then.experiment.arms.first(), now.experiment.arms.first()) {
-        found.extend(differs("under", surroundings(before), surroundings(today)));
-    }
-    found.extend(differs("measured in", schedule(then.schedule), schedule(now.schedule)));
+/// The first differences, and how many more there are.
+pub(crate) fn named(mut found: Vec<String>) -> Vec<String> {
     let more = found.len().saturating_sub(NAMED);
     found.truncate(NAMED);
     found.extend((more > 0).then(|| format!("and {more} more")));
     found
 }
 
-fn differs(name: &str, then: impl Display, now: impl Display) -> Option<String> {
+/// "bs 4096 → 8192".
+pub(crate) fn differs(name: &str, then: impl Display, now: impl Display) -> Option<String> {
     let (then, now) = (then.to_string(), now.to_string());
     (then != now).then(|| format!("{name} {then} → {now}"))
 }
 
-/// What is switched for a baseline.
-fn surroundings(arm: &ArmPlan) -> String {
-    let settings = arm.settings.iter().map(ToString::to_string);
-    let all: Vec<String> = settings.chain(arm.enter.clone()).collect();
-    if all.is_empty() { "nothing".to_owned() } else { all.join(" ") }
-}
-
-/// In how large pieces it was measured. Not how long a slice is: that follows from how fast the machine was.
-fn schedule(schedule: Schedule) -> &'static str {
-    match schedule {
-        Schedule::Slices { .. } => "slices",
-        Schedule::WholeRounds { .. } => "whole rounds",
-        Schedule::Executions => "executions",
-        Schedule::Boots => "boots",
+/// What differs between the jobs of two plans.
+pub(crate) fn of_plans(then: &Plan, now: &Plan) -> Vec<String> {
+    let (before, today) = (jobs(then), jobs(now));
+    if before.len() != today.len() {
+        return vec![format!("jobs {} → {}", before.len(), today.len())];
     }
-}
-
-fn of_work(then: &Work, now: &Work) -> Vec<String> {
-    match (then, now) {
-        (Work::Command(before), Work::Command(today)) => of_words(before, today),
-        (Work::Jobs(before), Work::Jobs(today)) => {
-            let (before, today) = (jobs(before), jobs(today));
-            if before.len() != today.len() {
-                return vec![format!("jobs {} → {}", before.len(), today.len())];
-            }
-            before.into_iter().zip(today).flat_map(|(before, today)| of_jobs(before, today)).collect()
-        }
-        (Work::Command(_), Work::Jobs(_)) => vec!["a command → jobs".to_owned()],
-        (Work::Jobs(_), Work::Command(_)) => vec!["jobs → a command".to_owned()],
-    }
+    before.into_iter().zip(today).flat_map(|(before, today)| of_jobs(before, today)).collect()
 }
 
 fn jobs(plan: &Plan) -> Vec<&JobPlan> {
@@ -74,7 +35,7 @@ fn jobs(plan: &Plan) -> Vec<&JobPlan> {
 }
 
 /// The words that differ, where as many were said; otherwise the commands.
-fn of_words(then: &[String], now: &[String]) -> Vec<String> {
+pub(crate) fn of_words(then: &[String], now: &[String]) -> Vec<String> {
     if then.len() != now.len() {
         return vec![format!("command `{}` → `{}`", then.join(" "), now.join(" "))];
     }
@@ -212,9 +173,8 @@ mod tests {
 
     #[test]
     fn of_commands_the_words_that_differ_are_named() {
-        let words = |text: &str| Work::Command(text.split(' ').map(str::to_owned).collect());
-        assert_eq!(of_work(&words("fio a.fio"), &words("fio b.fio")), ["word a.fio → b.fio"]);
-        assert_eq!(of_work(&words("fio a"), &words("fio a b")), ["command `fio a` → `fio a b`"]);
-        assert_eq!(of_work(&words("fio a"), &Work::Jobs(Default::default())), ["a command → jobs"]);
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(of_words(&words("fio a.fio"), &words("fio b.fio")), ["word a.fio → b.fio"]);
+        assert_eq!(of_words(&words("fio a"), &words("fio a b")), ["command `fio a` → `fio a b`"]);
     }
 }

@@ -1,12 +1,15 @@
 //! Records that were cut off, changed or never there.
 
 use super::*;
-use model::comparison::record::Schedule;
+use crate::compare::{Keeper, boots};
+use model::comparison::CompareRecord;
+use model::comparison::record::{BootRecord, End, Header, RoundRecord, Schedule};
 use model::experiment::draft::Surroundings;
 use model::experiment::{Experiment, file};
 use model::plan::{DeviceWrites, UnknownOptions};
 use model::reading::Reading;
-use model::record::{Canaries, Host, Outcome};
+use model::record::{Canaries, Host, Outcome, Record};
+use model::unit::Nanos;
 
 fn experiment(when: bool) -> Experiment {
     let arm = |name: &str, ns: u32| {
@@ -34,11 +37,7 @@ fn canaries() -> Canaries {
 
 fn header(experiment: Experiment) -> Header {
     Header {
-        schema: SCHEMA.to_owned(),
-        method_version: METHOD_VERSION,
-        iotoll_version: "0".to_owned(),
-        started_unix_seconds: 0.0,
-        command_line: Vec::new(),
+        envelope: Envelope::new(Kind::Compare, 0.0, Vec::new()),
         experiment,
         seed: 1,
         schedule: Schedule::Boots,
@@ -67,15 +66,15 @@ fn boot(arm: usize) -> (BootRecord, RoundRecord) {
 /// A folder with a record of one boot.
 fn begun() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let mut file = RoundsFile::create(folder.path()).unwrap();
+    let mut file = RecordFile::create(folder.path()).unwrap();
     file.header(&header(experiment(true))).unwrap();
     let (boot, round) = boot(0);
-    file.boot(&boot, &round).unwrap();
+    boots::add(&mut file, &boot, &round).unwrap();
     folder
 }
 
 fn text(folder: &Path) -> Vec<u8> {
-    fs::read(folder.join(ROUNDS)).unwrap()
+    fs::read(folder.join(RECORD)).unwrap()
 }
 
 fn arms(record: &CompareRecord) -> Vec<usize> {
@@ -97,15 +96,15 @@ fn resuming_leaves_in_the_file_what_reading_took_from_it() {
     ];
     for (kept, tail) in tails {
         let folder = begun();
-        fs::write(folder.path().join(ROUNDS), [kept, tail].concat()).unwrap();
+        fs::write(folder.path().join(RECORD), [kept, tail].concat()).unwrap();
         let shown = String::from_utf8_lossy(tail);
-        assert_eq!(arms(&load_rounds(folder.path()).unwrap()), [0], "{shown}");
-        let (mut file, record) = RoundsFile::resume(folder.path()).unwrap();
+        assert_eq!(arms(&load::<CompareRecord>(folder.path()).unwrap()), [0], "{shown}");
+        let (mut file, record) = boots::resume(folder.path()).unwrap();
         assert_eq!(arms(&record), [0], "{shown}");
         assert_eq!(text(folder.path()), whole, "{shown}");
         let (next, round) = boot(1);
-        file.boot(&next, &round).unwrap();
-        let record = load_rounds(folder.path()).unwrap();
+        boots::add(&mut file, &next, &round).unwrap();
+        let record = load::<CompareRecord>(folder.path()).unwrap();
         assert_eq!((arms(&record), record.rounds.len()), (vec![0, 1], 1), "{shown}");
     }
 }
@@ -113,10 +112,10 @@ fn resuming_leaves_in_the_file_what_reading_took_from_it() {
 #[test]
 fn a_folder_and_its_file_are_the_same_record() {
     let folder = begun();
-    let file = folder.path().join(ROUNDS);
+    let file = folder.path().join(RECORD);
     for path in [folder.path(), &file] {
-        assert_eq!(arms(&load_rounds(path).unwrap()), [0]);
-        let (resumed, record) = RoundsFile::resume(path).unwrap();
+        assert_eq!(arms(&load::<CompareRecord>(path).unwrap()), [0]);
+        let (resumed, record) = boots::resume(path).unwrap();
         assert_eq!((resumed.path(), arms(&record)), (file.as_path(), vec![0]));
     }
 }
@@ -125,8 +124,8 @@ fn a_folder_and_its_file_are_the_same_record() {
 fn what_cannot_be_gone_on_with_says_why_and_is_left_as_it_is() {
     let folder = begun();
     let says = |text: &[u8]| {
-        fs::write(folder.path().join(ROUNDS), text).unwrap();
-        let why = RoundsFile::resume(folder.path()).err().unwrap().to_string();
+        fs::write(folder.path().join(RECORD), text).unwrap();
+        let why = boots::resume(folder.path()).err().unwrap().to_string();
         assert_eq!(self::text(folder.path()), text, "{why}");
         why
     };
@@ -140,8 +139,9 @@ fn what_cannot_be_gone_on_with_says_why_and_is_left_as_it_is() {
         let why = says(format!("{}{{\"bo", whole.replacen(from, to, 1)).as_bytes());
         assert!(why.contains("its header was changed") && why.contains(named), "{why}");
     }
-    let mut bare = serde_json::to_vec(&Line::<_, (), (), ()>::Header(header(experiment(false)))).unwrap();
-    bare.push(b'\n');
+    let mut bare = Vec::new();
+    line(&mut bare, "envelope", &Envelope::new(Kind::Compare, 0.0, Vec::new())).unwrap();
+    line(&mut bare, "header", &header(experiment(false))).unwrap();
     let why = says(&bare);
     assert!(why.contains("no arm of this comparison is a boot") && why.contains("iotoll report"), "{why}");
     let end = End {
@@ -151,8 +151,9 @@ fn what_cannot_be_gone_on_with_says_why_and_is_left_as_it_is() {
         canaries: canaries(),
         warnings: Vec::new(),
     };
-    let end = serde_json::to_string(&Line::<(), (), (), _>::End(end)).unwrap();
-    let why = says(format!("{whole}{end}\n").as_bytes());
+    let mut ended = whole.into_bytes();
+    line(&mut ended, "end", &end).unwrap();
+    let why = says(&ended);
     assert!(why.contains("is complete") && why.contains("iotoll report"), "{why}");
 }
 
@@ -161,24 +162,64 @@ fn what_cannot_be_gone_on_with_says_why_and_is_left_as_it_is() {
 fn what_is_no_record_says_what_to_give() {
     let folder = begun();
     let whole = String::from_utf8(text(folder.path())).unwrap();
-    let (first, second) = whole.split_once('\n').unwrap();
-    let give = "give the folder of a saved comparison";
-    let cases: [(String, &[&str]); 7] = [
+    let [envelope, header, boot]: [&str; 3] = whole.lines().collect::<Vec<_>>().try_into().unwrap();
+    let give = "give the folder of a comparison that was saved (iotoll compare)";
+    let cases: [(String, &[&str]); 12] = [
         (String::new(), &["is empty", give]),
         ("\n\n".to_owned(), &["is empty", give]),
         ("garbage\n".to_owned(), &["line 1: is not a record", give]),
-        ("{\"round\":{}}\n".to_owned(), &["line 1: is not the header", give]),
-        (format!("{}\n", first.replacen("\"seed\":1", "\"seed\":\"one\"", 1)), &["line 1: is damaged", give]),
-        (format!("{first}\n{{\"bo\n{second}"), &["line 2: is damaged", "remove it and all after it"]),
-        (format!("{first}\n\n{first}\n"), &["line 3: is a second header", "remove it"]),
+        ("{\"schema\":\"iotoll.compare/1\"}\n".to_owned(), &["line 1: is not the envelope", give]),
+        (envelope.replacen("iotoll.record/3", "iotoll.record/9", 1), &["its schema is 'iotoll.record/9'", give]),
+        (envelope.replacen("\"method_version\":2", "\"method_version\":\"two\"", 1), &["line 1: is damaged", give]),
+        (
+            envelope.replacen("\"method_version\":2", "\"method_version\":1", 1),
+            &["measured by method 1", "show it with"],
+        ),
+        (
+            envelope.replacen("\"kind\":\"compare\"", "\"kind\":\"cost\"", 1),
+            &["is the record of a run, not of a comparison"],
+        ),
+        (format!("{envelope}\n"), &["line 2: is not the header", give]),
+        (
+            format!("{envelope}\n{}\n", header.replacen("\"seed\":1", "\"seed\":\"one\"", 1)),
+            &["line 2: is damaged", give],
+        ),
+        (format!("{envelope}\n{header}\n{{\"bo\n{boot}"), &["line 3: is damaged", "remove it and all after it"]),
+        (format!("{envelope}\n{header}\n\n{header}\n"), &["line 4: is a second header", "remove it"]),
     ];
     for (text, named) in cases {
-        fs::write(folder.path().join(ROUNDS), text).unwrap();
-        let why = load_rounds(folder.path()).unwrap_err().to_string();
+        fs::write(folder.path().join(RECORD), text).unwrap();
+        let why = load::<CompareRecord>(folder.path()).unwrap_err().to_string();
         assert!(named.iter().all(|word| why.contains(word)), "{named:?}: {why}");
     }
-    let why = load_rounds(Path::new("/nowhere")).unwrap_err().to_string();
-    assert!(why.contains("reading the record") && why.ends_with(give), "{why}");
-    let why = RoundsFile::resume(Path::new("/nowhere")).err().unwrap().to_string();
-    assert!(why.contains("reading the record") && why.ends_with(BEGUN), "{why}");
+    for why in [load::<CompareRecord>(Path::new("/nowhere")).err(), boots::resume(Path::new("/nowhere")).err()] {
+        let why = why.unwrap().to_string();
+        assert!(why.contains("reading the record") && why.ends_with(give), "{why}");
+    }
+}
+
+/// What every program that reads records must tell from the first line alone.
+#[test]
+fn the_envelope_says_the_kind() {
+    let folder = begun();
+    assert_eq!(kind_at(folder.path()).unwrap(), Kind::Compare);
+    let whole = String::from_utf8(text(folder.path())).unwrap();
+    fs::write(folder.path().join(RECORD), whole.replacen("\"kind\":\"compare\"", "\"kind\":\"later\"", 1)).unwrap();
+    let why = kind_at(folder.path()).unwrap_err().to_string();
+    assert!(why.contains("is of kind 'later'") && why.contains("does not know"), "{why}");
+    for (text, named) in [("", "is empty"), ("garbage", "is not a record")] {
+        fs::write(folder.path().join(RECORD), text).unwrap();
+        let why = kind_at(folder.path()).unwrap_err().to_string();
+        assert!(why.contains(named) && why.ends_with("give the folder of a saved run or comparison"), "{why}");
+    }
+}
+
+#[test]
+fn a_run_without_its_measurement_is_no_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = Vec::new();
+    line(&mut text, "envelope", &Envelope::new(Kind::Cost, 0.0, Vec::new())).unwrap();
+    fs::write(folder.path().join(RECORD), text).unwrap();
+    let why = load::<Record>(folder.path()).unwrap_err().to_string();
+    assert!(why.contains("line 2: is missing") && why.contains("iotoll run"), "{why}");
 }

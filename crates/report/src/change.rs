@@ -2,7 +2,8 @@
 
 use crate::document::{Interval, Raw};
 use crate::number::{MISSING, TOO_LARGE};
-use model::comparison::finding::{self, MetricFinding, UnpairedChange};
+use model::comparison::finding::{self, MetricFinding};
+use model::stored::UnpairedChange;
 
 /// A change and its interval, as fractions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,6 +1,5 @@
 //! What is known to differ between the machines of two records, in words: "kernel 6.9.1 → 6.18.44".
 
-use super::super::record::CompareRecord;
 use crate::record::{Canaries, Host};
 use crate::unit::Bytes;
 use std::collections::BTreeMap;
@@ -14,55 +13,51 @@ const CLOCK: f64 = 1e-3;
 /// Mitigations that are named before the rest is only counted: a new kernel may word all of them anew.
 const MITIGATIONS: usize = 3;
 
-/// Every difference, what matters most first.
-pub(super) fn differences(then: &CompareRecord, now: &CompareRecord) -> Vec<String> {
-    let (old, new) = (Machine::of(then), Machine::of(now));
-    let (from, to) = (old.host, new.host);
-    let none = || "none".to_owned();
-    let mut found: Vec<Option<String>> = vec![
-        word("kernel", &from.kernel, &to.kernel),
-        word("CPU", &from.cpu_model, &to.cpu_model),
-        word("CPUs", &from.cpus.to_string(), &to.cpus.to_string()),
-        figure("memory", from.memory.as_f64(), to.memory.as_f64(), MEMORY, |bytes| gibibytes(Bytes(bytes as u64))),
-        word("hypervisor", &from.hypervisor.clone().unwrap_or_else(none), &to.hypervisor.clone().unwrap_or_else(none)),
-        word("governor", &from.governor, &to.governor),
-        word("SMT", &from.smt, &to.smt),
-        word("idle driver", &from.idle_driver, &to.idle_driver),
-        word("clocksource", &from.clocksource, &to.clocksource),
-        figure("TSC", from.tsc_hertz, to.tsc_hertz, CLOCK, |hertz| format!("{:.3} GHz", hertz / 1e9)),
-    ];
-    found.extend(mitigations(&from.mitigations, &to.mitigations).into_iter().map(Some));
-    let speed = |name: &str, of: fn(&Canaries) -> Option<f64>, words: fn(f64) -> String| {
-        figure(name, old.speed(of)?, new.speed(of)?, MOVED, words)
-    };
-    found.extend([
-        speed("system call", |canaries| Some(canaries.null_system_call_nanos), nanos),
-        speed("context switch", |canaries| canaries.context_switch_nanos.taken().copied(), nanos),
-        speed("wake-up", |canaries| canaries.wake_up_nanos.taken().copied(), nanos),
-        speed("clock reading", |canaries| Some(canaries.clock_read_nanos), nanos),
-        speed("memory copy", |canaries| Some(canaries.memcpy_gigabytes_per_second), |speed| format!("{speed:.1} GB/s")),
-    ]);
-    found.push(word("iotoll", &then.header.iotoll_version, &now.header.iotoll_version));
-    found.into_iter().flatten().collect()
+/// Where something was measured, and every time that its speed was looked at.
+pub(crate) struct Machine<'a> {
+    pub(crate) host: &'a Host,
+    pub(crate) canaries: Vec<&'a Canaries>,
+    pub(crate) iotoll_version: &'a str,
 }
 
-/// Where a baseline ran, and every time that its speed was looked at.
-struct Machine<'a> {
-    host: &'a Host,
-    canaries: Vec<&'a Canaries>,
-}
-
-impl<'a> Machine<'a> {
-    fn of(record: &'a CompareRecord) -> Self {
-        // Where arms are boots, the header's machine may have been booted into any of them.
-        let boots: Vec<_> = record.boots.iter().filter(|boot| boot.arm == 0).collect();
-        match boots.first() {
-            Some(first) => Self { host: &first.host, canaries: boots.iter().map(|boot| &boot.canaries).collect() },
-            None => {
-                let ends = std::iter::once(&record.header.canaries).chain(record.end.as_ref().map(|end| &end.canaries));
-                Self { host: &record.header.host, canaries: ends.collect() }
-            }
-        }
+impl Machine<'_> {
+    /// Every difference between this one, then, and the one of now; what matters most first.
+    pub(crate) fn differences(&self, now: &Self) -> Vec<String> {
+        let (from, to) = (self.host, now.host);
+        let none = || "none".to_owned();
+        let mut found: Vec<Option<String>> = vec![
+            word("kernel", &from.kernel, &to.kernel),
+            word("CPU", &from.cpu_model, &to.cpu_model),
+            word("CPUs", &from.cpus.to_string(), &to.cpus.to_string()),
+            figure("memory", from.memory.as_f64(), to.memory.as_f64(), MEMORY, |bytes| gibibytes(Bytes(bytes as u64))),
+            word(
+                "hypervisor",
+                &from.hypervisor.clone().unwrap_or_else(none),
+                &to.hypervisor.clone().unwrap_or_else(none),
+            ),
+            word("governor", &from.governor, &to.governor),
+            word("SMT", &from.smt, &to.smt),
+            word("idle driver", &from.idle_driver, &to.idle_driver),
+            word("clocksource", &from.clocksource, &to.clocksource),
+            figure("TSC", from.tsc_hertz, to.tsc_hertz, CLOCK, |hertz| format!("{:.3} GHz", hertz / 1e9)),
+        ];
+        found.extend(mitigations(&from.mitigations, &to.mitigations).into_iter().map(Some));
+        let speed = |name: &str, of: fn(&Canaries) -> Option<f64>, words: fn(f64) -> String| {
+            figure(name, self.speed(of)?, now.speed(of)?, MOVED, words)
+        };
+        found.extend([
+            speed("system call", |canaries| Some(canaries.null_system_call_nanos), nanos),
+            speed("context switch", |canaries| canaries.context_switch_nanos.taken().copied(), nanos),
+            speed("wake-up", |canaries| canaries.wake_up_nanos.taken().copied(), nanos),
+            speed("clock reading", |canaries| Some(canaries.clock_read_nanos), nanos),
+            speed(
+                "memory copy",
+                |canaries| Some(canaries.memcpy_gigabytes_per_second),
+                |speed| format!("{speed:.1} GB/s"),
+            ),
+        ]);
+        found.push(word("iotoll", self.iotoll_version, now.iotoll_version));
+        found.into_iter().flatten().collect()
     }
 
     /// The mean of a canary; `None` when it never flew.

@@ -1,15 +1,16 @@
 //! A comparison beside an earlier one in words: what changed in all, how much of it is the change and how much everything
 //! else, and what is known to differ between then and now.
 
-use super::change::Change;
 use super::{contents, words};
-use crate::document::{Block, Body, Fact, Note, Tone};
-use crate::phrase;
-use crate::phrase::{tied, units_tied};
+use crate::change::Change;
+use crate::document::{Block, Fact};
+use crate::phrase::tied;
+use crate::stored;
 use model::comparison::CompareFinding;
-use model::comparison::finding::{AgainstStored, CellFinding, MetricFinding, StoredFinding, UnpairedChange};
+use model::comparison::finding::{AgainstStored, CellFinding, MetricFinding};
 use model::experiment::Metric;
 use model::few::few;
+use model::stored::UnpairedChange;
 
 /// Nothing without a stored record.
 pub fn block(finding: &CompareFinding) -> Option<Block> {
@@ -19,24 +20,10 @@ pub fn block(finding: &CompareFinding) -> Option<Block> {
         finding.cells.iter().partition(|cell| is_known(cell));
     let lines = matched.iter().flat_map(|cell| metrics.iter().map(move |metric| line(finding, cell, *metric)));
     let facts: Vec<Fact> = lines.flatten().collect();
-    let mut notes = vec![differs(stored)];
     let caution = "environment is all that changed between the two sessions, from the kernel to the neighbours; its interval and \
                    that of the whole hold only what varied within each of them";
-    notes.push(caution.to_owned());
-    notes.extend(missing(&matched, &metrics));
-    notes.extend(unmatched(finding, &others));
-    notes.push(match phrase::time(stored.started_unix_seconds) {
-        Some(time) => format!("stored: {}, measured {}", stored.from, tied(&time)),
-        None => format!("stored: {}", stored.from),
-    });
-    let notes = notes.into_iter().map(|text| Note::new(Tone::Faint, text)).collect();
-    Some(Block::new(title(stored), Body::Facts(facts)).with(notes))
-}
-
-fn title(stored: &StoredFinding) -> String {
-    let time = phrase::time(stored.started_unix_seconds);
-    let day = time.as_deref().and_then(|time| time.split(' ').next());
-    day.map_or_else(|| "Against the stored baseline".to_owned(), |day| format!("Against the stored baseline of {day}"))
+    let remarks = missing(&matched, &metrics).into_iter().chain(unmatched(finding, &others));
+    Some(stored::block("baseline", stored, facts, caution, remarks))
 }
 
 /// Whether the stored record has this cell.
@@ -66,13 +53,6 @@ fn split(found: &MetricFinding, stored: &AgainstStored) -> String {
     )
 }
 
-fn differs(stored: &StoredFinding) -> String {
-    if stored.differs.is_empty() {
-        return "nothing that is known of the machine differs between then and now".to_owned();
-    }
-    format!("then → now: {}", units_tied(&stored.differs.join("; ")))
-}
-
 /// Metrics that have a value now and none in common with the stored record.
 fn missing(cells: &[&CellFinding], metrics: &[Metric]) -> Option<String> {
     let lacks = |metric: &&Metric| {
@@ -99,6 +79,7 @@ fn unmatched(finding: &CompareFinding, cells: &[&CellFinding]) -> Option<String>
 mod tests {
     use super::*;
     use crate::compare::fixture;
+    use crate::document::Body;
 
     fn texts(section: &Block) -> Vec<(String, String)> {
         let Body::Facts(facts) = &section.body else { panic!("no facts") };

@@ -1,0 +1,91 @@
+//! Kind `compare`: a header, a line for each round or boot, and the end. Each line is on disk before the next round begins.
+
+use super::{Envelope, Kind, Misplaced, Recorded};
+use crate::comparison::record::{BootRecord, CompareRecord, End, Header, RoundRecord};
+use crate::comparison::{CompareFinding, against_stored, boots};
+use crate::experiment::Experiment;
+use crate::stored::Stored;
+use crate::unit::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// A line of its record.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// What is known before the first round.
+    Header(Box<Header>),
+    /// A complete round.
+    Round(RoundRecord),
+    /// A complete boot of an arm.
+    Boot(Box<BootLine<BootRecord, RoundRecord>>),
+    /// How it ended.
+    End(Box<End>),
+}
+
+/// One boot, and what was measured in it.
+#[derive(Serialize, Deserialize)]
+pub struct BootLine<B, R> {
+    /// The boot.
+    pub boot: B,
+    /// What was measured in it.
+    pub round: R,
+}
+
+impl Recorded for CompareRecord {
+    const KIND: Kind = Kind::Compare;
+    type Line = Line;
+    type Plan = Experiment;
+    type Finding = CompareFinding;
+
+    fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
+        let misplaced = |line, why: &str| Misplaced { line, why: why.to_owned() };
+        let mut lines = lines.into_iter();
+        let mut header = match lines.next() {
+            Some(Line::Header(header)) => *header,
+            _ => return Err(misplaced(0, "is not the header of a comparison")),
+        };
+        header.envelope = envelope;
+        let mut record = Self { header, rounds: Vec::new(), boots: Vec::new(), end: None };
+        // Boots of the round that is not complete yet.
+        let mut booted = Vec::new();
+        for (line, number) in lines.zip(1..) {
+            match line {
+                Line::Round(round) => record.rounds.push(round),
+                Line::Boot(line) => {
+                    let BootLine { boot, round } = *line;
+                    record.boots.push(boot);
+                    booted.push(round);
+                    if booted.len() >= record.header.experiment.arms.len() {
+                        let begin = record.rounds.last().map_or(Nanos(0), |round| round.end_nanos);
+                        record.rounds.push(boots::round(std::mem::take(&mut booted), begin));
+                    }
+                }
+                Line::End(end) => record.end = Some(*end),
+                Line::Header(_) => return Err(misplaced(number, "is a second header")),
+            }
+        }
+        Ok(record)
+    }
+
+    fn envelope(&self) -> &Envelope {
+        &self.header.envelope
+    }
+
+    fn plan(&self) -> &Experiment {
+        &self.header.experiment
+    }
+
+    fn fits(&self, plan: &Experiment) -> Result<(), String> {
+        against_stored::fits(self, plan)
+    }
+
+    /// Latencies are most of a record, and are no ratio of sums.
+    fn trimmed(mut self) -> Self {
+        self.rounds.iter_mut().for_each(|round| round.latencies = Vec::new());
+        self
+    }
+
+    fn study(&self, stored: Option<&Stored<Self>>) -> CompareFinding {
+        against_stored::study_against(self, stored)
+    }
+}

@@ -1,0 +1,33 @@
+//! What stands below every measurement beside an earlier one: when that was, and what is known to differ.
+
+use crate::document::{Block, Body, Fact, Note, Tone};
+use crate::phrase::{self, tied, units_tied};
+use model::stored::StoredFinding;
+
+/// A block of facts about the distance to a stored `what`, with what must be known to read them.
+pub fn block(
+    what: &str,
+    stored: &StoredFinding,
+    facts: Vec<Fact>,
+    caution: &str,
+    remarks: impl IntoIterator<Item = String>,
+) -> Block {
+    let time = phrase::time(stored.started_unix_seconds);
+    let day = time.as_deref().and_then(|time| time.split(' ').next());
+    let of_day = day.map(|day| format!(" of {day}")).unwrap_or_default();
+    let mut notes = vec![differs(stored), caution.to_owned()];
+    notes.extend(remarks);
+    notes.push(match &time {
+        Some(time) => format!("stored: {}, measured {}", stored.from, tied(time)),
+        None => format!("stored: {}", stored.from),
+    });
+    let notes = notes.into_iter().map(|text| Note::new(Tone::Faint, text)).collect();
+    Block::new(format!("Against the stored {what}{of_day}"), Body::Facts(facts)).with(notes)
+}
+
+fn differs(stored: &StoredFinding) -> String {
+    if stored.differs.is_empty() {
+        return "nothing that is known of the machine differs between then and now".to_owned();
+    }
+    format!("then → now: {}", units_tied(&stored.differs.join("; ")))
+}
