@@ -221,11 +221,11 @@ pub struct CompareArguments {
     #[arg(long, value_name = "SETTING", value_parser = value::setting)]
     pub candidate_set: Vec<model::experiment::Setting>,
     /// A shell command that switches something on for the candidate
-    #[arg(long, value_name = "COMMAND", requires = "candidate_leave")]
-    pub candidate_enter: Option<String>,
+    #[arg(long, value_name = "COMMAND", requires = "candidate_cleanup")]
+    pub candidate_setup: Option<String>,
     /// The shell command that switches it off again; it always runs
-    #[arg(long, value_name = "COMMAND", requires = "candidate_enter")]
-    pub candidate_leave: Option<String>,
+    #[arg(long, value_name = "COMMAND", requires = "candidate_setup")]
+    pub candidate_cleanup: Option<String>,
     /// What the page cache holds of the jobs' files when a slice begins: warm (read in first and kept), cold (dropped before
     /// each slice), as-is [default: warm where the files fit into memory; a job's own invalidate= decides instead]
     #[arg(long, value_name = "warm|cold|as-is", value_parser = value::cache)]
@@ -237,7 +237,7 @@ pub struct CompareArguments {
     pub place: Option<Place>,
     /// Go on with the experiment in this folder, whose arms are boots: measure the arm that is booted now
     #[arg(long, value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
-        "candidate_set", "candidate_enter", "candidate_leave", "cache", "setup", "prepare", "cleanup", "place", "aa", "sweep", "target", "margin", "precision", "budget",
+        "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "aa", "sweep", "target", "margin", "precision", "budget",
         "hang_timeout", "slice", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "out",
         "no_save", "command"])]
     pub resume: Option<PathBuf>,

@@ -10,7 +10,7 @@ use crate::render::{self, PAGE};
 use crate::run::files_and_options;
 use crate::signals::{self, LaterSignals};
 use crate::stored;
-use lab::compare::{Keeper, Settings};
+use lab::compare::{RecordWriter, Settings};
 use lab::meter::Selection;
 use lab::store::{RecordFile, RecordFolder};
 use model::comparison::finding::LimitState;
@@ -54,13 +54,13 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
     if experiment.boots.is_some() {
         return boots::start(experiment, arguments, words);
     }
-    let mut keeping = Keeping::prepare(arguments)?;
+    let mut saving = Saving::prepare(arguments)?;
     let settings = settings(arguments, arguments.meters.clone(), words)?;
     let line = ProgressLine::new(arguments.quiet);
-    let outcome = lab::compare::compare(experiment, &settings, &mut keeping, &mut |stage| line.show_stage(&stage));
+    let outcome = lab::compare::compare(experiment, &settings, &mut saving, &mut |stage| line.show_stage(&stage));
     line.clear();
-    let record = outcome.inspect_err(|_| keeping.abandon())?;
-    conclude(&record, stored.as_ref(), keeping.folder(), arguments)
+    let record = outcome.inspect_err(|_| saving.abandon())?;
+    conclude(&record, stored.as_ref(), saving.folder(), arguments)
 }
 
 /// Studies a record, writes the report into its folder, prints what was found, and says how to exit. What could not be
@@ -210,7 +210,7 @@ fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
     let of_commands =
         arguments.candidate_cmd.iter().map(|command| ArmPlan { command: Some(words(command)), ..ArmPlan::default() });
     let mut candidates: Vec<ArmPlan> = of_options.chain(of_commands).collect();
-    let toggled = !arguments.candidate_set.is_empty() || arguments.candidate_enter.is_some();
+    let toggled = !arguments.candidate_set.is_empty() || arguments.candidate_setup.is_some();
     if toggled {
         if candidates.len() > 1 {
             return Err(bad("compare: settings are of one candidate, and there are several; compare them one by one"));
@@ -223,8 +223,8 @@ fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
         });
         candidates.push(ArmPlan {
             settings: arguments.candidate_set.clone(),
-            enter: arguments.candidate_enter.clone(),
-            leave: arguments.candidate_leave.clone(),
+            setup: arguments.candidate_setup.clone(),
+            cleanup: arguments.candidate_cleanup.clone(),
             ..candidate
         });
     }
@@ -263,12 +263,12 @@ impl Place {
 }
 
 /// Where a record is kept, and the report beside it.
-enum Keeping {
+enum Saving {
     In(Place),
     Not,
 }
 
-impl Keeping {
+impl Saving {
     fn prepare(arguments: &CompareArguments) -> anyhow::Result<Self> {
         Ok(if arguments.no_save { Self::Not } else { Self::In(Place::prepare(arguments.out.as_deref())?) })
     }
@@ -304,7 +304,7 @@ fn write_report(folder: &Path, finding: &CompareFinding, note: bool) -> anyhow::
     Ok(())
 }
 
-impl Keeper for Keeping {
+impl RecordWriter for Saving {
     fn header(&mut self, header: &Header) -> lab::Result<()> {
         self.file().map_or(Ok(()), |file| file.header(header))
     }

@@ -7,8 +7,8 @@ pub mod boots;
 mod cache;
 mod executions;
 mod neighbours;
-mod order;
 mod protocol;
+mod shuffler;
 mod slices;
 mod team;
 mod toggle;
@@ -45,7 +45,7 @@ use model::record::Outcome;
 use model::unit::{Hertz, Nanos};
 use model::warning::{Warning, add_once};
 use neighbours::Neighbours;
-use order::Orders;
+use shuffler::Shuffler;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use sys::clock::monotonic_nanos;
@@ -68,7 +68,7 @@ pub struct Settings {
 }
 
 /// Where a record is written as it is measured.
-pub trait Keeper {
+pub trait RecordWriter {
     /// What is known before the first round.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ pub trait Keeper {
     fn end(&mut self, end: &End) -> Result<()>;
 }
 
-impl Keeper for RecordFile {
+impl RecordWriter for RecordFile {
     fn header(&mut self, header: &Header) -> Result<()> {
         self.begin(&header.envelope)?;
         self.append("header", header)
@@ -132,7 +132,7 @@ const FEWEST_ROUNDS: usize = 2;
 pub fn compare(
     experiment: Experiment,
     settings: &Settings,
-    keeper: &mut dyn Keeper,
+    writer: &mut dyn RecordWriter,
     observer: Observer,
 ) -> Result<CompareRecord> {
     let calibration = Calibration::begin();
@@ -153,11 +153,11 @@ pub fn compare(
     let toggles = Toggles::prepare(&experiment.arms, limit.clone(), &settings.guardian, &mut warnings)?;
     let canaries = canary::run();
     let (hertz, source) = calibration.end();
-    let mut bench = Bench {
+    let mut runner = RoundRunner {
         meters,
         toggles,
         limit,
-        orders: Orders::new(settings.seed),
+        shuffler: Shuffler::new(settings.seed),
         warnings,
         clock: Hertz(hertz),
         targets,
@@ -170,30 +170,30 @@ pub fn compare(
         experiment: &experiment,
         settings,
     };
-    let schedule = settings.schedule.map_or_else(|| bench.schedule(), Ok)?;
+    let schedule = settings.schedule.map_or_else(|| runner.schedule(), Ok)?;
     let header = Header {
         envelope: Envelope::new(Kind::Compare, host::now(), settings.measuring.command_line.clone()),
         experiment: experiment.clone(),
         seed: settings.seed,
         schedule,
         host: host::read(Path::new("/"), hertz, &source),
-        meters: bench.meters.statuses().to_vec(),
+        meters: runner.meters.statuses().to_vec(),
         canaries,
-        page_cache: bench.cache.setup(),
+        page_cache: runner.cache.setup(),
     };
-    keeper.header(&header)?;
+    writer.header(&header)?;
     let mut record = CompareRecord { header, rounds: Vec::new(), boots: Vec::new(), end: None };
-    let (outcome, reason) = bench.rounds(schedule, &mut record, keeper, observer)?;
-    let warnings = std::mem::take(&mut bench.warnings);
+    let (outcome, reason) = runner.rounds(schedule, &mut record, writer, observer)?;
+    let warnings = std::mem::take(&mut runner.warnings);
     // Whatever is still switched on is switched off here, and said if it cannot be.
-    let left = and_left(bench.toggles.leave(), bench.around.end());
+    let left = and_left(runner.toggles.switch_off(), runner.around.end());
     let outcome = match (left, outcome) {
         (Ok(()), outcome) => outcome,
         (Err(error), Outcome::Failed(why)) => Outcome::Failed(format!("{why}; besides: {error}")),
         (Err(error), Outcome::Completed | Outcome::Interrupted) => Outcome::Failed(error.to_string()),
     };
     let mut end = End { outcome, reason, tsc_hertz: calibration.end().0, canaries: canary::run(), warnings };
-    if let Err(error) = keeper.end(&end)
+    if let Err(error) = writer.end(&end)
         && end.outcome == Outcome::Completed
     {
         // The rounds are on disk and are shown; only that it ended well is not there.
@@ -207,12 +207,12 @@ pub fn compare(
     Ok(record)
 }
 
-/// What measuring takes.
-struct Bench<'a> {
+/// Measures the rounds of an experiment.
+struct RoundRunner<'a> {
     meters: MeterSet,
     toggles: Toggles,
     limit: WaitLimit,
-    orders: Orders,
+    shuffler: Shuffler,
     warnings: Vec<Warning>,
     clock: Hertz,
     /// Of each case, the files of each thread.
@@ -229,7 +229,7 @@ struct Bench<'a> {
     settings: &'a Settings,
 }
 
-impl Bench<'_> {
+impl RoundRunner<'_> {
     fn interrupted(&self) -> bool {
         self.settings.measuring.interruption.is_asked()
     }
@@ -250,9 +250,9 @@ impl Bench<'_> {
         if commands {
             return Ok(Schedule::Executions);
         }
-        // Nobody knows what a shell command does, how long it goes on with it, and when it is over.
+        // iotoll cannot know what a shell command does, and when its effect is over.
         let slow = self.toggles.slowest_switch() > whole::SLOW_SWITCH;
-        let by_shell = self.experiment.arms.iter().any(|arm| arm.enter.is_some() || arm.leave.is_some());
+        let by_shell = self.experiment.arms.iter().any(|arm| arm.setup.is_some() || arm.cleanup.is_some());
         if by_shell || slow || self.phases().any(|phase| phase.jobs.iter().any(leaves_dirty_pages)) {
             if self.cache.is_cold() {
                 self.rehearse()?;
@@ -271,7 +271,7 @@ impl Bench<'_> {
         &mut self,
         schedule: Schedule,
         record: &mut CompareRecord,
-        keeper: &mut dyn Keeper,
+        writer: &mut dyn RecordWriter,
         observer: Observer,
     ) -> Result<(Outcome, String)> {
         let budget = Duration::from_secs_f64(self.experiment.rules.budget_seconds);
@@ -298,7 +298,7 @@ impl Bench<'_> {
             let round =
                 RoundRecord { begin_nanos, end_nanos: Nanos(monotonic_nanos()), slices, latencies, boots: Vec::new() };
             progress.add(&round);
-            let kept = keeper.round(&round);
+            let kept = writer.round(&round);
             record.rounds.push(round);
             if let Err(error) = kept {
                 // What was measured is still shown; and the file holds all that there was room for.
@@ -322,8 +322,8 @@ impl Bench<'_> {
     /// One round; `None` when it was interrupted.
     fn round(&mut self, schedule: Schedule) -> Result<Option<Measured>> {
         match schedule {
-            Schedule::Slices { slice_nanos, guard_nanos, blocks } => {
-                at_once(|| self.round_of_slices(slice_nanos.duration(), guard_nanos.duration(), blocks))
+            Schedule::Slices { slice_nanos, warm_up_nanos, blocks } => {
+                at_once(|| self.round_of_slices(slice_nanos.duration(), warm_up_nanos.duration(), blocks))
             }
             Schedule::WholeRounds { slice_nanos } => self.whole_round(slice_nanos.duration()),
             Schedule::Executions => self.round_of_executions(),

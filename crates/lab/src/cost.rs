@@ -7,8 +7,8 @@ mod counter;
 mod execution;
 mod fio;
 mod iperf3;
+mod output_parser;
 mod running;
-mod talker;
 
 pub use counter::Counter;
 pub(crate) use execution::{Executed, Surroundings, execute};
@@ -106,7 +106,7 @@ pub fn cost(
     observer: Observer,
     print: &mut dyn FnMut(&str),
 ) -> Result<Record> {
-    let source = Source::Cost { command: plan.command.clone(), counted_by: talker::counted_by(plan) };
+    let source = Source::Cost { command: plan.command.clone(), counted_by: output_parser::counted_by(plan) };
     let placing = Placing::resolve(settings.place.as_ref(), &placing::servers_named(&plan.command))?;
     let around =
         around::Around::begin(plan.around.clone(), &plan.guardian, LONGEST_SHELL, settings.interruption.clone())?;

@@ -2,7 +2,7 @@
 //!
 //! A host and the status of its meters enter, a [`Diagnosis`] leaves. Nothing is changed on the machine:
 //! every mend is a command for the user to run. To look at one more thing, write a function from
-//! `Scene` to [`Check`] beside those of its kind, and add it to `EXAMINATIONS`.
+//! `MachineView` to [`Check`] beside those of its kind, and add it to `EXAMINATIONS`.
 
 mod clock;
 mod kernel;
@@ -28,7 +28,7 @@ use std::time::Duration;
 const WATCH: Duration = Duration::from_millis(300);
 
 /// Everything that is looked at, in the order in which it is shown.
-const EXAMINATIONS: [fn(&Scene) -> Check; 22] = [
+const EXAMINATIONS: [fn(&MachineView) -> Check; 22] = [
     clock::hypervisor,
     clock::reference_clock,
     clock::clocksource,
@@ -71,14 +71,15 @@ fn diagnose(
     io_uring: io::Result<()>,
     left: &[String],
 ) -> Diagnosis {
-    let scene = Scene { root, host: &host, background: &background, canaries: &canaries, io_uring: &io_uring, left };
-    let checks: Vec<_> = EXAMINATIONS.iter().map(|examination| examination(&scene)).collect();
+    let view =
+        MachineView { root, host: &host, background: &background, canaries: &canaries, io_uring: &io_uring, left };
+    let checks: Vec<_> = EXAMINATIONS.iter().map(|examination| examination(&view)).collect();
     let warnings = warnings(&meters, &checks);
     Diagnosis::new(host, meters, checks, background, canaries, warnings)
 }
 
 /// What an examination may look at.
-struct Scene<'a> {
+struct MachineView<'a> {
     root: &'a Sysroot,
     host: &'a Host,
     background: &'a Background,
@@ -99,7 +100,7 @@ enum Place {
     Hidden,
 }
 
-impl Scene<'_> {
+impl MachineView<'_> {
     fn place(&self) -> Place {
         match &self.host.hypervisor {
             Some(_) => Place::Guest,

@@ -9,7 +9,7 @@ use crate::preparation::{self, invalidate, warn_of_holes};
 use crate::progress::{Observer, Progress, iops};
 use crate::session::{Session, Settings};
 use crate::watch::{Step, Subject, watch};
-use crate::whereabouts::{Lookout, Workload};
+use crate::whereabouts::{PlacementWatch, Workload};
 use crate::worker_pool::WorkerPool;
 use crate::workload::job_copy::JobCopy;
 use crate::workload::target::Created;
@@ -78,13 +78,13 @@ fn measure_phase(
     let pool = WorkerPool::start(copies, placing, session.clock())?;
     let interruption = &session.settings.interruption;
     let total = planned_length(phase);
-    let lookout = Lookout::new(Workload::Threads(pool.thread_ids()));
-    let mut subject = Running { pool, interruption, observer, number, count, total, lookout };
+    let placement_watch = PlacementWatch::new(Workload::Threads(pool.thread_ids()));
+    let mut subject = Running { pool, interruption, observer, number, count, total, placement_watch };
     let files = CachedFiles::of(copies);
     let cached = (!files.is_empty()).then(|| files.look());
     let before = TaskScan::now();
     let mut stretch = watch(&mut session.meters, &mut subject);
-    subject.lookout.note_servers(&mut stretch.snapshots);
+    subject.placement_watch.note_servers(&mut stretch.snapshots);
     let page_cache = cached.map(|before| CacheRecord {
         dropped: copies.iter().any(|copy| is_buffered(copy.plan) && copy.plan.invalidates()),
         before,
@@ -143,7 +143,7 @@ struct Running<'a> {
     number: usize,
     count: usize,
     total: Option<Duration>,
-    lookout: Lookout,
+    placement_watch: PlacementWatch,
 }
 
 impl Work for Running<'_> {
@@ -183,7 +183,7 @@ impl Subject for Running<'_> {
     }
 
     fn whereabouts(&mut self) -> Option<Box<Whereabouts>> {
-        self.lookout.look(None)
+        self.placement_watch.look(None)
     }
 
     fn step(&mut self, step: Step) {

@@ -27,7 +27,7 @@ const ONE_BY_ONE: usize = 16;
 /// Of how many threads of the workload the kernel is asked how often it moved them.
 const MOST_MOVERS: usize = 32;
 
-/// Whose threads are the workload.
+/// Which threads are the workload.
 pub(crate) enum Workload {
     /// Threads of this process.
     Threads(BTreeSet<u32>),
@@ -35,13 +35,13 @@ pub(crate) enum Workload {
     Command,
 }
 
-/// Who is watched, and what was read of them last.
-pub(crate) struct Lookout {
+/// The threads that are watched, and what was read of each last.
+pub(crate) struct PlacementWatch {
     workload: Workload,
     threads: BTreeMap<(u32, u32), Thread>,
     peers: Peers,
     boundaries: u32,
-    /// Whose turn comes first, so that none is always left out.
+    /// Which thread is read first, so that none is always left out.
     turn: usize,
     /// How long it took to walk through a command's processes: a large family is not walked through at each boundary.
     walk_took: Duration,
@@ -51,7 +51,7 @@ pub(crate) struct Lookout {
     movers_known: bool,
 }
 
-impl Lookout {
+impl PlacementWatch {
     /// For one phase or execution, to be asked at each boundary from the first on.
     pub fn new(workload: Workload) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Lookout {
         Some(Box::new(Whereabouts { ran: summed(ran), migrations: self.migrations(), servers: Vec::new() }))
     }
 
-    /// Who of the peers is a server. It takes a millisecond, so it is asked when nothing is measured any more.
+    /// Which of the peers are servers. Reading that takes a millisecond, so call it when nothing is measured any more.
     pub fn servers(&self) -> Vec<u32> {
         self.peers
             .known()
@@ -255,12 +255,12 @@ mod tests {
             while !stopped.load(Ordering::Relaxed) {}
         });
         let id = told.recv().unwrap();
-        let mut lookout = Lookout::new(Workload::Threads([id].into()));
-        lookout.look(None);
+        let mut placement_watch = PlacementWatch::new(Workload::Threads([id].into()));
+        placement_watch.look(None);
         let mut found = None;
         for _ in 0..200 {
             std::thread::sleep(Duration::from_millis(10));
-            let seen = lookout.look(None).unwrap();
+            let seen = placement_watch.look(None).unwrap();
             found = seen.ran.into_iter().find(|ran| ran.side == Side::Workload).or(found);
             if found.as_ref().is_some_and(|ran| ran.nanos > Nanos(0)) {
                 break;
@@ -282,8 +282,8 @@ mod tests {
         let mut said = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
         let busy: u32 = said.trim().parse().unwrap();
-        let mut beside = Lookout::new(Workload::Threads(BTreeSet::new()));
-        let mut within = Lookout::new(Workload::Command);
+        let mut beside = PlacementWatch::new(Workload::Threads(BTreeSet::new()));
+        let mut within = PlacementWatch::new(Workload::Command);
         let sides = |seen: Option<Box<Whereabouts>>| -> BTreeSet<(Side, Option<u32>)> {
             seen.unwrap().ran.into_iter().map(|ran| (ran.side, ran.process)).collect()
         };

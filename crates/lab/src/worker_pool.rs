@@ -301,7 +301,7 @@ fn job_record(
         error: failed,
         wall_nanos: clock.nanos(Ticks(ledger.end_ticks.saturating_sub(ledger.begin_ticks))),
         thread_nanos: Some(thread_nanos),
-        crossings: worker.crossings,
+        syscalls: worker.syscalls,
         stamp_error: (stamps > 0).then(|| StampError {
             mean_nanos: ledger.stamp_error_sum as f64 / stamps as f64 * 1e9 / clock.0,
             max_nanos: clock.nanos(Ticks(ledger.stamp_error_max)),

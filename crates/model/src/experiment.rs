@@ -76,9 +76,9 @@ pub struct ArmPlan {
     /// Settings of the system while it runs. What was found before is put back after.
     pub settings: Vec<Setting>,
     /// A shell command that switches something on before it runs.
-    pub enter: Option<String>,
+    pub setup: Option<String>,
     /// A shell command that switches it off again; it runs whatever happened in between.
-    pub leave: Option<String>,
+    pub cleanup: Option<String>,
     /// By which one recognises that this arm is booted.
     #[serde(default)]
     pub when: Option<When>,
@@ -87,7 +87,7 @@ pub struct ArmPlan {
 impl ArmPlan {
     /// Whether something about the system has to be switched for it.
     pub fn is_toggled(&self) -> bool {
-        !self.settings.is_empty() || self.enter.is_some() || self.leave.is_some()
+        !self.settings.is_empty() || self.setup.is_some() || self.cleanup.is_some()
     }
 
     /// What distinguishes it, in words.
@@ -96,7 +96,7 @@ impl ArmPlan {
         parts.extend((!self.options.is_empty()).then(|| self.options.join(" ")));
         parts.extend(self.command.as_ref().map(|command| command.join(" ")));
         parts.extend(self.settings.iter().map(ToString::to_string));
-        parts.extend(self.enter.as_ref().map(|enter| format!("under `{enter}`")));
+        parts.extend(self.setup.as_ref().map(|setup| format!("under `{setup}`")));
         parts.extend(self.when.as_ref().map(|when| format!("booted when {when}")));
         if parts.is_empty() { "as it is".to_owned() } else { parts.join(", ") }
     }

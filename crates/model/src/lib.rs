@@ -7,9 +7,9 @@
 pub mod comparison;
 pub mod cost;
 pub mod doctor;
+pub mod elided_list;
 pub mod envelope;
 pub mod experiment;
-pub mod few;
 pub mod finding;
 pub mod histogram;
 #[cfg(test)]

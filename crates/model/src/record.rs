@@ -344,7 +344,7 @@ pub struct JobRecord {
     /// CPU time of the job's thread.
     pub thread_nanos: Option<Nanos>,
     /// System calls that submitted, waited for or did I/O.
-    pub crossings: Option<u64>,
+    pub syscalls: Option<u64>,
     /// How far a time stamp can be from the event: only where stamps are shared by a batch.
     pub stamp_error: Option<StampError>,
     /// Where latency went, of an engine that knows it.

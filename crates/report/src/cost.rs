@@ -25,7 +25,7 @@ mod tests;
 use crate::document::{Audience, Document, Fact, Section};
 use crate::phrase::{self, command};
 use crate::{machine, placement};
-use model::few::few;
+use model::elided_list::elided_list;
 use model::finding::{PhaseFinding, RunFinding};
 
 /// Jobs that are shown; what is beyond would push the costs off the screen.
@@ -107,7 +107,7 @@ fn placement_of(finding: &RunFinding) -> Option<String> {
         Some(if several { format!("{}: {text}", phase.jobs.join(", ")) } else { text })
     });
     let parts: Vec<String> = parts.collect();
-    (!parts.is_empty()).then(|| few(&parts, "; "))
+    (!parts.is_empty()).then(|| elided_list(&parts, "; "))
 }
 
 fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {

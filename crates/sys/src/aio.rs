@@ -47,7 +47,7 @@ pub struct AioContext {
     submitted: u32,
     events: Vec<Event>,
     ready: std::ops::Range<usize>,
-    crossings: u64,
+    syscalls: u64,
 }
 
 impl AioContext {
@@ -71,7 +71,7 @@ impl AioContext {
             submitted: 0,
             events: vec![Event::default(); length],
             ready: 0..0,
-            crossings: 0,
+            syscalls: 0,
         })
     }
 
@@ -104,7 +104,7 @@ impl AioContext {
     /// no completion for it.
     pub fn submit(&mut self) -> io::Result<()> {
         while !self.staged.is_empty() {
-            self.crossings += 1;
+            self.syscalls += 1;
             let (count, pointers) = (self.staged.len() as libc::c_long, self.staged.as_ptr());
             // SAFETY: each address is that of a control block of ours, whose buffer `lend` set aside until
             // its completion; blocks are not moved, as the vector keeps its length.
@@ -135,7 +135,7 @@ impl AioContext {
         let least = (least.min(self.submitted) as usize).min(most);
         let mut have = 0;
         loop {
-            self.crossings += 1;
+            self.syscalls += 1;
             // SAFETY: `events` has room for `most - have` more events; a null timeout waits without end.
             let taken = unsafe {
                 libc::syscall(
@@ -178,8 +178,8 @@ impl AioContext {
     }
 
     /// System calls so far that submitted or waited.
-    pub fn crossings(&self) -> u64 {
-        self.crossings
+    pub fn syscalls(&self) -> u64 {
+        self.syscalls
     }
 
     /// Transfers staged or in flight.

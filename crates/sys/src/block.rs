@@ -163,7 +163,7 @@ mod tests {
                 assert_eq!(completion.result, SLOT as i32);
                 done += 1;
             });
-            assert_eq!((done, ring.in_flight(), ring.crossings()), (4, 0, 1));
+            assert_eq!((done, ring.in_flight(), ring.syscalls()), (4, 0, 1));
             for slot in 0..4u32 {
                 assert!(ring.contents(slot).unwrap().iter().all(|byte| *byte == slot as u8 + 1));
             }

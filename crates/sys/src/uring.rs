@@ -23,7 +23,7 @@ pub struct BlockRing {
     slots: Slots,
     buffers: Registration,
     files: Registration,
-    crossings: u64,
+    syscalls: u64,
 }
 
 impl BlockRing {
@@ -52,9 +52,9 @@ impl BlockRing {
             let descriptors: Vec<RawFd> = slots.files.iter().map(AsRawFd::as_raw_fd).collect();
             ring.submitter().register_files(&descriptors)?;
         }
-        // Saves the descriptor look-up of each crossing (5.18). A kernel without it works as well.
+        // Saves the descriptor look-up of each system call (5.18). A kernel without it works as well.
         let _ = ring.submitter().register_ring_fd();
-        Ok(Self { ring, slots, buffers, files: registered, crossings: 0 })
+        Ok(Self { ring, slots, buffers, files: registered, syscalls: 0 })
     }
 
     fn set_up(count: u32) -> io::Result<IoUring> {
@@ -116,17 +116,17 @@ impl BlockRing {
         .flags(flags)
     }
 
-    /// Hands everything staged to the kernel; one crossing.
+    /// Hands everything staged to the kernel; one system call.
     pub fn submit(&mut self) -> io::Result<()> {
         self.enter(0)
     }
 
     /// Hands everything staged over and waits until at least `least` completions can be reaped; one
-    /// crossing, or none when nothing is staged and they are there already.
+    /// system call, or none when nothing is staged and they are there already.
     pub fn wait(&mut self, least: u32) -> io::Result<()> {
         let least = least.min(self.slots.in_flight()) as usize;
         let staged = !self.ring.submission().is_empty();
-        // With deferred task work a completion may wait for a crossing to be posted at all.
+        // With deferred task work a completion may wait for a system call to be posted at all.
         if !staged && self.ring.completion().len() >= least && !self.ring.submission().taskrun() {
             return Ok(());
         }
@@ -135,7 +135,7 @@ impl BlockRing {
 
     fn enter(&mut self, least: usize) -> io::Result<()> {
         loop {
-            self.crossings += 1;
+            self.syscalls += 1;
             match self.ring.submit_and_wait(least) {
                 Ok(_) => {
                     let short = !self.ring.submission().is_empty() || self.ring.completion().len() < least;
@@ -157,7 +157,7 @@ impl BlockRing {
         }
     }
 
-    /// Takes up to `most` completions that are there; no crossing.
+    /// Takes up to `most` completions that are there; no system call.
     #[inline]
     pub fn reap(&mut self, most: u32, mut each: impl FnMut(Completion)) {
         let slots = &mut self.slots;
@@ -169,8 +169,8 @@ impl BlockRing {
     }
 
     /// System calls so far that submitted or waited.
-    pub fn crossings(&self) -> u64 {
-        self.crossings
+    pub fn syscalls(&self) -> u64 {
+        self.syscalls
     }
 
     /// Transfers staged or in flight.

@@ -42,7 +42,7 @@ type Count = fn(&str, &str) -> Option<f64>;
 
 /// I/Os per call of `system_call`, counted by perf, or by strace where perf may not; `None` where neither can.
 /// Counting slows fio, so this is a run of its own.
-pub fn per_crossing(bench: &Bench, job: &[String], system_call: &str) -> anyhow::Result<Option<f64>> {
+pub fn per_syscall(bench: &Bench, job: &[String], system_call: &str) -> anyhow::Result<Option<f64>> {
     let counts = bench.path("counts");
     let fio = |mut command: std::process::Command| {
         let command = command.arg("-o").arg(&counts);

@@ -12,10 +12,10 @@ use model::finding::RunFinding;
 const TRUTHS: [u32; 3] = [1_000, 10_000, 100_000];
 /// What runs together. Soaker and sampler run alone, because beside others they only get windows between
 /// theirs, and a short run has few of those.
-const PANELS: [&str; 3] = ["idle,timer_list,proc_stat,thread", "soaker", "sampler"];
-/// The panel that also says how busy the machine is without the load.
+const METER_SETS: [&str; 3] = ["idle,timer_list,proc_stat,thread", "soaker", "sampler"];
+/// The meter_set that also says how busy the machine is without the load.
 const CLOCKS: usize = 0;
-/// Meters, the panel in which each runs, and how far it may be from the truth; those without a bound are only
+/// Meters, the meter_set in which each runs, and how far it may be from the truth; those without a bound are only
 /// shown.
 const METERS: [(&str, usize, Option<f64>); 6] = [
     ("idle", CLOCKS, Some(0.03)),
@@ -43,7 +43,7 @@ impl Machine {
     }
 }
 
-/// A run: on which machine, with which of [`PANELS`], and what is burnt; `None` is the floor.
+/// A run: on which machine, with which of [`METER_SETS`], and what is burnt; `None` is the floor.
 type Cell = (Machine, usize, Option<u32>);
 
 pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
@@ -53,34 +53,34 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
     };
     let (ours, theirs) = (*ours, theirs.to_string());
     let mut cells: Vec<Cell> = Vec::new();
-    for (machine, panel) in
-        Machine::BOTH.into_iter().flat_map(|machine| (0..PANELS.len()).map(move |panel| (machine, panel)))
+    for (machine, meter_set) in
+        Machine::BOTH.into_iter().flat_map(|machine| (0..METER_SETS.len()).map(move |meter_set| (machine, meter_set)))
     {
-        cells.push((machine, panel, None));
-        cells.extend(TRUTHS.map(|truth| (machine, panel, Some(truth))));
+        cells.push((machine, meter_set, None));
+        cells.extend(TRUTHS.map(|truth| (machine, meter_set, Some(truth))));
     }
-    let block = |(machine, panel, _): &Cell| usize::from(*machine == Machine::Hog) * PANELS.len() + panel;
-    let named = |(machine, panel, truth): &Cell| {
+    let block = |(machine, meter_set, _): &Cell| usize::from(*machine == Machine::Hog) * METER_SETS.len() + meter_set;
+    let named = |(machine, meter_set, truth): &Cell| {
         let load = truth.map_or("null".to_owned(), |truth| format!("spin {truth}"));
-        format!("{load}, {}, {}", PANELS.get(*panel).unwrap_or(&""), machine.name())
+        format!("{load}, {}, {}", METER_SETS.get(*meter_set).unwrap_or(&""), machine.name())
     };
-    let found = bench.in_rounds(&cells, block, named, |bench, (machine, panel, truth)| {
+    let found = bench.in_rounds(&cells, block, named, |bench, (machine, meter_set, truth)| {
         // It runs before iotoll looks at the background, and until after it has looked again.
         let _hog = (*machine == Machine::Hog).then(|| bench.beside(&["hog", &theirs])).transpose()?;
-        spin(bench, PANELS.get(*panel).context("no such panel")?, *truth, ours)
+        spin(bench, METER_SETS.get(*meter_set).context("no such meter_set")?, *truth, ours)
     })?;
     let mut evidence = Evidence::default();
     let mut rows = Vec::new();
     for machine in Machine::BOTH {
-        let runs = |panel, truth| {
-            let place = cells.iter().position(|cell| *cell == (machine, panel, truth));
+        let runs = |meter_set, truth| {
+            let place = cells.iter().position(|cell| *cell == (machine, meter_set, truth));
             place.and_then(|place| found.get(place)).context("a cell was not measured")
         };
         let mut errors: Vec<Vec<f64>> = METERS.iter().map(|_| Vec::new()).collect();
         for truth in TRUTHS {
             let mut row = vec![machine.name().to_owned(), truth.to_string(), busy(runs(CLOCKS, Some(truth))?)];
-            for ((meter, panel, _), errors) in METERS.iter().zip(&mut errors) {
-                let (spins, floors) = (runs(*panel, Some(truth))?, runs(*panel, None)?);
+            for ((meter, meter_set, _), errors) in METERS.iter().zip(&mut errors) {
+                let (spins, floors) = (runs(*meter_set, Some(truth))?, runs(*meter_set, None)?);
                 let error = error(spins, floors, meter, f64::from(truth));
                 row.push(error.as_deref().map_or("–".to_owned(), |error| {
                     format!("{:+.1} ({})", rounds::median(error) * 100.0, evidence::percent(&rounds::mean(error)))
@@ -148,7 +148,7 @@ fn busy(runs: &[RunFinding]) -> String {
 }
 
 fn mean_busy(cells: &[Cell], found: &[Vec<RunFinding>], machine: Machine) -> f64 {
-    let of_machine = cells.iter().zip(found).filter(|((on, panel, _), _)| *on == machine && *panel == CLOCKS);
+    let of_machine = cells.iter().zip(found).filter(|((on, meter_set, _), _)| *on == machine && *meter_set == CLOCKS);
     let fractions: Vec<f64> =
         of_machine.flat_map(|(_, runs)| runs).filter_map(|run| run.background.busy_fraction).collect();
     rounds::mean(&fractions).value

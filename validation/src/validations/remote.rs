@@ -110,7 +110,7 @@ struct Found {
     clients: Option<f64>,
     iops: f64,
     p50_micros: Option<f64>,
-    per_crossing: Option<f64>,
+    per_syscall: Option<f64>,
 }
 
 pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
@@ -204,7 +204,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
             let values: Option<Vec<f64>> = found.iter().map(of).collect();
             values.map(|values| rounds::mean(&values).value)
         };
-        rate.push(evidence::number(known(|found| found.per_crossing, ours), 1));
+        rate.push(evidence::number(known(|found| found.per_syscall, ours), 1));
         rate.push(evidence::number(known(|found| found.p50_micros, theirs), 1));
         rate.push(evidence::number(known(|found| found.p50_micros, ours), 1));
         cost.push(match load.has_floor() {
@@ -240,7 +240,7 @@ fn costs_and_rates(evidence: &mut Evidence, costs: &[Vec<String>], rates: &[Vec<
         "our server, libnbd",
         "theirs, our client",
         "both ours",
-        "I/Os per crossing",
+        "I/Os per syscall",
         "p50: theirs, libnbd",
         "p50: both ours",
     ];
@@ -318,7 +318,7 @@ fn measure(bench: &Bench, load: &Load, client: Client, uri: &str) -> anyhow::Res
         clients: iotoll::phase(&finding)?.thread_cycles_per_io,
         iops: job.iops,
         p50_micros: job.latency_ns.p50.map(|nanos| nanos / 1e3),
-        per_crossing: job.ios_per_crossing,
+        per_syscall: job.ios_per_crossing,
     })
 }
 
@@ -333,7 +333,7 @@ fn measure_bare(bench: &Bench, load: &Load, address: &str) -> anyhow::Result<Fou
     let flags = [format!("--ios={blocks}")];
     let finding = iotoll::cost(bench, &MEASURING, &flags, &command)?;
     let iops = iotoll::phase(&finding)?.iops.context("iotoll found no I/Os per second")?;
-    Ok(Found { cycles: iotoll::net(&finding)?, clients: None, iops, p50_micros: None, per_crossing: None })
+    Ok(Found { cycles: iotoll::net(&finding)?, clients: None, iops, p50_micros: None, per_syscall: None })
 }
 
 /// What the client took itself, and which part of theirs that is.

@@ -5,7 +5,7 @@ use crate::arguments::CompareArguments;
 use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
 use crate::stored;
-use lab::compare::{Keeper, Settings, boots};
+use lab::compare::{RecordWriter, Settings, boots};
 use lab::store::RecordFile;
 use model::comparison::CompareRecord;
 use model::comparison::record::{BootRecord, Header};

@@ -138,9 +138,9 @@ fn a_toggle_is_on_for_the_candidate_alone_and_put_back() {
     let ended = folder
         .iotoll("compare --budget 3s --quiet --out kept --ioengine=spin --size=1m --spin_cycles=20000 --candidate-set")
         .word(format!("file:{}=changed", knob.display()))
-        .word("--candidate-enter")
+        .word("--candidate-setup")
         .word("cat knob >> log; echo >> log")
-        .word("--candidate-leave")
+        .word("--candidate-cleanup")
         .word("echo left >> log")
         .run();
     ended.done();

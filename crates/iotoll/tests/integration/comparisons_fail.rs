@@ -35,7 +35,7 @@ fn what_is_asked_wrongly_is_refused_in_one_line() {
         ("compare --rw=read --candidate bs=8k --sweep bs", &["--sweep", "NAME=A,B"]),
         ("compare --rw=read --candidate bs=8k --sweep bs=4k,8k", &["bs is swept", "choose one"]),
         ("compare --rw=read --candidate-set vm.x=1", &["sysctl:NAME=VALUE"]),
-        ("compare --rw=read --candidate-enter true", &["--candidate-leave"]),
+        ("compare --rw=read --candidate-setup true", &["--candidate-cleanup"]),
         ("compare --rw=read --candidate bs=8k --fail-on fast", &["--fail-on", "expected a limit"]),
         ("compare --rw=read --candidate bs=8k --budget 0s", &["--budget", "at least 1s"]),
         ("compare --rw=read --candidate bs=8k -- fio", &["which of them"]),
@@ -219,9 +219,9 @@ fn a_toggle_that_fails_is_undone_and_named() {
         .iotoll(SPIN)
         .word_list("--candidate-set")
         .word(setting)
-        .word("--candidate-enter")
+        .word("--candidate-setup")
         .word("test -e once && exit 7; touch once")
-        .word("--candidate-leave")
+        .word("--candidate-cleanup")
         .word("touch left")
         .run();
     assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -302,13 +302,13 @@ fn leave_needs_no_folder_for_temporary_files() {
     let ended = folder
         .iotoll(words)
         .under(&["env", "TMPDIR=/nowhere"])
-        .word("--candidate-enter=touch entered; echo entered >&2")
-        .word("--candidate-leave=rm entered; touch left")
+        .word("--candidate-setup=touch entered; echo entered >&2")
+        .word("--candidate-cleanup=rm entered; touch left")
         .run();
     ended.done();
     assert!(folder.exists("left") && !folder.exists("entered"), "{ended:?}");
-    let empty = folder.iotoll(words).word("--candidate-enter=").word("--candidate-leave=true").run();
-    empty.refused(2, &["enter and leave", "one is empty"]);
+    let empty = folder.iotoll(words).word("--candidate-setup=").word("--candidate-cleanup=true").run();
+    empty.refused(2, &["setup and cleanup", "one is empty"]);
 }
 
 /// Two that go on with one experiment would each lose what the other measured.

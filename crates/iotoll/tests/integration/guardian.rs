@@ -239,9 +239,9 @@ fn what_was_entered_is_left_also_when_it_is_killed_while_it_enters() {
         let scene = Scene::new();
         let running = scene
             .iotoll(COMPARE)
-            .word("--candidate-enter")
+            .word("--candidate-setup")
             .word(enter)
-            .word("--candidate-leave")
+            .word("--candidate-cleanup")
             .word("rm entered; kill $(cat pid); touch left")
             .word(scene.setting())
             .start();
@@ -273,8 +273,8 @@ fn killed_both(scene: &Scene) {
     let running = scene
         .iotoll(COMPARE)
         .word(scene.setting())
-        .word("--candidate-enter=touch entered")
-        .word("--candidate-leave=touch left")
+        .word("--candidate-setup=touch entered")
+        .word("--candidate-cleanup=touch left")
         .start();
     assert!(eventually(|| !scene.ledgers().is_empty() && scene.folder.exists("entered") && scene.is_on()));
     // Stopped, it cannot start another one.

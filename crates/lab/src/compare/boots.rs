@@ -3,8 +3,8 @@
 //! An experiment goes on from its record: which boots were measured says which is next. A boot is the unit of the
 //! intervals, so all that was measured in one is one part of a round.
 
-use super::order::Orders;
-use super::{Keeper, Observer, Settings, compare, whole};
+use super::shuffler::Shuffler;
+use super::{Observer, RecordWriter, Settings, compare, whole};
 use crate::calibration::Calibration;
 use crate::canary;
 use crate::error::{Error, Result};
@@ -78,8 +78,8 @@ pub fn add(file: &mut RecordFile, boot: &BootRecord, round: &RoundRecord) -> Res
 /// The arm of each boot, from the first to the last: in each round every arm once, in an order drawn from the seed.
 pub fn order(header: &Header) -> Vec<usize> {
     let each = header.experiment.boots.as_ref().map_or(0, |plan| plan.each);
-    let mut orders = Orders::new(header.seed);
-    (0..each).flat_map(|_| orders.shuffled(0..header.experiment.arms.len())).collect()
+    let mut shuffler = Shuffler::new(header.seed);
+    (0..each).flat_map(|_| shuffler.shuffled(0..header.experiment.arms.len())).collect()
 }
 
 /// Which arms are booted now, by what they say of themselves.
@@ -138,7 +138,7 @@ pub fn measure(
         schedule: measured.first().map(|first| first.within).or((toggled && jobs).then(|| whole::schedule(None, None))),
         ..settings.clone()
     };
-    let record = compare(alone, &settings, &mut Unkept, observer)?;
+    let record = compare(alone, &settings, &mut Unsaved, observer)?;
     let end = record.end.ok_or_else(|| Error::Failed("the boot was not measured to its end".to_owned()))?;
     match end.outcome {
         Outcome::Completed => {}
@@ -185,7 +185,7 @@ fn alone(experiment: &Experiment, arm: usize) -> Experiment {
     alone.cases.retain(|case: &Case| case.arm == arm);
     for (_, other) in alone.arms.iter_mut().enumerate().filter(|(place, _)| *place != arm) {
         other.settings.clear();
-        (other.enter, other.leave) = (None, None);
+        (other.setup, other.cleanup) = (None, None);
     }
     alone
 }
@@ -196,9 +196,9 @@ fn limit(experiment: &Experiment, settings: &Settings) -> WaitLimit {
 }
 
 /// What a boot measures is kept when it is complete, and not before.
-struct Unkept;
+struct Unsaved;
 
-impl Keeper for Unkept {
+impl RecordWriter for Unsaved {
     fn header(&mut self, _: &Header) -> Result<()> {
         Ok(())
     }

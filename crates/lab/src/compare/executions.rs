@@ -1,17 +1,17 @@
 //! Rounds of executions: each command once, from its beginning to its end.
 
-use super::{Bench, Measured};
+use super::{Measured, RoundRunner};
 use crate::cost::{CommandPlan, Count, Custody, Executed, Printed, execute};
 use crate::error::{Error, Result};
 use model::comparison::record::{SliceReading, SliceRecord};
 use model::experiment::{Around, Work};
 
-impl Bench<'_> {
+impl RoundRunner<'_> {
     /// One round; `None` when it was interrupted.
     pub(super) fn round_of_executions(&mut self) -> Result<Option<Measured>> {
-        self.round_of_turns(|bench, case| {
-            bench.around.before_execution()?;
-            Ok((bench.execution(case)?, None))
+        self.round_of_turns(|runner, case| {
+            runner.around.before_execution()?;
+            Ok((runner.execution(case)?, None))
         })
     }
 

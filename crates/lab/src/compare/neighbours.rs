@@ -1,32 +1,32 @@
 //! Where the threads of slices ran: the workers say it themselves, the processes beside them are sampled around each slice.
 
 use super::team::Team;
-use crate::whereabouts::{Lookout, Workload, summed};
+use crate::whereabouts::{PlacementWatch, Workload, summed};
 use model::placement::Whereabouts;
 use std::collections::BTreeSet;
 
 /// The processes beside the workers, and how many slices each case had.
 pub(super) struct Neighbours {
-    lookout: Lookout,
+    placement_watch: PlacementWatch,
     slices: Vec<u32>,
 }
 
 impl Neighbours {
     pub fn new(cases: usize) -> Self {
-        Self { lookout: Lookout::new(Workload::Threads(BTreeSet::new())), slices: vec![0; cases] }
+        Self { placement_watch: PlacementWatch::new(Workload::Threads(BTreeSet::new())), slices: vec![0; cases] }
     }
 
     /// Before a slice begins.
     pub fn before(&mut self, case: usize) {
         // What it says is of other slices; the next time it is asked it says what this one did.
-        self.lookout.look_at(None, self.looks_around(case));
+        self.placement_watch.look_at(None, self.looks_around(case));
     }
 
     /// After a slice has ended: where the workers and those beside them ran in it.
     pub fn after(&mut self, case: usize, team: &Team) -> Option<Box<Whereabouts>> {
         let looks_around = self.looks_around(case);
-        let beside = self.lookout.look_at(None, looks_around)?;
-        let servers = if looks_around { self.lookout.servers() } else { Vec::new() };
+        let beside = self.placement_watch.look_at(None, looks_around)?;
+        let servers = if looks_around { self.placement_watch.servers() } else { Vec::new() };
         if let Some(count) = self.slices.get_mut(case) {
             *count = count.saturating_add(1);
         }

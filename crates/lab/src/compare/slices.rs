@@ -2,7 +2,7 @@
 
 use super::protocol::Assignment;
 use super::team::Team;
-use super::{Bench, Measured, Tasks};
+use super::{Measured, RoundRunner, Tasks};
 use crate::error::{Error, Result};
 use model::comparison::record::{CaseLatency, Schedule, SliceReading, SliceRecord, SliceWork};
 use model::experiment::ArmPlan;
@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 const SLICE: Duration = Duration::from_millis(10);
 /// Length of a slice of a load that sleeps: shorter ones hold too few wake-ups (METHOD.md).
 const SLEEPY_SLICE: Duration = Duration::from_millis(20);
-/// Part of it under settings of the system: what the other setting leaves behind in queues and caches falls into the guard.
-const SWITCHED_GUARD_SHARE: u32 = 2;
+/// Part of it under settings of the system: what the other setting leaves behind in queues and caches falls into the warm-up.
+const SWITCHED_WARM_UP_SHARE: u32 = 2;
 /// A slice is this many times as long as switching took, which ends at a second: what takes longer makes rounds whole.
 const SWITCHES_PER_SLICE: u32 = 50;
 /// A load that is on a CPU for less than this part of its time sleeps.
 const AWAKE: f64 = 0.9;
 /// Part of a slice's length for which I/O is run before it and does not count: caches and predictors belong to the arm
 /// again.
-const GUARD_SHARE: u32 = 5;
+const WARM_UP_SHARE: u32 = 5;
 /// A slice holds so many I/Os one after the other, so that its drained end weighs little.
 const TURNS_PER_SLICE: u32 = 20;
 /// No slice is shorter, whatever it would read twice: reading the clocks would be most of it.
@@ -38,7 +38,7 @@ const START_SHARE: f64 = 0.05;
 /// How long a rehearsal waits for the first I/Os of a slow target.
 const LONGEST_REHEARSAL: Duration = Duration::from_secs(2);
 
-impl Bench<'_> {
+impl RoundRunner<'_> {
     /// The length of a slice that was asked for.
     pub(super) fn asked_slice(&self) -> Option<Duration> {
         self.experiment.rules.slice_seconds.map(Duration::from_secs_f64)
@@ -82,49 +82,49 @@ impl Bench<'_> {
             team.finish()?;
         }
         let (least, share) = if self.is_switched() {
-            (SLEEPY_SLICE.max(self.toggles.slowest_switch() * SWITCHES_PER_SLICE), SWITCHED_GUARD_SHARE)
+            (SLEEPY_SLICE.max(self.toggles.slowest_switch() * SWITCHES_PER_SLICE), SWITCHED_WARM_UP_SHARE)
         } else {
-            (if awake { SLICE } else { SLEEPY_SLICE }, GUARD_SHARE)
+            (if awake { SLICE } else { SLEEPY_SLICE }, WARM_UP_SHARE)
         };
         let slice = self.asked_slice().unwrap_or_else(|| least.max(slowest * TURNS_PER_SLICE));
         self.longest_slice = longest.map(|longest| longest.max(SHORTEST_SLICE));
         let slice = self.longest_slice.map_or(slice, |longest| slice.min(longest));
-        let guard = (slice / share).max(slowest);
+        let warm_up = (slice / share).max(slowest);
         // A turn for each case and one for the machine alone.
         let turns = u32::try_from(self.experiment.cases.len()).unwrap_or(u32::MAX).saturating_add(1);
-        let block = (slice + guard) * turns;
+        let block = (slice + warm_up) * turns;
         let wanted = ROUND.max(start.div_f64(START_SHARE));
         let blocks = (wanted.as_secs_f64() / block.as_secs_f64()).round().clamp(1.0, MOST_BLOCKS.into()) as u32;
         let nanos = |duration: Duration| Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
-        Ok(Schedule::Slices { slice_nanos: nanos(slice), guard_nanos: nanos(guard), blocks })
+        Ok(Schedule::Slices { slice_nanos: nanos(slice), warm_up_nanos: nanos(warm_up), blocks })
     }
 
     /// One round; `None` when it was interrupted.
     pub(super) fn round_of_slices(
         &mut self,
         slice: Duration,
-        guard: Duration,
+        warm_up: Duration,
         blocks: u32,
     ) -> Result<Option<Measured>> {
         let mut teams = self.teams()?;
-        for case in self.orders.shuffled(0..teams.len()) {
+        for case in self.shuffler.shuffled(0..teams.len()) {
             if let Some(team) = teams.get_mut(case) {
-                team.warm_up(guard)?;
+                team.warm_up(warm_up)?;
             }
         }
         let mut slices = Vec::new();
         for _ in 0..blocks {
             let turns = (0..teams.len()).map(Some).chain([None]);
-            for turn in self.orders.shuffled(turns) {
+            for turn in self.shuffler.shuffled(turns) {
                 if self.interrupted() {
                     return Ok(None);
                 }
                 match turn.and_then(|case| Some((case, teams.get_mut(case)?))) {
                     Some((case, team)) => {
-                        slices.push(self.switched(case, |bench| bench.slice(case, team, slice, guard))?);
+                        slices.push(self.switched(case, |runner| runner.slice(case, team, slice, warm_up))?);
                     }
                     None => {
-                        std::thread::sleep(guard);
+                        std::thread::sleep(warm_up);
                         slices.push(self.alone(slice, Tasks::Unread));
                     }
                 }
@@ -137,16 +137,16 @@ impl Bench<'_> {
         Ok(Some((slices, latencies)))
     }
 
-    /// A guard, then a slice of one case.
+    /// A warm-up, then a slice of one case.
     pub(super) fn slice(
         &mut self,
         case: usize,
         team: &mut Team,
         length: Duration,
-        guard: Duration,
+        warm_up: Duration,
     ) -> Result<SliceRecord> {
         let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
-        team.warm_up(guard)?;
+        team.warm_up(warm_up)?;
         self.cache.before_slice(case)?;
         let read_before = team.storage_read();
         self.neighbours.before(case);
@@ -179,9 +179,9 @@ impl Bench<'_> {
     fn teams(&mut self) -> Result<Vec<Team>> {
         // In random order, because who starts first may be placed otherwise than who starts last.
         let (mut teams, switched) = (Vec::new(), self.is_switched());
-        for case in self.orders.shuffled(0..self.experiment.cases.len()) {
-            let team = self.switched(case, |bench| {
-                let mut team = bench.team(case, |phase| phase)?;
+        for case in self.shuffler.shuffled(0..self.experiment.cases.len()) {
+            let team = self.switched(case, |runner| {
+                let mut team = runner.team(case, |phase| phase)?;
                 // What is settled when a file or a socket is opened is settled under the arm's setting.
                 if switched {
                     team.ready()?;
@@ -200,7 +200,7 @@ impl Bench<'_> {
 
     /// A worker process for a case, started.
     pub(super) fn team(&mut self, case: usize, adapt: impl FnOnce(Phase) -> Phase) -> Result<Team> {
-        let seed = self.orders.seed();
+        let seed = self.shuffler.seed();
         let phase = self.experiment.cases.get(case).and_then(|case| case.work.phase());
         let mut phase = adapt(phase.cloned().unwrap_or_default());
         // Blocks in another order each time: an arm that repeated another's would find what that one had left in caches.

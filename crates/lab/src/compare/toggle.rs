@@ -23,7 +23,7 @@ pub(super) struct Toggles {
     found: Vec<SettingFile>,
     /// Others that the kernel changes with them, and what those held.
     coupled: Vec<SettingFile>,
-    /// The arm that is switched on: its settings and how to leave it.
+    /// The arm that is switched on: its settings and the command that cleans up.
     on: Option<On>,
     /// How long it took at most to switch an arm's settings on and off again.
     slowest_switch: Duration,
@@ -39,15 +39,15 @@ struct Guarded {
     files: Held,
     /// Of each file that is switched, or changes with one, what it holds then.
     set: BTreeMap<PathBuf, Vec<String>>,
-    /// Runs the command that leaves the arm that is on.
-    leave: Held,
+    /// Runs the cleanup command of the arm that is on.
+    cleanup: Held,
     /// Tell of such commands.
     commands: Vec<Held>,
 }
 
 struct On {
     settings: Vec<PathBuf>,
-    leave: Option<String>,
+    cleanup: Option<String>,
 }
 
 impl Toggles {
@@ -125,7 +125,7 @@ impl Toggles {
         if !self.found.is_empty() {
             self.guarded.files = self.guarded.guardian.add(self.undo(others)?)?;
         }
-        for command in arms.iter().filter_map(|arm| arm.leave.clone()) {
+        for command in arms.iter().filter_map(|arm| arm.cleanup.clone()) {
             self.guarded.commands.push(self.guarded.guardian.add(Undo::MayBeOn { command })?);
         }
         Ok(())
@@ -164,7 +164,7 @@ impl Toggles {
         others: &BTreeMap<PathBuf, String>,
         warnings: &mut Vec<Warning>,
     ) -> Result<()> {
-        self.on = Some(On { settings: paths(&arm.settings), leave: None });
+        self.on = Some(On { settings: paths(&arm.settings), cleanup: None });
         let begun = Instant::now();
         let applied = self.apply(&arm.settings);
         self.slowest_switch = self.slowest_switch.max(begun.elapsed());
@@ -173,7 +173,7 @@ impl Toggles {
             self.note_set(arm, others);
         }
         let begun = Instant::now();
-        let mut left = self.leave();
+        let mut left = self.switch_off();
         self.slowest_switch = self.slowest_switch.max(begun.elapsed());
         let before = self.coupled.len();
         for (path, value) in others {
@@ -186,8 +186,8 @@ impl Toggles {
         }
         if self.coupled.len() > before {
             // Now that it is known what goes with it.
-            self.on = Some(On { settings: paths(&arm.settings), leave: None });
-            left = self.leave();
+            self.on = Some(On { settings: paths(&arm.settings), cleanup: None });
+            left = self.switch_off();
         }
         left?;
         // Nothing was measured yet: it is the setting that cannot be had.
@@ -221,7 +221,7 @@ impl Toggles {
     }
 
     /// Switches on what `arm` asks for; what was switched on before it failed is switched off again.
-    pub fn enter(&mut self, arm: &ArmPlan) -> Result<()> {
+    pub fn switch_on(&mut self, arm: &ArmPlan) -> Result<()> {
         if !arm.is_toggled() {
             return Ok(());
         }
@@ -229,17 +229,17 @@ impl Toggles {
         for found in self.found.iter().filter(|found| arm.settings.iter().any(|setting| setting.path == found.path)) {
             untouched(found)?;
         }
-        self.on = Some(On { settings: paths(&arm.settings), leave: arm.leave.clone() });
-        let entered = self.apply(&arm.settings).and_then(|()| match &arm.enter {
-            Some(enter) => {
+        self.on = Some(On { settings: paths(&arm.settings), cleanup: arm.cleanup.clone() });
+        let switched = self.apply(&arm.settings).and_then(|()| match &arm.setup {
+            Some(setup) => {
                 let processes = self.guarded.guardian.passing_processes()?;
-                shell(&format!("arm '{}': enter", arm.name), enter, &self.limit, &processes)
+                shell(&format!("arm '{}': setup", arm.name), setup, &self.limit, &processes)
             }
             None => Ok(()),
         });
-        match entered {
+        match switched {
             Ok(()) => Ok(()),
-            failed => and_left(failed, self.leave()),
+            failed => and_left(failed, self.switch_off()),
         }
     }
 
@@ -247,11 +247,11 @@ impl Toggles {
     fn guard(&mut self, arm: &ArmPlan) -> Result<()> {
         let guardian = &self.guarded.guardian;
         guardian.make_sure()?;
-        if let Some(command) = arm.leave.clone().filter(|_| !guardian.is_absent()) {
+        if let Some(command) = arm.cleanup.clone().filter(|_| !guardian.is_absent()) {
             let directory = std::env::current_dir()
-                .map_err(|error| Error::instrument("the folder that leave is to be run in", error))?;
+                .map_err(|error| Error::instrument("the folder that cleanup is to be run in", error))?;
             let longest_seconds = self.limit.longest.as_secs_f64();
-            self.guarded.leave = guardian.arm(Undo::Run { command, directory, longest_seconds })?;
+            self.guarded.cleanup = guardian.arm(Undo::Run { command, directory, longest_seconds })?;
         }
         Ok(())
     }
@@ -289,16 +289,16 @@ impl Toggles {
     ///
     /// # Errors
     /// The first thing that could not be put back.
-    pub fn leave(&mut self) -> Result<()> {
+    pub fn switch_off(&mut self) -> Result<()> {
         let Some(on) = self.on.take() else { return Ok(()) };
         // An interruption does not shorten this: what was switched on is switched off.
         let limit = self.limit.to_the_end();
-        let mut outcome = on.leave.map_or(Ok(()), |leave| {
+        let mut outcome = on.cleanup.map_or(Ok(()), |cleanup| {
             // It is run also where nobody guards it.
             let processes = self.guarded.guardian.passing_processes().unwrap_or_default();
-            shell("leave", &leave, &limit, &processes)
+            shell("cleanup", &cleanup, &limit, &processes)
         });
-        self.guarded.leave = Held::default();
+        self.guarded.cleanup = Held::default();
         let switched = self.found.iter().filter(|found| on.settings.contains(&found.path));
         let mut still_on = Vec::new();
         for (found, why) in put_back(switched.rev().chain(&self.coupled)) {
@@ -310,7 +310,7 @@ impl Toggles {
                 .and(Err(Error::Failed(format!("{path}: could not be set back to '{value}': {why}; set it by hand"))));
         }
         // To be tried once more at the end.
-        self.on = (!still_on.is_empty()).then_some(On { settings: still_on, leave: None });
+        self.on = (!still_on.is_empty()).then_some(On { settings: still_on, cleanup: None });
         outcome
     }
 }
@@ -341,7 +341,7 @@ fn same_file_twice(arm: &ArmPlan) -> Result<()> {
 impl Drop for Toggles {
     fn drop(&mut self) {
         // Whoever could be told has been told by then, or a panic is under way.
-        let _ = self.leave();
+        let _ = self.switch_off();
         if self.on.is_some() {
             // The guardian may have more luck, and the ledger tells the next one.
             std::mem::take(&mut self.guarded.files).abandon();
@@ -374,12 +374,12 @@ mod tests {
     use crate::interruption::Interruption;
     use std::sync::Arc;
 
-    fn arm(settings: &[Setting], enter: Option<&str>, leave: Option<&str>) -> ArmPlan {
+    fn arm(settings: &[Setting], setup: Option<&str>, cleanup: Option<&str>) -> ArmPlan {
         ArmPlan {
             name: "candidate".to_owned(),
             settings: settings.to_vec(),
-            enter: enter.map(str::to_owned),
-            leave: leave.map(str::to_owned),
+            setup: setup.map(str::to_owned),
+            cleanup: cleanup.map(str::to_owned),
             ..ArmPlan::default()
         }
     }
@@ -395,26 +395,26 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn what_was_found_is_put_back_also_when_enter_fails_and_when_dropped() {
+    fn what_was_found_is_put_back_also_when_setup_fails_and_when_dropped() {
         let directory = tempfile::tempdir().unwrap();
         let (file, mark) = (directory.path().join("knob"), directory.path().join("left"));
         fs::write(&file, "old\n").unwrap();
         let good = arm(&[setting(&file, "new")], None, None);
-        let leave = format!("touch {}", mark.display());
-        let bad = arm(&[setting(&file, "new")], Some("echo broken knob >&2; exit 3"), Some(&leave));
+        let cleanup = format!("touch {}", mark.display());
+        let bad = arm(&[setting(&file, "new")], Some("echo broken knob >&2; exit 3"), Some(&cleanup));
         let mut toggles =
             Toggles::prepare(&[good.clone(), bad.clone()], limit(LONG), &Guardian::default(), &mut Vec::new()).unwrap();
         let holds = || fs::read_to_string(&file).unwrap().trim_end().to_owned();
         assert_eq!(holds(), "old");
-        toggles.enter(&good).unwrap();
+        toggles.switch_on(&good).unwrap();
         assert_eq!(holds(), "new");
-        toggles.leave().unwrap();
+        toggles.switch_off().unwrap();
         assert_eq!(holds(), "old");
-        let error = toggles.enter(&bad).unwrap_err().to_string();
+        let error = toggles.switch_on(&bad).unwrap_err().to_string();
         assert!(error.contains("broken knob") && error.contains("exit status: 3"), "{error}");
-        assert!(mark.exists(), "leave ran");
+        assert!(mark.exists(), "cleanup ran");
         assert_eq!(holds(), "old");
-        toggles.enter(&good).unwrap();
+        toggles.switch_on(&good).unwrap();
         drop(toggles);
         assert_eq!(holds(), "old");
     }
@@ -434,40 +434,41 @@ mod tests {
     fn what_a_command_leaves_running_is_not_waited_for() {
         let begun = Instant::now();
         let pid = tempfile::NamedTempFile::new().unwrap();
-        shell("enter", &format!("sleep 30 & echo $! > {}", pid.path().display()), &limit(LONG), &Processes::default())
+        shell("setup", &format!("sleep 30 & echo $! > {}", pid.path().display()), &limit(LONG), &Processes::default())
             .unwrap();
         assert!(begun.elapsed() < Duration::from_secs(20));
-        shell("leave", &format!("kill $(cat {})", pid.path().display()), &limit(LONG), &Processes::default()).unwrap();
+        shell("cleanup", &format!("kill $(cat {})", pid.path().display()), &limit(LONG), &Processes::default())
+            .unwrap();
     }
 
     #[test]
-    fn a_command_that_hangs_is_killed_and_ctrl_c_ends_an_enter_but_not_a_leave() {
-        let error = shell("enter", "sleep 1000", &limit(Duration::from_millis(50)), &Processes::default())
+    fn a_command_that_hangs_is_killed_and_ctrl_c_ends_a_setup_but_not_a_cleanup() {
+        let error = shell("setup", "sleep 1000", &limit(Duration::from_millis(50)), &Processes::default())
             .unwrap_err()
             .to_string();
         assert!(error.contains("sleep 1000") && error.contains("--hang-timeout"), "{error}");
         let directory = tempfile::tempdir().unwrap();
         let mark = directory.path().join("left");
-        let leave = format!("sleep 1.5; touch {}", mark.display());
+        let cleanup = format!("sleep 1.5; touch {}", mark.display());
         let interruption = Arc::new(Interruption::default());
         interruption.ask();
         let interrupted = WaitLimit::new(LONG, interruption.clone());
         let mut toggles = Toggles::prepare(&[], interrupted, &Guardian::default(), &mut Vec::new()).unwrap();
         let begun = Instant::now();
-        let error = toggles.enter(&arm(&[], Some("sleep 1000"), Some(&leave))).unwrap_err();
+        let error = toggles.switch_on(&arm(&[], Some("sleep 1000"), Some(&cleanup))).unwrap_err();
         assert!(matches!(error, Error::Interrupted(_)), "{error}");
         assert!(begun.elapsed() < LONG);
-        assert!(mark.exists(), "leave ran to its end");
+        assert!(mark.exists(), "cleanup ran to its end");
         assert_eq!(interruption.awaited(), None);
         let hangs = arm(&[], None, Some("sleep 1000"));
-        toggles.enter(&hangs).unwrap();
-        let waiter = std::thread::spawn(move || toggles.leave());
+        toggles.switch_on(&hangs).unwrap();
+        let waiter = std::thread::spawn(move || toggles.switch_off());
         let told = (0..1000).find_map(|_| {
             std::thread::sleep(Duration::from_millis(10));
             interruption.awaited()
         });
         let told = told.unwrap();
-        assert!(told.contains("leave: `sleep 1000`") && told.contains("killed after 60 s"), "{told}");
+        assert!(told.contains("cleanup: `sleep 1000`") && told.contains("killed after 60 s"), "{told}");
         // As the user is told.
         let (_, kill) = told.split_once("to end it now: ").unwrap();
         assert!(std::process::Command::new("sh").args(["-c", kill]).status().unwrap().success());

@@ -1,7 +1,7 @@
 //! Rounds of turns: each case once, from its beginning to its end, under its arm's toggles, and the machine alone once.
 
 use super::toggle::and_left;
-use super::{Bench, Measured, Tasks, at_once};
+use super::{Measured, RoundRunner, Tasks, at_once};
 use crate::error::Result;
 use model::comparison::record::{CaseLatency, SliceRecord};
 use std::time::Duration;
@@ -11,7 +11,7 @@ const SETTLE: Duration = Duration::from_millis(200);
 /// The machine alone, in each round.
 const ALONE: Duration = Duration::from_millis(300);
 
-impl Bench<'_> {
+impl RoundRunner<'_> {
     /// One round in which `measure` gives each case its turn; `None` when it was interrupted.
     pub(super) fn round_of_turns(
         &mut self,
@@ -19,7 +19,7 @@ impl Bench<'_> {
     ) -> Result<Option<Measured>> {
         let turns = (0..self.experiment.cases.len()).map(Some).chain([None]);
         let (mut slices, mut latencies) = (Vec::new(), Vec::new());
-        for turn in self.orders.shuffled(turns) {
+        for turn in self.shuffler.shuffled(turns) {
             if self.interrupted() {
                 return Ok(None);
             }
@@ -28,7 +28,7 @@ impl Bench<'_> {
                 slices.push(at_once(|| self.alone(ALONE, Tasks::Read)));
                 continue;
             };
-            let (slice, latency) = self.switched(case, |bench| measure(bench, case))?;
+            let (slice, latency) = self.switched(case, |runner| measure(runner, case))?;
             slices.push(slice);
             latencies.extend(latency);
         }
@@ -46,8 +46,8 @@ impl Bench<'_> {
             self.toggles.rewrite()?;
             return Ok(measured);
         };
-        self.toggles.enter(arm)?;
+        self.toggles.switch_on(arm)?;
         let measured = measure(self);
-        and_left(measured, self.toggles.leave())
+        and_left(measured, self.toggles.switch_off())
     }
 }

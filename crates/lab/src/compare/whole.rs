@@ -1,6 +1,6 @@
 //! Whole rounds: each case once, with workers of its own, ended by a sync of what it wrote.
 
-use super::{Bench, Measured, at_once};
+use super::{Measured, RoundRunner, at_once};
 use crate::error::Result;
 use model::comparison::record::{CaseLatency, Schedule};
 use model::plan::{Access, Phase};
@@ -12,7 +12,7 @@ const SLICE: Duration = Duration::from_secs(1);
 /// Settings that take longer to switch are switched once in a round: shorter slices would be too short for them.
 pub(super) const SLOW_SWITCH: Duration = Duration::from_millis(20);
 /// I/O after a toggle that does not count.
-const GUARD: Duration = Duration::from_millis(100);
+const WARM_UP: Duration = Duration::from_millis(100);
 
 /// How such rounds are cut, where this length was asked for, or not, and no slice must be longer than `longest`.
 pub(super) fn schedule(asked: Option<Duration>, longest: Option<Duration>) -> Schedule {
@@ -21,13 +21,13 @@ pub(super) fn schedule(asked: Option<Duration>, longest: Option<Duration>) -> Sc
     Schedule::WholeRounds { slice_nanos: Nanos(u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX)) }
 }
 
-impl Bench<'_> {
+impl RoundRunner<'_> {
     /// One round; `None` when it was interrupted.
     pub(super) fn whole_round(&mut self, length: Duration) -> Result<Option<Measured>> {
-        self.round_of_turns(|bench, case| {
-            let mut team = bench.team(case, synced)?;
+        self.round_of_turns(|runner, case| {
+            let mut team = runner.team(case, synced)?;
             team.ready()?;
-            let slice = at_once(|| bench.slice(case, &mut team, length, GUARD))?;
+            let slice = at_once(|| runner.slice(case, &mut team, length, WARM_UP))?;
             Ok((slice, Some(CaseLatency { case, injected_ns: team.injected(), ticks: team.finish()? })))
         })
     }

@@ -107,7 +107,7 @@ impl Member {
                 }
                 turn = signals.turn().load(Ordering::Acquire);
                 if std::mem::take(&mut pending) {
-                    // Here, because what comes next is a guard, which does not count.
+                    // Here, because what comes next is a warm-up, which does not count.
                     worker
                         .ledger
                         .kinds

@@ -1,7 +1,7 @@
-//! One execution of a command: begun, watched to its end, asked what it did.
+//! One execution of a command: started, watched to its end, its output parsed.
 
+use super::output_parser::{ProgramReport, output_parser, started};
 use super::running::Running;
-use super::talker::{Said, started, talker};
 use super::{CommandPlan, Count, Custody, Printed};
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
@@ -50,9 +50,9 @@ pub(crate) fn execute(
     observer: Observer,
     print: &mut dyn FnMut(&str),
 ) -> Result<Executed> {
-    let mut talker = talker(plan);
+    let mut parser = output_parser(plan);
     let (starter, own) = started(&plan.command);
-    let (own, stdout) = talker.prepare(own, plan.printed)?;
+    let (own, stdout) = parser.prepare(own, plan.printed)?;
     let command = [starter, &own].concat();
     let (program, arguments) = command.split_first().ok_or_else(|| Error::Refused("there is no command".to_owned()))?;
     let mut child = Command::new(program);
@@ -69,29 +69,29 @@ pub(crate) fn execute(
     let ended = running.end(program)?;
     let owners = Owners { command: running.process(), ..Owners::default() };
     let tasks = TaskScan::now().since(&before, &owners);
-    let said = talker.jobs().unwrap_or_else(|why| {
+    let report = parser.jobs().unwrap_or_else(|why| {
         let message = format!("{program} did not say what it did: {why}; --ios, --bytes or --count say it instead");
         add_once(surroundings.warnings, Warning::new(Code::WorkUnknown, message));
-        Said::default()
+        ProgramReport::default()
     });
-    if !said.text.is_empty() && plan.printed == Printed::ToStderr {
-        print(&said.text);
+    if !report.text.is_empty() && plan.printed == Printed::ToStderr {
+        print(&report.text);
     }
     let exit = match ended.how {
         How::Status(status) => Exit::Status(status),
         How::Signal(signal) => Exit::Signal(signal),
     };
-    let failure = failure(program, exit, &said, running.is_overdue());
+    let failure = failure(program, exit, &report, running.is_overdue());
     let failure = failure.map(|failure| match complaints.as_mut().and_then(last_line) {
         Some(line) => format!("{failure}: {line}"),
         None => failure,
     });
-    let io_interval = io_interval(program, &said, &stretch, unix_less_monotonic).unwrap_or_else(|warning| {
+    let io_interval = io_interval(program, &report, &stretch, unix_less_monotonic).unwrap_or_else(|warning| {
         add_once(surroundings.warnings, warning);
         None
     });
     let execution = Execution {
-        jobs: jobs(plan, said, &stretch),
+        jobs: jobs(plan, report, &stretch),
         stretch: Stretch { tasks: Some(tasks), ..stretch },
         io_interval,
         command_cpu_nanos: Some(Nanos(ended.cpu_nanos)),
@@ -123,8 +123,8 @@ fn last_line(file: &mut File) -> Option<String> {
 }
 
 /// Why an execution counts as failed: it took too long, it says so itself, or its status says so.
-fn failure(program: &str, exit: Exit, said: &Said, overdue: Option<Duration>) -> Option<String> {
-    match (overdue, &said.failure, exit) {
+fn failure(program: &str, exit: Exit, report: &ProgramReport, overdue: Option<Duration>) -> Option<String> {
+    match (overdue, &report.failure, exit) {
         (Some(longest), ..) => Some(format!(
             "{program}: did not end within {:.0} s and was killed; --hang-timeout says how long it may take",
             longest.as_secs_f64()
@@ -137,9 +137,9 @@ fn failure(program: &str, exit: Exit, said: &Said, overdue: Option<Duration>) ->
 }
 
 /// What was done, by whom the plan believes.
-fn jobs(plan: &CommandPlan, said: Said, stretch: &Stretch) -> Vec<JobRecord> {
+fn jobs(plan: &CommandPlan, report: ProgramReport, stretch: &Stretch) -> Vec<JobRecord> {
     let mut jobs = match &plan.count {
-        Count::Program => said.jobs,
+        Count::Program => report.jobs,
         Count::Stated { ios, bytes } => vec![stated(*ios, *bytes)],
         Count::Kernel(counter) => counter.job(stretch).into_iter().collect(),
     };
@@ -167,15 +167,15 @@ fn unix_less_monotonic() -> u64 {
 /// When it did I/O, on our clock; `None` where it does not say. What cannot be is not believed, with a warning.
 fn io_interval(
     program: &str,
-    said: &Said,
+    report: &ProgramReport,
     stretch: &Stretch,
     unix_less_monotonic: u64,
 ) -> std::result::Result<Option<IoInterval>, Warning> {
-    if let Some(why) = &said.unclear {
+    if let Some(why) = &report.unclear {
         let message = format!("{why}: when {program} did I/O is unknown, and all of its time counts");
         return Err(Warning::new(Code::Unknown, message));
     }
-    let Some((begin, end)) = said.io_unix_nanos else { return Ok(None) };
+    let Some((begin, end)) = report.io_unix_nanos else { return Ok(None) };
     let on_monotonic = |unix: u64| Nanos(unix.saturating_sub(unix_less_monotonic));
     let interval = IoInterval { begin_nanos: on_monotonic(begin), end_nanos: on_monotonic(end) };
     let early = stretch.snapshots.first().map_or(Nanos(0), |first| first.at_nanos.since(interval.begin_nanos));
@@ -208,9 +208,9 @@ mod tests {
         Stretch { snapshots: seconds.iter().map(snapshot).collect(), tasks: None }
     }
 
-    fn says(begin: u64, end: u64) -> Said {
+    fn says(begin: u64, end: u64) -> ProgramReport {
         let nanos = |seconds| Nanos::from_secs(seconds).0;
-        Said { io_unix_nanos: Some((nanos(begin), nanos(end))), ..Said::default() }
+        ProgramReport { io_unix_nanos: Some((nanos(begin), nanos(end))), ..ProgramReport::default() }
     }
 
     #[test]
@@ -222,20 +222,20 @@ mod tests {
         assert!(warning.message.contains("fio says that its I/O began 8.0 s before"), "{}", warning.message);
         let warning = io_interval("fio", &says(3612, 3628), &stretch(&[10, 20]), hour).unwrap_err();
         assert!(warning.message.contains("until 8.0 s after it had ended"), "{}", warning.message);
-        let unclear = Said { unclear: Some("it pauses".to_owned()), ..says(3612, 3618) };
+        let unclear = ProgramReport { unclear: Some("it pauses".to_owned()), ..says(3612, 3618) };
         let warning = io_interval("fio", &unclear, &stretch(&[10, 20]), hour).unwrap_err();
         assert!(warning.message.contains("it pauses: when fio did I/O is unknown"), "{}", warning.message);
-        assert_eq!(io_interval("dd", &Said::default(), &stretch(&[10, 20]), hour), Ok(None));
+        assert_eq!(io_interval("dd", &ProgramReport::default(), &stretch(&[10, 20]), hour), Ok(None));
     }
 
     #[test]
     fn what_took_too_long_failed_by_that_whatever_else_it_says() {
-        let sulking = Said { failure: Some("no server".to_owned()), ..Said::default() };
-        let of = |exit, said: &Said, overdue| failure("prog", exit, said, overdue).unwrap_or_default();
+        let sulking = ProgramReport { failure: Some("no server".to_owned()), ..ProgramReport::default() };
+        let of = |exit, report: &ProgramReport, overdue| failure("prog", exit, report, overdue).unwrap_or_default();
         let overdue = of(Exit::Signal(15), &sulking, Some(Duration::from_secs(3)));
         assert!(overdue.contains("did not end within 3 s"), "{overdue}");
         assert_eq!(of(Exit::Status(0), &sulking, None), "prog: no server");
-        assert_eq!(of(Exit::Signal(9), &Said::default(), None), "the command was ended by signal 9");
-        assert_eq!(of(Exit::Status(0), &Said::default(), None), "");
+        assert_eq!(of(Exit::Signal(9), &ProgramReport::default(), None), "the command was ended by signal 9");
+        assert_eq!(of(Exit::Status(0), &ProgramReport::default(), None), "");
     }
 }

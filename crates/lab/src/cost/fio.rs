@@ -1,7 +1,7 @@
 //! fio says what it did in JSON, when it is asked to.
 
 use super::Printed;
-use super::talker::{Hearing, Said, Talker};
+use super::output_parser::{CapturedOutput, OutputParser, ProgramReport};
 use crate::error::{Error, Result};
 use model::record::{Direction, JobRecord, Latency};
 use model::unit::{Bytes, Nanos};
@@ -12,10 +12,10 @@ use std::process::Stdio;
 /// fio, and what it says on its standard output.
 #[derive(Default)]
 pub(super) struct Fio {
-    said: Hearing,
+    stdout: CapturedOutput,
 }
 
-impl Talker for Fio {
+impl OutputParser for Fio {
     fn prepare(&mut self, command: &[String], _: Printed) -> Result<(Vec<String>, Stdio)> {
         if let Some(argument) = command.iter().skip(1).find(|argument| is_in_the_way(argument)) {
             return Err(Error::Refused(format!(
@@ -26,11 +26,11 @@ impl Talker for Fio {
         let mut command = command.to_vec();
         // Both: JSON for us, and what a person would have read.
         command.insert(1, "--output-format=normal,json".to_owned());
-        Ok((command, self.said.hear()?))
+        Ok((command, self.stdout.capture()?))
     }
 
-    fn jobs(&mut self) -> std::result::Result<Said, String> {
-        parse(&self.said.take()?)
+    fn jobs(&mut self) -> std::result::Result<ProgramReport, String> {
+        parse(&self.stdout.take()?)
     }
 }
 
@@ -47,7 +47,7 @@ fn is_in_the_way(argument: &str) -> bool {
 
 /// fio prints its JSON first or last, and errors before it; the object begins on a line of its own. Where fio
 /// was told to print its status now and then, the last one is of the whole run.
-fn parse(text: &str) -> std::result::Result<Said, String> {
+fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
     // The braces within the object are indented. What fio says of its progress ends with a carriage return.
     let mut braces = text.rmatch_indices("{\n").map(|(place, _)| place);
     let is_first =
@@ -58,27 +58,28 @@ fn parse(text: &str) -> std::result::Result<Said, String> {
     let value = values.next().ok_or("its JSON is empty")?.map_err(|error| format!("its JSON is broken: {error}"))?;
     let after = rest.get(values.byte_offset()..).unwrap_or_default();
     let jobs = value.get("jobs").and_then(Value::as_array).ok_or("its JSON has no jobs")?;
-    let mut said = Said { text: format!("{}{after}", text.get(..begin).unwrap_or_default()), ..Said::default() };
+    let mut report =
+        ProgramReport { text: format!("{}{after}", text.get(..begin).unwrap_or_default()), ..ProgramReport::default() };
     // Jobs of one group run together, groups (after a stonewall) one after the other.
     let mut group_millis: BTreeMap<u64, u64> = BTreeMap::new();
     for job in jobs {
         let millis = wall_millis(job);
         let group = group_millis.entry(unsigned(job, "groupid")).or_default();
         *group = millis.max(*group);
-        said.jobs.push(record(job, millis));
+        report.jobs.push(record(job, millis));
     }
     let runtime: u64 = group_millis.values().sum();
     let end = unsigned(&value, "timestamp_ms").saturating_mul(1_000_000);
     if end > 0 && runtime > 0 {
         // fio's times have a grain of a millisecond, and it prints within a few of the end.
-        said.io_unix_nanos = Some((end.saturating_sub(runtime.saturating_mul(1_000_000)), end));
+        report.io_unix_nanos = Some((end.saturating_sub(runtime.saturating_mul(1_000_000)), end));
     }
-    said.unclear = gap(&value, jobs);
-    if said.unclear.as_deref() == Some(RAMPS) {
+    report.unclear = gap(&value, jobs);
+    if report.unclear.as_deref() == Some(RAMPS) {
         // What was done in between is paid for and not counted: a cost by the I/Os that are would be too high.
-        said.jobs.clear();
+        report.jobs.clear();
     }
-    Ok(said)
+    Ok(report)
 }
 
 /// Why fio's counts are of no use.
@@ -181,10 +182,10 @@ mod tests {
              \"read\": {\"total_ios\": 7, \"io_bytes\": 28672, \"clat_ns\": {\"mean\": 5.5, \"max\": 9,\
              \"percentile\": {\"50.000000\": 5}}}},\
             {\"jobname\": \"b\", \"groupid\": 1, \"job_runtime\": 2000}]}\nRun status\n";
-        let said = parse(text).unwrap();
-        assert_eq!(said.io_unix_nanos, Some((2_000_000_000, 5_000_000_000)));
-        assert_eq!(said.text, "fio: a note\n\nRun status\n");
-        let job = &said.jobs[0];
+        let report = parse(text).unwrap();
+        assert_eq!(report.io_unix_nanos, Some((2_000_000_000, 5_000_000_000)));
+        assert_eq!(report.text, "fio: a note\n\nRun status\n");
+        let job = &report.jobs[0];
         assert_eq!((job.read.ios, job.read.bytes, job.engine.as_str()), (7, Bytes(28_672), "fio psync"));
         assert_eq!(job.thread_nanos, Some(Nanos::from_millis(500)));
         assert!(parse("no json").is_err());
@@ -230,18 +231,18 @@ mod tests {
         let text = "{\n \"timestamp_ms\": 9000, \"jobs\": [{\"jobname\": \"a\", \"groupid\": 0,\
              \"job_runtime\": 8000, \"usr_cpu\": 10.0, \"sys_cpu\": 40.0,\
              \"read\": {\"total_ios\": 7, \"runtime\": 2000}, \"write\": {\"runtime\": 1990}}]}\n";
-        let said = parse(text).unwrap();
-        assert_eq!(said.io_unix_nanos, Some((7_000_000_000, 9_000_000_000)));
-        assert_eq!(said.jobs[0].wall_nanos, Nanos::from_millis(2000));
-        assert_eq!(said.jobs[0].thread_nanos, Some(Nanos::from_millis(4000)), "half of four CPUs' two seconds");
+        let report = parse(text).unwrap();
+        assert_eq!(report.io_unix_nanos, Some((7_000_000_000, 9_000_000_000)));
+        assert_eq!(report.jobs[0].wall_nanos, Nanos::from_millis(2000));
+        assert_eq!(report.jobs[0].thread_nanos, Some(Nanos::from_millis(4000)), "half of four CPUs' two seconds");
     }
 
     #[test]
     fn the_last_report_counts() {
         let report =
             |ios| format!("{{\n  \"jobs\" : [\n    {{\n \"read\": {{\n\"total_ios\": {ios}\n}}\n    }}\n  ]\n}}\n");
-        let said = parse(&format!("{}{}done\n", report(1), report(5))).unwrap();
-        assert_eq!((said.jobs.len(), said.jobs[0].read.ios), (1, 5));
+        let report = parse(&format!("{}{}done\n", report(1), report(5))).unwrap();
+        assert_eq!((report.jobs.len(), report.jobs[0].read.ios), (1, 5));
     }
 
     #[test]

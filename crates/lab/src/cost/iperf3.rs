@@ -1,7 +1,7 @@
 //! iperf3 says what it did in JSON, when it is asked to.
 
 use super::Printed;
-use super::talker::{Hearing, Said, Talker};
+use super::output_parser::{CapturedOutput, OutputParser, ProgramReport};
 use crate::error::{Error, Result};
 use model::record::{Direction, JobRecord, Latency};
 use model::unit::{Bytes, Nanos};
@@ -11,10 +11,10 @@ use std::process::Stdio;
 /// iperf3, and what it says on its standard output.
 #[derive(Default)]
 pub(super) struct Iperf3 {
-    said: Hearing,
+    stdout: CapturedOutput,
 }
 
-impl Talker for Iperf3 {
+impl OutputParser for Iperf3 {
     fn prepare(&mut self, command: &[String], _: Printed) -> Result<(Vec<String>, Stdio)> {
         if let Some(argument) = command.iter().skip(1).find(|argument| omits(argument)) {
             return Err(Error::Refused(format!(
@@ -26,11 +26,11 @@ impl Talker for Iperf3 {
         if !command.iter().any(|argument| argument == "-J" || argument == "--json") {
             command.push("--json".to_owned());
         }
-        Ok((command, self.said.hear()?))
+        Ok((command, self.stdout.capture()?))
     }
 
-    fn jobs(&mut self) -> std::result::Result<Said, String> {
-        parse(&self.said.take()?)
+    fn jobs(&mut self) -> std::result::Result<ProgramReport, String> {
+        parse(&self.stdout.take()?)
     }
 }
 
@@ -40,11 +40,11 @@ fn omits(argument: &str) -> bool {
     argument.starts_with("-O") || long.is_some_and(|name| !name.is_empty() && "omit".starts_with(name))
 }
 
-fn parse(text: &str) -> std::result::Result<Said, String> {
+fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("its JSON is broken: {error}"))?;
     if let Some(error) = value.get("error").and_then(Value::as_str) {
         // With --json it exits with status 0 all the same.
-        return Ok(Said { failure: Some(error.to_owned()), ..Said::default() });
+        return Ok(ProgramReport { failure: Some(error.to_owned()), ..ProgramReport::default() });
     }
     let end = value.get("end").ok_or("its JSON has no end")?;
     let test = value.pointer("/start/test_start").ok_or("its JSON has no test_start")?;
@@ -61,7 +61,7 @@ fn parse(text: &str) -> std::result::Result<Said, String> {
         wall_nanos: Nanos((seconds * 1e9) as u64),
         ..JobRecord::default()
     };
-    Ok(Said { jobs: vec![job], ..Said::default() })
+    Ok(ProgramReport { jobs: vec![job], ..ProgramReport::default() })
 }
 
 /// What one direction did, by the first of these sums that is there, and for how many seconds.

@@ -9,7 +9,7 @@ use crate::page_cache::{own_storage_read, storage_read_of_tree};
 use crate::placing::pinned;
 use crate::progress::{Observer, Progress, iops};
 use crate::watch::{Step, Subject};
-use crate::whereabouts::{Lookout, Workload};
+use crate::whereabouts::{PlacementWatch, Workload};
 use model::placement::Whereabouts;
 use model::record::{Done, Snapshot};
 use model::unit::{Bytes, Nanos};
@@ -42,7 +42,7 @@ pub(super) struct Running<'a> {
     /// The most that storage was seen to have read for us and it.
     storage_read: Cell<Bytes>,
     observer: Observer<'a>,
-    lookout: Lookout,
+    placement_watch: PlacementWatch,
     cpus: Vec<u32>,
     /// Who is told that it leads a process group, once it has run for a while: that costs some microseconds, and who is killed
     /// before knows it by its mark.
@@ -82,7 +82,7 @@ impl<'a> Running<'a> {
             begun: Instant::now(),
             storage_read: Cell::new(Bytes(0)),
             observer,
-            lookout: Lookout::new(Workload::Command),
+            placement_watch: PlacementWatch::new(Workload::Command),
             cpus: Vec::new(),
             processes: None,
         }
@@ -95,7 +95,7 @@ impl<'a> Running<'a> {
 
     /// Notes which of the processes beside it are servers.
     pub fn note_servers(&self, snapshots: &mut [Snapshot]) {
-        self.lookout.note_servers(snapshots);
+        self.placement_watch.note_servers(snapshots);
     }
 
     /// Its process id, once it was started.
@@ -281,7 +281,7 @@ impl Subject for Running<'_> {
     }
 
     fn whereabouts(&mut self) -> Option<Box<Whereabouts>> {
-        self.lookout.look(self.process)
+        self.placement_watch.look(self.process)
     }
 
     fn step(&mut self, step: Step) {

@@ -1,28 +1,28 @@
 //! The clocks: the one that cycles are counted in, and the one that the kernel tells time by.
 
-use super::{Place, Scene};
+use super::{MachineView, Place};
 use crate::host::{CLOCKSOURCE, cpu_flag};
 use model::doctor::{Check, State, Topic};
 
 /// A guest's cycles are not the machine's.
-pub(super) fn hypervisor(scene: &Scene) -> Check {
+pub(super) fn hypervisor(view: &MachineView) -> Check {
     let topic = Topic::Hypervisor;
-    match (&scene.host.hypervisor, scene.place(), cpu_flag(scene.root, "hypervisor")) {
+    match (&view.host.hypervisor, view.place(), cpu_flag(view.root, "hypervisor")) {
         (Some(name), _, _) => Check::new(topic, State::Note, format!("runs under {name}"))
             .mend("for true cycles run on metal; compare only figures of one guest"),
-        (None, Place::Hidden, None) => scene.unseen(topic, "", ""),
+        (None, Place::Hidden, None) => view.unseen(topic, "", ""),
         (None, _, _) => Check::new(topic, State::Good, "none: this kernel runs on the machine itself"),
     }
 }
 
 /// constant_tsc: one rate whatever the core's frequency; nonstop_tsc: also in deep sleep.
-pub(super) fn reference_clock(scene: &Scene) -> Check {
+pub(super) fn reference_clock(view: &MachineView) -> Check {
     let topic = Topic::ReferenceClock;
-    let rate = format!("{:.4} GHz ({})", scene.host.tsc_hertz / 1e9, scene.host.tsc_source);
-    let flags = (cpu_flag(scene.root, "constant_tsc"), cpu_flag(scene.root, "nonstop_tsc"));
+    let rate = format!("{:.4} GHz ({})", view.host.tsc_hertz / 1e9, view.host.tsc_source);
+    let flags = (cpu_flag(view.root, "constant_tsc"), cpu_flag(view.root, "nonstop_tsc"));
     let poor = |lack: &str, on_metal: &str| {
         let check = Check::new(topic, State::Poor, format!("TSC at {rate}, but {lack}"));
-        match scene.host.hypervisor {
+        match view.host.hypervisor {
             Some(_) => check.mend("only the host can: give the guest an invariant TSC (QEMU `-cpu host,+invtsc`)"),
             None => check.mend(on_metal),
         }
@@ -48,11 +48,11 @@ pub(super) fn reference_clock(scene: &Scene) -> Check {
 }
 
 /// Clock sources that user space reads by itself, and those for which it must ask a device.
-pub(super) fn clocksource(scene: &Scene) -> Check {
+pub(super) fn clocksource(view: &MachineView) -> Check {
     let topic = Topic::Clocksource;
-    let current = scene.host.clocksource.as_str();
-    let cost = format!("{:.0} ns a reading", scene.canaries.clock_read_nanos);
-    let available = scene.root.text(&format!("{CLOCKSOURCE}/available_clocksource")).unwrap_or_default();
+    let current = view.host.clocksource.as_str();
+    let cost = format!("{:.0} ns a reading", view.canaries.clock_read_nanos);
+    let available = view.root.text(&format!("{CLOCKSOURCE}/available_clocksource")).unwrap_or_default();
     let tsc_offered = available.split_whitespace().any(|name| name == "tsc");
     match current {
         "tsc" | "arch_sys_counter" => Check::new(topic, State::Good, format!("{current}, {cost}")),

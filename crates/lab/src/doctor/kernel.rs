@@ -1,15 +1,15 @@
 //! What the kernel does besides the work: mitigations and checks of itself.
 
-use super::Scene;
+use super::MachineView;
 use crate::host::{kernel_config, vulnerabilities};
 use model::doctor::{Check, State, Topic};
 
 /// Which protections are on. They are never wrong; they are part of what is measured.
-pub(super) fn mitigations(scene: &Scene) -> Check {
+pub(super) fn mitigations(view: &MachineView) -> Check {
     let topic = Topic::Mitigations;
-    let known = vulnerabilities(scene.root);
+    let known = vulnerabilities(view.root);
     if known.is_empty() {
-        return scene.unseen(
+        return view.unseen(
             topic,
             "show the guest its CPU's vulnerabilities",
             "the kernel is too old to list them (4.15)",
@@ -55,12 +55,12 @@ const COSTLY: [&str; 19] = [
 const COSTLY_WORDS: [&str; 5] = ["debug_pagealloc=on", "page_poison=1", "slub_debug", "slab_debug", "kmemleak=on"];
 
 /// Whether the kernel checks itself at the measurement's expense.
-pub(super) fn debugging(scene: &Scene) -> Check {
+pub(super) fn debugging(view: &MachineView) -> Check {
     let topic = Topic::KernelDebugging;
-    let command_line = scene.root.text("proc/cmdline").unwrap_or_default();
+    let command_line = view.root.text("proc/cmdline").unwrap_or_default();
     let asked = |word: &&&str| command_line.split_whitespace().any(|given| is_word(given, word));
     let words: Vec<_> = COSTLY_WORDS.iter().filter(asked).map(|word| (*word).to_owned()).collect();
-    let config = kernel_config(scene.root);
+    let config = kernel_config(view.root);
     let options = config.as_deref().map(costly_options).unwrap_or_default();
     let found: Vec<_> = options.iter().map(|option| format!("CONFIG_{option}")).chain(words).collect();
     match (found.is_empty(), config.is_some()) {
@@ -68,7 +68,7 @@ pub(super) fn debugging(scene: &Scene) -> Check {
             .mend("boot a kernel built without them, as distributions ship it, for numbers to publish"),
         (true, true) => Check::new(topic, State::Good, "none of the costly checks is built in"),
         (true, false) => Check::new(topic, State::Unknown, "the kernel's configuration is not to be found")
-            .mend(format!("modprobe configs, or put it at /boot/config-{}", scene.host.kernel)),
+            .mend(format!("modprobe configs, or put it at /boot/config-{}", view.host.kernel)),
     }
 }
 

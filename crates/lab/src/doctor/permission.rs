@@ -1,17 +1,17 @@
 //! What this user may do.
 
-use super::Scene;
+use super::MachineView;
 use model::doctor::{Check, State, Topic};
 use std::io::ErrorKind;
 
 /// Asked of the kernel by using it; the sysctl only explains a refusal.
-pub(super) fn io_uring(scene: &Scene) -> Check {
+pub(super) fn io_uring(view: &MachineView) -> Check {
     let topic = Topic::IoUring;
-    let error = match scene.io_uring {
+    let error = match view.io_uring {
         Ok(()) => return Check::new(topic, State::Good, "available"),
         Err(error) => error,
     };
-    let mend = match (scene.root.number("proc/sys/kernel/io_uring_disabled"), error.kind()) {
+    let mend = match (view.root.number("proc/sys/kernel/io_uring_disabled"), error.kind()) {
         (Some(1), _) => "run as root, or sysctl kernel.io_uring_disabled=0",
         (Some(disabled), _) if disabled > 1 => "sysctl kernel.io_uring_disabled=0",
         (_, ErrorKind::Unsupported) => "boot a kernel of 5.1 or later with CONFIG_IO_URING, and no seccomp filter",
@@ -28,9 +28,9 @@ pub(super) fn io_uring(scene: &Scene) -> Check {
 const LOCKED_BYTES: u64 = 32 << 20;
 
 /// RLIMIT_MEMLOCK, which root is exempt from.
-pub(super) fn locked_memory(scene: &Scene) -> Check {
+pub(super) fn locked_memory(view: &MachineView) -> Check {
     let topic = Topic::LockedMemory;
-    let limits = scene.root.text("proc/self/limits").unwrap_or_default();
+    let limits = view.root.text("proc/self/limits").unwrap_or_default();
     let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
     let soft = line.and_then(|line| line.split_whitespace().next());
     let Some(soft) = soft else {
@@ -39,7 +39,7 @@ pub(super) fn locked_memory(scene: &Scene) -> Check {
     match soft.parse::<u64>() {
         Err(_) => Check::new(topic, State::Good, soft),
         Ok(bytes) if bytes >= LOCKED_BYTES => Check::new(topic, State::Good, format!("{} KiB", bytes >> 10)),
-        Ok(bytes) if scene.host.root => {
+        Ok(bytes) if view.host.root => {
             Check::new(topic, State::Good, format!("{} KiB, from which root is exempt", bytes >> 10))
         }
         Ok(bytes) => Check::new(topic, State::Note, format!("{} KiB", bytes >> 10))
@@ -48,9 +48,9 @@ pub(super) fn locked_memory(scene: &Scene) -> Check {
 }
 
 /// kernel.perf_event_paranoid: events of whole CPUs are for root, CAP_PERFMON, or values of 0 and less.
-pub(super) fn perf_events(scene: &Scene) -> Check {
+pub(super) fn perf_events(view: &MachineView) -> Check {
     let topic = Topic::PerfEvents;
-    match (scene.root.number("proc/sys/kernel/perf_event_paranoid"), scene.host.root) {
+    match (view.root.number("proc/sys/kernel/perf_event_paranoid"), view.host.root) {
         (None, _) => {
             Check::new(topic, State::Note, "the kernel has none").mend("boot a kernel with CONFIG_PERF_EVENTS")
         }
@@ -68,9 +68,9 @@ pub(super) fn perf_events(scene: &Scene) -> Check {
 }
 
 /// kernel.kptr_restrict: 0 shows addresses to all who may have them, 1 to root, 2 to nobody.
-pub(super) fn kernel_symbols(scene: &Scene) -> Check {
+pub(super) fn kernel_symbols(view: &MachineView) -> Check {
     let topic = Topic::KernelSymbols;
-    match (scene.root.number("proc/sys/kernel/kptr_restrict"), scene.host.root) {
+    match (view.root.number("proc/sys/kernel/kptr_restrict"), view.host.root) {
         (None, _) => Check::new(topic, State::Unknown, "the kernel does not say"),
         (Some(0 | 1), true) | (Some(0), false) => Check::new(topic, State::Good, "visible"),
         (Some(restrict), _) => Check::new(topic, State::Note, format!("hidden (kptr_restrict {restrict})"))
@@ -79,9 +79,9 @@ pub(super) fn kernel_symbols(scene: &Scene) -> Check {
 }
 
 /// Root or not.
-pub(super) fn privilege(scene: &Scene) -> Check {
+pub(super) fn privilege(view: &MachineView) -> Check {
     let topic = Topic::Privilege;
-    if scene.host.root {
+    if view.host.root {
         Check::new(topic, State::Good, "root")
     } else {
         Check::new(topic, State::Note, "an ordinary user: the timer_list meter and the sampler are missing")

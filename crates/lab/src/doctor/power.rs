@@ -1,24 +1,24 @@
 //! Whatever changes a core's speed: frequency, turbo, sleep states, a sibling thread, sleeping links.
 
-use super::Scene;
+use super::MachineView;
 use crate::host::{CPU, governors};
 use crate::sysroot::listed;
 use model::doctor::{Check, State, Topic};
 use std::collections::BTreeSet;
 
 /// The performance governor asks for the highest frequency whatever the load.
-pub(super) fn governor(scene: &Scene) -> Check {
+pub(super) fn governor(view: &MachineView) -> Check {
     let topic = Topic::Governor;
-    let governors = governors(scene.root);
+    let governors = governors(view.root);
     if governors.is_empty() {
-        return scene.unseen(
+        return view.unseen(
             topic,
             "cpupower frequency-set -g performance",
             "no cpufreq driver is loaded: choose the performance profile in the firmware, or let \
              the OS control power",
         );
     }
-    let driver = scene.root.text(&format!("{CPU}/cpufreq/policy0/scaling_driver"));
+    let driver = view.root.text(&format!("{CPU}/cpufreq/policy0/scaling_driver"));
     let driver = driver.map_or_else(String::new, |driver| format!(" ({driver})"));
     let names = governors.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     if governors.iter().all(|governor| governor == "performance") {
@@ -37,30 +37,30 @@ enum Turbo {
 
 /// What is known about turbo, and the command that turns it off. Intel's driver has the inverse switch of
 /// all others; since 6.11 each frequency domain may have one of its own.
-fn turbo_switch(scene: &Scene) -> Option<(Turbo, String)> {
+fn turbo_switch(view: &MachineView) -> Option<(Turbo, String)> {
     let intel = format!("{CPU}/intel_pstate/no_turbo");
     let common = format!("{CPU}/cpufreq/boost");
-    if let Some(no_turbo) = scene.root.number(&intel) {
+    if let Some(no_turbo) = view.root.number(&intel) {
         let turbo = if no_turbo == 0 { Turbo::On } else { Turbo::Off };
         return Some((turbo, format!("echo 1 > /{intel}")));
     }
     let state = |boost: i64| if boost == 0 { Turbo::Off } else { Turbo::On };
-    if let Some(boost) = scene.root.number(&common) {
+    if let Some(boost) = view.root.number(&common) {
         return Some((state(boost), format!("echo 0 > /{common}")));
     }
-    let policies = scene.root.numbered(&format!("{CPU}/cpufreq"), "policy");
+    let policies = view.root.numbered(&format!("{CPU}/cpufreq"), "policy");
     let boosts: Vec<_> =
-        policies.iter().filter_map(|policy| scene.root.number(&format!("{CPU}/cpufreq/{policy}/boost"))).collect();
+        policies.iter().filter_map(|policy| view.root.number(&format!("{CPU}/cpufreq/{policy}/boost"))).collect();
     let any = boosts.iter().copied().max()?;
     Some((state(any), format!("echo 0 | tee /{CPU}/cpufreq/policy*/boost")))
 }
 
 /// Turbo off.
-pub(super) fn turbo(scene: &Scene) -> Check {
-    match turbo_switch(scene) {
+pub(super) fn turbo(view: &MachineView) -> Check {
+    match turbo_switch(view) {
         Some((Turbo::Off, _)) => Check::new(Topic::Turbo, State::Good, "off"),
         Some((Turbo::On, mend)) => Check::new(Topic::Turbo, State::Poor, "on").mend(mend),
-        None => scene.unseen(
+        None => view.unseen(
             Topic::Turbo,
             "turn turbo off (intel_pstate/no_turbo, cpufreq/boost)",
             "see whether the firmware has a turbo or boost switch and turn it off",
@@ -69,34 +69,34 @@ pub(super) fn turbo(scene: &Scene) -> Check {
 }
 
 /// A frequency holds when its bounds are equal, or when the performance governor has no turbo to add.
-pub(super) fn constant_frequency(scene: &Scene) -> Check {
+pub(super) fn constant_frequency(view: &MachineView) -> Check {
     let topic = Topic::ConstantFrequency;
     let directory = format!("{CPU}/cpufreq");
-    let bounds: BTreeSet<(i64, i64)> = scene
+    let bounds: BTreeSet<(i64, i64)> = view
         .root
         .numbered(&directory, "policy")
         .iter()
         .filter_map(|policy| {
-            let bound = |file: &str| scene.root.number(&format!("{directory}/{policy}/{file}"));
+            let bound = |file: &str| view.root.number(&format!("{directory}/{policy}/{file}"));
             Some((bound("scaling_min_freq")?, bound("scaling_max_freq")?))
         })
         .collect();
     let (Some(lowest), Some(highest)) = (bounds.iter().map(|it| it.0).min(), bounds.iter().map(|it| it.1).max()) else {
-        return scene.unseen(
+        return view.unseen(
             topic,
             "hold the cores' frequency (governor performance, turbo off)",
             "hold the frequency in the firmware",
         );
     };
     let range = format!("{:.2} to {:.2} GHz", lowest as f64 / 1e6, highest as f64 / 1e6);
-    let pressed = governors(scene.root).iter().all(|governor| governor == "performance");
+    let pressed = governors(view.root).iter().all(|governor| governor == "performance");
     if lowest == highest {
         Check::new(topic, State::Good, format!("held at {:.2} GHz", highest as f64 / 1e6))
-    } else if pressed && matches!(turbo_switch(scene), Some((Turbo::Off, _))) {
+    } else if pressed && matches!(turbo_switch(view), Some((Turbo::Off, _))) {
         Check::new(topic, State::Good, format!("{range}, kept at the top by the performance governor without turbo"))
     } else {
         // Without turbo the nominal frequency is the highest that every core can keep.
-        let nominal = scene.root.number(&format!("{directory}/policy0/base_frequency")).unwrap_or(highest);
+        let nominal = view.root.number(&format!("{directory}/policy0/base_frequency")).unwrap_or(highest);
         Check::new(topic, State::Poor, format!("may be anything from {range}"))
             .mend(format!("cpupower frequency-set -d {nominal}kHz -u {nominal}kHz"))
     }
@@ -107,17 +107,17 @@ pub(super) fn constant_frequency(scene: &Scene) -> Check {
 const DEEP_MICROS: i64 = 3;
 
 /// Sleep states that some CPU may enter, deeper than C1.
-fn deep_states(scene: &Scene) -> BTreeSet<(i64, String)> {
+fn deep_states(view: &MachineView) -> BTreeSet<(i64, String)> {
     let mut deep = BTreeSet::new();
-    for cpu in scene.root.numbered(CPU, "cpu") {
+    for cpu in view.root.numbered(CPU, "cpu") {
         let directory = format!("{CPU}/{cpu}/cpuidle");
-        for state in scene.root.numbered(&directory, "state") {
-            let number = |file: &str| scene.root.number(&format!("{directory}/{state}/{file}"));
+        for state in view.root.numbered(&directory, "state") {
+            let number = |file: &str| view.root.number(&format!("{directory}/{state}/{file}"));
             let (Some(latency), Some(0)) = (number("latency"), number("disable")) else {
                 continue;
             };
             if latency >= DEEP_MICROS {
-                let name = scene.root.text(&format!("{directory}/{state}/name")).unwrap_or(state);
+                let name = view.root.text(&format!("{directory}/{state}/name")).unwrap_or(state);
                 deep.insert((latency, name));
             }
         }
@@ -126,37 +126,37 @@ fn deep_states(scene: &Scene) -> BTreeSet<(i64, String)> {
 }
 
 /// The latency that some program demands of all CPUs, by holding this device open.
-fn demanded_latency_micros(scene: &Scene) -> Option<i32> {
-    let bytes = scene.root.bytes("dev/cpu_dma_latency", 4)?;
+fn demanded_latency_micros(view: &MachineView) -> Option<i32> {
+    let bytes = view.root.bytes("dev/cpu_dma_latency", 4)?;
     Some(i32::from_ne_bytes(*bytes.first_chunk()?))
 }
 
 /// No state deeper than C1, by disabling or by demand.
-pub(super) fn idle_states(scene: &Scene) -> Check {
+pub(super) fn idle_states(view: &MachineView) -> Check {
     let topic = Topic::IdleStates;
-    let driver = scene.root.text(&format!("{CPU}/cpuidle/current_driver")).filter(|driver| driver != "none");
-    let command_line = scene.root.text("proc/cmdline").unwrap_or_default();
+    let driver = view.root.text(&format!("{CPU}/cpuidle/current_driver")).filter(|driver| driver != "none");
+    let command_line = view.root.text("proc/cmdline").unwrap_or_default();
     if command_line.split_whitespace().any(|word| word == "idle=poll") {
         return Check::new(topic, State::Poor, "none: idle CPUs poll (idle=poll), so no meter can tell idle from busy")
             .mend("boot without idle=poll; processor.max_cstate=1 keeps wake-ups short");
     }
     let Some(driver) = driver else {
-        return scene.unseen(
+        return view.unseen(
             topic,
             "boot it with intel_idle.max_cstate=1 processor.max_cstate=1",
             "no cpuidle driver is loaded: boot without cpuidle.off=1; the idle meter needs it too",
         );
     };
-    let polls = scene.root.number("sys/module/haltpoll/parameters/guest_halt_poll_ns").filter(|nanos| *nanos > 0);
+    let polls = view.root.number("sys/module/haltpoll/parameters/guest_halt_poll_ns").filter(|nanos| *nanos > 0);
     if let ("haltpoll", Some(nanos)) = (driver.as_str(), polls) {
         let found = format!("haltpoll: idle CPUs poll for up to {nanos} ns before they halt, which counts as idle");
         return Check::new(topic, State::Note, found)
             .mend("echo 0 > /sys/module/haltpoll/parameters/guest_halt_poll_ns");
     }
-    let deep = deep_states(scene);
+    let deep = deep_states(view);
     let names: Vec<_> = deep.iter().map(|(latency, name)| format!("{name} ({latency} µs)")).collect();
-    match (names.is_empty(), demanded_latency_micros(scene)) {
-        (true, _) if scene.host.hypervisor.is_some() => Check::new(
+    match (names.is_empty(), demanded_latency_micros(view)) {
+        (true, _) if view.host.hypervisor.is_some() => Check::new(
             topic,
             State::Note,
             format!("{driver}: nothing deep in the guest; the host's states are not visible"),
@@ -174,12 +174,12 @@ pub(super) fn idle_states(scene: &Scene) -> Check {
 }
 
 /// One thread to a core.
-pub(super) fn hyperthreads(scene: &Scene) -> Check {
+pub(super) fn hyperthreads(view: &MachineView) -> Check {
     let topic = Topic::Hyperthreads;
-    let active = scene.root.number(&format!("{CPU}/smt/active"));
+    let active = view.root.number(&format!("{CPU}/smt/active"));
     // Read off the topology where the kernel has no SMT control, as on some architectures.
-    let siblings = scene.root.text(&format!("{CPU}/cpu0/topology/thread_siblings_list")).and_then(|list| listed(&list));
-    match (active, siblings, &scene.host.hypervisor) {
+    let siblings = view.root.text(&format!("{CPU}/cpu0/topology/thread_siblings_list")).and_then(|list| listed(&list));
+    match (active, siblings, &view.host.hypervisor) {
         (Some(1), _, _) => Check::new(topic, State::Poor, "on").mend(format!("echo off > /{CPU}/smt/control")),
         (_, Some(threads), _) if threads > 1 => Check::new(topic, State::Poor, format!("{threads} threads a core"))
             .mend(format!("echo off > /{CPU}/smt/control")),
@@ -187,9 +187,9 @@ pub(super) fn hyperthreads(scene: &Scene) -> Check {
             Check::new(topic, State::Note, "none in the guest; two of its CPUs may still share a core")
                 .mend("only the host can: pin each virtual CPU to a core of its own")
         }
-        (Some(_), _, None) => Check::new(topic, State::Good, format!("none active ({})", scene.host.smt)),
+        (Some(_), _, None) => Check::new(topic, State::Good, format!("none active ({})", view.host.smt)),
         (None, Some(_), None) => Check::new(topic, State::Good, "one thread a core"),
-        (None, _, _) => scene.unseen(
+        (None, _, _) => view.unseen(
             topic,
             "turn SMT off, or pin each virtual CPU to a core of its own",
             "turn SMT off in the firmware",
@@ -198,22 +198,22 @@ pub(super) fn hyperthreads(scene: &Scene) -> Check {
 }
 
 /// Active-state power management of PCIe: the kernel brackets the policy in force.
-pub(super) fn pcie(scene: &Scene) -> Check {
+pub(super) fn pcie(view: &MachineView) -> Check {
     const POLICY: &str = "sys/module/pcie_aspm/parameters/policy";
     let topic = Topic::PciePower;
-    let policies = scene.root.text(POLICY);
+    let policies = view.root.text(POLICY);
     let policy = policies.as_deref().and_then(|text| text.split_once('[')?.1.split_once(']')).map(|(policy, _)| policy);
     let mend = format!("echo performance > /{POLICY}");
     match policy {
         Some("performance") => Check::new(topic, State::Good, "performance: links stay awake"),
-        Some("default") if scene.host.hypervisor.is_some() => {
+        Some("default") if view.host.hypervisor.is_some() => {
             Check::new(topic, State::Good, "default: virtual devices have no links that sleep")
         }
         Some("default") => Check::new(topic, State::Note, "default: as the firmware left it").mend(mend),
         Some(other) => Check::new(topic, State::Poor, other).mend(mend),
-        None if scene.root.names("sys/bus/pci/devices").is_empty() && scene.root.has("sys/bus") => {
+        None if view.root.names("sys/bus/pci/devices").is_empty() && view.root.has("sys/bus") => {
             Check::new(topic, State::Good, "no PCIe device")
         }
-        None => scene.unseen(topic, "keep the links of passed-through devices awake", "boot with pcie_aspm=off"),
+        None => view.unseen(topic, "keep the links of passed-through devices awake", "boot with pcie_aspm=off"),
     }
 }

@@ -1,6 +1,6 @@
 //! Who else uses the machine: its host, other work, and who runs where.
 
-use super::{Place, Scene};
+use super::{MachineView, Place};
 use crate::host::CPU;
 use crate::sysroot::listed;
 use model::doctor::{Check, State, Topic};
@@ -12,16 +12,16 @@ const STEAL_SEEN: f64 = 0.001;
 const STEAL_POOR: f64 = 0.01;
 
 /// The share that the hypervisor took, now and since boot.
-pub(super) fn steal(scene: &Scene) -> Check {
+pub(super) fn steal(view: &MachineView) -> Check {
     let topic = Topic::Steal;
-    let (now, boot) = (&scene.background.steal_fraction, &scene.background.steal_since_boot_fraction);
+    let (now, boot) = (&view.background.steal_fraction, &view.background.steal_since_boot_fraction);
     let (now, boot) = match (now, boot) {
         (Reading::Taken(now), Reading::Taken(boot)) => (*now, *boot),
         (Reading::Unavailable(reason), _) | (_, Reading::Unavailable(reason)) => {
             return Check::new(topic, State::Unknown, reason.clone());
         }
     };
-    if scene.place() == Place::Metal && now + boot == 0.0 {
+    if view.place() == Place::Metal && now + boot == 0.0 {
         return Check::new(topic, State::Good, "none: there is no hypervisor");
     }
     let found = format!("{:.1} % just now, {:.2} % since boot", now * 100.0, boot * 100.0);
@@ -44,13 +44,13 @@ const BACKGROUND_GOOD: f64 = 0.04;
 const BACKGROUND_POOR: f64 = 0.10;
 
 /// What runs while nothing should.
-pub(super) fn background(scene: &Scene) -> Check {
+pub(super) fn background(view: &MachineView) -> Check {
     let topic = Topic::Background;
-    let busy = match &scene.background.busy_fraction {
+    let busy = match &view.background.busy_fraction {
         Reading::Taken(busy) => *busy,
         Reading::Unavailable(reason) => return Check::new(topic, State::Unknown, reason.clone()),
     };
-    let watched_millis = scene.background.watched_nanos.0 / 1_000_000;
+    let watched_millis = view.background.watched_nanos.0 / 1_000_000;
     let found = format!("the machine was {:.0} % busy over {watched_millis} ms", busy * 100.0);
     match busy {
         busy if busy < BACKGROUND_GOOD => Check::new(topic, State::Good, found),
@@ -60,10 +60,10 @@ pub(super) fn background(scene: &Scene) -> Check {
 }
 
 /// More than one memory node makes placement matter.
-pub(super) fn numa(scene: &Scene) -> Check {
+pub(super) fn numa(view: &MachineView) -> Check {
     let topic = Topic::Numa;
-    match scene.root.numbered("sys/devices/system/node", "node").len() {
-        0 if scene.place() == Place::Hidden => scene.unseen(topic, "", ""),
+    match view.root.numbered("sys/devices/system/node", "node").len() {
+        0 if view.place() == Place::Hidden => view.unseen(topic, "", ""),
         0 => Check::new(topic, State::Good, "one node (the kernel has no NUMA)"),
         1 => Check::new(topic, State::Good, "one node"),
         nodes => Check::new(topic, State::Note, format!("{nodes} nodes"))
@@ -72,14 +72,14 @@ pub(super) fn numa(scene: &Scene) -> Check {
 }
 
 /// isolcpus and nohz_full.
-pub(super) fn isolation(scene: &Scene) -> Check {
+pub(super) fn isolation(view: &MachineView) -> Check {
     let topic = Topic::Isolation;
-    if !scene.root.has(CPU) {
-        return scene.unseen(topic, "", "");
+    if !view.root.has(CPU) {
+        return view.unseen(topic, "", "");
     }
     // An empty list reads as a blank line, or as `(null)` for nohz_full.
     let list = |file: &str| {
-        let text = scene.root.text(&format!("{CPU}/{file}"))?;
+        let text = view.root.text(&format!("{CPU}/{file}"))?;
         listed(&text).is_some_and(|count| count > 0).then_some(text)
     };
     let parts = [("isolated", list("isolated")), ("without tick (nohz_full)", list("nohz_full"))];
@@ -91,11 +91,11 @@ pub(super) fn isolation(scene: &Scene) -> Check {
 }
 
 /// The daemon that rebalances interrupts, by its name.
-pub(super) fn irqbalance(scene: &Scene) -> Check {
+pub(super) fn irqbalance(view: &MachineView) -> Check {
     let topic = Topic::Irqbalance;
-    let processes = scene.root.names("proc");
+    let processes = view.root.names("proc");
     let mut processes = processes.iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
-    if processes.any(|process| scene.root.text(&format!("proc/{process}/comm")).as_deref() == Some("irqbalance")) {
+    if processes.any(|process| view.root.text(&format!("proc/{process}/comm")).as_deref() == Some("irqbalance")) {
         Check::new(topic, State::Note, "runs").mend("systemctl stop irqbalance, while measuring")
     } else {
         Check::new(topic, State::Good, "does not run")

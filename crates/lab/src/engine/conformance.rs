@@ -91,7 +91,7 @@ fn every_engine_does_exactly_what_was_asked_for() {
             assert!(worker.ledger.kinds.iter().all(|kind| kind.short == 0));
             let makes_calls =
                 engine.medium() == Medium::Remote || engine.medium() == Medium::Files && access != Access::Trim;
-            assert!(!makes_calls || worker.crossings.unwrap() > 0, "{engine:?} counts its system calls");
+            assert!(!makes_calls || worker.syscalls.unwrap() > 0, "{engine:?} counts its system calls");
         }
     });
 }
@@ -200,7 +200,7 @@ fn a_ramp_leaves_no_trace_in_the_results() {
         let counted: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
         assert!(counted > 0 && counted < live.read().0, "{engine:?}: {counted} of {}", live.read().0);
         // Two submissions and a wait carry the 8 in flight, and the ramp's are not among those counted.
-        let crossings = worker.crossings.unwrap_or(counted);
-        assert!(crossings <= counted + 8, "{engine:?}: {crossings} crossings for {counted} I/Os");
+        let syscalls = worker.syscalls.unwrap_or(counted);
+        assert!(syscalls <= counted + 8, "{engine:?}: {syscalls} syscalls for {counted} I/Os");
     });
 }

@@ -43,7 +43,7 @@ impl<E: Perform> Queue for Immediate<E> {
         self.engine.sync(what)
     }
 
-    fn crossings(&self) -> Option<u64> {
-        self.engine.crossings()
+    fn syscalls(&self) -> Option<u64> {
+        self.engine.syscalls()
     }
 }

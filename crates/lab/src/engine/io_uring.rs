@@ -81,7 +81,7 @@ impl Queue for Uring {
         sync_all(self.ring.files(), what)
     }
 
-    fn crossings(&self) -> Option<u64> {
-        Some(self.ring.crossings())
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.ring.syscalls())
     }
 }

@@ -74,7 +74,7 @@ impl Queue for Libaio {
         sync_all(self.context.files(), what)
     }
 
-    fn crossings(&self) -> Option<u64> {
-        Some(self.context.crossings())
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.context.syscalls())
     }
 }

@@ -299,7 +299,7 @@ impl<C: Connection> Queue for Remote<C> {
         }
     }
 
-    fn crossings(&self) -> Option<u64> {
+    fn syscalls(&self) -> Option<u64> {
         Some(self.client.calls())
     }
 }

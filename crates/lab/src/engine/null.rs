@@ -22,7 +22,7 @@ impl Perform for Null {
         Ok(())
     }
 
-    fn crossings(&self) -> Option<u64> {
+    fn syscalls(&self) -> Option<u64> {
         None
     }
 }

@@ -45,7 +45,7 @@ impl Perform for Psync {
         sync_all(&self.files, what)
     }
 
-    fn crossings(&self) -> Option<u64> {
+    fn syscalls(&self) -> Option<u64> {
         Some(self.calls)
     }
 }

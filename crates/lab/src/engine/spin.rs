@@ -27,7 +27,7 @@ impl Perform for Spin {
         Ok(())
     }
 
-    fn crossings(&self) -> Option<u64> {
+    fn syscalls(&self) -> Option<u64> {
         None
     }
 }

@@ -10,7 +10,7 @@ pub trait Perform {
     /// Makes what was written durable.
     fn sync(&mut self, what: Sync) -> io::Result<()>;
     /// System calls so far; `None` for an engine that makes none.
-    fn crossings(&self) -> Option<u64>;
+    fn syscalls(&self) -> Option<u64>;
 }
 
 /// An engine that has several requests in flight, each in a slot.
@@ -27,7 +27,7 @@ pub trait Queue {
     /// Makes what was written durable; called with nothing in flight.
     fn sync(&mut self, what: Sync) -> io::Result<()>;
     /// System calls so far; `None` for an engine that makes none.
-    fn crossings(&self) -> Option<u64>;
+    fn syscalls(&self) -> Option<u64>;
 }
 
 /// When a request went from one stage to the next, in ticks. The first begins when it is issued, the last ends when it is

@@ -29,7 +29,7 @@ impl Perform for Work {
         Ok(())
     }
 
-    fn crossings(&self) -> Option<u64> {
+    fn syscalls(&self) -> Option<u64> {
         None
     }
 }

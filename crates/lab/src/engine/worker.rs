@@ -104,8 +104,8 @@ pub struct Worker {
     /// What came of it.
     pub ledger: Ledger,
     /// System calls that the engine made since counting began; known when it ends.
-    pub crossings: Option<u64>,
-    crossings_before: Option<u64>,
+    pub syscalls: Option<u64>,
+    syscalls_before: Option<u64>,
 }
 
 /// What slows a job down on purpose.
@@ -187,8 +187,8 @@ impl Worker {
             manners,
             thread_begin: Nanos(0),
             ledger: Ledger::new(ticks()),
-            crossings: None,
-            crossings_before: None,
+            syscalls: None,
+            syscalls_before: None,
         }
     }
 
@@ -226,8 +226,8 @@ impl Worker {
         now
     }
 
-    fn since_counting(&self, crossings: Option<u64>) -> Option<u64> {
-        crossings.map(|crossings| crossings.saturating_sub(self.crossings_before.unwrap_or(0)))
+    fn since_counting(&self, syscalls: Option<u64>) -> Option<u64> {
+        syscalls.map(|syscalls| syscalls.saturating_sub(self.syscalls_before.unwrap_or(0)))
     }
 
     fn begin_counting(&mut self, now: u64) {
@@ -245,7 +245,7 @@ impl Worker {
     /// The first request that fails ends the job.
     pub fn run_direct<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
         let outcome = self.direct_loop(engine);
-        self.crossings = self.since_counting(engine.crossings());
+        self.syscalls = self.since_counting(engine.syscalls());
         outcome
     }
 
@@ -273,7 +273,7 @@ impl Worker {
                         continue;
                     }
                     Next::Count => {
-                        self.crossings_before = engine.crossings();
+                        self.syscalls_before = engine.syscalls();
                         continue;
                     }
                     Next::Done => return Ok(()),
@@ -306,7 +306,7 @@ impl Worker {
     /// The first request that fails ends the job, after what is in flight.
     pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
         let outcome = self.queued_loop(engine);
-        self.crossings = self.since_counting(engine.crossings());
+        self.syscalls = self.since_counting(engine.syscalls());
         outcome
     }
 
@@ -331,7 +331,7 @@ impl Worker {
                     match self.next(stamp) {
                         Next::Issue(request) => request,
                         Next::Count => {
-                            self.crossings_before = engine.crossings();
+                            self.syscalls_before = engine.syscalls();
                             continue;
                         }
                         other => {

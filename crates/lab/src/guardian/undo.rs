@@ -28,7 +28,7 @@ pub(crate) struct Switched {
 pub(crate) enum Undo {
     /// Writes back what files held, in this order.
     Restore(Vec<Switched>),
-    /// Runs the shell command that leaves an arm.
+    /// Runs the cleanup command of an arm.
     Run {
         command: String,
         /// Where iotoll would have run it.

@@ -10,10 +10,10 @@ mod tests;
 
 use super::finding::{AgainstStored, CompareFinding};
 use super::record::{CompareRecord, Header, Schedule};
-use super::study::tally::{Choice, Tally};
+use super::study::round_sums::{Choice, ComparisonSums};
 use super::study::{answers, counted, study};
+use crate::elided_list::elided_list;
 use crate::experiment::{ArmPlan, Case, Cell, Experiment, Metric, Work};
-use crate::few::few;
 use crate::record::Meter;
 use crate::stats::{Estimate, LogLevel, log_level};
 use crate::stored::machine::Machine;
@@ -41,7 +41,7 @@ pub(crate) fn fits(record: &CompareRecord, experiment: &Experiment) -> Result<()
 /// Cells in words.
 fn labels(cells: &[Cell]) -> String {
     let label = |cell: &Cell| if cell.values.is_empty() { "no point of a sweep".to_owned() } else { cell.to_string() };
-    few(&cells.iter().map(label).collect::<Vec<_>>(), ", ")
+    elided_list(&cells.iter().map(label).collect::<Vec<_>>(), ", ")
 }
 
 /// Works out everything that can be known from a record, beside a stored one where there is one.
@@ -56,7 +56,7 @@ pub fn study_against(record: &CompareRecord, stored: Option<&Stored<CompareRecor
 fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &Stored<CompareRecord>) {
     let now = Session::of(record);
     // Two meters have two ideas of a cycle: both sessions are read by the one that speaks now, or not at all.
-    let then = Session::by(&stored.record, now.tally.meter);
+    let then = Session::by(&stored.record, now.sums.meter);
     let arms = &record.header.experiment.arms;
     // What was withheld for being of two regimes is not to be had beside another session either.
     let answers = now.answers && then.answers;
@@ -78,7 +78,7 @@ fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &S
 /// One side of the comparison over time.
 struct Session<'a> {
     experiment: &'a Experiment,
-    tally: Tally,
+    sums: ComparisonSums,
     /// Whether one regime answers.
     answers: bool,
 }
@@ -86,21 +86,25 @@ struct Session<'a> {
 impl<'a> Session<'a> {
     /// As the study reads it.
     fn of(record: &'a CompareRecord) -> Self {
-        Self { experiment: &record.header.experiment, tally: Tally::of(counted(record)), answers: answers(record) }
+        Self {
+            experiment: &record.header.experiment,
+            sums: ComparisonSums::of(counted(record)),
+            answers: answers(record),
+        }
     }
 
     /// By a meter of somebody else's choice.
     fn by(record: &'a CompareRecord, meter: Option<Meter>) -> Self {
-        let mut tally = Tally::new(&record.header, Choice::Fixed(meter));
-        counted(record).rounds.iter().for_each(|round| tally.add(round));
-        Self { experiment: &record.header.experiment, tally, answers: answers(record) }
+        let mut sums = ComparisonSums::new(&record.header, Choice::Fixed(meter));
+        counted(record).rounds.iter().for_each(|round| sums.add(round));
+        Self { experiment: &record.header.experiment, sums, answers: answers(record) }
     }
 
     /// The level of an arm at a point of the sweep; `None` where it was not measured, and for percentiles, which are no
     /// ratio of sums.
     fn level(&self, metric: Metric, cell: &BTreeMap<String, String>, arm: usize) -> Option<LogLevel> {
         let case = case(self.experiment, cell, arm)?;
-        log_level(&self.tally.pairs(metric, case)?)
+        log_level(&self.sums.pairs(metric, case)?)
     }
 }
 
@@ -170,7 +174,7 @@ fn differing_work(then: &Header, now: &Header) -> Vec<String> {
 /// What is switched for a baseline.
 fn surroundings(arm: &ArmPlan) -> String {
     let settings = arm.settings.iter().map(ToString::to_string);
-    let all: Vec<String> = settings.chain(arm.enter.clone()).collect();
+    let all: Vec<String> = settings.chain(arm.setup.clone()).collect();
     if all.is_empty() { "nothing".to_owned() } else { all.join(" ") }
 }
 

@@ -87,7 +87,7 @@ pub enum Schedule {
         /// Length of a slice.
         slice_nanos: Nanos,
         /// I/O before each slice that does not count.
-        guard_nanos: Nanos,
+        warm_up_nanos: Nanos,
         /// Blocks in a round.
         blocks: u32,
     },

@@ -6,9 +6,9 @@ mod course;
 mod page_cache;
 mod placement;
 pub(crate) mod regimes;
+pub(crate) mod round_sums;
 mod slice_readings;
 mod sweep;
-pub(crate) mod tally;
 mod targets;
 #[cfg(test)]
 pub(super) mod tests;
@@ -29,8 +29,8 @@ use crate::warning::gravest_first;
 use change::Judge;
 use course::WarmUp;
 use regimes::Regimes;
+use round_sums::{Choice, ComparisonSums};
 use std::collections::BTreeMap;
-use tally::{Choice, Tally};
 
 /// Fewer have no spread, so a change of theirs says nothing.
 const FEWEST_ROUNDS: usize = 2;
@@ -38,7 +38,7 @@ const FEWEST_ROUNDS: usize = 2;
 /// How far an experiment has come, kept up to date while it is measured.
 pub struct Progress {
     experiment: Experiment,
-    tally: Tally,
+    sums: ComparisonSums,
     schedule: Schedule,
     before: usize,
 }
@@ -63,7 +63,7 @@ impl Progress {
     pub fn new(header: &Header) -> Self {
         Self {
             experiment: header.experiment.clone(),
-            tally: Tally::new(header, Choice::FirstRound),
+            sums: ComparisonSums::new(header, Choice::FirstRound),
             schedule: header.schedule,
             before: 0,
         }
@@ -71,8 +71,8 @@ impl Progress {
 
     /// Adds a complete round.
     pub fn add(&mut self, round: &RoundRecord) {
-        self.tally.add(round);
-        self.before = Regimes::of(&self.tally, self.schedule).before;
+        self.sums.add(round);
+        self.before = Regimes::of(&self.sums, self.schedule).before;
     }
 
     /// Rounds before the regime that it is in now: they are no part of the answer, nor of the budget.
@@ -108,7 +108,7 @@ impl Progress {
         let pairs = comparisons(&self.experiment);
         let ratios = |metric: Metric| -> Vec<(Metric, Option<LogRatio>)> {
             let ratio = |&(baseline, candidate): &(usize, usize)| {
-                let rounds = self.tally.paired(metric, baseline, candidate);
+                let rounds = self.sums.paired(metric, baseline, candidate);
                 let last = rounds.and_then(|rounds| Some(rounds.get(self.before..)?.to_vec()));
                 (metric, last.and_then(|rounds| crate::stats::log_ratio::log_ratio(&rounds)))
             };
@@ -165,7 +165,7 @@ pub fn study(record: &CompareRecord) -> CompareFinding {
     let last = whole.after(regimes.left_out());
     let warm_up = course::warm_up(last);
     let mut finding = study_of(last.after(warm_up.rounds), &warm_up);
-    finding.regimes = regimes.findings(&Tally::of(whole));
+    finding.regimes = regimes.findings(&ComparisonSums::of(whole));
     if let Some(warning) = regimes.caveat() {
         finding.warnings.push(warning);
     }
@@ -186,7 +186,7 @@ fn regimes(record: &CompareRecord) -> Regimes {
     if record.header.schedule == Schedule::Boots {
         Regimes::default()
     } else {
-        Regimes::of(&Tally::of(View::of(record)), record.header.schedule)
+        Regimes::of(&ComparisonSums::of(View::of(record)), record.header.schedule)
     }
 }
 
@@ -204,13 +204,13 @@ impl CompareFinding {
 /// The same, of rounds that all count.
 fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
     let header = record.header;
-    let tally = Tally::of(record);
+    let sums = ComparisonSums::of(record);
     let experiment = &header.experiment;
     let seconds = match (record.rounds.first(), record.rounds.last()) {
         (Some(first), Some(last)) => last.end_nanos.since(first.begin_nanos).seconds(),
         _ => 0.0,
     };
-    let judge = Judge { tally: &tally, record, seconds };
+    let judge = Judge { sums: &sums, record, seconds };
     let mut cells: Vec<CellFinding> = comparisons(experiment)
         .into_iter()
         .filter_map(|(baseline, candidate)| {
@@ -220,7 +220,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
                 arm: experiment.arms.get(case.arm)?.name.clone(),
                 metrics: judge.metrics(baseline, candidate),
                 shift: judge.shift(baseline, candidate),
-                slices: slices(record, &tally, baseline, candidate),
+                slices: slices(record, &sums, baseline, candidate),
             })
         })
         .collect();
@@ -229,7 +229,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         cells.iter().any(|cell| cell.metrics.get(metric.name()).is_some_and(|found| found.change.is_some()))
     };
     let targets = targets::targets(&experiment.rules.targets, has_value);
-    let warnings = caveats::caveats(record, &tally, warm_up);
+    let warnings = caveats::caveats(record, &sums, warm_up);
     CompareFinding {
         schema: SCHEMA.to_owned(),
         method_version: header.envelope.method_version,
@@ -246,19 +246,19 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         method: method(record, warm_up),
         arms: experiment.arms.iter().enumerate().map(|(number, arm)| self::arm(record, number, arm)).collect(),
         axes: experiment.axes.clone(),
-        crossovers: sweep::crossovers(experiment, &targets, &tally),
-        lines: sweep::lines(experiment, &tally),
+        crossovers: sweep::crossovers(experiment, &targets, &sums),
+        lines: sweep::lines(experiment, &sums),
         noise_floor: experiment.against_itself.then(|| noise_floor(&cells, seconds)),
         limits: limits(experiment, &cells),
         targets,
         cells,
         rules: experiment.rules.clone(),
-        environment: environment(record, &tally),
+        environment: environment(record, &sums),
         stored: None,
         published: experiment.published.clone(),
         cache: page_cache::setup(header),
-        page_cache: page_cache::cases(record, &tally),
-        placement: placement::cases(record, &tally),
+        page_cache: page_cache::cases(record, &sums),
+        placement: placement::cases(record, &sums),
         regimes: Vec::new(),
         boots: boots(record),
         cases: cases(experiment),
@@ -327,13 +327,13 @@ fn method(record: View, warm_up: &WarmUp) -> String {
         ""
     };
     match record.header.schedule {
-        Schedule::Slices { slice_nanos, guard_nanos, blocks } => format!(
+        Schedule::Slices { slice_nanos, warm_up_nanos, blocks } => format!(
             "{rounds} with fresh worker processes, each of {blocks} {} of one {:.0} ms slice per arm and one of \
              the machine alone in random order, {:.0} ms before each discarded{switched}; stalls rarer than three in all of it cannot \
              be seen; ended: {ended}",
             if blocks == 1 { "block" } else { "blocks" },
             slice_nanos.seconds() * 1e3,
-            guard_nanos.seconds() * 1e3
+            warm_up_nanos.seconds() * 1e3
         ),
         Schedule::WholeRounds { slice_nanos } => format!(
             "{rounds}, in each every arm once for {} with workers of its own in random order, a sync of what \
@@ -362,7 +362,7 @@ fn in_words(seconds: f64) -> String {
     }
 }
 
-fn slices(record: View, tally: &Tally, baseline: usize, candidate: usize) -> Vec<SlicePoint> {
+fn slices(record: View, sums: &ComparisonSums, baseline: usize, candidate: usize) -> Vec<SlicePoint> {
     let Some(begin) = record.rounds.first().map(|round| round.begin_nanos) else { return Vec::new() };
     let rounds = record.rounds.iter().enumerate();
     let all = rounds.flat_map(|(number, round)| round.slices.iter().map(move |slice| (number, slice)));
@@ -376,7 +376,7 @@ fn slices(record: View, tally: &Tally, baseline: usize, candidate: usize) -> Vec
             }
         };
         let seconds = (from.since(begin).seconds() + to.since(begin).seconds()) / 2.0;
-        let (cycles_per_io, iops) = tally.point(round, slice);
+        let (cycles_per_io, iops) = sums.point(round, slice);
         Some(SlicePoint { seconds, round, baseline: case == baseline, iops, cycles_per_io })
     });
     points.collect()
@@ -428,7 +428,7 @@ fn limits(experiment: &Experiment, cells: &[CellFinding]) -> Vec<LimitFinding> {
     each().zip(corrected).map(finding).collect()
 }
 
-fn environment(record: View, tally: &Tally) -> Environment {
+fn environment(record: View, sums: &ComparisonSums) -> Environment {
     let header = record.header;
     let mut host = header.host.clone();
     if let Some(end) = record.end {
@@ -437,24 +437,24 @@ fn environment(record: View, tally: &Tally) -> Environment {
     let canaries = std::iter::once(&header.canaries).chain(record.end.map(|end| &end.canaries));
     Environment {
         host,
-        meter: tally.meter.map(|meter| meter.name().to_owned()),
-        background_busy_fraction: tally.background_fraction(),
-        steal_fraction: tally.steal_fraction(),
+        meter: sums.meter.map(|meter| meter.name().to_owned()),
+        background_busy_fraction: sums.background_fraction(),
+        steal_fraction: sums.steal_fraction(),
         canaries: canaries.cloned().collect(),
-        step: step(record, tally),
+        step: step(record, sums),
     }
 }
 
 /// A step in the rate of all cases together.
-fn step(record: View, tally: &Tally) -> Option<EnvironmentStep> {
+fn step(record: View, sums: &ComparisonSums) -> Option<EnvironmentStep> {
     let cases = record.header.experiment.cases.len();
-    let together = |round: &tally::RoundSums| {
+    let together = |round: &round_sums::RoundSums| {
         let pair = |case| round.pair(Metric::Iops, case).or_else(|| round.pair(Metric::Seconds, case));
         let pairs: Option<Vec<Pair>> = (0..cases).map(pair).collect();
         let sum = |of: fn(&Pair) -> f64| pairs.as_ref().map(|pairs| pairs.iter().map(of).sum());
         Some(Pair { numerator: sum(|pair| pair.numerator)?, denominator: sum(|pair| pair.denominator)? })
     };
-    let rounds: Option<Vec<Pair>> = tally.rounds.iter().map(together).collect();
+    let rounds: Option<Vec<Pair>> = sums.rounds.iter().map(together).collect();
     let step = crate::stats::step::step(&rounds?)?;
     Some(EnvironmentStep { after_round: step.after_round, change: step.change })
 }

@@ -303,14 +303,14 @@ impl Draft {
             if arm.name.trim().is_empty() {
                 return wrong("an arm has no name; give it one");
             }
-            if [&arm.enter, &arm.leave].into_iter().flatten().any(|command| command.trim().is_empty()) {
+            if [&arm.setup, &arm.cleanup].into_iter().flatten().any(|command| command.trim().is_empty()) {
                 return wrong(format!(
-                    "arm '{}': enter and leave are shell commands, and one is empty; 'true' does nothing",
+                    "arm '{}': setup and cleanup are shell commands, and one is empty; 'true' does nothing",
                     arm.name
                 ));
             }
-            if arm.leave.is_some() != arm.enter.is_some() {
-                return wrong(format!("arm '{}': enter and leave belong together; give both", arm.name));
+            if arm.cleanup.is_some() != arm.setup.is_some() {
+                return wrong(format!("arm '{}': setup and cleanup belong together; give both", arm.name));
             }
             let nameless = |other: &&ArmPlan| ArmPlan { name: String::new(), ..(*other).clone() };
             if arms.iter().take(place).any(|other| nameless(&other) == nameless(&arm)) {

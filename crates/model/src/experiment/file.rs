@@ -56,8 +56,8 @@ struct Arm {
     command: Option<Command>,
     #[serde(default)]
     set: Vec<String>,
-    enter: Option<String>,
-    leave: Option<String>,
+    setup: Option<String>,
+    cleanup: Option<String>,
     when: Option<String>,
 }
 
@@ -126,8 +126,8 @@ fn arm(arm: Arm) -> Result<ArmPlan, String> {
         settings: settings.map_err(|wrong| named(wrong.to_string()))?,
         command: arm.command.map(|command| words("command", command)).transpose().map_err(named)?,
         options: arm.options,
-        enter: arm.enter,
-        leave: arm.leave,
+        setup: arm.setup,
+        cleanup: arm.cleanup,
         when: arm.when.as_deref().map(When::parse).transpose().map_err(|wrong| named(wrong.to_string()))?,
         name: arm.name,
     })

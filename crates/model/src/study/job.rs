@@ -1,4 +1,4 @@
-//! What each job did: rates, latencies, I/Os per crossing.
+//! What each job did: rates, latencies, I/Os per system call.
 
 use crate::finding::{DirectionFinding, JobFinding, LatencyFinding, StagesFinding};
 use crate::histogram::{BUCKET_ERROR, Histogram};
@@ -59,7 +59,7 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
     let bytes = sum(|job| job.bytes().0);
     let per_second = |work: u64| if seconds > 0.0 { work as f64 / seconds } else { 0.0 };
     let thread: Option<Nanos> = jobs.iter().map(|job| job.thread_nanos).sum();
-    let crossings = jobs.iter().try_fold(0_u64, |sum, job| Some(sum.saturating_add(job.crossings?)));
+    let syscalls = jobs.iter().try_fold(0_u64, |sum, job| Some(sum.saturating_add(job.syscalls?)));
     let direction = |of: fn(&JobRecord) -> &Direction| {
         let parts: Vec<&Direction> = jobs.iter().map(|job| of(job)).collect();
         let sum = |of: fn(&Direction) -> u64| parts.iter().map(|part| of(part)).fold(0, u64::saturating_add);
@@ -90,7 +90,7 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
         trim: direction(|job| &job.trim),
         syncs: sum(|job| job.syncs),
         thread_cycles_per_io: thread.filter(|_| ios > 0).map(|nanos| nanos.seconds() * clock.0 / ios as f64),
-        ios_per_crossing: crossings.filter(|count| *count > 0).map(|count| ios as f64 / count as f64),
+        ios_per_crossing: syscalls.filter(|count| *count > 0).map(|count| ios as f64 / count as f64),
         latency_ns: latency(&everything, &first.percentiles, worst_stamp(jobs), clock),
         stages_ns: stages(jobs, clock),
         injected_ns: Injected::mean(jobs.iter().filter_map(|job| job.injected_ns)),

@@ -9,7 +9,7 @@ use super::io_time::io_seconds;
 use super::per_work::total;
 use super::phase::{cost_of, cost_within, thread_cycles_per_io};
 use super::storage;
-use crate::few::few;
+use crate::elided_list::elided_list;
 use crate::finding::{PhaseFinding, RegimeFinding};
 use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, Mode, Snapshot};
 use crate::stats::regimes;
@@ -233,7 +233,7 @@ fn executions_apart(phase: &PhaseFinding, jobs: &str) -> String {
             None => format!("{} {rate:.0} MB/s", regime.executions().unwrap_or_default()),
         }
     };
-    let told = few(&phase.regimes.iter().map(told).collect::<Vec<_>>(), ", ");
+    let told = elided_list(&phase.regimes.iter().map(told).collect::<Vec<_>>(), ", ");
     let consequence = match are_loads_apart(&phase.regimes) {
         true => "no single mean describes them, so none is shown",
         false => "the figures are of all of them together",

@@ -8,8 +8,8 @@ use crate::phrase::tied;
 use crate::stored;
 use model::comparison::CompareFinding;
 use model::comparison::finding::{AgainstStored, CellFinding, MetricFinding};
+use model::elided_list::elided_list;
 use model::experiment::Metric;
-use model::few::few;
 use model::stored::UnpairedChange;
 
 /// Nothing without a stored record.
@@ -72,7 +72,7 @@ fn unmatched(finding: &CompareFinding, cells: &[&CellFinding]) -> Option<String>
             points.push(point);
         }
     }
-    (!points.is_empty()).then(|| format!("not in the stored record: {}", few(&points, ", ")))
+    (!points.is_empty()).then(|| format!("not in the stored record: {}", elided_list(&points, ", ")))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::phrase::tied;
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CaseCache, RoundsRegime};
 use model::comparison::record::CacheCondition;
-use model::few::few;
+use model::elided_list::elided_list;
 use model::page_cache::CacheState;
 
 /// Reasons that scripts know by a word, in words.
@@ -30,7 +30,7 @@ fn direct_from_memory(finding: &CompareFinding) -> Option<String> {
     let so = |case: &&CaseCache| case.state == CacheState::DirectFromMemory;
     let mut arms: Vec<String> = finding.page_cache.iter().filter(so).map(|case| case.arm.clone()).collect();
     arms.dedup();
-    (!arms.is_empty()).then(|| format!("Direct reads: {DIRECT_FROM_MEMORY} ({})", few(&arms, ", ")))
+    (!arms.is_empty()).then(|| format!("Direct reads: {DIRECT_FROM_MEMORY} ({})", elided_list(&arms, ", ")))
 }
 
 /// "Two regimes: 12.6 k IOPS in rounds 1 to 8, then 1.31 M IOPS in rounds 9 to 23; the answer is for the last".

@@ -7,8 +7,8 @@ use crate::number;
 use crate::phrase::tied;
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding};
+use model::elided_list::elided_list;
 use model::experiment::Metric;
-use model::few::few;
 use model::stats::Verdict;
 
 /// The remarks on an arm's tables of `metrics`.
@@ -93,5 +93,5 @@ fn places(
         format!("{point}{}", say(metric))
     });
     let places: Vec<String> = places.collect();
-    (!places.is_empty()).then(|| few(&places, "; "))
+    (!places.is_empty()).then(|| elided_list(&places, "; "))
 }

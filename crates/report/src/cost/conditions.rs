@@ -3,7 +3,7 @@
 use crate::document::{Column, Note, Table, Tone};
 use crate::number::{self, BYTES, COUNT, CYCLES, MISSING, Scale};
 use crate::phrase::tied;
-use model::few::few;
+use model::elided_list::elided_list;
 use model::finding::{PhaseFinding, RegimeFinding};
 use model::page_cache::{CacheFinding, CacheState};
 
@@ -90,7 +90,7 @@ fn regimes(regimes: &[RegimeFinding]) -> String {
             }
         }
     };
-    few(&regimes.iter().map(one).collect::<Vec<_>>(), ", then ")
+    elided_list(&regimes.iter().map(one).collect::<Vec<_>>(), ", then ")
 }
 
 /// How many regimes there are, in words that open a line.

@@ -17,7 +17,7 @@ pub fn block(jobs: &[JobFinding]) -> Block {
         Column::number("data").spare(0),
         Column::number("IOPS"),
         Column::number("bandwidth").spare(4),
-        Column::number("I/Os/crossing").spare(2),
+        Column::number("I/Os/syscall").spare(2),
         Column::number(format!("own {}/IO", scale.map_or("cycles", |scale| scale.unit))).spare(3),
         Column::number("errors").spare(5),
     ]);

@@ -71,8 +71,8 @@ pub fn toggled(bench: &mut Bench) -> anyhow::Result<Evidence> {
         |bench, cell| {
             let burner = bench.load(&["burner", &(cell.burnt * 100.0).to_string()]).join(" ");
             let arms = [
-                format!("--candidate-enter={pinned} {burner} & echo $! > {}", pid.display()),
-                format!("--candidate-leave=kill $(cat {})", pid.display()),
+                format!("--candidate-setup={pinned} {burner} & echo $! > {}", pid.display()),
+                format!("--candidate-cleanup=kill $(cat {})", pid.display()),
                 format!("--baseline-cmd={}", fio(cell.pace)),
                 format!("--candidate-cmd={}", fio(cell.pace)),
             ];

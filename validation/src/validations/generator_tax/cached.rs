@@ -15,8 +15,8 @@ const REGISTERED: [bool; 2] = [false, true];
 /// How many times fio's rate is to be shown, where blocks are this large and batches this long.
 const LEAST: f64 = 1.4;
 const SHOWN: (&str, u32) = ("4k", 16);
-/// How far apart the I/Os per crossing may be, so that the kernel's part is alike.
-const CROSSINGS: f64 = 0.05;
+/// How far apart the I/Os per syscall may be, so that the kernel's part is alike.
+const SYSCALLS: f64 = 0.05;
 /// Long enough to count system calls in, which needs no precision of time.
 const COUNTING_SECONDS: f64 = 0.3;
 
@@ -47,11 +47,11 @@ struct Ran {
 
 pub fn validate(bench: &mut Bench, files: &[File], evidence: &mut Evidence) -> anyhow::Result<()> {
     let settings = settings(files.len());
-    let mut crossings = Vec::new();
+    let mut syscalls_each = Vec::new();
     for setting in &settings {
         bench.progress(&format!("counting fio's system calls: {}", name(setting, files)));
         bench.check()?;
-        crossings.push(fio::per_crossing(bench, &job(setting, files, COUNTING_SECONDS)?, "io_uring_enter")?);
+        syscalls_each.push(fio::per_syscall(bench, &job(setting, files, COUNTING_SECONDS)?, "io_uring_enter")?);
     }
     let cells: Vec<(usize, bool)> = (0..settings.len()).flat_map(|place| [(place, false), (place, true)]).collect();
     let named = |(place, ours): &(usize, bool)| {
@@ -75,9 +75,9 @@ pub fn validate(bench: &mut Bench, files: &[File], evidence: &mut Evidence) -> a
         },
     )?;
     let mut rows = Vec::new();
-    for ((setting, crossing), pair) in settings.iter().zip(crossings).zip(found.chunks(2)) {
+    for ((setting, syscalls), pair) in settings.iter().zip(syscalls_each).zip(found.chunks(2)) {
         let [fio, ours] = pair else { continue };
-        rows.push(row(setting, files, crossing, fio, ours, evidence));
+        rows.push(row(setting, files, syscalls, fio, ours, evidence));
     }
     evidence.note(
         "io_uring at depth 32, random reads from the page cache (ext4 unless the current directory is on another): \
@@ -90,7 +90,7 @@ pub fn validate(bench: &mut Bench, files: &[File], evidence: &mut Evidence) -> a
         "fio",
         "iotoll",
         "iotoll ÷ fio",
-        "I/Os per crossing: fio",
+        "I/Os per syscall: fio",
         "iotoll",
         "stamp error, µs: mean",
         "largest",
@@ -103,7 +103,7 @@ pub fn validate(bench: &mut Bench, files: &[File], evidence: &mut Evidence) -> a
 fn row(
     setting: &Setting,
     files: &[File],
-    crossing: Option<f64>,
+    syscalls: Option<f64>,
     fio: &[Ran],
     ours: &[Ran],
     evidence: &mut Evidence,
@@ -115,18 +115,19 @@ fn row(
         let values: Option<Vec<f64>> = ours.iter().map(|run| run.job.as_ref().and_then(value)).collect();
         values.map(|values| rounds::mean(&values).value)
     };
-    let our_crossing = of_jobs(&|job| job.ios_per_crossing);
+    let our_syscalls = of_jobs(&|job| job.ios_per_crossing);
     let micros = |nanos: Option<f64>| evidence::number(nanos.map(|nanos| nanos / 1e3), 1);
     let bucket = of_jobs(&|job| job.latency_ns.bucket_error_fraction);
     if (setting.block, setting.batch) == SHOWN {
-        let equal = our_crossing.zip(crossing).map(|(our, theirs)| (our / theirs - 1.0).abs() <= CROSSINGS);
-        let crossings = match equal {
-            Some(true) => "at as many I/Os per crossing",
-            Some(false) => "but NOT at as many I/Os per crossing",
-            None => "I/Os per crossing unknown",
+        let equal = our_syscalls.zip(syscalls).map(|(our, theirs)| (our / theirs - 1.0).abs() <= SYSCALLS);
+        let syscalls_each = match equal {
+            Some(true) => "at as many I/Os per syscall",
+            Some(false) => "but NOT at as many I/Os per syscall",
+            None => "I/Os per syscall unknown",
         };
         let ratio_text = evidence::interval(&ratio, 2);
-        let text = format!("{}: {ratio_text} times fio's IOPS, at least {LEAST}, {crossings}", name(setting, files));
+        let text =
+            format!("{}: {ratio_text} times fio's IOPS, at least {LEAST}, {syscalls_each}", name(setting, files));
         evidence.criterion(ratio.value >= LEAST && equal != Some(false), text);
     }
     vec![
@@ -134,8 +135,8 @@ fn row(
         rate(rounds::mean(&theirs).value),
         rate(rounds::mean(&our).value),
         evidence::interval(&ratio, 2),
-        crossing.map_or("unknown".to_owned(), |crossing| format!("{crossing:.1}")),
-        evidence::number(our_crossing, 1),
+        syscalls.map_or("unknown".to_owned(), |syscalls| format!("{syscalls:.1}")),
+        evidence::number(our_syscalls, 1),
         micros(of_jobs(&|job| job.latency_ns.stamp_error_mean)),
         micros(of_jobs(&|job| job.latency_ns.stamp_error_max)),
         evidence::number(bucket.map(|fraction| fraction * 100.0), 2) + " %",

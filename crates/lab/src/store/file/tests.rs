@@ -1,7 +1,7 @@
 //! Records that were cut off, changed or never there.
 
 use super::*;
-use crate::compare::{Keeper, boots};
+use crate::compare::{RecordWriter, boots};
 use model::comparison::CompareRecord;
 use model::comparison::record::{BootRecord, End, Header, RoundRecord, Schedule};
 use model::experiment::draft::Surroundings;

@@ -1,7 +1,7 @@
 //! Caveats of a comparison, a function each. They begin where those of a run do (`study/caveats.rs`).
 
 use super::course::{self, WarmUp};
-use super::tally::Tally;
+use super::round_sums::ComparisonSums;
 use super::{View, step};
 use crate::comparison::finding::EnvironmentStep;
 use crate::stats::stopping::FEWEST_ROUNDS;
@@ -9,19 +9,19 @@ use crate::study::caveats::{BUSY_BACKGROUND, SATURATED, STOLEN};
 use crate::warning::{Code, Warning, add_once, gravest_first};
 
 /// What was seen while measuring and what follows from the numbers, the gravest first.
-pub(super) fn caveats(record: View, tally: &Tally, warm_up: &WarmUp) -> Vec<Warning> {
+pub(super) fn caveats(record: View, sums: &ComparisonSums, warm_up: &WarmUp) -> Vec<Warning> {
     let mut warnings = record.end.map(|end| end.warnings.clone()).unwrap_or_default();
     record.boots.iter().flat_map(|boot| &boot.warnings).for_each(|warning| add_once(&mut warnings, warning.clone()));
     let found = [
         few_rounds(record),
         no_boots(record),
-        unmetered(tally),
-        busy_background(tally),
-        squeezed_background(record, tally),
-        steal(tally),
+        unmetered(sums),
+        busy_background(sums),
+        squeezed_background(record, sums),
+        steal(sums),
         unsettled(warm_up),
         carry_over(record),
-        moved(record, tally),
+        moved(record, sums),
     ];
     warnings.extend(found.into_iter().flatten());
     gravest_first(&mut warnings);
@@ -51,14 +51,14 @@ fn no_boots(record: View) -> Option<Warning> {
     (again > 0).then(|| Warning::new(Code::NoBoot, message))
 }
 
-fn unmetered(tally: &Tally) -> Option<Warning> {
+fn unmetered(sums: &ComparisonSums) -> Option<Warning> {
     let message = "no meter of the whole machine could be read; see iotoll doctor";
-    let unmetered = tally.meter.is_none() && !tally.rounds.is_empty();
+    let unmetered = sums.meter.is_none() && !sums.rounds.is_empty();
     unmetered.then(|| Warning::new(Code::MeterUnavailable, message))
 }
 
-fn busy_background(tally: &Tally) -> Option<Warning> {
-    let busy = tally.background_fraction().filter(|busy| *busy > BUSY_BACKGROUND)?;
+fn busy_background(sums: &ComparisonSums) -> Option<Warning> {
+    let busy = sums.background_fraction().filter(|busy| *busy > BUSY_BACKGROUND)?;
     let message = format!(
         "the machine was {:.1} % busy without the workload; what else runs makes intervals wider",
         busy * 100.0
@@ -67,16 +67,16 @@ fn busy_background(tally: &Tally) -> Option<Warning> {
 }
 
 /// Of each case by itself: where only one is squeezed, the change is wrong as well.
-fn squeezed_background(record: View, tally: &Tally) -> Option<Warning> {
+fn squeezed_background(record: View, sums: &ComparisonSums) -> Option<Warning> {
     let margin = record.header.experiment.rules.margin;
     let squeezed = |case: &usize| {
-        let load = tally.load(*case);
+        let load = sums.load(*case);
         load.is_some_and(|load| load.busy > SATURATED && load.background > margin)
     };
-    let cases: Vec<usize> = (0..tally.cases()).filter(squeezed).collect();
+    let cases: Vec<usize> = (0..sums.cases()).filter(squeezed).collect();
     let of = match cases.len() {
         0 => return None,
-        count if count == tally.cases() => "arms".to_owned(),
+        count if count == sums.cases() => "arms".to_owned(),
         _ => {
             let experiment = &record.header.experiment;
             let name = |case: &usize| Some(experiment.arms.get(experiment.cases.get(*case)?.arm)?.name.as_str());
@@ -92,13 +92,13 @@ fn squeezed_background(record: View, tally: &Tally) -> Option<Warning> {
     Some(Warning::new(Code::BackgroundSqueezed, message))
 }
 
-fn steal(tally: &Tally) -> Option<Warning> {
-    let steal = tally.steal_fraction().filter(|steal| *steal > STOLEN)?;
+fn steal(sums: &ComparisonSums) -> Option<Warning> {
+    let steal = sums.steal_fraction().filter(|steal| *steal > STOLEN)?;
     let message = format!(
         "the hypervisor took {:.1} % of the CPU time away; for that {:.1} % of an arm's gross cost is left out, or less: time that was neither \
          idle nor known to be a task's, and too much as far as that was interrupts or others' work",
         steal * 100.0,
-        tally.most_left_out() * 100.0
+        sums.most_left_out() * 100.0
     );
     Some(Warning::new(Code::Steal, message))
 }
@@ -119,8 +119,8 @@ fn carry_over(record: View) -> Option<Warning> {
     Some(Warning::new(Code::CarryOver, message))
 }
 
-fn moved(record: View, tally: &Tally) -> Option<Warning> {
-    let EnvironmentStep { after_round, change } = step(record, tally)?;
+fn moved(record: View, sums: &ComparisonSums) -> Option<Warning> {
+    let EnvironmentStep { after_round, change } = step(record, sums)?;
     let percent = change * 100.0;
     let message = format!(
         "after round {after_round} all arms together changed their rate by {percent:+.0} %: the machine changed. The comparison \

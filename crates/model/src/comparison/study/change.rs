@@ -1,6 +1,6 @@
 //! One comparison: each metric's change with its interval and verdict, and the latency's shift.
 
-use super::tally::Tally;
+use super::round_sums::ComparisonSums;
 use super::{View, latencies};
 use crate::comparison::finding::{CellFinding, Interval, MetricFinding, ShiftPoint};
 use crate::experiment::Metric;
@@ -21,7 +21,7 @@ pub(super) const ONE_SIDED: f64 = LEVEL / 2.0;
 
 /// What judging needs.
 pub(super) struct Judge<'a> {
-    pub tally: &'a Tally,
+    pub sums: &'a ComparisonSums,
     pub record: View<'a>,
     /// How long it was measured.
     pub seconds: f64,
@@ -49,7 +49,7 @@ impl Judge<'_> {
     }
 
     fn ratio(&self, metric: Metric, baseline: usize, candidate: usize) -> Result<Found, String> {
-        let rounds = self.tally.paired(metric, baseline, candidate).filter(|rounds| !rounds.is_empty());
+        let rounds = self.sums.paired(metric, baseline, candidate).filter(|rounds| !rounds.is_empty());
         let rounds = rounds.ok_or_else(|| self.absence(metric, [baseline, candidate]))?;
         let ratio = log_ratio(&rounds).ok_or_else(|| {
             "an arm's sum is not positive: it did nothing, or its cost is below the background's noise".to_owned()
@@ -64,7 +64,7 @@ impl Judge<'_> {
 
     fn absence(&self, metric: Metric, cases: [usize; 2]) -> String {
         if metric.is_of_whole_machine()
-            && let Some(busy) = cases.into_iter().find_map(|case| self.tally.never_idle(case))
+            && let Some(busy) = cases.into_iter().find_map(|case| self.sums.never_idle(case))
         {
             return format!(
                 "the machine was {:.0} % busy without the workload: what an arm adds to that cannot be seen; end what else \
@@ -72,9 +72,9 @@ impl Judge<'_> {
                 busy * 100.0
             );
         }
-        let unmetered = self.tally.meter.is_none();
+        let unmetered = self.sums.meter.is_none();
         match metric {
-            _ if self.tally.rounds.is_empty() => "no round was completed",
+            _ if self.sums.rounds.is_empty() => "no round was completed",
             Metric::CyclesPerIo | Metric::CyclesPerByte | Metric::Cycles if unmetered => {
                 "no meter of the whole machine could be read"
             }
@@ -100,7 +100,7 @@ impl Judge<'_> {
             let value = |reported: &[(f64, f64)]| {
                 reported.iter().find(|(at, _)| (at - percent).abs() < 1e-6).map(|(_, nanos)| *nanos)
             };
-            self.tally.rounds.iter().map(|round| value(&round.cases.get(case)?.reported)).collect()
+            self.sums.rounds.iter().map(|round| value(&round.cases.get(case)?.reported)).collect()
         };
         let unknown = || format!("not every execution reported p{percent}");
         let (baselines, candidates) = of(baseline).zip(of(candidate)).ok_or_else(unknown)?;

@@ -1,7 +1,7 @@
 //! Where the reads of each case came from, and what was done that they came from there.
 
 use super::View;
-use super::tally::Tally;
+use super::round_sums::ComparisonSums;
 use crate::comparison::finding::{CacheFound, CaseCache, CompareFinding};
 use crate::comparison::record::{CacheCondition, Header};
 use crate::experiment::{Cell, Work};
@@ -23,11 +23,11 @@ pub(super) fn setup(header: &Header) -> Option<CacheFound> {
 }
 
 /// Each case whose reads are known.
-pub(super) fn cases(record: View, tally: &Tally) -> Vec<CaseCache> {
+pub(super) fn cases(record: View, sums: &ComparisonSums) -> Vec<CaseCache> {
     let experiment = &record.header.experiment;
     let cases = experiment.cases.iter().enumerate().filter_map(|(place, case)| {
-        let sum = |of: fn(&super::tally::CaseSums) -> Option<f64>| {
-            tally.rounds.iter().map(|round| of(round.cases.get(place)?)).sum::<Option<f64>>()
+        let sum = |of: fn(&super::round_sums::CaseSums) -> Option<f64>| {
+            sums.rounds.iter().map(|round| of(round.cases.get(place)?)).sum::<Option<f64>>()
         };
         let (read, from_storage) = (sum(|sums| sums.read_bytes), sum(|sums| sums.storage_read));
         let found = match &case.work {

@@ -4,7 +4,7 @@
 //! another's is compared with that difference in the change.
 
 use super::View;
-use super::tally::Tally;
+use super::round_sums::ComparisonSums;
 use crate::comparison::finding::CompareFinding;
 use crate::comparison::record::{SliceReading, SliceRecord};
 use crate::experiment::{Case, Cell};
@@ -30,7 +30,7 @@ struct Unit {
 }
 
 /// Each case of which two threads were busy.
-pub(super) fn cases(record: View, tally: &Tally) -> Vec<CasePlacement> {
+pub(super) fn cases(record: View, sums: &ComparisonSums) -> Vec<CasePlacement> {
     let experiment = &record.header.experiment;
     let servers = servers(record);
     let found = experiment.cases.iter().enumerate().filter_map(|(place, case)| {
@@ -47,7 +47,7 @@ pub(super) fn cases(record: View, tally: &Tally) -> Vec<CasePlacement> {
                 (here, all) if all - here >= ALMOST_ALL * all => Mode::Apart,
                 _ => continue,
             };
-            units.push(unit(mode, round, slice, tally));
+            units.push(unit(mode, round, slice, sums));
         }
         (all > 0).then_some(())?;
         Some(CasePlacement {
@@ -95,8 +95,8 @@ fn windows<'a>(slice: &'a SliceRecord, servers: Option<&BTreeSet<u32>>) -> Vec<P
     }
 }
 
-fn unit(mode: Mode, round: usize, slice: &SliceRecord, tally: &Tally) -> Unit {
-    let (cycles_per_io, iops) = tally.point(round, slice);
+fn unit(mode: Mode, round: usize, slice: &SliceRecord, sums: &ComparisonSums) -> Unit {
+    let (cycles_per_io, iops) = sums.point(round, slice);
     let seconds = match &slice.reading {
         SliceReading::Slice { work, .. } => work.wall_nanos.seconds(),
         SliceReading::Execution(execution) => io_seconds(execution),

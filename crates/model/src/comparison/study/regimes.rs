@@ -4,7 +4,7 @@
 //! some rounds and from memory in others makes two comparisons, and a sum of both answers neither. So the last regime
 //! answers, if it has rounds enough, and otherwise nothing does.
 
-use super::tally::{CaseSums, RoundSums, Tally};
+use super::round_sums::{CaseSums, ComparisonSums, RoundSums};
 use crate::comparison::finding::{CellFinding, MetricFinding, RoundsRegime};
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
@@ -32,13 +32,13 @@ pub(super) struct Regimes {
 
 impl Regimes {
     /// Where the rate of any case stepped: a step of one among many cases is not seen in their sum.
-    pub fn of(tally: &Tally, schedule: Schedule) -> Self {
+    pub fn of(sums: &ComparisonSums, schedule: Schedule) -> Self {
         let begin = |case: usize| {
-            let rates: Vec<f64> = tally.rounds.iter().map(|round| rate(round, case)).collect::<Option<_>>()?;
+            let rates: Vec<f64> = sums.rounds.iter().map(|round| rate(round, case)).collect::<Option<_>>()?;
             let ranges = regimes(&rates);
             // The last step that made another load of it.
             let steps = ranges.iter().zip(ranges.iter().skip(1));
-            let (_, next) = steps.rev().find(|(one, next)| is_step(tally, case, &rates, (one, next)))?;
+            let (_, next) = steps.rev().find(|(one, next)| is_step(sums, case, &rates, (one, next)))?;
             let last = &(next.start..rates.len());
             // The step may lie within a round, which is then of neither.
             let level = median(rates.get(last.clone())?)?;
@@ -46,15 +46,15 @@ impl Regimes {
             let mixed = rates.get(last.clone())?.iter().take_while(|rate| !own(rate)).count();
             Some(last.start + mixed)
         };
-        let cases = || 0..tally.cases();
+        let cases = || 0..sums.cases();
         // Each execution of a command begins anew: how much of it found its file in memory depends on how long it ran, but
         // how much it read from the disk is the same where it found the same in memory.
         let executions = schedule == Schedule::Executions;
-        let settled = |case| if executions { settled_bytes(tally, case) } else { settled_source(tally, case) };
+        let settled = |case| if executions { settled_bytes(sums, case) } else { settled_source(sums, case) };
         let settled = cases().filter_map(settled);
         let before = cases().filter_map(begin).chain(settled).max().unwrap_or(0);
         // What still moves in the last round has no regime that is over: the last round stands for it.
-        let rounds = tally.rounds.len();
+        let rounds = sums.rounds.len();
         Self { before: before.min(rounds.saturating_sub(1)), rounds }
     }
 
@@ -69,14 +69,14 @@ impl Regimes {
     }
 
     /// What was done in the rounds before the last regime, and in it; empty where there is one.
-    pub fn findings(&self, tally: &Tally) -> Vec<RoundsRegime> {
+    pub fn findings(&self, sums: &ComparisonSums) -> Vec<RoundsRegime> {
         if self.before == 0 {
             return Vec::new();
         }
         let part = |begin: usize, end: usize, counted: bool| {
-            let rounds = tally.rounds.get(begin..end).unwrap_or_default();
+            let rounds = sums.rounds.get(begin..end).unwrap_or_default();
             let sum = |of: &dyn Fn(&RoundSums, usize) -> Option<f64>| {
-                let each = rounds.iter().flat_map(|round| (0..tally.cases()).map(move |case| of(round, case)));
+                let each = rounds.iter().flat_map(|round| (0..sums.cases()).map(move |case| of(round, case)));
                 each.sum::<Option<f64>>()
             };
             let ios = sum(&|round, case| round.cases.get(case)?.ios);
@@ -118,7 +118,7 @@ impl Regimes {
 
 /// The round from which on a case's reads came from the disk by one part: a file that comes into memory read by read changes the
 /// load in every round, without any step. `None` where that is not known.
-fn settled_source(tally: &Tally, case: usize) -> Option<usize> {
+fn settled_source(sums: &ComparisonSums, case: usize) -> Option<usize> {
     /// Parts of reads that are further apart are of two states of the page cache.
     const APART: f64 = 0.1;
     /// Unless a round holds so few reads that chance puts them as far apart: this many standard deviations of a binomial part.
@@ -127,7 +127,7 @@ fn settled_source(tally: &Tally, case: usize) -> Option<usize> {
         let sums = round.cases.get(case)?;
         Some((sums.storage_read? / sums.read_bytes.filter(|bytes| *bytes > 0.0)?).min(1.0))
     };
-    settled(tally, part, |round, part, level| {
+    settled(sums, part, |round, part, level| {
         let ios = round.cases.get(case).and_then(|sums| sums.ios).unwrap_or(0.0).max(1.0);
         let chance = CHANCE * (level * (1.0 - level) / ios).max(0.0).sqrt();
         (part - level).abs() > APART.max(chance)
@@ -135,7 +135,7 @@ fn settled_source(tally: &Tally, case: usize) -> Option<usize> {
 }
 
 /// The round from which on each execution of a command read about as much from the disk. `None` where that is not known.
-fn settled_bytes(tally: &Tally, case: usize) -> Option<usize> {
+fn settled_bytes(sums: &ComparisonSums, case: usize) -> Option<usize> {
     /// More than twice or less than half of what the last executions read is another state of the page cache.
     const TIMES: f64 = 2.0;
     /// Less is of the program's own pages, not of its data.
@@ -144,29 +144,29 @@ fn settled_bytes(tally: &Tally, case: usize) -> Option<usize> {
         let sums = round.cases.get(case)?;
         Some(sums.storage_read? / sums.count.max(1.0))
     };
-    settled(tally, read, |_, bytes, level| (bytes - level).abs() > LEAST && bytes.max(level) > TIMES * bytes.min(level))
+    settled(sums, read, |_, bytes, level| (bytes - level).abs() > LEAST && bytes.max(level) > TIMES * bytes.min(level))
 }
 
 /// The round from which on no value is apart from the level that the last ones have; `None` where one is not known.
 fn settled(
-    tally: &Tally,
+    sums: &ComparisonSums,
     value: impl Fn(&RoundSums) -> Option<f64>,
     is_apart: impl Fn(&RoundSums, f64, f64) -> bool,
 ) -> Option<usize> {
-    let values: Vec<f64> = tally.rounds.iter().map(value).collect::<Option<_>>()?;
+    let values: Vec<f64> = sums.rounds.iter().map(value).collect::<Option<_>>()?;
     let level = median(values.get(values.len().saturating_sub(LAST)..)?)?;
-    let mut rounds = tally.rounds.iter().zip(&values);
+    let mut rounds = sums.rounds.iter().zip(&values);
     Some(rounds.rposition(|(round, value)| is_apart(round, *value, level)).map_or(0, |place| place + 1))
 }
 
 /// Whether the rate stepped because the load is another one. Else the machine became faster or slower for all arms at once,
 /// which cancels within each round; but by this factor and more it is no matter of a neighbour.
-fn is_step(tally: &Tally, case: usize, rates: &[f64], (one, next): (&Range<usize>, &Range<usize>)) -> bool {
+fn is_step(sums: &ComparisonSums, case: usize, rates: &[f64], (one, next): (&Range<usize>, &Range<usize>)) -> bool {
     const WHATEVER_IT_IS: f64 = 4.0;
     let level = |range: &Range<usize>| median(rates.get(range.clone())?);
     let ratio = level(one).zip(level(next)).map_or(1.0, |(one, next)| one / next);
     let over = |range: &Range<usize>, of: fn(&CaseSums) -> Option<(f64, f64)>| {
-        let rounds = tally.rounds.get(range.clone())?;
+        let rounds = sums.rounds.get(range.clone())?;
         let sums = rounds.iter().map(|round| of(round.cases.get(case)?)).collect::<Option<Vec<(f64, f64)>>>()?;
         let (above, below) = sums.iter().fold((0.0, 0.0), |sum, more| (sum.0 + more.0, sum.1 + more.1));
         (above > 0.0 && below > 0.0).then(|| above / below)

@@ -1,6 +1,6 @@
 //! How the slices of a round are read: on how many CPUs, and less what the hypervisor took.
 
-use super::tally::cycles;
+use super::round_sums::cycles;
 use crate::comparison::record::{SliceReading, SliceRecord};
 use crate::record::{Meter, Snapshot, TaskOwner, TaskTimes};
 use crate::study::Context;

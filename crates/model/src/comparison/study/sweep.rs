@@ -1,7 +1,7 @@
 //! What a sweep shows beyond its cells: where the candidate starts to win, and what each byte costs.
 
 use super::comparisons;
-use super::tally::Tally;
+use super::round_sums::ComparisonSums;
 use crate::comparison::finding::{CrossoverFinding, LineFinding};
 use crate::experiment::{Axis, Experiment, Metric};
 use crate::stats::crossover::{Crossover, SweepPoint, Winner, crossover};
@@ -45,14 +45,14 @@ fn lines_along(experiment: &Experiment) -> Vec<Along<'_>> {
 }
 
 /// Where each arm starts to win, along each numeric axis, in each metric that the answer is about.
-pub(super) fn crossovers(experiment: &Experiment, targets: &[Metric], tally: &Tally) -> Vec<CrossoverFinding> {
+pub(super) fn crossovers(experiment: &Experiment, targets: &[Metric], sums: &ComparisonSums) -> Vec<CrossoverFinding> {
     let pairs = comparisons(experiment);
     let baseline =
         |candidate: usize| pairs.iter().find(|(_, other)| *other == candidate).map(|(baseline, _)| *baseline);
     let mut found = Vec::new();
     for along in lines_along(experiment).iter().filter(|along| along.arm > 0) {
         for &metric in targets {
-            let rounds = |case| tally.paired(metric, baseline(case)?, case);
+            let rounds = |case| sums.paired(metric, baseline(case)?, case);
             let points: Option<Vec<(f64, Vec<PairedRound>)>> =
                 along.points.iter().map(|&(at, case)| Some((at, rounds(case)?))).collect();
             let points = points.unwrap_or_default();
@@ -92,10 +92,10 @@ fn in_words(place: &Crossover, along: &Along, arm: &str, metric: Metric) -> Cros
 }
 
 /// cost(b) = c0 + c1·b for each arm, where block sizes were swept.
-pub(super) fn lines(experiment: &Experiment, tally: &Tally) -> Vec<LineFinding> {
+pub(super) fn lines(experiment: &Experiment, sums: &ComparisonSums) -> Vec<LineFinding> {
     let mut found = Vec::new();
     for along in lines_along(experiment).iter().filter(|along| along.axis.name == SIZE) {
-        let point = |&(bytes, case): &(f64, usize)| Some((bytes, tally.pairs(Metric::CyclesPerIo, case)?));
+        let point = |&(bytes, case): &(f64, usize)| Some((bytes, sums.pairs(Metric::CyclesPerIo, case)?));
         let points: Option<Vec<(f64, Vec<Pair>)>> = along.points.iter().map(point).collect();
         let points = points.unwrap_or_default();
         let points: Vec<SizePoint> = points.iter().map(|(bytes, rounds)| SizePoint { bytes: *bytes, rounds }).collect();

@@ -4,7 +4,7 @@ mod hostile;
 mod placement;
 mod regimes;
 
-use super::tally::{Choice, Tally};
+use super::round_sums::{Choice, ComparisonSums};
 use super::{Progress, study};
 use crate::comparison::finding::LimitState;
 use crate::comparison::record::{
@@ -111,7 +111,7 @@ pub(in crate::comparison) fn record(
         envelope: Envelope::new(Kind::Compare, 0.0, Vec::new()),
         experiment,
         seed: 1,
-        schedule: Schedule::Slices { slice_nanos: Nanos(SLICE), guard_nanos: Nanos(0), blocks: 1 },
+        schedule: Schedule::Slices { slice_nanos: Nanos(SLICE), warm_up_nanos: Nanos(0), blocks: 1 },
         host,
         meters: Vec::new(),
         canaries: canaries(),
@@ -198,8 +198,8 @@ fn no_meter_speaks_for_rounds_that_it_did_not_read() {
     // While it is measured nobody knows: there the first round decides.
     let mut progress = Progress::new(&record.header);
     record.rounds.iter().take(1).for_each(|round| progress.add(round));
-    assert_eq!(progress.tally.meter.map(|meter| meter.name()), Some("timer_list"));
-    let mut fixed = Tally::new(&record.header, Choice::Fixed(None));
+    assert_eq!(progress.sums.meter.map(|meter| meter.name()), Some("timer_list"));
+    let mut fixed = ComparisonSums::new(&record.header, Choice::Fixed(None));
     record.rounds.iter().for_each(|round| fixed.add(round));
     assert_eq!(fixed.meter, None);
 }

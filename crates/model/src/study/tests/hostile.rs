@@ -40,7 +40,7 @@ fn everything() -> Record {
     let executions = [(); 2].map(|()| {
         let mut execution = execution(watched(), 8000);
         let mut other = job(10);
-        (other.write, other.trim, other.crossings) = (other.read.clone(), other.read.clone(), Some(100));
+        (other.write, other.trim, other.syscalls) = (other.read.clone(), other.read.clone(), Some(100));
         execution.jobs.push(other);
         execution
     });

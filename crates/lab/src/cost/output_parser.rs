@@ -1,4 +1,4 @@
-//! Programs that can say what they did: a row of the table for each. A new one is a file of its own and a row here.
+//! Programs whose output tells iotoll which I/O they did: a row of the table for each. A new one is a file of its own and a row here.
 
 use super::{CommandPlan, Count, Printed, fio, iperf3};
 use crate::error::{Error, Result};
@@ -8,25 +8,25 @@ use std::io::{Read, Seek};
 use std::path::Path;
 use std::process::Stdio;
 
-/// A program that can say what it did.
-pub(super) trait Talker {
-    /// The command with what makes it talk, and where its standard output goes.
+/// Reads from a program's output which I/O it did.
+pub(super) trait OutputParser {
+    /// The command with the options that make the program print what is parsed, and where its standard output goes.
     fn prepare(&mut self, command: &[String], printed: Printed) -> Result<(Vec<String>, Stdio)>;
-    /// What it said, after it ended.
-    fn jobs(&mut self) -> std::result::Result<Said, String>;
+    /// The report, once the program has ended.
+    fn jobs(&mut self) -> std::result::Result<ProgramReport, String>;
 }
 
-/// What a program said of itself.
+/// What a program reported about its own I/O.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct ProgramReport {
     pub jobs: Vec<JobRecord>,
-    /// When it did I/O, on the clock of the day, where it says so.
+    /// When it did I/O, in Unix time, where the program reports that.
     pub io_unix_nanos: Option<(u64, u64)>,
-    /// Why it cannot be told when it did I/O, although it says for how long.
+    /// Why the time of its I/O is unknown although the program reports its length.
     pub unclear: Option<String>,
-    /// The text that it meant for a person.
+    /// The part of the output that is text for people.
     pub text: String,
-    /// Why it failed, from a program whose exit status does not say that it did.
+    /// Why it failed, from a program that fails with exit status 0.
     pub failure: Option<String>,
 }
 
@@ -34,15 +34,15 @@ struct Row {
     program: &'static str,
     /// Where its I/O count comes from, in words.
     counted_by: &'static str,
-    talker: fn() -> Box<dyn Talker>,
+    parser: fn() -> Box<dyn OutputParser>,
 }
 
-static TALKERS: [Row; 2] = [
-    Row { program: "fio", counted_by: "fio's JSON", talker: || Box::new(fio::Fio::default()) },
+static OUTPUT_PARSERS: [Row; 2] = [
+    Row { program: "fio", counted_by: "fio's JSON", parser: || Box::new(fio::Fio::default()) },
     Row {
         program: "iperf3",
         counted_by: "iperf3's JSON: I/Os are blocks (TCP) or packets (UDP)",
-        talker: || Box::new(iperf3::Iperf3::default()),
+        parser: || Box::new(iperf3::Iperf3::default()),
     },
 ];
 
@@ -171,25 +171,25 @@ fn row(command: &[String]) -> Option<(usize, &'static Row)> {
     loop {
         let rest = command.get(before..)?;
         let file = Path::new(rest.first()?).file_name()?;
-        if let Some(row) = TALKERS.iter().find(|row| file == row.program) {
+        if let Some(row) = OUTPUT_PARSERS.iter().find(|row| file == row.program) {
             return Some((before, row));
         }
         before += STARTERS.iter().find(|starter| file == starter.program)?.words_before(rest)?;
     }
 }
 
-/// The words before the program that is asked what it did, and that program's own.
+/// The words before the program whose output is parsed, and that program's own.
 pub(super) fn started(command: &[String]) -> (&[String], &[String]) {
     command.split_at(row(command).map_or(0, |(place, _)| place))
 }
 
-/// Whom to ask what the command did.
-pub(super) fn talker(plan: &CommandPlan) -> Box<dyn Talker> {
+/// The parser of a command's output.
+pub(super) fn output_parser(plan: &CommandPlan) -> Box<dyn OutputParser> {
     match plan.count {
         Count::Program => {
-            row(&plan.command).map_or_else(|| Box::new(Mute) as Box<dyn Talker>, |(_, row)| (row.talker)())
+            row(&plan.command).map_or_else(|| Box::new(NoParser) as Box<dyn OutputParser>, |(_, row)| (row.parser)())
         }
-        Count::Stated { .. } | Count::Kernel(_) => Box::new(Mute),
+        Count::Stated { .. } | Count::Kernel(_) => Box::new(NoParser),
     }
 }
 
@@ -200,43 +200,43 @@ pub(super) fn counted_by(plan: &CommandPlan) -> String {
             row(&plan.command).map_or("nothing: give --ios, --bytes or --count", |(_, row)| row.counted_by).to_owned()
         }
         Count::Stated { .. } => "stated on the command line".to_owned(),
-        Count::Kernel(counter) => format!("the kernel's counters of {counter}, whoever caused them"),
+        Count::Kernel(counter) => format!("the kernel's counters of {counter}, whichever process caused them"),
     }
 }
 
 /// A program whose output is not understood.
-struct Mute;
+struct NoParser;
 
-impl Talker for Mute {
+impl OutputParser for NoParser {
     fn prepare(&mut self, command: &[String], printed: Printed) -> Result<(Vec<String>, Stdio)> {
         Ok((command.to_vec(), printed.stdio()))
     }
 
-    fn jobs(&mut self) -> std::result::Result<Said, String> {
-        Ok(Said::default())
+    fn jobs(&mut self) -> std::result::Result<ProgramReport, String> {
+        Ok(ProgramReport::default())
     }
 }
 
-/// What a program says on its standard output, in a file without a name: whoever it runs as can write to it, however long
-/// it is, and nothing is left of it whatever ends us.
+/// The standard output of a program, in a file without a name: the program can write to it as any user, at any length, and
+/// nothing is left of the file however iotoll ends.
 #[derive(Default)]
-pub(super) struct Hearing {
+pub(super) struct CapturedOutput {
     file: Option<File>,
 }
 
-impl Hearing {
-    /// The standard output of a program that is heard.
-    pub fn hear(&mut self) -> Result<Stdio> {
+impl CapturedOutput {
+    /// Begins to capture.
+    pub fn capture(&mut self) -> Result<Stdio> {
         let made = tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
         let (kept, stdout) =
-            made.map_err(|error| Error::instrument("a temporary file for what the command says", error))?;
+            made.map_err(|error| Error::instrument("a temporary file for the output of the command", error))?;
         self.file = Some(kept);
         Ok(stdout.into())
     }
 
-    /// What it said. Names of files, which it may repeat, need not be UTF-8.
+    /// What the program wrote. Names of files, which it may repeat, need not be UTF-8.
     pub fn take(&mut self) -> std::result::Result<String, String> {
-        let mut file = self.file.take().ok_or("it was not asked")?;
+        let mut file = self.file.take().ok_or("its output was not captured")?;
         let mut bytes = Vec::new();
         // Where the two descriptors are in the file is one place, and the program has written up to it.
         let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
@@ -270,8 +270,8 @@ mod tests {
         {
             let plan = plan(program, Count::Program);
             assert!(counted_by(&plan).starts_with(words), "{program}: {}", counted_by(&plan));
-            let (command, _) = talker(&plan).prepare(&plan.command, plan.printed).unwrap();
-            assert_eq!(command.len() > 1, words != "nothing", "who is known is asked: {command:?}");
+            let (command, _) = output_parser(&plan).prepare(&plan.command, plan.printed).unwrap();
+            assert_eq!(command.len() > 1, words != "nothing", "a known program gets options: {command:?}");
         }
     }
 
@@ -307,10 +307,10 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_counted_on_is_not_asked() {
+    fn a_program_with_a_stated_count_gets_no_options() {
         let plan = plan("fio", Count::Stated { ios: Some(1), bytes: None });
         assert!(counted_by(&plan).starts_with("stated"));
-        let (command, _) = talker(&plan).prepare(&plan.command, plan.printed).unwrap();
+        let (command, _) = output_parser(&plan).prepare(&plan.command, plan.printed).unwrap();
         assert_eq!(command, plan.command);
     }
 }

@@ -121,7 +121,7 @@ pub(crate) enum Choice {
 }
 
 /// All rounds so far.
-pub(crate) struct Tally {
+pub(crate) struct ComparisonSums {
     cases: usize,
     context: Context,
     choice: Choice,
@@ -130,7 +130,7 @@ pub(crate) struct Tally {
     pub rounds: Vec<RoundSums>,
 }
 
-impl Tally {
+impl ComparisonSums {
     pub fn new(header: &Header, choice: Choice) -> Self {
         let meter = match choice {
             Choice::Fixed(meter) => meter,
@@ -148,9 +148,9 @@ impl Tally {
     /// All rounds of a record, with the first meter that read every slice of it.
     pub fn of(record: View) -> Self {
         let meter = first_that_reads(record.rounds, &Context::of(&record.header.host));
-        let mut tally = Self::new(record.header, Choice::Fixed(meter));
-        record.rounds.iter().for_each(|round| tally.add(round));
-        tally
+        let mut sums = Self::new(record.header, Choice::Fixed(meter));
+        record.rounds.iter().for_each(|round| sums.add(round));
+        sums
     }
 
     /// Adds a complete round.
@@ -386,7 +386,7 @@ pub(super) fn cycles(slice: &SliceRecord, meter: Meter, context: &Context) -> Op
         }
         SliceReading::Execution(execution) => {
             let whole = io_seconds(execution) * context.cpus as f64;
-            let (cycles, capacity) = inside(execution, meter, context);
+            let (cycles, capacity) = during_io(execution, meter, context);
             // Windows cover all of the time but its ends: their rate holds there too.
             (capacity > 0.0).then(|| (cycles / capacity * whole, whole))
         }
@@ -410,7 +410,7 @@ fn whole(execution: &Execution, meter: Meter, context: &Context) -> Option<(f64,
 
 /// Cycles and capacity of the windows in which the command did I/O. Where that time is so short that windows cover less
 /// than half of it, those at its ends count with the part that lies in it.
-fn inside(execution: &Execution, meter: Meter, context: &Context) -> (f64, f64) {
+fn during_io(execution: &Execution, meter: Meter, context: &Context) -> (f64, f64) {
     let sum = |windows: &[(f64, Window)]| {
         let add = |(cycles, capacity): (f64, f64), (part, window): &(f64, Window)| {
             (cycles + part * window.cycles, capacity + part * window.capacity_seconds)

@@ -3,12 +3,12 @@
 
 use crate::workload::permutation::{below, split_mix};
 
-/// A source of orders.
-pub(super) struct Orders {
+/// Draws orders.
+pub(super) struct Shuffler {
     state: u64,
 }
 
-impl Orders {
+impl Shuffler {
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
@@ -36,15 +36,15 @@ mod tests {
 
     #[test]
     fn every_order_is_as_likely_and_a_seed_repeats_them() {
-        let mut orders = Orders::new(7);
+        let mut shuffler = Shuffler::new(7);
         let mut counts = std::collections::BTreeMap::new();
         for _ in 0..6000 {
-            *counts.entry(orders.shuffled(0..3)).or_insert(0) += 1;
+            *counts.entry(shuffler.shuffled(0..3)).or_insert(0) += 1;
         }
         assert_eq!(counts.len(), 6);
         // Six standard deviations of a count of 1000.
         assert!(counts.values().all(|count| (820..1180).contains(count)), "{counts:?}");
-        let again = |seed| Orders::new(seed).shuffled(0..50);
+        let again = |seed| Shuffler::new(seed).shuffled(0..50);
         assert_eq!(again(1), again(1));
         assert_ne!(again(1), again(2));
     }
