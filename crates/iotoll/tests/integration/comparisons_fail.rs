@@ -225,7 +225,7 @@ fn a_toggle_that_fails_is_undone_and_named() {
         .word("touch left")
         .run();
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("arm 'candidate': enter") && ended.stderr.contains("exit status: 7"), "{ended:?}");
+    assert!(ended.stderr.contains("arm 'candidate': setup") && ended.stderr.contains("exit status: 7"), "{ended:?}");
     assert_eq!(folder.read("knob"), b"found");
     assert!(folder.exists("left"));
     folder.assert_no_processes();
