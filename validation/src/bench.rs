@@ -93,8 +93,8 @@ impl Bench {
         let output = command.output().with_context(|| format!("{program} cannot be run; install it"))?;
         self.check()?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let last = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned();
             let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
             bail!("{program} {}: {}: {last}", words.join(" "), output.status);
         }
@@ -136,11 +136,11 @@ impl Bench {
         named: impl Fn(&C) -> String,
         measure: impl FnMut(&Self, &C) -> anyhow::Result<T>,
     ) -> anyhow::Result<Vec<Vec<T>>> {
-        self.in_so_many_rounds(self.options.rounds, cells, block, named, measure)
+        self.in_this_many_rounds(self.options.rounds, cells, block, named, measure)
     }
 
     /// The same in another number of rounds than was asked for.
-    pub fn in_so_many_rounds<C, T>(
+    pub fn in_this_many_rounds<C, T>(
         &mut self,
         rounds: usize,
         cells: &[C],

@@ -88,15 +88,15 @@ pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
             "-print_final_stats=1",
         ]);
         let ended = fuzz.env("TMPDIR", &scratch).output().with_context(|| program.display().to_string())?;
-        let said = String::from_utf8_lossy(&ended.stderr);
+        let output = String::from_utf8_lossy(&ended.stderr);
         if !ended.status.success() {
-            eprintln!("{said}");
+            eprintln!("{output}");
             let found = std::fs::read_dir(&findings).is_ok_and(|mut entries| entries.next().is_some());
             ensure!(found, "{target} failed before anything was found");
             let (findings, program, scratch) = (findings.display(), program.display(), scratch.display());
             bail!("{target}: something was found; it is in {findings}. Again: TMPDIR={scratch} {program} FILE");
         }
-        let inputs = said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+        let inputs = output.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
         let inputs = inputs.context("libFuzzer does not say what it did")?.trim();
         println!("fuzz: {target}: {inputs} inputs in {seconds} s, and nothing was found");
     }
@@ -105,9 +105,9 @@ pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
 
 /// What this compiler builds for by itself.
 fn host() -> anyhow::Result<String> {
-    let said = Command::new("rustc").arg("-vV").output().context("rustc cannot be run")?;
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    let output = Command::new("rustc").arg("-vV").output().context("rustc cannot be run")?;
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    let host = output.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("rustc does not say what it builds for")?.to_owned())
 }
 
@@ -129,12 +129,12 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_before_anything_is_built() {
         let root = Path::new("/nowhere");
-        for (arguments, said) in [
+        for (arguments, output) in [
             (&["--seconds", "x"][..], "a number"),
             (&["--seconds", "0"], "1 or more"),
             (&["reqests"], "'reqests' is no target"),
         ] {
-            assert!(run(root, arguments).unwrap_err().to_string().contains(said), "{arguments:?}");
+            assert!(run(root, arguments).unwrap_err().to_string().contains(output), "{arguments:?}");
         }
     }
 }

@@ -53,7 +53,7 @@ pub fn interruption(later: LaterSignals) -> anyhow::Result<Arc<Interruption>> {
                 continue;
             }
             latest = Some(Instant::now());
-            let times = told.ask();
+            let times = told.request();
             let waits = told.clone();
             // What ends within this time needs no word.
             let say = move || {

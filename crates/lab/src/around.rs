@@ -90,8 +90,8 @@ mod tests {
     fn cleanup_runs_at_the_end_and_when_setup_fails() {
         let folder = tempfile::tempdir().unwrap();
         let mark = folder.path().join("mark");
-        let said = |text: &str| Some(format!("echo {text} >> {}", mark.display()));
-        let plan = Plan { setup: said("setup"), prepare: said("prepare"), cleanup: said("cleanup") };
+        let append = |text: &str| Some(format!("echo {text} >> {}", mark.display()));
+        let plan = Plan { setup: append("setup"), prepare: append("prepare"), cleanup: append("cleanup") };
         let around = Around::begin(plan.clone(), &Guardian::default(), LONG, Arc::default()).unwrap();
         around.before_execution().unwrap();
         around.before_execution().unwrap();

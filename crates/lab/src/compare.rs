@@ -146,7 +146,7 @@ pub fn compare(
     let targets = lay_out(&experiment, settings, &created, &mut warnings, observer)?;
     let cache = CacheKeeper::prepare(&experiment, &targets, &mut |path, done, total| {
         observer(Stage::Preparing(progress::Progress::ReadingIn { path, done, total }));
-        !interruption.is_asked()
+        !interruption.is_requested()
     })?;
     let meters = MeterSet::open(settings.measuring.meters.clone())?;
     let limit = WaitLimit::new(longest, interruption.clone());
@@ -231,7 +231,7 @@ struct RoundRunner<'a> {
 
 impl RoundRunner<'_> {
     fn interrupted(&self) -> bool {
-        self.settings.measuring.interruption.is_asked()
+        self.settings.measuring.interruption.is_requested()
     }
 
     fn surroundings(&mut self) -> Surroundings<'_> {
@@ -281,7 +281,7 @@ impl RoundRunner<'_> {
         let mut starts: Vec<Duration> = Vec::new();
         loop {
             let interruption = &self.settings.measuring.interruption;
-            let warmed = self.cache.before_round(&mut |_, _, _| !interruption.is_asked());
+            let warmed = self.cache.before_round(&mut |_, _, _| !interruption.is_requested());
             starts.push(begun.elapsed().saturating_sub(self.cache.spent()));
             let before = begun.elapsed();
             let begin_nanos = Nanos(monotonic_nanos());

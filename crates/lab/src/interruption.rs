@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How often the user has asked for the end, by whoever hears of it; those who measure look at it.
+/// How often the user has asked for the end. The signal thread counts; the threads that measure read.
 #[derive(Debug, Default)]
 pub struct Interruption {
-    asked: AtomicU32,
+    requests: AtomicU32,
     /// What runs to its end although the user asks.
     awaited: Mutex<Option<String>>,
 }
@@ -23,13 +23,13 @@ impl Drop for Awaited<'_> {
 
 impl Interruption {
     /// The user asks, once more. How often that was, this time included.
-    pub fn ask(&self) -> u32 {
-        self.asked.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    pub fn request(&self) -> u32 {
+        self.requests.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
     /// End, and keep what was measured.
-    pub fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed) > 0
+    pub fn is_requested(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) > 0
     }
 
     /// Notes what runs to its end.
@@ -47,8 +47,8 @@ impl Interruption {
         self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The user does not want to wait for what was asked to end and has not.
-    pub fn is_insisted(&self) -> bool {
-        self.asked.load(Ordering::Relaxed) > 1
+    /// The user asked again: end at once what has not ended.
+    pub fn is_repeated(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) > 1
     }
 }

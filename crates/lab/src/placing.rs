@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_begun_on_a_cpu_stays_there_and_who_began_it_does_not() {
+    fn a_thread_that_is_begun_on_a_cpu_stays_there_and_the_one_that_began_it_does_not() {
         std::thread::spawn(|| {
             let all = allowed_cpus().unwrap();
             let last = *all.last().unwrap();

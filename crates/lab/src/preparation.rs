@@ -24,7 +24,7 @@ pub(crate) fn prepare<'a>(
 ) -> Result<Vec<JobCopy<'a>>> {
     let mut progress = |path: &Path, done, total| {
         observer(Progress::LayingOut { path, done, total });
-        !interruption.is_asked()
+        !interruption.is_requested()
     };
     let mut copies = Vec::new();
     for job in &phase.jobs {

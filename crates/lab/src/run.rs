@@ -172,7 +172,7 @@ impl Subject for Running<'_> {
             if self.pool.wait(nap) {
                 return true;
             }
-            if self.interruption.is_asked() {
+            if self.interruption.is_requested() {
                 self.pool.stop();
             }
             left -= nap;

@@ -71,7 +71,7 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn interrupted(&self) -> bool {
-        self.settings.interruption.is_asked()
+        self.settings.interruption.is_requested()
     }
 
     /// Watches the machine without the workload.
@@ -137,7 +137,7 @@ impl Subject for Idle<'_> {
     fn wait(&mut self, timeout: Duration) -> bool {
         let left = self.deadline.saturating_duration_since(std::time::Instant::now());
         std::thread::sleep(timeout.min(left));
-        left <= timeout || self.interruption.is_asked()
+        left <= timeout || self.interruption.is_requested()
     }
 
     fn settle(&self) -> Duration {

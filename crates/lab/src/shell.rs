@@ -27,8 +27,8 @@ impl Ended {
     /// In one line.
     pub fn failure(&self, what: &str, command: &str) -> Error {
         let Self { status, complaint, .. } = self;
-        let said = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
-        Error::Failed(format!("{what}: `{command}` failed ({status}){said}"))
+        let detail = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
+        Error::Failed(format!("{what}: `{command}` failed ({status}){detail}"))
     }
 }
 

@@ -44,7 +44,7 @@ impl WaitLimit {
     /// Why nobody should wait any longer for what began at `begun`.
     pub fn ends(&self, begun: Instant, doing: &str) -> Option<Error> {
         let elapsed = begun.elapsed();
-        if elapsed > Self::GRACE && self.interruption.is_asked() && !self.to_the_end {
+        if elapsed > Self::GRACE && self.interruption.is_requested() && !self.to_the_end {
             return Some(Error::Interrupted(format!("while {doing}")));
         }
         let seconds = self.longest.as_secs_f64();

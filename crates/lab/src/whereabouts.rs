@@ -279,9 +279,9 @@ mod tests {
         let script = "sh -c 'while :; do :; done' & echo $!; wait";
         let mut shell = std::process::Command::new("sh");
         let mut child = shell.args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
-        let mut said = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
-        let busy: u32 = said.trim().parse().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let busy: u32 = line.trim().parse().unwrap();
         let mut beside = PlacementWatch::new(Workload::Threads(BTreeSet::new()));
         let mut within = PlacementWatch::new(Workload::Command);
         let sides = |seen: Option<Box<Whereabouts>>| -> BTreeSet<(Side, Option<u32>)> {

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_trusted_most_comes_first_and_who_sees_only_threads_never() {
+    fn the_meter_that_is_trusted_most_comes_first_and_one_that_sees_only_threads_never() {
         let order: Vec<Meter> = Meter::by_trust().collect();
         use Meter::*;
         assert_eq!(order, [TimerList, Idle, ProcStat, Soaker, Sampler, Pmu]);

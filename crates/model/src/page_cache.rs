@@ -169,8 +169,8 @@ fn grew_unaccounted(record: &CacheRecord, read: &ReadBytes) -> bool {
 
 /// What follows for jobs of whose files nothing else is known, in the slices of a comparison; `None` where none uses files.
 pub fn of_jobs(jobs: &[&JobPlan], read: &ReadBytes) -> Option<CacheFinding> {
-    let nobody_looked = || Reading::unavailable("not looked at");
-    let record = CacheRecord { dropped: false, before: nobody_looked(), after: nobody_looked() };
+    let not_looked = || Reading::unavailable("not looked at");
+    let record = CacheRecord { dropped: false, before: not_looked(), after: not_looked() };
     study(jobs, Some(&record), read)
 }
 

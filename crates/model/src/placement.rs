@@ -3,12 +3,12 @@
 //! Two threads that talk to each other cost several times as much on two CPUs as on one (a wake-up of an idle CPU against a
 //! switch), or as little, so whoever reads a cost has to know which of it was.
 
-mod asked;
 mod finding;
+mod place;
 
-pub use asked::Place;
 pub use finding::{CasePlacement, Mode, ModeFinding, PeerPlacement, PlacementFinding};
 pub(crate) use finding::{in_words, mend, two_rates};
+pub use place::Place;
 
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};

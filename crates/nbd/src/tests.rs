@@ -242,10 +242,10 @@ fn a_client_that_breaks_the_protocol_is_disconnected_and_no_other() {
     for bad in [vec![0; 64], [3_u32.to_be_bytes(), [0xff; 4]].concat().repeat(4)] {
         let mut stream = served.raw();
         stream.write_all(&bad).unwrap();
-        let mut said = Vec::new();
+        let mut received = Vec::new();
         // Reset or closed, after the greeting.
-        let _ = stream.read_to_end(&mut said);
-        assert_eq!(said.len(), 18);
+        let _ = stream.read_to_end(&mut received);
+        assert_eq!(received.len(), 18);
     }
     good.write_all(&ask(Command::Flush, 0, 0, 0)).unwrap();
     assert_eq!(error(&mut good), 0);
@@ -271,9 +271,9 @@ fn slow_handshakes_time_out_and_stall_no_other_client() {
     }
     assert!(begun.elapsed() < Duration::from_secs(20));
     for stream in &mut slow {
-        let mut said = Vec::new();
-        let _ = stream.read_to_end(&mut said);
-        assert_eq!(said.len(), 18, "the greeting and nothing else");
+        let mut received = Vec::new();
+        let _ = stream.read_to_end(&mut received);
+        assert_eq!(received.len(), 18, "the greeting and nothing else");
     }
     // Who stopped in the middle of a write is let be.
     stuck[0].write_all(&vec![2; (1 << 20) - 1000]).unwrap();
@@ -452,9 +452,9 @@ fn clients_in_the_handshake_make_room_when_there_are_too_many() {
         assert_eq!(error(stream), 0);
     }
     let mut one_more = served.raw();
-    let mut said = Vec::new();
-    let _ = one_more.read_to_end(&mut said);
-    assert!(said.is_empty(), "turned away");
+    let mut received = Vec::new();
+    let _ = one_more.read_to_end(&mut received);
+    assert!(received.is_empty(), "turned away");
 }
 
 #[test]
@@ -512,8 +512,8 @@ fn the_client_gives_up_a_handshake_that_never_ends() {
             }
         });
         let options = client::Options { handshake_timeout: Duration::from_millis(300), ..client::Options::default() };
-        let said = Client::connect(&uri, 1, 1, options).unwrap_err().to_string();
-        assert!(said.contains("did not end within 0.3 s") || said.contains("says nothing"), "{said}");
+        let received = Client::connect(&uri, 1, 1, options).unwrap_err().to_string();
+        assert!(received.contains("did not end within 0.3 s") || received.contains("says nothing"), "{received}");
     });
 }
 
@@ -545,8 +545,8 @@ fn replies_that_make_no_sense_are_an_error_of_the_client() {
             client.stage(0, Ask::Read, 0, 4096).unwrap();
             assert!(client.stage(0, Ask::Read, 0, 4096).is_err(), "one request a slot");
             client.submit(|_| panic!("nothing was replied to")).unwrap();
-            let said = client.wait(|_| panic!("nothing was replied to")).unwrap_err().to_string();
-            assert!(said.contains(expected), "{said}");
+            let received = client.wait(|_| panic!("nothing was replied to")).unwrap_err().to_string();
+            assert!(received.contains(expected), "{received}");
         });
     }
 }

@@ -97,7 +97,7 @@ impl Fate {
     }
 
     /// `value` with some of it gone wrong; `None` where no value of its type can be so.
-    fn befall<T: Serialize + DeserializeOwned>(&self, value: &T) -> Option<T> {
+    fn apply<T: Serialize + DeserializeOwned>(&self, value: &T) -> Option<T> {
         let value = serde_json::to_value(value).unwrap();
         T::deserialize(Wild { value: &value, fate: self }).ok()
     }
@@ -119,7 +119,7 @@ fn survives<F: Finding + DeserializeOwned>(fixtures: Vec<(&str, F)>) {
     let fixed = fixtures.len();
     for (name, finding) in fixtures {
         for (seed, fate) in fates().enumerate() {
-            let Some(finding) = fate.befall(&finding) else { continue };
+            let Some(finding) = fate.apply(&finding) else { continue };
             rendered += 1;
             for format in Format::all() {
                 let text = format.render(&finding, Ink::Plain, 80);

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_says_who_ran_where() {
+    fn a_phase_names_the_cpus_of_each_thread() {
         assert_eq!(
             plain(of_phase(&phase(two(Mode::Apart)))),
             "worker on CPU 1 (100 %), server nbdkit on CPUs 0 (97 %) and 1 (3.0 %): apart; 0.200 migrations/s"

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_wakes_who_waits_for_it() {
+    fn a_change_wakes_the_waiter() {
         let (ours, file) = SharedWords::create(0, b"").unwrap();
         let (theirs, _) = SharedWords::open(&file, 0).unwrap();
         let waiter = std::thread::spawn(move || {

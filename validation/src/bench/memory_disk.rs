@@ -54,7 +54,7 @@ impl Drop for MemoryDisk {
 fn tool(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("{program} cannot be run; install it"))?;
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    ensure!(output.status.success(), "{program} {}: {said}", arguments.join(" "));
+    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    ensure!(output.status.success(), "{program} {}: {stderr}", arguments.join(" "));
     Ok(())
 }

@@ -201,9 +201,9 @@ mod tests {
         let mut block = vec![0; BLOCK];
         make(&mut block, 7, 3);
         verify(&block, 7, 3).unwrap();
-        let said = |place, version| verify(&block, place, version).unwrap_err().to_string();
-        assert!(said(8, 3).contains("another block"));
-        assert!(said(7, 4).contains("version 4 was written"));
+        let error_at = |place, version| verify(&block, place, version).unwrap_err().to_string();
+        assert!(error_at(8, 3).contains("another block"));
+        assert!(error_at(7, 4).contains("version 4 was written"));
         for place in [0, 8, 12, 200, BLOCK - CRC - 1, BLOCK - 1] {
             let mut torn = block.clone();
             torn[place] ^= 1;

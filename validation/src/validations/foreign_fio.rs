@@ -193,7 +193,7 @@ fn agreement(
     let within = difference.low.zip(difference.high).map(|(low, high)| -margin < low && high < margin);
     let (overlap, zero) = (rounds::overlap(&theirs, &our), difference.contains(0.0));
     let precise = [&theirs, &our].iter().all(|net| net.half_width().is_some_and(|half| half <= PRECISION * net.value));
-    let said = match overlap {
+    let sentence = match overlap {
         Some(true) if precise && zero == Some(false) => {
             "the intervals overlap, and the difference round by round is not 0"
         }
@@ -206,7 +206,7 @@ fn agreement(
         [&theirs, &our, &difference, &by_threads].map(|estimate| evidence::interval(estimate, 0));
     // What was asked for is agreement beyond `null`; the other floor says where a disagreement comes from.
     if floor == Floor::Null {
-        let text = format!("{what}: net of null, fio costs {theirs} and iotoll {our} cycles per I/O: {said}");
+        let text = format!("{what}: net of null, fio costs {theirs} and iotoll {our} cycles per I/O: {sentence}");
         evidence.criterion(overlap == Some(true) && precise, text);
     }
     let words = [overlap, zero, within].map(word).join(" / ");

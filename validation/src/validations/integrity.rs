@@ -66,10 +66,10 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         let words = bench.load(&["remote-verify", &served.uri, &ios, DEPTH, &seed]);
         let (program, arguments) = words.split_first().context("no load")?;
         let begun = Instant::now();
-        let said = bench.output(bench.command(program).args(arguments))?;
+        let output = bench.output(bench.command(program).args(arguments))?;
         let seconds = begun.elapsed().as_secs_f64();
-        let said: serde_json::Value = serde_json::from_str(&said).context("the load says something else")?;
-        let count = |name: &str| said.get(name).and_then(serde_json::Value::as_u64).context("a count is missing");
+        let output: serde_json::Value = serde_json::from_str(&output).context("the load says something else")?;
+        let count = |name: &str| output.get(name).and_then(serde_json::Value::as_u64).context("a count is missing");
         let (reads, writes, verified) = (count("reads")?, count("writes")?, count("verified_blocks")?);
         ensure!(reads + writes == row.ios, "{}: {} I/Os of {}", row.name, reads + writes, row.ios);
         own += if row.server == Server::Nbdkit { 0 } else { row.ios };

@@ -48,7 +48,8 @@ type Cell = (Machine, usize, Option<u32>);
 
 pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let cpus = sys::schedule::online_cpus()?;
-    let [ours, theirs, ..] = cpus.as_slice() else {
+    let allowed = sys::schedule::allowed_cpus()?;
+    let [ours, theirs, ..] = allowed.as_slice() else {
         anyhow::bail!("this validation needs two CPUs: one for the load, one for the hog");
     };
     let (ours, theirs) = (*ours, theirs.to_string());

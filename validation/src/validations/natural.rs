@@ -105,7 +105,7 @@ struct Outcome {
     /// A mean or verdict rests on both.
     rests: bool,
     /// The line that says what the page cache was.
-    said: String,
+    wording: String,
 }
 
 pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
@@ -124,7 +124,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
             let word = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
             let verdict = if outcome.two && outcome.rests { "RESTS ON BOTH" } else { "" }.to_owned();
             let cells = [format!("`{words}`"), format!("{state:?}"), machine(warm).to_owned()];
-            rows.push([cells.to_vec(), vec![word(outcome.two), word(outcome.told), verdict, outcome.said]].concat());
+            rows.push([cells.to_vec(), vec![word(outcome.two), word(outcome.told), verdict, outcome.wording]].concat());
         }
     }
     let header = ["command", "file", "machine", "two regimes", "told", "", "first lines"];
@@ -174,15 +174,15 @@ fn measure(bench: &Bench, state: State, words: &str, warm: bool) -> anyhow::Resu
     let found: Value = serde_json::from_str(&json).context("the report's JSON")?;
     // Of a command that prints first, the sheet begins where its own words end; --quiet leaves only ours on standard output.
     let first: Vec<&str> = text.lines().take(FIRST_LINES).map(str::trim).collect();
-    let said = first
+    let wording = first
         .iter()
         .filter(|line| line.contains("age cache:") || line.contains("storage:") || line.contains("regimes"))
         .copied();
-    let said = said.collect::<Vec<_>>().join(" / ");
+    let wording = wording.collect::<Vec<_>>().join(" / ");
     let mixed = ["regimes", "warming", "partly cached", "came from the disk"];
-    let told = mixed.iter().any(|word| said.contains(word));
+    let told = mixed.iter().any(|word| wording.contains(word));
     let (two, rests) = if compare { compared(&found) } else { phase(&found) };
-    Ok(Outcome { two, told, rests, said })
+    Ok(Outcome { two, told, rests, wording })
 }
 
 /// Brings the file into its state, and the page cache into the machine's.

@@ -302,7 +302,7 @@ fn measure(bench: &Bench, load: &Load, client: Client, uri: &str) -> anyhow::Res
         (format!("--iodepth={}", load.depth), format!("--rw={}", load.rw), format!("--size={MEBIBYTES}m"));
     // The later of two wins, in fio as in iotoll.
     let mut options = vec![&*uri, &block, &depth, &rw, &size];
-    let cpu = load.place.clients_cpu().map(|cpu| format!("--cpus_allowed={cpu}"));
+    let cpu = load.place.clients_cpu()?.map(|cpu| format!("--cpus_allowed={cpu}"));
     options.extend(cpu.as_deref());
     let job = fio::job("nbd", bench.options.seconds, &options);
     let finding = match client {
@@ -329,7 +329,7 @@ fn measure_bare(bench: &Bench, load: &Load, address: &str) -> anyhow::Result<Fou
     let blocks = blocks.next_multiple_of(load.depth.into()).to_string();
     let (block, depth) = (load.block().to_string(), load.depth.to_string());
     let command = bench.load(&["bare-client", address, &block, &depth, &blocks]);
-    let command = load.place.clients_cpu().map(on_cpu).into_iter().flatten().chain(command).collect::<Vec<_>>();
+    let command = load.place.clients_cpu()?.map(on_cpu).into_iter().flatten().chain(command).collect::<Vec<_>>();
     let flags = [format!("--ios={blocks}")];
     let finding = iotoll::cost(bench, &MEASURING, &flags, &command)?;
     let iops = iotoll::phase(&finding)?.iops.context("iotoll found no I/Os per second")?;

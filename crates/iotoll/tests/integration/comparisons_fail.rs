@@ -313,7 +313,7 @@ fn leave_needs_no_folder_for_temporary_files() {
 
 /// Two that go on with one experiment would each lose what the other measured.
 #[test]
-fn who_measures_has_the_record_for_himself() {
+fn one_process_at_a_time_writes_a_record() {
     let folder = Folder::new();
     let arm = |name: &str, cycles: u32| {
         format!("[[arm]]\nname = \"{name}\"\nwhen = \"cat which = {name}\"\noptions = [\"spin_cycles={cycles}\"]\n")

@@ -110,11 +110,11 @@ fn a_device_that_reports_errors_ends_the_run() {
 }
 
 #[test]
-fn a_device_that_somebody_holds_is_never_written_to() {
+fn a_device_in_use_is_never_written_to() {
     use std::os::unix::fs::OpenOptionsExt;
     let (folder, device) = match device(&[], |_| Ok(())) {
         Ok(made) => made,
-        Err(reason) => return skip("a_device_that_somebody_holds_is_never_written_to", &reason),
+        Err(reason) => return skip("a_device_in_use_is_never_written_to", &reason),
     };
     let exclusive = rustix::fs::OFlags::EXCL.bits().cast_signed();
     let held = std::fs::OpenOptions::new().read(true).custom_flags(exclusive).open(&device.path).unwrap();

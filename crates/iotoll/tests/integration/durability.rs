@@ -21,8 +21,8 @@ fn a_reply_that_promises_durability_is_sent_after_fdatasync_and_no_other_waits_f
     let folder = Folder::within(&std::env::temp_dir());
     folder.write("data", vec![1; 1 << 20]);
     let trace = ["strace", "-f", "-o", "trace", "-e", "trace=fdatasync,recvfrom,sendmsg"];
-    let said = fs::File::create(folder.path("said")).unwrap();
-    let server = folder.iotoll("serve --backend file:data --unix s").under(&trace).stdout(said).start();
+    let output = fs::File::create(folder.path("said")).unwrap();
+    let server = folder.iotoll("serve --backend file:data --unix s").under(&trace).stdout(output).start();
     if !eventually(|| folder.exists("s")) {
         return skip(
             "a_reply_that_promises_durability_is_sent_after_fdatasync_and_no_other_waits_for_it",

@@ -29,15 +29,15 @@ fn fio_counts_for_itself() {
     assert_eq!(total(&jobs[1]), 100);
     assert_eq!(whole(&jobs[1]["bytes"]), 100 * 8192);
     // fio says the same to a person, in a line such as "issued rwts: total=1234,0,0,0".
-    let said: Vec<u64> = ended
+    let counts: Vec<u64> = ended
         .stderr
         .lines()
         .filter_map(|line| line.trim().strip_prefix("issued rwts: total="))
         .filter_map(|counts| counts.split(' ').next())
         .map(|counts| counts.split(',').take(2).map(|count| count.parse::<u64>().unwrap()).sum())
         .collect();
-    assert_eq!(said, [total(&jobs[0]), total(&jobs[1])], "{}", ended.stderr);
-    assert_eq!(whole(&finding["phases"][0]["ios"]), said.iter().sum::<u64>());
+    assert_eq!(counts, [total(&jobs[0]), total(&jobs[1])], "{}", ended.stderr);
+    assert_eq!(whole(&finding["phases"][0]["ios"]), counts.iter().sum::<u64>());
     assert!(number(&finding["phases"][0]["cycles_per_io_gross"]) > 0.0);
 }
 
@@ -84,8 +84,8 @@ fn fio_s_progress_does_not_hide_its_json() {
 
 /// It could not say anything in a file of ours.
 #[test]
-fn fio_is_heard_as_whom_it_may_run() {
-    const TEST: &str = "fio_is_heard_as_whom_it_may_run";
+fn fio_is_counted_whichever_user_it_runs_as() {
+    const TEST: &str = "fio_is_counted_whichever_user_it_runs_as";
     if !is_root() {
         return skip(TEST, "only root may become somebody else");
     }

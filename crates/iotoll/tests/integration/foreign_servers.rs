@@ -144,8 +144,8 @@ fn a_silent_server_ends_the_job_when_it_is_told_to_end() {
     running.signal(Signal::TERM);
     let ended = running.wait();
     assert!(matches!(ended.code, Some(1 | 130)), "{ended:?}");
-    let said = format!("{}{}", ended.stdout, ended.stderr);
-    assert!(said.contains("has been silent") && said.contains("4 requests not answered"), "{ended:?}");
+    let output = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(output.contains("has been silent") && output.contains("4 requests not answered"), "{ended:?}");
     assert!(silent.folder.exists("kept/record.jsonl"), "{ended:?}");
 }
 

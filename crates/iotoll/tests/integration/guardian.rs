@@ -235,12 +235,12 @@ fn the_command_of_a_killed_comparison_goes_with_all_that_it_began() {
 
 #[test]
 fn what_was_entered_is_left_also_when_it_is_killed_while_it_enters() {
-    for enter in ["touch entered; sleep 300", "sleep 300 & echo $! > pid; touch entered"] {
+    for setup in ["touch entered; sleep 300", "sleep 300 & echo $! > pid; touch entered"] {
         let scene = Scene::new();
         let running = scene
             .iotoll(COMPARE)
             .word("--candidate-setup")
-            .word(enter)
+            .word(setup)
             .word("--candidate-cleanup")
             .word("rm entered; kill $(cat pid); touch left")
             .word(scene.setting())
@@ -248,9 +248,9 @@ fn what_was_entered_is_left_also_when_it_is_killed_while_it_enters() {
         assert!(eventually(|| scene.folder.exists("entered") && scene.is_on()));
         running.signal(Signal::KILL);
         running.wait();
-        assert!(eventually(|| scene.folder.exists("left")), "{enter}");
-        assert!(!scene.folder.exists("entered"), "{enter}");
-        scene.assert_undone(enter);
+        assert!(eventually(|| scene.folder.exists("left")), "{setup}");
+        assert!(!scene.folder.exists("entered"), "{setup}");
+        scene.assert_undone(setup);
     }
 }
 

@@ -23,7 +23,7 @@ fn is_estimate(probe: &Value, key: &str) {
 
 /// A number that grows all the while, and one that goes up and down beside it.
 #[test]
-fn a_file_that_somebody_changes_is_read_as_a_counter_and_as_a_gauge() {
+fn a_file_that_changes_is_read_as_a_counter_and_as_a_gauge() {
     let folder = Folder::with_file("data", 1 << 20);
     folder.write("numbers", "00000000 0\n");
     let numbers = File::options().write(true).open(folder.path("numbers")).unwrap();

@@ -29,12 +29,12 @@ impl Served {
     fn under(command: &[&str], options: &str) -> Self {
         let folder = Folder::within(&std::env::temp_dir());
         folder.write("data", noise());
-        let said = folder.path("said");
+        let output = folder.path("said");
         let serve = folder.iotoll(&format!("serve {options}")).under(command);
-        let running = serve.stdout(fs::File::create(&said).unwrap()).start();
+        let running = serve.stdout(fs::File::create(&output).unwrap()).start();
         let mut uri = None;
         assert!(eventually(|| {
-            let text = fs::read_to_string(&said).unwrap();
+            let text = fs::read_to_string(&output).unwrap();
             uri = text.strip_prefix("listening on ").and_then(|text| text.strip_suffix('\n')).map(str::to_owned);
             uri.is_some()
         }));
@@ -117,8 +117,8 @@ fn nbdcopy_and_nbdinfo_find_what_they_expect() {
 
 /// Bytes of a file that are in the page cache.
 fn cached(path: &str) -> u64 {
-    let said = done("fincore", &["--bytes", "--noheadings", "--output", "RES", path]);
-    said.trim().parse().unwrap()
+    let output = done("fincore", &["--bytes", "--noheadings", "--output", "RES", path]);
+    output.trim().parse().unwrap()
 }
 
 /// What is whole blocks does not come into the cache, and whatever else clients do is right all the same.
@@ -185,8 +185,8 @@ fn remote_qemu(way: &str) {
         "flush",
     ];
     let words: Vec<&str> = commands.iter().flat_map(|command| ["-c", command]).collect();
-    let said = done("qemu-io", &[&["-f", "raw"], words.as_slice(), &[uri]].concat());
-    assert!(!said.contains("Pattern verification failed") && !said.contains("rror"), "{way}: {said}");
+    let output = done("qemu-io", &[&["-f", "raw"], words.as_slice(), &[uri]].concat());
+    assert!(!output.contains("Pattern verification failed") && !output.contains("rror"), "{way}: {output}");
     // What was written may have changed the file that it is held against.
     served.folder.write("fresh", noise());
     done("qemu-img", &["convert", "-n", "-f", "raw", &served.path("fresh"), "-O", "raw", uri]);
@@ -260,8 +260,8 @@ fn fio_verifies_what_it_wrote_and_so_do_many_connections() {
 
 /// A thousand that stop in the middle of what they say, half of them in the handshake and half in a request.
 #[test]
-fn a_thousand_who_stop_half_way_stall_nobody_and_cost_little() {
-    const TEST: &str = "a_thousand_who_stop_half_way_stall_nobody_and_cost_little";
+fn a_thousand_clients_that_stop_half_way_stall_no_other_and_cost_little() {
+    const TEST: &str = "a_thousand_clients_that_stop_half_way_stall_no_other_and_cost_little";
     const MANY: usize = 1000;
     /// What a server may have beside its storage, and for each connection.
     const OWN: u64 = 16 << 20;
@@ -392,8 +392,8 @@ fn a_client_takes_what_is_in_flight_and_a_mebibyte() {
 fn a_name_with_odd_characters_makes_an_address_that_clients_take() {
     let folder = Folder::within(&std::env::temp_dir());
     folder.write("said", b"");
-    let said = fs::File::create(folder.path("said")).unwrap();
-    let running = folder.iotoll("serve --backend memory:1m --unix").word("a b%c?d").stdout(said).start();
+    let output = fs::File::create(folder.path("said")).unwrap();
+    let running = folder.iotoll("serve --backend memory:1m --unix").word("a b%c?d").stdout(output).start();
     let text = || String::from_utf8(folder.read("said")).unwrap();
     assert!(eventually(|| text().ends_with('\n')));
     let uri = text().trim().strip_prefix("listening on ").unwrap().to_owned();
@@ -439,8 +439,8 @@ fn large_ios_are_several_requests_whatever_the_server_does_with_them() {
         let served = Served::new(way);
         let words = format!("run --name=f --ioengine=nbd --uri={} --rw=randrw --bs=64k --iodepth=8 {more}", served.uri);
         if way.contains("--path-max-payload") {
-            let said = served.folder.iotoll(&format!("{} --no-save --quiet", words.trim())).run();
-            said.refused(2, &["bs=65536", "path_max_payload=16384"]);
+            let output = served.folder.iotoll(&format!("{} --no-save --quiet", words.trim())).run();
+            output.refused(2, &["bs=65536", "path_max_payload=16384"]);
         }
         let found = served.folder.measured(&format!("{} --path_max_payload=16k --number_ios=100", words.trim()));
         let job = &found["jobs"][0];

@@ -110,9 +110,9 @@ pub fn booted(experiment: &Experiment, settings: &Settings) -> Result<Vec<usize>
 /// When it fails.
 pub fn call(hook: &str, arm: &str, folder: &Path, experiment: &Experiment, settings: &Settings) -> Result<()> {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
-    let said = format!("IOTOLL_ARM={} IOTOLL_RESUME={}", quoted(arm), quoted(&folder.display().to_string()));
+    let variables = format!("IOTOLL_ARM={} IOTOLL_RESUME={}", quoted(arm), quoted(&folder.display().to_string()));
     let processes = settings.guardian.passing_processes()?;
-    let ended = shell::run("hook", &format!("export {said}; {hook}"), &limit(experiment, settings), &processes)?;
+    let ended = shell::run("hook", &format!("export {variables}; {hook}"), &limit(experiment, settings), &processes)?;
     if ended.success { Ok(()) } else { Err(ended.failure("hook", hook)) }
 }
 

@@ -200,11 +200,11 @@ fn files(case: &Case, targets: &[Vec<crate::workload::target::Target>]) -> Cache
 
 /// The condition, and who decided it.
 fn condition(experiment: &Experiment, all: &CachedFiles) -> (CacheCondition, String) {
-    let said = |cache: &str| format!("--cache {cache}");
+    let flag = |cache: &str| format!("--cache {cache}");
     match experiment.cache {
-        Some(Cache::Warm) => return (CacheCondition::Warm, said("warm")),
-        Some(Cache::Cold) => return (CacheCondition::Cold, said("cold")),
-        Some(Cache::AsIs) => return (CacheCondition::AsIs, said("as-is")),
+        Some(Cache::Warm) => return (CacheCondition::Warm, flag("warm")),
+        Some(Cache::Cold) => return (CacheCondition::Cold, flag("cold")),
+        Some(Cache::AsIs) => return (CacheCondition::AsIs, flag("as-is")),
         None => {}
     }
     let buffered = || experiment.cases.iter().flat_map(jobs).filter(|job| is_buffered(job));

@@ -185,10 +185,10 @@ impl Team {
     }
 
     fn died(&mut self, how: &str) -> Error {
-        let mut said = String::new();
+        let mut stderr_text = String::new();
         // It has ended: this does not wait.
-        let _ = self.child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));
-        match said.lines().next().map(|line| line.strip_prefix("iotoll: ").unwrap_or(line)) {
+        let _ = self.child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut stderr_text));
+        match stderr_text.lines().next().map(|line| line.strip_prefix("iotoll: ").unwrap_or(line)) {
             Some(line) => self.failed(line),
             None => self.failed(&format!("its worker process ended by itself: {how}")),
         }

@@ -451,7 +451,7 @@ mod tests {
         let mark = directory.path().join("left");
         let cleanup = format!("sleep 1.5; touch {}", mark.display());
         let interruption = Arc::new(Interruption::default());
-        interruption.ask();
+        interruption.request();
         let interrupted = WaitLimit::new(LONG, interruption.clone());
         let mut toggles = Toggles::prepare(&[], interrupted, &Guardian::default(), &mut Vec::new()).unwrap();
         let begun = Instant::now();

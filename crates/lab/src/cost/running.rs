@@ -135,7 +135,7 @@ impl<'a> Running<'a> {
 
     /// Passes an interruption on, once: a terminal's Ctrl-C has reached the command by itself.
     fn pass_interruption_on(&mut self) {
-        if self.interruption.is_asked() && self.told_to_end.is_none() {
+        if self.interruption.is_requested() && self.told_to_end.is_none() {
             self.told_to_end = Some(Instant::now());
             self.kill(Signal::INT);
         }
@@ -145,7 +145,7 @@ impl<'a> Running<'a> {
     fn hurry(&mut self) {
         /// After it was asked to.
         const GRACE: Duration = Duration::from_secs(2);
-        if self.interruption.is_insisted() {
+        if self.interruption.is_repeated() {
             self.kill_with_descendants();
         }
         let Some(longest) = self.longest() else { return };

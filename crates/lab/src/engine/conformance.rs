@@ -157,9 +157,9 @@ fn a_file_cut_short_underneath_is_one_clear_error() {
         let source = RequestSource::new(&plan, &spans, 0).unwrap();
         let mut worker = Worker::new(&plan, source, BLOCK, Arc::default(), Arc::default(), Hertz(1e9));
         let mut engine = open(&Setup { plan: &plan, targets: &targets, clock: Hertz(1e9) }).unwrap();
-        let said = engine(&mut worker).unwrap_err().to_string();
-        assert!(said.contains("the file ends before") && said.contains(&plan.name), "{said}");
-        assert_eq!(said.lines().count(), 1);
+        let error = engine(&mut worker).unwrap_err().to_string();
+        assert!(error.contains("the file ends before") && error.contains(&plan.name), "{error}");
+        assert_eq!(error.lines().count(), 1);
     });
 }
 

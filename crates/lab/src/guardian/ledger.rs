@@ -211,7 +211,7 @@ pub(super) enum Holder {
     /// Its iotoll is gone, and its guardian, of this number, is about to undo everything.
     Guardian(u32),
     /// Nobody's any more.
-    Nobody,
+    Gone,
 }
 
 /// A ledger that was found.
@@ -296,7 +296,7 @@ fn read(path: PathBuf) -> Option<Found> {
         Some(leader) if lives(guardian) => Holder::Guardian(leader.process),
         // Somebody whose number is not seen from here, in another container, or another one that acts on it now.
         _ if !free => Holder::Iotoll,
-        _ => Holder::Nobody,
+        _ => Holder::Gone,
     };
     Some(Found { path, header, entries: entries.into_values().rev().collect(), holder, _file: file })
 }

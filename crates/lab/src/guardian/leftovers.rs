@@ -17,7 +17,7 @@ pub fn found() -> Vec<String> {
         match ledger.holder {
             Holder::Iotoll => {}
             Holder::Guardian(process) => lines.push(at_work(process)),
-            Holder::Nobody => lines.extend(remnants(&ledger).iter().map(Remnant::found)),
+            Holder::Gone => lines.extend(remnants(&ledger).iter().map(Remnant::found)),
         }
     }
     lines
@@ -39,9 +39,9 @@ pub fn put_back() -> Vec<String> {
         match ledger.holder {
             Holder::Iotoll => {}
             Holder::Guardian(process) => lines.push(at_work(process)),
-            Holder::Nobody => {
-                let who = format!("left behind by '{}', which was killed: ", ledger.header.command_line.join(" "));
-                lines.extend(act(remnants(&ledger)).into_iter().map(|line| who.clone() + &line));
+            Holder::Gone => {
+                let prefix = format!("left behind by '{}', which was killed: ", ledger.header.command_line.join(" "));
+                lines.extend(act(remnants(&ledger)).into_iter().map(|line| prefix.clone() + &line));
                 // Nobody but a person knows when what a command switched on is off.
                 let by_hand: Vec<Undo> =
                     ledger.entries.iter().filter(|undo| matches!(undo, Undo::MayBeOn { .. })).cloned().collect();

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_bears_the_mark_is_killed_however_far_it_went() {
+    fn every_process_with_the_mark_is_killed() {
         // One in a session of its own, one of those without a parent, one with an environment of its own.
         let script = "setsid sleep 1000 & (setsid sleep 1001 &) ; env -i sleep 1002 & wait";
         let (mut shell, other) = (Shell::start(script), Shell::start("exec sleep 1003"));

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_begun_by_whom() {
+    fn descendants_are_found_by_their_parents() {
         let directory = tempfile::tempdir().unwrap();
         for (process, parent) in [(5, 1), (6, 5), (7, 6), (8, 1)] {
             let task = directory.path().join(format!("{process}/task/{process}"));

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn who_used_a_twentieth_of_a_cpu_was_busy() {
+    fn a_process_that_used_a_twentieth_of_a_cpu_was_busy() {
         let begin = Instant::now();
         let before = processes(begin, &[(5, 1_000_000), (6, 9_000_000), (7, 0)]);
         let after = processes(
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_s_family_is_itself_and_whom_it_has_begun() {
+    fn a_command_s_family_is_itself_and_its_descendants() {
         let mut child =
             std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().expect("there is a shell");
         let grown = (0..500).find_map(|_| {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_the_kernel_are_nobody_s_peers() {
+    fn kernel_threads_are_no_peers() {
         // kthreadd; where processes are hidden or numbered otherwise, it is not there.
         if name(2, 2) == "kthreadd" {
             assert_eq!(stranger(2), None);

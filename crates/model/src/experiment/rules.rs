@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_could_ask_for_is_named() {
+    fn what_is_out_of_range_is_named() {
         let sound = Rules::default();
         assert_eq!(sound.check(), Ok(()));
         let least = DraftRules { margin: Some(*Rules::FRACTIONS.start()), ..DraftRules::default() };

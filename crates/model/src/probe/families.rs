@@ -119,7 +119,7 @@ fn pressure(name: &str) -> Result<FilePart, String> {
     if !["cpu", "io", "memory", "irq"].contains(&resource) {
         return Err("expected one of cpu, io, memory, irq after the first dot".to_owned());
     }
-    let who = match line {
+    let reader = match line {
         "some" => "some task",
         "full" => "every task that was not idle",
         _ => return Err("expected some or full at the end".to_owned()),
@@ -130,7 +130,7 @@ fn pressure(name: &str) -> Result<FilePart, String> {
         unit: "ns".to_owned(),
         kind: Some(Kind::Counter),
         factor: MICROS,
-        meaning: format!("time in which {who} waited for {resource}"),
+        meaning: format!("time in which {reader} waited for {resource}"),
     })
 }
 

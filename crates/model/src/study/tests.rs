@@ -391,7 +391,7 @@ fn windows_of_different_modes_are_never_mixed() {
 }
 
 #[test]
-fn stolen_time_is_nobody_s_cost_and_is_said() {
+fn stolen_time_is_no_cost_and_is_reported() {
     let load = Happening { busy: 50_000_000, thread: 50_000_000, ios: 1000, steal: 20_000_000 };
     let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution(quiet(20, load), 20_000)]));
     assert!((finding.phases[0].cycles_per_io.unwrap() - 100_000.0).abs() < 1e-6);

@@ -81,8 +81,8 @@ fn clients_that_do_not_ask_get_no_checksums() {
 fn a_client_that_wants_checksums_refuses_a_server_without() {
     let served = Served::memory();
     let options = client::Options { tuning: summed(), ..client::Options::default() };
-    let said = Client::connect(&served.uri, 1, 512, options).unwrap_err().to_string();
-    assert!(said.contains("--path-crc on"), "{said}");
+    let error = Client::connect(&served.uri, 1, 512, options).unwrap_err().to_string();
+    assert!(error.contains("--path-crc on"), "{error}");
 }
 
 #[test]

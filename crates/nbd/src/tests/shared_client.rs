@@ -100,13 +100,13 @@ fn the_end_of_a_shared_connection_is_told_to_every_thread() {
                     scope.spawn(move || {
                         submitter.stage(0, Ask::Read, 0, 4096).unwrap();
                         let begun = Instant::now();
-                        let said = loop {
+                        let error = loop {
                             match submitter.wait(|_| panic!("nothing was replied to")) {
                                 Ok(_) => assert!(begun.elapsed() < Duration::from_secs(60), "it waits for ever"),
                                 Err(error) => break error.to_string(),
                             }
                         };
-                        assert!(said.contains(&expected), "{said}");
+                        assert!(error.contains(&expected), "{error}");
                     });
                 }
             });
@@ -126,8 +126,8 @@ fn tuning_that_shared_connections_lack_is_refused() {
         (Tuning { busy_poll: Duration::from_micros(1), ..default }, "busy"),
     ] {
         let options = SharedOptions { tuning, ..shared_options(Queueing::Lock) };
-        let said = SharedClient::connect(&served.uri, 1, 1, 512, options).unwrap_err().to_string();
-        assert!(said.contains(word), "{said}");
+        let error = SharedClient::connect(&served.uri, 1, 1, 512, options).unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
     }
     let many = SharedClient::connect(&served.uri, 64, 1024, 512, shared_options(Queueing::MpRing));
     assert!(many.unwrap_err().to_string().contains("more than one connection has"));
@@ -154,13 +154,13 @@ fn a_server_that_takes_nothing_is_given_up() {
                 submitter.stage(slot, Ask::Write, 0, BIG as u32).unwrap();
             }
             let begun = Instant::now();
-            let said = loop {
+            let error = loop {
                 match submitter.wait(|_| panic!("nothing was replied to")) {
                     Ok(_) => assert!(begun.elapsed() < Duration::from_secs(60), "it waits for ever"),
                     Err(error) => break error.to_string(),
                 }
             };
-            assert!(said.contains("taken nothing for 0.3 s"), "{queueing:?}: {said}");
+            assert!(error.contains("taken nothing for 0.3 s"), "{queueing:?}: {error}");
             end.send(()).unwrap();
         });
     }

@@ -48,8 +48,8 @@ fn server_finishes_requests_that_arrived() {
         stream.write_all(&ask(Command::Read, 0, 0, 1000)).unwrap();
     }
     let reader = std::thread::spawn(move || {
-        let mut said = Vec::new();
-        stream.read_to_end(&mut said).map(|_| said.len())
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).map(|_| received.len())
     });
     assert_eq!(served.ended().0.requests, 100);
     assert_eq!(reader.join().unwrap().unwrap(), 100 * 1016);

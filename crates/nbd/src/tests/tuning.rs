@@ -166,15 +166,15 @@ proptest! {
                             stream.read_exact(&mut vec![0; *length as usize]).unwrap();
                         }
                     }
-                    let mut said = Vec::new();
+                    let mut received = Vec::new();
                     for place in &order {
                         let request = &requests[*place];
-                        said.extend(simple_reply(request.cookie, errors[*place].then_some(WireError::EIO)));
+                        received.extend(simple_reply(request.cookie, errors[*place].then_some(WireError::EIO)));
                         if request.command == Command::Read && !errors[*place] {
-                            said.extend(content(request.offset, request.length));
+                            received.extend(content(request.offset, request.length));
                         }
                     }
-                    let (mut rest, mut cuts) = (&said[..], cuts.iter().cycle());
+                    let (mut rest, mut cuts) = (&received[..], cuts.iter().cycle());
                     while !rest.is_empty() {
                         let (now, later) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
                         stream.write_all(now).unwrap();

@@ -124,7 +124,7 @@ mod tests {
         CaseCache { cell: BTreeMap::new(), arm: arm.to_owned(), state, reads_from_storage_fraction: part }
     }
 
-    fn said(condition: CacheCondition, cases: Vec<CaseCache>) -> String {
+    fn text(condition: CacheCondition, cases: Vec<CaseCache>) -> String {
         let cache = CacheFound { condition, reason: "why".to_owned(), resident_before_fraction: Some(1.0) };
         let finding = CompareFinding { cache: Some(cache), page_cache: cases, ..fixture::options() };
         sentences(&finding).join("\n").replace('\u{a0}', " ")
@@ -135,15 +135,15 @@ mod tests {
         let (warm, cold) =
             (case("baseline", CacheState::Warm, Some(0.0)), case("candidate", CacheState::Cold, Some(1.0)));
         let alike =
-            said(CacheCondition::Warm, vec![warm.clone(), CaseCache { arm: "candidate".into(), ..warm.clone() }]);
+            text(CacheCondition::Warm, vec![warm.clone(), CaseCache { arm: "candidate".into(), ..warm.clone() }]);
         assert_eq!(alike, "Page cache: warm (why); 100 % of reads from memory");
-        let apart = said(CacheCondition::ByArm, vec![warm.clone(), cold]);
+        let apart = text(CacheCondition::ByArm, vec![warm.clone(), cold]);
         assert!(
             apart.ends_with("baseline: 100 % of reads from memory, candidate: 100 % of reads from the disk"),
             "{apart}"
         );
         let direct = case("candidate", CacheState::Bypassed, None);
-        let past = said(CacheCondition::Warm, vec![warm, direct]);
+        let past = text(CacheCondition::Warm, vec![warm, direct]);
         assert!(past.ends_with("; 100 % of reads from memory; candidate bypasses it (direct=1)"), "{past}");
         let memory = CompareFinding {
             page_cache: vec![case("candidate", CacheState::DirectFromMemory, None)],
@@ -151,7 +151,7 @@ mod tests {
         };
         assert!(sentences(&memory)[0].starts_with("Direct reads: served from memory"), "{:?}", sentences(&memory));
         let writes = case("baseline", CacheState::Written, None);
-        assert!(said(CacheCondition::Warm, vec![writes]).ends_with("nothing is read"));
+        assert!(text(CacheCondition::Warm, vec![writes]).ends_with("nothing is read"));
     }
 
     #[test]
@@ -166,9 +166,9 @@ mod tests {
         };
         let regimes = vec![regime(1, 8, 12.6e3, false), regime(9, 23, 1.31e6, true)];
         let finding = CompareFinding { regimes, ..fixture::options() };
-        let said = sentences(&finding).join("\n").replace('\u{a0}', " ");
+        let text = sentences(&finding).join("\n").replace('\u{a0}', " ");
         assert_eq!(
-            said,
+            text,
             "Two regimes: 12.6 k IOPS in rounds 1 to 8, 100 % of reads from the disk; then 1.31 M IOPS in rounds 9 to 23; the \
              answer is for the last"
         );

@@ -53,7 +53,7 @@ pub fn toggled(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let file = bench.file("toggled", 16)?;
     // Both on one CPU: on another one the burner would slow fio where two CPUs share a core, and nobody could say by
     // how much. Here it takes what it burns away from fio, and nothing else.
-    let cpu = sys::schedule::online_cpus()?.first().copied().unwrap_or(0);
+    let cpu = sys::schedule::allowed_cpus()?.first().copied().unwrap_or(0);
     let pinned = format!("taskset -c {cpu}");
     let fio = |pace: Pace| {
         format!(

@@ -55,8 +55,8 @@ pub fn validate(bench: &mut Bench, files: &[File], evidence: &mut Evidence) -> a
     }
     let cells: Vec<(usize, bool)> = (0..settings.len()).flat_map(|place| [(place, false), (place, true)]).collect();
     let named = |(place, ours): &(usize, bool)| {
-        let who = if *ours { "iotoll" } else { "fio" };
-        settings.get(*place).map_or(String::new(), |setting| format!("{}, {who}", name(setting, files)))
+        let program = if *ours { "iotoll" } else { "fio" };
+        settings.get(*place).map_or(String::new(), |setting| format!("{}, {program}", name(setting, files)))
     };
     let found = bench.in_rounds(
         &cells,

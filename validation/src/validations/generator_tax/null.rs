@@ -11,7 +11,7 @@ const LEAST: f64 = 8.0;
 
 pub fn validate(bench: &mut Bench, evidence: &mut Evidence) -> anyhow::Result<()> {
     let cells: Vec<(u32, bool)> = DEPTHS.iter().flat_map(|&depth| [(depth, false), (depth, true)]).collect();
-    let named = |(depth, ours): &(u32, bool)| format!("null at depth {depth}, {}", who(*ours));
+    let named = |(depth, ours): &(u32, bool)| format!("null at depth {depth}, {}", program(*ours));
     let block = |(depth, _): &(u32, bool)| usize::try_from(*depth).unwrap_or(0);
     let found = bench.in_rounds(&cells, block, named, |bench, (depth, ours)| {
         let depth = format!("--iodepth={depth}");
@@ -36,6 +36,6 @@ pub fn validate(bench: &mut Bench, evidence: &mut Evidence) -> anyhow::Result<()
     Ok(())
 }
 
-fn who(ours: bool) -> &'static str {
+fn program(ours: bool) -> &'static str {
     if ours { "iotoll" } else { "fio" }
 }

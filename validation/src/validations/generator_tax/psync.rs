@@ -69,8 +69,8 @@ fn measure(bench: &Bench, file: &File, generator: Generator) -> anyhow::Result<f
         Generator::Bare => {
             let words = bench.load(&["bare-pread", &path, &seconds.to_string(), "4096", "cached"]);
             let (program, arguments) = words.split_first().context("an empty command")?;
-            let said = bench.output(bench.command(program).args(arguments))?;
-            said.trim().parse().context("the loop did not print its rate")?
+            let output = bench.output(bench.command(program).args(arguments))?;
+            output.trim().parse().context("the loop did not print its rate")?
         }
         Generator::Fio => fio::run(bench, &job)?.iops,
         Generator::Iotoll => iotoll::job(&iotoll::run(bench, &Measuring::LEAST, &job)?)?.iops,

@@ -73,7 +73,7 @@ impl Served {
         let path = path.display().to_string();
         let (process, uri) = match server {
             Server::Nbdkit => {
-                let mut command = placed(bench, place, "nbdkit");
+                let mut command = placed(bench, place, "nbdkit")?;
                 command.args(["-f"]).stdout(Stdio::null());
                 let uri = match socket {
                     Socket::Unix => {
@@ -91,7 +91,7 @@ impl Served {
             }
             Server::QemuNbd => {
                 let port = free_port()?;
-                let mut command = placed(bench, place, "qemu-nbd");
+                let mut command = placed(bench, place, "qemu-nbd")?;
                 command.args(["--read-only", "--persistent", "--shared=0", "--format=raw", "--bind=127.0.0.1"]);
                 let child = command.arg(format!("--port={port}")).arg(data).spawn();
                 (
@@ -101,7 +101,7 @@ impl Served {
             }
             Server::Bare => bail!("a bare server knows no storage"),
             Server::Iotoll | Server::Polling => {
-                let mut command = placed(bench, place, bench.iotoll().get_program());
+                let mut command = placed(bench, place, bench.iotoll().get_program())?;
                 let backend = match storage {
                     Storage::Memory => format!("memory:{MEBIBYTES}m"),
                     Storage::File => format!("file:{}", data.display()),
@@ -140,7 +140,7 @@ impl Served {
         };
         let words = bench.load(&["bare-server", &address, &block.to_string(), &depth.to_string()]);
         let (program, arguments) = words.split_first().context("no load")?;
-        let mut command = placed(bench, place, program);
+        let mut command = placed(bench, place, program)?;
         let mut process = Beside { child: command.args(arguments).stdout(Stdio::piped()).spawn()? };
         let uri = first_line(&mut process)?;
         ensure!(!uri.is_empty(), "the bare server does not listen");
@@ -154,30 +154,36 @@ fn free_port() -> anyhow::Result<String> {
 }
 
 /// A server that runs there.
-fn placed(bench: &Bench, place: Place, program: impl AsRef<Path>) -> Command {
-    let Some(words) = place.servers_cpu().map(on_cpu) else { return bench.command(program) };
+fn placed(bench: &Bench, place: Place, program: impl AsRef<Path>) -> anyhow::Result<Command> {
+    let Some(words) = place.servers_cpu()?.map(on_cpu) else { return Ok(bench.command(program)) };
     let mut command = bench.command(words.first().map_or("", String::as_str));
     command.args(words.iter().skip(1)).arg(program.as_ref());
-    command
+    Ok(command)
 }
 
 impl Place {
     /// Where the client runs, if that is not the scheduler's to say.
-    pub fn clients_cpu(self) -> Option<u32> {
+    pub fn clients_cpu(self) -> anyhow::Result<Option<u32>> {
         match self {
-            Self::Anywhere => None,
-            Self::OneCpu | Self::Apart => Some(0),
+            Self::Anywhere => Ok(None),
+            Self::OneCpu | Self::Apart => allowed_cpu(0).map(Some),
         }
     }
 
     /// Where the server runs.
-    fn servers_cpu(self) -> Option<u32> {
+    fn servers_cpu(self) -> anyhow::Result<Option<u32>> {
         match self {
-            Self::Anywhere => None,
-            Self::OneCpu => Some(0),
-            Self::Apart => Some(1),
+            Self::Anywhere => Ok(None),
+            Self::OneCpu => allowed_cpu(0).map(Some),
+            Self::Apart => allowed_cpu(1).map(Some),
         }
     }
+}
+
+/// One of the CPUs that this process may run on.
+fn allowed_cpu(number: usize) -> anyhow::Result<u32> {
+    let cpus = sys::schedule::allowed_cpus()?;
+    cpus.get(number).copied().context("this process may run on one CPU only; allow it two (taskset, cpuset)")
 }
 
 /// What goes before a command that runs on one CPU.
@@ -186,8 +192,8 @@ pub fn on_cpu(cpu: u32) -> Vec<String> {
 }
 
 fn first_line(process: &mut Beside) -> anyhow::Result<String> {
-    let said = process.child.stdout.take().context("no standard output")?;
+    let stdout = process.child.stdout.take().context("no standard output")?;
     let mut line = String::new();
-    BufReader::new(said).read_line(&mut line)?;
+    BufReader::new(stdout).read_line(&mut line)?;
     Ok(line.trim().to_owned())
 }

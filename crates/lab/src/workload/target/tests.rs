@@ -129,8 +129,8 @@ fn misaligned_direct_io_names_the_multiple() {
     let mut plan = job(&path, Access::Read, Some(1 << 20));
     plan.direct = true;
     plan.block_sizes.read = Bytes(1000);
-    let said = prepare_quietly(&plan, &created).unwrap_err().to_string();
-    assert!(said.contains("bs=1000") && said.contains("multiple"), "{said}");
+    let error = prepare_quietly(&plan, &created).unwrap_err().to_string();
+    assert!(error.contains("bs=1000") && error.contains("multiple"), "{error}");
     plan.block_sizes.read = Bytes(4096);
     let targets = prepare_quietly(&plan, &created).unwrap();
     open(&plan, &targets[0]).unwrap();

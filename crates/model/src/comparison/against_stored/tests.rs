@@ -192,8 +192,8 @@ fn other_work_and_another_method_are_warned_of() {
         }
     }
     let found = study_against(&session(Draft::default(), 1.0), Some(&stored(old)));
-    let said = |code| found.warnings.iter().find(|warning| warning.code == code).unwrap().message.as_str();
-    assert!(said(Code::StoredWorkDiffers).contains("thinktime 5 ns → 0 ns"), "{found:?}");
-    assert!(said(Code::StoredMethodDiffers).contains("of method 2"), "{found:?}");
+    let message_of = |code| found.warnings.iter().find(|warning| warning.code == code).unwrap().message.as_str();
+    assert!(message_of(Code::StoredWorkDiffers).contains("thinktime 5 ns → 0 ns"), "{found:?}");
+    assert!(message_of(Code::StoredMethodDiffers).contains("of method 2"), "{found:?}");
     assert_eq!(found.outcome, Outcome::Completed);
 }

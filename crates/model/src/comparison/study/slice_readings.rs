@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_loses_no_more_than_no_task_was_charged_for() {
+    fn a_load_that_sleeps_loses_no_more_than_no_task_was_charged_for() {
         let near = |found: Vec<f64>, expected: &[f64]| {
             let same = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9);
             assert!(same && found.len() == expected.len(), "{found:?}, not {expected:?}");

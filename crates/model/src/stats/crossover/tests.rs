@@ -52,7 +52,7 @@ fn noise_widens_the_interval_and_is_no_crossing_of_its_own() {
 }
 
 #[test]
-fn no_crossing_says_who_wins() {
+fn without_a_crossing_the_winner_is_named() {
     let everywhere = |thetas: &[f64], good| match of(thetas, 0.001, good) {
         Crossover::Everywhere { winner } => winner,
         other => panic!("{other:?}"),

@@ -79,7 +79,7 @@ fn one_mode_or_too_little_of_the_other_is_no_caveat() {
 }
 
 #[test]
-fn a_load_of_one_busy_thread_has_no_mode_and_one_that_nobody_looked_at_no_placement() {
+fn a_load_of_one_busy_thread_has_no_mode_and_one_that_was_not_watched_no_placement() {
     let alone = found((0..20).map(|_| (APART, None)));
     let placement = alone.phases[0].placement.as_ref().unwrap();
     assert_eq!((placement.mode, placement.modes.len()), (None, 0));

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_finds_it_idle_drains_and_nobody_else() {
+    fn only_the_thread_that_finds_it_idle_drains() {
         let ring = MpRing::new(4);
         assert_eq!(ring.put(&[1, 2]), Some(Duty::Drain));
         assert_eq!(ring.put(&[3]), Some(Duty::None));

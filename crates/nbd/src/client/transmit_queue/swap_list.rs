@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_finds_it_idle_drains_all_in_order() {
+    fn the_thread_that_finds_it_idle_drains_all_in_order() {
         let list = SwapList::new(10);
         assert_eq!(list.put(&[3, 1]), Duty::Drain);
         assert_eq!(list.put(&[4]), Duty::None);

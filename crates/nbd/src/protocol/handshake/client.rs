@@ -138,9 +138,9 @@ impl Negotiation {
             reply::ERR_UNSUP => failed("the server does not know NBD_OPT_GO"),
             reply::ERR_POLICY => failed("the server does not allow it"),
             kind if kind & reply::ERROR != 0 => {
-                let said: String =
+                let text: String =
                     String::from_utf8_lossy(data).chars().filter(|letter| !letter.is_control()).take(200).collect();
-                failed(&format!("the server refuses (error {}): {said}", kind & !reply::ERROR))
+                failed(&format!("the server refuses (error {}): {text}", kind & !reply::ERROR))
             }
             _ => failed("the server sends a reply that does not belong here"),
         }

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_itself_where_it_runs_is_not_placed() {
+    fn a_job_with_cpus_of_its_own_is_not_placed() {
         let job = JobPlan { name: "a".to_owned(), ..JobPlan::default() };
         assert_eq!(Place::Same.refuses_jobs([&job]), None);
         let pinned = JobPlan { name: "b".to_owned(), cpus_allowed: vec![1], ..JobPlan::default() };
