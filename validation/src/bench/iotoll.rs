@@ -65,5 +65,5 @@ pub fn job(finding: &RunFinding) -> anyhow::Result<&JobFinding> {
 
 /// Net cycles per I/O by the headline meter.
 pub fn net(finding: &RunFinding) -> anyhow::Result<f64> {
-    phase(finding)?.cycles_per_io.context("iotoll found no cycles per I/O")
+    phase(finding)?.cycles_per_io.with_context(|| format!("iotoll found no cycles per I/O: {:?}", finding.warnings))
 }

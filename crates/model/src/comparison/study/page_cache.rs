@@ -64,9 +64,9 @@ pub(super) fn caveats(finding: &CompareFinding) -> Vec<Warning> {
         let other = other.and_then(|other| Some((other.arm.as_str(), other.reads_from_storage_fraction?)));
         if let Some((arm, others)) = other.filter(|(_, others)| !by_arm && (part - others).abs() > APART) {
             let message = format!(
-                "{case}: {:.0} % of its reads went to the disk, of arm '{arm}' {:.0} %: the change holds that difference",
-                part * 100.0,
-                others * 100.0
+                "{case}: {} of its reads went to the disk, of arm '{arm}' {}: the change holds that difference",
+                percent(part),
+                percent(others)
             );
             add_once(&mut warnings, Warning::new(Code::CacheDiffers, message));
         }
@@ -76,11 +76,17 @@ pub(super) fn caveats(finding: &CompareFinding) -> Vec<Warning> {
             _ => continue,
         };
         let message = format!(
-            "{case}: the page cache was to be {wanted}, and {:.0} % of the reads went to the disk; the files are dropped or read by \
-             somebody else meanwhile, or memory is short",
-            part * 100.0
+            "{case}: the page cache was to be {wanted}, and {} of the reads went to the disk: something else drops or reads the files, or \
+             the kernel reclaims their pages",
+            percent(part)
         );
         add_once(&mut warnings, Warning::new(Code::CacheNotKept, message));
     }
     warnings
+}
+
+/// With a digit for parts of a percent: 0.1 % of the reads from a disk can be half of a cached job's time.
+fn percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    if percent < 1.0 { format!("{percent:.2} %") } else { format!("{percent:.0} %") }
 }
