@@ -1,5 +1,5 @@
-//! A server says anything at all in the handshake. However its bytes are cut, the client comes to the same end, and believes
-//! nothing that makes no sense.
+//! Feeds arbitrary bytes from a server to the client's handshake. However they are cut, the client reaches the same
+//! end, and accepts only valid values.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ fn play(said: &[u8], piece: usize, checksums: bool) -> (Vec<u8>, Step) {
     let mut negotiation = Negotiation::new("export").with_checksums(checksums);
     let (mut out, mut end) = (Vec::new(), Step::Continue);
     arrive(said, piece, |there| {
-        // No client has more room.
+        // No client has a larger buffer.
         let (taken, step) = negotiation.advance(&there[..there.len().min(INPUT_BYTES)], &mut out);
         end = step;
         (taken, end == Step::Continue)

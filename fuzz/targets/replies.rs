@@ -1,5 +1,5 @@
-//! A server that agreed on an export says anything at all. A client that copies payloads, one that guesses where they belong, and one
-//! that takes a page at a time come to the same end, and say of no request what it was not asked.
+//! Feeds arbitrary replies to clients after the handshake. A client that copies payloads, one that receives in place,
+//! and one that receives a page at a time reach the same end, and complete only requests in flight.
 
 #![no_main]
 
@@ -19,12 +19,12 @@ use std::time::Duration;
 
 const SLOTS: u32 = 4;
 const SLOT_BYTES: usize = 8192;
-/// The first bytes say what is asked, and where the replies are cut.
+/// The first bytes select the requests and where the replies are cut.
 const CHOICES: usize = SLOTS as usize + 2;
-/// Long enough, most times, for a client to take what has come before more comes.
+/// Usually long enough for a client to receive one piece before the next arrives.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// A server of one client after the other, and where it says what it is to say.
+/// A server of one client at a time, and the channel for its output.
 struct Server {
     path: PathBuf,
     say: Mutex<Sender<[Vec<u8>; 3]>>,
@@ -32,9 +32,9 @@ struct Server {
 
 static SERVER: LazyLock<Server> = LazyLock::new(|| {
     let path = std::env::temp_dir().join(format!("iotoll-fuzz-{}.socket", std::process::id()));
-    // Of an earlier process with the same number.
+    // Left by an earlier process with the same ID.
     let _ = std::fs::remove_file(&path);
-    let listener = UnixListener::bind(&path).expect("a socket in the folder for temporary files");
+    let listener = UnixListener::bind(&path).expect("binding a socket in the temporary folder");
     let (say, said) = channel::<[Vec<u8>; 3]>();
     std::thread::spawn(move || {
         for pieces in said {
@@ -43,7 +43,7 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
                 if number > 0 {
                     std::thread::sleep(PAUSE);
                 }
-                // A client that has gone hears nothing.
+                // The client may have disconnected.
                 let _ = stream.write_all(piece);
             }
             let _ = stream.shutdown(Shutdown::Write);
@@ -53,7 +53,7 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
     Server { path, say: Mutex::new(say) }
 });
 
-/// An export of 1 GiB is agreed on.
+/// The server's handshake for an export of 1 GiB.
 fn handshake() -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(MAGIC.to_be_bytes());
@@ -72,7 +72,7 @@ fn handshake() -> Vec<u8> {
     bytes
 }
 
-/// A reply: slot, error, and what was read.
+/// A reply: slot, error, and data read.
 type Seen = (u32, Option<u32>, Vec<u8>);
 
 fn play(choices: [u8; CHOICES], said: &[u8], tuning: Tuning) -> (Vec<Seen>, String) {
@@ -81,14 +81,14 @@ fn play(choices: [u8; CHOICES], said: &[u8], tuning: Tuning) -> (Vec<Seen>, Stri
     let (front, back) = said.split_at(said.len().min(usize::from(first) * 8));
     let (middle, back) = back.split_at(back.len().min(usize::from(second) * 8));
     let pieces = [[handshake(), front.to_vec()].concat(), middle.to_vec(), back.to_vec()];
-    server.say.lock().expect("nobody panics with it").send(pieces).expect("it serves");
+    server.say.lock().expect("the lock is not poisoned").send(pieces).expect("the server runs");
     let uri = Uri { address: Address::Unix(server.path.clone()), export: String::new() };
     let options = Options { tuning, ..Options::default() };
-    let mut client = Client::connect(&uri, SLOTS, SLOT_BYTES, options).expect("the handshake makes sense");
+    let mut client = Client::connect(&uri, SLOTS, SLOT_BYTES, options).expect("the handshake is valid");
     let mut asked = [None; SLOTS as usize];
     for (slot, choice) in (0..).zip(asks) {
         let ask = if choice & 1 == 0 { Ask::Read } else { Ask::Flush };
-        // Short ones, and some that are longer than a page.
+        // Short requests, and some longer than a page.
         let length = 1 + u32::from(choice >> 1) * 64;
         client.stage(slot, ask, 0, length).expect("the slot is free");
         asked[slot as usize] = Some((ask, length));
@@ -99,18 +99,18 @@ fn play(choices: [u8; CHOICES], said: &[u8], tuning: Tuning) -> (Vec<Seen>, Stri
         end = client.wait(|reply| done.push(reply)).map(|_| ());
     }
     let seen = done.iter().map(|done| {
-        let (ask, length) = asked[done.slot as usize].take().expect("it was asked, and not answered yet");
+        let (ask, length) = asked[done.slot as usize].take().expect("the request is in flight");
         let mut bytes = vec![0; if ask == Ask::Read && done.error.is_none() { length as usize } else { 0 }];
         client.arena().read(done.slot as usize * SLOT_BYTES, &mut bytes);
         (done.slot, done.error.map(|error| error.number()), bytes)
     });
     let seen = seen.collect();
     let end = match end {
-        // Whether it sees what comes behind the last reply depends on how much it receives.
-        _ if client.in_flight() == 0 => "all were answered".to_owned(),
-        Ok(()) => "some were not answered".to_owned(),
+        // Whether the client sees data behind the last reply depends on how much it receives per call.
+        _ if client.in_flight() == 0 => "all completed".to_owned(),
+        Ok(()) => "some not completed".to_owned(),
         Err(Error::Server(why)) => why,
-        // It says nothing more; how that is noticed differs.
+        // The server sends nothing more; how the client notices differs.
         Err(_) => "lost".to_owned(),
     };
     (seen, end)

@@ -1,5 +1,5 @@
-//! A client that agreed on an export asks for anything at all. However its bytes are cut, and wherever a write's payload is received
-//! to, it gets the same replies, and the storage holds the same.
+//! Feeds arbitrary requests to the server after the handshake. However they are cut, and wherever a write's payload is
+//! received, the replies and the content of the storage are the same.
 
 #![no_main]
 
@@ -15,36 +15,37 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, OnceLock};
 
-/// Short, so that what is asked for at random lies now and then within it.
+/// Small, so that random requests are sometimes within it.
 const BYTES: u64 = 64 << 10;
-/// Long enough for a reply in pieces.
+/// Large enough for a reply in pieces.
 const NULL_BYTES: u64 = 512 << 10;
 
-/// A file, which all runs of a process have in common: making one takes longer than a run.
+/// A file that all runs of a process share: creating one takes longer than a run.
 fn file() -> &'static File {
     static FILE: OnceLock<File> = OnceLock::new();
     FILE.get_or_init(|| {
         let path = std::env::temp_dir().join(format!("iotoll-fuzz-{}", std::process::id()));
-        let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file can be made");
-        std::fs::remove_file(&path).expect("it is ours");
+        let file = File::options().read(true).write(true).create_new(true).open(&path).expect("creating a file");
+        std::fs::remove_file(&path).expect("removing the file");
         file
     })
 }
 
-/// All zeros again.
+/// Resets the file to zeros.
 fn emptied() -> File {
     let file = file();
-    file.set_len(0).and_then(|()| file.set_len(BYTES)).expect("it can be emptied");
-    file.try_clone().expect("there are descriptors")
+    file.set_len(0).and_then(|()| file.set_len(BYTES)).expect("truncating the file");
+    file.try_clone().expect("duplicating a descriptor")
 }
 
 fn backend(choice: u8, tuning: &Tuning) -> Backend {
     match choice & (8 | 64 | 128) {
-        8 | 136 => Backend::null(NULL_BYTES).expect("addresses are there"),
-        64 => Backend::file(emptied()).expect("its size is known"),
-        // Where its file system has no way past the cache, it is as above.
-        192 => Backend::file_direct(emptied()).unwrap_or_else(|_| Backend::file(emptied()).expect("its size is known")),
-        _ => Backend::memory(BYTES, tuning).expect("so much memory is there"),
+        8 | 136 => Backend::null(NULL_BYTES).expect("allocating address space"),
+        64 => Backend::file(emptied()).expect("reading the file's size"),
+        // Without O_DIRECT on its file system, the same as above.
+        192 => Backend::file_direct(emptied())
+            .unwrap_or_else(|_| Backend::file(emptied()).expect("reading the file's size")),
+        _ => Backend::memory(BYTES, tuning).expect("allocating memory"),
     }
 }
 
@@ -52,13 +53,13 @@ fn content(backend: &Backend) -> Vec<u8> {
     let mut content = vec![0; BYTES as usize];
     match backend {
         Backend::Memory(store) => store.read(0, &mut content),
-        Backend::File(_) => file().read_exact_at(&mut content, 0).expect("it is as long as it was"),
+        Backend::File(_) => file().read_exact_at(&mut content, 0).expect("reading the file"),
         Backend::Null { .. } => {}
     }
     content
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug, PartialEq)]
 struct End {
     replies: Vec<u8>,
@@ -69,12 +70,12 @@ struct End {
 }
 
 fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
-    // All replies are copied into the batch, where they can be seen.
+    // All replies are copied into the batch, where they can be compared.
     let all = u32::MAX;
     let tuning = Tuning { pull_up: all, copy_out, ..Tuning::default() };
     let backend = backend(choice, &tuning);
     let [read_only, structured, base_allocation, checksums] = [1, 2, 4, 16].map(|bit| choice & bit != 0);
-    // The handshake gives no two of these together.
+    // The handshake never grants two of these together.
     let structured = structured && !checksums;
     let rights = Rights {
         read_only,
@@ -98,7 +99,7 @@ fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
         loop {
             let (more, next) = requests.advance(&there[taken..], &mut batch);
             taken += more;
-            assert!(batch.own_bytes() < MOST_UNHEARD && batch.unsent() == batch.own_bytes());
+            assert!(batch.own().len() < MOST_UNHEARD && batch.unsent() == batch.own().len());
             replies.extend_from_slice(batch.own());
             batch.clear();
             match next {

@@ -1,4 +1,5 @@
-//! A client says anything at all in the handshake. However its bytes are cut, it gets the same replies and the same end.
+//! Feeds arbitrary bytes from a client to the server's handshake. However they are cut, the replies and the end are the
+//! same.
 
 #![no_main]
 
@@ -27,7 +28,7 @@ fn play(exports: &[ExportInfo], said: &[u8], piece: usize, checksums: bool) -> (
         let (taken, step) = negotiation.advance(there, &mut out);
         state = negotiation.state();
         assert!(out.len() < MOST_UNHEARD_IN_HANDSHAKE);
-        // What has to be sent first is sent.
+        // Pending output is sent.
         replies.append(&mut out);
         end = step;
         (taken, end == Step::Continue)

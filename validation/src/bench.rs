@@ -1,4 +1,4 @@
-//! Where a validation measures: a scratch directory, the program under test, rounds in random order, Ctrl-C.
+//! The environment of a validation: a scratch directory, the program under test, rounds in random order, Ctrl-C.
 
 pub mod evidence;
 pub mod fio;
@@ -16,22 +16,22 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a validation was asked for with.
+/// Options of a validation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Length of one measurement.
     pub seconds: f64,
-    /// How many times everything is measured.
+    /// Number of rounds.
     pub rounds: usize,
-    /// Seed of the order within the rounds.
+    /// Seed of the random order.
     pub seed: u64,
     /// Length of the long run of `memory`.
     pub long: f64,
 }
 
-/// What every validation measures with. The scratch directory goes when this is dropped.
+/// What every validation uses. Dropping it removes the scratch directory.
 pub struct Bench {
-    /// Asked for on the command line.
+    /// From the command line.
     pub options: Options,
     name: &'static str,
     scratch: tempfile::TempDir,
@@ -43,7 +43,7 @@ pub struct Bench {
 
 impl Bench {
     /// # Errors
-    /// When there is no iotoll to measure.
+    /// When there is no iotoll binary to measure.
     pub fn new(name: &'static str, options: Options) -> anyhow::Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -51,10 +51,10 @@ impl Bench {
         }
         let this = std::env::current_exe()?;
         let iotoll = iotoll_beside(&this, name != "undo")?;
-        // In the current directory, because a temporary one may be in memory, which is no ext4.
+        // In the current directory: a temporary directory may be in memory, not on ext4.
         let here = std::env::current_dir()?;
         let scratch = tempfile::Builder::new().prefix("iotoll-validate-").tempdir_in(&here);
-        let scratch = scratch.with_context(|| format!("a scratch directory in {}", here.display()))?;
+        let scratch = scratch.with_context(|| format!("creating a scratch directory in {}", here.display()))?;
         Ok(Self { options, name, scratch, iotoll, this, interrupted, seeded: Seeded::new(options.seed) })
     }
 
@@ -63,38 +63,38 @@ impl Bench {
         self.scratch.path().join(name)
     }
 
-    /// iotoll, in the scratch directory.
+    /// A command that runs iotoll in the scratch directory.
     pub fn iotoll(&self) -> Command {
         self.command(&self.iotoll)
     }
 
-    /// A program, in the scratch directory.
+    /// A command that runs a program in the scratch directory.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         command.current_dir(self.scratch.path()).stdin(Stdio::null());
         command
     }
 
-    /// The words of a command that runs one of our own loads.
+    /// The words of a command that runs one of this program's loads.
     pub fn load(&self, words: &[&str]) -> Vec<String> {
         let this = self.this.display().to_string();
         [this.as_str(), "load"].iter().chain(words).map(|&word| word.to_owned()).collect()
     }
 
-    /// A load that runs until the guard is dropped.
+    /// Starts a load that runs until the guard is dropped.
     pub fn beside(&self, words: &[&str]) -> anyhow::Result<Beside> {
         let child = self.command(&self.this).arg("load").args(words).spawn();
         Ok(Beside { child: child.with_context(|| format!("starting load {}", words.join(" ")))? })
     }
 
-    /// What a program prints, when it ends well.
+    /// Runs a program and returns its standard output if it succeeds.
     pub fn output(&self, command: &mut Command) -> anyhow::Result<String> {
         let program = command.get_program().to_string_lossy().into_owned();
-        let output = command.output().with_context(|| format!("{program} cannot be run; install it"))?;
+        let output = command.output().with_context(|| format!("cannot run {program}; install it"))?;
         self.check()?;
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr);
-            let last = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned();
+            let last = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message").to_owned();
             let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
             bail!("{program} {}: {}: {last}", words.join(" "), output.status);
         }
@@ -108,15 +108,15 @@ impl Bench {
         Ok(())
     }
 
-    /// A file of this size in the scratch directory, written and read once: it is in the page cache.
+    /// Creates a file of this size in the scratch directory and reads it into the page cache.
     pub fn file(&self, name: &str, mebibytes: usize) -> anyhow::Result<PathBuf> {
         self.file_at(self.path(name), mebibytes)
     }
 
-    /// The same anywhere.
+    /// The same at any path.
     pub fn file_at(&self, path: PathBuf, mebibytes: usize) -> anyhow::Result<PathBuf> {
         let mut file = std::fs::File::create(&path)?;
-        // Not zeros, which a device below might keep as nothing.
+        // Not zeros, which a device might not store.
         let pattern: Vec<u8> = (0..1 << 20).map(|place: u32| (place.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         for _ in 0..mebibytes {
             self.check()?;
@@ -127,8 +127,8 @@ impl Bench {
         Ok(path)
     }
 
-    /// Measures every cell once in each round. Cells of one block stay together, blocks and the cells in them
-    /// come in an order drawn anew in each round. The values of each cell are in the order of the rounds.
+    /// Measures every cell once per round. Cells of one block stay together; blocks, and the cells in each, are in a
+    /// new random order in each round. The values of each cell are in the order of the rounds.
     pub fn in_rounds<C, T>(
         &mut self,
         cells: &[C],
@@ -139,7 +139,7 @@ impl Bench {
         self.in_this_many_rounds(self.options.rounds, cells, block, named, measure)
     }
 
-    /// The same in another number of rounds than was asked for.
+    /// The same with another number of rounds than the option.
     pub fn in_this_many_rounds<C, T>(
         &mut self,
         rounds: usize,
@@ -162,20 +162,20 @@ impl Bench {
         Ok(found)
     }
 
-    /// A line to the person who waits.
+    /// Prints a progress line.
     pub fn progress(&self, what: &str) {
         eprintln!("{}: {what}", self.name);
     }
 }
 
-/// Reads a file, so that it is in the page cache.
+/// Reads a file into the page cache.
 pub fn read_through(path: &Path) -> anyhow::Result<()> {
     let copied = std::fs::File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut std::io::sink()));
     copied.with_context(|| path.display().to_string())?;
     Ok(())
 }
 
-/// A random order of places in which those of one block stay together.
+/// A random order of indices in which those of one block stay together.
 fn order(blocks: &[usize], seeded: &mut Seeded) -> Vec<usize> {
     let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (place, block) in blocks.iter().enumerate() {
@@ -187,33 +187,36 @@ fn order(blocks: &[usize], seeded: &mut Seeded) -> Vec<usize> {
     members.concat()
 }
 
-/// iotoll as it is now, where cargo can say so; otherwise the one that was built last.
+/// The iotoll binary: built now if cargo runs this program, otherwise the one built last.
 fn iotoll_beside(this: &Path, of_speed: bool) -> anyhow::Result<PathBuf> {
-    let directory = this.parent().context("this program is in no directory")?;
+    let directory = this.parent().context("this program's path has no directory")?;
     let optimised = directory.ends_with("release");
-    ensure!(optimised || !of_speed, "a validation of speed needs `cargo run --release -p validation -- …`");
+    ensure!(
+        optimised || !of_speed,
+        "measuring speed requires a release build: `cargo run --release -p validation -- …`"
+    );
     if let Ok(cargo) = std::env::var("CARGO") {
         let status = Command::new(cargo)
             .args(["build", "--quiet", "-p", "iotoll"])
             .args(optimised.then_some("--release"))
             .current_dir(crate::workspace())
             .status();
-        ensure!(status.context("building iotoll")?.success(), "iotoll does not build: cargo build --release");
+        ensure!(status.context("building iotoll")?.success(), "building iotoll failed: run cargo build --release");
     }
     let iotoll = directory.join("iotoll");
-    ensure!(iotoll.is_file(), "{} is missing: cargo build --release", iotoll.display());
+    ensure!(iotoll.is_file(), "{} is missing: run cargo build --release", iotoll.display());
     Ok(iotoll)
 }
 
-/// A process that ends with this guard.
+/// A process that is killed when this guard is dropped.
 pub struct Beside {
-    /// It.
+    /// The process.
     pub child: Child,
 }
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // It may have ended by itself; either way nothing is left.
+        // It may have exited by itself; in any case nothing remains.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -224,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_stay_together_and_nothing_is_lost() {
+    fn blocks_stay_together_and_every_cell_occurs() {
         let blocks = [7, 7, 7, 1, 1, 1, 4];
         let mut seeded = Seeded::new(3);
         let mut orders = std::collections::BTreeSet::new();

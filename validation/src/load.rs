@@ -1,4 +1,4 @@
-//! `validation load NAME …`: programs that the validations measure, each with a known behaviour.
+//! `validation load NAME …`: the programs with known behaviour that validations measure.
 
 mod bare_exchange;
 mod bare_pread;
@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 pub use ping_pong::read_trips;
 
-/// One program.
+/// One load.
 struct Load {
     name: &'static str,
     arguments: &'static [&'static str],
@@ -36,13 +36,13 @@ const LOADS: [Load; 10] = [
     Load { name: "ping-pong", arguments: &["SECONDS", "FILE"], run: ping_pong::run },
 ];
 
-/// How the loads are called.
+/// The usage text.
 pub fn usage() -> String {
     let lines = LOADS.iter().map(|load| format!("       validation load {} {}", load.name, load.arguments.join(" ")));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Runs the load that is named first.
+/// Runs the load named by the first argument.
 pub fn main(arguments: &[&str]) -> ExitCode {
     let named = arguments.split_first().and_then(|(name, rest)| {
         let load = LOADS.iter().find(|load| load.name == *name)?;
@@ -61,12 +61,12 @@ pub fn main(arguments: &[&str]) -> ExitCode {
     }
 }
 
-/// The argument at `place`, which [`main`] has seen to be there.
+/// Parses the argument at `place`; [`main`] has checked their number.
 fn argument<T>(arguments: &[&str], place: usize) -> anyhow::Result<T>
 where
     T: FromStr,
     T::Err: std::error::Error + Send + Sync + 'static,
 {
     let text = arguments.get(place).copied().unwrap_or_default();
-    text.parse().with_context(|| format!("'{text}' is not what argument {} should be", place + 1))
+    text.parse().with_context(|| format!("argument {} is invalid: '{text}'", place + 1))
 }

@@ -1,9 +1,9 @@
-//! Shows what the README says of iotoll, by measuring it: `cargo run --release -p validation -- NAME`.
+//! Proves the claims of docs/validation by measuring them: `cargo run --release -p validation -- NAME`.
 //!
-//! A validation runs the built `iotoll`, reads its JSON as a user's script would, and prints the table that stands in RESULTS.md.
-//! `load NAME` are the programs with a known behaviour that validations measure.
+//! A validation runs the built `iotoll`, parses its JSON as a user's script would, and prints the table that docs/validation/output
+//! contains. `load NAME` runs the programs with known behaviour that validations measure.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command for developers talks on the terminal")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer command prints to the terminal")]
 
 mod bench;
 mod load;
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The directory above this crate's.
+/// The workspace root: the parent of this crate's directory.
 fn workspace() -> PathBuf {
     let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
     crate_root.parent().unwrap_or(crate_root).to_path_buf()

@@ -1,12 +1,14 @@
-//! Every validation: what it shows, how long it measures, and its function. A new one is a file and a row here.
+//! The table of validations: name, what it shows, default length, and function. To add one, add a file and a row.
 //!
-//! What is compared is measured in rounds, in an order drawn anew in each; a validation whose criterion is not met ends with status 1.
+//! Cells are measured in rounds, in a new random order in each. A validation whose criterion is not met exits with
+//! status 1.
 
 mod compare;
 mod disturbance;
 mod elsewhere;
 mod foreign_fio;
 mod generator_tax;
+mod guests;
 mod integrity;
 mod known_cost;
 mod memory;
@@ -22,35 +24,35 @@ use std::process::ExitCode;
 
 /// One validation.
 pub struct Validation {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
     shows: &'static str,
-    /// Length of one measurement, unless told.
+    /// Default length of one measurement.
     seconds: f64,
-    /// Rounds, unless told.
+    /// Default number of rounds.
     rounds: usize,
     run: fn(&mut Bench) -> anyhow::Result<Evidence>,
 }
 
-/// Every validation. The lengths keep each one, all rounds together, to the minutes named.
-const VALIDATIONS: [Validation; 17] = [
+/// Every validation. With the default lengths, each takes about the minutes named, all rounds together.
+const VALIDATIONS: [Validation; 18] = [
     Validation {
         name: "natural",
-        shows: "thirty natural commands, cold and warm: two regimes are told, and no verdict rests on both; root (10 min)",
+        shows: "thirty typical commands, cold and warm: mixed regimes are reported, and no verdict covers both; needs root (10 min)",
         seconds: 4.0,
         rounds: 1,
         run: natural::validate,
     },
     Validation {
         name: "known-cost",
-        shows: "each meter finds a cost that is known, also on a busy machine (15 min)",
+        shows: "each meter finds a known cost, also on a busy machine (15 min)",
         seconds: 2.0,
         rounds: 8,
         run: known_cost::validate,
     },
     Validation {
         name: "elsewhere",
-        shows: "work that others do for a load is in the machine's figure, not in its threads' (7 min)",
+        shows: "work that other tasks do for a load is in the machine's cost, not in its threads' cost (7 min)",
         seconds: 4.0,
         rounds: 12,
         run: elsewhere::validate,
@@ -64,98 +66,105 @@ const VALIDATIONS: [Validation; 17] = [
     },
     Validation {
         name: "generator-tax",
-        shows: "iotoll takes less of the machine for itself than fio (10 min)",
+        shows: "iotoll's own overhead is smaller than fio's (10 min)",
         seconds: 1.0,
         rounds: 8,
         run: generator_tax::validate,
     },
     Validation {
         name: "disturbance",
-        shows: "what each meter does to the load that it measures (5 min)",
+        shows: "how much each meter slows the load that it measures (5 min)",
         seconds: 2.0,
         rounds: 5,
         run: disturbance::validate,
     },
     Validation {
         name: "compare-aa",
-        shows: "identical arms are called different as seldom as the interval says (11 min)",
+        shows: "identical arms are called different no more often than the interval allows (11 min)",
         seconds: 15.0,
         rounds: 40,
         run: compare::same,
     },
     Validation {
         name: "compare-aa-hog",
-        shows: "the same while a hog comes and goes (11 min)",
+        shows: "the same while a CPU hog starts and stops (11 min)",
         seconds: 15.0,
         rounds: 40,
         run: compare::same_beside_a_hog,
     },
     Validation {
         name: "compare-aa-fio",
-        shows: "the same for unmodified fio, an execution a slice (11 min)",
+        shows: "the same for unmodified fio, one execution per slice (11 min)",
         seconds: 15.0,
         rounds: 40,
         run: compare::same_fio,
     },
     Validation {
         name: "compare-injected",
-        shows: "the interval holds a change that is known, of 2, 5 and 10 % (15 min)",
+        shows: "the interval contains a known change of 2, 5 and 10 % (15 min)",
         seconds: 15.0,
         rounds: 20,
         run: compare::injected,
     },
     Validation {
         name: "compare-toggle",
-        shows: "the same for unmodified fio under a toggle whose cost is known (12 min)",
+        shows: "the same for unmodified fio under a toggle with a known cost (12 min)",
         seconds: 20.0,
         rounds: 12,
         run: compare::toggled,
     },
     Validation {
         name: "compare-others",
-        shows: "what fio twice, a t-test, hyperfine and iotoll say of identical arms (17 min)",
+        shows: "verdicts of fio run twice, a t-test, hyperfine, and iotoll on identical arms (17 min)",
         seconds: 10.0,
         rounds: 20,
         run: compare::others,
     },
     Validation {
         name: "remote",
-        shows: "what a remote I/O costs: our server and client, nbdkit, fio's client (10 min)",
+        shows: "cost of a remote I/O: iotoll's server and client, nbdkit, fio's client (10 min)",
         seconds: 2.0,
         rounds: 6,
         run: remote::validate,
     },
     Validation {
         name: "integrity",
-        shows: "ten million remote I/Os come back as they were written (3 min)",
+        shows: "ten million remote I/Os read back as written (3 min)",
         seconds: 1.0,
         rounds: 1,
         run: integrity::validate,
     },
     Validation {
         name: "memory",
-        shows: "memory stays small, however long a run is (11 min)",
+        shows: "memory stays small however long a run is (11 min)",
         seconds: 10.0,
         rounds: 1,
         run: memory::validate,
     },
     Validation {
+        name: "guests",
+        shows: "the same guest executes the same instructions, restored and booted afresh, alone and beside a load (10 min)",
+        seconds: 1.0,
+        rounds: 10,
+        run: guests::validate,
+    },
+    Validation {
         name: "start",
-        shows: "the first I/O comes soon (under a minute)",
+        shows: "the first I/O starts soon after the program (under a minute)",
         seconds: 0.2,
         rounds: 10,
         run: start::validate,
     },
     Validation {
         name: "undo",
-        shows: "what a killed iotoll had switched is put back, and nothing of it is left (4 min)",
+        shows: "a killed iotoll's settings are restored, and nothing is left behind (4 min)",
         seconds: 1.0,
         rounds: 20,
         run: undo::validate,
     },
 ];
 
-/// How validations are called.
+/// The usage text.
 pub fn usage() -> String {
     let mut text = "usage: cargo run --release -p validation -- NAME [--seconds S] [--rounds R] [--seed N]".to_owned();
     text += " [--long S (memory)]\n";
@@ -168,7 +177,7 @@ pub fn usage() -> String {
     text.trim_end().to_owned()
 }
 
-/// Runs the validation that is named first.
+/// Runs the validation named by the first argument.
 pub fn main(arguments: &[&str]) -> ExitCode {
     let named = arguments.split_first().and_then(|(name, rest)| {
         let validation = VALIDATIONS.iter().find(|validation| validation.name == *name)?;
@@ -210,13 +219,13 @@ fn options(validation: &Validation, arguments: &[&str]) -> anyhow::Result<Option
             "--long" => options.long = value.parse().with_context(wrong)?,
             "--rounds" => options.rounds = value.parse().with_context(wrong)?,
             "--seed" => options.seed = value.parse().with_context(wrong)?,
-            _ => bail!("'{name}' is no option\n{}", usage()),
+            _ => bail!("unknown option '{name}'\n{}", usage()),
         }
     }
-    ensure!(odd.is_empty(), "{} lacks its value\n{}", odd.join(" "), usage());
-    ensure!((0.05..=3600.0).contains(&options.seconds), "--seconds: between 0.05 and 3600");
-    ensure!((0.05..=36000.0).contains(&options.long), "--long: between 0.05 and 36000");
-    ensure!((1..=1000).contains(&options.rounds), "--rounds: between 1 and 1000");
+    ensure!(odd.is_empty(), "{} needs a value\n{}", odd.join(" "), usage());
+    ensure!((0.05..=3600.0).contains(&options.seconds), "--seconds must be between 0.05 and 3600");
+    ensure!((0.05..=36000.0).contains(&options.long), "--long must be between 0.05 and 36000");
+    ensure!((1..=1000).contains(&options.rounds), "--rounds must be between 1 and 1000");
     Ok(options)
 }
 
@@ -241,11 +250,11 @@ mod tests {
         for wrong in [["--rounds", "x"], ["--rounds", "0"], ["--seconds", "inf"], ["--fast", "1"]] {
             assert!(read(&wrong).is_err(), "{wrong:?}");
         }
-        assert!(read(&["--rounds"]).unwrap_err().to_string().contains("lacks its value"));
+        assert!(read(&["--rounds"]).unwrap_err().to_string().contains("needs a value"));
     }
 
     #[test]
-    fn the_usage_names_every_proof() {
+    fn the_usage_names_every_validation() {
         assert!(VALIDATIONS.iter().all(|validation| usage().contains(validation.name)));
     }
 }

@@ -1,18 +1,19 @@
-//! `xtask fuzz`: looks for bytes that break what reads bytes from strangers, guided by which code they reach.
+//! `xtask fuzz`: coverage-guided fuzzing of the code that parses untrusted bytes.
 //!
-//! libFuzzer and its counters work with any compiler, so no special one is needed. What was found worth keeping lies in
-//! `fuzz/corpus`, and is played before anything new is tried.
+//! libFuzzer and its counters work with any compiler, so a stable one suffices. `fuzz/corpus` contains the inputs worth
+//! keeping, which are run first.
 
 use anyhow::{Context, bail, ensure};
 use std::path::Path;
 use std::process::Command;
 
-/// Each a file in `fuzz/targets`, and how long its inputs may be: a handshake has messages of kilobytes, and limits behind them; a write past the page cache has a page.
+/// The targets (each a file in `fuzz/targets`) and their maximum input length: handshake messages take kilobytes, and
+/// the limits are beyond them; a direct-I/O write is at least a page.
 const TARGETS: [(&str, u32); 4] =
     [("server_handshake", 24 << 10), ("client_handshake", 24 << 10), ("requests", 6 << 10), ("replies", 2048)];
-/// For each target, unless told.
+/// Default time per target.
 const SECONDS: u64 = 60;
-/// What counts where the program went: LLVM's coverage pass, as libFuzzer wants it.
+/// Flags for LLVM's coverage pass, as libFuzzer requires it.
 const COVERAGE: [&str; 5] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -21,10 +22,10 @@ const COVERAGE: [&str; 5] = [
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
 
-/// How it is called.
+/// The usage text.
 pub fn usage() -> String {
     format!(
-        "       xtask fuzz [--seconds N] [--same] [TARGET]…   ({SECONDS} s each, unless told; targets: {})",
+        "       xtask fuzz [--seconds N] [--same] [TARGET]…   (default {SECONDS} s each; targets: {})",
         names().join(", ")
     )
 }
@@ -33,48 +34,74 @@ fn names() -> [&'static str; 4] {
     TARGETS.map(|(name, _)| name)
 }
 
-/// Builds the targets, and runs each for so long.
+/// Builds the targets, and runs each for the given time.
 ///
 /// # Errors
-/// When a target cannot be built, or something is found.
+/// When a target cannot be built, or an input fails.
 pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let (seconds, arguments) = match arguments {
-        ["--seconds", seconds, rest @ ..] => (seconds.parse().context("--seconds wants a number")?, rest),
+        ["--seconds", seconds, rest @ ..] => (seconds.parse().context("--seconds needs a number")?, rest),
         rest => (SECONDS, rest),
     };
-    // The same inputs each time, and nothing of earlier times but what is kept: for a check, which is the same for everybody.
+    // Fixed seed and no corpus from earlier runs, so that the check is the same for everyone.
     let (again, named) = match arguments {
         ["--same", rest @ ..] => (true, rest),
         rest => (false, rest),
     };
-    ensure!(seconds > 0, "--seconds wants 1 or more: 0 would go on for ever");
+    ensure!(seconds > 0, "--seconds must be 1 or more: 0 would run forever");
     if let Some(unknown) = named.iter().find(|name| !names().contains(name)) {
-        bail!("'{unknown}' is no target; there are {}", names().join(", "));
+        bail!("unknown target '{unknown}'; targets: {}", names().join(", "));
     }
     let folder = root.join("fuzz");
     let built = root.join("target/fuzz");
-    let host = host()?;
-    // With a target named, build scripts and macros are compiled without counters.
+    let host = crate::host()?;
+    // With an explicit target, build scripts and macros are compiled without counters.
     let mut build = Command::new("cargo");
     build.args(["build", "--locked", "--release", "--quiet", "--bins", "--target", &host, "--target-dir"]).arg(&built);
     build.current_dir(&folder).env("RUSTFLAGS", [&["--cfg=fuzzing"], &COVERAGE[..]].concat().join(" "));
-    ensure!(build.status().context("cargo cannot be run")?.success(), "the targets do not build; libFuzzer needs g++");
-    // Where a target puts what it needs meanwhile; what an earlier one left there goes.
+    ensure!(build.status().context("cannot run cargo")?.success(), "building the targets failed; libFuzzer needs g++");
+    // Scratch space of the targets; remove what an earlier run left.
     let scratch = built.join("scratch");
     let _ = std::fs::remove_dir_all(&scratch);
-    std::fs::create_dir_all(&scratch)?;
-    for (target, longest) in TARGETS.iter().filter(|(target, _)| named.is_empty() || named.contains(target)) {
-        let program = built.join(&host).join("release").join(target);
-        let findings = built.join("findings").join(target);
-        let (corpus, new) = (folder.join("corpus").join(target), built.join("corpus").join(target));
+    let targets: Vec<_> = TARGETS.iter().filter(|(target, _)| named.is_empty() || named.contains(target)).collect();
+    // A target has one thread.
+    let together = std::thread::available_parallelism().map_or(1, usize::from);
+    for targets in targets.chunks(together) {
+        let play = |(target, longest): &(&str, u32)| {
+            let place = Place { folder: &folder, built: &built, programs: &built.join(&host).join("release") };
+            place.play(target, *longest, seconds, again)
+        };
+        std::thread::scope(|scope| {
+            let running: Vec<_> = targets.iter().map(|target| scope.spawn(|| play(target))).collect();
+            let ended =
+                running.into_iter().map(|target| target.join().unwrap_or_else(|_| bail!("a target's thread panicked")));
+            ended.collect::<anyhow::Result<Vec<()>>>()
+        })?;
+    }
+    Ok(())
+}
+
+/// Where targets are, and what they find.
+struct Place<'a> {
+    folder: &'a Path,
+    built: &'a Path,
+    programs: &'a Path,
+}
+
+impl Place<'_> {
+    /// Runs one target.
+    fn play(&self, target: &str, longest: u32, seconds: u64, again: bool) -> anyhow::Result<()> {
+        let program = self.programs.join(target);
+        let (findings, scratch) = (self.built.join("findings").join(target), self.built.join("scratch").join(target));
+        let (corpus, new) = (self.folder.join("corpus").join(target), self.built.join("corpus").join(target));
         if again {
             let _ = std::fs::remove_dir_all(&new);
         }
-        for folder in [&findings, &corpus, &new] {
+        for folder in [&findings, &corpus, &new, &scratch] {
             std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
         eprintln!("fuzz: {target}, {seconds} s");
-        // What is new goes to the first folder. What was found once is tried first.
+        // New inputs go to the first folder. Earlier findings are run first.
         let mut fuzz = Command::new(&program);
         if again {
             fuzz.arg("-seed=1");
@@ -92,23 +119,15 @@ pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
         if !ended.status.success() {
             eprintln!("{output}");
             let found = std::fs::read_dir(&findings).is_ok_and(|mut entries| entries.next().is_some());
-            ensure!(found, "{target} failed before anything was found");
+            ensure!(found, "{target} failed without a finding");
             let (findings, program, scratch) = (findings.display(), program.display(), scratch.display());
-            bail!("{target}: something was found; it is in {findings}. Again: TMPDIR={scratch} {program} FILE");
+            bail!("{target}: an input failed; it is in {findings}. To reproduce: TMPDIR={scratch} {program} FILE");
         }
         let inputs = output.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
-        let inputs = inputs.context("libFuzzer does not say what it did")?.trim();
-        println!("fuzz: {target}: {inputs} inputs in {seconds} s, and nothing was found");
+        let inputs = inputs.context("libFuzzer printed no statistics")?.trim();
+        println!("fuzz: {target}: {inputs} inputs in {seconds} s, no failure");
+        Ok(())
     }
-    Ok(())
-}
-
-/// What this compiler builds for by itself.
-fn host() -> anyhow::Result<String> {
-    let output = Command::new("rustc").arg("-vV").output().context("rustc cannot be run")?;
-    let output = String::from_utf8_lossy(&output.stdout).into_owned();
-    let host = output.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.context("rustc does not say what it builds for")?.to_owned())
 }
 
 #[cfg(test)]
@@ -122,17 +141,17 @@ mod tests {
         for target in names() {
             assert!(manifest.contains(&format!("path = \"targets/{target}.rs\"")), "{target}");
             let corpus = std::fs::read_dir(root.join("fuzz/corpus").join(target)).unwrap();
-            assert!(corpus.count() > 0, "{target} begins with nothing");
+            assert!(corpus.count() > 0, "{target} has an empty corpus");
         }
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_before_anything_is_built() {
+    fn invalid_arguments_are_refused_before_building() {
         let root = Path::new("/nowhere");
         for (arguments, output) in [
             (&["--seconds", "x"][..], "a number"),
             (&["--seconds", "0"], "1 or more"),
-            (&["reqests"], "'reqests' is no target"),
+            (&["reqests"], "unknown target 'reqests'"),
         ] {
             assert!(run(root, arguments).unwrap_err().to_string().contains(output), "{arguments:?}");
         }

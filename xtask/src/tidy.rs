@@ -1,11 +1,12 @@
-//! The rules of the tree, a row each: a name, and the function that finds what breaks it.
+//! The rules of the tree, one row each: a name, and the function that finds breaches. Reads files; changes nothing.
 //!
-//! A rule sees the files as text. What a compiler lint can check is left to the lint; where both do,
-//! the rule here is there because a crate could switch the lint off for itself.
+//! A rule sees files as text. Whatever a compiler lint can check is left to the lint, except where a crate could switch
+//! the lint off for itself.
 
 mod circles;
 mod files;
 mod imports;
+mod links;
 mod safety;
 mod source;
 pub mod tree;
@@ -22,7 +23,7 @@ pub struct Rule {
 }
 
 /// Every rule.
-pub const RULES: [Rule; 14] = [
+pub const RULES: [Rule; 15] = [
     Rule { name: "imports", find: imports::against_manifests },
     Rule { name: "use", find: imports::against_sources },
     Rule { name: "architecture", find: imports::against_architecture },
@@ -37,9 +38,10 @@ pub const RULES: [Rule; 14] = [
     Rule { name: "opening", find: files::openings },
     Rule { name: "length", find: files::lengths },
     Rule { name: "mod-rs", find: files::mod_rs },
+    Rule { name: "link", find: links::resolve },
 ];
 
-/// A place where a rule is broken.
+/// A breach of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Breach {
     path: String,
@@ -49,7 +51,7 @@ pub struct Breach {
 }
 
 impl Breach {
-    /// At `line` (from 1) of `path`; the message says what is wrong and the mend.
+    /// A breach at `line` (from 1) of `path`; the message states the problem and the fix.
     pub fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line, message: message.into(), rule: "" }
     }
@@ -61,7 +63,7 @@ impl fmt::Display for Breach {
     }
 }
 
-/// Everything that breaks a rule, file by file.
+/// All breaches, file by file.
 pub fn check(tree: &Tree) -> Vec<Breach> {
     let found = RULES.iter().flat_map(|rule| {
         let breaches = (rule.find)(tree).into_iter();

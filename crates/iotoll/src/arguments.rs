@@ -1,115 +1,135 @@
 //! The command line.
 //!
-//! `run` takes fio's options as flags beside our own. Ours are known to clap; what clap does not know is
-//! set apart before it parses, and read by the same table as a job file.
+//! `run` takes fio's options as flags beside our own. Clap parses our own flags. All other flags are split off first
+//! and parsed by the same option table as a job file.
 
+mod documented;
+mod experiment_help;
+mod generate;
+pub mod guest;
 mod serve;
 mod value;
 
+pub use documented::{JOB_OPTIONS, documented};
+pub use generate::{CompletionShell, CompletionsArguments, GenerateArguments, Generated};
+pub use guest::{GuestArguments, GuestVerb};
 pub use serve::{ServeArguments, Storage};
 pub use value::{Probes, Words};
 
 use crate::failure::BadInput;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
 use model::experiment::{Around, Cache, Limit, Metric};
 use model::placement::Place;
+use model::plan::service::ServicePlan;
 use model::probe::Probe;
 use report::Format;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What one I/O costs: CPU cycles of the whole machine, where its latency went, context switches.
+/// Measure what one I/O costs: CPU cycles of the whole machine, latency by stage, context switches.
 #[derive(Debug, Parser)]
-#[command(name = "iotoll", version, disable_help_subcommand = true, after_help = AFTER_HELP)]
+#[command(name = "iotoll", version = env!("IOTOLL_VERSION"), after_help = AFTER_HELP)]
 struct CommandLine {
     #[command(subcommand)]
     verb: Verb,
 }
 
-const AFTER_HELP: &str = "Exit status: 0 done, 1 it failed, 2 bad usage or bad input, 3 and 4 a limit of \
-                          `compare --fail-on` was exceeded or is undecided, 130 interrupted; `cost` exits as its \
-                          command did.";
+const AFTER_HELP: &str = "Exit status: 0 done, 1 failed, 2 bad usage or bad input, 3 a limit of `compare --fail-on` \
+                          was exceeded, 4 that is undecided, 130 interrupted; `cost` exits with the status of its \
+                          command.";
 
-/// What to do.
+/// The verb.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Run a workload in fio's language and say what it cost
+    /// Run a workload in fio's language and report its cost
     #[command(after_help = "")]
     Run(RunArguments),
-    /// Say what any command costs: iotoll cost -- fio job.fio
+    /// Report the cost of any command: iotoll cost -- fio job.fio
     Cost(CostArguments),
-    /// Say whether a change made it cheaper: two options, commands or settings, interleaved, with true intervals
+    /// Compare options, commands or settings in interleaved measurements, with confidence intervals
     #[command(after_help = "")]
     Compare(Box<CompareArguments>),
-    /// An NBD server that says what it did and what that cost it: iotoll serve --backend memory:256m
+    /// Count the instructions of one I/O through the real stacks of unmodified kernels, in emulated guests
+    Guest(GuestArguments),
+    /// Run an NBD server that reports its work and the cost of it: iotoll serve --backend memory:256m
     Serve(ServeArguments),
-    /// Render a saved record again
+    /// Print a saved record again
     Report(ReportArguments),
-    /// Say what this machine can measure, how well, and what would mend it
+    /// Report what this machine can measure, how well, and how to fix what is missing
     Doctor(DoctorArguments),
-    /// Ten seconds that show what iotoll does, on a scratch file that is removed again
+    /// Show what iotoll does in half a minute: two cost sheets and a comparison, on a scratch file that it removes
     Demo(DemoArguments),
-    /// iotoll's own worker, which it starts for itself
+    /// Print the completion script of a shell: source <(iotoll completions bash)
+    Completions(CompletionsArguments),
+    /// Write man pages, completions, the reference or its images, for packages and the documentation
+    #[command(hide = true)]
+    Generate(GenerateArguments),
+    /// Worker process; iotoll starts it itself
     #[command(hide = true)]
     Worker {
         /// Threads.
         threads: usize,
     },
-    /// iotoll's own guardian, which it starts for itself
+    /// Guardian process; iotoll starts it itself
     #[command(hide = true)]
     Guardian,
 }
 
-/// How results are shown and kept.
+/// How results are printed and saved.
 #[derive(Args, Clone, Debug)]
 pub struct Output {
-    /// How to print the result
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format,
-        help = format!("How to print the result: {}", value::formats()))]
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
+        help = format!("Output format: {}", value::formats()))]
     pub format: Format,
-    /// Keep the record and report.html in this folder [default: iotoll-runs/TIME-NAME]
+    /// Save the record and report.html in this folder [default: iotoll-runs/TIME-NAME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Do not keep the record
+    /// Do not save the record
     #[arg(long, conflicts_with = "out")]
     pub no_save: bool,
-    /// Beside an earlier run or command (its folder, or record.jsonl): what differs between then and now
+    /// Compare with an earlier record (its folder, or record.jsonl), and report what differs between then and now
     #[arg(long, value_name = "DIR")]
     pub stored: Option<PathBuf>,
-    /// No progress, no notes
+    /// Print no progress and no notes
     #[arg(long)]
     pub quiet: bool,
 }
 
-/// What is measured with.
+/// Meters, probes and conditions of the measurement.
 #[derive(Args, Clone, Debug)]
 pub struct Measuring {
-    /// Meters that may run, comma-separated: idle (all idle clocks), timer_list, proc_stat, soaker, sampler,
-    /// thread, pmu, all [default: those that do not disturb]
+    /// Use only these meters, comma-separated: idle (all idle clocks), timer_list, proc_stat, soaker, sampler, thread,
+    /// pmu, all [default: the meters that do not disturb the workload]
     #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
     pub meters: Selection,
-    /// Also read these numbers of the kernel, their rates and what an I/O adds to them: dirty, net.eth0.rx_bytes,
-    /// vmstat.NAME, counter:file:PATH:PATTERN…; list names those of this machine
+    /// Read these kernel counters and gauges too, and report their rates and their increase per I/O: dirty,
+    /// net.eth0.rx_bytes, vmstat.NAME, counter:file:PATH:PATTERN…; 'list' prints the names that this machine has
     #[arg(long = "probe", value_name = "NAME,…", value_parser = value::probes)]
     probe: Vec<Probes>,
-    /// How long to watch the machine without the workload, before and again after
+    /// Measure the machine without the workload for this long, before and again after
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = value::background)]
     pub background: Duration,
-    /// Where the load runs: same (all of it on one CPU), apart (each thread of a job on a CPU of its own), or CPUs (0,2-3) for
-    /// all of it; servers that are there already stay where they are [default: where the scheduler puts it]
+    /// Pin the workload: same (all of it to one CPU), apart (each thread of a job to a CPU of its own), or a CPU list
+    /// (0,2-3) for all of it; running servers are not moved [default: the scheduler decides]
     #[arg(long, value_name = "same|apart|CPUS", value_parser = value::place)]
     pub place: Option<Place>,
+    /// Start a server for the measurement, and end it after: 'server=iotoll serve --listen 127.0.0.1:{port}'; options, commands and
+    /// jobs refer to it as {server.uri}, {server.port}, {server.socket} and {server.dir}
+    #[arg(long, value_name = "NAME=COMMAND", value_parser = ServicePlan::parse)]
+    pub service: Vec<ServicePlan>,
 }
 
 impl Measuring {
-    /// As without any flag, with so long a look at the machine without the workload.
+    /// The defaults of all flags, with a background of this many seconds.
     pub fn for_seconds(background: u64) -> Self {
         let background = Duration::from_secs(background);
-        Self { meters: Selection::Default, probe: Vec::new(), background, place: None }
+        Self { meters: Selection::Default, probe: Vec::new(), background, place: None, service: Vec::new() }
     }
 
-    /// The probes of all `--probe`.
+    /// The probes of all `--probe` flags.
     pub fn probes(&self) -> Vec<Probe> {
         let of = |probes: &Probes| match probes {
             Probes::List => Vec::new(),
@@ -118,7 +138,7 @@ impl Measuring {
         self.probe.iter().flat_map(of).collect()
     }
 
-    /// Whether they are only to be listed.
+    /// Whether the user asks for the list of probes instead of a measurement.
     pub fn lists_probes(&self) -> bool {
         self.probe.iter().any(|probes| matches!(probes, Probes::List))
     }
@@ -130,13 +150,13 @@ pub struct RunArguments {
     /// fio's options as flags (--name=a --rw=randread …), or a job file and options that override it
     #[arg(value_name = "JOB.fio | --OPTION=VALUE", trailing_var_arg = true, allow_hyphen_values = true)]
     pub job: Vec<String>,
-    /// Read the job, print what it means, and do nothing
+    /// Parse the job, print the plan, and exit
     #[arg(long)]
     pub parse_only: bool,
-    /// Note options that are not known, instead of refusing them
+    /// Warn about unknown options instead of refusing them
     #[arg(long)]
     pub ignore_unknown: bool,
-    /// Writing to a block device is meant; never one that is mounted or partitioned
+    /// Allow writes to a block device. Mounted or partitioned devices are always refused
     #[arg(long)]
     pub allow_device_write: bool,
     /// Seed of the random offsets of every job (fio's randseed)
@@ -154,30 +174,30 @@ pub struct CostArguments {
     /// I/Os that the command does in each execution
     #[arg(long, value_name = "N", value_parser = value::amount)]
     pub ios: Option<u64>,
-    /// Bytes that the command moves in each execution; 4k, 1g as in fio
+    /// Bytes that the command moves in each execution; suffixes as in fio: 4k, 1g
     #[arg(long, value_name = "N", value_parser = value::amount)]
     pub bytes: Option<u64>,
-    /// Count I/Os by a counter of the kernel: block:vda, net:eth0
+    /// Count I/Os with a kernel counter: block:vda, net:eth0
     #[arg(long, value_name = "COUNTER", conflicts_with_all = ["ios", "bytes"])]
     pub count: Option<lab::cost::Counter>,
-    /// Execute the command this many times; the interval is then of their spread
+    /// Execute the command N times and derive the interval from the spread
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: u32,
     #[command(flatten)]
     pub around: AroundArguments,
-    /// Only the result: what the command prints for people is left out
+    /// Do not show what the command prints on standard output
     #[arg(long)]
     pub no_output: bool,
     #[command(flatten)]
     pub measuring: Measuring,
     #[command(flatten)]
     pub output: Output,
-    /// The command and its arguments; fio and iperf3 say themselves how many I/Os they did
+    /// The command and its arguments; fio and iperf3 report their I/O count themselves
     #[arg(value_name = "COMMAND", last = true)]
     pub command: Vec<String>,
 }
 
-/// Shell commands around what is measured.
+/// Shell commands before and after the measurement.
 #[derive(Args, Clone, Debug)]
 pub struct AroundArguments {
     /// Run this shell command once, before anything else
@@ -186,13 +206,13 @@ pub struct AroundArguments {
     /// Run this shell command before each execution of a command; it is not measured
     #[arg(long, value_name = "COMMAND")]
     pub prepare: Option<String>,
-    /// Run this shell command once, after everything else, whatever happened
+    /// Run this shell command once, after everything else, also after a failure
     #[arg(long, value_name = "COMMAND")]
     pub cleanup: Option<String>,
 }
 
 impl AroundArguments {
-    /// The same as the experiment has it.
+    /// The same as a part of the experiment.
     pub fn around(&self) -> Around {
         Around { setup: self.setup.clone(), prepare: self.prepare.clone(), cleanup: self.cleanup.clone() }
     }
@@ -205,105 +225,111 @@ pub struct CompareArguments {
     /// experiment file
     #[arg(value_name = "JOB.fio | EXPERIMENT.toml | --OPTION=VALUE")]
     pub job: Vec<String>,
-    /// Options of the baseline alone: 'bs=4k iodepth=8' [default: the job as it is]
+    /// Options of the baseline only: 'bs=4k iodepth=8' [default: the job unchanged]
     #[arg(long, value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
     pub baseline: Option<Words>,
-    /// Options of a candidate; several make several candidates
+    /// Options of a candidate; repeat the flag for more candidates
     #[arg(long, value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
     pub candidate: Vec<Words>,
-    /// The baseline is this command
+    /// Command of the baseline
     #[arg(long, value_name = "COMMAND", value_parser = value::words)]
     pub baseline_cmd: Option<Words>,
-    /// A candidate is this command; several make several candidates
+    /// Command of a candidate; repeat the flag for more candidates
     #[arg(long, value_name = "COMMAND", value_parser = value::words)]
     pub candidate_cmd: Vec<Words>,
-    /// The candidate runs under this setting: sysctl:NAME=VALUE or file:/sys/…=VALUE; what was found is put back
+    /// Measure the candidate under this setting: sysctl:NAME=VALUE or file:/sys/…=VALUE; the previous value is restored
     #[arg(long, value_name = "SETTING", value_parser = value::setting)]
     pub candidate_set: Vec<model::experiment::Setting>,
-    /// A shell command that switches something on for the candidate
+    /// Run this shell command to switch something on for the candidate
     #[arg(long, value_name = "COMMAND", requires = "candidate_cleanup")]
     pub candidate_setup: Option<String>,
-    /// The shell command that switches it off again; it always runs
+    /// Run this shell command to switch it off again; it runs even after a failure
     #[arg(long, value_name = "COMMAND", requires = "candidate_setup")]
     pub candidate_cleanup: Option<String>,
-    /// What the page cache holds of the jobs' files when a slice begins: warm (read in first and kept), cold (dropped before
-    /// each slice), as-is [default: warm where the files fit into memory; a job's own invalidate= decides instead]
+    /// Page cache state of the jobs' files at the start of each slice: warm (read in first and kept), cold (dropped
+    /// before each slice), as-is [default: warm where the files fit into memory; a job's own invalidate= takes
+    /// precedence]
     #[arg(long, value_name = "warm|cold|as-is", value_parser = value::cache)]
     pub cache: Option<Cache>,
     #[command(flatten)]
     pub around: AroundArguments,
-    /// Where all arms run, as for run: same, apart, or CPUs (0,2-3)
+    /// Pin all arms, as for run: same, apart, or a CPU list (0,2-3)
     #[arg(long, value_name = "same|apart|CPUS", value_parser = value::place)]
     pub place: Option<Place>,
-    /// Go on with the experiment in this folder, whose arms are boots: measure the arm that is booted now
+    /// Start a server for the measurement and end it afterwards: 'server=iotoll serve --listen 127.0.0.1:{port}'. Options, commands
+    /// and jobs refer to it as {server.uri}, {server.port}, {server.socket} and {server.dir}
+    #[arg(long, value_name = "NAME=COMMAND", value_parser = ServicePlan::parse)]
+    pub service: Vec<ServicePlan>,
+    /// Continue the experiment in this folder, whose arms are boots: measure the arm that is booted now
     #[arg(long, value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
-        "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "aa", "sweep", "target", "margin", "precision", "budget",
+        "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "service", "aa", "sweep", "target", "margin", "precision", "budget",
         "hang_timeout", "slice", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "out",
         "no_save", "command"])]
     pub resume: Option<PathBuf>,
-    /// Measure an arm again though the machine was not booted in between; a warning says so
+    /// Measure an arm again even if the machine was not rebooted in between; a warning reports it
     #[arg(long)]
     pub same_boot: bool,
-    /// Compare the baseline with itself: what this machine can tell apart, and how fast
+    /// Compare the baseline with itself, to see how small a change this machine can detect, and how fast
     #[arg(long)]
     pub aa: bool,
-    /// Vary an option of the job, or a name in braces of the command: bs=4k,64k,1m; several make a grid
+    /// Vary an option of the job, or a {NAME} in the command and in --prepare: bs=4k,64k,1m; repeat the flag for a grid
     #[arg(long, value_name = "NAME=A,B,…", value_parser = value::axis)]
     pub sweep: Vec<model::experiment::Axis>,
-    /// Metrics whose intervals decide when it ends [default: cycles_per_io,iops]
+    /// Stop when the intervals of these metrics are narrow enough [default: cycles_per_io,iops]
     #[arg(long, value_name = "METRICS", value_delimiter = ',', value_parser = value::metric)]
     pub target: Vec<Metric>,
-    /// A change below this does not matter [default: 3%]
+    /// Ignore changes smaller than this [default: 3%]
     #[arg(long, value_name = "PERCENT", value_parser = value::percent)]
     pub margin: Option<f64>,
-    /// It ends when every interval is this narrow to either side [default: a third of the margin]
+    /// Stop when every interval is at most this wide to either side [default: a third of the margin]
     #[arg(long, value_name = "PERCENT", value_parser = value::percent)]
     pub precision: Option<f64>,
-    /// It ends after this time at the latest [default: 60s]
+    /// Stop after this time, but measure at least two rounds [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = value::time)]
     pub budget: Option<f64>,
-    /// A command, worker or toggle that takes longer than this hangs [default: twice the budget and 60s]
+    /// Treat a command, worker or toggle as hung after this time [default: twice the budget and 60s]
     #[arg(long, value_name = "TIME", value_parser = value::time)]
     pub hang_timeout: Option<f64>,
-    /// Length of a slice of a job, 1ms to 60s: longer where a setting takes a while to have its effect [default: by the load; README]
+    /// Length of a slice of a job, 1ms to 60s; use longer slices for a setting that takes a while to have its effect
+    /// [default: by the load]
     #[arg(long, value_name = "TIME", value_parser = value::slice)]
     pub slice: Option<f64>,
-    /// Beside an earlier comparison with the same baseline (its folder, or record.jsonl): how much is the change, and how
-    /// much the machine
+    /// Compare with an earlier comparison that has the same baseline (its folder, or record.jsonl), to separate the
+    /// change from the machine
     #[arg(long, value_name = "DIR")]
     pub stored: Option<PathBuf>,
-    /// Exit with 3 when a change lies beyond this limit, 4 when that is undecided: 'cycles_per_io > +3%'
+    /// Exit with 3 if a change exceeds this limit, with 4 if that is undecided: 'cycles_per_io > +3%'
     #[arg(long, value_name = "LIMIT", value_parser = value::limit)]
     pub fail_on: Vec<Limit>,
-    /// Seed of the order of slices [default: another one each time; it is printed]
+    /// Seed of the order of slices [default: a new one each time; it is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Note options of the job that are not known, instead of refusing them
+    /// Warn about unknown options of the job instead of refusing them
     #[arg(long)]
     pub ignore_unknown: bool,
-    /// Writing to a block device is meant; never one that is mounted or partitioned
+    /// Allow writes to a block device. Mounted or partitioned devices are always refused
     #[arg(long)]
     pub allow_device_write: bool,
-    /// Print what would be compared, and do nothing
+    /// Print what would be measured, and exit; with --format json as data
     #[arg(long)]
     pub parse_only: bool,
-    /// Meters that may run, as for run
+    /// Use only these meters, as for run
     #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
     pub meters: Selection,
-    /// How to print the result
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format,
-        help = format!("How to print the result: {}", value::formats()))]
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
+        help = format!("Output format: {}", value::formats()))]
     pub format: Format,
-    /// Keep the record and report.html in this folder [default: iotoll-runs/TIME-NAME]
+    /// Save the record and report.html in this folder [default: iotoll-runs/TIME-NAME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Do not keep the record
+    /// Do not save the record
     #[arg(long, conflicts_with = "out")]
     pub no_save: bool,
-    /// No progress, no notes
+    /// Print no progress and no notes
     #[arg(long)]
     pub quiet: bool,
-    /// The command of all arms; {NAME} in it takes the value of a sweep
+    /// The command of all arms; {NAME} in it is replaced by the value of a sweep
     #[arg(value_name = "COMMAND", last = true)]
     pub command: Vec<String>,
 }
@@ -313,102 +339,137 @@ pub struct CompareArguments {
 pub struct ReportArguments {
     /// Folder of a saved run or comparison, or its record.jsonl
     pub record: PathBuf,
-    /// Beside an earlier record of the same kind: what differs between then and now
+    /// Compare with an earlier record of the same kind, and report what differs between then and now
     #[arg(long, value_name = "DIR")]
     pub stored: Option<PathBuf>,
-    /// How to print it
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format,
-        help = format!("How to print it: {}", value::formats()))]
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
+        help = format!("Output format: {}", value::formats()))]
     pub format: Format,
 }
 
 /// `iotoll doctor`.
 #[derive(Args, Clone, Debug)]
 pub struct DoctorArguments {
-    /// How to print it
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format,
-        help = format!("How to print it: {}", value::formats()))]
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
+        help = format!("Output format: {}", value::formats()))]
     pub format: Format,
 }
 
 /// `iotoll demo`.
 #[derive(Args, Clone, Debug)]
 pub struct DemoArguments {
-    /// How to print the result
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format,
-        help = format!("How to print the result: {}", value::formats()))]
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
+        help = format!("Output format: {}", value::formats()))]
     pub format: Format,
-    /// No progress, no notes
+    /// Save the comparison's record and report.html in this folder [default: iotoll-runs/TIME-demo]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Do not save the comparison
+    #[arg(long, conflicts_with = "out")]
+    pub no_save: bool,
+    /// Print no progress and no notes
     #[arg(long)]
     pub quiet: bool,
 }
 
-/// A parsed command line, and the words that it was made of.
+/// A parsed command line, and its words.
 pub struct Invocation {
-    /// What to do.
+    /// The verb.
     pub verb: Verb,
-    /// As typed.
+    /// As typed by the user.
     pub words: Vec<String>,
 }
 
 impl Invocation {
-    /// Parses the command line of this process. Asked for help, it prints that and ends the process.
+    /// Parses the command line of this process. For `--help` and `--version` it prints the text and exits.
     ///
     /// # Errors
     /// Bad usage.
     pub fn from_command_line() -> anyhow::Result<Self> {
         let words: Result<Vec<String>, _> = std::env::args_os().map(std::ffi::OsString::into_string).collect();
         let mut words = words.map_err(|word| {
-            BadInput(format!("'{}': not UTF-8 text, which a record cannot hold; rename it", word.display()))
+            BadInput(format!("'{}': not UTF-8 text, which a record cannot store; rename it", word.display()))
         })?;
         if let Some(program) = words.first_mut() {
-            // Where the program lies is of no interest to who reads the record.
+            // The record does not need the path of the program.
             *program = "iotoll".to_owned();
         }
         let mut command = CommandLine::command();
-        for verb in JOB_VERBS {
-            command = command.mut_subcommand(verb, |verb| verb.after_help(job_help()));
+        command = command.mut_subcommand("run", |verb| verb.after_help(job_help()));
+        for verb in ["run", "prepare"] {
+            command =
+                command.mut_subcommand("guest", |guest| guest.mut_subcommand(verb, |verb| verb.after_help(job_help())));
         }
+        let help = format!("{}\n{}", experiment_help::EXPERIMENT_HELP, job_help());
+        command = command.mut_subcommand("compare", |compare| compare.after_help(help));
         let (ours, job) = split(&command, &words);
         let parsed = command.try_get_matches_from_mut(ours);
         let parsed = parsed.and_then(|matches| CommandLine::from_arg_matches(&matches));
         let mut verb = match parsed {
             Ok(parsed) => parsed.verb,
             Err(error) if error.use_stderr() && error.kind() != NO_VERB => {
-                return Err(BadInput(in_one_line(&error)).into());
+                let line = || in_one_line(&error, &command, &words);
+                return Err(BadInput(command_without_dashes(&error, &words).unwrap_or_else(line)).into());
+            }
+            Err(error) if error.kind() == clap::error::ErrorKind::DisplayVersion && words.len() > 2 => {
+                let more = words.iter().skip(1).find(|word| !matches!(word.as_str(), "-V" | "--version"));
+                let more = more.map_or("--version", String::as_str);
+                return Err(BadInput(format!("'{more}': --version stands alone; leave out the rest")).into());
             }
             Err(error) => error.exit(),
         };
         match &mut verb {
             Verb::Run(arguments) => arguments.job = job,
             Verb::Compare(arguments) => arguments.job = job,
+            Verb::Guest(GuestArguments { verb: GuestVerb::Run(arguments) | GuestVerb::Prepare(arguments) }) => {
+                arguments.job = job;
+            }
             _ => {}
         }
         Ok(Self { verb, words })
     }
 }
 
-/// `iotoll` alone: the help is what is wanted, so it is printed whole.
+/// `iotoll` without a verb: print the whole help.
 const NO_VERB: clap::error::ErrorKind = clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
-/// What is wrong and the tips, without the usage that clap prints below.
-fn in_one_line(error: &clap::Error) -> String {
+/// `iotoll cost fio job.fio`: the command needs `--` before it.
+fn command_without_dashes(error: &clap::Error, words: &[String]) -> Option<String> {
+    let Some(ContextValue::String(program)) = error.get(ContextKind::InvalidArg) else { return None };
+    let is_command = words.get(1).is_some_and(|verb| verb == "cost") && !program.starts_with('-');
+    is_command.then(|| format!("cost: '{program}': put -- before the command, as in: iotoll cost -- fio job.fio"))
+}
+
+/// The error and its tips, without the usage text that clap appends, and without the tip to pass an unknown option as a value.
+fn in_one_line(error: &clap::Error, command: &clap::Command, words: &[String]) -> String {
     let text = error.render().to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
+    let lines = lines.filter(|line| !line.starts_with("tip: to pass"));
     let line = lines.collect::<Vec<_>>().join(" ");
-    format!("{}; see --help", line.strip_prefix("error: ").unwrap_or(&line))
+    let verb = words.get(1).filter(|verb| *verb != "help" && command.find_subcommand(verb).is_some());
+    let verb = verb.map(|verb| format!(" {verb}")).unwrap_or_default();
+    format!("{}; see iotoll{verb} --help", line.strip_prefix("error: ").unwrap_or(&line))
 }
 
 /// Verbs that take a job.
-const JOB_VERBS: [&str; 2] = ["run", "compare"];
+const JOB_VERBS: [&[&str]; 4] = [&["run"], &["compare"], &["guest", "run"], &["guest", "prepare"]];
 
-/// Sets apart what follows such a verb and is not ours: a job file, fio's options. What follows `--` is a command.
+/// Splits off the words after such a verb that are not our own flags: a job file and fio's options. A command follows
+/// `--`.
 fn split(command: &clap::Command, words: &[String]) -> (Vec<String>, Vec<String>) {
-    let verb = words.get(1).filter(|word| JOB_VERBS.contains(&word.as_str()));
-    let Some(run) = verb.and_then(|verb| command.find_subcommand(verb)) else { return (words.to_vec(), Vec::new()) };
-    let (mut ours, mut job) = (words.iter().take(2).cloned().collect::<Vec<_>>(), Vec::new());
-    let mut rest = words.iter().skip(2);
+    let begins = |verb: &&&[&str]| {
+        verb.iter().zip(words.iter().skip(1)).filter(|(name, word)| **name == **word).count() == verb.len()
+    };
+    let verb = JOB_VERBS.iter().find(begins).copied().unwrap_or_default();
+    let found = verb.iter().try_fold(command, |command, name| command.find_subcommand(name));
+    let Some(run) = found.filter(|_| !verb.is_empty()) else { return (words.to_vec(), Vec::new()) };
+    let own = verb.len() + 1;
+    let (mut ours, mut job) = (words.iter().take(own).cloned().collect::<Vec<_>>(), Vec::new());
+    let mut rest = words.iter().skip(own);
     while let Some(word) = rest.next() {
         if word == "--" {
             ours.push(word.clone());
@@ -433,7 +494,7 @@ fn split(command: &clap::Command, words: &[String]) -> (Vec<String>, Vec<String>
 }
 
 fn job_help() -> String {
-    let mut text = "Options of a job, as flags or in a job file (fio's meanings and units):\n".to_owned();
+    let mut text = "Job options, as flags or in a job file, with fio's meanings and units:\n".to_owned();
     for option in model::plan::options::reference() {
         const INDENT: &str = "                              ";
         let first = format!("  {:<28}", option.name);
@@ -455,19 +516,19 @@ mod tests {
     }
 
     #[test]
-    fn our_flags_and_fio_s_may_be_mixed() {
+    fn our_flags_and_fio_flags_mix() {
         let words = ["iotoll", "run", "--name=a", "--format", "json", "--bs", "4k", "--quiet", "--rw=read"];
         let (ours, job) = split(&CommandLine::command(), &words.map(str::to_owned));
         assert_eq!(ours, ["iotoll", "run", "--format", "json", "--quiet"]);
         assert_eq!(job, ["--name=a", "--bs", "4k", "--rw=read"]);
     }
 
-    /// A flag of ours with the name of an option of fio's would hide it.
+    /// A flag of ours with the name of a fio option would hide it.
     #[test]
     fn no_flag_of_ours_hides_an_option_of_a_job() {
         let command = CommandLine::command();
         for verb in JOB_VERBS {
-            let verb = command.find_subcommand(verb).unwrap();
+            let verb = verb.iter().fold(&command, |command, name| command.find_subcommand(name).unwrap());
             for option in model::plan::options::reference() {
                 for name in std::iter::once(option.name).chain(option.aliases.iter().copied()) {
                     assert!(verb.get_arguments().all(|argument| argument.get_long() != Some(name)), "{name}");
@@ -477,11 +538,11 @@ mod tests {
     }
 
     #[test]
-    fn every_format_stands_in_the_help() {
+    fn the_help_lists_every_format() {
         let listed = |verb: &str| {
             let help = CommandLine::command().find_subcommand_mut(verb).unwrap().render_help().to_string();
             let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-            help.split("How to print").nth(1).unwrap().split('[').next().unwrap().to_owned()
+            help.split("Output format").nth(1).unwrap().split('[').next().unwrap().to_owned()
         };
         for format in Format::all() {
             for verb in ["run", "cost", "compare", "report", "doctor", "demo"] {
@@ -490,9 +551,9 @@ mod tests {
         }
     }
 
-    /// What an experiment is was said when it was begun. The rest says how it is shown.
+    /// The experiment was defined when it was started. The other flags only decide how it is shown.
     #[test]
-    fn every_flag_that_says_what_is_measured_is_refused_beside_resume() {
+    fn resume_refuses_every_flag_that_defines_the_experiment() {
         let command = CommandLine::command();
         let compare = command.find_subcommand("compare").unwrap();
         let resume = compare.get_arguments().find(|argument| argument.get_id() == "resume").unwrap();

@@ -1,15 +1,17 @@
-//! `iotoll cost -- CMD`: a foreign command, measured, kept, studied, printed.
+//! `iotoll cost -- CMD`: measures a command, saves the record, studies it and prints the finding.
 
 use crate::arguments::CostArguments;
 use crate::failure::{self, BadInput};
 use crate::guardian;
 use crate::probes;
 use crate::progress::ProgressLine;
-use crate::render::{self, Keeping};
 use crate::run::measurement;
+use crate::saving::{self, Keeping};
+use crate::services::Services;
 use crate::signals::{LaterSignals, LeftBehind};
 use crate::stored;
-use lab::cost::{CommandPlan, Count, Custody, Printed};
+use lab::cost::{CommandPlan, Count, Isolation, Printed};
+use model::experiment::Around;
 use model::placement::Place;
 use model::record::{Exit, Record, Source};
 use std::io::Write;
@@ -35,20 +37,26 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         (None, ios, bytes) => Count::Stated { ios, bytes },
     };
     let printed = if arguments.no_output { Printed::Nowhere } else { Printed::ToStderr };
+    let services = Services::of(&arguments.measuring.service)?;
+    let command = services.fill_in(&arguments.command)?;
+    let shell = |command: &Option<String>| command.as_ref().map(|command| services.fill_in_one(command)).transpose();
+    let Around { setup, prepare, cleanup } = arguments.around.around();
+    let around = Around { setup: shell(&setup)?, prepare: shell(&prepare)?, cleanup: shell(&cleanup)? };
     let plan = CommandPlan {
-        command: arguments.command.clone(),
+        command: command.clone(),
         count,
         repeat: arguments.repeat,
         printed,
-        custody: Custody::Shared,
-        around: arguments.around.around(),
+        custody: Isolation::Shared,
+        around,
         guardian: guardian::guardian(words),
     };
-    let source = Source::Cost { command: arguments.command.clone(), counted_by: String::new() };
+    let source = Source::Cost { command, counted_by: String::new() };
     let stored = stored::load(arguments.output.stored.as_deref(), &source)?;
     let left = LeftBehind::default();
-    // The second ends the command, and what it did is kept.
-    let measurement = measurement(&arguments.measuring, LaterSignals::Exit(3, left.clone()), words)?;
+    // The second signal ends the command; its readings are kept.
+    let mut measurement = measurement(&arguments.measuring, LaterSignals::Exit(3, left.clone()), words)?;
+    measurement.services = services.settings(&plan.guardian);
     guardian::put_back();
     let keeping = Keeping::prepare(&arguments.output, program.rsplit('/').next().unwrap_or(program))?;
     left.unless({
@@ -57,17 +65,17 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     });
     let line = ProgressLine::new(arguments.output.quiet);
     let mut print = |text: &str| {
-        // What the command said to a person is not our result, so it does not go where that goes.
+        // The command's output is not iotoll's result, so it goes to standard error.
         let _ = std::io::stderr().write_all(text.as_bytes());
     };
     let outcome = lab::cost::cost(&plan, &measurement, &mut |progress| line.show(&progress), &mut print);
     line.clear();
     let record = outcome.inspect_err(|_| keeping.abandon()).map_err(mended)?;
-    render::keep_and_print(&record, stored.as_ref(), &keeping, &arguments.output)?;
-    Ok(exit_code(&record))
+    saving::keep_and_print(&record, stored.as_ref(), &keeping, &arguments.output)?;
+    Ok(exit_code(&record, measurement.interruption.is_by_failure()))
 }
 
-/// With what the user can do about it.
+/// Adds how to fix it.
 fn mended(error: lab::Error) -> anyhow::Error {
     match error {
         lab::Error::NotStarted { .. } => BadInput(format!("{error}; check the command after --")).into(),
@@ -75,8 +83,12 @@ fn mended(error: lab::Error) -> anyhow::Error {
     }
 }
 
-/// As the command ended: the last execution that failed, or as the measurement ended.
-fn exit_code(record: &Record) -> ExitCode {
+/// The status of the last execution that failed, or the outcome of the measurement. The command's status says nothing if iotoll
+/// interrupted the command because a service `failed`.
+fn exit_code(record: &Record, failed: bool) -> ExitCode {
+    if failed {
+        return failure::of_outcome(&record.outcome);
+    }
     let exits = record.phases.iter().flat_map(|phase| &phase.executions).filter_map(|execution| execution.exit);
     match exits.rev().find(|exit| *exit != Exit::Status(0)) {
         Some(exit) => failure::of_command(exit),

@@ -1,20 +1,30 @@
-//! `iotoll demo`: ten seconds that show what iotoll does, leaving nothing behind.
+//! `iotoll demo`: shows in half a minute what an I/O costs, and whether a change made it cheaper.
+//!
+//! The scratch file is removed at the end; the report of the comparison stays, unless the user gives `--no-save`.
 
 use crate::arguments::{DemoArguments, Measuring};
+use crate::compare;
 use crate::failure;
 use crate::guardian::guardian;
 use crate::progress::ProgressLine;
-use crate::render;
 use crate::run::{measurement, undo};
+use crate::saving::{self, Saving};
 use crate::signals::{LaterSignals, LeftBehind};
-use lab::guardian::OwnFolder;
+use crate::stdout;
+use lab::guardian::{Guardian, OwnFolder};
 use lab::workload::target::Created;
-use model::plan::{Settings, parse};
+use model::experiment::draft::{Draft, Surroundings, Workload};
+use model::experiment::{ArmPlan, DraftRules, Experiment};
+use model::kind::Recorded;
+use model::plan::service::Address;
+use model::plan::{DeviceWrites, Settings, UnknownOptions, parse};
+use model::record::Outcome;
+use report::Format;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Two phases: what the page cache costs, and what a small write around it costs.
+/// Two phases: the cost of the page cache, and the cost of a small write that bypasses it.
 const JOBS: &str = "\
 [global]
 filename=SCRATCH
@@ -22,7 +32,7 @@ size=64m
 time_based
 ramp_time=500ms
 runtime=3
-[4 KiB random reads, page cache]
+[cached reads]
 rw=randread
 bs=4k
 ioengine=psync
@@ -35,12 +45,12 @@ ioengine=psync
 direct=DIRECT
 ";
 
-/// The jobs, where the scratch file takes blocks of `least` bytes and more around the page cache.
+/// The jobs; `least` is the smallest block of the scratch file that O_DIRECT accepts.
 fn jobs(scratch: &str, least: Option<u64>) -> String {
     let (name, block, direct) = match least {
-        Some(least @ ..=1024) if 1024 % least.max(1) == 0 => ("1 KiB random writes, direct".to_owned(), 1024, 1),
-        Some(least) => (format!("{least} B random writes, direct"), least, 1),
-        None => ("1 KiB random writes, page cache".to_owned(), 1024, 0),
+        Some(least @ ..=1024) if 1024 % least.max(1) == 0 => ("direct 1 KiB writes".to_owned(), 1024, 1),
+        Some(least) => (format!("direct {least} B writes"), least, 1),
+        None => ("cached 1 KiB writes".to_owned(), 1024, 0),
     };
     JOBS.replace("SCRATCH", scratch)
         .replace("NAME", &name)
@@ -48,21 +58,50 @@ fn jobs(scratch: &str, least: Option<u64>) -> String {
         .replace("DIRECT", &direct.to_string())
 }
 
+/// Longest time of the comparison: enough for ten rounds, from which on its intervals can be trusted.
+const COMPARISON_SECONDS: f64 = 11.0;
+
+/// The job of the first phase, with two engines.
+fn comparison(scratch: &str) -> anyhow::Result<Experiment> {
+    let arm = |engine: &str| ArmPlan {
+        name: engine.to_owned(),
+        options: vec![format!("ioengine={engine}")],
+        ..ArmPlan::default()
+    };
+    let text = format!("[cached reads]\nfilename={scratch}\nsize=64m\nrw=randread\nbs=4k\n");
+    let draft = Draft {
+        title: "the same reads with another engine: psync | io_uring".to_owned(),
+        workload: Workload::JobFile { name: "demo".to_owned(), text, options: Vec::new() },
+        arms: vec![arm("psync"), arm("io_uring")],
+        rules: DraftRules { budget_seconds: Some(COMPARISON_SECONDS), ..DraftRules::default() },
+        ..Draft::default()
+    };
+    let surroundings = Surroundings {
+        environment: &|_| None,
+        address: &|_| Address::default(),
+        unknown_options: UnknownOptions::Refuse,
+        device_writes: DeviceWrites::Refuse,
+    };
+    Ok(draft.resolve(&surroundings)?)
+}
+
 /// Runs the verb.
 pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    // Made only at the end; but an error must show before the wait.
+    Saving::prepare(arguments.out.as_deref(), arguments.no_save, "demo")?.abandon();
     let left = LeftBehind::default();
     let measuring = Measuring::for_seconds(1);
     let measurement = measurement(&measuring, LaterSignals::Exit(2, left.clone()), words)?;
     let guardian = guardian(words);
-    // In the working folder where that can be written: a temporary folder is often in memory, where
-    // O_DIRECT means nothing.
+    // Prefer the working folder: a temporary folder is often in memory, where O_DIRECT has no meaning.
     let make = |around: &Path| OwnFolder::make(&guardian, around, "iotoll-demo-");
     let folder = make(Path::new(".")).or_else(|_| make(&std::env::temp_dir()))?;
+    let comparing = guardian.clone();
     let created = Arc::new(Created::guarded(guardian));
     left.unless({
         let (folder, created) = (folder.path().to_owned(), Arc::downgrade(&created));
         let rest = move || {
-            // Gone, or going, where it is at its end.
+            // It is missing if the demo is ending at this moment.
             let _ = std::fs::remove_dir_all(&folder);
         };
         move || undo(&created, &rest)
@@ -74,9 +113,36 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
     let outcome = lab::run::run(&plan, &measurement, &created, &mut |progress| line.show(&progress));
     line.clear();
     let record = outcome?;
-    render::print(&model::study::study(&record), arguments.format)?;
+    stdout::print(&model::study::study(&record), arguments.format)?;
+    let ended = match record.outcome {
+        Outcome::Completed => compare_engines(arguments, &scratch, measurement, comparing)?,
+        outcome => failure::of_outcome(&outcome),
+    };
     folder.close()?;
-    Ok(failure::of_outcome(&record.outcome))
+    Ok(ended)
+}
+
+/// Compares two engines on the scratch file, saves the report and prints it.
+fn compare_engines(
+    arguments: &DemoArguments,
+    scratch: &str,
+    measuring: lab::session::Settings,
+    guardian: Guardian,
+) -> anyhow::Result<ExitCode> {
+    let experiment = comparison(scratch)?;
+    let mut saving = Saving::prepare(arguments.out.as_deref(), arguments.no_save, "demo")?;
+    let settings = compare::measuring_with(measuring, None, guardian);
+    let line = ProgressLine::new(arguments.quiet);
+    let outcome = lab::compare::compare(experiment, &settings, &mut saving, &mut |stage| line.show_stage(&stage));
+    line.clear();
+    let record = outcome.inspect_err(|_| saving.abandon())?;
+    if arguments.format == Format::Table {
+        stdout::write("\n\n")?;
+    }
+    let finding = record.study(None);
+    let kept = saving.folder().map_or(Ok(()), |folder| compare::write_report(folder, &finding, !arguments.quiet));
+    saving::both(kept, stdout::print(&finding, arguments.format))?;
+    Ok(failure::of_outcome(&finding.outcome))
 }
 
 #[cfg(test)]
@@ -84,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_something_to_show_whatever_the_disk_takes() {
+    fn the_demo_fits_any_block_size() {
         for (least, block, direct) in [(Some(512), 1024, true), (Some(4096), 4096, true), (None, 1024, false)] {
             let plan = parse::job_file("demo", &jobs("s", least), &Settings::default()).unwrap();
             let job = &plan.phases[1].jobs[0];

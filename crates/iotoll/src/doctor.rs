@@ -1,7 +1,7 @@
 //! `iotoll doctor`.
 
 use crate::arguments::DoctorArguments;
-use crate::render;
+use crate::stdout;
 use lab::calibration::Calibration;
 use lab::meter::{MeterSet, Selection};
 use std::path::Path;
@@ -17,6 +17,6 @@ pub fn doctor(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     let (hertz, source) = calibration.end();
     let host = lab::host::read(root, hertz, &source);
     let diagnosis = lab::doctor::examine(root, host, meters.statuses().to_vec());
-    render::print(&diagnosis, arguments.format)?;
+    stdout::print(&diagnosis, arguments.format)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! How a verb ends: exit codes, and the one line that says why.
+//! How a verb ends: exit codes, and the one line that gives the reason.
 
 use model::record::{Exit, Outcome};
 use std::process::ExitCode;
@@ -7,10 +7,27 @@ use std::process::ExitCode;
 pub const FAILED: u8 = 1;
 /// Bad usage or bad input.
 pub const BAD_INPUT: u8 = 2;
-/// By Ctrl-C or SIGTERM, as shells report it.
+/// A limit of `compare --fail-on` was exceeded.
+pub const EXCEEDED: u8 = 3;
+/// A limit of `compare --fail-on` is undecided.
+pub const UNDECIDED: u8 = 4;
+/// Ended by Ctrl-C or SIGTERM; the value that shells report.
 pub const INTERRUPTED: u8 = 130;
 
-/// Bad usage or bad input: what, where, how to mend it.
+/// Every exit status, and when the program ends with it.
+pub const STATUSES: [(u8, &str); 6] = [
+    (0, "Done."),
+    (FAILED, "It failed: a job, the machine, or iotoll itself. One line on standard error says why."),
+    (
+        BAD_INPUT,
+        "Bad usage or bad input. Nothing was measured. One line on standard error says what, where and the fix.",
+    ),
+    (EXCEEDED, "`compare`: a limit of `--fail-on` was exceeded."),
+    (UNDECIDED, "`compare`: a limit of `--fail-on` is undecided, and none was exceeded."),
+    (INTERRUPTED, "Interrupted by Ctrl-C or SIGTERM. What was measured until then is saved and reported."),
+];
+
+/// Bad usage or bad input: what, where, how to fix it.
 #[derive(Debug)]
 pub struct BadInput(pub String);
 
@@ -22,7 +39,7 @@ impl std::fmt::Display for BadInput {
 
 impl std::error::Error for BadInput {}
 
-/// Prints the reason of a failure on standard error, and says how to exit.
+/// Prints the reason of a failure on standard error and returns the exit code.
 pub fn exit_code(outcome: anyhow::Result<ExitCode>) -> ExitCode {
     let error = match outcome {
         Ok(code) => return code,
@@ -35,7 +52,7 @@ pub fn exit_code(outcome: anyhow::Result<ExitCode>) -> ExitCode {
     ExitCode::from(if is_bad_input(&error) { BAD_INPUT } else { FAILED })
 }
 
-/// An error with its source. One of the lab names that itself; others leave it to the chain.
+/// An error with its source. An error of the lab names its source itself; for others the chain is printed.
 pub fn in_words(error: &anyhow::Error) -> String {
     if error.is::<lab::Error>() { format!("{error}") } else { format!("{error:#}") }
 }
@@ -62,12 +79,12 @@ fn is_bad_input(error: &anyhow::Error) -> bool {
 /// One line on standard error.
 pub fn complain(message: &str) {
     use std::io::Write;
-    // Where standard error was closed there is nobody to tell; eprintln! would panic.
-    // What others named (files, jobs) may hold anything; it stays one line, and cannot steer a terminal.
+    // Ignore a closed standard error; eprintln! would panic. Names of files and jobs may contain control characters:
+    // replacing them keeps the message on one line and the terminal safe.
     let _ = writeln!(std::io::stderr(), "iotoll: {}", message.replace(char::is_control, " "));
 }
 
-/// How a measurement that ended like this makes the program exit.
+/// The exit code after a measurement with this outcome.
 pub fn of_outcome(outcome: &Outcome) -> ExitCode {
     match outcome {
         Outcome::Completed => ExitCode::SUCCESS,
@@ -76,7 +93,7 @@ pub fn of_outcome(outcome: &Outcome) -> ExitCode {
     }
 }
 
-/// The exit status of a measured command, as a shell would give it.
+/// The exit status of a measured command, as a shell reports it.
 pub fn of_command(exit: Exit) -> ExitCode {
     match exit {
         Exit::Status(status) => ExitCode::from(u8::try_from(status & 0xff).unwrap_or(FAILED)),

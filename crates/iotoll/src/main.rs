@@ -6,19 +6,28 @@ mod cost;
 mod demo;
 mod doctor;
 mod failure;
+mod generate;
 mod guardian;
+mod guest;
+mod input;
 mod probes;
 mod progress;
-mod render;
+mod report;
 mod run;
+mod saving;
 mod serve;
+mod services;
 mod signals;
+mod stdout;
 mod stored;
 
 use arguments::{Invocation, Verb};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if lab::guest::agent::is_first_process() {
+        lab::guest::agent::live();
+    }
     failure::exit_code(Invocation::from_command_line().and_then(|invocation| execute(&invocation)))
 }
 
@@ -29,9 +38,12 @@ fn execute(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         Verb::Compare(arguments) => compare::compare(arguments, &invocation.words),
         Verb::Worker { threads } => compare::worker(*threads),
         Verb::Guardian => guardian::serve(),
+        Verb::Guest(arguments) => guest::guest(arguments, &invocation.words),
         Verb::Serve(arguments) => serve::run(arguments),
-        Verb::Report(arguments) => render::report(arguments),
+        Verb::Report(arguments) => report::report(arguments),
         Verb::Doctor(arguments) => doctor::doctor(arguments),
         Verb::Demo(arguments) => demo::demo(arguments, &invocation.words),
+        Verb::Completions(arguments) => generate::completions(arguments),
+        Verb::Generate(arguments) => generate::generate(arguments),
     }
 }

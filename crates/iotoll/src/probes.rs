@@ -1,10 +1,10 @@
-//! `--probe list`: the probes that this machine has, a line each.
+//! `--probe list`: the probes that this machine has, one per line.
 
-use crate::render;
+use crate::stdout;
 use std::process::ExitCode;
 
-/// Prints them.
+/// Prints the list.
 pub fn list() -> anyhow::Result<ExitCode> {
-    render::write(&report::probes::list(&lab::probe::list(), render::columns()))?;
+    stdout::write(&report::probes::list(&lab::probe::list(), stdout::columns()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,17 +2,18 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::compare::Stage;
+use lab::guest::Event;
 use lab::progress::Progress;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// One line that is drawn over.
+/// One line that is redrawn in place.
 pub struct ProgressLine {
     bar: ProgressBar,
 }
 
 impl ProgressLine {
-    /// A line, or nothing when nobody would see it.
+    /// A visible line, or a hidden one if standard error is not a terminal.
     pub fn new(quiet: bool) -> Self {
         let shown = !quiet && std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -23,19 +24,29 @@ impl ProgressLine {
         Self { bar }
     }
 
-    /// Shows how far it is.
+    /// Shows the progress of a run.
     pub fn show(&self, progress: &Progress) {
         self.bar.set_message(describe(progress));
         self.bar.tick();
     }
 
-    /// Shows how far a comparison is.
+    /// Shows the progress of a comparison.
     pub fn show_stage(&self, stage: &Stage) {
         self.bar.set_message(describe_stage(stage));
         self.bar.tick();
     }
 
-    /// Takes the line away.
+    /// Shows the progress of guests.
+    pub fn show_guests(&self, event: &Event) {
+        let text = match event {
+            Event::Preparing(what) => what.clone(),
+            Event::Measured(done, total) => format!("{done} of {total} guests"),
+        };
+        self.bar.set_message(text);
+        self.bar.tick();
+    }
+
+    /// Removes the line.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
@@ -43,16 +54,17 @@ impl ProgressLine {
 
 fn describe(progress: &Progress) -> String {
     match progress {
+        Progress::Starting { service } => format!("starting service '{service}'"),
         Progress::LayingOut { path, done, total } => {
             let percent = if *total > 0 { *done as f64 * 100.0 / *total as f64 } else { 100.0 };
-            format!("writing {} before it is read: {percent:.0} %", path.display())
+            format!("laying out {}: {percent:.0} %", path.display())
         }
         Progress::ReadingIn { path, done, total } => {
             let percent = if *total > 0 { *done as f64 * 100.0 / *total as f64 } else { 100.0 };
             format!("reading {} into the page cache: {percent:.0} %", path.display())
         }
         Progress::Background { elapsed, total } => {
-            format!("watching the machine without the workload: {}", of(*elapsed, Some(*total)))
+            format!("measuring the background: {}", of(*elapsed, Some(*total)))
         }
         Progress::Running { number, count, elapsed, total, iops } => {
             let which = if *count > 1 { format!("{} of {count}: ", number + 1) } else { String::new() };

@@ -1,13 +1,18 @@
-//! `iotoll run`: a plan from flags or a job file, measured, kept, studied, printed.
+//! `iotoll run`: takes a plan from flags or a job file, measures it, saves the record, studies it and prints the
+//! finding.
 
 use crate::arguments::{Measuring, RunArguments};
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
+use crate::input;
 use crate::probes;
 use crate::progress::ProgressLine;
-use crate::render::{self, Keeping};
+use crate::saving::{self, Keeping};
+use crate::services::Services;
 use crate::signals::{self, LaterSignals, LeftBehind};
+use crate::stdout;
 use crate::stored;
+use lab::service::ServiceSettings;
 use lab::session::Settings as Measurement;
 use lab::workload::target::Created;
 use model::plan::{DeviceWrites, Plan, Settings, UnknownOptions, options, parse};
@@ -21,37 +26,41 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     if arguments.measuring.lists_probes() {
         return probes::list();
     }
-    let plan = plan(arguments)?;
+    let services = Services::of(&arguments.measuring.service)?;
+    let plan = plan(arguments, &services)?;
     let jobs = plan.phases.iter().flat_map(|phase| &phase.jobs);
     if let Some(why) = arguments.measuring.place.as_ref().and_then(|place| place.refuses_jobs(jobs)) {
         return Err(BadInput(why).into());
     }
+    lab::placing::check(arguments.measuring.place.as_ref(), &[], plan.phases.iter().flat_map(|phase| &phase.jobs))?;
     if arguments.parse_only {
-        render::write(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
+        stdout::write(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
         return Ok(ExitCode::SUCCESS);
     }
     let stored = stored::load(arguments.output.stored.as_deref(), &Source::Run(plan.clone()))?;
     let left = LeftBehind::default();
-    let measurement = measurement(&arguments.measuring, LaterSignals::Exit(2, left.clone()), words)?;
+    let mut measurement = measurement(&arguments.measuring, LaterSignals::Exit(2, left.clone()), words)?;
     let keeping = Keeping::prepare(&arguments.output, &title(&plan))?;
-    let created = Arc::new(Created::guarded(guardian(words)));
+    let guardian = guardian(words);
+    measurement.services = services.settings(&guardian);
+    let created = Arc::new(Created::guarded(guardian));
     left.unless({
-        // What is at its end anyway needs no signal to take it back.
+        // If the measurement is ending anyway, no signal needs to undo it.
         let (keeping, created) = (keeping.clone(), Arc::downgrade(&created));
         move || undo(&created, || keeping.abandon())
     });
     let line = ProgressLine::new(arguments.output.quiet);
     let outcome = lab::run::run(&plan, &measurement, &created, &mut |progress| line.show(&progress));
-    // While a signal can still reach it: taking back large files takes a while.
+    // Before the signal handler is dropped: removing large files takes a while.
     created.undo();
     drop(created);
     line.clear();
     let record = outcome.inspect_err(|_| keeping.abandon())?;
-    render::keep_and_print(&record, stored.as_ref(), &keeping, &arguments.output)?;
+    saving::keep_and_print(&record, stored.as_ref(), &keeping, &arguments.output)?;
     Ok(failure::of_outcome(&record.outcome))
 }
 
-/// Takes back what a run made of files, where it still runs, and then what else it made.
+/// Undoes what a run did to files, if it still runs, and then the rest.
 pub fn undo(created: &Weak<Created>, rest: impl Fn()) {
     if let Some(created) = created.upgrade() {
         created.undo();
@@ -59,7 +68,7 @@ pub fn undo(created: &Weak<Created>, rest: impl Fn()) {
     rest();
 }
 
-/// How to measure, as the command line says.
+/// How to measure, from the command line.
 pub fn measurement(measuring: &Measuring, later: LaterSignals, words: &[String]) -> anyhow::Result<Measurement> {
     Ok(Measurement {
         meters: measuring.meters.clone(),
@@ -68,6 +77,7 @@ pub fn measurement(measuring: &Measuring, later: LaterSignals, words: &[String])
         interruption: signals::interruption(later)?,
         command_line: words.to_vec(),
         place: measuring.place.clone(),
+        services: ServiceSettings::default(),
     })
 }
 
@@ -76,40 +86,41 @@ fn title(plan: &Plan) -> String {
     jobs.map(|job| job.name.as_str()).collect::<Vec<_>>().join("-")
 }
 
-fn plan(arguments: &RunArguments) -> anyhow::Result<Plan> {
+fn plan(arguments: &RunArguments, services: &Services) -> anyhow::Result<Plan> {
     let environment = |name: &str| std::env::var(name).ok();
     let unknown_options = if arguments.ignore_unknown { UnknownOptions::Ignore } else { UnknownOptions::Refuse };
     let device_writes = if arguments.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse };
     let mut overrides: Vec<String> = arguments.seed.map(|seed| format!("randseed={seed}")).into_iter().collect();
-    let (files, options) = files_and_options(&arguments.job);
+    let job = services.fill_in(&arguments.job)?;
+    let (files, options) = files_and_options(&job);
     let settings = |overrides| Settings { environment: &environment, overrides, unknown_options, device_writes };
     match files.as_slice() {
         [file] => {
-            // On top of a file, options on the command line hold for every job of it.
+            // With a job file, options on the command line apply to all its jobs.
             if let Some(name) = options.iter().find(|option| option.starts_with("name=")) {
                 let message = format!(
-                    "'--{name}': the jobs of '{file}' have names, and what is on the command line is for all of them; leave it out, or put \
+                    "'--{name}': the jobs of '{file}' already have names, and options beside a job file apply to all of them; leave it out, or put \
                      another job into the file"
                 );
                 return Err(BadInput(message).into());
             }
             overrides.extend(options);
-            let text = render::read(Path::new(file))?;
+            let text = services.fill_in_one(&input::read(Path::new(file))?)?;
             Ok(parse::job_file(file, &text, &settings(&overrides))?)
         }
         [_, second, ..] => {
-            let message = format!("'{second}': one job file at a time; put the jobs into one file, or run twice");
+            let message = format!("'{second}': only one job file is allowed; put the jobs into one file, or run twice");
             Err(BadInput(message).into())
         }
         [] if options.is_empty() => {
             Err(BadInput("run: no job; give JOB.fio, or --name=NAME --rw=randread --filename=FILE …".to_owned()).into())
         }
-        [] => Ok(parse::flags(&arguments.job, &settings(&overrides))?),
+        [] => Ok(parse::flags(&job, &settings(&overrides))?),
     }
 }
 
-/// Job files, and options as `name=value` or a bare `name`. A word that is neither an option nor the value of
-/// one is a job file.
+/// Job files, and options as `name=value` or a bare `name`. A word that is neither an option nor an option's value is a
+/// job file.
 pub fn files_and_options(job: &[String]) -> (Vec<&str>, Vec<String>) {
     let (mut files, mut found) = (Vec::new(), Vec::new());
     let mut rest = job.iter().map(String::as_str).peekable();
@@ -135,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_file_may_stand_anywhere_but_in_a_value_s_place() {
+    fn a_job_file_may_be_anywhere_but_after_an_option_without_its_value() {
         for text in ["j.fio --bs=4k --thread", "--bs=4k --thread j.fio", "--bs 4k j.fio --thread"] {
             let words = words(text);
             assert_eq!(files_and_options(&words), (vec!["j.fio"], vec!["bs=4k".into(), "thread".into()]), "{text}");

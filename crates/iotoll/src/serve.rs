@@ -1,8 +1,8 @@
-//! `iotoll serve`: an NBD server, which says itself what it did and what that cost it.
+//! `iotoll serve`: an NBD server that reports its work and the cost of it.
 
 use crate::arguments::{ServeArguments, Storage};
 use crate::failure::{self, BadInput};
-use crate::{render, signals};
+use crate::{signals, stdout};
 use anyhow::Context;
 use lab::calibration::Calibration;
 use model::injected::Injected;
@@ -38,7 +38,8 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
         busy_poll: Nanos(arguments.path_busy_poll * 1000),
         ..PathPlan::default()
     };
-    let teller = Teller { calibration: Calibration::begin(), begun: Instant::now(), inject_ns: arguments.inject_ns };
+    let teller =
+        StderrReporter { calibration: Calibration::begin(), begun: Instant::now(), inject_ns: arguments.inject_ns };
     let tuning = Tuning { delay: delay(arguments, &teller.calibration), ..lab::engine::path_tuning(&path) };
     let mut storage = backend(arguments, &tuning, access)?;
     if arguments.path_null == PathNull::Server {
@@ -48,18 +49,18 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     // Before there is a socket that would be left behind.
     let handle = Arc::new(ServerHandle::new()?);
     heed_signals(&handle)?;
-    let place = Place::listen(arguments)?;
+    let place = BoundListener::listen(arguments)?;
     let options =
         Options { tuning, threads: arguments.threads, connections: arguments.connections, ..Options::default() };
-    render::write(&format!("listening on {}\n", place.uri))?;
+    stdout::write(&format!("listening on {}\n", place.uri))?;
     let done = serve(&place.listener, &exports, &options, &handle, &teller)?;
     teller.so_far(&done);
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is asked to be added to each request, by a clock that was looked at for long enough.
+/// The delay to add to each request, with a calibrated clock.
 fn delay(arguments: &ServeArguments, calibration: &Calibration) -> Delay {
-    // To 10 ppm.
+    // Long enough to calibrate the clock to 10 ppm.
     const LOOK: Duration = Duration::from_millis(10);
     let claimed = arguments.inject_at == Layer::Storage && arguments.path_null == PathNull::Server;
     if arguments.inject_ns == 0 || claimed {
@@ -72,24 +73,24 @@ fn delay(arguments: &ServeArguments, calibration: &Calibration) -> Delay {
 fn names(names: &[String]) -> anyhow::Result<Vec<String>> {
     for (place, name) in names.iter().enumerate() {
         if name.len() > nbd::handshake::MAX_STRING {
-            return Err(BadInput(format!("--export: a name of {} bytes; NBD has at most 4096", name.len())).into());
+            return Err(BadInput(format!("--export: a name of {} bytes; NBD allows at most 4096", name.len())).into());
         }
         if names.iter().take(place).any(|other| other == name) {
-            return Err(BadInput(format!("--export {name}: twice; leave one out")).into());
+            return Err(BadInput(format!("--export {name}: given twice; remove one")).into());
         }
     }
     Ok(names.to_vec())
 }
 
-/// What is wrong where a null storage cannot be had.
-const NO_ADDRESSES: &str = "addresses for a reply of zeros";
+/// Context of the error when a null storage cannot be made.
+const NO_ADDRESSES: &str = "reserving addresses for replies of zeros";
 
 fn backend(arguments: &ServeArguments, tuning: &Tuning, access: Access) -> anyhow::Result<Backend> {
     match &arguments.backend {
         Storage::File(path) => file(path, arguments, access),
         _ if arguments.direct => Err(BadInput("--direct is for --backend file:PATH; leave it out".to_owned()).into()),
         Storage::Memory(bytes) => Backend::memory(*bytes, tuning).map_err(|error| {
-            BadInput(format!("--backend memory:{bytes}: there is not so much memory ({error}); ask for less")).into()
+            BadInput(format!("--backend memory:{bytes}: not enough memory ({error}); use a smaller size")).into()
         }),
         Storage::Null(bytes) => Backend::null(*bytes).context(NO_ADDRESSES),
     }
@@ -97,11 +98,11 @@ fn backend(arguments: &ServeArguments, tuning: &Tuning, access: Access) -> anyho
 
 fn file(path: &Path, arguments: &ServeArguments, access: Access) -> anyhow::Result<Backend> {
     let failed = |error| BadInput(format!("--backend file:{}: {error}; check the path", path.display()));
-    // Whether a device is mounted or part of something nobody here looks, and clients write to it for as long as
-    // this runs. To open a pipe waits, and to open a device may do something.
+    // A mounted device, or a part of another device, would be damaged: nothing checks for that here, and clients write
+    // for as long as this runs. Opening a pipe blocks, and opening a device may have side effects.
     let kind = std::fs::metadata(path).map_err(failed)?.file_type();
     if !(kind.is_file() || kind.is_block_device() && access == Access::ReadOnly) {
-        let mend = "is no file; name one, or a block device with --read-only";
+        let mend = "is not a file; give a regular file, or a block device with --read-only";
         return Err(BadInput(format!("--backend file:{}: {mend}", path.display())).into());
     }
     let file = File::options().read(true).write(access == Access::ReadWrite).open(path);
@@ -112,19 +113,19 @@ fn file(path: &Path, arguments: &ServeArguments, access: Access) -> anyhow::Resu
             BadInput(format!("--backend file:{} --direct: {error}: {mend}", path.display())).into()
         });
     }
-    // Who says how payloads are sent has them sent from the page cache, where that may be.
+    // An explicit `--path-send` sends from the page cache, where the file allows it.
     let opened = if arguments.path_send.is_some() { Backend::page_cache(file) } else { Backend::file(file) };
-    opened.with_context(|| format!("the size of {}", path.display()))
+    opened.with_context(|| format!("reading the size of {}", path.display()))
 }
 
-/// Where it listens. A Unix socket goes when this is dropped.
-struct Place {
+/// The listener. Dropping it removes a Unix socket.
+struct BoundListener {
     listener: Listener,
     uri: String,
     made: Option<Made>,
 }
 
-/// A socket's file, and which one it is.
+/// The file of a socket, and its identity.
 struct Made {
     path: PathBuf,
     identity: Option<(u64, u64)>,
@@ -136,7 +137,7 @@ impl Made {
     }
 }
 
-impl Place {
+impl BoundListener {
     fn listen(arguments: &ServeArguments) -> anyhow::Result<Self> {
         if let Some(path) = &arguments.unix {
             return Self::unix(path);
@@ -144,7 +145,7 @@ impl Place {
         let address = arguments.listen;
         if !address.ip().to_canonical().is_loopback() && !arguments.insecure_network {
             let mend =
-                "clients elsewhere would come without encryption or password; --insecure-network if that is meant";
+                "other machines could connect without encryption or authentication; add --insecure-network to allow it";
             return Err(BadInput(format!("--listen {address}: {mend}")).into());
         }
         let listener = TcpListener::bind(address);
@@ -163,29 +164,30 @@ impl Place {
     fn unix(path: &Path) -> anyhow::Result<Self> {
         let listener = UnixListener::bind(path).map_err(|error| {
             let mend = match error.kind() {
-                ErrorKind::AddrInUse => "remove what is there, or choose another path",
+                ErrorKind::AddrInUse => "remove the existing file, or choose another path",
                 ErrorKind::InvalidInput => "choose a shorter path, of at most 107 bytes",
                 _ => "choose another path",
             };
             BadInput(format!("--unix {}: {error}; {mend}", path.display()))
         })?;
-        // Clients may be anywhere.
+        // Clients may have another working directory.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let uri = Uri { address: Address::Unix(path.clone()), export: String::new() }.to_string();
         Ok(Self { listener: Listener::Unix(listener), uri, made: Some(Made { identity: Made::identity(&path), path }) })
     }
 }
 
-impl Drop for Place {
+impl Drop for BoundListener {
     fn drop(&mut self) {
-        // Somebody may have removed it already, and begun another server in its place.
+        // Another server may have replaced the socket meanwhile.
         if let Some(made) = self.made.as_ref().filter(|made| made.identity == Made::identity(&made.path)) {
             let _ = std::fs::remove_file(&made.path);
         }
     }
 }
 
-/// The first SIGTERM or Ctrl-C finishes what has arrived; SIGUSR1 asks what was done so far.
+/// The first SIGTERM or Ctrl-C stops the server after the requests that have arrived; SIGUSR1 prints the counters so
+/// far.
 fn heed_signals(handle: &Arc<ServerHandle>) -> anyhow::Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
     if !signals::ignores_hangup() {
@@ -200,21 +202,21 @@ fn heed_signals(handle: &Arc<ServerHandle>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says what happens, on standard error.
-struct Teller {
+/// Reports on standard error.
+struct StderrReporter {
     calibration: Calibration,
     begun: Instant,
     inject_ns: u64,
 }
 
-impl Observer for Teller {
+impl Observer for StderrReporter {
     fn note(&self, text: &str) {
         failure::complain(text);
     }
 
     fn delays(&self, burnt_ticks: f64) {
         let injected = Injected { asked: self.inject_ns as f64, burnt: burnt_ticks * 1e9 / self.calibration.end().0 };
-        // Of requests, not of I/Os.
+        // The server counts requests, not I/Os.
         let burns = injected.in_words().replace("I/O", "request");
         failure::complain(&format!("--inject-ns {}: a thread {burns}", self.inject_ns));
     }
@@ -227,8 +229,9 @@ impl Observer for Teller {
             if parts == 0 { "–".to_owned() } else { number::significant(whole / parts as f64) }
         };
         failure::complain(&format!(
-            "{} requests in {}, {} with an error; {} bytes sent, {} received; {} requests per wait, {} per receive, {} per send; total \
-             pull-up was {} bytes, zero-copy {}, received in place {}; the server's own CPU time {}: {} cycles per request, without what others did for it",
+            "{} requests in {}, {} failed; {} bytes sent, {} received; {} requests per wait, {} per receive, {} per send; \
+             {} bytes pulled up, {} sent zero-copy, {} received in place; server CPU time {}: {} cycles per request, \
+             not counting work that others did for it",
             number::count(counters.requests),
             number::seconds(self.begun.elapsed().as_secs_f64()),
             number::count(counters.errors),

@@ -1,5 +1,5 @@
-//! Ctrl-C, SIGTERM and a terminal that goes away: the first asks the measurement to end and keep what it has; what more of
-//! them do depends on what would be left behind.
+//! Ctrl-C, SIGTERM and a terminal hangup: the first signal asks the measurement to end and keep its readings. Later
+//! signals act according to what would be left behind.
 
 use lab::Interruption;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -7,15 +7,16 @@ use signal_hook::iterator::Signals;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Signals that come together are one: a terminal, or timeout(1), may send to the process and to its group.
+/// Signals within this time count as one: a terminal, or timeout(1), may send one to the process and one to its group.
 const TOGETHER: Duration = Duration::from_millis(300);
 
-/// What would be left behind, and how it is taken back: nothing before something was made. Signals are heeded before that.
+/// What an immediate exit would leave behind, and how to remove it. Empty until something is made; signals are handled
+/// even before that.
 #[derive(Clone, Default)]
 pub struct LeftBehind(Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>);
 
 impl LeftBehind {
-    /// Something was made; this takes it back. Said once.
+    /// Registers the undo action of what was made. Called once.
     pub fn unless(&self, undo: impl Fn() + Send + Sync + 'static) {
         let _ = self.0.set(Box::new(undo));
     }
@@ -25,22 +26,22 @@ impl LeftBehind {
     }
 }
 
-/// What the second signal, and each after it, does.
+/// The effect of the second and later signals.
 pub enum LaterSignals {
-    /// They do not end the program: what was switched on has to be switched off, and commands have to be ended, before it ends. That takes
-    /// seconds. The second one kills a command that is measured.
+    /// They do not end the program: settings must be switched back and commands ended first, which takes seconds. The
+    /// second signal kills a command that is being measured.
     DoNotExit,
-    /// The one of this number ends the program at once, after taking back what would be left behind.
+    /// The signal with this number ends the program at once, after removing what would be left behind.
     Exit(u32, LeftBehind),
 }
 
-/// What signals ask for, from now on.
+/// Handles signals from now on.
 pub fn interruption(later: LaterSignals) -> anyhow::Result<Arc<Interruption>> {
     let interruption = Arc::new(Interruption::default());
     let told = interruption.clone();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if matches!(later, LaterSignals::DoNotExit) {
-        // Ctrl-\ would otherwise end it with something switched on.
+        // Ctrl-\ would otherwise end the program with a setting still switched on.
         signals.add_signal(SIGQUIT)?;
     }
     if !ignores_hangup() {
@@ -55,7 +56,7 @@ pub fn interruption(later: LaterSignals) -> anyhow::Result<Arc<Interruption>> {
             latest = Some(Instant::now());
             let times = told.request();
             let waits = told.clone();
-            // What ends within this time needs no word.
+            // Print nothing if it ends within this time.
             let say = move || {
                 std::thread::sleep(Duration::from_secs(1));
                 waits.awaited().iter().for_each(|what| crate::failure::complain(what));
@@ -65,6 +66,7 @@ pub fn interruption(later: LaterSignals) -> anyhow::Result<Arc<Interruption>> {
                 && times >= *last
             {
                 left.take_back();
+                crate::failure::complain("interrupted again: ended at once, and nothing is kept");
                 std::process::exit(crate::failure::INTERRUPTED.into());
             }
         }

@@ -1,11 +1,11 @@
-//! `--stored`: an earlier record, read before anything is measured, so that one that does not fit is refused at once.
+//! `--stored`: an earlier record. It is read before the measurement, so that one that does not fit is refused at once.
 
 use crate::failure::BadInput;
 use model::kind::Recorded;
 use model::stored::Stored;
 use std::path::Path;
 
-/// The record at `path`, if one was given, as far as a measurement of `plan` can stand beside it.
+/// The record at `path`, if one was given and a measurement of `plan` can be compared with it.
 pub fn load<R: Recorded>(path: Option<&Path>, plan: &R::Plan) -> anyhow::Result<Option<Stored<R>>> {
     let Some(path) = path else { return Ok(None) };
     let refused = |why: String| BadInput(format!("--stored {why}"));

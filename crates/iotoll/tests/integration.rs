@@ -1,12 +1,12 @@
-//! The built binary from outside: what it prints, how it exits, what it leaves behind.
+//! Tests of the built binary from outside: its output, its exit status, what it leaves behind.
 //!
-//! One binary for all of it, so that it is linked once. Each module is about one promise; `iotoll` and `machine`
-//! are what they are written in. Bounds on time are wide, because machines are noisy.
+//! One test binary, so that it is linked once. Each module covers one promise; `iotoll` and `machine` contain the
+//! helpers. Bounds on time are wide, because machines are noisy.
 
-// A test fails by panicking, and says why a case is skipped.
+// A test fails by panicking, and prints why a case is skipped.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
-/// The tests, in the order of a measurement: what is asked, what is done, what is said, what goes wrong.
+/// The tests, in the order of a measurement: arguments, measuring, output, failures.
 mod integration {
     mod iotoll;
     mod machine;
@@ -23,7 +23,9 @@ mod integration {
     mod foreign_counts;
     mod foreign_servers;
     mod full_disks;
+    mod generated;
     mod guardian;
+    mod guests;
     mod injected;
     mod json_contract;
     mod layers;
@@ -37,6 +39,7 @@ mod integration {
     mod probes;
     mod refusals;
     mod saving;
+    mod services;
     mod serving;
     mod serving_begins_and_ends;
     mod signals;

@@ -3,36 +3,36 @@
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::guardian::undo::Undo;
-use crate::guardian::{Guardian, Held};
+use crate::guardian::{Guardian, UndoGuard};
 use crate::interruption::Interruption;
 use crate::shell;
 use crate::wait_limit::WaitLimit;
-use model::experiment::Around as Plan;
+use model::experiment::{Around as Plan, Cell};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A measurement whose setup has run. Its cleanup runs at the end, also when this is dropped, or when this process is killed.
+/// A measurement whose setup has run. Its cleanup runs at the end, on drop, or when this process is killed.
 pub(crate) struct Around {
     plan: Plan,
     limit: WaitLimit,
     processes: Processes,
-    /// The guardian runs cleanup in our place.
-    guarded: Held,
+    /// The guardian runs cleanup if this process is killed.
+    guarded: UndoGuard,
 }
 
 impl Around {
     /// Runs setup. A command that takes longer than `longest` is killed.
     ///
     /// # Errors
-    /// When it fails; cleanup has run then.
+    /// When setup fails; cleanup has run by then.
     pub fn begin(plan: Plan, guardian: &Guardian, longest: Duration, interruption: Arc<Interruption>) -> Result<Self> {
         let guarded = match plan.cleanup.clone().filter(|_| !guardian.is_absent()) {
             Some(command) => {
-                let directory =
-                    std::env::current_dir().map_err(|error| Error::instrument("the working folder", error))?;
+                let directory = std::env::current_dir()
+                    .map_err(|error| Error::instrument("reading the working directory", error))?;
                 guardian.arm(Undo::Run { command, directory, longest_seconds: longest.as_secs_f64() })?
             }
-            None => Held::default(),
+            None => UndoGuard::default(),
         };
         let shells = plan.setup.is_some() || plan.prepare.is_some() || plan.cleanup.is_some();
         let processes = if shells { guardian.passing_processes()? } else { Processes::default() };
@@ -43,12 +43,13 @@ impl Around {
         }
     }
 
-    /// Runs prepare.
+    /// Runs prepare, with the values of this point of a sweep.
     ///
     /// # Errors
-    /// When it fails: what follows would not be what was asked for.
-    pub fn before_execution(&self) -> Result<()> {
-        self.plan.prepare.as_ref().map_or(Ok(()), |prepare| self.run("prepare", prepare, &self.limit))
+    /// When it fails: the execution would not be the one that the user asked for.
+    pub fn before_execution(&self, cell: &Cell) -> Result<()> {
+        let Some(prepare) = &self.plan.prepare else { return Ok(()) };
+        self.run("prepare", &cell.fill_in(prepare), &self.limit)
     }
 
     /// Runs cleanup.
@@ -63,7 +64,7 @@ impl Around {
         let Some(cleanup) = self.plan.cleanup.take() else { return Ok(()) };
         let limit = self.limit.to_the_end();
         let cleaned = self.run("cleanup", &cleanup, &limit);
-        self.guarded = Held::default();
+        self.guarded = UndoGuard::default();
         cleaned
     }
 
@@ -75,7 +76,7 @@ impl Around {
 
 impl Drop for Around {
     fn drop(&mut self) {
-        // What went wrong before is what is reported.
+        // The earlier error is the one to report.
         let _ = self.clean_up();
     }
 }
@@ -91,13 +92,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mark = folder.path().join("mark");
         let append = |text: &str| Some(format!("echo {text} >> {}", mark.display()));
-        let plan = Plan { setup: append("setup"), prepare: append("prepare"), cleanup: append("cleanup") };
+        let plan = Plan { setup: append("setup"), prepare: append("prepare{n}"), cleanup: append("cleanup") };
         let around = Around::begin(plan.clone(), &Guardian::default(), LONG, Arc::default()).unwrap();
-        around.before_execution().unwrap();
-        around.before_execution().unwrap();
+        around.before_execution(&Cell::default()).unwrap();
+        around.before_execution(&Cell { values: [("n".to_owned(), "4".to_owned())].into() }).unwrap();
         around.end().unwrap();
         let log = || std::fs::read_to_string(&mark).unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(log(), ["setup", "prepare", "prepare", "cleanup"]);
+        assert_eq!(log(), ["setup", "prepare{n}", "prepare4", "cleanup"]);
         let broken = Plan { setup: Some("echo no such thing >&2; exit 3".to_owned()), ..plan };
         let error = Around::begin(broken, &Guardian::default(), LONG, Arc::default()).err().unwrap().to_string();
         assert!(error.contains("setup") && error.contains("no such thing"), "{error}");

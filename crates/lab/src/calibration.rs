@@ -8,12 +8,12 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Notes both clocks.
+    /// Reads both clocks.
     pub fn begin() -> Self {
         Self { begun: Instant::now() }
     }
 
-    /// The rate since then, in hertz, and how it was found.
+    /// The rate since then, in hertz, and its source.
     pub fn end(&self) -> (f64, String) {
         let hertz = Instant::now().hertz_since(self.begun).unwrap_or(1e9);
         (hertz, "measured against CLOCK_MONOTONIC".to_owned())

@@ -1,9 +1,9 @@
-//! How fast the machine does five small things, so that a record shows when it changed speed.
+//! Times five small operations, so that a record shows when the machine changed speed.
 //!
-//! Each figure is the median of several short batches: a batch that an interrupt or another task hit is
-//! outvoted. The figures are for comparison with themselves, before and after and from run to run of one
-//! host; the batch sizes are part of their meaning and are stated with each. All five together take some
-//! 8 ms on an idle machine and are cut short before 25 ms on a busy one, because they run twice in each
+//! Each figure is the median of several short batches, so that a batch that an interrupt or another task disturbed does
+//! not count. Compare a figure only with itself: before and after, and from run to run on one host. The batch sizes are
+//! part of its meaning and are stated with each. All five together take some 8 ms on an idle machine and are cut short
+//! before 25 ms on a busy one, because they run twice in each measurement.
 //! measurement.
 
 use model::reading::Reading;
@@ -14,9 +14,9 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Batches of which the median is taken; odd, so that it is one of them.
+/// Batches per median; odd, so that the median is one of them.
 const BATCHES: usize = 9;
-/// What one canary may take. Most need a tenth of it.
+/// Time limit of one canary. Most need a tenth of it.
 const BUDGET: Duration = Duration::from_micros(4_500);
 
 /// Runs all five.
@@ -43,15 +43,15 @@ fn two_cpus(cpus: &io::Result<Vec<u32>>) -> io::Result<(u32, u32)> {
     match cpus.as_deref() {
         Ok([first, second, ..]) => Ok((*first, *second)),
         Ok(_) => Err(io::Error::other(
-            "a wake-up across CPUs needs two of them, and this process may use one: allow it more \
-             (taskset, cpuset)",
+            "a wake-up across CPUs needs two CPUs, and this process may use only one: allow it more (taskset, \
+             cpuset)",
         )),
         Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
     }
 }
 
-/// getppid, the cheapest call that the C library does not answer by itself: entering and leaving the
-/// kernel, mitigations included. 200 calls a batch.
+/// getppid is the cheapest call that the C library does not answer itself: kernel entry and exit, mitigations included.
+/// 200 calls a batch.
 fn null_system_call_nanos() -> f64 {
     const CALLS: u32 = 200;
     median_nanos(CALLS, || {
@@ -71,11 +71,11 @@ fn clock_read_nanos() -> f64 {
     })
 }
 
-/// Bytes copied, each counted once, from one 16 KiB block to another: within the first cache levels, so
-/// it shows the core's speed and not the memory's. 64 copies a batch.
+/// Bytes copied, each counted once, from one 16 KiB block to another. The blocks fit into the first cache levels, so
+/// this shows the speed of the core, not of the memory. 64 copies a batch.
 ///
-/// Where the blocks lie in their pages is fixed, half a page apart: left to the allocator it differs
-/// from run to run, and with it how often a load has to wait for a store to the same place of a page.
+/// The blocks are at fixed places in their pages, half a page apart. The allocator's choice would differ from run to
+/// run, and so would the number of loads that wait for a store to the same page offset.
 fn memcpy_gigabytes_per_second() -> f64 {
     const COPIES: u32 = 64;
     const BLOCK_BYTES: usize = 16 << 10;
@@ -96,7 +96,7 @@ fn memcpy_gigabytes_per_second() -> f64 {
     BLOCK_BYTES as f64 / nanos
 }
 
-/// Median over the batches of the time of one of `operations`.
+/// Median over the batches of the time of one operation; a batch has `operations`.
 fn median_nanos(operations: u32, mut batch: impl FnMut()) -> f64 {
     // Brings code and data into the caches; its time is not used.
     batch();
@@ -114,22 +114,22 @@ fn median(values: &mut [f64]) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Half of the time in which a byte goes to another thread through a pipe and back: one write, one
-/// switch of threads, one read. 8 round trips a batch.
+/// Half of the time in which a byte goes to another thread through a pipe and back: one write, one thread switch, one
+/// read. 8 round trips a batch.
 ///
-/// On one CPU the two threads take turns and the switch is between them. On two CPUs the one that waits
-/// leaves its CPU to the idle loop, so that a wake-up holds the interrupt to the other CPU and the way
-/// out of its idle state, in a guest through the hypervisor.
+/// On one CPU the two threads take turns, and the switch is between them. On two CPUs the waiting thread leaves its CPU
+/// idle, so that a wake-up includes the interrupt to the other CPU and its exit from the idle state, in a guest through
+/// the hypervisor.
 fn hand_over_nanos(here: u32, there: u32) -> io::Result<f64> {
     let (ping_end, ping) = io::pipe()?;
     let (pong_end, pong) = io::pipe()?;
-    // The threads own the ends of the pipes: whichever fails closes its own, and the other sees the end.
+    // Each thread owns its ends of the pipes: a thread that fails closes its ends, and the other sees end of file.
     thread::scope(|scope| {
         let echo = thread::Builder::new().spawn_scoped(scope, move || echo(there, ping_end, pong))?;
         let timed = thread::Builder::new().spawn_scoped(scope, move || round_trips(here, ping, pong_end))?;
         let nanos = timed.join().unwrap_or_else(|_| Err(io::Error::other("the timing thread panicked")));
         let echoed = echo.join().unwrap_or_else(|_| Err(io::Error::other("the echoing thread panicked")));
-        // When the echo failed, what the other thread saw is only the consequence.
+        // If the echo failed, the error of the other thread is only a consequence.
         echoed.and(nanos).map(|round_trip| round_trip / 2.0)
     })
 }
@@ -143,7 +143,7 @@ fn echo(cpu: u32, mut from: PipeReader, mut to: PipeWriter) -> io::Result<()> {
     Ok(())
 }
 
-/// Median time of a round trip, of as many batches as fit into the budget.
+/// Median time of a round trip over as many batches as fit into the budget.
 fn round_trips(cpu: u32, mut to: PipeWriter, mut from: PipeReader) -> io::Result<f64> {
     const TRIPS: u32 = 8;
     sys::schedule::pin_to(&[cpu])?;
@@ -153,8 +153,8 @@ fn round_trips(cpu: u32, mut to: PipeWriter, mut from: PipeReader) -> io::Result
         for done in 1..=TRIPS {
             to.write_all(&[0])?;
             from.read_exact(&mut [0])?;
-            // On a busy machine a single trip can take many time slices. The check is one reading of the
-            // clock, a hundredth of a trip.
+            // On a busy machine a single trip can take many time slices. The check reads the clock once, a hundredth of
+            // a trip.
             let now = Instant::now();
             if now >= deadline {
                 return Ok(((now - begin).as_nanos() as f64 / f64::from(done), ControlFlow::Break(())));
@@ -162,7 +162,7 @@ fn round_trips(cpu: u32, mut to: PipeWriter, mut from: PipeReader) -> io::Result
         }
         Ok((begin.elapsed().as_nanos() as f64 / f64::from(TRIPS), ControlFlow::Continue(())))
     };
-    // The first batch starts the other thread and is used only when there is no time for a second one.
+    // The first batch starts the other thread; it counts only if there is no time for a second one.
     let (first, mut flow) = batch()?;
     let mut nanos = Vec::with_capacity(BATCHES);
     while flow.is_continue() && nanos.len() < BATCHES {
@@ -192,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn the_caller_stays_where_it_was() {
+    fn the_caller_s_affinity_is_unchanged() {
         let before = sys::schedule::allowed_cpus().unwrap();
         run();
         assert_eq!(sys::schedule::allowed_cpus().unwrap(), before);
     }
 
     #[test]
-    fn a_cpu_that_is_not_there_is_an_error_and_no_deadlock() {
+    fn an_absent_cpu_is_an_error_and_no_deadlock() {
         let cpu = sys::schedule::allowed_cpus().unwrap()[0];
         assert!(hand_over_nanos(cpu, 1_000_000).is_err());
         assert!(hand_over_nanos(1_000_000, cpu).is_err());
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_outvotes_a_batch_that_was_hit() {
+    fn the_median_ignores_a_disturbed_batch() {
         assert_eq!(median(&mut [1.0, 9e9, 2.0]), 2.0);
         assert!(median(&mut []).is_nan());
     }

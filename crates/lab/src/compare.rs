@@ -1,7 +1,7 @@
-//! `iotoll compare`: an experiment becomes a record, round by round.
+//! `iotoll compare`: measures an experiment round by round into a record.
 //!
-//! A round measures every case as often as every other, in an order that is drawn anew, so that what the machine does
-//! meanwhile befalls all arms alike. How a round is cut depends on what is compared ([`Schedule`]).
+//! A round measures every case equally often, in a new random order, so that changes of the machine affect all arms
+//! alike. How a round is cut depends on what is compared ([`Schedule`]).
 
 pub mod boots;
 mod cache;
@@ -10,11 +10,11 @@ mod neighbours;
 mod protocol;
 mod shuffler;
 mod slices;
-mod team;
 mod toggle;
 mod turns;
 mod whole;
 pub mod worker;
+mod worker_process;
 
 use crate::around::Around;
 use crate::calibration::Calibration;
@@ -27,6 +27,7 @@ use crate::meter::{MeterSet, Owners, TaskScan};
 use crate::placing::{self, Placing};
 use crate::preparation;
 use crate::progress;
+use crate::service::{Folders, Services};
 use crate::session;
 use crate::store::RecordFile;
 use crate::wait_limit::WaitLimit;
@@ -50,36 +51,36 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use sys::clock::monotonic_nanos;
 use sys::schedule::{Class, set_class};
-use toggle::{Toggles, and_left};
+use toggle::Toggles;
 
 /// How to measure.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Meters, signals, command line; its background is not used: each round has its own.
+    /// Meters, signals, command line. Its background is unused: each round has its own.
     pub measuring: session::Settings,
     /// Seed of the order of slices.
     pub seed: u64,
-    /// This program, which is started again as a worker.
+    /// The executable of iotoll, for worker processes.
     pub program: PathBuf,
-    /// How rounds are cut, where that is decided already; else a rehearsal decides it.
+    /// How rounds are cut, if already decided; otherwise a rehearsal decides it.
     pub schedule: Option<Schedule>,
-    /// Who undoes what this switches, makes and starts, when it is killed.
+    /// Undoes changes, files and processes if iotoll is killed.
     pub guardian: Guardian,
 }
 
-/// Where a record is written as it is measured.
+/// Receives a record as it is measured.
 pub trait RecordWriter {
-    /// What is known before the first round.
+    /// Writes the header, before the first round.
     ///
     /// # Errors
     /// When it cannot be written: the measurement ends.
     fn header(&mut self, header: &Header) -> Result<()>;
-    /// A complete round.
+    /// Writes a complete round.
     ///
     /// # Errors
     /// As above.
     fn round(&mut self, round: &RoundRecord) -> Result<()>;
-    /// How it ended.
+    /// Writes how the measurement ended.
     ///
     /// # Errors
     /// As above.
@@ -101,7 +102,7 @@ impl RecordWriter for RecordFile {
     }
 }
 
-/// How far an experiment has come.
+/// Progress of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub enum Stage<'a> {
     /// Before the first round.
@@ -110,27 +111,27 @@ pub enum Stage<'a> {
     Measuring {
         /// Rounds.
         rounds: usize,
-        /// How long so far.
+        /// Elapsed time.
         elapsed: Duration,
-        /// How long at most.
+        /// Longest time.
         budget: Duration,
-        /// The comparison that is furthest from being precise.
+        /// The comparison that is furthest from its precision.
         standing: Option<Standing>,
     },
 }
 
-/// Told how far an experiment has come.
+/// Receives the progress of an experiment.
 pub type Observer<'a> = &'a mut dyn FnMut(Stage);
 
-/// Fewer have no spread, so no interval: they are measured whatever the budget says.
+/// Fewer rounds have no spread, so no interval; these are measured whatever the budget.
 const FEWEST_ROUNDS: usize = 2;
 
 /// Measures an experiment.
 ///
 /// # Errors
-/// When not one round could be measured. What fails later is in the record, with every round until then.
+/// When not one round could be measured. A later failure is in the record, with every round before it.
 pub fn compare(
-    experiment: Experiment,
+    mut experiment: Experiment,
     settings: &Settings,
     writer: &mut dyn RecordWriter,
     observer: Observer,
@@ -139,12 +140,71 @@ pub fn compare(
     sys::process::raise_open_file_limit();
     let interruption = &settings.measuring.interruption;
     let longest = Duration::from_secs_f64(experiment.rules.hang_timeout());
-    let placing = Placing::resolve(experiment.place.as_ref(), &servers(&experiment))?;
+    let servers = servers(&experiment);
+    let mut placing = Placing::resolve(experiment.place.as_ref(), &servers)?;
+    let folders = Folders::make(&settings.measuring.services)?;
     let around = Around::begin(experiment.around.clone(), &settings.guardian, longest, interruption.clone())?;
+    let starting = &settings.measuring.services;
+    let mut services = Services::start(starting, experiment.place.as_ref(), longest, interruption, &mut |service| {
+        observer(Stage::Preparing(progress::Progress::Starting { service }));
+    })?;
+    if !services.started().is_empty() {
+        // Again, because it depends on where the servers are that run now.
+        placing = Placing::resolve(experiment.place.as_ref(), &servers)?;
+        experiment.services = services.started().to_vec();
+    }
     let created = Created::guarded(settings.guardian.clone());
+    let beside = Beside { experiment: &experiment, settings, placing, around: &around, created: &created };
+    let measured = measure(&beside, &calibration, writer, observer);
+    let (mut record, mut end) = services.conclude(measured, |(_, end)| &mut end.outcome)?;
+    // Whatever is still there is taken away here, and said if it cannot be.
+    if let Err(error) = around.end().and_then(|()| folders.close()) {
+        end.outcome = besides(error, end.outcome);
+    }
+    if let Err(error) = writer.end(&end)
+        && end.outcome == Outcome::Completed
+    {
+        // The rounds are on disk and are shown; only that it ended well is not there.
+        end.outcome = Outcome::Failed(error.to_string());
+    }
+    // As with run: files that it made stay when it ended well.
+    if end.outcome == Outcome::Completed {
+        created.keep();
+    }
+    record.end = Some(end);
+    Ok(record)
+}
+
+/// What is there when rounds are measured: services run, and setup has run.
+struct Beside<'a> {
+    experiment: &'a Experiment,
+    settings: &'a Settings,
+    placing: Placing,
+    around: &'a Around,
+    created: &'a Created,
+}
+
+/// An outcome after which something could not be put back.
+fn besides(error: Error, outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Failed(why) => Outcome::Failed(format!("{why}; besides: {error}")),
+        Outcome::Completed | Outcome::Interrupted => Outcome::Failed(error.to_string()),
+    }
+}
+
+/// The rounds, and how they ended: what is not written yet.
+fn measure(
+    beside: &Beside,
+    calibration: &Calibration,
+    writer: &mut dyn RecordWriter,
+    observer: Observer,
+) -> Result<(CompareRecord, End)> {
+    let &Beside { experiment, settings, around, created, .. } = beside;
+    let interruption = &settings.measuring.interruption;
+    let longest = Duration::from_secs_f64(experiment.rules.hang_timeout());
     let mut warnings = Vec::new();
-    let targets = lay_out(&experiment, settings, &created, &mut warnings, observer)?;
-    let cache = CacheKeeper::prepare(&experiment, &targets, &mut |path, done, total| {
+    let targets = lay_out(experiment, settings, created, &mut warnings, observer)?;
+    let cache = CacheKeeper::prepare(experiment, &targets, &mut |path, done, total| {
         observer(Stage::Preparing(progress::Progress::ReadingIn { path, done, total }));
         !interruption.is_requested()
     })?;
@@ -165,9 +225,9 @@ pub fn compare(
         longest_slice: None,
         around,
         neighbours: Neighbours::new(experiment.cases.len()),
-        placing,
+        placing: beside.placing.clone(),
         processes: settings.guardian.processes()?,
-        experiment: &experiment,
+        experiment,
         settings,
     };
     let schedule = settings.schedule.map_or_else(|| runner.schedule(), Ok)?;
@@ -185,26 +245,12 @@ pub fn compare(
     let mut record = CompareRecord { header, rounds: Vec::new(), boots: Vec::new(), end: None };
     let (outcome, reason) = runner.rounds(schedule, &mut record, writer, observer)?;
     let warnings = std::mem::take(&mut runner.warnings);
-    // Whatever is still switched on is switched off here, and said if it cannot be.
-    let left = and_left(runner.toggles.switch_off(), runner.around.end());
-    let outcome = match (left, outcome) {
-        (Ok(()), outcome) => outcome,
-        (Err(error), Outcome::Failed(why)) => Outcome::Failed(format!("{why}; besides: {error}")),
-        (Err(error), Outcome::Completed | Outcome::Interrupted) => Outcome::Failed(error.to_string()),
+    // Switch off what is still on, and report it if that fails.
+    let outcome = match runner.toggles.switch_off() {
+        Ok(()) => outcome,
+        Err(error) => besides(error, outcome),
     };
-    let mut end = End { outcome, reason, tsc_hertz: calibration.end().0, canaries: canary::run(), warnings };
-    if let Err(error) = writer.end(&end)
-        && end.outcome == Outcome::Completed
-    {
-        // The rounds are on disk and are shown; only that it ended well is not there.
-        end.outcome = Outcome::Failed(error.to_string());
-    }
-    // As with run: files that it made stay when it ended well.
-    if end.outcome == Outcome::Completed {
-        created.keep();
-    }
-    record.end = Some(end);
-    Ok(record)
+    Ok((record, End { outcome, reason, tsc_hertz: calibration.end().0, canaries: canary::run(), warnings }))
 }
 
 /// Measures the rounds of an experiment.
@@ -215,12 +261,12 @@ struct RoundRunner<'a> {
     shuffler: Shuffler,
     warnings: Vec<Warning>,
     clock: Hertz,
-    /// Of each case, the files of each thread.
+    /// The files of each thread, per case.
     targets: CaseTargets,
     cache: CacheKeeper,
-    /// No slice may be longer, where a longer one would read what it has read already into the page cache.
+    /// Longest slice that does not read again what it has read into the page cache.
     longest_slice: Option<Duration>,
-    around: Around,
+    around: &'a Around,
     neighbours: Neighbours,
     placing: Placing,
     /// Workers and commands.
@@ -266,7 +312,7 @@ impl RoundRunner<'_> {
         self.experiment.cases.iter().filter_map(|case| case.work.phase())
     }
 
-    /// Rounds until it is precise enough, the budget ends, or something fails.
+    /// Measures rounds until the result is precise enough, the budget ends, or something fails.
     fn rounds(
         &mut self,
         schedule: Schedule,
@@ -277,7 +323,7 @@ impl RoundRunner<'_> {
         let budget = Duration::from_secs_f64(self.experiment.rules.budget_seconds);
         let mut progress = Progress::new(&record.header);
         let begun = Instant::now();
-        // When each round began, in time that counts against the budget.
+        // Start of each round, in time that counts against the budget.
         let mut starts: Vec<Duration> = Vec::new();
         loop {
             let interruption = &self.settings.measuring.interruption;
@@ -301,7 +347,7 @@ impl RoundRunner<'_> {
             let kept = writer.round(&round);
             record.rounds.push(round);
             if let Err(error) = kept {
-                // What was measured is still shown; and the file holds all that there was room for.
+                // The rounds so far are still shown, and the file contains what fitted.
                 return Ok((Outcome::Failed(error.to_string()), "failed".to_owned()));
             }
             let (rounds, elapsed, standing) = (record.rounds.len(), begun.elapsed(), progress.standing());
@@ -310,16 +356,16 @@ impl RoundRunner<'_> {
                 return Ok((Outcome::Completed, "precise enough".to_owned()));
             }
             let charged = elapsed.saturating_sub(self.cache.spent());
-            // Rounds of a regime that has ended are no part of the answer; but nobody waits for ever for the last one.
+            // Rounds of an earlier regime do not count; but the wait for the last regime is limited.
             let warm_up = starts.get(progress.before()).copied().unwrap_or_default().min(budget);
-            // Another one as long as this would go beyond it.
+            // Another round of this length would exceed the budget.
             if rounds >= FEWEST_ROUNDS && charged - warm_up + (elapsed - before).mul_f64(0.5) > budget {
                 return Ok((Outcome::Completed, format!("budget of {:.0} s", budget.as_secs_f64())));
             }
         }
     }
 
-    /// One round; `None` when it was interrupted.
+    /// Measures one round; `None` if it was interrupted.
     fn round(&mut self, schedule: Schedule) -> Result<Option<Measured>> {
         match schedule {
             Schedule::Slices { slice_nanos, warm_up_nanos, blocks } => {
@@ -327,14 +373,16 @@ impl RoundRunner<'_> {
             }
             Schedule::WholeRounds { slice_nanos } => self.whole_round(slice_nanos.duration()),
             Schedule::Executions => self.round_of_executions(),
-            Schedule::Boots => Err(Error::Refused("arms that are boots are measured one boot at a time".to_owned())),
+            Schedule::Boots => {
+                Err(Error::Refused("arms that are boots are measured one boot at a time; use --resume".to_owned()))
+            }
         }
     }
 
-    /// The machine alone, for a while.
+    /// Measures the machine without the workload.
     fn alone(&mut self, length: Duration, tasks: Tasks) -> SliceRecord {
         let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
-        // Outside of the slice: reading them takes some milliseconds, which would be background.
+        // Outside the slice: reading the tasks takes some milliseconds, which would count as background.
         let earlier = (tasks == Tasks::Read).then(TaskScan::now);
         let before = Box::new(self.meters.boundary(nanos));
         std::thread::sleep(length);
@@ -343,7 +391,7 @@ impl RoundRunner<'_> {
         SliceRecord { case: None, reading: SliceReading::Slice { before, after, work: SliceWork::default(), tasks } }
     }
 
-    /// What a case is called in messages.
+    /// Name of a case in messages.
     fn name(&self, case: usize) -> String {
         let Some(case) = self.experiment.cases.get(case) else { return String::new() };
         let arm = self.experiment.arms.get(case.arm).map_or("", |arm| arm.name.as_str());
@@ -354,7 +402,7 @@ impl RoundRunner<'_> {
     }
 }
 
-/// Whether the machine's tasks are read around a slice: it takes some milliseconds.
+/// Whether to read the machine's tasks around a slice, which takes some milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tasks {
     Read,
@@ -364,23 +412,24 @@ enum Tasks {
 /// Slices of a round, and latencies of its cases.
 type Measured = (Vec<SliceRecord>, Vec<model::comparison::record::CaseLatency>);
 
-/// A boundary must not wait behind the workload; what is started meanwhile is ordinary.
+/// Runs with real-time priority, so that a boundary does not wait behind the workload. Children run with ordinary
+/// priority.
 fn at_once<T>(work: impl FnOnce() -> T) -> T {
     let real_time = set_class(Class::RealTime).is_ok();
     let outcome = work();
     if real_time {
-        // Going down is always allowed.
+        // Lowering the priority is always allowed.
         let _ = set_class(Class::Ordinary);
     }
     outcome
 }
 
-/// Whether something is still being written after the job's last I/O.
+/// Whether the kernel still writes data back after the job's last I/O.
 fn leaves_dirty_pages(job: &JobPlan) -> bool {
     job.access != Access::Read && !job.direct && job.engine.medium() == Medium::Files
 }
 
-/// Where the servers of all cases listen, as far as that is said.
+/// Where the servers of all cases listen, as far as it is known.
 fn servers(experiment: &Experiment) -> Vec<Address> {
     let of_case = |work: &Work| match work {
         Work::Jobs(plan) => placing::servers_of(plan.phases.iter().flat_map(|phase| &phase.jobs)),
@@ -392,8 +441,7 @@ fn servers(experiment: &Experiment) -> Vec<Address> {
 /// Files of each thread of each case.
 type CaseTargets = Vec<Vec<Vec<Target>>>;
 
-/// Finds or makes every file before anything is measured; what there is to say against files and plans goes to
-/// `warnings`.
+/// Finds or makes every file before the measurement; caveats about files and plans go to `warnings`.
 fn lay_out(
     experiment: &Experiment,
     settings: &Settings,

@@ -1,7 +1,7 @@
-//! `iotoll cost -- CMD`: what a foreign command costs the whole machine.
+//! `iotoll cost -- CMD`: what a command costs the whole machine.
 //!
-//! The command is run as it is; where it can say in JSON how many I/Os it did, the flag for that is added.
-//! /proc/PID/io is not used: it misses what io_uring does.
+//! The command runs unchanged; a program that can report its I/O count in JSON gets the flag for that. /proc/PID/io is
+//! not used: it misses I/O by io_uring.
 
 mod counter;
 mod execution;
@@ -18,50 +18,52 @@ use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::guardian::processes::Processes;
 use crate::placing::{self, Placing};
-use crate::progress::Observer;
+use crate::progress::{Observer, Progress};
+use crate::service::{Folders, LONGEST_FILL, Services};
 use crate::session::{Session, Settings};
-use model::experiment::Around;
+use model::experiment::{Around, Cell};
 use model::record::{Outcome, PhaseRecord, Record, Source};
 use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// A shell command around a measured one is killed after this time: it hangs.
+/// A shell command around a measured one counts as hung after this time, and is killed.
 const LONGEST_SHELL: Duration = Duration::from_secs(3600);
 
-/// A command and where its I/O count comes from.
+/// A command, and where its I/O count comes from.
 #[derive(Clone, Debug)]
 pub struct CommandPlan {
     /// Program and arguments; not empty.
     pub command: Vec<String>,
     /// How I/Os are counted.
     pub count: Count,
-    /// How many times it is executed.
+    /// Number of executions.
     pub repeat: u32,
-    /// Where what it prints for people goes.
+    /// Where the command's standard output goes.
     pub printed: Printed,
-    /// What it shares with us, and how long it may live.
-    pub custody: Custody,
-    /// Shell commands around it, which are not measured.
+    /// What the command shares with iotoll, and how long it may live.
+    pub custody: Isolation,
+    /// Shell commands before and after it, which are not measured.
     pub around: Around,
-    /// Who cleans up when we are killed.
+    /// Cleans up if iotoll is killed.
     pub guardian: Guardian,
 }
 
-/// What a command shares with us, and how long it may live.
+/// What a command shares with iotoll, and how long it may live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Custody {
-    /// It has our input, standard error and process group, takes the time that it takes, and what it leaves running stays.
+pub enum Isolation {
+    /// It shares our standard input, standard error and process group, has no time limit, and may leave processes
+    /// running.
     Shared,
-    /// It has no input and a process group of its own. Of what it says on standard error only the last line is kept, for
-    /// when it fails. Whatever of it still runs at its end, or after this time, is killed.
+    /// It has no standard input and a process group of its own. Of its standard error only the last line is kept, for
+    /// the error message. Its processes are killed when it ends, or after this time.
     Alone {
-        /// How long it may run.
+        /// Longest run time.
         longest: Duration,
     },
 }
 
-/// Where what a command prints on its standard output goes. Never to ours, which holds the result alone.
+/// Where a command's standard output goes. Never to ours, which contains only the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Printed {
     /// To our standard error.
@@ -83,7 +85,7 @@ impl Printed {
 /// How the I/Os of a command are counted.
 #[derive(Clone, Debug)]
 pub enum Count {
-    /// By the program itself, when it is one that can: fio, iperf3.
+    /// By the program itself, if it is one that can: fio, iperf3.
     Program,
     /// Stated by the user, for each execution.
     Stated {
@@ -96,7 +98,7 @@ pub enum Count {
     Kernel(Counter),
 }
 
-/// Measures a command. What the program printed for people is given to `print`.
+/// Measures a command. What the program prints for people goes to `print`.
 ///
 /// # Errors
 /// When the command cannot be started. A command that fails is in the record.
@@ -107,22 +109,52 @@ pub fn cost(
     print: &mut dyn FnMut(&str),
 ) -> Result<Record> {
     let source = Source::Cost { command: plan.command.clone(), counted_by: output_parser::counted_by(plan) };
-    let placing = Placing::resolve(settings.place.as_ref(), &placing::servers_named(&plan.command))?;
+    let place = settings.place.as_ref();
+    let servers = placing::servers_named(&plan.command);
+    let placing = Placing::resolve(place, &servers)?;
+    let folders = Folders::make(&settings.services)?;
     let around =
         around::Around::begin(plan.around.clone(), &plan.guardian, LONGEST_SHELL, settings.interruption.clone())?;
+    let mut services =
+        Services::start(&settings.services, place, LONGEST_FILL, &settings.interruption, &mut |service| {
+            observer(Progress::Starting { service });
+        })?;
+    // Again, because it depends on where the servers are that run now.
+    let placing = if services.started().is_empty() { placing } else { Placing::resolve(place, &servers)? };
+    let measured = measure(plan, settings, source, &placing, &around, observer, print);
+    let measured = measured.map(|record| Record { services: services.started().to_vec(), ..record });
+    let mut record = services.conclude(measured, |record| &mut record.outcome)?;
+    if let Err(error) = around.end().and_then(|()| folders.close())
+        && record.outcome == Outcome::Completed
+    {
+        record.outcome = Outcome::Failed(error.to_string());
+    }
+    Ok(record)
+}
+
+/// The same beside services that run, after setup.
+fn measure(
+    plan: &CommandPlan,
+    settings: &Settings,
+    source: Source,
+    placing: &Placing,
+    around: &around::Around,
+    observer: Observer,
+    print: &mut dyn FnMut(&str),
+) -> Result<Record> {
     let mut session = Session::open(settings, source)?;
     if let Count::Kernel(counter) = &plan.count {
         counter.read().map_err(|error| Error::Refused(format!("--count {counter}: {error}")))?;
     }
     session.watch_background(observer);
     let mut phase = PhaseRecord::default();
-    // What the command leaves running stays, so it stays as well when we are killed.
+    // Processes that the command leaves running stay, also if iotoll is killed.
     let unguarded = Processes::default();
     for number in 0..plan.repeat.max(1) as usize {
         if session.interrupted() || session.record.outcome != Outcome::Completed {
             break;
         }
-        if let Err(error) = around.before_execution() {
+        if let Err(error) = around.before_execution(&Cell::default()) {
             if phase.executions.is_empty() {
                 return Err(error);
             }
@@ -139,7 +171,7 @@ pub fn cost(
         let Executed { execution, failure } = match execute(plan, number, &mut surroundings, observer, print) {
             Ok(executed) => executed,
             Err(error) if phase.executions.is_empty() => return Err(error),
-            // What the executions before it cost is known.
+            // The cost of the executions before it is known.
             Err(error) => {
                 session.note_outcome(Outcome::Failed(error.to_string()));
                 break;
@@ -155,8 +187,5 @@ pub fn cost(
     }
     session.record.phases.push(phase);
     session.watch_background(observer);
-    if let Err(error) = around.end() {
-        session.note_outcome(Outcome::Failed(error.to_string()));
-    }
     Ok(session.close())
 }

@@ -1,8 +1,8 @@
-//! What this machine can measure, how well, and what would mend it.
+//! What this machine can measure, how well, and how to fix what is missing.
 //!
-//! A host and the status of its meters enter, a [`Diagnosis`] leaves. Nothing is changed on the machine:
-//! every mend is a command for the user to run. To look at one more thing, write a function from
-//! `MachineView` to [`Check`] beside those of its kind, and add it to `EXAMINATIONS`.
+//! A host and the status of its meters enter, a [`Diagnosis`] leaves. Nothing is changed on the machine: every fix is a
+//! command for the user to run. To add a check, write a function from `MachineView` to [`Check`] beside those of its
+//! kind, and add it to `EXAMINATIONS`.
 
 mod clock;
 mod kernel;
@@ -23,11 +23,11 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long the machine is watched: /proc/stat counts in steps of 10 ms, so that a shorter look would see
-/// little but the step.
+/// How long to watch the machine: /proc/stat counts in steps of 10 ms, so a shorter time would show little but the
+/// step.
 const WATCH: Duration = Duration::from_millis(300);
 
-/// Everything that is looked at, in the order in which it is shown.
+/// All checks, in the order in which they are shown.
 const EXAMINATIONS: [fn(&MachineView) -> Check; 22] = [
     clock::hypervisor,
     clock::reference_clock,
@@ -53,13 +53,13 @@ const EXAMINATIONS: [fn(&MachineView) -> Check; 22] = [
     permission::privilege,
 ];
 
-/// Examines the machine whose files are below `root`, `/` for this one. Takes a third of a second, in
-/// which this thread sleeps. The meters' texts are the caller's: it knows what each of them can see here.
+/// Examines the machine whose files are below `root`, `/` for this one. Takes a third of a second, in which this thread
+/// sleeps. The caller provides the status of each meter.
 pub fn examine(root: &Path, host: Host, meters: Vec<MeterStatus>) -> Diagnosis {
     let sysroot = Sysroot::at(root);
     let background = watch::background(&sysroot, WATCH);
     let canaries = crate::canary::run();
-    diagnose(&sysroot, host, meters, background, canaries, sys::availability::io_uring(), &crate::guardian::found())
+    diagnose(&sysroot, host, meters, background, canaries, sys::io_uring_probe::io_uring(), &crate::guardian::found())
 }
 
 fn diagnose(
@@ -78,25 +78,25 @@ fn diagnose(
     Diagnosis::new(host, meters, checks, background, canaries, warnings)
 }
 
-/// What an examination may look at.
+/// The input of a check.
 struct MachineView<'a> {
     root: &'a Sysroot,
     host: &'a Host,
     background: &'a Background,
     canaries: &'a Canaries,
     io_uring: &'a io::Result<()>,
-    /// What was left behind by iotolls that were killed.
+    /// What killed iotoll processes left behind.
     left: &'a [String],
 }
 
-/// Where this kernel runs, for what it can know about the hardware below.
+/// Where this kernel runs, which decides what it can know about the hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// On the machine itself.
     Metal,
-    /// In a guest: the hardware is the host's business.
+    /// In a guest: only the host controls the hardware.
     Guest,
-    /// Somewhere that shows no /sys, such as a small container.
+    /// Without /sys, for example in a small container.
     Hidden,
 }
 
@@ -109,26 +109,28 @@ impl MachineView<'_> {
         }
     }
 
-    /// A check of something that this kernel does not show. `on_the_host` is what its owner can do,
-    /// `on_metal` where to look when there is no host.
+    /// A check of something that this kernel does not show. `on_the_host` is what the owner of the host can do,
+    /// `on_metal` where to look on bare metal.
     fn unseen(&self, topic: Topic, on_the_host: &str, on_metal: &str) -> Check {
         let unknown = |found: &str| Check::new(topic, State::Unknown, found);
         match self.place() {
-            Place::Guest => unknown("not visible to a guest").mend(format!("only the host can: {on_the_host}")),
-            Place::Metal => unknown("the kernel does not say").mend(on_metal),
+            Place::Guest => {
+                unknown("not visible to a guest").mend(format!("only the host can fix this: {on_the_host}"))
+            }
+            Place::Metal => unknown("the kernel does not report it").mend(on_metal),
             Place::Hidden => {
-                unknown("not visible without /sys").mend("give the container /sys (docker run -v /sys:/sys:ro)")
+                unknown("not visible without /sys").mend("mount /sys into the container (docker run -v /sys:/sys:ro)")
             }
         }
     }
 }
 
-/// The findings that scripts wait for.
+/// Findings that scripts rely on.
 fn warnings(meters: &[MeterStatus], checks: &[Check]) -> Vec<Warning> {
-    // With one of these a cost can be told.
+    // One such meter suffices to measure a cost.
     let sees = |meter: Meter| meter.sees_whole_machine() && !meter.disturbs();
     let blind = (!meters.iter().any(|row| sees(row.meter) && row.status.taken().is_some())).then(|| {
-        let message = "no meter that leaves the load alone sees the whole machine here; the meters' reasons are below";
+        let message = "no meter here sees the whole machine without disturbing the workload; the reasons are below";
         Warning::new(Code::MeterUnavailable, message)
     });
     let poor = checks.iter().filter(|check| check.state == State::Poor).filter_map(|check| {

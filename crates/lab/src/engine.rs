@@ -1,4 +1,4 @@
-//! Engines: what issues I/O. Adding one touches its own file and one row of [`TABLE`].
+//! Engines issue I/O. To add one, write its file and one row of [`TABLE`].
 
 mod immediate;
 mod io_uring;
@@ -24,7 +24,7 @@ use sys::buffer::AlignedBuffer;
 use traits::{Perform, Sync};
 use worker::Worker;
 
-/// What an engine gets to work with.
+/// Input for opening an engine.
 pub struct Setup<'a> {
     /// The job.
     pub plan: &'a JobPlan,
@@ -34,36 +34,40 @@ pub struct Setup<'a> {
     pub clock: Hertz,
 }
 
-/// An engine that is open and only has to be run; it can be run again. It belongs to the thread that opened it, as
-/// the ring of io_uring does.
-pub type Ready = Box<dyn FnMut(&mut Worker) -> Result<()>>;
+/// An open engine, ready to run, also several times. It belongs to the thread that opened it, as the ring of io_uring
+/// does.
+pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 
 /// One engine.
 pub struct Row {
     /// Which.
     pub kind: EngineKind,
-    /// What it does, for people.
+    /// What it does, for users.
     pub about: &'static str,
-    /// Opens what it needs; everything that takes time or memory happens here.
-    pub open: fn(&Setup) -> Result<Ready>,
+    /// Opens it; everything that takes time or memory happens here.
+    pub open: fn(&Setup) -> Result<OpenEngine>,
 }
 
 /// Every engine.
 pub const TABLE: [Row; 7] = [
-    Row { kind: EngineKind::Null, about: "completes at once: the generator's own floor", open: null::open },
-    Row { kind: EngineKind::Spin, about: "burns spin_cycles TSC cycles an I/O: a known cost", open: spin::open },
-    Row { kind: EngineKind::Work, about: "work_steps dependent multiplications an I/O", open: work::open },
+    Row {
+        kind: EngineKind::Null,
+        about: "completes at once: the overhead floor of the load generator",
+        open: null::open,
+    },
+    Row { kind: EngineKind::Spin, about: "burns spin_cycles TSC cycles per I/O: a known cost", open: spin::open },
+    Row { kind: EngineKind::Work, about: "work_steps dependent multiplications per I/O", open: work::open },
     Row { kind: EngineKind::Psync, about: "pread, pwrite", open: psync::open },
     Row { kind: EngineKind::Libaio, about: "io_submit, io_getevents", open: libaio::open },
     Row { kind: EngineKind::IoUring, about: "io_uring with registered buffers, files and ring", open: io_uring::open },
     Row { kind: EngineKind::Nbd, about: "a remote export, by the reference path's client", open: nbd::open },
 ];
 
-/// Finds or makes what one copy of a job works on: its files, its part of a remote export, or, where the engine does no I/O, a
-/// span of its own.
+/// Finds or makes what one copy of a job works on: its files, its part of a remote export, or, for an engine without
+/// I/O, a span of its own.
 ///
 /// # Errors
-/// Refused or failed, with what to do about it; files made so far are in `created`.
+/// Refused or failed, with the fix; files made so far are in `created`.
 pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutProgress) -> Result<Vec<Target>> {
     let span = match plan.engine.medium() {
         Medium::Files => return target::prepare(plan, copy, created, progress),
@@ -82,15 +86,15 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
 /// Opens the engine of a job.
 ///
 /// # Errors
-/// In one line what is missing: a file, memory, a system call that is not allowed.
-pub fn open(setup: &Setup) -> Result<Ready> {
+/// What is missing, in one line: a file, memory, a system call that is not allowed.
+pub fn open(setup: &Setup) -> Result<OpenEngine> {
     let row = TABLE.iter().find(|row| row.kind == setup.plan.engine);
     let row = row.ok_or_else(|| Error::Refused(format!("engine {:?} is not built in", setup.plan.engine)))?;
     (row.open)(setup)
 }
 
-/// An engine that performs at once, run at the job's queue depth.
-fn ready(mut engine: impl Perform + 'static, depth: u32) -> Ready {
+/// Runs an engine that performs each I/O at once, at the job's queue depth.
+fn ready(mut engine: impl Perform + 'static, depth: u32) -> OpenEngine {
     if depth <= 1 {
         return Box::new(move |worker| worker.run_direct(&mut engine));
     }
@@ -109,7 +113,7 @@ fn slot_bytes(plan: &JobPlan) -> usize {
     usize::try_from(largest).unwrap_or(usize::MAX).next_multiple_of(4096)
 }
 
-/// Memory of `count` slots, filled so that what is written neither compresses nor repeats.
+/// Memory of `count` slots, filled with data that neither compresses nor repeats.
 fn noisy_slots(plan: &JobPlan, count: u32) -> Result<AlignedBuffer> {
     let failed = |error| Error::job(&plan.name, format!("{count} I/O buffers of {} bytes", slot_bytes(plan)), error);
     let length = slot_bytes(plan).checked_mul(count as usize);

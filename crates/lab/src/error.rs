@@ -1,4 +1,4 @@
-//! What can go wrong while measuring: what, where, and how to mend it, in one line.
+//! Errors of a measurement: what, where, and how to fix it, in one line.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 /// An error of the lab.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Something about a file or device.
+    /// A file or device.
     #[error("{}: {what}: {source}{mend}", path.display())]
     File {
-        /// Which.
+        /// Its path.
         path: PathBuf,
         /// What was being done.
         what: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
-        /// How to mend it; empty, or begins with "; ".
+        /// How to fix it; empty, or begins with "; ".
         mend: String,
     },
-    /// A record could not be kept, or gone on with.
+    /// A record could not be written or continued.
     #[error("{}: {what}: {source}{mend}", path.display())]
     Record {
         /// Its file.
         path: PathBuf,
         /// What was being done.
         what: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
-        /// How to mend it; empty, or begins with "; ".
+        /// How to fix it; empty, or begins with "; ".
         mend: String,
     },
     /// A request that is refused.
@@ -38,14 +38,17 @@ pub enum Error {
     NotStarted {
         /// Its program.
         program: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Something that was measured failed.
     #[error("{0}")]
     Failed(String),
+    /// Something did not answer in time.
+    #[error("{0}")]
+    Hung(String),
     /// A signal ended it before anything was measured.
-    #[error("interrupted {0}; nothing was measured, and files that it made are removed")]
+    #[error("interrupted {0}: nothing was measured; files that iotoll made are removed")]
     Interrupted(String),
     /// An operation of a job failed.
     #[error("job '{job}': {what}: {source}{mend}")]
@@ -54,17 +57,17 @@ pub enum Error {
         job: String,
         /// What was being done.
         what: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
-        /// How to mend it; empty, or begins with "; ".
+        /// How to fix it; empty, or begins with "; ".
         mend: String,
     },
-    /// A meter, a thread or another part of the instrument itself failed.
+    /// A meter, a thread or another part of iotoll itself failed.
     #[error("{what}: {source}")]
     Instrument {
         /// What was being done.
         what: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -79,7 +82,7 @@ impl Error {
         Self::File { path: path.to_owned(), what: what.into(), source, mend }
     }
 
-    /// A record could not be kept.
+    /// A record could not be written.
     pub fn record(path: &Path, what: impl Into<String>, source: io::Error) -> Self {
         use rustix::io::Errno;
         let mend = match Errno::from_io_error(&source) {
@@ -96,26 +99,26 @@ impl Error {
         Self::Job { job: job.to_owned(), what: what.into(), source, mend }
     }
 
-    /// A part of the instrument failed.
+    /// A part of iotoll failed.
     pub fn instrument(what: impl Into<String>, source: io::Error) -> Self {
         Self::Instrument { what: what.into(), source }
     }
 }
 
-/// What a person can do about an error of the system, where that is known.
+/// The fix for a system error, where one is known.
 fn mend(error: &io::Error) -> String {
     use rustix::io::Errno;
     let advice = match Errno::from_io_error(error) {
-        Some(Errno::NOSPC) => "free some space, or ask for a smaller size=",
+        Some(Errno::NOSPC) => "free some space, or use a smaller size=",
         Some(Errno::MFILE) => "raise the limit of open files: ulimit -n 65536",
         Some(Errno::NFILE) => "the system's table of open files is full: raise fs.file-max",
         Some(Errno::NOENT) => "check filename= and directory=",
         Some(Errno::ACCESS | Errno::PERM) => "check the permissions, or run as root",
         Some(Errno::ROFS) => "the file system is read-only: remount it, or choose another filename=",
-        Some(Errno::NODEV | Errno::NXIO) => "the device is gone",
+        Some(Errno::NODEV | Errno::NXIO) => "the device has disappeared; check that it is attached",
         Some(Errno::IO) => "the device or server reports an error: see dmesg, or the server's own log",
         Some(Errno::NOMEM) => "raise the limit of locked memory (ulimit -l), or use fewer or smaller buffers",
-        Some(Errno::FBIG) => "the file system or ulimit -f does not allow a file so large",
+        Some(Errno::FBIG) => "the file system or ulimit -f limits the file size; use a smaller size=",
         _ => return String::new(),
     };
     format!("; {advice}")

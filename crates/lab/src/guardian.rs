@@ -1,11 +1,12 @@
-//! Undo that outlives us: a second process, `iotoll guardian`, that undoes what iotoll did when iotoll is killed.
+//! Undo that survives a kill: a second process, `iotoll guardian`, undoes iotoll's changes when iotoll is killed.
 //!
-//! What undoes a thing (`Undo`) is handed over before the thing is done, and given up when it was undone or is to stay ([`Held`]).
-//! The guardian holds the same list; when our end of its pipe closes, whatever closed it, it does what is left. It begins with
-//! the first entry and ends with the last. The ledger on disk holds what has to be known if both are killed.
+//! The guardian receives the undo action (`Undo`) before iotoll makes the change, and drops it when iotoll has undone
+//! the change itself or wants to keep it ([`UndoGuard`]). When the pipe from iotoll closes, for whatever reason, the
+//! guardian performs the remaining actions, the newest first. The process lives while there are entries. The ledger on disk
+//! records what has to be undone if both are killed.
 
 pub(crate) mod file_identity;
-mod folder;
+pub(crate) mod folder;
 mod ledger;
 pub(crate) mod leftovers;
 pub(crate) mod path_text;
@@ -31,10 +32,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use undo::Undo;
 
-/// How long a guardian may take to begin, and to end when there is nothing left to undo.
+/// How long a guardian may take to start, and to end when nothing is left to undo.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whom to hand over what undoes something; clones are the same one. By default nobody: then nothing outlives us.
+/// Handle of the guardian; clones share it. The default has no guardian: nothing is undone after a kill.
 #[derive(Clone, Debug, Default)]
 pub struct Guardian(Option<Arc<Shared>>);
 
@@ -47,7 +48,7 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     entries: BTreeMap<u64, Entry>,
-    /// The next entry's number: the newest is the highest.
+    /// Number of the next entry; numbers increase.
     next: u64,
     process: Option<Process>,
     ledger: Ledger,
@@ -56,16 +57,17 @@ struct State {
 #[derive(Debug)]
 struct Entry {
     undo: Undo,
-    /// It is in the ledger too.
+    /// The ledger contains it too.
     lasting: bool,
 }
 
-/// An entry. Dropped, it is given up: it was undone, or what it would undo stays.
+/// An entry. Dropping it withdraws the entry: the change was undone, or it stays.
 #[derive(Debug, Default)]
-pub struct Held(Option<(Arc<Shared>, u64)>);
+pub struct UndoGuard(Option<(Arc<Shared>, u64)>);
 
 impl Guardian {
-    /// A guardian that is going to be started as `program`, this program. The command line is for who finds the ledger.
+    /// A guardian that will be started from `program`, iotoll's own executable. The ledger stores the command line for
+    /// the user.
     pub fn of(program: PathBuf, command_line: Vec<String>) -> Self {
         let ledger = Ledger::new(command_line);
         let state = State { entries: BTreeMap::new(), next: 0, process: None, ledger };
@@ -76,36 +78,36 @@ impl Guardian {
         self.0.is_none()
     }
 
-    /// Hands over what undoes something that is going to be done.
+    /// Registers an undo action before the change.
     ///
     /// # Errors
-    /// When there can be no guardian: then it is not to be done.
-    pub(crate) fn add(&self, undo: Undo) -> Result<Held> {
+    /// When no guardian can be started; then do not make the change.
+    pub(crate) fn add(&self, undo: Undo) -> Result<UndoGuard> {
         self.hold(undo, true)
     }
 
-    /// The same without a word in the ledger: nothing is written to disk.
+    /// The same, without an entry in the ledger: nothing is written to disk.
     ///
     /// # Errors
     /// As above.
-    pub(crate) fn arm(&self, undo: Undo) -> Result<Held> {
+    pub(crate) fn arm(&self, undo: Undo) -> Result<UndoGuard> {
         self.hold(undo, false)
     }
 
-    fn hold(&self, undo: Undo, lasting: bool) -> Result<Held> {
-        let Some(shared) = &self.0 else { return Ok(Held(None)) };
+    fn hold(&self, undo: Undo, lasting: bool) -> Result<UndoGuard> {
+        let Some(shared) = &self.0 else { return Ok(UndoGuard(None)) };
         let mut state = shared.state();
         let number = state.next;
         state.next += 1;
         let told = state.set(&shared.program, number, Entry { undo, lasting }, lasting);
         told.inspect_err(|_| _ = state.entries.remove(&number))?;
-        Ok(Held(Some((shared.clone(), number))))
+        Ok(UndoGuard(Some((shared.clone(), number))))
     }
 
-    /// Makes sure that somebody guards what was handed over.
+    /// Makes sure that a guardian runs with all entries.
     ///
     /// # Errors
-    /// When nobody does, and no other one can be started.
+    /// When none runs and none can be started.
     pub(crate) fn make_sure(&self) -> Result<()> {
         self.0.as_ref().map_or(Ok(()), |shared| shared.state().make_sure(&shared.program))
     }
@@ -116,16 +118,16 @@ impl Guardian {
     }
 }
 
-impl Held {
-    /// Replaces the entry: more is known of what has to be undone.
+impl UndoGuard {
+    /// Replaces the entry, for example when more is known about what to undo.
     ///
     /// # Errors
-    /// When nobody holds it any more.
+    /// When no guardian runs and none can be started.
     pub(crate) fn amend(&self, undo: Undo) -> Result<()> {
         self.replace(undo, true)
     }
 
-    /// The same without a word in the ledger.
+    /// The same, without writing to the ledger.
     ///
     /// # Errors
     /// As above.
@@ -140,13 +142,13 @@ impl Held {
         state.set(&shared.program, *number, Entry { undo, lasting }, lasting && written)
     }
 
-    /// Leaves it to the guardian for good: we could not undo it.
+    /// Leaves the entry to the guardian for good, because iotoll could not undo it.
     pub(crate) fn abandon(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Held {
+impl Drop for UndoGuard {
     fn drop(&mut self) {
         if let Some((shared, number)) = self.0.take() {
             shared.state().give_up(number);
@@ -161,7 +163,7 @@ impl Shared {
 }
 
 impl State {
-    /// Adds an entry or replaces it, here, with the guardian and, where it is to be written, in the ledger.
+    /// Adds or replaces an entry: here, at the guardian, and in the ledger if `written`.
     fn set(&mut self, program: &Path, number: u64, entry: Entry, written: bool) -> Result<()> {
         self.make_sure(program)?;
         let guardian = self.process.as_ref().map(|process| process.child.id());
@@ -174,15 +176,15 @@ impl State {
         }
         match told.and_then(|()| self.tell(&order)) {
             Ok(()) => Ok(()),
-            // It died just now.
+            // The guardian has just died.
             Err(_) => self.start(program),
         }
     }
 
-    /// Gives an entry up; with the last one the guardian ends, and the ledger goes.
+    /// Withdraws an entry. After the last one the guardian ends, and the ledger is removed.
     fn give_up(&mut self, number: u64) {
         let Some(entry) = self.entries.remove(&number) else { return };
-        // The ledger first: what is kept must not be taken back long after, by who finds it there.
+        // The ledger first: a later iotoll must not undo a change that is to stay.
         if self.entries.is_empty() {
             self.ledger.remove();
             if let Some(process) = self.process.take() {
@@ -193,7 +195,7 @@ impl State {
         if entry.lasting {
             self.ledger.give_up(number);
         }
-        // One that died is replaced when there is something to add.
+        // A dead guardian is replaced at the next addition.
         let _ = self.tell(&Order::Drop(number));
     }
 
@@ -205,10 +207,11 @@ impl State {
         self.process.as_mut().map_or(Err(io::ErrorKind::BrokenPipe.into()), |process| process.tell(order))
     }
 
-    /// Starts a guardian, a new one where there was one, and tells it everything.
+    /// Starts a guardian, replacing an earlier one, and sends it all entries.
     fn start(&mut self, program: &Path) -> Result<()> {
-        let failed =
-            |error| Error::instrument("starting the guardian, which undoes what iotoll did when it is killed", error);
+        let failed = |error| {
+            Error::instrument("starting the guardian, which undoes iotoll's changes if iotoll is killed", error)
+        };
         self.process = None;
         let mut process = Process::start(program).map_err(failed)?;
         if let Some(path) = self.ledger.path() {
@@ -223,19 +226,19 @@ impl State {
     }
 }
 
-/// A guardian that runs.
+/// A running guardian.
 #[derive(Debug)]
 struct Process {
     child: Child,
 }
 
 impl Process {
-    /// Starts one, and waits until no signal of ours can reach it any more.
+    /// Starts one, and waits until it has protected itself from our signals.
     fn start(program: &Path) -> io::Result<Self> {
         let child = Command::new(program)
             .arg0(serve::NAME)
             .arg("guardian")
-            // Those who kill what bears our mark must leave it alone.
+            // Without the mark of our processes: killing marked processes must spare the guardian.
             .env_remove(processes::VARIABLE)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -257,9 +260,9 @@ impl Process {
             };
             let mut word = [0];
             return match (ready, stdout.read(&mut word)) {
-                (0, _) => Err(io::Error::new(io::ErrorKind::TimedOut, "it does not begin")),
+                (0, _) => Err(io::Error::new(io::ErrorKind::TimedOut, "it does not start")),
                 (_, Ok(1)) => Ok(()),
-                (_, Ok(_)) => Err(io::Error::other("it ended at once")),
+                (_, Ok(_)) => Err(io::Error::other("it exited at once")),
                 (_, Err(error)) => Err(error),
             };
         }
@@ -275,22 +278,23 @@ impl Process {
         self.child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(&line)
     }
 
-    /// There is nothing left to undo: waits until it is gone.
+    /// Nothing is left to undo: waits until the guardian has exited.
     fn end(mut self) {
-        const GLANCE: Duration = Duration::from_micros(500);
-        // Said, because threads with a table of files of their own hold the pipe open as well.
+        const POLL_INTERVAL: Duration = Duration::from_micros(500);
+        // An explicit order, because threads with a file table of their own keep the pipe open too.
         let _ = self.tell(&Order::End);
         self.child.stdin = None;
         let begun = Instant::now();
         while self.lives() && begun.elapsed() < TIMEOUT {
-            std::thread::sleep(GLANCE);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It has ended; or it is of no use, and must not undo what another one guards. When we end, this is not called.
+        // It has ended, or it is unusable and must not undo what another guardian guards. This does not run when iotoll
+        // is killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

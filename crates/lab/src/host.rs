@@ -1,7 +1,7 @@
-//! The machine, as a record keeps it: what two runs must share before their numbers are compared.
+//! The machine as a record describes it: what two runs must share before their numbers are compared.
 //!
-//! Everything comes from the kernel's files below a root directory, so that any machine can be put
-//! together in a test. What a file does not say is told in words ("none", "unknown"), never guessed.
+//! Everything comes from the kernel's files below a root directory, so that a test can fabricate any machine. A fact
+//! that no file gives becomes a word ("none", "unknown"), never a guess.
 
 use crate::error::{Error, Result};
 use crate::sysroot::{Sysroot, listed};
@@ -16,8 +16,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) const CPU: &str = "sys/devices/system/cpu";
 pub(crate) const CLOCKSOURCE: &str = "sys/devices/system/clocksource/clocksource0";
 
-/// The machine whose files are below `root`, `/` for this one. The rate of the reference clock, and
-/// where that figure comes from, are the caller's: it has measured it.
+/// The machine whose files are below `root`, `/` for this one. The caller has measured the rate of the reference clock
+/// and names its source.
 pub fn read(root: &Path, tsc_hertz: f64, tsc_source: &str) -> Host {
     let root = Sysroot::at(root);
     let unknown = || "unknown".to_owned();
@@ -40,16 +40,16 @@ pub fn read(root: &Path, tsc_hertz: f64, tsc_source: &str) -> Host {
     }
 }
 
-/// Whether the CPU time of tasks holds steal: where the kernel does not take it off, or was told not to look at it.
+/// Whether the CPU time of tasks includes steal: the kernel does not subtract it, or a boot parameter disables that.
 fn steal_in_task_clocks(root: &Sysroot) -> Option<bool> {
     let told = root.text("proc/cmdline").is_some_and(|line| line.split_whitespace().any(|word| word == "no-steal-acc"));
     let config = kernel_config(root)?;
     Some(told || !config.lines().any(|line| line == "CONFIG_PARAVIRT_TIME_ACCOUNTING=y"))
 }
 
-/// The running kernel's configuration, from itself or from where distributions put it.
+/// The running kernel's configuration, from the kernel or from where distributions install it.
 pub(crate) fn kernel_config(root: &Sysroot) -> Option<String> {
-    /// No configuration is larger, unpacked.
+    /// Upper bound of an unpacked configuration.
     const LARGEST_BYTES: u64 = 4 << 20;
     let own = root.open("proc/config.gz").and_then(|file| {
         let mut text = String::new();
@@ -62,7 +62,7 @@ pub(crate) fn kernel_config(root: &Sysroot) -> Option<String> {
         .filter(|text| text.contains("CONFIG_"))
 }
 
-/// The clock of the day: seconds since 1970.
+/// Wall-clock time: seconds since 1970.
 pub(crate) fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
@@ -76,7 +76,7 @@ pub(crate) fn cpuinfo(root: &Sysroot, key: &str) -> Option<String> {
     })
 }
 
-/// Whether the CPU has a feature by this name; `None` where the kernel lists none in x86's manner.
+/// Whether the CPU has this feature flag; `None` where the kernel has no x86 flag list.
 pub(crate) fn cpu_flag(root: &Sysroot, flag: &str) -> Option<bool> {
     cpuinfo(root, "flags").map(|flags| flags.split_whitespace().any(|known| known == flag))
 }
@@ -104,7 +104,7 @@ fn governor(root: &Sysroot, hypervisor: Option<&str>) -> String {
     }
 }
 
-/// Other architectures than x86 give no model name but numbers of who designed the core.
+/// Architectures other than x86 give no model name, only numbers of implementer and part.
 fn cpu_model(root: &Sysroot) -> Option<String> {
     cpuinfo(root, "model name").or_else(|| {
         let implementer = cpuinfo(root, "CPU implementer")?;
@@ -113,7 +113,7 @@ fn cpu_model(root: &Sysroot) -> Option<String> {
     })
 }
 
-/// 0 when nothing says how many.
+/// 0 when no file says how many.
 fn cpus(root: &Sysroot) -> usize {
     let online = root.text(&format!("{CPU}/online")).and_then(|list| listed(&list)).filter(|count| *count > 0);
     let counted = || {
@@ -123,8 +123,8 @@ fn cpus(root: &Sysroot) -> usize {
     online.unwrap_or_else(counted)
 }
 
-/// Driver, governor and states of cpuidle. Drivers and states differ between machines of one model with
-/// other boot options, and decide what a wake-up costs.
+/// Driver, governor and states of cpuidle. They differ between machines of one model with other boot options, and
+/// decide what a wake-up costs.
 fn idle_driver(root: &Sysroot) -> String {
     let Some(driver) = root.text(&format!("{CPU}/cpuidle/current_driver")) else {
         return "unknown".to_owned();
@@ -168,8 +168,8 @@ fn effective_user(root: &Sysroot) -> Option<u32> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The name of the hypervisor; `None` on bare metal. Its own interface names it best, the clock that it
-/// offers to the guest next, the maker of the board last: clouds put one name on metal and guests alike.
+/// The name of the hypervisor; `None` on bare metal. Its own interface is the best source, then the clock that it
+/// offers, then the maker of the board: clouds use one name for metal and guests.
 fn hypervisor(root: &Sysroot) -> Option<String> {
     let announced = root.text("sys/hypervisor/type").filter(|name| !name.is_empty());
     let clock = root.text(&format!("{CLOCKSOURCE}/available_clocksource")).and_then(|clocks| {
@@ -215,7 +215,7 @@ fn board(root: &Sysroot) -> Option<String> {
 /// The kernel's name for this boot.
 ///
 /// # Errors
-/// When it does not tell.
+/// When the file cannot be read.
 pub fn boot_id() -> Result<String> {
     const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
     let text = std::fs::read_to_string(BOOT_ID).map_err(|error| Error::instrument(BOOT_ID, error))?;
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_names_its_hypervisor_by_the_clock_that_it_offers() {
+    fn the_clock_of_a_guest_names_its_hypervisor() {
         let host = host(&guest());
         assert_eq!(host.hypervisor.as_deref(), Some("KVM"));
         assert_eq!(host.governor, "none (the guest has no cpufreq driver)");
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn whether_tasks_are_charged_what_was_stolen_the_kernel_s_configuration_says() {
+    fn the_kernel_configuration_says_whether_task_clocks_include_steal() {
         let fixture = guest();
         let config = |text: &str| {
             let release = Sysroot::at(fixture.path()).text("proc/sys/kernel/osrelease").unwrap();

@@ -1,13 +1,15 @@
-//! How a user asks a measurement to end: Ctrl-C, or another signal.
+//! A request to end a measurement: the user's (Ctrl-C, or another signal), or that of a failure beside it.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How often the user has asked for the end. The signal thread counts; the threads that measure read.
+/// How often the end was asked for. The signal thread counts; the measuring threads read.
 #[derive(Debug, Default)]
 pub struct Interruption {
     requests: AtomicU32,
-    /// What runs to its end although the user asks.
+    /// The first request came from a failure, not from the user.
+    by_failure: AtomicBool,
+    /// What runs to its end despite the request.
     awaited: Mutex<Option<String>>,
 }
 
@@ -22,12 +24,24 @@ impl Drop for Awaited<'_> {
 }
 
 impl Interruption {
-    /// The user asks, once more. How often that was, this time included.
+    /// Counts a request, and returns the number of requests so far.
     pub fn request(&self) -> u32 {
         self.requests.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
-    /// End, and keep what was measured.
+    /// Something that the measurement needs has failed. The user has not asked for an end.
+    pub(crate) fn request_by_failure(&self) {
+        if self.request() == 1 {
+            self.by_failure.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a failure, not the user, ended the measurement.
+    pub fn is_by_failure(&self) -> bool {
+        self.by_failure.load(Ordering::Relaxed)
+    }
+
+    /// Whether to end, and keep the readings.
     pub fn is_requested(&self) -> bool {
         self.requests.load(Ordering::Relaxed) > 0
     }
@@ -38,7 +52,7 @@ impl Interruption {
         Awaited(self)
     }
 
-    /// What runs to its end now although the user asks, in words, and how it is ended.
+    /// What still runs despite the request, and how the user can end it.
     pub fn awaited(&self) -> Option<String> {
         self.awaited_now().clone()
     }

@@ -1,7 +1,7 @@
-//! Measuring: a [`model::plan::Plan`] or a foreign command becomes a [`model::record::Record`].
+//! Measuring: turns a [`model::plan::Plan`] or a command into a [`model::record::Record`].
 //!
-//! Nothing here computes a figure that is shown, and nothing prints: progress goes to an observer,
-//! results into the record.
+//! Nothing here computes a figure that is shown, and nothing prints: progress goes to an observer, results into the
+//! record.
 
 pub(crate) mod around;
 pub mod calibration;
@@ -12,16 +12,18 @@ pub mod doctor;
 pub mod engine;
 pub mod error;
 pub mod guardian;
+pub mod guest;
 pub mod host;
 pub mod interruption;
 mod memory;
 pub mod meter;
 pub(crate) mod page_cache;
-pub(crate) mod placing;
+pub mod placing;
 pub mod preparation;
 pub mod probe;
 pub mod progress;
 pub mod run;
+pub mod service;
 pub mod session;
 pub(crate) mod shell;
 pub mod store;

@@ -1,9 +1,9 @@
-//! How much memory files may fill: what the machine has available, and what the control groups of this process allow.
+//! How much memory files may fill: what the machine has available, and the limits of this process's control groups.
 
 use crate::sysroot::Sysroot;
 use std::path::{Path, PathBuf};
 
-/// Bytes that can be had without anything else being pushed out; `None` where the kernel does not tell.
+/// Bytes that can be used without evicting anything; `None` if the kernel does not report it.
 pub(crate) fn available(root: &Sysroot) -> Option<u64> {
     let groups = limits(root).min();
     available_in_machine(root).into_iter().chain(groups).min()
@@ -15,8 +15,8 @@ fn available_in_machine(root: &Sysroot) -> Option<u64> {
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The limit of each control group that this process is in, up to the root: memory.max of version 2, and of version 1
-/// memory.limit_in_bytes. A container sees its own as the root.
+/// The limit of each control group of this process, up to the root: memory.max in version 2, memory.limit_in_bytes in
+/// version 1. A container sees its own group as the root.
 fn limits(root: &Sysroot) -> impl Iterator<Item = u64> {
     let text = root.text("proc/self/cgroup").unwrap_or_default();
     let mut found = Vec::new();
@@ -58,7 +58,7 @@ mod tests {
     const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal: 2000000 kB\nMemAvailable:  1000000 kB\n");
 
     #[test]
-    fn the_machine_alone_has_what_it_has_available() {
+    fn without_a_group_the_machine_s_memory_counts() {
         let (_folder, root) = machine(&[MEMINFO]);
         assert_eq!(available(&root), Some(1_024_000_000));
         let (_folder, root) = machine(&[]);

@@ -1,10 +1,10 @@
-//! Meters: what counts the cycles of the whole machine.
+//! Meters count the cycles of the whole machine.
 //!
-//! A [`MeterSet`] owns every meter that this machine and the user's choice allow. At each boundary of a
-//! window it takes a [`Snapshot`]: a reader pinned to each CPU reads that CPU's clocks *there*, because
-//! idle clocks stand still while their CPU idles, and waking it brings them up to date.
+//! A [`MeterSet`] owns every meter that this machine and the user's choice allow. At each boundary of a window it takes
+//! a [`Snapshot`]: a reader pinned to each CPU reads the clocks of that CPU on that CPU, because an idle clock does not
+//! advance while its CPU idles, and waking the CPU brings it up to date.
 //!
-//! What each meter is stands in `model::meter`. How it is opened and read is a file here and a row of `OPENERS`.
+//! `model::meter` describes each meter. A file here and a row of `OPENERS` open and read it.
 
 mod cpu_reader;
 mod idle;
@@ -30,10 +30,10 @@ use paced::Paced;
 use proc_stat::ProcStatFile;
 use sys::clock::monotonic_nanos;
 
-/// Opens a meter, or says why it cannot be read here.
+/// Opens a meter, or returns why it cannot be read here.
 type Opener = fn(&Cpus) -> std::result::Result<Opened, String>;
 
-/// How each meter is opened, in the order in which they are shown.
+/// The opener of each meter, in the order in which meters are shown.
 const OPENERS: [(Meter, Opener); Meter::ALL.len()] = [
     (Meter::Pmu, pmu::open),
     (Meter::Idle, idle::open),
@@ -41,36 +41,37 @@ const OPENERS: [(Meter, Opener); Meter::ALL.len()] = [
     (Meter::ProcStat, |_| proc_stat::open()),
     (Meter::Soaker, soaker::open),
     (Meter::Sampler, sampler::open),
-    // Whoever watches the workload knows it.
+    // The code that watches the workload reads this one.
     (Meter::Thread, |_| Ok(Opened::ReadAnyway)),
 ];
 
-/// A meter that can be read.
+/// A meter that is open.
 enum Opened {
-    /// On each CPU, in their order.
+    /// One per CPU, in the order of the CPUs.
     EachCpu(Vec<Box<dyn CpuMeter>>),
-    /// Once for all CPUs.
+    /// One for all CPUs.
     Once(Box<dyn MachineMeter>),
-    /// With what every snapshot holds.
+    /// Part of every snapshot anyway.
     ReadAnyway,
 }
 
-/// A meter of one CPU, which that CPU's reader reads there.
+/// A meter of one CPU; the reader of that CPU reads it there.
 trait CpuMeter: Send {
-    /// What it stands at. `next` is what the time after this reading is for: a meter that disturbs begins or ends with it.
+    /// The current count. `next` is the mode of the time after this reading: a meter that disturbs starts or stops with
+    /// it.
     fn read(&mut self, next: Mode) -> Option<Count>;
 }
 
 /// A meter that is read once for all CPUs.
 trait MachineMeter: Send {
-    /// What it stands at.
+    /// The current clocks.
     fn read(&mut self) -> Option<Clocks>;
 }
 
 /// The CPUs that meters are opened on.
 struct Cpus {
     online: Vec<u32>,
-    /// Why the idle clock of one of them cannot be read there.
+    /// Why the idle clock of one of them cannot be read on its CPU.
     out_of_reach: Option<String>,
 }
 
@@ -85,7 +86,7 @@ impl Cpus {
         self.out_of_reach.clone().map_or(Ok(()), Err)
     }
 
-    /// A meter on each of them, or on none.
+    /// A meter on each CPU, or an error.
     fn each<M: CpuMeter + 'static>(
         &self,
         open: impl Fn(u32) -> std::result::Result<M, String>,
@@ -95,33 +96,33 @@ impl Cpus {
     }
 }
 
-/// Why a CPU cannot be run on, as in a container that may not use it.
+/// Why this process cannot run on a CPU, for example in a container with a cpuset.
 fn out_of_reach(cpus: &[u32]) -> Option<String> {
-    // On a thread of its own, whose affinity does not matter afterwards.
+    // In a separate thread, whose affinity does not matter afterwards.
     let cpus = cpus.to_vec();
     let probe = std::thread::spawn(move || cpus.into_iter().find(|cpu| sys::schedule::pin_to(&[*cpu]).is_err()));
     let cpu = probe.join().ok()??;
     Some(format!(
-        "may not run on CPU {cpu}, whose idle clock stands still until it is woken there (a cpuset); run outside the container"
+        "may not run on CPU {cpu} (cpuset), so its idle clock cannot be brought up to date; run outside the container"
     ))
 }
 
-/// Which windows the meters of a set need.
+/// The windows that the meters of a set need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Windows {
-    /// Windows in which nothing runs that disturbs.
+    /// Windows without a meter that disturbs.
     pub quiet: bool,
     /// Meters that disturb.
     pub disturbing: Vec<Mode>,
 }
 
-/// What counts the work between two snapshots.
+/// Counts the work between two snapshots.
 pub trait Work {
     /// I/Os and bytes so far, if they are counted.
     fn done(&self) -> Option<Done>;
     /// CPU time of the workload's own threads so far, if it is known.
     fn thread_nanos(&self) -> Option<Nanos>;
-    /// Bytes that the kernel has read from storage for the workload so far, if it tells.
+    /// Bytes that the kernel has read from storage for the workload so far, if it reports them.
     fn storage_read(&self) -> Option<Bytes> {
         None
     }
@@ -143,19 +144,19 @@ impl Work for NoWork {
 pub struct MeterSet {
     readers: CpuReaders,
     once: Vec<Paced>,
-    /// For steal and context switches too, so it is read whether that meter is chosen or not.
+    /// Always open, because it also gives steal and context switches.
     proc_stat: Option<ProcStatFile>,
     selection: Selection,
     statuses: Vec<MeterStatus>,
-    /// What is read beside them.
+    /// Probes that are read at the same time.
     probes: ProbeSet,
 }
 
 impl MeterSet {
-    /// Opens what can be opened and starts one reader per CPU.
+    /// Opens the meters and starts one reader per CPU.
     ///
     /// # Errors
-    /// When not even the readers can be started; a meter that cannot run is not an error but a status.
+    /// When the readers cannot be started. A meter that cannot run is not an error but a status.
     pub fn open(selection: Selection) -> Result<Self> {
         let cpus = Cpus::online()?;
         let mut of_cpus: Vec<(u32, CpuMeters)> = cpus.online.iter().map(|cpu| (*cpu, Vec::new())).collect();
@@ -183,12 +184,12 @@ impl MeterSet {
         Self { probes, ..self }
     }
 
-    /// What is read beside them.
+    /// The probes.
     pub fn probes(&self) -> &ProbeSet {
         &self.probes
     }
 
-    /// What each meter can see, or why it does not run.
+    /// What each meter sees, or why it does not run.
     pub fn statuses(&self) -> &[MeterStatus] {
         &self.statuses
     }
@@ -201,14 +202,14 @@ impl MeterSet {
         Windows { quiet: quiet || disturbing.is_empty(), disturbing }
     }
 
-    /// Reads every clock, then starts what `mode`, the time after this snapshot, needs.
+    /// Reads every clock, then starts what `mode`, the mode of the time after this snapshot, needs.
     pub fn snapshot(&mut self, mode: Mode, work: &dyn Work) -> Snapshot {
         let now = Nanos(monotonic_nanos());
         self.read(mode, work, |meter| meter.is_due(mode, now))
     }
 
-    /// Reads every clock at an end of a slice of this length. The two ends must show the same clocks, so whether a meter can be
-    /// read as often as its cost allows is not asked of each of them.
+    /// Reads every clock at one end of a slice of this length. Both ends must read the same clocks, so the decision
+    /// depends on the length, not on the time since the last reading.
     pub fn boundary(&mut self, slice: Nanos) -> Snapshot {
         let snapshot = self.read(Mode::Quiet, &NoWork, |meter| meter.fits(slice));
         self.once.iter_mut().for_each(Paced::begin_anew);
@@ -216,7 +217,7 @@ impl MeterSet {
     }
 
     fn read(&mut self, mode: Mode, work: &dyn Work, is_due: impl Fn(&mut Paced) -> bool) -> Snapshot {
-        // What has to be found out before is not to lie between the readings.
+        // Decide first, so that nothing delays the readings.
         let due: Vec<bool> = self.once.iter_mut().map(is_due).collect();
         let at_nanos = Nanos(monotonic_nanos());
         let cpus = self.readers.read(mode);
@@ -226,7 +227,7 @@ impl MeterSet {
         clocks.set(Meter::Thread, thread.map(|nanos| Clocks { at_nanos, nanos: vec![nanos] }));
         let (idle, system) = self.proc_stat.as_mut().and_then(ProcStatFile::read).unzip();
         clocks.set(Meter::ProcStat, idle);
-        // Just after the readers woke every CPU, so that no idle clock is older than they are.
+        // Right after the readers woke every CPU, so that every idle clock is up to date.
         for (meter, _) in self.once.iter_mut().zip(due).filter(|(_, due)| *due) {
             clocks.set(meter.meter, meter.read(mode, at_nanos));
         }
@@ -236,11 +237,13 @@ impl MeterSet {
     }
 }
 
-/// Why a meter does not run that may.
+/// Why a meter that could run does not run.
 fn not_chosen(meter: Meter) -> String {
     if meter.disturbs() {
         let name = meter.name();
-        format!("not chosen: it disturbs; --meters all or {name} gives it windows of its own")
+        format!(
+            "not chosen, because it disturbs the workload; --meters all or --meters {name} gives it windows of its own"
+        )
     } else {
         "not chosen; see --meters".to_owned()
     }

@@ -1,6 +1,7 @@
-//! The page cache as a condition: what it holds of the jobs' files, how it is filled or emptied, and what storage read.
+//! The page cache as a condition: how much of the jobs' files it contains, how it is filled or emptied, and how much
+//! was read from storage.
 //!
-//! Copies of jobs with their files enter, readings leave. Nothing here decides what a reading means (`model::page_cache`).
+//! Copies of jobs with their files enter, readings leave. What a reading means is decided in `model::page_cache`.
 
 mod storage_reads;
 
@@ -19,18 +20,18 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Read in at once: as large as the largest read-ahead that disks have.
+/// Bytes per read; as large as the largest read-ahead of common disks.
 const CHUNK: usize = 1 << 20;
 
-/// The files that jobs use through the page cache, each with the parts that they use: sorted, none twice.
+/// The files that jobs use through the page cache, each with the parts in use: sorted, without overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CachedFiles(BTreeMap<PathBuf, Vec<Span>>);
 
-/// Told while files are read in: path, bytes done, bytes in all. Returning `false` ends it.
+/// Receives the progress of reading: path, bytes done, bytes in total. Returning `false` ends it.
 pub(crate) type ReadProgress<'a> = &'a mut dyn FnMut(&Path, u64, u64) -> bool;
 
 impl CachedFiles {
-    /// The files of these copies. Devices count; what is neither a file nor a device has no page cache.
+    /// The files of these copies. Block devices count; other special files have no page cache.
     pub fn of<'a>(copies: impl IntoIterator<Item = &'a JobCopy<'a>>) -> Self {
         let mut files: BTreeMap<PathBuf, Vec<Span>> = BTreeMap::new();
         for target in copies.into_iter().filter(|copy| is_buffered(copy.plan)).flat_map(|copy| &copy.targets) {
@@ -42,7 +43,7 @@ impl CachedFiles {
         Self(files)
     }
 
-    /// With those of others.
+    /// Adds the files of another set.
     pub fn add(&mut self, others: &Self) {
         for (path, spans) in &others.0 {
             let all = self.0.entry(path.clone()).or_default();
@@ -81,7 +82,7 @@ impl CachedFiles {
         Reading::Taken(sum)
     }
 
-    /// Whether all of it is in memory; `None` where the kernel does not tell.
+    /// Whether all of it is in memory; `None` if the kernel does not report it.
     pub fn is_resident(&self) -> Option<bool> {
         self.look().taken().map(|pages| pages.resident >= pages.of)
     }
@@ -98,15 +99,15 @@ impl CachedFiles {
         Ok(())
     }
 
-    /// Writes back what is dirty, and drops all of it from memory: what is read next comes from storage.
+    /// Writes dirty pages back and drops all pages, so that the next read comes from storage.
     ///
     /// # Errors
-    /// When a file cannot be opened any more, or written back.
+    /// When a file cannot be opened or written back.
     pub fn drop_pages(&self) -> Result<()> {
         for (path, span) in self.spans() {
             let file = File::open(path).map_err(|error| Error::file(path, "opening", error))?;
             // Only clean pages can be dropped.
-            file.sync_data().map_err(|error| Error::file(path, "writing back what is dirty", error))?;
+            file.sync_data().map_err(|error| Error::file(path, "writing back dirty pages", error))?;
             drop_span(&file, path, span)?;
         }
         Ok(())
@@ -134,7 +135,7 @@ fn read_span(path: &Path, span: Span, chunk: &mut [u8], progress: ReadProgress) 
         }
         let wanted = usize::try_from(span.length - done).unwrap_or(CHUNK).min(CHUNK);
         match file.read(chunk.get_mut(..wanted).unwrap_or_default()) {
-            // It is shorter than it was; whoever reads it will say so.
+            // The file became shorter; its next reader reports that.
             Ok(0) => return Ok(()),
             Ok(read) => done += read as u64,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_dropped_is_cold_and_what_was_read_in_is_warm() {
+    fn dropped_files_are_cold_and_read_in_files_are_warm() {
         let file = file_of(4);
         let files = files(file.path(), &JobPlan::default(), &[(MIB, 2 * MIB)]);
         let resident = || files.look().taken().and_then(CachedPages::fraction);
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_counted_once_and_what_bypasses_the_cache_not_at_all() {
+    fn parts_are_counted_once_and_direct_io_is_not_counted() {
         let file = file_of(1);
         let half = MIB / 2;
         let all = files(file.path(), &JobPlan::default(), &[(half, half), (0, half), (half / 2, half)]);

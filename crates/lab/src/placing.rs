@@ -1,30 +1,31 @@
-//! `--place`: on which CPUs each thread of the load is put.
+//! `--place`: the CPUs of each thread of the workload.
 //!
-//! What was asked for and the machine enter, CPUs for each thread leave. [`decide`] is the one function that says so; a server
-//! that iotoll starts itself belongs there too, beside the CPU of one that is there already.
+//! The flag and the machine enter, CPUs for each thread leave. `decide` chooses the CPUs of clients, `decide_services` those of
+//! servers that iotoll starts itself.
 
 use crate::error::{Error, Result};
 use crate::whereabouts::servers::{Address, listens};
 use model::placement::Place;
 use model::plan::JobPlan;
+use model::plan::service::Service;
 use nbd::client::{self, Uri};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::io;
 use sys::schedule::{allowed_cpus, allowed_cpus_of, online_cpus, pin_to};
 
-/// The CPUs of each thread of the load.
+/// The CPUs of each thread of the workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Placing {
-    /// Of the first thread, the second…, and from the beginning again; empty where nothing was asked for.
+    /// Of the first thread, the second…, then repeated from the start; empty without `--place`.
     of_threads: Vec<Vec<u32>>,
 }
 
 impl Placing {
-    /// What `place` means on this machine for a load whose servers are at `servers`.
+    /// Resolves `place` on this machine, for a workload whose servers listen at `servers`.
     ///
     /// # Errors
-    /// Refused, when a CPU is not there.
+    /// Refused, when a CPU does not exist.
     pub fn resolve(place: Option<&Place>, servers: &[Address]) -> Result<Self> {
         let Some(place) = place else { return Ok(Self::default()) };
         let failed = |error| Error::instrument("listing CPUs", error);
@@ -35,19 +36,19 @@ impl Placing {
         if !can_run_on(&wanted) {
             let all: Vec<String> = allowed.iter().map(ToString::to_string).collect();
             return Err(Error::Refused(format!(
-                "--place {place}: the kernel does not let this process run on all of these CPUs (its cpuset); CPUs {} are allowed",
+                "--place {place}: the cpuset of this process does not allow all of these CPUs; it allows CPUs {}",
                 all.join(",")
             )));
         }
         Ok(Self { of_threads })
     }
 
-    /// The CPUs of the load's thread with this number; none in particular where that is empty.
+    /// The CPUs of the thread with this number; empty means any.
     pub fn of(&self, thread: usize) -> &[u32] {
         self.of_threads.iter().cycle().nth(thread % self.of_threads.len().max(1)).map_or(&[], Vec::as_slice)
     }
 
-    /// Puts a thread's job there.
+    /// Pins the job of a thread to its CPUs.
     pub fn apply(&self, job: &mut JobPlan, thread: usize) {
         if !self.of_threads.is_empty() {
             job.cpus_allowed = self.of(thread).to_vec();
@@ -55,7 +56,73 @@ impl Placing {
     }
 }
 
-/// The CPUs of each thread. `confined` is the one CPU that a server of the load may use, where it is confined to one.
+/// Checks that the CPUs that a plan names are online. It starts nothing and looks for no server, so it suits a plan that is only
+/// read.
+///
+/// # Errors
+/// Refused, when a CPU is not online, or this process may not use it.
+pub fn check<'a>(
+    place: Option<&Place>,
+    services: &[Service],
+    jobs: impl IntoIterator<Item = &'a JobPlan>,
+) -> Result<()> {
+    of_services(None, services)?;
+    Placing::resolve(place.filter(|place| matches!(place, Place::Cpus(_))), &[])?;
+    let online = online_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
+    for JobPlan { name, cpus_allowed, .. } in jobs {
+        // As fio: a thread runs on those of its CPUs that there are.
+        if !cpus_allowed.is_empty() && !cpus_allowed.iter().any(|cpu| online.contains(cpu)) {
+            let cpus: Vec<String> = cpus_allowed.iter().map(ToString::to_string).collect();
+            return Err(Error::Refused(format!(
+                "job '{name}': cpus_allowed={}: not online; lscpu lists the CPUs that are",
+                cpus.join(",")
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The CPUs of each service to start; empty for no pinning.
+///
+/// # Errors
+/// Refused, when a CPU is not online, or this machine cannot satisfy `place`.
+pub(crate) fn of_services(place: Option<&Place>, services: &[Service]) -> Result<Vec<Vec<u32>>> {
+    let failed = |error| Error::instrument("listing CPUs", error);
+    let (allowed, online) = (allowed_cpus().map_err(failed)?, online_cpus().map_err(failed)?);
+    for service in services {
+        if let Some(missing) = service.cpus.iter().find(|cpu| !online.contains(cpu)) {
+            let name = &service.name;
+            return Err(Error::Refused(format!(
+                "service '{name}': CPU {missing} is not online; lscpu lists those that are"
+            )));
+        }
+    }
+    if !services.is_empty() {
+        Placing::resolve(place, &[])?;
+    }
+    Ok(decide_services(place, services, &allowed))
+}
+
+/// The CPUs of each service: its own `cpus`, or those that follow from `place`.
+fn decide_services(place: Option<&Place>, services: &[Service], allowed: &[u32]) -> Vec<Vec<u32>> {
+    // The clients follow or avoid the services with CPUs of their own, so the other services join those.
+    let mut said = services.iter().map(|service| service.cpus.as_slice()).filter(|cpus| !cpus.is_empty());
+    let confined = match said.next() {
+        Some([cpu]) if said.all(|cpus| cpus == [*cpu]) => Some(*cpu),
+        _ => None,
+    };
+    let one = |cpu: Option<&u32>| confined.or(cpu.copied()).into_iter().collect();
+    let others: Vec<u32> = match place {
+        None => Vec::new(),
+        Some(Place::Cpus(cpus)) => cpus.clone(),
+        Some(Place::Same) => one(allowed.first()),
+        Some(Place::Apart) => one(allowed.last()),
+    };
+    let of = |service: &Service| if service.cpus.is_empty() { others.clone() } else { service.cpus.clone() };
+    services.iter().map(of).collect()
+}
+
+/// The CPUs of each thread. `confined` is the CPU of a server of the workload that may use only one CPU.
 fn decide(
     place: &Place,
     allowed: &[u32],
@@ -68,15 +135,16 @@ fn decide(
             None => Ok(vec![cpus.clone()]),
             Some(missing) => Err(format!("--place {place}: CPU {missing} is not online; lscpu lists those that are")),
         },
-        // With the server where it cannot leave, and otherwise anywhere: a server that may go everywhere comes along or does not.
+        // On the CPU of a server that is confined to it, otherwise anywhere: an unpinned server may follow the workload
+        // or not.
         Place::Same => Ok(each(confined.or(allowed.first().copied()).into_iter().collect())),
         Place::Apart => {
             let others: Vec<u32> = allowed.iter().copied().filter(|cpu| Some(*cpu) != confined).collect();
-            // Beside a server that is confined to another CPU, one is enough.
+            // With a server that is confined to another CPU, one CPU is enough.
             if others.len() + usize::from(confined.is_some()) < 2 || others.is_empty() {
                 let cpus: Vec<String> = allowed.iter().map(ToString::to_string).collect();
                 return Err(format!(
-                    "--place apart takes two CPUs, and this process may use CPU {} alone; leave it out, or widen the affinity mask \
+                    "--place apart needs two CPUs, but this process may use only CPU {}; leave it out, or widen the affinity mask \
                      (taskset)",
                     cpus.join(",")
                 ));
@@ -86,22 +154,23 @@ fn decide(
     }
 }
 
-/// Whether a thread of this process may be put on these CPUs, all of them: a control group may leave it fewer.
+/// Whether a thread of this process may run on all of these CPUs: a control group may allow fewer.
 fn can_run_on(cpus: &BTreeSet<u32>) -> bool {
     let list: Vec<u32> = cpus.iter().copied().collect();
     let tried = std::thread::spawn(move || pin_to(&list).is_ok() && allowed_cpus().is_ok_and(|now| now == list));
     tried.join().unwrap_or(false)
 }
 
-/// The one CPU to which the servers that listen at these addresses are confined; `None` where they are not, or to several.
+/// The one CPU that all servers at these addresses are confined to; `None` if they are not confined, or to several.
 fn cpu_of(addresses: &[Address]) -> Option<u32> {
-    // Where there is one CPU, everybody is confined to it.
+    // On a machine with one CPU, every process is confined to it.
     if addresses.is_empty() || online_cpus().is_ok_and(|online| online.len() < 2) {
         return None;
     }
     let mut found = BTreeSet::new();
     for process in crate::whereabouts::processes() {
-        // The threads of a server are where its first one is, as a rule: who pins it does so before it begins.
+        // The threads of a server usually share the affinity of the first one, because a server is pinned before it
+        // starts.
         if let Ok([cpu]) = allowed_cpus_of(process).as_deref()
             && listens(process).iter().any(|address| addresses.contains(address))
         {
@@ -111,19 +180,19 @@ fn cpu_of(addresses: &[Address]) -> Option<u32> {
     if found.len() == 1 { found.first().copied() } else { None }
 }
 
-/// Where the servers of jobs listen, those on this machine.
+/// Where the servers of jobs listen, if they are on this machine.
 pub(crate) fn servers_of<'a>(jobs: impl IntoIterator<Item = &'a JobPlan>) -> Vec<Address> {
     jobs.into_iter().filter_map(|job| local(job.uri.as_deref()?)).collect()
 }
 
-/// Where a command's servers listen, as far as its words say: the URIs in it, and whatever could be a port.
+/// Where the servers of a command listen, as far as its words show: URIs, and all numbers that can be ports.
 pub(crate) fn servers_named(words: &[String]) -> Vec<Address> {
-    // iperf3's own, which nobody writes down.
+    // The default port of iperf3, which users leave out.
     let usual = words.iter().any(|word| word.rsplit('/').next() == Some("iperf3")).then_some(Address::Port(5201));
     let named = words.iter().flat_map(|word| {
         let uri = word.find("nbd").and_then(|at| local(word.get(at..)?));
         let numbers = word.split(|letter: char| !letter.is_ascii_digit()).filter_map(|number| number.parse().ok());
-        // A port below this is nobody's server here, but many a number of jobs or seconds.
+        // Smaller numbers are more likely numbers of jobs or seconds than ports.
         let ports = numbers.filter(|port| *port >= 1024).map(Address::Port);
         uri.into_iter().chain(ports).collect::<Vec<_>>()
     });
@@ -141,10 +210,10 @@ fn local(uri: &str) -> Option<Address> {
     }
 }
 
-/// Does something on these CPUs, where any are given: who is begun in it is there too.
+/// Runs `what` on these CPUs, if there are any; threads and processes that it starts inherit them.
 ///
 /// # Errors
-/// When this thread may not go there; nothing was done then.
+/// When this thread may not use them; `what` did not run then.
 pub(crate) fn pinned<T>(cpus: &[u32], what: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     if cpus.is_empty() {
         return what();
@@ -165,20 +234,20 @@ mod tests {
     }
 
     #[test]
-    fn all_on_one_cpu_is_the_first_or_that_of_a_server_that_cannot_leave() {
+    fn same_is_the_first_cpu_or_that_of_a_confined_server() {
         assert_eq!(cpus(&Place::Same, None), [[2]]);
         assert_eq!(cpus(&Place::Same, Some(5)), [[5]]);
         assert_eq!(cpus(&Place::Same, Some(0)), [[0]], "also where this process was not allowed");
     }
 
     #[test]
-    fn each_on_its_own_leaves_a_server_its_cpu_if_that_can_be() {
+    fn apart_avoids_the_cpu_of_a_confined_server() {
         assert_eq!(cpus(&Place::Apart, None), [[2], [3], [5]]);
         assert_eq!(cpus(&Place::Apart, Some(3)), [[2], [5]]);
         assert_eq!(decide(&Place::Apart, &[1], &[0, 1], Some(0)), Ok(vec![vec![1]]));
         for confined in [None, Some(1)] {
             let refused = decide(&Place::Apart, &[1], &[0, 1], confined).unwrap_err();
-            assert!(refused.contains("takes two CPUs") && refused.contains("CPU 1 alone"), "{refused}");
+            assert!(refused.contains("needs two CPUs") && refused.contains("only CPU 1"), "{refused}");
         }
         let placing = Placing { of_threads: cpus(&Place::Apart, None) };
         assert_eq!((placing.of(1), placing.of(3)), (&[3][..], &[2][..]), "from the beginning again");
@@ -186,10 +255,30 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_for_all_and_must_be_there() {
+    fn a_cpu_list_applies_to_all_threads_and_must_be_online() {
         assert_eq!(cpus(&Place::Cpus(vec![0, 3]), Some(2)), [[0, 3]]);
         let refused = decide(&Place::Cpus(vec![0, 9]), &[0], &[0, 1], None).unwrap_err();
         assert!(refused.contains("--place 0,9") && refused.contains("CPU 9"), "{refused}");
+    }
+
+    #[test]
+    fn services_are_with_the_clients_or_away_from_them_unless_they_say_where() {
+        let service = |cpus: &[u32]| {
+            let plan = model::plan::service::ServicePlan::parse("a=s {port}").unwrap();
+            let resolved = model::plan::service::resolve(&[plan], &[], &|_| model::plan::service::Address::default());
+            Service { cpus: cpus.to_vec(), ..resolved.unwrap().remove(0) }
+        };
+        let decided = |place: Option<Place>, services: &[&[u32]]| {
+            let services: Vec<Service> = services.iter().map(|cpus| service(cpus)).collect();
+            decide_services(place.as_ref(), &services, &[2, 3, 5])
+        };
+        let free: &[u32] = &[];
+        assert_eq!(decided(None, &[&[1], free]), [vec![1], vec![]]);
+        assert_eq!(decided(Some(Place::Same), &[free, free]), [[2], [2]]);
+        assert_eq!(decided(Some(Place::Apart), &[free, free]), [[5], [5]]);
+        assert_eq!(decided(Some(Place::Apart), &[&[3], free]), [[3], [3]]);
+        assert_eq!(decided(Some(Place::Same), &[&[3], &[4], free]), [[3], [4], [2]]);
+        assert_eq!(decided(Some(Place::Cpus(vec![0, 1])), &[&[3], free]), [vec![3], vec![0, 1]]);
     }
 
     #[test]
@@ -208,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_begun_on_a_cpu_stays_there_and_the_one_that_began_it_does_not() {
+    fn a_thread_started_while_pinned_stays_pinned_and_its_starter_does_not() {
         std::thread::spawn(|| {
             let all = allowed_cpus().unwrap();
             let last = *all.last().unwrap();

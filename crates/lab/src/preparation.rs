@@ -1,4 +1,4 @@
-//! Before anything is measured: every file is found or laid out, so that nothing of it falls into a window.
+//! Finds or lays out every file before the measurement, so that no window includes that.
 
 use crate::engine;
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ use std::path::Path;
 /// Finds or makes every file of a phase.
 ///
 /// # Errors
-/// A file that cannot be found, made or used as the job wants; an interruption.
+/// A file that cannot be found, made or used as the job requires; an interruption.
 pub(crate) fn prepare<'a>(
     phase: &'a Phase,
     created: &Created,
@@ -36,7 +36,8 @@ pub(crate) fn prepare<'a>(
     Ok(copies)
 }
 
-/// The smallest blocks, in bytes, that a new file in a folder takes with `direct=1`; `None` where it takes none, or nobody can say.
+/// The smallest block size, in bytes, of `direct=1` for a new file in a folder; `None` if there is none, or it is
+/// unknown.
 pub fn least_direct_block(folder: &Path) -> Option<u64> {
     let file = tempfile::NamedTempFile::new_in(folder).ok()?;
     rustix::fs::open(file.path(), rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECT, rustix::fs::Mode::empty())
@@ -44,8 +45,8 @@ pub fn least_direct_block(folder: &Path) -> Option<u64> {
     sys::device::direct_alignment(file.as_file()).ok().flatten()
 }
 
-/// Applies a job's `invalidate` to its files, as fio does when a job begins: dirty pages stay. Not earlier than that: another
-/// phase may use the same file from memory before.
+/// Applies a job's `invalidate` to its files, as fio does when a job starts: dirty pages stay. Not earlier, because an
+/// earlier phase may use the same file from memory.
 pub(crate) fn invalidate(copy: &JobCopy) -> Result<()> {
     let files = copy.targets.iter().filter(|target| copy.plan.invalidates() && !target.path.as_os_str().is_empty());
     for target in files {
@@ -55,14 +56,14 @@ pub(crate) fn invalidate(copy: &JobCopy) -> Result<()> {
     Ok(())
 }
 
-/// Says of every file that is read whether parts of it were never written.
+/// Warns about every file that is read and has parts that were never written.
 pub(crate) fn warn_of_holes<'a>(copies: impl IntoIterator<Item = &'a JobCopy<'a>>, warnings: &mut Vec<Warning>) {
     let readers = copies.into_iter().filter(|copy| copy.plan.access == Access::Read);
     for target in readers.flat_map(|copy| &copy.targets) {
         if !target.path.as_os_str().is_empty() && target::has_holes(target) {
             let message = format!(
                 "{} has holes or blocks that were never written; reading them costs less than reading data. \
-                 Remove it, and it is written before it is read",
+                 Remove it, and iotoll lays it out anew",
                 target.path.display()
             );
             add_once(warnings, Warning::new(Code::UnwrittenBlocks, message));

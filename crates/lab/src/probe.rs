@@ -1,8 +1,9 @@
-//! Probes: numbers of the kernel that are read at each snapshot, those alone that were asked for.
+//! Probes: kernel counters and gauges that are read at each snapshot, if the user asked for them.
 //!
-//! Probes enter, as `model::probe` describes them; a [`ProbeSet`] keeps their files open, reads each of them once at a snapshot,
-//! and finds all its probes' numbers in one text. Reading takes 3 to 10 µs a file and 20 µs of /proc/vmstat (2 CPUs), and a
-//! snapshot is taken 10 times a second at most: less than 3 ten-thousandths of one CPU, and as much in the background, which is taken off.
+//! Probes enter, as `model::probe` describes them; a [`ProbeSet`] keeps their files open, reads each file once per
+//! snapshot, and takes the numbers of all its probes from that text. Reading takes 3 to 10 µs a file and 20 µs for
+//! /proc/vmstat (2 CPUs), and there are at most 10 snapshots a second: less than 3 ten-thousandths of one CPU, and as
+//! much in the background, which is subtracted.
 
 mod listing;
 
@@ -17,9 +18,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use sys::clock::monotonic_nanos;
 
-/// What is read of a file at most: one that grows is not to be most of what is measured.
+/// Most bytes read of a file, so that a growing file does not dominate the measurement.
 const MOST_BYTES: usize = 1 << 20;
-/// What of a file is quoted in a refusal.
+/// Most characters of a file quoted in an error.
 const QUOTED: usize = 40;
 
 /// Probes that are read together.
@@ -29,7 +30,7 @@ pub struct ProbeSet {
     probes: Vec<Probe>,
 }
 
-/// A file and the probes whose numbers stand in it, by their places.
+/// A file, and the indices of the probes in it.
 struct Source {
     path: String,
     file: TextFile,
@@ -37,10 +38,10 @@ struct Source {
 }
 
 impl ProbeSet {
-    /// Opens their files and tries each of them. One that is named twice is read once.
+    /// Opens their files and tries each of them. A probe that is named twice is read once.
     ///
     /// # Errors
-    /// Refused where a file cannot be read, or a number is not there: somebody asked for it.
+    /// Refused when a file cannot be read or does not contain the number, because the user asked for it.
     pub fn open(asked: &[Probe]) -> Result<Self> {
         let mut set = Self::default();
         for probe in asked {
@@ -67,12 +68,12 @@ impl ProbeSet {
         Ok(set)
     }
 
-    /// What is read, in the order of the readings.
+    /// The probes, in the order of the readings.
     pub fn descriptors(&self) -> Vec<Descriptor> {
         self.probes.iter().map(|probe| probe.descriptor.clone()).collect()
     }
 
-    /// What each stands at; `None` where nothing was asked for.
+    /// The current values; `None` without probes.
     pub(crate) fn read(&mut self) -> Option<Box<Readings>> {
         if self.probes.is_empty() {
             return None;
@@ -80,7 +81,7 @@ impl ProbeSet {
         let at_nanos = Nanos(monotonic_nanos());
         let mut values = vec![None; self.probes.len()];
         for source in &mut self.sources {
-            // What cannot be read any more (an interface that went) is missing, and the study says so.
+            // A file that has become unreadable (its interface was removed) gives no value, and the study reports it.
             let Ok(text) = source.file.read() else { continue };
             for place in &source.probes {
                 if let (Some(value), Some(probe)) = (values.get_mut(*place), self.probes.get(*place)) {
@@ -92,7 +93,7 @@ impl ProbeSet {
     }
 }
 
-/// A file that stays open, and room for its text that is kept.
+/// A file that stays open, with a reusable buffer.
 struct TextFile {
     file: File,
     bytes: Vec<u8>,
@@ -100,14 +101,14 @@ struct TextFile {
 
 impl TextFile {
     fn open(path: &str) -> io::Result<Self> {
-        // A pipe or a terminal would be waited for.
+        // Opening a pipe or a terminal would block.
         if !std::fs::metadata(path)?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "is no regular file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file"));
         }
         Ok(Self { file: File::open(path)?, bytes: vec![0; 16 << 10] })
     }
 
-    /// Its text now, up to [`MOST_BYTES`].
+    /// The current text, up to [`MOST_BYTES`].
     fn read(&mut self) -> io::Result<&str> {
         let mut length = 0;
         while let Some(room) = self.bytes.get_mut(length..).filter(|_| length < MOST_BYTES) {
@@ -123,23 +124,23 @@ impl TextFile {
             }
         }
         let text = std::str::from_utf8(self.bytes.get(..length).unwrap_or_default());
-        text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "is no UTF-8 text"))
+        text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "is not UTF-8 text"))
     }
 }
 
-/// Why a probe's file cannot be read, and what mends that.
+/// Why a probe's file cannot be read, and how to fix that.
 fn refused(probe: &Probe, error: &io::Error) -> Error {
     let mend = match Errno::from_io_error(error) {
         Some(Errno::NOENT | Errno::NOTDIR) => "; --probe list names the probes of this machine",
         Some(Errno::ACCESS | Errno::PERM) => "; run as root, or choose one that this user may read",
         Some(Errno::OPNOTSUPP) => "; the kernel does not count pressure: boot it with psi=1",
-        Some(Errno::INVAL) => "; this device does not count that",
+        Some(Errno::INVAL) => "; this device has no such counter",
         _ => "",
     };
     Error::Refused(format!("probe '{}': {}: {error}{mend}", probe.descriptor.name, probe.path))
 }
 
-/// That a number is not in its file, and what is there instead.
+/// The number is not in its file; quotes what is.
 fn not_found(probe: &Probe, text: &str) -> Error {
     let begin: String = text.trim_start().chars().take(QUOTED).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let there =
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_linux_has_is_read_in_the_order_in_which_it_was_asked_for() {
+    fn common_probes_are_read_in_the_order_given() {
         let mut set =
             ProbeSet::open(&probes("vmstat.pgfault,dirty,context_switches,vmstat.pgfault,softirqs.timer")).unwrap();
         let names: Vec<String> = set.descriptors().into_iter().map(|descriptor| descriptor.name).collect();
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_anew_each_time_whatever_its_length() {
+    fn a_file_of_any_length_is_read_again_each_time() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("long");
         let long = |number: u32| format!("{}\nlast {number}\n", "x".repeat(100_000));
@@ -191,13 +192,13 @@ mod tests {
         std::fs::write(&path, long(6)).unwrap();
         assert_eq!(set.read().unwrap().values, [Some(6.0)]);
         std::fs::write(&path, "").unwrap();
-        assert_eq!(set.read().unwrap().values, [None], "what is not there is no zero");
+        assert_eq!(set.read().unwrap().values, [None], "a missing number is not zero");
         std::fs::write(&path, [0xff, b'l']).unwrap();
         assert_eq!(set.read().unwrap().values, [None]);
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_with_a_mend() {
+    fn an_unreadable_probe_is_refused_with_a_fix() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, "alpha\u{1b}[2J 5\n").unwrap();
@@ -205,7 +206,7 @@ mod tests {
         for (asked, told) in [
             ("net.nosuch0.rx_bytes".to_owned(), "--probe list"),
             (format!("gauge:file:{here}/none:([0-9]+)"), "No such file"),
-            (format!("gauge:file:{here}:([0-9]+)"), "is no regular file"),
+            (format!("gauge:file:{here}:([0-9]+)"), "is not a regular file"),
             (format!("gauge:file:{file}:beta ([0-9]+)"), "it begins with 'alpha [2J 5'"),
             ("vmstat.no_such_field".to_owned(), "no such number in /proc/vmstat"),
         ] {
@@ -216,6 +217,6 @@ mod tests {
         std::fs::write(&path, "").unwrap();
         assert!(refusal(&format!("gauge:file:{file}:([0-9]+)")).contains("it is empty"));
         std::fs::write(&path, [0xff]).unwrap();
-        assert!(refusal(&format!("gauge:file:{file}:([0-9]+)")).contains("no UTF-8"));
+        assert!(refusal(&format!("gauge:file:{file}:([0-9]+)")).contains("not UTF-8"));
     }
 }

@@ -1,53 +1,58 @@
-//! How far a measurement has come, for an observer that shows it.
+//! Progress of a measurement, for an observer that shows it.
 
 use crate::watch::Step;
 use std::path::Path;
 use std::time::Duration;
 
-/// How far a measurement has come.
+/// Progress of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
-    /// A file is being written before it is read.
+    /// A service is starting, or being filled.
+    Starting {
+        /// Its name.
+        service: &'a str,
+    },
+    /// A file is being laid out.
     LayingOut {
-        /// Which.
+        /// Its path.
         path: &'a Path,
         /// Bytes so far.
         done: u64,
-        /// Bytes in all.
+        /// Bytes in total.
         total: u64,
     },
     /// A file is being read into the page cache.
     ReadingIn {
-        /// Which.
+        /// Its path.
         path: &'a Path,
         /// Bytes so far.
         done: u64,
-        /// Bytes in all.
+        /// Bytes in total.
         total: u64,
     },
-    /// The machine is being watched without the workload.
+    /// The machine is being measured without the workload.
     Background {
-        /// How long so far.
+        /// Elapsed time.
         elapsed: Duration,
-        /// How long in all.
+        /// Total time.
         total: Duration,
     },
     /// The workload runs.
     Running {
-        /// Phase or execution, from 0.
+        /// Number of the phase or execution, from 0.
         number: usize,
-        /// How many there are.
+        /// Number of phases or executions.
         count: usize,
-        /// How long so far.
+        /// Elapsed time.
         elapsed: Duration,
-        /// How long in all, when that is known.
+        /// Total time, if it is known.
         total: Option<Duration>,
         /// I/Os per second in the latest window.
         iops: Option<f64>,
     },
 }
 
-/// Told how far a measurement has come, several times a second.
+/// Receives the progress of a measurement, several times a second.
 pub type Observer<'a> = &'a mut dyn FnMut(Progress);
 
 /// I/Os per second in the latest window.

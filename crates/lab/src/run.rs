@@ -1,4 +1,4 @@
-//! `iotoll run`: a plan becomes a record.
+//! `iotoll run`: measures a plan into a record.
 
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
@@ -7,6 +7,7 @@ use crate::page_cache::{CachedFiles, own_storage_read};
 use crate::placing::{self, Placing};
 use crate::preparation::{self, invalidate, warn_of_holes};
 use crate::progress::{Observer, Progress, iops};
+use crate::service::{Folders, LONGEST_FILL, Services};
 use crate::session::{Session, Settings};
 use crate::watch::{Step, Subject, watch};
 use crate::whereabouts::{PlacementWatch, Workload};
@@ -20,14 +21,40 @@ use model::record::{Done, Execution, IoInterval, Outcome, PhaseRecord, Record, S
 use model::unit::{Bytes, Nanos};
 use std::time::Duration;
 
-/// Measures a plan. What it makes of files is noted in `created`, and kept when it ends well.
+/// Measures a plan. Files that it makes are noted in `created`, and kept when it ends well.
 ///
 /// # Errors
-/// When nothing could be measured at all: a refused or missing file, an engine that is not allowed here.
-/// A job that fails later is in the record, with everything that was measured until then.
+/// When nothing could be measured: a refused or missing file, an engine that is not allowed here. A job that fails
+/// later is in the record, with everything measured before.
 pub fn run(plan: &Plan, settings: &Settings, created: &Created, observer: Observer) -> Result<Record> {
-    let jobs = plan.phases.iter().flat_map(|phase| &phase.jobs);
-    let placing = Placing::resolve(settings.place.as_ref(), &placing::servers_of(jobs))?;
+    let place = settings.place.as_ref();
+    let servers = placing::servers_of(plan.phases.iter().flat_map(|phase| &phase.jobs));
+    let placing = Placing::resolve(place, &servers)?;
+    let folders = Folders::make(&settings.services)?;
+    let mut services =
+        Services::start(&settings.services, place, LONGEST_FILL, &settings.interruption, &mut |service| {
+            observer(Progress::Starting { service });
+        })?;
+    // Again, because it depends on where the servers are that run now.
+    let placing = if services.started().is_empty() { placing } else { Placing::resolve(place, &servers)? };
+    let measured = measure(plan, settings, &placing, created, observer);
+    let measured = measured.map(|record| Record { services: services.started().to_vec(), ..record });
+    let record = services.conclude(measured, |record| &mut record.outcome)?;
+    folders.close()?;
+    if record.outcome == Outcome::Completed {
+        created.keep();
+    }
+    Ok(record)
+}
+
+/// The same beside services that run.
+fn measure(
+    plan: &Plan,
+    settings: &Settings,
+    placing: &Placing,
+    created: &Created,
+    observer: Observer,
+) -> Result<Record> {
     let mut session = Session::open(settings, Source::Run(plan.clone()))?;
     session.record.warnings.extend(plan.warnings.iter().cloned());
     let phases = prepare(plan, settings, created, observer)?;
@@ -38,7 +65,7 @@ pub fn run(plan: &Plan, settings: &Settings, created: &Created, observer: Observ
             break;
         }
         let running = (number, phases.len());
-        match measure_phase(phase, copies, &placing, &mut session, running, observer) {
+        match measure_phase(phase, copies, placing, &mut session, running, observer) {
             Ok((execution, failure)) => {
                 session.record.phases.push(PhaseRecord { executions: vec![execution] });
                 if let Some(failure) = failure {
@@ -46,7 +73,7 @@ pub fn run(plan: &Plan, settings: &Settings, created: &Created, observer: Observ
                 }
             }
             Err(error) if session.record.phases.is_empty() => return Err(error),
-            // What the phases before it cost is known.
+            // The cost of the phases before it is known.
             Err(error) => session.note_outcome(Outcome::Failed(error.to_string())),
         }
     }
@@ -54,17 +81,13 @@ pub fn run(plan: &Plan, settings: &Settings, created: &Created, observer: Observ
         return Err(Error::Interrupted("before the first I/O".to_owned()));
     }
     session.watch_background(observer);
-    let record = session.close();
-    if record.outcome == Outcome::Completed {
-        created.keep();
-    }
-    Ok(record)
+    Ok(session.close())
 }
 
-/// One phase, the `number`th of `count`: what its jobs did, and which of them failed.
+/// Measures one phase, the `number`th of `count`. Returns what its jobs did, and the first failure.
 ///
 /// # Errors
-/// When it cannot begin.
+/// When it cannot start.
 fn measure_phase(
     phase: &Phase,
     copies: &[JobCopy],
@@ -73,7 +96,7 @@ fn measure_phase(
     (number, count): (usize, usize),
     observer: Observer,
 ) -> Result<(Execution, Option<Error>)> {
-    // As a job begins, not before: the phase before may use the same file from memory.
+    // When the job starts, not earlier: an earlier phase may use the same file from memory.
     copies.iter().try_for_each(invalidate)?;
     let pool = WorkerPool::start(copies, placing, session.clock())?;
     let interruption = &session.settings.interruption;
@@ -107,13 +130,12 @@ fn prepare<'a>(plan: &'a Plan, settings: &Settings, created: &Created, observer:
         phases.push((phase, preparation::prepare(phase, created, &settings.interruption, observer)?));
     }
     if phases.iter().all(|(_, copies)| copies.is_empty()) {
-        return Err(Error::Refused("there is no job to run: give --name and its options, or a job file".to_owned()));
+        return Err(Error::Refused("no job to run; give --name and its options, or a job file".to_owned()));
     }
     Ok(phases)
 }
 
-/// The part of a phase that counts, where that is not all: after the ramps, and from when the first job is
-/// to start.
+/// The part of a phase that counts, if not all of it does: after the ramps, and from the start of the first job.
 fn counted_interval(phase: &Phase, stretch: &Stretch) -> Option<IoInterval> {
     let delay = phase.jobs.iter().map(|job| job.start_delay).min().unwrap_or_default();
     let ramped = phase.jobs.iter().filter(|job| job.duration.ramp > Nanos(0));
@@ -121,12 +143,12 @@ fn counted_interval(phase: &Phase, stretch: &Stretch) -> Option<IoInterval> {
     let uncounted = delay.max(ramp);
     let (first, last) = (stretch.snapshots.first()?, stretch.snapshots.last()?);
     let begin_nanos = first.at_nanos + uncounted;
-    // A run that ended within its ramp has nothing that counts; then all of it is shown.
+    // A run that ended within its ramp has no such part; then all of it is shown.
     let counts = uncounted > Nanos(0) && begin_nanos < last.at_nanos;
     counts.then_some(IoInterval { begin_nanos, end_nanos: last.at_nanos })
 }
 
-/// How long a phase will take, when its jobs say so.
+/// How long a phase will take, if its jobs define it.
 fn planned_length(phase: &Phase) -> Option<Duration> {
     let length = |job: &model::plan::JobPlan| {
         let duration = job.duration;
@@ -135,7 +157,7 @@ fn planned_length(phase: &Phase) -> Option<Duration> {
     phase.jobs.iter().map(length).collect::<Option<Vec<_>>>()?.into_iter().max()
 }
 
-/// A phase that runs.
+/// A running phase.
 struct Running<'a> {
     pool: WorkerPool,
     interruption: &'a Interruption,
@@ -164,11 +186,11 @@ impl Subject for Running<'_> {
     }
 
     fn wait(&mut self, timeout: Duration) -> bool {
-        /// Longest time that Ctrl-C goes unnoticed.
-        const GLANCE: Duration = Duration::from_millis(100);
+        /// Longest reaction time to Ctrl-C.
+        const POLL_INTERVAL: Duration = Duration::from_millis(100);
         let mut left = timeout;
         loop {
-            let nap = left.min(GLANCE);
+            let nap = left.min(POLL_INTERVAL);
             if self.pool.wait(nap) {
                 return true;
             }

@@ -1,4 +1,4 @@
-//! A measurement under way, from the first canary to the complete record: what `run` and `cost` share.
+//! A measurement from the first canary to the complete record: the common part of `run` and `cost`.
 
 use crate::calibration::Calibration;
 use crate::canary;
@@ -8,6 +8,7 @@ use crate::interruption::Interruption;
 use crate::meter::{MeterSet, NoWork, Owners, Selection, TaskScan, Work};
 use crate::probe::ProbeSet;
 use crate::progress::{Observer, Progress};
+use crate::service::ServiceSettings;
 use crate::watch::{Step, Subject, watch};
 use model::envelope::{Envelope, Kind};
 use model::placement::Place;
@@ -21,21 +22,23 @@ use std::time::Duration;
 /// How to measure.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Which meters may run.
+    /// Meters that may run.
     pub meters: Selection,
-    /// What is read beside them.
+    /// Probes that are read at the same time.
     pub probes: Vec<Probe>,
-    /// How long the machine is watched without the workload, before and again after.
+    /// How long to measure the machine without the workload, before and again after.
     pub background: Duration,
-    /// Asked: end, and keep what was measured.
+    /// A request to end and keep the readings.
     pub interruption: Arc<Interruption>,
     /// The command line, for the record.
     pub command_line: Vec<String>,
-    /// Where the load is to run, where that was said.
+    /// `--place`, if given.
     pub place: Option<Place>,
+    /// Servers that are started for it.
+    pub services: ServiceSettings,
 }
 
-/// A measurement under way: what `run` and `cost` share.
+/// A measurement in progress: the common part of `run` and `cost`.
 pub(crate) struct Session<'a> {
     pub(crate) meters: MeterSet,
     pub(crate) record: Record,
@@ -61,11 +64,12 @@ impl<'a> Session<'a> {
             outcome: Outcome::Completed,
             warnings: Vec::new(),
             place: settings.place.clone(),
+            services: Vec::new(),
         };
         Ok(Self { meters, record, settings, calibration })
     }
 
-    /// Rate of the time-stamp counter over all of the session so far.
+    /// Rate of the time-stamp counter over the session so far.
     pub(crate) fn clock(&self) -> Hertz {
         Hertz(self.calibration.end().0)
     }
@@ -74,7 +78,7 @@ impl<'a> Session<'a> {
         self.settings.interruption.is_requested()
     }
 
-    /// Watches the machine without the workload.
+    /// Measures the machine without the workload.
     pub(crate) fn watch_background(&mut self, observer: Observer) {
         if self.interrupted() {
             return;
@@ -91,14 +95,14 @@ impl<'a> Session<'a> {
         self.record.background.push(stretch);
     }
 
-    /// Notes how it ended; the worst news wins.
+    /// Notes the outcome; the first one that is not Completed stays.
     pub(crate) fn note_outcome(&mut self, outcome: Outcome) {
         if self.record.outcome == Outcome::Completed {
             self.record.outcome = outcome;
         }
     }
 
-    /// The record, complete.
+    /// Completes the record.
     pub(crate) fn close(mut self) -> Record {
         self.record.canaries.push(canary::run());
         (self.record.host.tsc_hertz, self.record.host.tsc_source) = self.calibration.end();
@@ -109,13 +113,13 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Nothing, for a while.
+/// A workload that does nothing for a while.
 struct Idle<'a> {
     total: Duration,
     deadline: std::time::Instant,
     interruption: &'a Interruption,
     observer: Observer<'a>,
-    /// Every task when the first window began.
+    /// All tasks at the start of the first window.
     before: Option<TaskScan>,
 }
 
@@ -141,8 +145,8 @@ impl Subject for Idle<'_> {
     }
 
     fn settle(&self) -> Duration {
-        /// A program that starts beside us (`iotoll … | jq`), or the workload's last writes, take about this
-        /// long; but the larger part of the time is for watching.
+        /// A program that starts at the same time (`iotoll … | jq`), or the workload's last writes, take about this
+        /// long; but most of the time must be left for measuring.
         const TRANSIENT: Duration = Duration::from_millis(300);
         TRANSIENT.min(self.total / 3)
     }

@@ -1,4 +1,4 @@
-//! Shell commands of an experiment file: run to their end, or ended when they take too long.
+//! Shell commands of an experiment: run to their end, or killed after the time limit.
 
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
@@ -10,21 +10,21 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often a command that runs is looked after.
-const GLANCE: Duration = Duration::from_millis(2);
+/// Interval at which a running command is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// How a command ended.
 pub(crate) struct Ended {
     pub success: bool,
     status: String,
-    /// What it printed.
+    /// Its standard output.
     pub printed: String,
-    /// The last thing that it complained of.
+    /// The last line of its standard error.
     complaint: String,
 }
 
 impl Ended {
-    /// In one line.
+    /// The failure in one line.
     pub fn failure(&self, what: &str, command: &str) -> Error {
         let Self { status, complaint, .. } = self;
         let detail = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
@@ -32,19 +32,34 @@ impl Ended {
     }
 }
 
-/// Runs a shell command to its end. What it starts and leaves running is its own affair, but its output is not waited
-/// for. When we are killed meanwhile, the guardian of `processes` kills it.
+/// Runs a shell command to its end. It may leave processes running; their output is not waited for. If iotoll is killed
+/// meanwhile, the guardian of `processes` kills the command.
 ///
 /// # Errors
-/// When it cannot be started, or takes too long and is ended.
+/// When it cannot be started, or exceeds the limit and is killed.
 pub(crate) fn run(what: &str, command: &str, limit: &WaitLimit, processes: &Processes) -> Result<Ended> {
+    run_while(&format!("running {what}"), what, command, limit, processes)
+}
+
+/// The same for a command with a verb of its own: `doing` follows "while" in a message.
+///
+/// # Errors
+/// As above.
+pub(crate) fn run_while(
+    doing: &str,
+    what: &str,
+    command: &str,
+    limit: &WaitLimit,
+    processes: &Processes,
+) -> Result<Ended> {
     let failed = |why: String| Error::Failed(format!("{what}: `{command}` {why}"));
     let scratch = || scratch().and_then(|file| Ok((file.try_clone()?, file)));
-    let scratch = || scratch().map_err(|error| failed(format!("has no place for what it says: {error}")));
+    let scratch =
+        || scratch().map_err(|error| failed(format!("could not get a temporary file for its output: {error}")));
     let ((mut printed, stdout), (mut complained, stderr)) = (scratch()?, scratch()?);
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-    // Ctrl-C must not end it half-way.
+    // Ctrl-C must not end it halfway.
     shell.process_group(0);
     processes.mark(&mut shell);
     let mut child = shell.spawn().map_err(|error| failed(format!("cannot be started: {error}")))?;
@@ -54,33 +69,33 @@ pub(crate) fn run(what: &str, command: &str, limit: &WaitLimit, processes: &Proc
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
-            Ok(None) => match limit.ends(begun, &format!("running {what}")) {
-                None => std::thread::sleep(GLANCE),
+            Ok(None) => match limit.ends(begun, doing) {
+                None => std::thread::sleep(POLL_INTERVAL),
                 Some(error) => {
                     let killed = processes.kill_with_all_it_began(child.id());
                     let _ = child.wait();
                     killed.map_err(failed)?;
                     return Err(match error {
                         Error::Failed(why) => {
-                            failed(format!("was killed: {why}; put what runs on into the background"))
+                            failed(format!("was killed: {why}; start long-running processes in the background"))
                         }
                         error => error,
                     });
                 }
             },
-            Err(error) => return Err(failed(format!("was lost sight of: {error}"))),
+            Err(error) => return Err(failed(format!("could not be waited for: {error}"))),
         }
     };
     let complaint = text(&mut complained).lines().rfind(|line| !line.trim().is_empty()).map_or_else(String::new, short);
     Ok(Ended { success: status.success(), status: status.to_string(), printed: text(&mut printed), complaint })
 }
 
-/// Where a command's words go. Leaving what was entered must not fail because there is no folder for temporary files.
-fn scratch() -> std::io::Result<File> {
+/// A file for a command's output: in memory if there is no usable temporary folder, so that no command fails because of that.
+pub(crate) fn scratch() -> std::io::Result<File> {
     tempfile::tempfile().or_else(|_| Ok(memfd_create("iotoll", MemfdFlags::CLOEXEC)?.into()))
 }
 
-/// The last of what was written to a file; it only explains, so what cannot be read is left out.
+/// The end of a file. It only explains a failure, so read errors are ignored.
 fn text(file: &mut File) -> String {
     const MOST: u64 = 64 << 10;
     let mut bytes = Vec::new();
@@ -89,8 +104,8 @@ fn text(file: &mut File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A line that fits into a message.
-fn short(line: &str) -> String {
+/// A line cut to fit into a message.
+pub(crate) fn short(line: &str) -> String {
     const MOST: usize = 200;
     let begin: String = line.chars().take(MOST).collect();
     if begin.len() < line.len() { begin + "…" } else { begin }

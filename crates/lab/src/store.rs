@@ -1,4 +1,4 @@
-//! Records on disk: saved before they are studied, so that no study that fails can lose one.
+//! Records on disk: saved before they are studied, so that a failing study cannot lose a record.
 
 mod file;
 
@@ -12,67 +12,69 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// A record's file within its folder.
+/// File name of a record in its folder.
 const RECORD: &str = "record.jsonl";
-/// Where records go that nobody named a place for.
+/// Default folder of records.
 const RUNS: &str = "iotoll-runs";
 
-/// A folder that a record will be saved in.
+/// A folder for a record.
 #[derive(Clone, Debug)]
 pub struct RecordFolder {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// The folders that were made for it, the innermost first.
     made: Vec<PathBuf>,
 }
 
 impl RecordFolder {
-    /// Nothing was measured: takes away again what was made, except where somebody put something there.
+    /// Removes the folders that were made, if nothing was measured and no other file is in them.
     pub fn abandon(&self) {
-        // It may be given up while the record is written.
+        // Another thread may be writing the record at this moment.
         let _ = fs::remove_file(partial(&self.path));
         for folder in &self.made {
-            // One that is not empty stays, and so do those around it.
+            // A folder that is not empty stays, and so do its parents.
             let _ = fs::remove_dir(folder);
         }
     }
 }
 
-/// A folder for a record: the one that was asked for, or a new `iotoll-runs/TIME-NAME`.
+/// Makes a folder for a record: the one that the user asked for, or a new `iotoll-runs/TIME-NAME`.
 ///
 /// # Errors
-/// When it cannot be made or written to, or holds a record already.
+/// When it cannot be made or written to, or contains a record already.
 pub fn folder(asked: Option<&Path>, name: &str) -> Result<RecordFolder> {
     let Some(path) = asked.map(Path::to_owned) else {
         return fresh_folder(Path::new(RUNS), name).map_err(|error| {
-            Error::Refused(format!("{RUNS}: no record can be saved there: {error}; choose --out, or --no-save"))
+            Error::Refused(format!(
+                "{RUNS}: cannot save a record there: {error}; choose another folder with --out, or use --no-save"
+            ))
         });
     };
     if path.join(RECORD).exists() {
         let path = path.display();
-        return Err(Error::Refused(format!("{path} already holds a record; choose another --out, or remove it")));
+        return Err(Error::Refused(format!("{path} already contains a record; choose another --out, or remove it")));
     }
     let folders = path.ancestors().filter(|folder| !folder.as_os_str().is_empty());
     let made = folders.take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
     let folder = RecordFolder { path, made };
-    // Before anything is measured, so that no measurement is lost.
+    // Before the measurement, so that no result is lost.
     let usable = fs::create_dir_all(&folder.path).and_then(|()| Ok(rustix::fs::access(&folder.path, WRITABLE)?));
     usable.map_err(|error| {
         folder.abandon();
         let path = folder.path.display();
-        Error::Refused(format!("{path}: no record can be saved there: {error}; choose another --out, or --no-save"))
+        Error::Refused(format!("{path}: cannot save a record there: {error}; choose another --out, or use --no-save"))
     })?;
     Ok(folder)
 }
 
-/// A new folder within `around`, of this time and name. It is nobody else's, whoever else makes one at the same time.
+/// Makes a new folder in `around` with this time and name. Unique, even if other processes make one at the same time.
 fn fresh_folder(around: &Path, name: &str) -> io::Result<RecordFolder> {
     let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(':', "");
     let new = !around.exists();
     for number in 0..1000 {
         let again = if number == 0 { String::new() } else { format!("-{number}") };
         let path = around.join(format!("{time}-{}{again}", file_name(name)));
-        // Somebody who has measured nothing takes his folder away again, and this one too if it is empty.
+        // Another run that measured nothing removes its folder, and `around` too if it is empty.
         fs::create_dir_all(around)?;
         match fs::create_dir(&path) {
             Ok(()) => {
@@ -83,32 +85,32 @@ fn fresh_folder(around: &Path, name: &str) -> io::Result<RecordFolder> {
             Err(error) => return Err(error),
         }
     }
-    Err(io::Error::other("a thousand runs in one second"))
+    Err(io::Error::other("a thousand runs were started in one second"))
 }
 
-/// What saving a file in a folder takes.
+/// Permissions for saving a file in a folder.
 const WRITABLE: Access = Access::WRITE_OK.union(Access::EXEC_OK);
 
-/// A name of which a file name can be made.
+/// A name reduced to characters that suit a file name.
 fn file_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
     let name: String = name.chars().take(40).map(plain).collect();
     name.trim_matches('-').to_owned()
 }
 
-/// Where a record was saved.
+/// A saved record.
 #[derive(Debug)]
 pub struct Saved {
     /// The folder.
     pub folder: PathBuf,
-    /// Its file.
+    /// The file.
     pub path: PathBuf,
-    /// Why it is not where it should be, if it is not.
+    /// Why it is not in the requested folder, if it is not.
     pub instead: Option<Error>,
 }
 
-/// Saves a record; the file is complete or not there. Where the folder has gone since it was made sure of, or takes nothing any more, it is
-/// saved in a new one among temporary files: nobody can measure it again.
+/// Saves a record; the file is complete or absent. If the folder has been removed or cannot be written to any more, the
+/// record is saved in a new temporary folder, because the measurement cannot be repeated.
 ///
 /// # Errors
 /// When it cannot be written there either: no space, no permission.
@@ -124,7 +126,7 @@ pub fn save(folder: &Path, record: &Record) -> Result<Saved> {
     }
 }
 
-/// Where a record is written before it is whole. Two may have been given the same --out at the same time.
+/// The file before the record is complete. Two processes may have the same --out at the same time.
 fn partial(folder: &Path) -> PathBuf {
     folder.join(format!("{RECORD}.{}.partial", std::process::id()))
 }
@@ -134,13 +136,13 @@ fn save_in(folder: &Path, record: &Record) -> io::Result<PathBuf> {
     let partial = partial(folder);
     let written = write(&partial, record).and_then(|()| rename_to_new(&partial, &path));
     written.inspect_err(|_| {
-        // Half of a record is of no use, and takes space that there may be none of.
+        // An incomplete record is useless, and the disk may be full.
         let _ = fs::remove_file(&partial);
     })?;
     Ok(path)
 }
 
-/// Renames without replacing what is there, as far as the file system can.
+/// Renames without replacing an existing file, as far as the file system can.
 fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
@@ -164,7 +166,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         folder(Some(directory.path()), "x").unwrap();
         fs::write(directory.path().join(RECORD), "x").unwrap();
-        assert!(folder(Some(directory.path()), "x").unwrap_err().to_string().contains("already holds"));
+        assert!(folder(Some(directory.path()), "x").unwrap_err().to_string().contains("already contains"));
     }
 
     #[test]

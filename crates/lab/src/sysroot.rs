@@ -1,16 +1,16 @@
-//! The kernel's files below a root directory, which is `/` but in tests.
+//! The kernel's files below a root directory, which is `/` except in tests.
 //!
-//! What cannot be read is `None`: the file is missing, not for this user, or the kernel says no. Contents
-//! are never trusted to be well formed.
+//! A file that cannot be read is `None`: it is missing, this user may not read it, or the kernel refuses. Contents may
+//! be malformed.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// No file that is read here is larger, and an endless one must not be followed.
+/// Upper bound of the files read here; limits the reading of an endless one.
 const LARGEST_BYTES: u64 = 16 << 20;
 
-/// A directory in which `/proc`, `/sys`, `/dev` and `/boot` are looked for.
+/// A directory that contains `/proc`, `/sys`, `/dev` and `/boot`.
 #[derive(Clone, Debug)]
 pub struct Sysroot {
     root: PathBuf,
@@ -22,13 +22,13 @@ impl Sysroot {
         Self { root: root.to_owned() }
     }
 
-    /// The file as text without surrounding blanks, bytes that are not UTF-8 replaced.
+    /// The file as text, trimmed, with invalid UTF-8 replaced.
     pub fn text(&self, path: &str) -> Option<String> {
         let bytes = self.bytes(path, LARGEST_BYTES)?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// The file as one whole number.
+    /// The file as one integer.
     pub fn number(&self, path: &str) -> Option<i64> {
         self.text(path)?.parse().ok()
     }
@@ -45,12 +45,12 @@ impl Sysroot {
         File::open(self.root.join(path)).ok()
     }
 
-    /// Whether there is something at `path`.
+    /// Whether `path` exists.
     pub fn has(&self, path: &str) -> bool {
         self.root.join(path).exists()
     }
 
-    /// The names in a directory, sorted; none when it is not there.
+    /// The names in a directory, sorted; none if it does not exist.
     pub fn names(&self, directory: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.root.join(directory)).into_iter().flatten().flatten();
         let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -58,7 +58,7 @@ impl Sysroot {
         names
     }
 
-    /// Those names in a directory that are `prefix` and a number, by that number.
+    /// The names in a directory that consist of `prefix` and a number, in the order of the numbers.
     pub fn numbered(&self, directory: &str, prefix: &str) -> Vec<String> {
         let number = |name: &String| name.strip_prefix(prefix)?.parse::<u32>().ok();
         let mut names: Vec<_> = self.names(directory).into_iter().filter(|name| number(name).is_some()).collect();
@@ -67,7 +67,7 @@ impl Sysroot {
     }
 }
 
-/// How many there are in a list of the kernel such as `0-3,8`; `None` when it is not one.
+/// Number of items in a kernel list such as `0-3,8`; `None` if it is malformed.
 pub fn listed(list: &str) -> Option<usize> {
     list.trim().split(',').filter(|range| !range.is_empty()).try_fold(0usize, |sum, range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -5,35 +5,35 @@ use crate::interruption::{Awaited, Interruption};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long others are waited for.
+/// A time limit.
 #[derive(Clone, Debug)]
 pub(crate) struct WaitLimit {
-    /// How long at most.
+    /// Longest time.
     pub longest: Duration,
-    /// Asked: not much longer.
+    /// After a request, wait only a little longer.
     interruption: Arc<Interruption>,
-    /// An interruption does not shorten it: what is waited for puts something back.
+    /// An interruption does not shorten the wait, because the process restores something.
     to_the_end: bool,
 }
 
 impl WaitLimit {
-    /// How long a worker may go on after an interruption: enough to finish what it has in flight on most devices.
+    /// How long a worker may continue after an interruption: enough to finish what it has in flight on most devices.
     const GRACE: Duration = Duration::from_secs(1);
 
     pub fn new(longest: Duration, interruption: Arc<Interruption>) -> Self {
         Self { longest, interruption, to_the_end: false }
     }
 
-    /// The same for a command that puts something back.
+    /// The same for a command that restores something.
     pub fn to_the_end(&self) -> Self {
         Self { to_the_end: true, ..self.clone() }
     }
 
-    /// Tells whoever interrupts that this process group runs to its end, as long as the answer lives.
+    /// Lets an interrupting user know that this process group runs to its end, as long as the result lives.
     pub fn note(&self, doing: &str, group: u32) -> Option<Awaited<'_>> {
         let text = || {
             format!(
-                "still waits for {doing}, which puts back what was switched on or set up; it is killed after {:.0} s (--hang-timeout); \
+                "still waiting for {doing}, which restores the system; it is killed after {:.0} s (--hang-timeout); \
                  to end it now: kill -- -{group}",
                 self.longest.as_secs_f64()
             )
@@ -41,7 +41,7 @@ impl WaitLimit {
         self.to_the_end.then(|| self.interruption.awaits(text()))
     }
 
-    /// Why nobody should wait any longer for what began at `begun`.
+    /// The error that ends the wait for something that began at `begun`.
     pub fn ends(&self, begun: Instant, doing: &str) -> Option<Error> {
         let elapsed = begun.elapsed();
         if elapsed > Self::GRACE && self.interruption.is_requested() && !self.to_the_end {
@@ -49,7 +49,7 @@ impl WaitLimit {
         }
         let seconds = self.longest.as_secs_f64();
         (elapsed > self.longest).then(|| {
-            Error::Failed(format!("no end after {seconds:.0} s of {doing}; --hang-timeout says how long that may take"))
+            Error::Failed(format!("still not finished after {seconds:.0} s of {doing}; --hang-timeout sets this limit"))
         })
     }
 }

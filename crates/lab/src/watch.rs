@@ -1,14 +1,14 @@
-//! Watching: snapshots of the machine at the boundaries of windows, while something runs or nothing does.
+//! Takes snapshots of the machine at the boundaries of windows, while a workload runs or none does.
 
 use crate::meter::{MeterSet, Windows, Work};
 use model::placement::Whereabouts;
 use model::record::{Mode, Snapshot, Stretch};
 use std::time::{Duration, Instant};
 
-/// The first windows. Shorter ones would hold too few wake-ups of the readers' own grain (METHOD.md:
-/// 20 ms is the least for loads that sleep).
+/// Length of the first windows. Shorter ones would contain too few wake-ups at the resolution of the readers
+/// (docs/method/windows.md: 20 ms is the minimum for loads that sleep).
 const SHORTEST_WINDOW: Duration = Duration::from_millis(100);
-/// Windows grow with the run, to a fiftieth of what has passed: their number, and the record's size, grow with
+/// Windows grow with the run, to a fiftieth of the elapsed time: their number, and the size of the record, grow with
 /// the logarithm of the run's length.
 const WINDOWS_PER_RUN: u32 = 50;
 /// Quiet windows between two windows of a meter that disturbs.
@@ -16,25 +16,25 @@ const QUIET_WINDOWS: usize = 3;
 /// Left out while such a meter starts or stops.
 const GAP: Duration = Duration::from_millis(20);
 
-/// What is being watched.
+/// The subject of a watch.
 pub trait Subject: Work {
-    /// The first snapshot was taken: begin.
+    /// Starts it; the first snapshot was taken.
     fn begin(&mut self);
-    /// Sleeps until it is over, or `timeout` has passed; whether it is over.
+    /// Sleeps until it is over, or `timeout` has passed. Returns whether it is over.
     fn wait(&mut self, timeout: Duration) -> bool;
-    /// How long to wait before the first window: what starts or ends just then is not what is watched.
+    /// How long to wait before the first window, so that other processes that start or end at that time do not count.
     fn settle(&self) -> Duration {
         Duration::ZERO
     }
-    /// Where its threads ran since the last time it was asked, which is at each boundary.
+    /// Where its threads ran since the last call, which is at each boundary.
     fn whereabouts(&mut self) -> Option<Box<Whereabouts>> {
         None
     }
-    /// A window ended.
+    /// Called at the end of a window.
     fn step(&mut self, step: Step);
 }
 
-/// How far a watch has come.
+/// Progress of a watch.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     /// Time since the first snapshot.
@@ -43,16 +43,16 @@ pub struct Step<'a> {
     pub window: (&'a Snapshot, &'a Snapshot),
 }
 
-/// Takes snapshots from before the subject begins until it is over.
+/// Takes snapshots from before the subject starts until it is over.
 pub fn watch(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
     use sys::schedule::{Class, set_class};
-    // A boundary must not wait behind the workload. Where this is not allowed, it comes later and its time
-    // stamps say so; what is started meanwhile is ordinary. Only while watching: laying out files and
-    // studying are long work, which must not keep others from a CPU.
+    // Real-time priority, so that a boundary does not wait behind the workload. Without the permission a boundary comes
+    // later, and its time stamps show it; children run with ordinary priority. Only while watching: laying out files
+    // and studying take long and must not keep other processes from a CPU.
     let real_time = set_class(Class::RealTime).is_ok();
     let stretch = watch_at_once(meters, subject);
     if real_time {
-        // Going down is always allowed.
+        // Lowering the priority is always allowed.
         let _ = set_class(Class::Ordinary);
     }
     stretch
@@ -82,21 +82,21 @@ fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
     }
 }
 
-/// A snapshot, and where threads ran until it was taken: after its clocks, because that takes longer than they do.
+/// A snapshot, then where threads ran: reading that takes longer than reading the clocks.
 fn snapshot(meters: &mut MeterSet, mode: Mode, subject: &mut dyn Subject) -> Snapshot {
     let taken = meters.snapshot(mode, subject);
     Snapshot { whereabouts: subject.whereabouts(), ..taken }
 }
 
-/// Which mode the next window has, and how long it is.
+/// Mode and length of the next window.
 struct Rotation {
     cycle: Vec<Mode>,
     place: usize,
 }
 
 impl Rotation {
-    /// Quiet windows, and between them one of each mode that disturbs. One such mode alone, which nothing
-    /// quiet is to be compared with, runs all the time.
+    /// Quiet windows, and between them one of each mode that disturbs. A single such mode without quiet windows to
+    /// compare with runs all the time.
     fn new(windows: Windows) -> Self {
         let mut cycle = vec![Mode::Quiet; if windows.quiet { QUIET_WINDOWS } else { 0 }];
         match windows.disturbing.as_slice() {

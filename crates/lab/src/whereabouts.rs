@@ -1,13 +1,14 @@
-//! Where the load's threads run: sampled at the boundaries of windows, for the workload and for the processes that turn out to
-//! be busy beside it.
+//! Where the workload's threads run: sampled at the boundaries of windows, for the workload and for other processes
+//! that are busy.
 //!
-//! Thread ids or a command's process id enter, a [`Whereabouts`] for each boundary leaves. To read a thread takes 4 µs, of the
-//! workload 7 more for its migrations; a command's processes are walked through for 10 µs a thread; a look at all
-//! processes of the machine takes 250 µs for 120 of them and is taken at the 1st, 2nd, 4th, 8th… boundary (measured on Zen 3). All of
-//! it stops after [`MOST`], and goes on with the others at the next boundary.
+//! Thread ids or a command's process id enter, a [`Whereabouts`] for each boundary leaves. Reading a thread takes 4 µs,
+//! and 7 µs more for its migrations if it belongs to the workload; walking a command's processes takes 10 µs a thread;
+//! a scan of all processes takes 250 µs for 120 of them and happens at the 1st, 2nd, 4th, 8th… boundary (measured on
+//! Zen 3). All of this stops after [`MOST`], and continues with the remaining threads at the next boundary.
 
 mod peers;
 pub(crate) mod servers;
+pub(crate) mod service_name;
 mod thread;
 
 use model::placement::{RanOn, Side, Whereabouts};
@@ -18,41 +19,41 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use thread::Thread;
 
-/// Reading threads at one boundary takes no longer: a 200th of the shortest window.
+/// Time limit for reading threads at one boundary: a 200th of the shortest window.
 const MOST: Duration = Duration::from_micros(500);
-/// Threads that are watched at most; each has two or three open files.
+/// Most threads to watch; each has two or three open files.
 const MOST_THREADS: usize = 64;
-/// Threads that a boundary tells one by one.
+/// Threads that a boundary lists individually.
 const ONE_BY_ONE: usize = 16;
-/// Of how many threads of the workload the kernel is asked how often it moved them.
+/// Most threads of the workload whose migrations are read.
 const MOST_MOVERS: usize = 32;
 
-/// Which threads are the workload.
+/// The threads of the workload.
 pub(crate) enum Workload {
     /// Threads of this process.
     Threads(BTreeSet<u32>),
-    /// A command with all its descendants, once it was started.
+    /// A command with all its descendants, once it is started.
     Command,
 }
 
-/// The threads that are watched, and what was read of each last.
+/// The watched threads, and the last reading of each.
 pub(crate) struct PlacementWatch {
     workload: Workload,
     threads: BTreeMap<(u32, u32), Thread>,
     peers: Peers,
     boundaries: u32,
-    /// Which thread is read first, so that none is always left out.
+    /// Index of the thread that is read first, so that none is always left out.
     turn: usize,
-    /// How long it took to walk through a command's processes: a large family is not walked through at each boundary.
+    /// Time of the last walk of a command's processes: a large tree is not walked at each boundary.
     walk_took: Duration,
-    /// Moves of threads that have ended.
+    /// Migrations of threads that have ended.
     moved: u64,
-    /// Whether the workload's moves are known.
+    /// Whether the workload's migrations are known.
     movers_known: bool,
 }
 
 impl PlacementWatch {
-    /// For one phase or execution, to be asked at each boundary from the first on.
+    /// For one phase or execution; call it at each boundary from the first on.
     pub fn new(workload: Workload) -> Self {
         Self {
             workload,
@@ -66,12 +67,12 @@ impl PlacementWatch {
         }
     }
 
-    /// Where threads ran since the boundary before; `command` is the process of a command that has begun.
+    /// Where threads ran since the last boundary; `command` is the process of a command that has started.
     pub fn look(&mut self, command: Option<u32>) -> Option<Box<Whereabouts>> {
         self.look_at(command, self.boundaries == 0 || self.boundaries.is_power_of_two())
     }
 
-    /// The same; whether all processes of the machine are looked at is said.
+    /// The same; `looks_around` says whether to scan all processes of the machine.
     pub fn look_at(&mut self, command: Option<u32>, looks_around: bool) -> Option<Box<Whereabouts>> {
         let begun = Instant::now();
         let number = self.boundaries;
@@ -88,23 +89,23 @@ impl PlacementWatch {
         Some(Box::new(Whereabouts { ran: summed(ran), migrations: self.migrations(), servers: Vec::new() }))
     }
 
-    /// Which of the peers are servers. Reading that takes a millisecond, so call it when nothing is measured any more.
+    /// The peers that are servers. Reading that takes a millisecond, so call it after the measurement.
     pub fn servers(&self) -> Vec<u32> {
         self.peers
             .known()
             .map(|(process, _)| process)
-            .filter(|process| !servers::listens(*process).is_empty())
+            .filter(|process| !servers::listens(*process).is_empty() || service_name::of(*process).is_some())
             .collect()
     }
 
-    /// Notes them in the last snapshot.
+    /// Notes the servers in the last snapshot.
     pub fn note_servers(&self, snapshots: &mut [Snapshot]) {
         if let Some(last) = snapshots.last_mut().and_then(|last| last.whereabouts.as_mut()) {
             last.servers = self.servers();
         }
     }
 
-    /// The workload's threads that live now: process and thread.
+    /// The workload's live threads: process and thread.
     fn workload_now(&mut self, command: Option<u32>, looks_around: bool) -> Vec<(u32, u32)> {
         let us = std::process::id();
         match (&self.workload, command) {
@@ -127,7 +128,7 @@ impl PlacementWatch {
         }
     }
 
-    /// Watches threads that are not watched yet. `before` are those that have not begun to work.
+    /// Watches threads that are not watched yet. `before` means that they have not started to work.
     fn watch(&mut self, threads: impl Iterator<Item = (Side, u32, u32, Option<String>)>, before: bool) {
         for (side, process, id, name) in threads {
             if self.threads.contains_key(&(process, id)) {
@@ -138,7 +139,7 @@ impl PlacementWatch {
                 continue;
             }
             let movers = self.threads.values().filter(|thread| thread.side == Side::Workload).count();
-            // What began after the first boundary has done nothing before it.
+            // A thread that started after the first boundary has done nothing before it.
             let new = side == Side::Workload && !before;
             if let Some(thread) = Thread::open(side, process, id, name, movers < MOST_MOVERS, new) {
                 self.movers_known &= side == Side::Peer || thread.tells_moves();
@@ -159,7 +160,7 @@ impl PlacementWatch {
         self.watch(threads.into_iter(), false);
     }
 
-    /// Reads as many threads as there is time for.
+    /// Reads as many threads as the time limit allows.
     fn read(&mut self, begun: Instant) -> Vec<RanOn> {
         let keys: Vec<(u32, u32)> = self.threads.keys().copied().collect();
         let count = keys.len();
@@ -167,7 +168,7 @@ impl PlacementWatch {
         let mut ran = Vec::new();
         for (place, key) in keys.iter().cycle().skip(first).take(count).enumerate() {
             if begun.elapsed() > MOST {
-                // Those that are left come first the next time, and tell of both windows.
+                // The remaining threads come first the next time, and their readings cover both windows.
                 self.turn = first + place;
                 break;
             }
@@ -183,7 +184,7 @@ impl PlacementWatch {
         ran
     }
 
-    /// How often the workload's threads were moved since the first boundary.
+    /// Migrations of the workload's threads since the first boundary.
     fn migrations(&self) -> Option<u64> {
         let own = self.threads.values().filter(|thread| thread.side == Side::Workload);
         let moves = own.map(Thread::moves).fold(self.moved, u64::saturating_add);
@@ -191,12 +192,12 @@ impl PlacementWatch {
     }
 }
 
-/// Processes that live now.
+/// All live processes.
 pub(crate) fn processes() -> Vec<u32> {
     peers::numbered(std::path::Path::new("/proc"))
 }
 
-/// The busiest one by one, the others of one name on one CPU together.
+/// Lists the busiest threads individually and sums the others by name and CPU.
 pub(crate) fn summed(mut ran: Vec<RanOn>) -> Vec<RanOn> {
     ran.retain(|ran| ran.nanos > Nanos(0));
     ran.sort_by_key(|ran| std::cmp::Reverse(ran.nanos));
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_are_told_one_by_one_and_the_rest_by_name_and_cpu() {
+    fn the_busiest_threads_are_listed_and_the_rest_summed_by_name_and_cpu() {
         let many = (0..20).map(|number| ran(if number % 2 == 0 { "a" } else { "b" }, 0, 100 + number));
         let found = summed(many.chain([ran("idle", 1, 0)]).collect());
         assert_eq!(found.len(), ONE_BY_ONE + 2);
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn a_busy_process_is_a_peer_where_it_is_not_the_workload() {
         use std::io::{BufRead, BufReader};
-        // Nobody's child but the shell's.
+        // The child of a shell, so not a child of this process.
         let script = "sh -c 'while :; do :; done' & echo $!; wait";
         let mut shell = std::process::Command::new("sh");
         let mut child = shell.args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().unwrap();

@@ -1,5 +1,4 @@
-//! The workers of a phase: one thread for each copy of each job, started together, kept until the last
-//! clock was read.
+//! The workers of a phase: one thread for each copy of each job, started together, kept until the last clock is read.
 
 use crate::engine::ledger::LiveCounters;
 use crate::engine::worker::{Control, Worker};
@@ -23,7 +22,7 @@ use sys::clock::ThreadClock;
 /// Stack of a worker: its loop needs a few KiB; engines keep their memory elsewhere.
 const STACK_BYTES: usize = 256 << 10;
 
-/// A door that stays open once it was opened.
+/// A gate that stays open once it is open.
 #[derive(Default)]
 struct Gate {
     open: Mutex<bool>,
@@ -47,7 +46,7 @@ impl Gate {
 enum News {
     /// A worker's engine is ready.
     Ready,
-    /// A worker is done; its thread waits to be released.
+    /// A worker is done; its thread waits for its release.
     Ended(Result<()>),
 }
 
@@ -68,7 +67,7 @@ impl WorkerPool {
     /// Starts a thread for each copy and waits until all engines are ready.
     ///
     /// # Errors
-    /// When an engine cannot be opened; the other workers are gone when this returns.
+    /// When an engine cannot be opened; the other workers have ended by then.
     pub(crate) fn start(copies: &[JobCopy], placing: &Placing, clock: Hertz) -> Result<Self> {
         let (tell, news) = channel();
         let mut pool = Self {
@@ -92,7 +91,7 @@ impl WorkerPool {
                 Ok(News::Ready) => {}
                 Ok(News::Ended(Err(error))) => return Err(error),
                 Ok(News::Ended(Ok(()))) | Err(_) => {
-                    return Err(Error::Refused("a worker ended before it began".to_owned()));
+                    return Err(Error::Refused("a worker ended before it started; please report this".to_owned()));
                 }
             }
         }
@@ -101,7 +100,7 @@ impl WorkerPool {
 
     fn spawn(&mut self, copy: &JobCopy, plan: JobPlan, clock: Hertz, tell: &Sender<News>) -> Result<()> {
         let live = Arc::new(LiveCounters::default());
-        let mut worker = enlist(copy, live.clone(), self.control.clone(), clock)?;
+        let mut worker = build_worker(copy, live.clone(), self.control.clone(), clock)?;
         let (number, targets) = (copy.number, copy.targets.clone());
         let (begin, release, clocks, tell) =
             (self.begin.clone(), self.release.clone(), self.clocks.clone(), tell.clone());
@@ -131,18 +130,18 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// Lets every worker begin.
+    /// Lets every worker start.
     pub fn open_gate(&self) {
         self.begin.open();
     }
 
-    /// Asks every worker to end after what it has in flight.
+    /// Asks every worker to end after its I/Os in flight.
     pub fn stop(&self) {
         self.control.stop();
     }
 
-    /// Waits until all workers are done, or `timeout` has passed: whether all are. When one fails, the
-    /// others are asked to end: the cost is that of all together, and means nothing without one.
+    /// Waits until all workers are done, or `timeout` has passed. Returns whether all are done. When one fails, the
+    /// others are asked to end: the cost is that of all together, and means nothing without one of them.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         let deadline = std::time::Instant::now() + timeout;
         while self.working > 0 {
@@ -168,7 +167,7 @@ impl WorkerPool {
         clocks.iter().map(|(id, _)| *id).collect()
     }
 
-    /// Ends the threads and gathers what they did, with the first failure.
+    /// Ends the threads and collects their records, with the first failure.
     pub fn join(mut self) -> (Vec<JobRecord>, Option<Error>) {
         self.end();
         let records = self.threads.drain(..).filter_map(|thread| thread.join().ok()).collect();
@@ -186,7 +185,7 @@ impl Drop for WorkerPool {
     fn drop(&mut self) {
         self.end();
         for thread in self.threads.drain(..) {
-            // A worker that panicked has printed why; there is nothing to add while dropping.
+            // A worker that panicked has already printed the reason.
             let _ = thread.join();
         }
     }
@@ -209,52 +208,56 @@ impl Work for WorkerPool {
     }
 }
 
-/// A worker for a copy of a job, its requests drawn but nothing opened yet.
-pub(crate) fn enlist(copy: &JobCopy, live: Arc<LiveCounters>, control: Arc<Control>, clock: Hertz) -> Result<Worker> {
+/// A worker for a copy of a job: its requests are generated, but nothing is opened yet.
+pub(crate) fn build_worker(
+    copy: &JobCopy,
+    live: Arc<LiveCounters>,
+    control: Arc<Control>,
+    clock: Hertz,
+) -> Result<Worker> {
     let plan = copy.plan;
     let spans: Vec<_> = copy.targets.iter().map(|target| target.span).collect();
     let source = RequestSource::new(plan, &spans, copy.number).ok_or_else(|| {
         Error::Refused(format!(
-            "job '{}': a file or export has not one block there: check size=, offset= and bs=",
+            "job '{}': a file or export is smaller than one block; check size=, offset= and bs=",
             plan.name
         ))
     })?;
     Ok(Worker::new(plan, source, budget_bytes(plan, &copy.targets), live, control, clock))
 }
 
-/// Opens a copy's engine in this thread, which becomes its worker, and gives it to `work`.
+/// Opens a copy's engine in this thread, which becomes its worker, and passes it to `work`.
 pub(crate) fn with_engine<T>(
     copy: &JobCopy,
     clock: Hertz,
-    work: impl FnOnce(&mut engine::Ready) -> Result<T>,
+    work: impl FnOnce(&mut engine::OpenEngine) -> Result<T>,
 ) -> Result<T> {
     let plan = copy.plan;
     if !plan.cpus_allowed.is_empty() {
         let pinned = sys::schedule::pin_to(&plan.cpus_allowed);
         pinned.map_err(|error| Error::job(&plan.name, "cpus_allowed", error))?;
     }
-    // A worker that ended without a word would be waited for for ever. What is left of it is only read.
+    // Without this, the pool would wait forever for a worker that panicked. Its state is only read afterwards.
     let work = std::panic::AssertUnwindSafe(|| {
-        // Where threads share a table of descriptors, each system call takes and drops a reference to the
-        // file that it names: 2 % of a cached 4 KiB pread here. Where this is refused, they share it; and so do jobs that have a
-        // connection together.
+        // If threads share a file table, each system call takes and drops a reference to its file: 2 % of a cached 4
+        // KiB pread here. If unsharing is refused, they share it; so do jobs that share a connection.
         if plan.path.tx_queue == PathTxQueue::None {
             let _ = sys::process::unshare_descriptors();
         }
-        // Opened here, because what is opened in this table is closed in it.
+        // Opened here, because a file must be closed in the table in which it was opened.
         work(&mut engine::open(&Setup { plan, targets: &copy.targets, clock })?)
     });
     std::panic::catch_unwind(work).unwrap_or_else(|payload| Err(panicked(&plan.name, payload.as_ref())))
 }
 
-/// The failure of a worker that panicked: a mistake of ours, which its message helps to find.
+/// The failure of a worker that panicked: a bug in iotoll, which the message helps to find.
 fn panicked(job: &str, payload: &(dyn std::any::Any + Send)) -> Error {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
     Error::job(job, "the worker panicked; please report this", std::io::Error::other(text.to_owned()))
 }
 
-/// Bytes that a job moves when its time does not end it first: `io_size`, or `size` × `loops`.
+/// Bytes that a job moves if its time does not end it first: `io_size`, or `size` × `loops`.
 fn budget_bytes(plan: &JobPlan, targets: &[Target]) -> u64 {
     let sizes = plan.block_sizes;
     let block = Kind::ALL.map(|kind| match kind {

@@ -1,4 +1,4 @@
-//! What is asked for: the requests of a job, and the files and spans that they go to.
+//! The workload: the requests of a job, and the files and spans that they go to.
 
 pub mod job_copy;
 pub mod permutation;

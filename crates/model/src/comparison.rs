@@ -1,5 +1,5 @@
-//! Comparing: an [`Experiment`](crate::experiment::Experiment) was measured into a [`record`], which
-//! [`study`](study::study) turns into a [`finding`].
+//! Comparisons: an [`Experiment`](crate::experiment::Experiment) is measured into a [`record`], and
+//! [`study`](study::study) turns that into a [`finding`].
 
 pub mod against_stored;
 pub mod boots;

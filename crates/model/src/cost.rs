@@ -1,9 +1,9 @@
 //! CPU time and cycles with their scope in the type.
 //!
-//! Two mistakes that were made in public with "cycles per I/O" cannot be written here. A busy time
-//! knows whose it is ([`WholeMachine`], [`WorkloadThreads`]), so one core's utilisation never stands
-//! for a machine's. And [`Capacity`], CPUs × wall time, has no division by I/Os: what a machine could
-//! have spent is not what an I/O cost; only subtracting an idle time makes a cost of it.
+//! The types exclude two published mistakes with "cycles per I/O". A busy time has a scope ([`WholeMachine`],
+//! [`WorkloadThreads`]), so the utilisation of one core cannot be used for a machine. And [`Capacity`], CPUs × wall
+//! time, cannot be divided by I/Os: what a machine could have spent is not what an I/O costs. Only subtracting an idle
+//! time gives a cost.
 
 use crate::unit::{Hertz, Nanos};
 use std::marker::PhantomData;
@@ -12,18 +12,18 @@ use std::marker::PhantomData;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WholeMachine;
 
-/// Scope: the threads of the workload and nothing that others did for them.
+/// Scope: the threads of the workload, without what others did for them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WorkloadThreads;
 
-/// What a machine can spend in a window: the sum over CPUs of the window's length on that CPU.
+/// The time that a machine can spend in a window: the sum over CPUs of the window's length on that CPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capacity {
     nanos: f64,
 }
 
 impl Capacity {
-    /// From the length of the window on each CPU.
+    /// The sum of the windows of all CPUs.
     pub fn of_windows(windows: impl IntoIterator<Item = Nanos>) -> Self {
         Self { nanos: windows.into_iter().map(Nanos::as_f64).sum() }
     }
@@ -33,14 +33,14 @@ impl Capacity {
         Self { nanos: cpus as f64 * wall.as_f64() }
     }
 
-    /// The whole machine's time that was not idle; what the hypervisor took while a CPU was busy is in it. A clock
-    /// that ran a little ahead can make it negative; the sum over windows sets that right, so it is
-    /// not clipped here.
+    /// The time of the whole machine that was not idle, including what the hypervisor stole while a CPU was busy. A
+    /// clock that ran a little ahead can make it negative. It is not clipped, because the sum over windows corrects
+    /// that.
     pub fn minus_idle(self, idle: Nanos) -> BusyTime<WholeMachine> {
         BusyTime::from_nanos(self.nanos - idle.as_f64())
     }
 
-    /// Which part of the capacity `busy` is, 0 to 1.
+    /// The fraction of the capacity that `busy` is, 0 to 1.
     pub fn share(self, busy: BusyTime<WholeMachine>) -> f64 {
         if self.nanos > 0.0 { busy.nanos / self.nanos } else { 0.0 }
     }
@@ -51,7 +51,7 @@ impl Capacity {
     }
 }
 
-/// CPU time that was used within a scope.
+/// CPU time used within a scope.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BusyTime<Scope> {
     nanos: f64,
@@ -75,7 +75,7 @@ impl<Scope> BusyTime<Scope> {
     }
 }
 
-/// Cycles that were used within a scope.
+/// Cycles used within a scope.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cycles<Scope> {
     count: f64,
@@ -88,12 +88,12 @@ impl<Scope> Cycles<Scope> {
         Self { count, scope: PhantomData }
     }
 
-    /// How many.
+    /// Number of cycles.
     pub fn count(self) -> f64 {
         self.count
     }
 
-    /// Divided among `work` I/Os or bytes; `None` when there was none.
+    /// Cycles per I/O or byte; `None` if `work` is 0.
     pub fn per(self, work: u64) -> Option<f64> {
         (work > 0).then(|| self.count / work as f64)
     }
@@ -110,8 +110,8 @@ impl<Scope> std::ops::Add for Cycles<Scope> {
 mod tests {
     use super::*;
 
-    /// Seed 000 divided 12 cores × 1.6 GHz by IOPS and called it cycles per I/O. With the CPU time
-    /// that the benchmark itself printed, the same run reads otherwise.
+    /// Seed 000 divided 12 cores × 1.6 GHz by IOPS and called the result cycles per I/O. With the CPU time that the
+    /// benchmark itself printed, the same run gives another result.
     #[test]
     fn seed_000_recomputed_from_cpu_time_shows_the_patch_cost_more() {
         let clock = Hertz(1.6e9);

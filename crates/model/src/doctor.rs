@@ -1,8 +1,8 @@
-//! What a machine can measure and how well, as data: the diagnosis of `iotoll doctor`.
+//! The diagnosis of `iotoll doctor` as data: what a machine can measure, and how precisely.
 //!
-//! The list of what to look at is the one that Tom Talpey gave for cycles per byte (seed 000: C-states,
-//! turbo, power management and hyperthreads off, a constant clock), with what has been found since to
-//! move such numbers. Every finding says why it matters and, when it can be mended, by which command.
+//! The checks are the list that Tom Talpey gave for cycles per byte (seed 000: C-states, turbo, power management and
+//! hyperthreads off, a constant clock), extended with other causes of changing numbers. Each check says why it matters
+//! and, if it can be fixed, which command fixes it.
 
 mod topic;
 
@@ -14,32 +14,32 @@ use crate::unit::Nanos;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
-/// The schema name in every serialized diagnosis.
+/// The schema name of a serialized diagnosis.
 pub const SCHEMA: &str = "iotoll.doctor/1";
 
-/// All that was found.
+/// The whole diagnosis.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// [`SCHEMA`].
     pub schema: String,
-    /// What the machine can measure, in a sentence or three.
+    /// What the machine can measure, in one to three sentences.
     pub summary: String,
     /// The machine.
     pub host: Host,
-    /// What counts cycles here and how well, and what cannot.
+    /// The meters: what they see, or why they are unavailable.
     pub meters: Vec<MeterStatus>,
-    /// What moves the numbers, in the order in which it was looked at.
+    /// The checks, in the order in which they ran.
     pub checks: Vec<Check>,
-    /// What the machine did by itself meanwhile.
+    /// What the machine did without a workload.
     pub background: Background,
-    /// Speeds of a stated set of operations.
+    /// The canaries.
     pub canaries: Canaries,
-    /// Caveats for scripts.
+    /// Caveats, for scripts.
     pub warnings: Vec<Warning>,
 }
 
 impl Diagnosis {
-    /// A diagnosis with its summary.
+    /// Creates a diagnosis and its summary.
     pub fn new(
         host: Host,
         meters: Vec<MeterStatus>,
@@ -52,82 +52,84 @@ impl Diagnosis {
         Self { schema: SCHEMA.to_owned(), summary, host, meters, checks, background, canaries, warnings }
     }
 
-    /// The checks in one state, in their order.
+    /// The checks in one state, in order.
     pub fn checks_in(&self, state: State) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(move |check| check.state == state)
     }
 }
 
-/// How busy the machine was while it was only looked at.
+/// How busy the machine was without a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Background {
-    /// For how long it was watched.
+    /// How long it was measured.
     pub watched_nanos: Nanos,
-    /// Busy part of the time of all CPUs.
+    /// Busy fraction of the time of all CPUs.
     pub busy_fraction: Reading<f64>,
-    /// Part of the time of all CPUs that the hypervisor took away.
+    /// Fraction of the time of all CPUs that the hypervisor stole.
     pub steal_fraction: Reading<f64>,
-    /// The same since the machine booted.
+    /// The same fraction since boot.
     pub steal_since_boot_fraction: Reading<f64>,
 }
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What.
+    /// What was checked.
     pub topic: Topic,
-    /// How it stands.
+    /// The result.
     pub state: State,
     /// What was found.
     pub found: String,
-    /// What it does to the numbers.
+    /// How it affects the numbers.
     pub why_it_matters: String,
-    /// The command or the step that mends it, or who could.
+    /// The command or step that fixes it, or who can fix it.
     pub mend: Option<String>,
 }
 
 impl Check {
-    /// A finding without a mend.
+    /// Creates a check without a fix.
     pub fn new(topic: Topic, state: State, found: impl Into<String>) -> Self {
         Self { topic, state, found: found.into(), why_it_matters: topic.why_it_matters().to_owned(), mend: None }
     }
 
-    /// The same finding with what mends it.
+    /// Adds a fix.
     pub fn mend(self, mend: impl Into<String>) -> Self {
         Self { mend: Some(mend.into()), ..self }
     }
 }
 
-/// How something stands.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// As it should be.
     Good,
-    /// It changes what the numbers mean, or may; it is not wrong.
+    /// It changes what the numbers mean, or may do so, but is not a fault.
     Note,
-    /// It makes the numbers worse and can be mended.
+    /// It makes the numbers worse and can be fixed.
     Poor,
-    /// It cannot be seen from here.
+    /// It could not be determined.
     Unknown,
 }
 
 fn summary(host: &Host, meters: &[MeterStatus], checks: &[Check]) -> String {
     let cycles = match &host.hypervisor {
         Some(hypervisor) => format!(
-            " These are cycles of this guest's reference clock: what {hypervisor} does underneath is \
-             not in them."
+            " These are cycles of this guest's reference clock: the work of {hypervisor} is \
+             not included."
         ),
         None => String::new(),
     };
     let findings = match checks.iter().filter(|check| check.state == State::Poor).count() {
-        0 => "Nothing was found that makes its numbers worse.".to_owned(),
-        1 => "One thing makes its numbers worse; how to mend it is below.".to_owned(),
-        count => format!("{count} things make its numbers worse; how to mend each is below."),
+        0 => "No problem was found.".to_owned(),
+        1 => "One problem makes its numbers worse; see below for the fix.".to_owned(),
+        count => format!("{count} problems make its numbers worse; see below for the fixes."),
     };
     match capability(meters) {
         Some(capability) => format!("This machine can measure {capability}.{cycles} {findings}"),
-        None => "This machine cannot measure cycles: no meter can run. The reasons and mends are below.".to_owned(),
+        None => {
+            "This machine cannot measure cycles: no meter is available. See below for the reasons and fixes.".to_owned()
+        }
     }
 }
 
@@ -136,7 +138,7 @@ fn capability(meters: &[MeterStatus]) -> Option<String> {
     let known = |meter: Meter| Some((meter, meter.descriptor().expected_error?));
     if let Some((meter, error)) = Meter::by_trust().filter(|meter| runs(*meter)).find_map(known) {
         let (name, percent) = (meter.name(), error.waking_percent);
-        return Some(format!("cycles per I/O to about ±{percent} % in 10 s when it is quiet ({name} meter)"));
+        return Some(format!("cycles per I/O to about ±{percent} % in 10 s if otherwise idle ({name} meter)"));
     }
     if runs(Meter::Pmu) {
         return Some("cycles per I/O with its hardware counter".to_owned());
@@ -145,7 +147,7 @@ fn capability(meters: &[MeterStatus]) -> Option<String> {
         return Some("cycles per I/O only with the soaker meter, which disturbs loads that sleep".to_owned());
     }
     runs(Meter::Thread).then(|| {
-        "only the CPU time of the workload's own threads, not what interrupts, kernel threads and \
+        "only the CPU time of the workload's own threads, without what interrupts, kernel threads and \
          servers do for them"
             .to_owned()
     })
@@ -164,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn the_meter_that_speaks_is_in_the_summary() {
+    fn the_summary_names_the_headline_meter() {
         let host = Host::default();
         let meters = [missing(Meter::Pmu), status(Meter::ProcStat), status(Meter::Idle), status(Meter::Thread)];
         let text = summary(&host, &meters, &[]);
         assert!(text.starts_with("This machine can measure cycles per I/O to about ±2.2 % in 10 s"), "{text}");
         assert!(text.contains("idle meter"), "{text}");
         let clocks = [status(Meter::Pmu), status(Meter::Idle), status(Meter::TimerList)];
-        assert!(summary(&host, &clocks, &[]).contains("±2.5 % in 10 s when it is quiet (timer_list meter)"));
+        assert!(summary(&host, &clocks, &[]).contains("±2.5 % in 10 s if otherwise idle (timer_list meter)"));
         assert!(summary(&host, &[status(Meter::ProcStat)], &[]).contains("±4.6 %"));
         assert!(summary(&host, &[status(Meter::Pmu)], &[]).contains("hardware counter"));
     }
@@ -185,14 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_is_told_what_its_cycles_leave_out_and_poor_things_are_counted() {
+    fn the_summary_names_the_hypervisor_and_counts_problems() {
         let host = Host { hypervisor: Some("KVM".to_owned()), ..Host::default() };
         let poor = Check::new(Topic::Turbo, State::Poor, "on");
         let text = summary(&host, &[status(Meter::Idle)], &[poor.clone(), poor]);
-        assert!(
-            text.contains("what KVM does underneath") && text.contains("2 things make its numbers worse"),
-            "{text}"
-        );
+        assert!(text.contains("the work of KVM") && text.contains("2 problems make its numbers worse"), "{text}");
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Lists in a sentence: the first few are named, the rest is counted.
+//! Lists in a sentence: names the first few items and counts the rest.
 
-/// So many are named.
+/// Number of items to name.
 pub const NAMED: usize = 4;
 
-/// "a, b, c, d, and 3 more", with `between` between two of them.
+/// "a, b, c, d, and 3 more", with the separator `between`.
 pub fn elided_list(items: &[String], between: &str) -> String {
     let more = items.len().saturating_sub(NAMED);
     let mut words: Vec<String> = items.iter().take(NAMED).cloned().collect();
@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_named_is_counted() {
+    fn further_items_are_counted() {
         let items = |count: u32| (1..=count).map(|number| number.to_string()).collect::<Vec<_>>();
         assert_eq!(elided_list(&items(4), ", "), "1, 2, 3, 4");
         assert_eq!(elided_list(&items(6), "; "), "1; 2; 3; 4; and 2 more");

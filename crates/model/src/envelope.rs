@@ -1,4 +1,4 @@
-//! The first line of every record, and the kinds of measurement that it can name.
+//! The first line of every record, and the kinds of measurement.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,66 +8,76 @@ pub const SCHEMA: &str = "iotoll.record/3";
 /// What was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// What the I/Os of a job or a command cost: `iotoll run`, `iotoll cost`.
+    /// The cost of the I/Os of jobs or of a command: `iotoll run`, `iotoll cost`.
     Cost,
-    /// Arms beside each other: `iotoll compare`.
+    /// Arms compared with each other: `iotoll compare`.
     Compare,
+    /// The instructions of I/Os in guests: `iotoll guest run`.
+    Guest,
 }
 
 /// A row of [`KINDS`].
 #[derive(Debug)]
 struct Row {
     kind: Kind,
-    /// In the envelope.
+    /// The name in the envelope.
     name: &'static str,
-    /// In messages: "the record of a run".
+    /// The noun for messages: "the record of a run".
     noun: &'static str,
-    /// Which command makes one.
+    /// The commands that create it.
     made_by: &'static str,
-    /// Raised whenever the meaning of a number changes: a record of another version is not shown as if it were one of this.
+    /// Increased when the meaning of a number changes. Records of another version are not shown as if they were of this
+    /// version.
     method_version: u32,
 }
 
 /// Every kind.
-static KINDS: [Row; 2] = [
+static KINDS: [Row; 3] = [
     Row { kind: Kind::Cost, name: "cost", noun: "a run", made_by: "iotoll run or iotoll cost", method_version: 2 },
     Row { kind: Kind::Compare, name: "compare", noun: "a comparison", made_by: "iotoll compare", method_version: 2 },
+    Row {
+        kind: Kind::Guest,
+        name: "guest",
+        noun: "a measurement of guests",
+        made_by: "iotoll guest run",
+        method_version: 1,
+    },
 ];
 
 impl Kind {
-    /// The kind of this name.
+    /// Finds a kind by name.
     pub fn named(name: &str) -> Option<Self> {
         KINDS.iter().find(|row| row.name == name).map(|row| row.kind)
     }
 
-    /// Its name in an envelope.
+    /// Its name in the envelope.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// What a measurement of it is called: "a run".
+    /// The noun for messages: "a run".
     pub fn noun(self) -> &'static str {
         self.row().noun
     }
 
-    /// The commands that make one.
+    /// The commands that create a record of this kind.
     pub fn made_by(self) -> &'static str {
         self.row().made_by
     }
 
-    /// Which version of the method this program measures and reads it by.
+    /// The version of the method with which this program measures and reads records.
     pub fn method_version(self) -> u32 {
         self.row().method_version
     }
 
     fn row(self) -> &'static Row {
-        // Every kind has its row, so the first stands in for none; a test holds the table to that.
+        // Unreachable fallback: a test checks that every kind has a row.
         let [first, ..] = &KINDS;
         KINDS.iter().find(|row| row.kind == self).unwrap_or(first)
     }
 }
 
-/// The first line of every record: what it is, and which program measured it when.
+/// The first line of every record: its kind, and which program measured it when.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
     /// [`SCHEMA`].
@@ -78,14 +88,14 @@ pub struct Envelope {
     pub method_version: u32,
     /// Version of the program that measured.
     pub iotoll_version: String,
-    /// When the measurement began.
+    /// When the measurement began, in seconds since 1970.
     pub started_unix_seconds: f64,
     /// The command line, as typed.
     pub command_line: Vec<String>,
 }
 
 impl Envelope {
-    /// Of a measurement that this program begins now.
+    /// The envelope of a measurement that begins now.
     pub fn new(kind: Kind, started_unix_seconds: f64, command_line: Vec<String>) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
@@ -104,7 +114,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_row() {
-        for kind in [Kind::Cost, Kind::Compare] {
+        for kind in [Kind::Cost, Kind::Compare, Kind::Guest] {
             assert_eq!((kind.row().kind, Kind::named(kind.name())), (kind, Some(kind)));
         }
         assert_eq!(Kind::named("unheard of"), None);

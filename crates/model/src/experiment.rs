@@ -1,8 +1,8 @@
-//! What to compare: arms, cells of a sweep, and the rules by which the experiment ends.
+//! What to compare: arms, the cells of a sweep, and the rules that end the experiment.
 //!
-//! A [`draft`] is what a user wrote, on the command line or in a TOML file. It is resolved to an [`Experiment`],
-//! in which each pair of a cell and an arm (a [`Case`]) has its own complete plan or command. Nothing here does
-//! I/O; the same draft is the same experiment everywhere.
+//! A [`draft`] is what a user wrote, on the command line or in a TOML file. It is resolved into an [`Experiment`], in
+//! which each pair of a cell and an arm (a [`Case`]) has its own complete plan or command. This module does no I/O: the
+//! same draft gives the same experiment everywhere.
 
 mod boot_plan;
 mod conditions;
@@ -24,95 +24,105 @@ pub use setting::Setting;
 pub use when::When;
 
 use crate::placement::Place;
+use crate::plan::service::Service;
 use crate::plan::{Phase, Plan};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What to compare, resolved.
+/// A resolved experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Experiment {
-    /// In one line.
+    /// A one-line title.
     pub title: String,
-    /// Two or more; the first is the baseline.
+    /// Two or more arms; the first is the baseline.
     pub arms: Vec<ArmPlan>,
-    /// What is varied besides; empty without a sweep.
+    /// The axes of the sweep. Empty without a sweep.
     pub axes: Vec<Axis>,
-    /// The points of the sweep: one, without axes.
+    /// The points of the sweep. One cell without axes.
     pub cells: Vec<Cell>,
-    /// Every cell under every arm, cell by cell.
+    /// Every cell under every arm, grouped by cell.
     pub cases: Vec<Case>,
-    /// When it ends and what counts as a difference.
+    /// When the experiment ends and what counts as a difference.
     pub rules: Rules,
-    /// What `--fail-on` asks for.
+    /// The limits of `--fail-on`.
     pub limits: Vec<Limit>,
-    /// Numbers that others published, to stand beside ours.
+    /// Published numbers to show beside the measured ones.
     pub published: Vec<Published>,
-    /// The baseline is compared with itself.
+    /// Whether the baseline is compared with itself.
     pub against_itself: bool,
-    /// The arms are boots of the machine.
+    /// How the machine is booted for each arm, if arms are boots.
     #[serde(default)]
     pub boots: Option<BootPlan>,
-    /// What the page cache is to hold, where it was said; else the files decide.
+    /// The requested page cache condition. `None` means that the files decide.
     #[serde(default)]
     pub cache: Option<Cache>,
-    /// Shell commands around it.
+    /// Shell commands that run around the measurement.
     #[serde(default)]
     pub around: Around,
-    /// Where the load is to run, where it was said.
+    /// The requested placement of the load, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
+    /// Servers that it starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
 }
 
 /// One arm.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArmPlan {
     /// `baseline`, `candidate`…
     pub name: String,
-    /// Options that it sets in every job, as `name=value`.
+    /// Options that it overrides in every job, as `name=value`.
     pub options: Vec<String>,
-    /// The command that it executes, where the arms are commands.
+    /// The command that it executes, if arms are commands.
     pub command: Option<Vec<String>>,
-    /// Settings of the system while it runs. What was found before is put back after.
+    /// System settings that are applied while it runs. The previous values are restored afterwards.
     pub settings: Vec<Setting>,
-    /// A shell command that switches something on before it runs.
+    /// A shell command that runs before the arm, to switch something on.
     pub setup: Option<String>,
-    /// A shell command that switches it off again; it runs whatever happened in between.
+    /// A shell command that undoes `setup`. It always runs.
     pub cleanup: Option<String>,
-    /// By which one recognises that this arm is booted.
+    /// The condition by which a boot of this arm is recognized.
     #[serde(default)]
     pub when: Option<When>,
 }
 
 impl ArmPlan {
-    /// Whether something about the system has to be switched for it.
+    /// Whether system settings or shell commands have to be applied for it.
     pub fn is_toggled(&self) -> bool {
         !self.settings.is_empty() || self.setup.is_some() || self.cleanup.is_some()
     }
 
-    /// What distinguishes it, in words.
-    pub fn what(&self) -> String {
+    /// What distinguishes this arm from the others of `arms`, in words: without options that all of them have, such as
+    /// the URI of a common service.
+    pub fn what(&self, arms: &[Self]) -> String {
+        let differ = arms.iter().any(|arm| arm.options != self.options);
+        let is_own = |option: &&String| !differ || arms.iter().any(|arm| !arm.options.contains(option));
+        let options: Vec<&str> = self.options.iter().filter(is_own).map(String::as_str).collect();
         let mut parts = Vec::new();
-        parts.extend((!self.options.is_empty()).then(|| self.options.join(" ")));
+        parts.extend((!options.is_empty()).then(|| options.join(" ")));
         parts.extend(self.command.as_ref().map(|command| command.join(" ")));
         parts.extend(self.settings.iter().map(ToString::to_string));
-        parts.extend(self.setup.as_ref().map(|setup| format!("under `{setup}`")));
+        parts.extend(self.setup.as_ref().map(|setup| format!("setup `{setup}`")));
         parts.extend(self.when.as_ref().map(|when| format!("booted when {when}")));
-        if parts.is_empty() { "as it is".to_owned() } else { parts.join(", ") }
+        if parts.is_empty() { "unchanged".to_owned() } else { parts.join(", ") }
     }
 }
 
-/// Something that is varied: an option and its values.
+/// One axis of a sweep: an option and its values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Axis {
-    /// The option, or the name in braces that a command holds.
+    /// The option, or the placeholder name of a command.
     pub name: String,
     /// Its values, as written.
     pub values: Vec<String>,
 }
 
 impl Axis {
-    /// The values as numbers, when all of them are and grow: sizes in bytes, depths, percents.
+    /// The values as numbers, if all of them are numbers in ascending order: sizes in bytes, depths, percentages.
     pub fn numbers(&self) -> Option<Vec<f64>> {
         let number = |value: &String| crate::plan::value::integer(value).ok().map(|number| number as f64);
         let numbers: Vec<f64> = self.values.iter().map(number).collect::<Option<_>>()?;
@@ -124,8 +134,15 @@ impl Axis {
 /// A point of the sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
-    /// A value for each axis.
+    /// One value for each axis.
     pub values: BTreeMap<String, String>,
+}
+
+impl Cell {
+    /// Replaces each `{name}` in a text by the value of that name.
+    pub fn fill_in(&self, text: &str) -> String {
+        self.values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+    }
 }
 
 impl fmt::Display for Cell {
@@ -142,22 +159,23 @@ pub struct Case {
     pub cell: usize,
     /// Index of the arm.
     pub arm: usize,
-    /// What is done.
+    /// What it runs.
     pub work: Work,
 }
 
-/// What a case does.
+/// What a case runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Work {
-    /// Our own engines, one phase of jobs.
+    /// Jobs of iotoll's own engines, in one phase.
     Jobs(Plan),
     /// A foreign command.
     Command(Vec<String>),
 }
 
 impl Work {
-    /// The jobs of our own engines; `None` for a foreign command.
+    /// The phase of jobs. `None` for a foreign command.
     pub fn phase(&self) -> Option<&Phase> {
         match self {
             Self::Jobs(plan) => plan.phases.first(),
@@ -166,27 +184,38 @@ impl Work {
     }
 }
 
-/// A number that somebody published.
+/// A published number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
-    /// The point of the sweep it belongs to; empty for all of it.
+    /// The point of the sweep that it belongs to. Empty means every point.
     #[serde(default)]
     pub cell: BTreeMap<String, String>,
-    /// Which metric.
+    /// Name of the arm that the candidate's value belongs to; `null` if there is only one candidate.
+    #[serde(default)]
+    pub arm: Option<String>,
+    /// The metric.
     pub metric: Metric,
     /// The baseline's value.
     pub baseline: Option<f64>,
-    /// The candidate's.
+    /// The candidate's value.
     pub candidate: Option<f64>,
     /// The change, as a fraction.
     pub change: Option<f64>,
-    /// Where it was published.
+    /// The source.
     pub source: String,
 }
 
 impl Published {
-    /// Whether it says something of this point of the sweep.
+    /// Computes a change that the source gives only as two values.
+    fn with_change(self) -> Self {
+        let values = self.baseline.zip(self.candidate).filter(|(baseline, _)| *baseline > 0.0);
+        let change = self.change.or(values.map(|(baseline, candidate)| candidate / baseline - 1.0));
+        Self { change, ..self }
+    }
+
+    /// Whether it belongs to this point of the sweep.
     pub fn fits(&self, cell: &Cell) -> bool {
         self.cell.iter().all(|(name, value)| cell.values.get(name) == Some(value))
     }

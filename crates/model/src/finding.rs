@@ -1,13 +1,14 @@
-//! Every number that a report may show, worked out from a record by [`crate::study`].
+//! All numbers that a report of a run may show, computed from a record by [`crate::study`].
 //!
-//! This is also the JSON of `run` and `cost`, schema `iotoll.run/1`: fields are added, never renamed.
-//! `null` means unknown, and a warning says why. Costs are net of the machine's background unless the
+//! This is also the JSON of `run` and `cost`, schema `iotoll.run/1`: fields are added, never renamed. `null` means
+//! unknown, and a warning says why. Costs are net of the machine's background unless the name ends in `_gross`.
 //! name ends in `_gross`.
 
 use crate::injected::Injected;
 use crate::page_cache::CacheFinding;
 use crate::placement::PlacementFinding;
 use crate::plan::JobPlan;
+use crate::plan::service::Service;
 use crate::probe::Kind;
 use crate::record::{Canaries, Exit, Host, Outcome, TaskOwner};
 use crate::stats::Estimate;
@@ -19,220 +20,231 @@ use std::collections::BTreeMap;
 /// The schema name in the JSON.
 pub const SCHEMA: &str = "iotoll.run/1";
 
-/// What a run or a command cost.
+/// The cost of a run or a command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunFinding {
-    /// [`SCHEMA`].
+    /// The schema name, `iotoll.run/1`.
     pub schema: String,
-    /// The meaning of the numbers; see [`crate::envelope::Kind::method_version`].
+    /// Version of the method, which defines the meaning of the numbers.
     pub method_version: u32,
     /// What was measured, in one line: the job names or the command.
     pub title: String,
-    /// When the measurement began.
+    /// Start of the measurement, in seconds since 1970.
     pub started_unix_seconds: f64,
     /// The command line, as typed.
     pub command_line: Vec<String>,
-    /// Where the I/O count comes from, in words; `null` for our own engines.
+    /// Source of the I/O count, in words; `null` for iotoll's own engines.
     pub counted_by: Option<String>,
     /// The machine.
     pub host: Host,
-    /// Every meter: what it sees, or why it could not run.
+    /// All meters: what each sees, or why it is unavailable.
     pub meters: Vec<MeterFinding>,
-    /// What the machine did without the workload.
+    /// The activity of the machine without the workload.
     pub background: Background,
-    /// Jobs that ran together and share one cost.
+    /// The phases: jobs that ran at the same time and share one cost.
     pub phases: Vec<PhaseFinding>,
-    /// Jobs one by one.
+    /// The jobs, one by one.
     pub jobs: Vec<JobFinding>,
-    /// The earlier measurement that this one stands beside (`--stored`); `null` without one.
+    /// The servers that iotoll started: name, command, URI and CPUs.
+    #[serde(default)]
+    pub services: Vec<Service>,
+    /// The earlier measurement (`--stored`); `null` without one.
     #[serde(default)]
     pub stored: Option<StoredFinding>,
-    /// Speeds before and after.
+    /// Speeds of canary operations before and after the measurement.
     pub canaries: Vec<Canaries>,
-    /// How it ended.
+    /// How the measurement ended.
     pub outcome: Outcome,
     /// Caveats, the gravest first.
     pub warnings: Vec<Warning>,
 }
 
-/// One meter of this measurement.
+/// A meter of this measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeterFinding {
-    /// Its name; the key in `by_meter`.
+    /// Name of the meter; its key in `by_meter`.
     pub name: String,
-    /// Whether it could be read.
+    /// Whether the meter was available.
     pub available: bool,
-    /// Why not, when it could not.
+    /// Why it was unavailable; `null` if it was available.
     pub reason: Option<String>,
-    /// What it sees, when it could.
+    /// What it sees; `null` if it was unavailable.
     pub sees: Option<String>,
 }
 
-/// The machine without the workload.
+/// The activity of the machine without the workload.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Background {
-    /// Which part of the machine's capacity was busy, 0 to 1, by the headline meter.
+    /// Busy fraction of the machine's capacity, 0 to 1, by the headline meter.
     pub busy_fraction: Option<f64>,
-    /// Its 95 % interval.
+    /// Lower end of its 95 % interval.
     pub busy_fraction_low: Option<f64>,
-    /// Its 95 % interval.
+    /// Upper end of its 95 % interval.
     pub busy_fraction_high: Option<f64>,
-    /// Before the workload.
+    /// Busy fraction before the workload, 0 to 1.
     pub busy_fraction_before: Option<f64>,
-    /// After it.
+    /// Busy fraction after the workload, 0 to 1.
     pub busy_fraction_after: Option<f64>,
-    /// How long it was watched.
+    /// How long the background was measured, in seconds.
     pub seconds: f64,
-    /// Context switches per second.
+    /// Context switches of the whole machine per second.
     pub context_switches_per_second: Option<f64>,
-    /// The tasks that used most of it.
+    /// The tasks that used the most CPU time.
     pub tasks: Vec<BackgroundTask>,
 }
 
-/// A task that ran in the background.
+/// A task of the background.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BackgroundTask {
-    /// Its name.
+    /// Name of the task.
     pub name: String,
-    /// Part of the machine's capacity, 0 to 1.
+    /// CPU time as a fraction of the machine's capacity, 0 to 1.
     pub busy_fraction: f64,
 }
 
-/// A phase of an earlier measurement beside the same one of this. Costs are by the headline meter of now.
+/// The same phase in an earlier measurement. Costs are by the headline meter of this measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StoredPhase {
-    /// What an I/O cost then; `null` where that meter did not run, or one mean did not describe the phase.
+    /// Cycles per I/O in the earlier measurement; `null` if that meter did not run, or one mean did not describe the
+    /// phase.
     pub cycles_per_io: Option<f64>,
-    /// From then to now.
+    /// Change of cycles per I/O since then.
     pub cycles_per_io_change: Option<UnpairedChange>,
-    /// All cycles of then, of a command whose I/Os are not counted.
+    /// Total cycles in the earlier measurement, for a command whose I/Os are not counted.
     pub cycles: Option<f64>,
-    /// From then to now.
+    /// Change of the total cycles since then.
     pub cycles_change: Option<UnpairedChange>,
-    /// I/Os per second then.
+    /// I/Os per second in the earlier measurement.
     pub iops: Option<f64>,
-    /// From then to now, as a fraction.
+    /// Change of the I/Os per second since then, as a fraction.
     pub iops_change: Option<f64>,
 }
 
-/// What a phase cost.
+/// The cost of a phase.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseFinding {
     /// Names of its jobs.
     pub jobs: Vec<String>,
-    /// Length.
+    /// Duration of the phase, in seconds.
     pub wall_seconds: f64,
-    /// I/Os completed; `null` when nothing counts them.
+    /// I/Os completed; `null` if they are not counted.
     pub ios: Option<u64>,
-    /// Bytes completed.
+    /// Bytes completed; `null` if they are not counted.
     pub bytes: Option<u64>,
-    /// Cycles of the whole machine, net of the background, in all of the phase.
+    /// Cycles of the whole machine in the whole phase, net of the background.
     pub cycles: Option<f64>,
     /// Lower end of its 95 % interval.
     pub cycles_low: Option<f64>,
-    /// Upper end.
+    /// Upper end of its 95 % interval.
     pub cycles_high: Option<f64>,
     /// I/Os per second.
     pub iops: Option<f64>,
     /// Bytes per second.
     pub bytes_per_second: Option<f64>,
-    /// The meter that the costs below come from.
+    /// Name of the meter of the costs below.
     pub headline_meter: Option<String>,
     /// Cycles of the whole machine per I/O, net of the background.
     pub cycles_per_io: Option<f64>,
     /// Lower end of its 95 % interval.
     pub cycles_per_io_low: Option<f64>,
-    /// Upper end.
+    /// Upper end of its 95 % interval.
     pub cycles_per_io_high: Option<f64>,
-    /// Background included.
+    /// Cycles of the whole machine per I/O, including the background.
     pub cycles_per_io_gross: Option<f64>,
-    /// The background's part: gross − net.
+    /// Cycles of the background per I/O: gross − net.
     pub cycles_per_io_background: Option<f64>,
-    /// What the interval is made of, in words.
+    /// Basis of the interval, in words, or why there is none.
     pub interval_from: String,
-    /// Cycles of the whole machine per byte, net.
+    /// Cycles of the whole machine per byte, net of the background.
     pub cycles_per_byte: Option<f64>,
     /// Lower end of its 95 % interval.
     pub cycles_per_byte_low: Option<f64>,
-    /// Upper end.
+    /// Upper end of its 95 % interval.
     pub cycles_per_byte_high: Option<f64>,
-    /// Context switches of the whole machine per I/O, net.
+    /// Context switches of the whole machine per I/O, net of the background.
     pub context_switches_per_io: Option<f64>,
-    /// CPUs kept busy, net: 1.0 is one CPU all the time.
+    /// Number of busy CPUs, net of the background: 1.0 is one CPU all the time.
     pub busy_cpus: Option<f64>,
-    /// CPUs kept busy, background included.
+    /// Number of busy CPUs, including the background.
     pub busy_cpus_gross: Option<f64>,
-    /// Cycles of the workload's own threads per I/O: what a per-process figure would say.
+    /// Cycles of the workload's own threads per I/O, as in a per-process figure.
     pub thread_cycles_per_io: Option<f64>,
-    /// Part of the time that the workload's own threads were on a CPU, 0 to 1: near 1 for a load that does not
+    /// Fraction of the time that the workload's own threads were on a CPU, 0 to 1: near 1 for a load that does not
     /// sleep.
     pub threads_on_cpu_fraction: Option<f64>,
-    /// Net cycles per I/O less the workload's own threads: what others did for it.
+    /// Net cycles per I/O minus those of the workload's own threads: spent by other tasks and the kernel.
     pub elsewhere_cycles_per_io: Option<f64>,
-    /// Net cycles per I/O by each meter that ran.
+    /// Net cycles per I/O by each meter that ran; the key is the meter's name.
     pub by_meter: BTreeMap<String, Option<f64>>,
-    /// The same with intervals and reasons.
+    /// The readings of all meters, with intervals and reasons.
     pub by_meter_detail: Vec<MeterReading>,
-    /// Whom the net cycles per I/O are charged to; they sum to `cycles_per_io`.
+    /// The accounts that the net cycles per I/O are charged to. They sum to `cycles_per_io`.
     pub accounts: Vec<AccountFinding>,
-    /// How executions ended, for a measured command.
+    /// Exit statuses of the executions of a measured command.
     pub exits: Vec<Exit>,
-    /// Measured command: cycles outside the part in which it did I/O (setup, layout, exit), all.
+    /// Net cycles of a measured command outside its I/O (setup, layout, exit), in total.
     pub cycles_outside_io: Option<f64>,
-    /// Part of the sampler's samples that fell in user mode, 0 to 1, the background's included.
+    /// Fraction of the sampler's samples in user mode, 0 to 1, including the background.
     pub sampled_user_fraction: Option<f64>,
-    /// Where the rate stepped by half or more: each stretch of one level with its own cost, in order. Empty where one level
-    /// describes the phase. Where the stretches are two loads (own threads' cost apart by half, or reads that come from
-    /// elsewhere), every mean of the phase above is `null`. Of a command whose I/Os nobody counts live they are stretches of
-    /// what storage read, and its means stay: they are of all stretches together.
+    /// The regimes, in order, if the rate stepped by half or more; empty if one level describes the phase. If they are
+    /// different loads (the own threads' cost differs by half, or the reads come from elsewhere), all means of the
+    /// phase are `null`. For a command whose I/Os are not counted live, the regimes are those of its reads from
+    /// storage, and the means cover all of them.
     pub regimes: Vec<RegimeFinding>,
-    /// The page cache under the jobs' files; `null` where no job uses files.
+    /// The page cache for the files of the jobs; `null` if no job uses files.
     pub page_cache: Option<CacheFinding>,
-    /// Where its threads ran; `null` where it was not noted.
+    /// The CPUs on which the threads ran; `null` if not recorded.
     #[serde(default)]
     pub placement: Option<PlacementFinding>,
-    /// What was read beside the meters; empty where nothing was asked for.
+    /// The probes (`--probe`); empty if none were requested.
     #[serde(default)]
     pub probes: Vec<ProbeFinding>,
-    /// Over time: what was done and what it cost in each window of the headline meter, first execution only. At most 400
-    /// points: neighbouring windows of a long phase are one.
+    /// The first execution over time, one point for each window of the headline meter; at most 400 points, for which
+    /// neighbouring windows are merged.
     pub series: Vec<SeriesPoint>,
-    /// The same phase of the earlier measurement; `null` without one, or where that has no such phase.
+    /// The same phase of the earlier measurement; `null` without one, or if it has no such phase.
     #[serde(default)]
     pub stored: Option<StoredPhase>,
 }
 
-/// A stretch of a phase in which the rate had one level, or executions whose reads came from one place.
+/// A part of a phase with one level of the rate, or executions whose reads came from one place.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegimeFinding {
-    /// Of a phase of several executions, the first one of this regime, from 1.
+    /// For several executions: the first execution of this regime, from 1.
     #[serde(default)]
     pub first_execution: Option<usize>,
-    /// And the last one.
+    /// For several executions: the last execution of this regime.
     #[serde(default)]
     pub last_execution: Option<usize>,
-    /// When it began, from the start of the phase.
+    /// Start of the regime, in seconds from the start of the phase.
     pub begin_seconds: f64,
-    /// When it ended.
+    /// End of the regime, in seconds from the start of the phase.
     pub end_seconds: f64,
-    /// I/Os per second; `null` where nobody counts them live.
+    /// I/Os per second; `null` if they are not counted live.
     pub iops: Option<f64>,
     /// Cycles of the whole machine per I/O, net of the background.
     pub cycles_per_io: Option<f64>,
     /// Lower end of its 95 % interval.
     pub cycles_per_io_low: Option<f64>,
-    /// Upper end.
+    /// Upper end of its 95 % interval.
     pub cycles_per_io_high: Option<f64>,
     /// Cycles of the workload's own threads per I/O.
     pub thread_cycles_per_io: Option<f64>,
-    /// What storage read for the workload.
+    /// Bytes per second that storage read for the workload.
     pub storage_bytes_per_second: Option<f64>,
-    /// Bytes that storage read ÷ bytes of I/O, 0 to 1.
+    /// Fraction of the I/O bytes that storage read, 0 to 1.
     pub from_storage_fraction: Option<f64>,
 }
 
 impl RegimeFinding {
-    /// Which executions it is of, where the phase has several: "execution 1", "executions 2 to 5".
+    /// The executions in words, if there are several: "execution 1", "executions 2 to 5".
     pub fn executions(&self) -> Option<String> {
         Some(match (self.first_execution?, self.last_execution?) {
             (first, last) if first == last => format!("execution {first}"),
@@ -241,81 +253,88 @@ impl RegimeFinding {
     }
 }
 
-/// One meter's reading of a phase.
+/// A meter's reading for a phase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeterReading {
-    /// Its name.
+    /// Name of the meter.
     pub name: String,
-    /// Net cycles per I/O; `null` when it could not be had.
+    /// Net cycles per I/O; `null` if unknown.
     pub cycles_per_io: Option<Estimate>,
-    /// Seconds of windows that it comes from.
+    /// Net cycles of one execution, if the I/Os are not counted.
+    #[serde(default)]
+    pub cycles_per_execution: Option<Estimate>,
+    /// Total length of the windows, in seconds.
     pub seconds: f64,
-    /// Why there is no value.
+    /// Why there is no value; `null` if there is one.
     pub reason: Option<String>,
 }
 
-/// Cycles charged to someone.
+/// Cycles charged to one account.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AccountFinding {
-    /// Who, in words.
+    /// Name of the account, in words.
     pub name: String,
-    /// Whose task; `null` for a sum over several owners and for what no task is charged for: interrupts,
-    /// entering and leaving idle, tasks that were born and died between two scans, and the error of the rest.
+    /// Owner of the tasks; `null` for a sum over several owners, and for cycles that no task is charged for:
+    /// interrupts, idle entry and exit, tasks that ran between two scans, and the error of the other accounts.
     pub owner: Option<TaskOwner>,
     /// Net cycles per I/O.
     pub cycles_per_io: f64,
-    /// Part of the phase's net cycles per I/O.
+    /// Fraction of the phase's net cycles per I/O, 0 to 1.
     pub share: f64,
 }
 
 /// A point of the series over time.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeriesPoint {
-    /// Middle of the window, from the start of the phase.
+    /// Middle of the window, in seconds from the start of the phase.
     pub seconds: f64,
-    /// CPUs busy in it, gross; `null` where no meter of the whole machine could be read.
+    /// Number of busy CPUs, including the background; `null` if no meter of the whole machine was available.
     pub busy_cpus: Option<f64>,
-    /// I/Os per second in it.
+    /// I/Os per second in the window.
     pub iops: Option<f64>,
-    /// Its length.
+    /// Length of the window, in seconds.
     #[serde(default)]
     pub window_seconds: f64,
-    /// I/Os completed in it.
+    /// I/Os completed in the window.
     #[serde(default)]
     pub ios: Option<u64>,
-    /// Bytes completed in it.
+    /// Bytes completed in the window.
     #[serde(default)]
     pub bytes: Option<u64>,
-    /// Cycles of the whole machine in it, net of the background.
+    /// Cycles of the whole machine in the window, net of the background.
     #[serde(default)]
     pub cycles: Option<f64>,
-    /// The same per I/O.
+    /// Cycles of the whole machine per I/O in the window, net of the background.
     #[serde(default)]
     pub cycles_per_io: Option<f64>,
 }
 
-/// What a probe showed in a phase.
+/// A probe's results for a phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeFinding {
-    /// As typed.
+    /// Name of the probe, as typed.
     pub name: String,
     /// What it reads, in words.
     pub meaning: String,
-    /// Its unit; empty where nobody knows it.
+    /// Its unit; empty if unknown.
     pub unit: String,
-    /// Whether it only grows.
+    /// `counter` (only grows) or `gauge`.
     pub kind: Kind,
-    /// Counters: growth per second, the background's included.
+    /// Counters: growth per second, including the background.
     pub per_second: Option<f64>,
     /// Lower end of its 95 % interval.
     pub per_second_low: Option<f64>,
-    /// Upper end.
+    /// Upper end of its 95 % interval.
     pub per_second_high: Option<f64>,
     /// Counters: growth per I/O, net of the background.
     pub per_io: Option<f64>,
     /// Lower end of its 95 % interval.
     pub per_io_low: Option<f64>,
-    /// Upper end.
+    /// Upper end of its 95 % interval.
     pub per_io_high: Option<f64>,
     /// Counters: growth per second without the workload.
     pub background_per_second: Option<f64>,
@@ -323,70 +342,72 @@ pub struct ProbeFinding {
     pub mean: Option<f64>,
     /// Lower end of its 95 % interval.
     pub mean_low: Option<f64>,
-    /// Upper end.
+    /// Upper end of its 95 % interval.
     pub mean_high: Option<f64>,
-    /// Gauges: the least that was read.
+    /// Gauges: smallest value read.
     pub min: Option<f64>,
-    /// Gauges: the most that was read.
+    /// Gauges: largest value read.
     pub max: Option<f64>,
-    /// Why numbers are missing.
+    /// Why values are missing; `null` if none are.
     pub reason: Option<String>,
-    /// Over time, first execution only: seconds from the start of the phase (the middle of a window), and the counter's growth
-    /// per second or the gauge's level there. At most 400.
+    /// The first execution over time: pairs of seconds from the start of the phase (middle of the window), and the
+    /// counter's growth per second or the gauge's level; at most 400.
     pub series: Vec<(f64, f64)>,
 }
 
-/// What one job did.
+/// The results of a job.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobFinding {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// What issued its I/O.
+    /// Name of the I/O engine.
     pub engine: String,
-    /// Copies reported together.
+    /// Number of copies that are reported together.
     pub copies: u32,
     /// I/Os completed.
     pub ios: u64,
     /// Bytes completed.
     pub bytes: u64,
-    /// I/Os that failed.
+    /// Number of failed I/Os.
     pub errors: u64,
-    /// The first failure.
+    /// The first error; `null` if there was none.
     pub error: Option<String>,
-    /// First submission to last completion.
+    /// Time from the first submission to the last completion, in seconds.
     pub wall_seconds: f64,
     /// I/Os per second.
     pub iops: f64,
     /// Bytes per second.
     pub bytes_per_second: f64,
-    /// Reads.
+    /// Results of reads.
     pub read: DirectionFinding,
-    /// Writes.
+    /// Results of writes.
     pub write: DirectionFinding,
-    /// Trims.
+    /// Results of trims.
     pub trim: DirectionFinding,
-    /// fsync and fdatasync calls.
+    /// Number of fsync and fdatasync calls.
     pub syncs: u64,
-    /// Cycles of the job's own threads per I/O.
+    /// Cycles of the job's own threads per I/O; `null` if the regimes of its phase are different loads.
     pub thread_cycles_per_io: Option<f64>,
-    /// I/Os per system call that submitted, waited or did I/O.
+    /// I/Os per system call; counts system calls that submit, wait for, or do I/O.
     pub ios_per_crossing: Option<f64>,
-    /// All directions together.
+    /// Latency of all directions together, in nanoseconds.
     pub latency_ns: LatencyFinding,
-    /// Where that latency went, of an engine that knows it; their means add up to its mean.
+    /// The stages of the latency, if the engine measures them; the means of the stages sum to the mean latency.
     pub stages_ns: Option<StagesFinding>,
-    /// Busy work that was added to each I/O, where any was.
+    /// Busy work added to each I/O (`inject_ns`); `null` if there is none.
     #[serde(default)]
     pub injected_ns: Option<Injected>,
-    /// Its phase's cycles per I/O, when it is alone in it; else `null`.
+    /// Its phase's cycles per I/O, if it is the only job of the phase, otherwise `null`.
     pub cycles_per_io: Option<f64>,
-    /// What it was asked to do, every option resolved; `null` for the jobs of a foreign command.
+    /// The job's options, all resolved; `null` for jobs of a foreign command.
     #[serde(default)]
     pub plan: Option<Box<JobPlan>>,
 }
 
 /// One direction of a job.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DirectionFinding {
     /// I/Os completed.
     pub ios: u64,
@@ -396,36 +417,38 @@ pub struct DirectionFinding {
     pub iops: f64,
     /// Bytes per second.
     pub bytes_per_second: f64,
-    /// I/Os that moved less than was asked for.
+    /// Number of short I/Os, which moved fewer bytes than requested.
     pub short: u64,
-    /// Latency.
+    /// Latency of this direction, in nanoseconds.
     pub latency_ns: LatencyFinding,
 }
 
 /// The stages of an I/O to a remote server.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StagesFinding {
-    /// From its issue until its first byte is handed over.
+    /// From the issue of the I/O until its first byte is passed to the kernel.
     pub backlog_wait: LatencyFinding,
-    /// From there until its reply is there and understood.
+    /// From then until the client has parsed the reply.
     pub round_trip: LatencyFinding,
-    /// From there until whoever issued it sees it.
+    /// From then until the job sees the completion.
     pub delivery: LatencyFinding,
 }
 
 impl StagesFinding {
-    /// In order, with their names.
+    /// The stages in order, with their names.
     pub fn named(&self) -> [(&'static str, &LatencyFinding); 3] {
         [("backlog wait", &self.backlog_wait), ("round trip", &self.round_trip), ("delivery", &self.delivery)]
     }
 }
 
-/// Latency from submission to completion, nanoseconds. `null` where too few I/Os were done.
+/// Latency from submission to completion, in nanoseconds. A value is `null` if there were too few I/Os.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyFinding {
-    /// Mean.
+    /// Mean latency.
     pub mean: Option<f64>,
-    /// Median.
+    /// Median latency.
     pub p50: Option<f64>,
     /// 90th percentile.
     pub p90: Option<f64>,
@@ -435,14 +458,14 @@ pub struct LatencyFinding {
     pub p999: Option<f64>,
     /// 99.99th percentile.
     pub p9999: Option<f64>,
-    /// Largest.
+    /// Largest latency.
     pub max: Option<f64>,
-    /// The percentiles that were asked for, in percent.
+    /// The requested percentiles: pairs of percent and value.
     pub percentiles: Vec<(f64, Option<f64>)>,
-    /// Largest relative width of a histogram bucket: bounds the error of a percentile.
+    /// Maximum relative width of a histogram bucket, which bounds the relative error of percentiles.
     pub bucket_error_fraction: Option<f64>,
-    /// Mean distance of a time stamp that a batch shares from the event it stands for.
+    /// Mean error of timestamps that a batch of I/Os shares.
     pub stamp_error_mean: Option<f64>,
-    /// Largest such distance.
+    /// Maximum error of timestamps that a batch of I/Os shares.
     pub stamp_error_max: Option<f64>,
 }

@@ -1,8 +1,7 @@
 //! A latency histogram of fixed size whose `record` is a handful of instructions.
 //!
-//! Buckets are log-linear: each power of two is cut into 128, so a value is known to within 1/128
-//! of itself (0.78 %) whatever its size. The table is as large after ten minutes as after one I/O.
-//! Values are in ticks of the TSC; the study converts them.
+//! Buckets are log-linear: each power of two is divided into 128 buckets, so the relative error of a value is at most
+//! 1/128 (0.78 %). The size does not depend on the number of I/Os. Values are in TSC ticks; the study converts them.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +12,7 @@ const SUB_BUCKETS: usize = 1 << PRECISION_BITS;
 const MAX_BITS: u32 = 44;
 const BUCKETS: usize = (MAX_BITS - PRECISION_BITS + 1) as usize * SUB_BUCKETS;
 
-/// The largest relative width of a bucket: the error of any value read back from the histogram.
+/// The maximum relative width of a bucket, and so the maximum error of a value read from the histogram.
 pub const BUCKET_ERROR: f64 = 1.0 / SUB_BUCKETS as f64;
 
 /// Counts of values in buckets at most 0.78 % wide.
@@ -46,7 +45,7 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// Forgets everything, keeping the memory; costs nothing when there is nothing to forget.
+    /// Clears all counts and keeps the memory. Returns at once if the histogram is empty.
     pub fn clear(&mut self) {
         if self.total == 0 {
             return;
@@ -55,7 +54,7 @@ impl Histogram {
         (self.total, self.sum, self.max) = (0, 0, 0);
     }
 
-    /// Adds the counts of `other`. What was read from a file may hold any counts; beyond 64 bits they stay at the most.
+    /// Adds the counts of `other`. Counts from a file may be arbitrary; they saturate at 64 bits.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
             *mine = mine.saturating_add(*theirs);
@@ -65,7 +64,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// How many values were recorded.
+    /// Number of recorded values.
     pub fn total(&self) -> u64 {
         self.total
     }
@@ -85,8 +84,8 @@ impl Histogram {
         (self.total > 0).then(|| self.sum as f64 / self.total as f64)
     }
 
-    /// The smallest recorded value such that at least `fraction` (0 to 1) of all are no larger, to
-    /// within [`BUCKET_ERROR`]; `None` when empty.
+    /// The smallest recorded value such that at least `fraction` (0 to 1) of all values are no larger, to within
+    /// [`BUCKET_ERROR`]; `None` if empty.
     pub fn quantile(&self, fraction: f64) -> Option<u64> {
         if self.total == 0 {
             return None;
@@ -105,8 +104,8 @@ impl Histogram {
 
 #[inline(always)]
 fn bucket(value: u64) -> usize {
-    // Below SUB_BUCKETS the value is its own bucket. Above, `shift` drops the bits beyond the
-    // PRECISION_BITS + 1 leading ones, and what is left selects one of 128 buckets of that power.
+    // Below SUB_BUCKETS, each value has its own bucket. Above, `shift` drops all but the PRECISION_BITS + 1 leading
+    // bits, and the rest selects one of the 128 buckets of that power of two.
     let value = value.min((1 << MAX_BITS) - 1);
     let bits = 63 - (value | SUB_BUCKETS as u64).leading_zeros();
     let shift = bits - PRECISION_BITS;
@@ -122,7 +121,7 @@ fn middle(index: usize) -> u64 {
     (low << shift) + (1 << shift) / 2
 }
 
-/// The histogram as it is saved: only the buckets that are not empty.
+/// The serialized histogram: only buckets that are not empty.
 #[derive(Serialize, Deserialize)]
 struct Sparse {
     buckets: Vec<(u32, u64)>,

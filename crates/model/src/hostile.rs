@@ -1,20 +1,20 @@
-//! For tests: what a record becomes in the hands of somebody who means harm, or on a disk that lost some of its bits.
+//! For tests: records as an attacker or a damaged disk might leave them.
 //!
-//! A record as JSON enters, and the same with a few places changed leaves. It is not said whether it still is a record.
+//! Takes a record as JSON and changes a few places of it. The result may not be a valid record.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-/// Whole numbers at the ends of what types and sums take.
+/// Integers at the limits of types and sums.
 const WHOLE: [u64; 8] = [0, 1, 2, u32::MAX as u64, 1 << 44, 1 << 63, u64::MAX - 1, u64::MAX];
-/// The same of others.
+/// Floating-point numbers at the limits.
 const REAL: [f64; 8] = [0.0, -0.0, -1.0, 0.5, 1e308, -1e308, 5e-324, 1e-9];
 
-/// Changes records at places that a seed says.
+/// Changes records in places that depend on a seed.
 pub(crate) struct Vandal {
     record: Value,
-    /// Every place below the record, as a JSON pointer.
+    /// Every place in the record, as a JSON pointer.
     places: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ impl Vandal {
         Self { record, places }
     }
 
-    /// The record with one to four places changed.
+    /// The record with one to four changed places.
     pub(crate) fn changed(&self, seed: u64) -> Value {
         let random = &mut Pcg64Mcg::seed_from_u64(seed);
         let mut record = self.record.clone();
@@ -34,7 +34,7 @@ impl Vandal {
             let place = &self.places[below(random, self.places.len())];
             let number = (WHOLE[below(random, WHOLE.len())], REAL[below(random, REAL.len())]);
             match below(random, 3) {
-                // The same field everywhere: sums overflow only where many are large.
+                // Changes the same field everywhere: sums overflow only if many values are large.
                 0 => {
                     let field = place.rsplit('/').next().unwrap_or_default();
                     let same = self.places.iter().filter(|other| other.rsplit('/').next() == Some(field));
@@ -69,14 +69,14 @@ fn collect(value: &Value, place: String, places: &mut Vec<String>) {
     places.push(place);
 }
 
-/// What an earlier change took away is not there any more.
+/// Does nothing if an earlier change removed the place.
 fn change(record: &mut Value, place: &str, how: impl FnOnce(&mut Value)) {
     if let Some(value) = record.pointer_mut(place) {
         how(value);
     }
 }
 
-/// A number stays of its kind, so that most records can still be read.
+/// Keeps the type of a number, so that most records can still be parsed.
 fn set(value: &mut Value, (whole, real): (u64, f64)) {
     *value = match value {
         Value::Number(number) if number.is_f64() => json!(real),

@@ -1,56 +1,59 @@
-//! What each kind of record is made of and what is found in it: a file below this one for each row of the table in
-//! [`envelope`](crate::envelope).
+//! What a record of each kind contains and how it is studied. Each row of the table in [`envelope`](crate::envelope)
+//! has a file in this folder.
 
 pub mod compare;
 pub mod cost;
+pub mod guest;
 
 use crate::envelope::{Envelope, Kind};
 use crate::stored::Stored;
 use serde::de::DeserializeOwned;
 
-/// A line that cannot follow those before it.
+/// A line that must not follow those before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misplaced {
-    /// Which, from 0; the envelope is not counted.
+    /// Number of the line, from 0, not counting the envelope.
     pub line: usize,
-    /// Why, in words: "is a second header".
+    /// The reason: "is a second header".
     pub why: String,
 }
 
 /// A record of one kind.
 pub trait Recorded: Sized {
-    /// Which kind.
+    /// The kind.
     const KIND: Kind;
     /// A line after the envelope.
     type Line: DeserializeOwned;
-    /// What was to be measured.
+    /// What was planned.
     type Plan;
-    /// Every number that follows from it.
+    /// All numbers that follow from the record.
     type Finding;
 
-    /// The record of these lines, as far as it goes: measuring may have been cut off after any of them.
+    /// Assembles a record from its lines. It may be incomplete, because the measurement may have been cut off after any
+    /// line.
     ///
     /// # Errors
-    /// When a line cannot stand where it does.
+    /// If a line is in the wrong place.
     fn assemble(envelope: Envelope, lines: Vec<Self::Line>) -> Result<Self, Misplaced>;
 
     /// Its first line.
     fn envelope(&self) -> &Envelope;
 
-    /// What was to be measured.
+    /// What was planned.
     fn plan(&self) -> &Self::Plan;
 
-    /// Whether a measurement of `plan` can stand beside this one, which is an earlier one.
+    /// Checks whether a measurement of `plan` can be compared with this earlier record.
     ///
     /// # Errors
-    /// When there is nothing that both have: why.
+    /// If the two have nothing in common.
     fn fits(&self, plan: &Self::Plan) -> Result<(), String>;
 
-    /// Without what is not needed to stand beside another one: it waits in memory while that is measured.
+    /// Drops what a comparison with a later record does not need, because the record stays in memory during that
+    /// measurement.
     fn trimmed(self) -> Self {
         self
     }
 
-    /// Works out everything that can be known from it, beside an earlier one where there is one.
+    /// Computes all numbers, compared with an earlier record if there is one.
     fn study(&self, stored: Option<&Stored<Self>>) -> Self::Finding;
 }

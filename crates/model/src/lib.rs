@@ -1,8 +1,8 @@
 //! What iotoll measures and what follows from it, as data and pure functions.
 //!
-//! [`plan`] says what to measure, [`record`] holds what was read, [`study`] turns a record into a
-//! [`finding`]. Nothing here does I/O, reads a clock or starts a thread: everything can be replayed
-//! from a saved record.
+//! A [`plan`] says what to measure, a [`record`] contains what was read, and [`study`] turns a record into a
+//! [`finding`]. This crate does no I/O, reads no clock and starts no thread: everything can be recomputed from a saved
+//! record.
 
 pub mod comparison;
 pub mod cost;
@@ -11,6 +11,7 @@ pub mod elided_list;
 pub mod envelope;
 pub mod experiment;
 pub mod finding;
+pub mod guest;
 pub mod histogram;
 #[cfg(test)]
 mod hostile;

@@ -1,28 +1,30 @@
-//! The meters as data: what each one sees, how what it counts becomes busy time, how far it is trusted.
+//! The meters as data: what each one sees, how its counter is converted to busy time, and how far it is trusted.
 //!
-//! A [`Meter`] enters, its [`Descriptor`] leaves; [`ByMeter`] holds what was read. To add a meter: here a variant, its place in
-//! [`Meter::ALL`] and its row in [`Meter::descriptor`]; in `lab::meter` a file that opens it and a row of the table there.
+//! Each [`Meter`] has a [`Descriptor`]; [`ByMeter`] contains one reading for each. To add a meter, add a variant, its
+//! entry in [`Meter::ALL`] and its row in [`Meter::descriptor`] here; in `lab::meter`, add a file that opens it and a
+//! row of the table.
 
 use crate::reading::Reading;
 use crate::unit::Nanos;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// The meters. Each sees something else.
+/// The meters. Each measures something different.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Meter {
-    /// cpuidle residency: all time of a CPU that is not residency is busy.
+    /// cpuidle residency: the CPU time outside idle states is busy.
     Idle,
-    /// The kernel's tick-less idle clock in /proc/timer_list: nanoseconds, root only.
+    /// The kernel's tick-less idle clock in /proc/timer_list, in nanoseconds; root only.
     TimerList,
-    /// /proc/stat idle + iowait (steal apart), 10 ms grain.
+    /// Idle and iowait of /proc/stat (steal is separate), in ticks of 10 ms.
     ProcStat,
-    /// A SCHED_IDLE thread on each CPU that counts the time that nobody else wanted.
+    /// A SCHED_IDLE thread on each CPU that counts the otherwise unused time.
     Soaker,
     /// perf `cpu-clock` samples of CPUs that are not idle.
     Sampler,
-    /// CPU clocks of the workload's own threads: what a per-process figure sees.
+    /// CPU clocks of the workload's own threads, as in per-process figures.
     Thread,
     /// Hardware cycle counters, system-wide.
     Pmu,
@@ -33,62 +35,62 @@ pub enum Meter {
 pub enum Scope {
     /// Every CPU, whoever used it.
     WholeMachine,
-    /// The threads of the workload and nothing that others did for them.
+    /// The threads of the workload, without what others do for them.
     WorkloadThreads,
 }
 
-/// What a meter's counter counts, which decides how busy time follows from it.
+/// What a meter counts, which determines how busy time is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
-    /// Nanoseconds that were idle: the rest of the capacity is busy, what the hypervisor took included.
+    /// Idle nanoseconds. The rest of the capacity is busy, including what the hypervisor stole.
     IdleTime,
-    /// Nanoseconds that were busy.
+    /// Busy nanoseconds.
     BusyTime,
-    /// Cycles of the cores, which are no time.
+    /// Core cycles, which are not a time.
     CoreCycles,
 }
 
 /// Where a meter is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadAt {
-    /// On each CPU by the reader that is pinned to it: [`crate::record::CpuReading::counts`].
+    /// On each CPU, by the reader pinned to it: [`crate::record::CpuReading::counts`].
     EachCpu,
-    /// Once for all: [`crate::record::Snapshot::clocks`].
+    /// Once for all CPUs: [`crate::record::Snapshot::clocks`].
     Once,
 }
 
-/// Half-width of a 95 % interval on whole-machine cycles per operation, in percent of it, after 10 s: measured on a quiet
-/// 2-CPU guest without a PMU (METHOD.md).
+/// Half-width of a 95 % interval on whole-machine cycles per operation, in percent, after 10 s: measured on a quiet
+/// 2-CPU guest without a PMU (docs/method/meters.md).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpectedError {
-    /// For a load that keeps its CPU.
+    /// For a load that does not sleep.
     pub working_percent: f64,
     /// For a load that sleeps and is woken.
     pub waking_percent: f64,
 }
 
-/// All that is known of a meter before it runs.
+/// The known properties of a meter.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptor {
     /// The name in JSON and on the command line.
     pub name: &'static str,
     /// What it sees, in words.
     pub sees: &'static str,
-    /// Whose time.
+    /// Whose time it sees.
     pub scope: Scope,
     /// What its counter counts.
     pub counts: Counts,
     /// Where it is read.
     pub read_at: ReadAt,
-    /// It changes what it measures, so it needs windows of its own.
+    /// Whether it changes what it measures, so that it needs its own windows.
     pub disturbs: bool,
-    /// Its rank as the headline meter, 1 the most trusted; `None` where it never speaks for a phase.
+    /// Its rank as the headline meter, 1 is the most trusted; `None` if it is never the headline meter.
     pub headline_rank: Option<u8>,
-    /// How well it does; `None` where there is no such figure.
+    /// Its error; `None` if unknown.
     pub expected_error: Option<ExpectedError>,
 }
 
-/// What most meters have in common.
+/// Defaults that most meters share.
 const COMMON: Descriptor = Descriptor {
     name: "",
     sees: "",
@@ -105,22 +107,23 @@ const fn error(working_percent: f64, waking_percent: f64) -> Option<ExpectedErro
 }
 
 impl Meter {
-    /// Every meter, in the order in which they are shown.
+    /// Every meter, in the order in which reports show them.
     pub const ALL: [Self; 7] =
         [Self::Pmu, Self::Idle, Self::TimerList, Self::ProcStat, Self::Soaker, Self::Sampler, Self::Thread];
 
     /// The table of meters.
     ///
-    /// The kernel's idle clock ranks before cpuidle's residency, which counts interrupts taken while halted as idle: on a load
-    /// that sleeps it shows less than the load's own threads used, which cannot be all that the machine paid (METHOD.md). The
-    /// thread clock never speaks: it does not see what others do for the workload. The PMU is last, though it counts best: it
-    /// counts core cycles, and every figure that stands beside a cost (threads, accounts, busy CPUs) is time in reference
-    /// cycles. Mixing the two would find a cost elsewhere whenever the core's clock is not the reference clock.
+    /// The kernel's idle clock ranks before cpuidle residency, which counts interrupts during a halt as idle: for a
+    /// load that sleeps, it gives less than the load's own threads used, which cannot be the whole cost (docs/method/meters.md).
+    /// The thread clock is never the headline meter: it does not see what others do for the workload. The PMU is last
+    /// although it is the most precise: it counts core cycles, while all related figures (threads, accounts, busy CPUs)
+    /// are time in reference cycles. Mixing the two would give a wrong cost elsewhere whenever the core clock differs
+    /// from the reference clock.
     pub const fn descriptor(self) -> Descriptor {
         match self {
             Self::TimerList => Descriptor {
                 name: "timer_list",
-                sees: "the kernel's own idle clock, the rest is busy; entering and leaving idle count as idle; ±2.5 % in 10 s",
+                sees: "all time that the kernel's idle clock does not count; counts idle entry and exit as idle; ±2.5 % in 10 s",
                 read_at: ReadAt::Once,
                 headline_rank: Some(1),
                 expected_error: error(1.6, 2.5),
@@ -128,14 +131,14 @@ impl Meter {
             },
             Self::Idle => Descriptor {
                 name: "idle",
-                sees: "time in cpuidle states, the rest is busy; interrupts taken while halted count as idle; ±2 % in 10 s",
+                sees: "all time outside cpuidle states; counts interrupts during a halt as idle; ±2 % in 10 s",
                 headline_rank: Some(2),
                 expected_error: error(1.6, 2.2),
                 ..COMMON
             },
             Self::ProcStat => Descriptor {
                 name: "proc_stat",
-                sees: "idle, iowait and steal in 10 ms ticks, the rest is busy; only for whole runs",
+                sees: "all time except idle, iowait and steal, in 10 ms ticks; only for whole runs",
                 read_at: ReadAt::Once,
                 headline_rank: Some(3),
                 expected_error: error(2.2, 4.6),
@@ -143,14 +146,14 @@ impl Meter {
             },
             Self::Soaker => Descriptor {
                 name: "soaker",
-                sees: "what a SCHED_IDLE thread per CPU does not get; ±2 % on loads that do not sleep, disturbs others: windows of its own",
+                sees: "all time that a SCHED_IDLE thread per CPU does not get; ±2 % on loads that do not sleep; disturbs the load, so it uses its own windows",
                 disturbs: true,
                 headline_rank: Some(4),
                 ..COMMON
             },
             Self::Sampler => Descriptor {
                 name: "sampler",
-                sees: "samples of CPUs that are not idle; ±10 % on loads that do not sleep, blind to sleepers that keep step with the timer",
+                sees: "samples of CPUs that are not idle; ±10 % on loads that do not sleep; misses loads that wake in step with the timer",
                 counts: Counts::BusyTime,
                 disturbs: true,
                 headline_rank: Some(5),
@@ -158,14 +161,14 @@ impl Meter {
             },
             Self::Pmu => Descriptor {
                 name: "pmu",
-                sees: "cycles that the CPUs ran, counted in hardware, halted time left out",
+                sees: "core cycles of all CPUs, counted in hardware, without halted time",
                 counts: Counts::CoreCycles,
                 headline_rank: Some(6),
                 ..COMMON
             },
             Self::Thread => Descriptor {
                 name: "thread",
-                sees: "the workload's own threads; blind to what others do for them",
+                sees: "CPU time of the workload's own threads, without what others do for them",
                 scope: Scope::WorkloadThreads,
                 counts: Counts::BusyTime,
                 read_at: ReadAt::Once,
@@ -180,7 +183,7 @@ impl Meter {
         self.descriptor().name
     }
 
-    /// The meter of that name.
+    /// Finds a meter by name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|meter| meter.name() == name)
     }
@@ -190,22 +193,22 @@ impl Meter {
         self.descriptor().disturbs
     }
 
-    /// Whether the meter sees the whole machine, not the workload's threads only.
+    /// Whether it sees the whole machine, not only the workload's threads.
     pub fn sees_whole_machine(self) -> bool {
         self.descriptor().scope == Scope::WholeMachine
     }
 
-    /// Whether it counts time, of which a part of the capacity can be told; core cycles are no fraction.
+    /// Whether it counts time, so that a fraction of the capacity can be computed; core cycles are not a fraction.
     pub fn counts_time(self) -> bool {
         self.descriptor().counts != Counts::CoreCycles
     }
 
-    /// Whether it has what a hypervisor took as busy: what the kernel's clocks of idle time do not have as idle is.
+    /// Whether it counts stolen time as busy: the kernel's idle clocks do, because stolen time is not idle.
     pub fn takes_steal_for_busy(self) -> bool {
         self.descriptor().counts == Counts::IdleTime
     }
 
-    /// Which meter speaks for a phase, the most trusted first.
+    /// The meters that can be the headline meter, the most trusted first.
     pub fn by_trust() -> impl Iterator<Item = Self> {
         let mut ranked: Vec<(u8, Self)> =
             Self::ALL.into_iter().filter_map(|meter| Some((meter.descriptor().headline_rank?, meter))).collect();
@@ -214,12 +217,12 @@ impl Meter {
     }
 }
 
-/// A meter that was considered.
+/// A meter of a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeterStatus {
-    /// Which.
+    /// The meter.
     pub meter: Meter,
-    /// What it can see on this machine, or why it could not run.
+    /// What it sees on this machine, or why it is unavailable.
     pub status: Reading<String>,
 }
 
@@ -227,10 +230,10 @@ pub struct MeterStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
-    /// Those that do not disturb.
+    /// All that do not disturb the load.
     #[default]
     Default,
-    /// These and no others.
+    /// Only these.
     Only(Vec<Meter>),
     /// All that this machine has.
     All,
@@ -247,24 +250,24 @@ impl Selection {
     }
 }
 
-/// What a meter's counter stood at on one CPU.
+/// The value of a meter's counter on one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// Nanoseconds or cycles, as its descriptor says.
+    /// Nanoseconds or cycles, according to the descriptor.
     pub total: u64,
-    /// How often it saw the CPU in which mode, where it can tell.
+    /// Number of samples in each CPU mode, if the meter samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modes: Option<CpuModes>,
 }
 
 impl Count {
-    /// Of a meter that does not tell modes apart.
+    /// A count of a meter without samples.
     pub fn of(total: u64) -> Self {
         Self { total, modes: None }
     }
 }
 
-/// How often a CPU was seen in each mode.
+/// Number of samples in each CPU mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuModes {
     /// User mode.
@@ -273,16 +276,16 @@ pub struct CpuModes {
     pub kernel: u64,
 }
 
-/// What a meter's counters stood at, all at one instant.
+/// The values of a meter's counters at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clocks {
     /// CLOCK_MONOTONIC at the reading.
     pub at_nanos: Nanos,
-    /// One for each CPU, or one for all.
+    /// One value for each CPU, or one for all.
     pub nanos: Vec<Nanos>,
 }
 
-/// What each meter read, by meter. It has a place for each, so that a reading takes no memory of its own.
+/// One reading for each meter. A fixed array, so that a reading does not allocate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByMeter<T>([Option<T>; Meter::ALL.len()]);
 
@@ -293,24 +296,24 @@ impl<T> Default for ByMeter<T> {
 }
 
 impl<T> ByMeter<T> {
-    /// What this meter read, if it was read.
+    /// The reading of `meter`, if any.
     pub fn get(&self, meter: Meter) -> Option<&T> {
         self.0.get(meter as usize)?.as_ref()
     }
 
-    /// The same, to change it.
+    /// The reading of `meter`, mutable.
     pub fn get_mut(&mut self, meter: Meter) -> Option<&mut T> {
         self.0.get_mut(meter as usize)?.as_mut()
     }
 
-    /// Notes what this meter read, or that it was not read.
+    /// Sets the reading of `meter`.
     pub fn set(&mut self, meter: Meter, read: Option<T>) {
         if let Some(place) = self.0.get_mut(meter as usize) {
             *place = read;
         }
     }
 
-    /// Those that were read.
+    /// All readings.
     pub fn iter(&self) -> impl Iterator<Item = (Meter, &T)> {
         Meter::ALL.into_iter().filter_map(|meter| Some((meter, self.get(meter)?)))
     }
@@ -358,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_meter_that_is_trusted_most_comes_first_and_one_that_sees_only_threads_never() {
+    fn meters_are_ranked_by_trust_without_the_thread_clock() {
         let order: Vec<Meter> = Meter::by_trust().collect();
         use Meter::*;
         assert_eq!(order, [TimerList, Idle, ProcStat, Soaker, Sampler, Pmu]);

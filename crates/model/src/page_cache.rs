@@ -1,51 +1,51 @@
-//! The page cache as a condition of a measurement: what was read of it, and where the reads came from.
+//! The page cache as a condition of a measurement: its contents, and where the reads came from.
 //!
-//! A read of a cached 4 KiB costs some thousand cycles, the same read from a disk fifty times as much, so which of the two was
-//! measured is a part of the answer. Enter residency before and after and the bytes that storage read meanwhile; leaves a
-//! [`CacheFinding`].
+//! A read of a cached 4 KiB block costs a few thousand cycles, the same read from a disk fifty times as much, so the
+//! answer depends on which of the two was measured. This module computes a [`CacheFinding`] from the residency before
+//! and after, and from the bytes that storage read.
 
 use crate::plan::{Access, JobPlan, Medium};
 use crate::reading::Reading;
 use crate::unit::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Below this part of the bytes read, storage is not what was measured: where a read from a disk costs seventy times one from memory
-/// (METHOD.md), this part of them makes the mean dearer by 3 %, the margin of a comparison.
+/// Maximum fraction of the bytes read from storage for a warm cache. A read from a disk costs seventy times as much as
+/// one from memory (docs/method/page-cache.md), so this fraction raises the mean by 3 %, the margin of a comparison.
 pub const WARM: f64 = 0.0005;
-/// From this part on, the cache is not what was measured.
+/// Minimum fraction of the bytes read from storage for a cold cache.
 pub const COLD: f64 = 0.95;
-/// Residency that grows by this part of the files, and by so much more than storage is known to have delivered, came from a file system
-/// whose reads the kernel does not account (FUSE, virtiofs).
+/// If residency grows by this fraction of the files more than storage is known to have delivered, the file system does
+/// not account its reads in the kernel (FUSE, virtiofs).
 const UNACCOUNTED: f64 = 0.05;
-/// Residency that grows by more than this part of the files is a cache that warms up.
+/// If residency grows by more than this fraction of the files, the cache is warming up.
 const GROWN: f64 = 0.01;
 
-/// What was read about the page cache under the files of one phase.
+/// The page cache for the files of one phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CacheRecord {
-    /// The files' pages were dropped before the first I/O (`invalidate=1`).
+    /// Whether the files' pages were dropped before the first I/O (`invalidate=1`).
     pub dropped: bool,
-    /// Just before the first I/O.
+    /// Pages in memory just before the first I/O.
     pub before: Reading<CachedPages>,
-    /// Just after the last one.
+    /// Pages in memory just after the last I/O.
     pub after: Reading<CachedPages>,
 }
 
-/// Pages of files in memory.
+/// The pages of files in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedPages {
-    /// Bytes of the files' parts that jobs use.
+    /// Total bytes of the files' parts that jobs use.
     pub of: Bytes,
-    /// Of these in the page cache.
+    /// Bytes of these in the page cache.
     pub resident: Bytes,
-    /// Of these changed and not yet written back; `None` where the kernel does not tell (before Linux 6.5).
+    /// Bytes of these that are dirty; `None` if the kernel does not report it (before Linux 6.5).
     pub dirty: Option<Bytes>,
 }
 
 impl CachedPages {
-    /// The part that is resident, 0 to 1; `None` of empty files.
+    /// The resident fraction, 0 to 1; `None` for empty files.
     pub fn fraction(&self) -> Option<f64> {
-        // The last page may reach beyond the file's end.
+        // The last page may extend beyond the end of the file.
         (self.of > Bytes(0)).then(|| (self.resident.as_f64() / self.of.as_f64()).min(1.0))
     }
 }
@@ -53,22 +53,24 @@ impl CachedPages {
 /// Where the reads of a phase or an arm came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CacheState {
     /// Nearly all reads came from memory.
     Warm,
     /// Nearly all reads went to storage.
     Cold,
-    /// Some reads went to storage, and what they read stayed in memory: later reads find more.
+    /// Some reads went to storage, and their pages stayed in memory: later reads find more.
     Warming,
-    /// Some reads went to storage, and the cache did not fill: it is too small, or others take it.
+    /// Some reads went to storage, but the cache did not fill: it is too small, or others use it.
     Partial,
-    /// Nothing was read: writes go into memory, and the kernel writes them back later.
+    /// No reads: writes go into memory, and the kernel writes them back later.
     Written,
-    /// The jobs bypass it (`direct=1`).
+    /// The jobs bypass the page cache (`direct=1`).
     Bypassed,
-    /// The same, and yet storage read nothing for them: the file system keeps its files in memory (tmpfs, ZFS).
+    /// The jobs bypass the page cache, but storage read nothing for them: the file system keeps its files in memory
+    /// (tmpfs, ZFS).
     DirectFromMemory,
-    /// Nobody tells where the reads came from.
+    /// Unknown where the reads came from.
     Unknown,
 }
 
@@ -79,41 +81,42 @@ impl CacheState {
     }
 }
 
-/// The page cache as a condition of what was measured.
+/// The page cache as a condition of a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheFinding {
-    /// In one word.
+    /// State of the page cache.
     pub state: CacheState,
-    /// Part of the bytes read that storage delivered, 0 to 1.
+    /// Fraction of the bytes read that storage delivered, 0 to 1.
     pub reads_from_storage_fraction: Option<f64>,
     /// Bytes that storage delivered.
     pub storage_read_bytes: Option<f64>,
-    /// Part of the files that was in memory before the first I/O, 0 to 1.
+    /// Fraction of the files in memory before the first I/O, 0 to 1.
     pub resident_before_fraction: Option<f64>,
-    /// The same after the last one.
+    /// Fraction of the files in memory after the last I/O, 0 to 1.
     pub resident_after_fraction: Option<f64>,
-    /// Bytes of the files that were dirty after the last I/O: somebody writes them back later.
+    /// Dirty bytes of the files after the last I/O, which the kernel writes back later.
     pub dirty_after_bytes: Option<u64>,
-    /// The files' pages were dropped before the first I/O (`invalidate=1`).
+    /// Whether the files' pages were dropped before the first I/O (`invalidate=1`).
     pub dropped: bool,
 }
 
-/// Bytes that were read, and how many of them storage delivered.
+/// Bytes read, and how many of them storage delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReadBytes {
-    /// Asked for by the jobs that use the page cache.
+    /// Requested by jobs that use the page cache.
     pub buffered: Option<f64>,
-    /// Asked for by jobs that bypass it: beside buffered reads, all of these are taken to have come from storage.
+    /// Requested by jobs that bypass it. If there are also buffered reads, all of these count as delivered by storage.
     pub direct: f64,
     /// Delivered by storage to the workload.
     pub from_storage: Option<f64>,
 }
 
 impl ReadBytes {
-    /// Part of the buffered reads that storage delivered.
+    /// The fraction of buffered reads that storage delivered.
     fn fraction(&self) -> Option<f64> {
         let buffered = self.buffered.filter(|bytes| *bytes > 0.0)?;
-        // Read-ahead may fetch more than is asked for.
+        // Read-ahead may fetch more than was requested.
         Some(((self.from_storage? - self.direct) / buffered).clamp(0.0, 1.0))
     }
 }
@@ -123,12 +126,12 @@ pub fn is_buffered(job: &JobPlan) -> bool {
     job.engine.medium() == Medium::Files && !job.direct
 }
 
-/// Whether a job reads, so that it matters where from.
+/// Whether a job reads data.
 fn reads(job: &JobPlan) -> bool {
     matches!(job.access, Access::Read | Access::ReadWrite)
 }
 
-/// What follows for jobs that ran together; `None` where none of them uses files, or nothing was read about these.
+/// The finding for jobs that ran at the same time; `None` if none of them uses files, or nothing was recorded.
 pub fn study(jobs: &[&JobPlan], record: Option<&CacheRecord>, read: &ReadBytes) -> Option<CacheFinding> {
     let on_files = || jobs.iter().filter(|job| job.engine.medium() == Medium::Files);
     on_files().next()?;
@@ -158,7 +161,8 @@ pub fn study(jobs: &[&JobPlan], record: Option<&CacheRecord>, read: &ReadBytes) 
     })
 }
 
-/// Whether more of the files came into memory than storage is known to have delivered: then what is known is not all.
+/// Whether more of the files came into memory than storage is known to have delivered, so that some reads are not
+/// accounted.
 fn grew_unaccounted(record: &CacheRecord, read: &ReadBytes) -> bool {
     let pages = record.before.taken().zip(record.after.taken());
     pages.is_some_and(|(before, after)| {
@@ -167,14 +171,14 @@ fn grew_unaccounted(record: &CacheRecord, read: &ReadBytes) -> bool {
     })
 }
 
-/// What follows for jobs of whose files nothing else is known, in the slices of a comparison; `None` where none uses files.
+/// The finding for jobs without residency, as in the slices of a comparison; `None` if none uses files.
 pub fn of_jobs(jobs: &[&JobPlan], read: &ReadBytes) -> Option<CacheFinding> {
     let not_looked = || Reading::unavailable("not looked at");
     let record = CacheRecord { dropped: false, before: not_looked(), after: not_looked() };
     study(jobs, Some(&record), read)
 }
 
-/// What a command read, of which nothing is known but its bytes.
+/// The finding for a command, of which only the bytes are known.
 pub fn of_command(read: &ReadBytes) -> Option<CacheFinding> {
     let fraction = read.fraction();
     let state = fraction.map_or(CacheState::Unknown, |told| state(Some(told), None, None));
@@ -196,12 +200,13 @@ impl CacheFinding {
     }
 }
 
-/// By what storage delivered; where that is not known, by what was in memory all the time or never.
+/// The state, according to what storage delivered; if unknown, according to whether all or none of the files stayed in
+/// memory.
 fn state(from_storage: Option<f64>, before: Option<f64>, after: Option<f64>) -> CacheState {
     let grew = before.zip(after).is_some_and(|(before, after)| after > before + GROWN);
     match (from_storage, before, after) {
         (Some(told), ..) if told >= COLD => CacheState::Cold,
-        // Few of the reads, because those from memory are fast: still it was another load while it lasted.
+        // A small fraction of the reads, because those from memory are fast, but a different load while it lasted.
         (Some(told), ..) if grew && told > 0.0 => CacheState::Warming,
         (Some(told), ..) if told < WARM => CacheState::Warm,
         (Some(_), ..) => CacheState::Partial,
@@ -243,7 +248,7 @@ mod tests {
             (0, GIB, 31.0, CacheState::Warming),
             (GIB / 2, GIB / 2, 31.0, CacheState::Partial),
             (0, GIB / 10, 99.0, CacheState::Cold),
-            // Read-ahead fetched more than was asked for.
+            // Read-ahead fetched more than was requested.
             (0, GIB, 300.0, CacheState::Cold),
         ] {
             let asked = 10.0 * GIB as f64;
@@ -257,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bypasses_the_cache_is_not_taken_for_a_miss() {
+    fn direct_reads_are_not_misses() {
         let direct = JobPlan { direct: true, ..JobPlan::default() };
         let both =
             study(&[&JobPlan::default(), &direct], Some(&record(GIB, GIB)), &read(1000.0, 500.0, 500.0)).unwrap();
@@ -275,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_said_to_be_written() {
+    fn writes_have_their_own_state() {
         let writer = JobPlan { access: Access::Write, ..JobPlan::default() };
         let dirty = CachedPages { of: Bytes(GIB), resident: Bytes(GIB), dirty: Some(Bytes(4096)) };
         let record = CacheRecord { after: Reading::Taken(dirty), ..record(0, 0) };
@@ -284,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn without_accounting_of_storage_residency_speaks_where_it_can() {
+    fn without_accounting_residency_decides() {
         let unknown = ReadBytes { buffered: Some(1000.0), direct: 0.0, from_storage: None };
         assert_eq!(found(&record(GIB, GIB), &unknown).state, CacheState::Warm);
         assert_eq!(found(&record(0, GIB), &unknown).state, CacheState::Warming);
@@ -293,12 +298,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_system_does_not_account_is_not_taken_for_warm() {
+    fn unaccounted_reads_are_not_warm() {
         let gib = GIB as f64;
         let fuse = found(&record(0, GIB), &read(4.0 * gib, 0.0, 0.0));
         assert_eq!((fuse.state, fuse.reads_from_storage_fraction), (CacheState::Warming, None));
         assert_eq!(fuse.storage_read_bytes, None);
-        // A writer's pages come into memory without any read.
+        // A writer's pages come into memory without a read.
         let writer = JobPlan { access: Access::ReadWrite, ..JobPlan::default() };
         let written = study(&[&writer], Some(&record(0, GIB)), &read(4.0 * gib, 0.0, 0.0)).unwrap();
         assert_eq!(written.reads_from_storage_fraction, Some(0.0));
@@ -306,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_known_by_its_bytes_alone() {
+    fn a_command_is_judged_by_its_bytes() {
         let of = |buffered, from_storage| of_command(&ReadBytes { buffered, direct: 0.0, from_storage });
         assert_eq!(of(Some(100.0), Some(31.0)).unwrap().state, CacheState::Partial);
         assert_eq!(of(None, Some(31.0)).unwrap().state, CacheState::Unknown);

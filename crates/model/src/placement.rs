@@ -1,7 +1,7 @@
-//! Where threads ran, and where they are to run.
+//! Where threads run, measured and requested.
 //!
-//! Two threads that talk to each other cost several times as much on two CPUs as on one (a wake-up of an idle CPU against a
-//! switch), or as little, so whoever reads a cost has to know which of it was.
+//! Two communicating threads may cost several times as much on two CPUs as on one (a wake-up of an idle CPU instead of
+//! a switch), or several times as little, so a cost is only meaningful together with the placement.
 
 mod finding;
 mod place;
@@ -14,19 +14,19 @@ use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// A thread that used less than this part of a CPU is not busy: it is a helper, and where it ran decides nothing.
+/// Threads that use a smaller fraction of a CPU are not busy: they are helpers, and their placement does not matter.
 pub const BUSY: f64 = 0.05;
 
-/// Where the load's threads ran since the snapshot before.
+/// Where the load's threads ran since the previous snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whereabouts {
-    /// The busiest threads one by one, and of the others those of one name on one CPU together; the busiest first.
+    /// The busiest threads one by one; other threads with the same name and CPU are one entry. The busiest first.
     pub ran: Vec<RanOn>,
-    /// How often the kernel moved the workload's threads to another CPU, since the first snapshot; `None` where it does not
-    /// tell, or there are too many threads to ask.
+    /// How often the kernel migrated the workload's threads to another CPU since the first snapshot; `None` if the
+    /// kernel does not report it, or if there are too many threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migrations: Option<u64>,
-    /// Which of the peers are servers, that is, listen on a socket: found once, when a phase ends.
+    /// Process IDs of the peers that are servers (they listen on a socket), determined once at the end of a phase.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<u32>,
 }
@@ -34,32 +34,32 @@ pub struct Whereabouts {
 /// CPU time of threads, and the CPU that they ran on last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RanOn {
-    /// Whose they are.
+    /// Their owner.
     pub side: Side,
-    /// Their name; of peers their process's.
+    /// The name of the thread; for peers, the name of the process.
     pub name: String,
-    /// Of a peer, its process.
+    /// The process ID of a peer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
-    /// How many threads.
+    /// Number of threads.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub threads: u32,
     /// The CPU.
     pub cpu: u32,
-    /// It is known to have been on another CPU before.
+    /// Whether it is known to have run on another CPU before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub moved: bool,
     /// CPU time.
     pub nanos: Nanos,
 }
 
-/// Whose a thread is.
+/// The owner of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// The workload: a worker thread, or the measured command and its children.
     Workload,
-    /// Another process that turned out to be busy meanwhile: a server, as a rule.
+    /// Another process that was busy at the same time, usually a server.
     Peer,
 }
 
@@ -73,9 +73,10 @@ fn is_one(count: &u32) -> bool {
 }
 
 impl Whereabouts {
-    /// Whether the workload's busiest thread shared a CPU with the busiest other one of the load, which is its own or a server's;
-    /// `None` where there were not two, or it is not known of one of them. Who is no server counts where there is no other: a server
-    /// whose sockets cannot be seen is one of those. Where `servers` is `None`, no other process is a part of the load.
+    /// Whether the workload's busiest thread shared a CPU with the busiest other thread of the load, which is its own
+    /// or a server's. `None` if there are not two such threads, or the CPU of one is unknown. A process that is not a
+    /// known server counts if there is no known server, because the sockets of a server may be invisible. If `servers`
+    /// is `None`, no other process is part of the load.
     pub fn mode(&self, length: Nanos, servers: Option<&BTreeSet<u32>>) -> Option<Mode> {
         let least = length.as_f64() * BUSY;
         let is_busy = |ran: &&RanOn| ran.threads == 1 && ran.nanos.as_f64() >= least && ran.nanos.0 > 0;
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_decide_nothing_where_there_is_a_server() {
+    fn other_processes_are_ignored_if_there_is_a_server() {
         let peer = |process, cpu, millis| RanOn { side: Side::Peer, process: Some(process), ..ran(cpu, millis) };
         let found = Whereabouts { ran: vec![peer(9, 1, 99), ran(0, 30), peer(7, 0, 20)], ..Whereabouts::default() };
         let mode = |servers: &[u32]| found.mode(Nanos::from_millis(100), Some(&servers.iter().copied().collect()));
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_of_which_nothing_is_left_says_so() {
+    fn a_mode_without_net_cost_is_about_0() {
         let words = |cycles| {
             let found =
                 ModeFinding { mode: Mode::Same, windows: 3, seconds: 1.0, iops: None, cycles_per_io: Some(cycles) };
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_is_not_written_and_read_all_the_same() {
+    fn default_values_are_not_serialized_but_restored() {
         let json = serde_json::to_string(&ran(1, 2)).unwrap();
         assert_eq!(json, r#"{"side":"workload","name":"a","cpu":1,"nanos":2000000}"#);
         assert_eq!(serde_json::from_str::<RanOn>(&json).unwrap(), ran(1, 2));

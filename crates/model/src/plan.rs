@@ -1,13 +1,14 @@
 //! What to measure: jobs in fio's language, resolved to values that an engine can run.
 //!
-//! A text and the caller's [`Settings`] enter, a [`Plan`] or one [`ParseError`] leaves. Nothing here
-//! opens a file or asks the machine: the same text is the same plan everywhere.
+//! The parsers take a text and the caller's [`Settings`] and return a [`Plan`] or one [`ParseError`]. They do not open
+//! files or query the machine: the same text gives the same plan everywhere.
 
 mod draft;
 pub mod job;
 pub(crate) mod nearest;
 pub mod options;
 pub mod parse;
+pub mod service;
 pub mod value;
 
 pub use job::{

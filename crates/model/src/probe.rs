@@ -1,8 +1,8 @@
-//! The probes as data: numbers of the kernel that can be read beside a measurement, each by name.
+//! The probes as data: kernel counters and gauges that can be read during a measurement, each with a name.
 //!
-//! A name as typed enters [`Probe::parse`]; what it means, and in which file its number stands, leaves. `lab::probe` reads the
-//! files, `study::probes` makes rates of the readings. To add a probe: a row of [`ROWS`], or a row of [`FAMILIES`] where its
-//! name holds a part that the machine decides (`net.eth0.rx_bytes`).
+//! [`Probe::parse`] turns a name into its meaning and the place of its number in a file. `lab::probe` reads the files,
+//! and `study::probes` turns the readings into rates. To add a probe, add a row to [`ROWS`], or to [`FAMILIES`] if a
+//! part of its name depends on the machine (`net.eth0.rx_bytes`).
 
 mod families;
 mod field;
@@ -15,18 +15,19 @@ use crate::reading::Reading;
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// What a number of the kernel does with time.
+/// How a number of the kernel changes over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Kind {
-    /// It grows: its rate is of interest.
+    /// Only grows; its rate is reported.
     #[default]
     Counter,
-    /// It goes up and down: its level is of interest.
+    /// Goes up and down; its level is reported.
     Gauge,
 }
 
-/// What a number is of.
+/// What a number covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -34,22 +35,22 @@ pub enum Scope {
     Machine,
     /// One network interface or block device.
     Device,
-    /// Whatever the file of the probe is of.
+    /// Whatever the file of the probe covers.
     File,
 }
 
-/// What a probe reads, as the record keeps it.
+/// What a probe reads, as stored in the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Descriptor {
-    /// As typed.
+    /// The name, as typed.
     pub name: String,
-    /// In words.
+    /// What it reads, in words.
     pub meaning: String,
-    /// Of one; `ns`, `bytes`, `pages`…
+    /// The unit of one count: `ns`, `bytes`, `pages`…
     pub unit: String,
-    /// What it does with time.
+    /// Counter or gauge.
     pub kind: Kind,
-    /// What it is of.
+    /// What it covers.
     pub scope: Scope,
 }
 
@@ -58,37 +59,37 @@ pub struct Descriptor {
 pub struct Probe {
     /// What it reads.
     pub descriptor: Descriptor,
-    /// The file that holds it.
+    /// The file to read.
     pub path: String,
-    /// Where in the file.
+    /// The place of the number in the file.
     pub field: Field,
-    /// From the file's unit to the probe's.
+    /// Factor from the file's unit to the probe's.
     pub factor: f64,
 }
 
-/// What every probe read at a snapshot.
+/// The readings of all probes at a snapshot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Readings {
     /// CLOCK_MONOTONIC just before.
     pub at_nanos: Nanos,
-    /// In the order of the record's probes; `None` where it could not be read.
+    /// In the order of the record's probes; `None` if a probe could not be read.
     pub values: Vec<Option<f64>>,
 }
 
-/// A probe that a machine may have, or several of one form.
+/// One or several probes that a machine may have, for `--probe list`.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// How it is asked for.
+    /// Its name, or the form of its names.
     pub name: String,
     /// What it reads, or why it cannot be read.
     pub meaning: Reading<String>,
 }
 
-/// A probe of a fixed name.
+/// A probe with a fixed name.
 pub struct Row {
     /// Its name.
     pub name: &'static str,
-    /// In words.
+    /// What it reads, in words.
     pub meaning: &'static str,
     unit: &'static str,
     kind: Kind,
@@ -98,7 +99,7 @@ pub struct Row {
     factor: f64,
 }
 
-/// A tick of the columns of /proc/stat, in nanoseconds: USER_HZ is 100 on every machine that this runs on.
+/// A tick of the columns of /proc/stat, in nanoseconds: USER_HZ is 100 on every supported machine.
 const TICK_NANOS: f64 = 1e7;
 const VMSTAT: &str = "/proc/vmstat";
 const STAT: &str = "/proc/stat";
@@ -112,39 +113,34 @@ const fn row(
     Row { name, meaning, unit, kind, path, key, column, factor }
 }
 
-/// The probes of fixed names.
+/// The probes with fixed names.
 pub const ROWS: &[Row] = &[
-    row("dirty", (VMSTAT, "nr_dirty", 0), (Kind::Gauge, "pages", 1.0), "pages of files that wait to be written back"),
-    row(
-        "writeback",
-        (VMSTAT, "nr_writeback", 0),
-        (Kind::Gauge, "pages", 1.0),
-        "pages of files on their way to storage",
-    ),
+    row("dirty", (VMSTAT, "nr_dirty", 0), (Kind::Gauge, "pages", 1.0), "dirty page cache pages, not yet written back"),
+    row("writeback", (VMSTAT, "nr_writeback", 0), (Kind::Gauge, "pages", 1.0), "page cache pages being written back"),
     row("context_switches", (STAT, "ctxt", 0), (Kind::Counter, "switches", 1.0), "switches from one thread to another"),
     row("interrupts", (STAT, "intr", 0), (Kind::Counter, "interrupts", 1.0), "interrupts of all devices and timers"),
-    row("steal", (STAT, "cpu", 7), (Kind::Counter, "ns", TICK_NANOS), "CPU time that the hypervisor took"),
+    row("steal", (STAT, "cpu", 7), (Kind::Counter, "ns", TICK_NANOS), "CPU time stolen by the hypervisor"),
     row("page_faults", (VMSTAT, "pgfault", 0), (Kind::Counter, "faults", 1.0), "page faults, minor and major"),
     row(
         "major_page_faults",
         (VMSTAT, "pgmajfault", 0),
         (Kind::Counter, "faults", 1.0),
-        "page faults that read storage",
+        "page faults that read from storage",
     ),
-    row("pgpgin", (VMSTAT, "pgpgin", 0), (Kind::Counter, "bytes", 1024.0), "bytes that block devices read"),
-    row("pgpgout", (VMSTAT, "pgpgout", 0), (Kind::Counter, "bytes", 1024.0), "bytes that block devices wrote"),
+    row("pgpgin", (VMSTAT, "pgpgin", 0), (Kind::Counter, "bytes", 1024.0), "bytes read by block devices"),
+    row("pgpgout", (VMSTAT, "pgpgout", 0), (Kind::Counter, "bytes", 1024.0), "bytes written by block devices"),
 ];
 
 impl Probe {
-    /// What a name on the command line means.
+    /// Parses a name from the command line.
     ///
     /// # Errors
-    /// What is wrong with it, and which names are near.
+    /// What is wrong with the name, and a similar one.
     pub fn parse(name: &str) -> Result<Self, String> {
         if let Some(row) = ROWS.iter().find(|row| row.name == name) {
             return Ok(row.probe());
         }
-        // A file does not say whether its number is a counter.
+        // The file does not say whether its number is a counter.
         let (kind, rest) = match name.split_once(':') {
             Some(("counter", rest)) => (Some(Kind::Counter), rest),
             Some(("gauge", rest)) => (Some(Kind::Gauge), rest),
@@ -155,18 +151,18 @@ impl Probe {
             let names = ROWS.iter().map(|row| row.name).chain(FAMILIES.iter().map(|family| family.form));
             let near =
                 nearest::nearest(name, names).map_or_else(String::new, |near| format!("did you mean '{near}'? "));
-            return Err(format!("'{name}' is no probe; {near}--probe list names those of this machine"));
+            return Err(format!("'{name}' is not a probe; {near}use --probe list to list the probes of this machine"));
         };
         let wrong = |what: String| format!("probe '{name}': {what}");
         let part = (family.parse)(rest).map_err(wrong)?;
         let kind = match (part.kind, kind) {
             (Some(known), Some(said)) if known != said => {
-                return Err(wrong(format!("is a {}; leave the word before the colon out", known.name())));
+                return Err(wrong(format!("is a {}; omit the prefix before the colon", known.name())));
             }
             (Some(kind), _) | (None, Some(kind)) => kind,
             (None, None) => {
                 return Err(wrong(format!(
-                    "say what its number is: counter:{name} where it only grows, or gauge:{name}"
+                    "add its type: counter:{name} if the number only grows, otherwise gauge:{name}"
                 )));
             }
         };
@@ -175,7 +171,8 @@ impl Probe {
         Ok(Self { descriptor, path, field, factor })
     }
 
-    /// Several names in one argument, with commas between them. A file's pattern may hold commas, so it goes on to the end.
+    /// Parses several names separated by commas. The pattern of a file may contain commas, so it extends to the end of
+    /// the text.
     ///
     /// # Errors
     /// As [`Probe::parse`].
@@ -196,7 +193,7 @@ impl Probe {
 }
 
 impl Row {
-    /// The probe of this row.
+    /// Creates the probe of this row.
     pub fn probe(&self) -> Probe {
         let descriptor = Descriptor {
             name: self.name.to_owned(),
@@ -211,7 +208,7 @@ impl Row {
 }
 
 impl Kind {
-    /// As in JSON.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -274,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_mend() {
+    fn errors_suggest_a_fix() {
         for (name, told) in [
             ("dirti", "did you mean 'dirty'"),
             ("", "--probe list"),
@@ -282,16 +279,16 @@ mod tests {
             ("pressure.disk.some", "cpu, io, memory"),
             ("pressure.io.half", "some or full"),
             ("net.lo", "net.IFACE.STATISTIC"),
-            ("net../../etc.passwd", "is no name of an interface"),
-            ("net..rx_bytes", "is no name of an interface"),
+            ("net../../etc.passwd", "is not an interface name"),
+            ("net..rx_bytes", "is not an interface name"),
             ("block.vda.speed", "read_bytes"),
-            ("block.a/b.read_bytes", "is no name of a block device"),
-            ("vmstat.", "is no field"),
+            ("block.a/b.read_bytes", "is not a block device name"),
+            ("vmstat.", "is not a field"),
             ("gauge:vmstat.pgfault", "is a counter"),
             ("file:/x:([0-9]+)", "counter:file:/x:([0-9]+)"),
             ("gauge:file:/x", "gauge:file:PATH:PATTERN"),
-            ("gauge:file:/x:[0-9]+", "captures nothing"),
-            ("counter:dirty", "is no probe"),
+            ("gauge:file:/x:[0-9]+", "has no capture group"),
+            ("counter:dirty", "is not a probe"),
         ] {
             let error = Probe::parse(name).unwrap_err();
             assert!(error.contains(told), "{name}: {error}");

@@ -1,14 +1,15 @@
-//! A reading that was taken, or the reason why it could not be. A missing reading is never zero.
+//! A reading, or the reason why it is missing. A missing reading is never 0.
 
 use serde::{Deserialize, Serialize};
 
 /// A value read from the machine, or why there is none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Reading<T> {
     /// The value.
     Taken(T),
-    /// Why it could not be read, and what would mend that.
+    /// Why it could not be read, and how to fix that.
     Unavailable(String),
 }
 
@@ -26,7 +27,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// The reason, if it was not.
+    /// The reason, if it is missing.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Taken(_) => None,
@@ -34,7 +35,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// The same reading seen through `change`.
+    /// Applies `change` to the value.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Reading<U> {
         match self {
             Self::Taken(value) => Reading::Taken(change(value)),

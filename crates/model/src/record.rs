@@ -1,8 +1,8 @@
 //! What was read from the machine, before anything is computed from it.
 //!
-//! A record is cumulative counters at instants ([`Snapshot`]): what a window held is worked out by the
-//! study, and can be worked out again. One exception: [`TaskTimes`] is a difference between two scans,
-//! because two scans of every task would be most of a record. It is saved before it is studied.
+//! A record contains cumulative counters at instants ([`Snapshot`]); the study computes what happened in a window, and
+//! can be repeated. The exception is [`TaskTimes`], a difference between two scans, because two scans of all tasks
+//! would make up most of a record. A record is saved before it is studied.
 
 use crate::envelope::Envelope;
 use crate::histogram::Histogram;
@@ -11,6 +11,7 @@ pub use crate::meter::{ByMeter, Clocks, Count, CpuModes, Meter, MeterStatus, Sel
 use crate::page_cache::CacheRecord;
 use crate::placement::{Place, Whereabouts};
 use crate::plan::Plan;
+use crate::plan::service::Service;
 use crate::probe;
 use crate::reading::Reading;
 use crate::unit::{Bytes, Hertz, Nanos};
@@ -20,44 +21,47 @@ use serde::{Deserialize, Serialize};
 /// One measurement with its provenance.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// Its first line.
+    /// The first line of the record.
     #[serde(skip)]
     pub envelope: Envelope,
     /// What was measured.
     pub source: Source,
-    /// Where.
+    /// The machine.
     pub host: Host,
-    /// Which meters ran, and why others did not.
+    /// All meters: which ran, and why others did not.
     pub meters: Vec<MeterStatus>,
-    /// What was read beside the meters (`--probe`).
+    /// The probes (`--probe`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<probe::Descriptor>,
-    /// Speeds of a stated set of operations, before and after.
+    /// Speeds of canary operations before and after the measurement.
     pub canaries: Vec<Canaries>,
-    /// What the machine did without the workload: a stretch before, a stretch after.
+    /// The machine without the workload: a stretch before and a stretch after.
     pub background: Vec<Stretch>,
-    /// What was measured, phase by phase.
+    /// The phases in order.
     pub phases: Vec<PhaseRecord>,
-    /// How it ended.
+    /// How the measurement ended.
     pub outcome: Outcome,
-    /// Caveats seen while measuring.
+    /// Caveats that were found during the measurement.
     pub warnings: Vec<Warning>,
-    /// Where the load was to run, where that was said (`--place`).
+    /// The requested placement of the load (`--place`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
+    /// Servers that it started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
 }
 
 /// What was measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// `iotoll run`: our own engines.
+    /// `iotoll run`: jobs of iotoll's own engines.
     Run(Plan),
     /// `iotoll cost`: a foreign command.
     Cost {
         /// The command as it was executed.
         command: Vec<String>,
-        /// Where its I/O count comes from, in words.
+        /// Source of the I/O count, in words.
         counted_by: String,
     },
 }
@@ -65,46 +69,48 @@ pub enum Source {
 /// How a measurement ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Outcome {
     /// As planned.
     Completed,
-    /// By a signal; what was measured until then is here.
+    /// Interrupted by a signal. The record contains what was measured before.
     Interrupted,
-    /// A job or the command failed; what was measured until then is here.
+    /// A job or the command failed. The record contains what was measured before.
     Failed(String),
 }
 
 /// The machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
     /// Kernel release (`uname -r`).
     pub kernel: String,
     /// CPU model name.
     pub cpu_model: String,
-    /// CPUs online.
+    /// Number of CPUs online.
     pub cpus: usize,
-    /// Rate of the reference clock (TSC); 0 never occurs in a saved record.
+    /// Rate of the reference clock (TSC), in hertz. Never 0 in a saved record.
     pub tsc_hertz: f64,
-    /// Where `tsc_hertz` comes from.
+    /// Source of `tsc_hertz`.
     pub tsc_source: String,
-    /// Name of the hypervisor, when there is one.
+    /// Name of the hypervisor, if there is one.
     pub hypervisor: Option<String>,
     /// Kernel clock source in use.
     pub clocksource: String,
-    /// Frequency governor, or that there is none.
+    /// Frequency governor, or a note that there is none.
     pub governor: String,
     /// Simultaneous multithreading: `on`, `off`, `notsupported`…
     pub smt: String,
-    /// cpuidle driver and states.
+    /// cpuidle driver and its states.
     pub idle_driver: String,
     /// Active mitigations of CPU vulnerabilities, one line each.
     pub mitigations: Vec<String>,
     /// Total memory.
     pub memory: Bytes,
-    /// User id is 0.
+    /// Whether iotoll runs as root.
     pub root: bool,
-    /// Whether the CPU time that tasks are charged holds what the hypervisor took meanwhile (a kernel without
-    /// CONFIG_PARAVIRT_TIME_ACCOUNTING); `None` where the kernel's configuration is not to be found.
+    /// Whether the CPU time of tasks includes stolen time (a kernel without CONFIG_PARAVIRT_TIME_ACCOUNTING); `None` if
+    /// the kernel configuration is unavailable.
     #[serde(default)]
     pub steal_in_task_clocks: Option<bool>,
 }
@@ -116,46 +122,47 @@ impl Host {
     }
 }
 
-/// Speeds of a stated set of operations, to see the machine change under the measurement.
+/// Speeds of canary operations, which show whether the machine changed during the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Canaries {
-    /// A system call that does nothing.
+    /// A null system call.
     pub null_system_call_nanos: f64,
-    /// One switch between two threads of one CPU.
+    /// One switch between two threads on one CPU.
     pub context_switch_nanos: Reading<f64>,
-    /// Waking a thread that sleeps on another CPU, until it runs.
+    /// Time from waking a thread that sleeps on another CPU until it runs.
     pub wake_up_nanos: Reading<f64>,
     /// One reading of CLOCK_MONOTONIC.
     pub clock_read_nanos: f64,
-    /// Copying memory, 16 KiB at a time.
+    /// Copying memory, in blocks of 16 KiB.
     pub memcpy_gigabytes_per_second: f64,
 }
 
-/// Readings in a row, without a gap unless a snapshot says so.
+/// Consecutive snapshots, without gaps unless a snapshot marks one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Stretch {
     /// In order of time.
     pub snapshots: Vec<Snapshot>,
-    /// CPU time of every task of the machine over the stretch: a difference between a scan at its beginning
-    /// and one at its end.
+    /// CPU time of every task of the machine over the stretch: the difference between a scan at its beginning and one
+    /// at its end.
     pub tasks: Option<TaskTimes>,
 }
 
-/// What the time after a snapshot, up to the next one, is for.
+/// What happens between a snapshot and the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Only meters that do not disturb.
+    /// Only meters that do not disturb the load run.
     #[default]
     Quiet,
-    /// This meter runs, which disturbs.
+    /// This meter, which disturbs the load, runs.
     Alone(Meter),
-    /// Not to be used: something is being started or stopped.
+    /// Not used, because something is being started or stopped.
     Gap,
 }
 
 impl Mode {
-    /// What runs in the windows of a meter.
+    /// The mode of the windows of a meter.
     pub fn of(meter: Meter) -> Self {
         if meter.disturbs() { Self::Alone(meter) } else { Self::Quiet }
     }
@@ -168,21 +175,21 @@ pub struct Snapshot {
     pub mode: Mode,
     /// CLOCK_MONOTONIC when the snapshot was asked for.
     pub at_nanos: Nanos,
-    /// One reading per CPU, each taken on that CPU.
+    /// One reading for each CPU, taken on that CPU.
     pub cpus: Vec<CpuReading>,
     /// Meters that are read once for all CPUs.
     pub clocks: ByMeter<Clocks>,
-    /// What no meter is: steal and context switches of the whole machine.
+    /// Counters that are not meters: steal and context switches of the whole machine.
     pub system: Option<SystemCounts>,
-    /// I/Os and bytes completed, all jobs of the phase together.
+    /// I/Os and bytes completed by all jobs of the phase.
     pub done: Option<Done>,
     /// Bytes that the kernel has read from storage for the workload's tasks (`read_bytes` of /proc/PID/io).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_read: Option<Bytes>,
-    /// Where the load's threads ran since the snapshot before; `None` where nobody looked.
+    /// Where the load's threads ran since the previous snapshot; `None` if not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whereabouts: Option<Box<Whereabouts>>,
-    /// The record's probes; `None` where none were asked for.
+    /// The readings of the record's probes; `None` if none were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<Box<probe::Readings>>,
 }
@@ -203,26 +210,26 @@ impl Snapshot {
     }
 }
 
-/// What a reader pinned to one CPU read there.
+/// The readings of one CPU, by the reader that is pinned to it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct CpuReading {
     /// Number of the CPU.
     pub cpu: u32,
     /// CLOCK_MONOTONIC at the reading.
     pub at_nanos: Nanos,
-    /// Meters that are read there.
+    /// The meters that are read on this CPU.
     pub counts: ByMeter<Count>,
 }
 
-/// What /proc/stat counts beside idle time, all CPUs together.
+/// Counters of /proc/stat except idle time, for all CPUs together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SystemCounts {
     /// CLOCK_MONOTONIC at the reading.
     pub at_nanos: Nanos,
-    /// Taken away by the hypervisor.
+    /// Time stolen by the hypervisor.
     pub steal_nanos: Nanos,
-    /// user, nice, system, irq and softirq, sampled at the tick. No cost is made of it: it only tells how much of steal the
-    /// idle clocks have as idle.
+    /// The sum of user, nice, system, irq and softirq, sampled at the tick. It is not used for a cost, only to
+    /// determine how much of the stolen time the idle clocks count as idle.
     #[serde(default)]
     pub busy_nanos: Option<Nanos>,
     /// Context switches since boot.
@@ -234,7 +241,7 @@ pub struct SystemCounts {
 pub struct TaskTimes {
     /// Time between the two scans.
     pub wall_nanos: Nanos,
-    /// Tasks that ran, each task name of each process together.
+    /// Tasks that ran; tasks of one process with the same name are one entry.
     pub tasks: Vec<TaskTime>,
 }
 
@@ -243,19 +250,20 @@ pub struct TaskTimes {
 pub struct TaskTime {
     /// Name of the task (`comm`).
     pub name: String,
-    /// Whose.
+    /// Its owner.
     pub owner: TaskOwner,
     /// CPU time.
     pub nanos: Nanos,
 }
 
-/// Whose CPU time it is.
+/// The owner of CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TaskOwner {
     /// The workload: a worker thread, or the measured command and its children.
     Workload,
-    /// iotoll itself: its readers, its progress display.
+    /// iotoll itself: its meters and its progress display.
     Iotoll,
     /// A thread of the kernel.
     Kernel,
@@ -263,10 +271,10 @@ pub enum TaskOwner {
     Other,
 }
 
-/// Jobs that ran together.
+/// Jobs that ran at the same time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PhaseRecord {
-    /// One for `iotoll run`; one for each repetition of a measured command.
+    /// One execution for `iotoll run`; one for each repetition of a measured command.
     pub executions: Vec<Execution>,
 }
 
@@ -277,20 +285,20 @@ pub struct Execution {
     pub jobs: Vec<JobRecord>,
     /// Readings while they ran.
     pub stretch: Stretch,
-    /// The part of the stretch in which I/O was done, when it is known to be less than all.
+    /// The part of the stretch with I/O, if it is known to be shorter.
     pub io_interval: Option<IoInterval>,
     /// CPU time of the measured command and all its children.
     pub command_cpu_nanos: Option<Nanos>,
     /// How the measured command ended.
     pub exit: Option<Exit>,
-    /// The page cache under the files of the jobs; `None` where they use none, and of a command.
+    /// The page cache for the files of the jobs; `None` for a command, and if no job uses files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<CacheRecord>,
 }
 
 impl Execution {
-    /// CPU time of the workload's own threads: of its jobs, who know it for the time in which they did I/O; else of the
-    /// command, which holds its setup too.
+    /// CPU time of the workload's own threads: that of its jobs during I/O if they report it, otherwise that of the
+    /// command, including its setup.
     pub fn own_nanos(&self) -> Option<Nanos> {
         let of_jobs = self.jobs.iter().map(|job| job.thread_nanos).sum::<Option<Nanos>>();
         of_jobs.filter(|nanos| *nanos > Nanos(0)).or(self.command_cpu_nanos)
@@ -309,23 +317,24 @@ pub struct IoInterval {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Exit {
-    /// With this status.
+    /// With this exit status.
     Status(i32),
-    /// By this signal.
+    /// Killed by this signal.
     Signal(i32),
 }
 
-/// What one job did.
+/// The results of one job.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct JobRecord {
     /// The job's name.
     pub name: String,
-    /// Which copy of it (`numjobs`), from 0.
+    /// Index of the copy (`numjobs`), from 0.
     pub copy: u32,
-    /// Copies are to be reported together.
+    /// Whether the copies are reported as one job.
     pub group_reporting: bool,
-    /// What issued the I/O.
+    /// The I/O engine.
     pub engine: String,
     /// Reads.
     pub read: Direction,
@@ -339,18 +348,18 @@ pub struct JobRecord {
     pub errors: u64,
     /// The first error, in words.
     pub error: Option<String>,
-    /// From the first submission that counts to the last completion.
+    /// Time from the first submission that counts to the last completion.
     pub wall_nanos: Nanos,
     /// CPU time of the job's thread.
     pub thread_nanos: Option<Nanos>,
-    /// System calls that submitted, waited for or did I/O.
+    /// System calls that submit, wait for, or do I/O.
     pub syscalls: Option<u64>,
-    /// How far a time stamp can be from the event: only where stamps are shared by a batch.
+    /// Error of timestamps; only if a batch of I/Os shares them.
     pub stamp_error: Option<StampError>,
-    /// Where latency went, of an engine that knows it.
+    /// The stages of latency, if the engine measures them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<Box<StageLatencies>>,
-    /// Busy work that was added to each I/O.
+    /// Busy work added to each I/O.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub injected_ns: Option<Injected>,
     /// Percentiles to report, in percent.
@@ -358,7 +367,7 @@ pub struct JobRecord {
 }
 
 impl JobRecord {
-    /// I/Os of all directions. Read from a file they may be any numbers, so that their sum must not overflow.
+    /// I/Os of all directions. Saturates, because the numbers in a file may be arbitrary.
     pub fn ios(&self) -> u64 {
         [&self.read, &self.write, &self.trim].iter().map(|direction| direction.ios).fold(0, u64::saturating_add)
     }
@@ -369,18 +378,18 @@ impl JobRecord {
     }
 }
 
-/// The stages of each I/O to a remote server, in ticks of the record's clock. Together they are its latency.
+/// The stages of each I/O to a remote server, in ticks of the record's clock. They sum to its latency.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StageLatencies {
-    /// From its issue until its first byte is handed over.
+    /// From the issue of the I/O until its first byte is passed to the kernel.
     pub backlog_wait: Histogram,
-    /// From there until its reply is there and understood.
+    /// From then until the client has parsed the reply.
     pub round_trip: Histogram,
-    /// From there until whoever issued it sees it.
+    /// From then until the job sees the completion.
     pub delivery: Histogram,
 }
 
-/// How far apart the time stamps of a batch are from the events that they stand for.
+/// How far the timestamps of a batch are from the events that they stand for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StampError {
     /// Mean over I/Os.
@@ -389,35 +398,35 @@ pub struct StampError {
     pub max_nanos: Nanos,
 }
 
-/// What was done in one direction.
+/// The results of one direction.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Direction {
     /// I/Os completed.
     pub ios: u64,
     /// Bytes completed.
     pub bytes: Bytes,
-    /// I/Os that moved less than was asked for.
+    /// Number of short I/Os, which moved fewer bytes than requested.
     pub short: u64,
-    /// From submission to completion.
+    /// Latency from submission to completion.
     pub latency: Latency,
 }
 
-/// Latencies as they were recorded.
+/// Recorded latencies.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Latency {
     /// Not recorded.
     #[default]
     None,
-    /// Ours, in ticks of the TSC.
+    /// Of iotoll's own engines, in TSC ticks.
     Ticks(Histogram),
-    /// As a foreign program reported it.
+    /// As reported by a foreign program.
     Reported {
         /// Mean.
         mean_nanos: f64,
         /// Largest.
         max_nanos: Nanos,
-        /// Percent and value.
+        /// Pairs of percent and value.
         percentiles: Vec<(f64, Nanos)>,
     },
 }

@@ -1,4 +1,4 @@
-//! Statistics of the method: estimates with their intervals, each from a stated formula.
+//! The statistics of the method: estimates with their intervals, each from a documented formula.
 
 pub mod crossover;
 pub mod estimate;

@@ -1,17 +1,19 @@
-//! An earlier measurement that a new one stands beside.
+//! An earlier measurement to compare a new one with.
 //!
-//! What differs between the two was not measured side by side: it is everything that changed between the two sessions, whether
-//! iotoll can name it or not. What can be named is named here, of every kind alike.
+//! The two were not measured side by side, so their difference contains everything that changed between the sessions,
+//! known or not. This module lists the known differences, for every kind of record.
 
 pub(crate) mod machine;
 pub(crate) mod work;
+
+pub use work::options_of;
 
 use crate::envelope::Envelope;
 use crate::stats::Estimate;
 use crate::warning::{Code, Warning};
 use serde::{Deserialize, Serialize};
 
-/// An earlier record, and where it was read from.
+/// An earlier record, and its path.
 #[derive(Clone, Debug)]
 pub struct Stored<R> {
     pub(crate) from: String,
@@ -19,43 +21,46 @@ pub struct Stored<R> {
 }
 
 impl<R> Stored<R> {
-    /// A record, and the path that it was read from.
+    /// Creates a stored record that was read from `from`.
     pub fn new(from: impl Into<String>, record: R) -> Self {
         Self { from: from.into(), record }
     }
 
-    /// What a report says of it.
+    /// The part of the finding that describes it.
     pub(crate) fn finding(&self, envelope: &Envelope, differs: Vec<String>) -> StoredFinding {
         let started_unix_seconds = envelope.started_unix_seconds;
         StoredFinding { from: self.from.clone(), started_unix_seconds, differs }
     }
 }
 
-/// The earlier measurement, in a finding.
+/// The earlier measurement, as reported in a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StoredFinding {
-    /// Its record's path, as given.
+    /// Path of its record, as given.
     pub from: String,
-    /// When it was measured.
+    /// When it was measured, in seconds since 1970.
     pub started_unix_seconds: f64,
-    /// What is known to differ between then and now, in words: "kernel 6.9.1 → 6.18.44". Empty when nothing is.
+    /// Known differences from then to now, in words: "kernel 6.9.1 → 6.18.44". Empty if none are known.
     pub differs: Vec<String>,
 }
 
-/// A change between two sessions. Its interval holds what varied within each, not what else differs between them.
+/// A change between two sessions. Its interval contains the variation within each session, not other differences
+/// between them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnpairedChange {
-    /// The change.
+    /// now ÷ then − 1.
     pub change: f64,
-    /// Lower end of its 95 % interval; `null` where one of the two has none.
+    /// Lower end of its 95 % interval; `null` if one of the two values has no interval.
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper end of its 95 % interval.
     pub high: Option<f64>,
 }
 
 impl UnpairedChange {
-    /// From `then` to `now`, whose errors are independent: the half-widths of their logarithms add as squares, each side by
-    /// itself. `None` where one is not positive.
+    /// The change from `then` to `now`, whose errors are independent: the half-widths of their logarithms add as
+    /// squares, separately for each side. `None` if one of the values is not positive.
     pub(crate) fn since(now: Estimate, then: Estimate) -> Option<Self> {
         if now.value <= 0.0 || then.value <= 0.0 {
             return None;
@@ -75,20 +80,20 @@ impl UnpairedChange {
     }
 }
 
-/// What would make another thing of the difference than it is called: another method, other work.
+/// Caveats that change the meaning of the difference: another method, or different work.
 pub(crate) fn warnings(then: &Envelope, now: &Envelope, differing_work: &[String]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let (before, today) = (then.method_version, now.method_version);
     if before != today {
         let message = format!(
-            "the stored record is of method {before} and this one of method {today}: a number may have changed its meaning in \
-             between, and that would be in the difference; CHANGELOG.md lists such changes"
+            "the stored record was measured with method {before}, this one with method {today}: numbers may have changed their \
+             meaning, and the difference includes that; see CHANGELOG.md"
         );
         warnings.push(Warning::new(Code::StoredMethodDiffers, message));
     }
     if !differing_work.is_empty() {
         let message = format!(
-            "the stored measurement did not do the same work as today's: {}; what that changes is in the difference",
+            "the stored measurement did different work: {}; the difference includes the effect",
             differing_work.join(", ")
         );
         warnings.push(Warning::new(Code::StoredWorkDiffers, message));
@@ -115,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_logarithm_has_no_change_and_what_has_no_interval_gives_none() {
+    fn no_logarithm_gives_no_change_and_no_interval_none() {
         assert_eq!(UnpairedChange::since(estimate(-1.0, 1.1), estimate(100.0, 1.1)), None);
         assert_eq!(UnpairedChange::since(estimate(1.0, 1.1), estimate(0.0, 1.1)), None);
         let wide = Estimate { value: 10.0, low: Some(-5.0), high: Some(25.0) };

@@ -1,4 +1,4 @@
-//! From a record to a finding: every derived number is made here, from raw readings, and can be made again.
+//! Computes a finding from a record: every derived number comes from raw readings, and can be recomputed.
 
 mod accounts;
 pub(crate) mod against_stored;
@@ -6,13 +6,13 @@ mod background;
 pub(crate) mod caveats;
 pub(crate) mod io_time;
 mod job;
+pub(crate) mod page_cache;
 mod per_work;
 pub(crate) mod phase;
 pub(crate) mod placement;
 mod probes;
 pub mod regimes;
 mod series;
-pub(crate) mod storage;
 pub(crate) mod windows;
 
 use crate::finding::{MeterFinding, RunFinding, SCHEMA};
@@ -22,7 +22,7 @@ use crate::stored::Stored;
 use crate::unit::Hertz;
 use background::BackgroundRates;
 
-/// Works out everything that can be known from a record, beside an earlier one where there is one.
+/// Computes the finding of a record, compared with an earlier one if there is one.
 pub fn study_against(record: &Record, stored: Option<&Stored<Record>>) -> RunFinding {
     let mut finding = study(record);
     if let Some(stored) = stored {
@@ -31,7 +31,7 @@ pub fn study_against(record: &Record, stored: Option<&Stored<Record>>) -> RunFin
     finding
 }
 
-/// Works out everything that can be known from a record alone.
+/// Computes the finding of a record.
 pub fn study(record: &Record) -> RunFinding {
     let context = Context::of(&record.host);
     let rates = BackgroundRates::new(&record.background, &context);
@@ -50,6 +50,7 @@ pub fn study(record: &Record) -> RunFinding {
         background: rates.finding(&record.background, &context),
         phases: with_jobs(record).map(|(phase, jobs)| phase::study(phase, jobs, record, &rates, &context)).collect(),
         jobs: Vec::new(),
+        services: record.services.clone(),
         stored: None,
         canaries: record.canaries.clone(),
         outcome: record.outcome.clone(),
@@ -60,13 +61,16 @@ pub fn study(record: &Record) -> RunFinding {
         if let [job] = jobs.as_mut_slice() {
             job.cycles_per_io = found.cycles_per_io;
         }
+        if regimes::are_loads_apart(&found.regimes) {
+            jobs.iter_mut().for_each(|job| job.thread_cycles_per_io = None);
+        }
         finding.jobs.extend(jobs);
     }
     caveats::add(record, &mut finding);
     finding
 }
 
-/// The phases, each with the jobs of the plan where there is one.
+/// The phases, each with the jobs of the plan if there is one.
 fn with_jobs(record: &Record) -> impl Iterator<Item = (&PhaseRecord, Option<&[JobPlan]>)> {
     let planned = match &record.source {
         Source::Run(plan) => plan.phases.as_slice(),
@@ -76,18 +80,18 @@ fn with_jobs(record: &Record) -> impl Iterator<Item = (&PhaseRecord, Option<&[Jo
     record.phases.iter().zip(jobs)
 }
 
-/// What every part of the study needs.
+/// What all parts of the study need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context {
     pub(crate) clock: Hertz,
     pub(crate) cpus: usize,
-    /// Whether the CPU time of tasks holds what the hypervisor took.
+    /// Whether the CPU time of tasks includes stolen time.
     pub(crate) steal_in_task_clocks: bool,
 }
 
 impl Context {
     pub(crate) fn of(host: &Host) -> Self {
-        // Where the kernel does not say, it is taken for one that distributions for virtual machines ship.
+        // If unknown, assume the kernel configuration of distributions for virtual machines.
         let steal_in_task_clocks = host.steal_in_task_clocks.unwrap_or(false);
         Self { clock: host.clock(), cpus: host.cpus.max(1), steal_in_task_clocks }
     }

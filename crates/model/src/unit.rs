@@ -1,7 +1,6 @@
 //! Units as types, so that a nanosecond is never added to a byte.
 //!
-//! Serialized fields carry the unit last in their name (`wall_nanos`), the types serialize as plain
-//! numbers.
+//! Names of serialized fields end in the unit (`wall_nanos`); the types serialize as plain numbers.
 
 use serde::{Deserialize, Serialize};
 use std::ops::{Add, AddAssign, Sub};
@@ -11,15 +10,16 @@ macro_rules! unit {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct $name(pub u64);
 
         impl $name {
-            /// The difference to an earlier reading; zero when `earlier` is the later one.
+            /// The difference to an earlier reading; 0 if `earlier` is later.
             pub fn since(self, earlier: Self) -> Self {
                 Self(self.0.saturating_sub(earlier.0))
             }
 
-            /// As a floating-point count of the same unit. Exact below 2^53.
+            /// The count as a floating-point number. Exact below 2^53.
             pub fn as_f64(self) -> f64 {
                 self.0 as f64
             }
@@ -96,15 +96,16 @@ impl Nanos {
 /// The rate of the reference clock: TSC ticks per second.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hertz(pub f64);
 
 impl Hertz {
-    /// The length of `ticks` of this clock.
+    /// The duration of `ticks` of this clock.
     pub fn nanos(self, ticks: Ticks) -> Nanos {
         Nanos((ticks.0 as f64 * 1e9 / self.0) as u64)
     }
 
-    /// How many ticks pass in `nanos`.
+    /// The number of ticks in `nanos`.
     pub fn ticks(self, nanos: Nanos) -> Ticks {
         Ticks((nanos.0 as f64 * self.0 / 1e9) as u64)
     }

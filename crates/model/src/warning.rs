@@ -4,99 +4,105 @@ use serde::{Deserialize, Serialize};
 
 /// One caveat: a stable code for scripts, a sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Warning {
-    /// What kind of caveat, for scripts; never renamed.
+    /// The kind of caveat, for scripts; never renamed.
     pub code: Code,
-    /// What was seen, and what to do about it.
+    /// What was observed, and what the user can do.
     pub message: String,
 }
 
 impl Warning {
-    /// A caveat.
+    /// Creates a caveat.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 }
 
-/// Adds a caveat unless it is there: what many jobs, cases or executions share is said once.
+/// Adds a caveat unless the list already contains it: jobs, cases or executions may share one.
 pub fn add_once(warnings: &mut Vec<Warning>, warning: Warning) {
     if !warnings.contains(&warning) {
         warnings.push(warning);
     }
 }
 
-/// Puts the gravest first; those of one kind stay in the order in which they were found.
+/// Sorts the gravest first. Caveats with the same code keep their order.
 pub fn gravest_first(warnings: &mut [Warning]) {
     warnings.sort_by_key(|warning| warning.code);
 }
 
-/// The kinds of caveat, the gravest first: it did not end as it should, there is no figure, a figure may be wrong, an
-/// interval says less than it seems to, the machine moved.
+/// The kinds of caveat, the gravest first: the measurement failed, a figure is missing, a figure may be wrong, an
+/// interval is too narrow, the machine changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Code {
-    /// The measured command did not end well.
+    /// The measured command failed.
     CommandFailed,
     /// A job ended with an error.
     JobFailed,
-    /// The run was cut short.
+    /// The measurement was interrupted.
     Interrupted,
-    /// No meter of the whole machine could be read, so its cost is unknown.
+    /// No meter of the whole machine is available, so the cost is unknown.
     MeterUnavailable,
     /// The number of I/Os or bytes is unknown.
     WorkUnknown,
-    /// The rate stepped while it was measured: no single mean, and no verdict, describes what was before and after.
+    /// The rate stepped during the measurement, so no single mean and no verdict describes it.
     TwoRegimes,
-    /// All CPUs were busy, or the net cost is below the workload's own threads: other work was squeezed, so
-    /// subtracting it in full subtracts too much.
+    /// All CPUs were busy, or the net cost is below the cost of the workload's own threads: the load squeezed other
+    /// work, so subtracting all of it is too much.
     BackgroundSqueezed,
-    /// Two meters that should agree on this load do not.
+    /// Two meters that should agree on this load disagree.
     MetersDisagree,
     /// Arms found different parts of their files in the page cache.
     CacheDiffers,
-    /// The page cache did not hold what it was to hold.
+    /// The page cache did not contain what the condition requires.
     CacheNotKept,
-    /// A slice depends on which arm ran before it.
+    /// The result of a slice depends on the arm that ran before it.
     CarryOver,
     /// Threads shared a CPU more often in one arm than in another.
     PlacementDiffers,
-    /// The hypervisor took CPU time away.
+    /// The hypervisor stole CPU time.
     Steal,
-    /// Blocks are read that were never written, so they never reach the device.
+    /// The job reads blocks that were never written, so the reads do not reach the device.
     UnwrittenBlocks,
-    /// The stored record was measured by another version of the method.
+    /// The stored record was measured with another version of the method.
     StoredMethodDiffers,
-    /// The baseline of the stored record did other work than today's.
+    /// The baseline of the stored record did different work.
     StoredWorkDiffers,
     /// An option of the job file was ignored because `--ignore-unknown` was given.
     OptionIgnored,
     /// An option was accepted but means something slightly different here.
     OptionDiffers,
-    /// A figure was left out because it could not be known.
+    /// A change of instructions is within the spread of the replicates.
+    WithinLayouts,
+    /// A figure is missing because it could not be determined.
     Unknown,
     /// Too few windows or executions for an interval.
     NoInterval,
-    /// An arm was measured again without booting in between.
+    /// The machine was not rebooted between two measurements of an arm.
     NoBoot,
-    /// The rate of all arms together did not settle.
+    /// The rate of all arms together did not reach a steady state.
     NoSteadyState,
-    /// The load ran at two rates, as its two busiest threads shared a CPU or did not.
+    /// The load ran at two rates: one while its two busiest threads shared a CPU, another while they did not.
     PlacementModes,
-    /// A server ran elsewhere than `--place` wants.
+    /// A server ran on other CPUs than `--place` requests.
     PlacementElsewhere,
-    /// The rate of the load varied much from window to window; one mean does not describe it.
+    /// The rate of the load varied from window to window, so one mean does not describe it.
     UnsteadyLoad,
-    /// The machine did a lot besides the workload.
+    /// The machine was busy without the workload.
     BusyBackground,
-    /// The background before and after differ by more than a fixed part of the machine.
+    /// The background before and after the run differs by more than a fixed part of the machine.
     BackgroundMoved,
-    /// Too few I/Os for the percentiles asked for.
+    /// A guest was idle in part of the measured time, which instructions do not show.
+    GuestWaited,
+    /// Too few I/Os for the requested percentiles.
     FewSamples,
-    /// All arms together became faster or slower at once: the machine changed.
+    /// The rate of all arms together stepped: the machine changed.
     EnvironmentStep,
-    /// A canary moved between before and after: the machine changed speed.
+    /// A canary changed between before and after: the machine changed speed.
     CanaryMoved,
-    /// What was switched on could not be written to the ledger.
+    /// The ledger could not be written, so changes to the system are not recorded in it.
     NoLedger,
 }
 
@@ -105,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_not_said_again() {
+    fn duplicate_caveats_are_dropped() {
         let mut warnings = Vec::new();
         for (code, message) in [(Code::Steal, "a"), (Code::Steal, "b"), (Code::Unknown, "a"), (Code::Steal, "a")] {
             add_once(&mut warnings, Warning::new(code, message));
@@ -114,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gravest_is_said_first_and_equals_stay_in_order() {
+    fn the_gravest_is_first_and_equal_codes_keep_their_order() {
         let of = |(code, message)| Warning::new(code, message);
         let mut warnings =
             [(Code::CanaryMoved, "a"), (Code::Steal, "b"), (Code::JobFailed, "c"), (Code::Steal, "d")].map(of);

@@ -1,7 +1,7 @@
 //! 100,000 generated job files through the parser.
 //!
-//! A fifth of them are valid and must mean what was generated; the others are valid ones broken at the
-//! level of bytes, tokens or lines, and must be read or refused in one line that names its place.
+//! A fifth of them are valid and must mean what was generated. The others are valid ones that are broken at the level
+//! of bytes, tokens or lines, and must be either accepted or refused with one line that names the place.
 
 use iotoll_model::plan::parse::{Settings, job_file};
 use iotoll_model::plan::{Access, EngineKind, JobPlan, Order, Phase, Plan, Size, options};
@@ -11,7 +11,7 @@ use std::fmt::Write;
 const FILES: u64 = 100_000;
 const FILE_NAME: &str = "generated.fio";
 
-/// Sebastiano Vigna's splitmix64: one word of state, so that a failing file is found again by its seed.
+/// Sebastiano Vigna's splitmix64: one word of state, so that a seed reproduces a failing file.
 struct Random(u64);
 
 impl Random {
@@ -48,7 +48,7 @@ fn generated_files_mean_what_was_generated() {
 }
 
 #[test]
-fn broken_files_are_read_or_refused_with_their_place() {
+fn broken_files_are_accepted_or_refused_with_their_place() {
     let environment = |name: &str| (name.len() % 2 == 1).then(|| "4k\nü".to_owned());
     let settings = Settings { environment: &environment, ..Settings::default() };
     let mut refused = 0;
@@ -66,7 +66,7 @@ fn broken_files_are_read_or_refused_with_their_place() {
     assert!(refused > FILES / 4, "only {refused} were refused: the mutations are too gentle");
 }
 
-/// `FILE:LINE: option 'NAME': REASON` or the same of a section, on one line, and the line exists.
+/// `FILE:LINE: option 'NAME': REASON`, or the same for a section, on one line, with a line number that exists.
 fn check_refusal(message: &str, text: &str, seed: u64) {
     let rest = message.strip_prefix(FILE_NAME).and_then(|rest| rest.strip_prefix(':'));
     let (line, rest) = rest.and_then(|rest| rest.split_once(": ")).unwrap_or(("", ""));
@@ -76,7 +76,7 @@ fn check_refusal(message: &str, text: &str, seed: u64) {
     assert!(placed && named && reasoned, "seed {seed}: {message:?} for:\n{text}");
 }
 
-/// An option as text, with what it does to the job that is expected.
+/// An option as text, with its effect on the expected job.
 type Choice = (String, Box<dyn Fn(&mut JobPlan)>);
 
 fn choice(text: impl Into<String>, effect: impl Fn(&mut JobPlan) + 'static) -> Choice {
@@ -162,7 +162,7 @@ fn option(random: &mut Random) -> Choice {
     }
 }
 
-/// Writes up to `most` options, each after some layout that means nothing, and applies them to `job`.
+/// Writes up to `most` options, with random whitespace and comments before each, and applies them to `job`.
 fn options(random: &mut Random, most: u64, text: &mut String, job: &mut JobPlan) {
     for _ in 0..random.below(most + 1) {
         let (option, effect) = option(random);
@@ -258,7 +258,7 @@ const TOKENS: [&str; 40] = [
     "psync",
 ];
 
-/// Replaces what stands between separators.
+/// Replaces the text between separators.
 fn break_tokens(text: &str, random: &mut Random) -> String {
     let separator = |character: char| character == '=' || character == '\n' || character == ',';
     let mut tokens: Vec<&str> = text.split_inclusive(separator).collect();
@@ -275,7 +275,7 @@ fn break_tokens(text: &str, random: &mut Random) -> String {
     tokens.concat()
 }
 
-/// Repeats, removes and swaps lines, and adds options with values that may not suit them.
+/// Repeats, removes and swaps lines, and adds options with values that may be invalid.
 fn break_lines(text: &str, random: &mut Random) -> String {
     let table: Vec<_> = options::reference().collect();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();

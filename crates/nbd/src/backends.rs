@@ -1,6 +1,7 @@
-//! What a server's requests are done to: memory, a file, or nothing.
+//! The storages that a server executes requests on: memory, a file, or nothing. They know nothing of the protocol or of
+//! clients.
 //!
-//! Ranges were checked by the server: `offset + length` is within [`Backend::size`].
+//! The server has already checked the ranges: `offset + length` is within [`Backend::size`].
 
 mod direct;
 mod file;
@@ -14,36 +15,37 @@ use std::sync::Arc;
 use sys::byte_store::ByteStore;
 use sys::send_batch::{SendBatch, Source};
 
-/// What happened to a request.
+/// The result of a request.
 pub type Outcome = Result<(), WireError>;
 
 /// A storage. All connections of an export share one.
 #[derive(Clone, Debug)]
 pub enum Backend {
-    /// Bytes in memory, gone with the server.
+    /// Memory, lost when the server exits.
     Memory(Arc<ByteStore>),
     /// A file or a block device.
     File(Arc<file::FileBackend>),
-    /// Nothing: reads are zeros, writes are forgotten. It shows what everything else costs.
+    /// Nothing: reads return zeros, writes are discarded. Shows the cost of everything else.
     Null {
-        /// Bytes that it claims to have.
+        /// Claimed size in bytes.
         size: u64,
-        /// As many as one reply can have. Nobody writes to them, so they are the kernel's own, which lie in the cache.
+        /// The zeros of the largest reply. They are never written to, so they are the kernel's zero page, which stays
+        /// in the cache.
         zeros: Arc<ByteStore>,
     },
 }
 
-/// What a range holds.
+/// What a range contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtentKind {
-    /// Something.
+    /// Allocated data.
     Data,
-    /// Nothing is allocated, and it reads as zeros.
+    /// Not allocated; reads as zeros.
     Hole,
 }
 
 impl ExtentKind {
-    /// As the context `base:allocation` says it: 1 hole, 2 zeros.
+    /// Flags of the context `base:allocation`: 1 hole, 2 zeros.
     pub fn bits(self) -> u32 {
         match self {
             Self::Data => 0,
@@ -55,27 +57,27 @@ impl ExtentKind {
 /// A part of a range that is of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Bytes, more than none.
+    /// Length in bytes, at least 1.
     pub length: u32,
-    /// What they are.
+    /// What it contains.
     pub kind: ExtentKind,
 }
 
-/// What zeros may cost.
+/// How to make a range zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zeroing {
-    /// Blocks stay allocated (NO_HOLE); otherwise a hole is as good.
+    /// Keep the blocks allocated (NO_HOLE); otherwise a hole is allowed.
     pub allocated: bool,
-    /// Not if they have to be written (FAST_ZERO).
+    /// Fail rather than write zeros (FAST_ZERO).
     pub fast: bool,
 }
 
 impl Backend {
-    /// Zeros in memory: where `tuning` may send pages, in pages that can be sent, otherwise in huge pages where the system
-    /// gives them.
+    /// Zeroed memory: in a memory file, whose pages can be sent, if `tuning` allows zero copy; otherwise in huge pages
+    /// if the system provides them.
     ///
     /// # Errors
-    /// When there is not so much of it.
+    /// When there is not enough memory.
     pub fn memory(bytes: u64, tuning: &Tuning) -> std::io::Result<Self> {
         let length = usize::try_from(bytes).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
         let pages = tuning.zero_copy < MAX_PAYLOAD;
@@ -83,40 +85,42 @@ impl Backend {
         Ok(Self::Memory(Arc::new(store?.copied(tuning.copying))))
     }
 
-    /// An open file, through the page cache: what is asked for is read first, so that a failing storage is an error reply.
+    /// An open file through the page cache. The server reads data before it sends the header, so a storage failure
+    /// becomes an error reply.
     ///
     /// # Errors
-    /// When its size cannot be told.
+    /// When its size cannot be determined.
     pub fn file(file: File) -> std::io::Result<Self> {
         Ok(Self::File(Arc::new(file::FileBackend::new(file)?)))
     }
 
-    /// An open file whose pages are sent straight from the page cache, where it can be mapped: cheaper, but where the storage fails, or
-    /// somebody makes the file shorter, the connection ends in the middle of a reply.
+    /// An open file whose mapped pages are sent directly from the page cache. Cheaper, but if the storage fails or the
+    /// file is truncated, the connection closes in the middle of a reply.
     ///
     /// # Errors
-    /// When its size cannot be told.
+    /// When its size cannot be determined.
     pub fn page_cache(file: File) -> std::io::Result<Self> {
         Ok(Self::File(Arc::new(file::FileBackend::new(file)?.mapped())))
     }
 
-    /// An open file past the page cache, by a second way to it. Ranges that are no whole blocks go through the cache.
+    /// An open file with direct I/O, through a second file description. Ranges that are not whole blocks go through the
+    /// page cache.
     ///
     /// # Errors
-    /// When its size cannot be told, or InvalidInput when its file system has no O_DIRECT.
+    /// When its size cannot be determined, or InvalidInput when its file system does not support O_DIRECT.
     pub fn file_direct(file: File) -> std::io::Result<Self> {
         Ok(Self::File(Arc::new(file::FileBackend::new(file)?.direct_io()?)))
     }
 
-    /// Nothing, which claims to have so many bytes.
+    /// Nothing, with a claimed size.
     ///
     /// # Errors
-    /// When there are no addresses for a reply's zeros.
+    /// When address space for a reply's zeros is not available.
     pub fn null(size: u64) -> std::io::Result<Self> {
         Ok(Self::Null { size, zeros: Arc::new(ByteStore::zeroed(MAX_PAYLOAD as usize)?) })
     }
 
-    /// Bytes.
+    /// Size in bytes.
     pub fn size(&self) -> u64 {
         match self {
             Self::Memory(store) => store.len() as u64,
@@ -125,28 +129,29 @@ impl Backend {
         }
     }
 
-    /// The way past the page cache, if there is one: each request waits for a device then, and what is written should come in whole
-    /// blocks.
+    /// Direct I/O, if in use: each request then waits for the device, and writes should come in whole blocks.
     #[inline]
     pub(crate) fn direct(&self) -> Option<&Direct> {
-        match self {
-            Self::File(file) => file.direct(),
-            Self::Memory(_) | Self::Null { .. } => None,
-        }
+        self.file_backend()?.direct()
     }
 
     /// Whether a request may wait for a device.
     #[inline]
     pub(crate) fn may_wait(&self) -> bool {
-        matches!(self, Self::File(_))
+        self.file_backend().is_some()
     }
 
-    /// How a payload is sent that is wanted to be sent so: what is not possible is not done.
+    #[inline]
+    fn file_backend(&self) -> Option<&file::FileBackend> {
+        if let Self::File(file) = self { Some(file) } else { None }
+    }
+
+    /// The way to send a payload, given the wanted way: falls back if the storage does not support it.
     #[inline]
     pub fn sending(&self, wanted: Sending) -> Sending {
         match (self, wanted) {
             (Self::Memory(store), Sending::ZeroCopy) if store.file().is_none() => Sending::Gather,
-            // What is in the cache, or comes to be there, is not to be used.
+            // Direct I/O must not use the page cache.
             (Self::File(file), Sending::ZeroCopy) if file.direct().is_some() => Sending::PullUp,
             (Self::File(file), Sending::Gather) if file.mapping().is_none() => Sending::PullUp,
             (Self::Null { .. }, Sending::ZeroCopy) => Sending::Gather,
@@ -154,7 +159,7 @@ impl Backend {
         }
     }
 
-    /// An empty batch of payloads that come from here.
+    /// An empty batch for payloads from this storage.
     pub fn batch(&self) -> SendBatch {
         match self {
             Self::Memory(store) => SendBatch::new(Some(store.clone())).with_pages_of(store.file().cloned()),
@@ -166,10 +171,11 @@ impl Backend {
         }
     }
 
-    /// Puts bytes of the storage at the end of `batch`, which is one of its own. `sending` is what [`sending`](Self::sending) gave.
+    /// Appends a range of the storage to `batch`, which must come from [`batch`](Self::batch). `sending` is the result
+    /// of [`sending`](Self::sending).
     #[inline]
     pub fn read(&self, offset: u64, length: u32, sending: Sending, batch: &mut SendBatch) -> Outcome {
-        // Within the size, which a memory's is a usize and a file's an off_t.
+        // The range is within the size, which is a usize for memory and an off_t for a file.
         let (begin, bytes) = (offset as usize, length as usize);
         match (self, sending) {
             (Self::Memory(_), Sending::PullUp) => batch.pull_up(begin, bytes),
@@ -182,60 +188,46 @@ impl Backend {
         Ok(())
     }
 
-    /// Puts `data` at `offset`.
+    /// Writes `data` at `offset`.
     #[inline]
     pub fn write(&self, offset: u64, data: &[u8]) -> Outcome {
         match self {
-            Self::Memory(store) => {
-                store.write(offset as usize, data);
-                Ok(())
-            }
-            Self::File(file) => file.write(offset, data),
-            Self::Null { .. } => Ok(()),
+            Self::Memory(store) => store.write(offset as usize, data),
+            Self::File(file) => return file.write(offset, data),
+            Self::Null { .. } => {}
         }
+        Ok(())
     }
 
-    /// Makes everything written so far durable.
+    /// Makes all completed writes durable.
     pub fn flush(&self) -> Outcome {
-        match self {
-            Self::File(file) => file.flush(),
-            Self::Memory(_) | Self::Null { .. } => Ok(()),
-        }
+        self.file_backend().map_or(Ok(()), |file| file.flush())
     }
 
     /// Makes a range zero.
     pub fn zero(&self, offset: u64, length: u32, how: Zeroing) -> Outcome {
         match self {
-            Self::Memory(store) => {
-                store.zero(offset as usize, length as usize);
-                Ok(())
-            }
-            Self::File(file) => file.zero(offset, length, how),
-            Self::Null { .. } => Ok(()),
+            Self::Memory(store) => store.zero(offset as usize, length as usize),
+            Self::File(file) => return file.zero(offset, length, how),
+            Self::Null { .. } => {}
         }
+        Ok(())
     }
 
-    /// Forgets a range, where that is possible: it is advice.
+    /// Discards a range if possible: trim is advisory.
     pub fn trim(&self, offset: u64, length: u32) -> Outcome {
         match self {
-            Self::Memory(store) => {
-                store.zero(offset as usize, length as usize);
-                Ok(())
-            }
             Self::File(file) => file.trim(offset, length),
-            Self::Null { .. } => Ok(()),
+            memory_or_null => memory_or_null.zero(offset, length, Zeroing { allocated: false, fast: false }),
         }
     }
 
-    /// Reads a range into the cache.
+    /// Prefetches a range into the page cache.
     pub fn cache(&self, offset: u64, length: u32) -> Outcome {
-        match self {
-            Self::File(file) => file.cache(offset, length),
-            Self::Memory(_) | Self::Null { .. } => Ok(()),
-        }
+        self.file_backend().map_or(Ok(()), |file| file.cache(offset, length))
     }
 
-    /// What the range holds, from its begin on: one extent at least, `most` at most, and not beyond its end.
+    /// The extents of a range from its start: at least one, at most `most`, and none beyond its end.
     pub fn extents(&self, offset: u64, length: u32, most: usize) -> Vec<Extent> {
         match self {
             Self::File(file) => file.extents(offset, length, most),
@@ -251,7 +243,7 @@ mod tests {
 
     /// CVE-2025-47711, -47712: lengths near 2^32.
     #[test]
-    fn extents_of_the_largest_ranges_fit_into_them() {
+    fn extents_of_the_largest_ranges_do_not_overflow() {
         const SIZE: u64 = 1 << 40;
         let sparse = tempfile::tempfile().unwrap();
         sparse.set_len(SIZE).unwrap();

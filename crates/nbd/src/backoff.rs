@@ -1,18 +1,18 @@
-//! What is worth trying, and is tried less often while it is in vain.
+//! Backoff for an optional attempt: after each failure, more chances are skipped before the next attempt.
 
-/// After trials in vain so many chances at most are let go by.
+/// Largest number of chances skipped in a row.
 const MOST_SKIPPED: u32 = 127;
 
-/// When to try.
+/// Decides when to try.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Backoff {
-    /// Chances that are let go by, because trials were in vain.
+    /// Chances left to skip.
     skip: u32,
     last: u32,
 }
 
 impl Backoff {
-    /// A chance. Whether to take it.
+    /// Whether to use this chance.
     #[inline]
     pub(crate) fn take(&mut self) -> bool {
         let take = self.skip == 0;
@@ -20,7 +20,7 @@ impl Backoff {
         take
     }
 
-    /// How the trial went.
+    /// Records the result of an attempt.
     #[inline]
     pub(crate) fn note(&mut self, worked: bool) {
         self.last = if worked { 0 } else { (self.last * 2 + 1).min(MOST_SKIPPED) };
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_vain_becomes_rare_and_what_works_is_done_again() {
+    fn failures_make_attempts_rare_and_success_restores_them() {
         let mut backoff = Backoff::default();
         let mut tried = |worked: fn(usize) -> bool| -> Vec<usize> {
             let chances = 0..1000;

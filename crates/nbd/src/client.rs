@@ -1,8 +1,9 @@
-//! NBD clients: requests are staged, handed over in batches, and their replies reaped.
+//! NBD clients: callers stage requests, submit them in batches, and reap the replies.
 //!
-//! A `single_client` belongs to one thread; a `shared_client` has a connection for several threads, with a `transmit_queue`
-//! between them. Payloads lie in slots of one memory, as many as there may be requests in flight: a request's slot is its cookie on
-//! the wire, with a count that tells a reply to it from one to the request before.
+//! A `single_client` belongs to one thread; a `shared_client` serves several threads over one connection, with a
+//! `transmit_queue` between them. Payloads are in the slots of one arena; each request in flight has one slot. The
+//! cookie on the wire is the slot number with a generation count, which distinguishes a reply to this request from a
+//! reply to an earlier one.
 
 mod accounting;
 mod connect;
@@ -16,27 +17,28 @@ pub use crate::filters::null::Wire;
 use crate::handshake::client::Export;
 use crate::handshake::transmission_flag;
 use crate::tuning::Tuning;
-use crate::wire::{Command, ReplyHeader, WireError};
+use crate::wire::{CHUNK_MAGIC, Command, WireError, decode_simple_reply};
 pub use accounting::Accounting;
 pub use single_client::Client;
 use std::time::Duration;
 pub use uri::{Address, BadUri, Uri};
 
-/// Received at one go.
+/// Size of the receive buffer.
 const MEMORY_BYTES: usize = 256 << 10;
-/// After this long without anything, a wait returns so that its caller can see to other things.
-pub const GLANCE: Duration = Duration::from_millis(250);
+/// A wait with no traffic returns after this time, so that the caller can check its own deadlines.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How a client goes about it.
+/// Options of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Of `coalesce`: half of what is in flight is waited for, and where fewer than four are, nothing is.
+    /// The switches. With `coalesce`, the client waits for replies to half of what is in flight, if at least four
+    /// requests are.
     pub tuning: Tuning,
-    /// Who counts what is in flight.
+    /// Where requests in flight are counted.
     pub in_flight: Accounting,
-    /// Whether requests go out at all.
+    /// Whether requests are sent at all.
     pub wire: Wire,
-    /// How long a server may take to agree, from the first byte to the last.
+    /// Time limit of the handshake, from the first byte to the last.
     pub handshake_timeout: Duration,
 }
 
@@ -47,31 +49,31 @@ impl Default for Options {
     }
 }
 
-/// A request that was replied to.
+/// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     /// Its slot.
     pub slot: u32,
-    /// Bytes that it asked for.
+    /// Length of the request in bytes.
     pub length: u32,
-    /// What went wrong, if anything.
+    /// The server's error, if any.
     pub error: Option<WireError>,
-    /// When its first byte was handed over, in ticks (`sys::clock::ticks`).
+    /// When its first byte was handed to the kernel, in ticks (`sys::clock::ticks`).
     pub handed_over: u64,
-    /// When its reply was there and understood, in ticks.
+    /// When its reply was received and parsed, in ticks.
     pub answered: u64,
 }
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Into the slot.
+    /// Read into the slot.
     Read,
-    /// From the slot.
+    /// Write from the slot.
     Write,
-    /// Forget the range.
+    /// Discard the range.
     Trim,
-    /// Make everything durable; the range does not matter.
+    /// Make all completed writes durable; the range is ignored.
     Flush,
 }
 
@@ -87,21 +89,21 @@ impl Ask {
     }
 }
 
-/// What was done.
+/// System calls and bytes moved without or with a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Syscalls {
-    /// System calls that sent something.
+    /// Sending system calls.
     pub sends: u64,
-    /// System calls that received something, or waited for it.
+    /// Receiving system calls and waits.
     pub receives: u64,
-    /// Bytes of writes that were copied behind their header.
+    /// Payload bytes of writes that were copied behind their header.
     pub pulled_up_bytes: u64,
-    /// Bytes of reads that were received to where they belong.
+    /// Payload bytes of reads that were received in place, without a copy.
     pub in_place_bytes: u64,
 }
 
 impl Export {
-    /// Whether the server takes what this asks for.
+    /// Whether the server supports this operation.
     pub fn takes(&self, ask: Ask) -> bool {
         match ask {
             Ask::Read => true,
@@ -112,12 +114,12 @@ impl Export {
     }
 }
 
-/// A request's name on the wire: its slot, and which of the slot's requests it is.
+/// The cookie of a request: its slot, and the slot's generation.
 fn together(slot: u32, generation: u32) -> u64 {
     u64::from(slot) | u64::from(generation) << 32
 }
 
-/// See [`together`].
+/// The slot and generation of a cookie. Inverse of [`together`].
 fn apart(cookie: u64) -> (u32, u32) {
     (cookie as u32, (cookie >> 32) as u32)
 }
@@ -126,16 +128,14 @@ fn lost(error: &std::io::Error) -> Error {
     Error::Lost(error.to_string())
 }
 
-/// What a reply begins with: whom it is to, and the error. `None` when not all of it is there.
+/// Cookie and error of a simple reply's header; `None` while the header is incomplete.
 ///
 /// # Errors
-/// When it is no simple reply.
+/// When it is not a simple reply.
 #[inline]
 fn simple_header(bytes: &[u8]) -> Result<Option<(u64, Option<WireError>)>> {
-    match ReplyHeader::decode(bytes) {
-        Ok(None) => Ok(None),
-        Ok(Some((ReplyHeader::Simple { cookie, error }, _))) => Ok(Some((cookie, error))),
-        Ok(Some(_)) => Err(Error::Server("the server sends structured replies, which were not agreed on".to_owned())),
-        Err(magic) => Err(Error::Server(format!("the server sends no reply (magic {:#x})", magic.0))),
-    }
+    decode_simple_reply(bytes).map_err(|magic| match magic {
+        CHUNK_MAGIC => Error::Server("the server sends structured replies, which were not negotiated".to_owned()),
+        _ => Error::Server(format!("the server sends something other than a reply (magic {magic:#x})")),
+    })
 }

@@ -1,27 +1,27 @@
-//! What can go wrong with a server or a client as a whole.
+//! Errors of a server or a client as a whole. A failed request is a [`WireError`](crate::wire::WireError) instead.
 
 use std::io;
 
-/// As this crate returns it.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why it did not work.
+/// Why a server or a client failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system said no.
+    /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// To what.
+        /// What was being done.
         what: String,
-        /// Its words.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The server said something that no server should, or did not want us.
+    /// The server broke the protocol or refused the client.
     #[error("{0}")]
     Server(String),
-    /// The connection is lost; what was in flight may or may not have been done.
-    #[error("the connection to the server is lost: {0}")]
+    /// The connection is lost. Requests in flight may or may not have been executed.
+    #[error("lost the connection to the server: {0}")]
     Lost(String),
 }
 

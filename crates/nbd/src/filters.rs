@@ -1,5 +1,5 @@
-//! What stands between a client and a storage and can be switched on, as filters do in nbdkit: [`crc`] checks payloads, [`delay`]
-//! makes requests dearer, [`null`] claims that they are done.
+//! Filters between a client and a storage that can be switched on, like nbdkit's: [`crc`] verifies payloads, [`delay`]
+//! adds busy work to requests, [`null`] claims that requests are done.
 
 pub mod crc;
 pub mod delay;

@@ -1,7 +1,9 @@
-//! The reference remote block path: an NBD server and client, interoperable with all others, whose every technique can be tuned.
+//! The reference remote block path: an NBD server and client that interoperate with others and in which every technique
+//! is a switch.
 //!
-//! It does not know that it is measured. [`protocol`] is bytes in, values out, without I/O; [`server`] does requests to one of the
-//! [`backends`]; [`client`] sends them; [`filters`] stand between; [`Tuning`] says how both ends move bytes.
+//! [`protocol`] turns bytes into values without I/O; [`server`] executes requests on one of the [`backends`];
+//! [`client`] sends them; [`filters`] sit between; [`Tuning`] selects how both ends move bytes. The crate must not know
+//! that it is measured.
 
 pub mod backends;
 mod backoff;

@@ -1,7 +1,8 @@
-//! An NBD server: clients connect, agree on an export, and their requests are done to its storage.
+//! An NBD server: accepts clients, negotiates an export with each, and executes their requests on its storage.
 //!
-//! The thread that calls [`serve`] accepts, and hands clients to a pool of threads in turn. Each has an `event_loop` with its
-//! `connection`s, which nobody else touches: no lock is taken for a request.
+//! The thread that calls [`serve`] accepts and hands clients to a pool of threads in turn. Each of these runs an
+//! `event_loop` with its own `connection`s, so a request takes no lock. Nothing here prints: log lines go to an
+//! [`Observer`].
 
 mod connection;
 mod counters;
@@ -36,17 +37,19 @@ use std::time::{Duration, Instant};
 use sys::socket::peer_process;
 use waker::Waker;
 
-/// How to serve.
+/// Options of the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Of `coalesce`: how many requests are worth waiting for, and how long that takes, is learnt from each client.
+    /// The switches. With `coalesce`, the server learns from each client how many requests to wait for, and for how
+    /// long.
     pub tuning: Tuning,
-    /// Threads.
+    /// Number of event loop threads.
     pub threads: usize,
-    /// Clients at the same time, and not more than there are descriptors for them. When one more comes, the one of its thread
-    /// that has negotiated longest goes; when all have done with that, the new one does.
+    /// Limit on connected clients, further limited by the available file descriptors. At the limit, a new client
+    /// displaces the client of its thread that has been in the handshake longest; if none is in the handshake, the new
+    /// client is disconnected.
     pub connections: usize,
-    /// How long a client may take for the handshake.
+    /// Time limit of the handshake.
     pub handshake_timeout: Duration,
 }
 
@@ -56,7 +59,7 @@ impl Default for Options {
     }
 }
 
-/// Where clients come from.
+/// A listening socket.
 #[derive(Debug)]
 pub enum Listener {
     /// TCP.
@@ -70,17 +73,17 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept()?;
-                Ok((Socket::Tcp(stream), Peer::Tcp(address)))
+                Ok((Socket::from(stream), Peer::Tcp(address)))
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept()?;
                 let peer = Peer::Unix(peer_process(&stream));
-                Ok((Socket::Unix(stream), peer))
+                Ok((Socket::from(stream), peer))
             }
         }
     }
 
-    fn never_wait(&self) -> std::io::Result<()> {
+    fn set_nonblocking(&self) -> std::io::Result<()> {
         match self {
             Self::Tcp(listener) => listener.set_nonblocking(true),
             Self::Unix(listener) => listener.set_nonblocking(true),
@@ -97,7 +100,7 @@ impl AsFd for Listener {
     }
 }
 
-/// Stops a server, or asks what it did, from another thread.
+/// Stops a server, or requests its counters, from another thread.
 #[derive(Debug)]
 pub struct ServerHandle {
     waker: Waker,
@@ -105,41 +108,41 @@ pub struct ServerHandle {
 }
 
 impl ServerHandle {
-    /// Nothing yet.
+    /// A handle to pass to [`serve`].
     ///
     /// # Errors
-    /// When there is no descriptor left.
+    /// When no file descriptor is available.
     pub fn new() -> Result<Self> {
         let waker = Waker::new().map_err(|error| Error::system("making an eventfd", error))?;
         Ok(Self { waker, stop: AtomicBool::new(false) })
     }
 
-    /// To finish what has arrived, and end.
+    /// Asks the server to finish the requests that have arrived and shut down.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.report();
     }
 
-    /// To say what was done so far.
+    /// Asks the server to report its counters.
     pub fn report(&self) {
         self.waker.wake();
     }
 }
 
-/// Is told what happens.
+/// Receives the server's log lines and reports.
 pub trait Observer: Sync {
-    /// Something that is worth a line.
+    /// A log line.
     fn note(&self, text: &str);
-    /// What was done so far; it was asked for.
+    /// The counters so far, after [`ServerHandle::report`].
     fn so_far(&self, counters: &Counters);
-    /// What a thread burns with each request, in ticks, as it has calibrated it; told once by each that burns anything.
+    /// The calibrated busy work per request, in ticks; called once by each thread that adds any.
     fn delays(&self, _burnt_ticks: f64) {}
 }
 
-/// Serves until it is told to stop, then finishes what has arrived and gives what was done.
+/// Serves until [`ServerHandle::stop`], then finishes the requests that have arrived. Returns the counters.
 ///
 /// # Errors
-/// When a thread or a descriptor cannot be had at the beginning.
+/// When a thread or a file descriptor is not available at the start.
 pub fn serve(
     listener: &Listener,
     exports: &Exports,
@@ -147,14 +150,14 @@ pub fn serve(
     handle: &ServerHandle,
     observer: &dyn Observer,
 ) -> Result<Counters> {
-    listener.never_wait().map_err(|error| Error::system("listening", error))?;
+    listener.set_nonblocking().map_err(|error| Error::system("listening", error))?;
     let options = Options { connections: options.connections.min(descriptors()), ..*options };
     let clients = AtomicUsize::new(0);
     let mut inboxes = Vec::new();
     for _ in 0..options.threads.max(1) {
         inboxes.push(Arc::new(Inbox::new().map_err(|error| Error::system("making an eventfd", error))?));
     }
-    let crowd = Crowd { inboxes: &inboxes, clients: &clients, most: options.connections.saturating_add(BACKLOG) };
+    let crowd = Acceptor { inboxes: &inboxes, clients: &clients, most: options.connections.saturating_add(BACKLOG) };
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for (number, inbox) in inboxes.iter().enumerate() {
@@ -185,13 +188,13 @@ pub fn serve(
     })
 }
 
-/// A thread that says nothing for so long is busy with one request of a storage.
+/// A thread that does not answer within this time is busy with one storage request.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 
-/// So many more clients than are allowed may wait to be looked at.
+/// Clients over the limit that may wait for an event loop.
 pub(crate) const BACKLOG: usize = 16;
 
-/// So many clients at most as there are descriptors for them.
+/// The number of clients for which there are file descriptors.
 fn descriptors() -> usize {
     const OWN: u64 = 64;
     sys::process::raise_open_file_limit();
@@ -199,16 +202,16 @@ fn descriptors() -> usize {
     usize::try_from(limit.saturating_sub(OWN).max(1)).unwrap_or(usize::MAX)
 }
 
-/// All clients, and the threads that have them.
-struct Crowd<'a> {
+/// The number of clients, and the inboxes of the threads that serve them.
+struct Acceptor<'a> {
     inboxes: &'a [Arc<Inbox>],
     clients: &'a AtomicUsize,
-    /// As many may have come, some of whom a thread may turn away when it has time for them.
+    /// Limit on accepted clients, including those that an event loop may still disconnect.
     most: usize,
 }
 
-impl Crowd<'_> {
-    /// Hands clients to the threads in turn until it is told to stop.
+impl Acceptor<'_> {
+    /// Hands clients to the threads in turn until the stop flag is set.
     fn accept(&self, listener: &Listener, handle: &ServerHandle, observer: &dyn Observer) -> Result<()> {
         let mut turn = self.inboxes.iter().cycle();
         loop {
@@ -220,7 +223,7 @@ impl Crowd<'_> {
             let [told, _] = &fds;
             let asked = !told.revents().is_empty();
             if asked {
-                // Before the stop flag is read: whoever sets it wakes this thread afterwards.
+                // Clear before reading the stop flag: `stop` sets the flag first and wakes this thread afterwards.
                 handle.waker.clear();
             }
             if handle.stop.load(Ordering::Relaxed) {
@@ -233,8 +236,8 @@ impl Crowd<'_> {
                 Ok((socket, peer)) => self.put(socket, peer, turn.next(), observer),
                 Err(error) if is_passing(&error) => {}
                 Err(error) => {
-                    // Out of descriptors or memory: some come back when clients go.
-                    observer.note(&format!("a client could not be accepted: {error}"));
+                    // Out of file descriptors or memory: some become free when clients disconnect.
+                    observer.note(&format!("cannot accept a client: {error}"));
                     std::thread::sleep(Duration::from_millis(100));
                 }
             }
@@ -242,14 +245,15 @@ impl Crowd<'_> {
     }
 
     fn put(&self, socket: Socket, peer: Peer, inbox: Option<&Arc<Inbox>>, observer: &dyn Observer) {
-        let prepared = socket.send_at_once().and_then(|()| socket.never_wait()).and_then(|()| socket.notice_the_lost());
+        let prepared =
+            socket.set_nodelay().and_then(|()| socket.set_nonblocking()).and_then(|()| socket.set_keepalive());
         if let Err(error) = prepared {
-            return observer.note(&format!("{peer} was turned away: {error}"));
+            return observer.note(&format!("{peer} refused: {error}"));
         }
-        // A thread may be busy for long.
+        // The event loops enforce the limit, but may be busy for long.
         if self.clients.load(Ordering::Relaxed) >= self.most {
             return observer.note(&format!(
-                "{peer} was turned away: there are too many, and no thread has had time to look who is still in the handshake"
+                "{peer} refused: too many clients, and all threads are too busy to disconnect one that is still in the handshake"
             ));
         }
         if let Some(inbox) = inbox {
@@ -258,7 +262,7 @@ impl Crowd<'_> {
         }
     }
 
-    /// What all threads did so far.
+    /// Reports the counters of all threads so far.
     fn report(&self, observer: &dyn Observer) {
         let (mut sum, mut silent) = (Counters::default(), 0);
         let answers: Vec<_> = self.inboxes.iter().map(|inbox| inbox.ask()).collect();
@@ -273,13 +277,13 @@ impl Crowd<'_> {
         if silent > 0 {
             let threads = self.inboxes.len();
             observer.note(&format!(
-                "{silent} of {threads} threads are busy with one request for more than a second; what they did is not in that"
+                "{silent} of {threads} threads did not answer within a second (busy with one request); the counters above do not include them"
             ));
         }
     }
 }
 
-/// Whether a failed accept concerns only a client that has disconnected again.
+/// Whether a failed accept concerns only a client that has already disconnected.
 fn is_passing(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted)
 }

@@ -1,22 +1,24 @@
-//! A connected socket of either kind.
+//! A connected TCP or Unix socket, and the socket options that client and server need. No protocol knowledge.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt::{set_socket_keepalive, set_tcp_cork};
-use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
+use rustix::io::{ioctl_fionbio, ioctl_fionread};
+use rustix::net::sockopt::{Timeout, set_socket_keepalive, set_socket_timeout, set_tcp_cork, set_tcp_nodelay};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use std::fmt::{Display, Formatter, Result as Formatted};
-use std::io;
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 use sys::byte_store::Waiting;
 use sys::socket::{undelivered, wake_when_readable};
 
-/// The other end of a connection, for lines that name it.
+/// The other end of a connection, as log lines name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// By its address.
+    /// By its address and port.
     Tcp(SocketAddr),
-    /// By its process, as the kernel knew it when it connected.
+    /// By its process ID, as the kernel knew it at connect time.
     Unix(Option<i32>),
 }
 
@@ -30,20 +32,30 @@ impl Display for Peer {
     }
 }
 
-/// A stream to a client or a server.
+/// A connected stream socket.
 #[derive(Debug)]
-pub enum Socket {
-    /// TCP.
-    Tcp(TcpStream),
-    /// A Unix socket.
-    Unix(UnixStream),
+pub struct Socket {
+    fd: OwnedFd,
+    is_tcp: bool,
+}
+
+impl From<TcpStream> for Socket {
+    fn from(stream: TcpStream) -> Self {
+        Self { fd: stream.into(), is_tcp: true }
+    }
+}
+
+impl From<UnixStream> for Socket {
+    fn from(stream: UnixStream) -> Self {
+        Self { fd: stream.into(), is_tcp: false }
+    }
 }
 
 impl Socket {
-    /// Receives what there is.
+    /// Receives available bytes.
     ///
     /// # Errors
-    /// As recv(2); WouldBlock when there is nothing and `waiting` is [`Waiting::Never`].
+    /// As recv(2); WouldBlock if no bytes are available and `waiting` is [`Waiting::Never`].
     #[inline]
     pub fn receive(&self, into: &mut [u8], waiting: Waiting) -> io::Result<usize> {
         let flags = if waiting == Waiting::Never { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
@@ -51,114 +63,129 @@ impl Socket {
         Ok(count)
     }
 
-    /// What is sent goes out at once: a batch is whole, and nothing is to be gained by waiting for more.
+    /// Turns off Nagle's algorithm (TCP_NODELAY): a batch is complete, so waiting for more gains nothing.
     ///
     /// # Errors
     /// As setsockopt(2).
-    pub fn send_at_once(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_nodelay(true),
-            Self::Unix(_) => Ok(()),
-        }
+    pub fn set_nodelay(&self) -> io::Result<()> {
+        if self.is_tcp { Ok(set_tcp_nodelay(self, true)?) } else { Ok(()) }
     }
-}
 
-impl Socket {
-    /// Whatever would wait says so instead.
+    /// Makes the socket nonblocking.
     ///
     /// # Errors
     /// As fcntl(2).
-    pub fn never_wait(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_nonblocking(true),
-            Self::Unix(stream) => stream.set_nonblocking(true),
-        }
-    }
-}
-
-impl Socket {
-    /// Whether something that was sent, before it was said that no more comes, is lost if this is closed now with something unread. What is sent on a
-    /// Unix socket is with the other end at once.
-    pub fn has_undelivered(&self) -> bool {
-        let Self::Tcp(stream) = self else { return false };
-        // The end counts as a byte. A socket that cannot be asked has nothing to lose, and neither has one whose other end has gone.
-        undelivered(stream).is_ok_and(|bytes| bytes > 1) && !self.has_failed()
+    pub fn set_nonblocking(&self) -> io::Result<()> {
+        Ok(ioctl_fionbio(self, true)?)
     }
 
-    fn has_failed(&self) -> bool {
-        let mut fds = [PollFd::new(self, PollFlags::empty())];
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut fds, Some(&at_once)).is_ok() && fds.iter().any(|fd| fd.revents().contains(PollFlags::ERR))
-    }
-
-    /// Bytes that have arrived and were not received.
-    pub fn unread(&self) -> usize {
-        // A socket that cannot be asked has nothing.
-        rustix::io::ioctl_fionread(self).map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
-    }
-
-    /// Receives what has arrived, and then the end.
-    pub fn expect_no_more(&self) {
-        // It can only fail where the other end has ended it already.
-        let _ = shutdown(self, Shutdown::Both);
-    }
-
-    /// The other end hears that nothing more is to come, behind what was sent.
-    pub fn say_no_more(&self) {
-        // It can only fail where nobody hears any more.
-        let _ = shutdown(self, Shutdown::Write);
-    }
-
-    /// Whether epoll and poll wait for the low-water mark: of a Unix socket they wake at the first byte, whatever is asked for.
-    pub fn has_low_water(&self) -> bool {
-        matches!(self, Self::Tcp(_))
-    }
-
-    /// A client whose machine has gone is noticed after some hours (Linux: tcp_keepalive_time).
+    /// Sets the timeout of receiving and sending.
     ///
     /// # Errors
     /// As setsockopt(2).
-    pub fn notice_the_lost(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => Ok(set_socket_keepalive(stream, true)?),
-            Self::Unix(_) => Ok(()),
-        }
+    pub fn limit(&self, limit: Duration) -> io::Result<()> {
+        set_socket_timeout(self, Timeout::Recv, Some(limit))?;
+        Ok(set_socket_timeout(self, Timeout::Send, Some(limit))?)
     }
 
-    /// What is sent waits for more, or waits no longer: for what takes several calls and is to be one.
+    /// Whether data that were sent before the shutdown would be lost if the socket were closed now with unread data.
+    /// Data sent on a Unix socket reach the other end at once.
+    pub fn has_unacknowledged(&self) -> bool {
+        // The FIN counts as a byte. A socket that cannot be queried has nothing to lose, and neither has one whose peer
+        // has disconnected.
+        self.is_tcp && undelivered(self).is_ok_and(|bytes| bytes > 1) && !self.has_failed()
+    }
+
+    fn has_failed(&self) -> bool {
+        self.wait_for(PollFlags::empty(), Duration::ZERO).is_ok_and(|events| events.contains(PollFlags::ERR))
+    }
+
+    /// Waits up to `limit` for these events. Returns those that occurred.
+    ///
+    /// # Errors
+    /// As poll(2).
+    pub fn wait_for(&self, events: PollFlags, limit: Duration) -> io::Result<PollFlags> {
+        let mut fds = [PollFd::new(self, events)];
+        poll(&mut fds, Some(&timespec(limit)))?;
+        let [fd] = fds;
+        Ok(fd.revents())
+    }
+
+    /// Bytes that have arrived and have not been received.
+    pub fn unread(&self) -> usize {
+        // Treat a socket that cannot be queried as empty.
+        ioctl_fionread(self).map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
+    /// Shuts down both directions: received data can still be read, followed by end of file.
+    pub fn shutdown_both(&self) {
+        // Fails only if the other end has already closed the connection.
+        let _ = shutdown(self, Shutdown::Both);
+    }
+
+    /// Shuts down sending: the other end reads end of file after the data already sent.
+    pub fn shutdown_write(&self) {
+        // Fails only if the connection is already closed.
+        let _ = shutdown(self, Shutdown::Write);
+    }
+
+    /// Whether epoll and poll respect the low-water mark. On a Unix socket they wake at the first byte regardless.
+    pub fn has_low_water(&self) -> bool {
+        self.is_tcp
+    }
+
+    /// Turns on keepalive, which detects a client whose machine is down after some hours (Linux: tcp_keepalive_time).
+    ///
+    /// # Errors
+    /// As setsockopt(2).
+    pub fn set_keepalive(&self) -> io::Result<()> {
+        if self.is_tcp { Ok(set_socket_keepalive(self, true)?) } else { Ok(()) }
+    }
+
+    /// Sets or clears TCP_CORK, so that the data of several calls share segments.
     ///
     /// # Errors
     /// As setsockopt(2).
     pub fn cork(&self, wait: bool) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => Ok(set_tcp_cork(stream, wait)?),
-            Self::Unix(_) => Ok(()),
-        }
+        if self.is_tcp { Ok(set_tcp_cork(self, wait)?) } else { Ok(()) }
     }
 }
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tcp(stream) => stream.as_fd(),
-            Self::Unix(stream) => stream.as_fd(),
-        }
+        self.fd.as_fd()
     }
 }
 
-/// A socket's low-water mark (SO_RCVLOWAT), as it was set last.
+impl Write for &Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(send(self, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A timeout as system calls take it.
+pub fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() }
+}
+
+/// A socket's low-water mark (SO_RCVLOWAT) as last set.
 #[derive(Clone, Copy, Debug)]
 pub struct LowWater(usize);
 
 impl Default for LowWater {
-    /// As of every new socket: one byte.
+    /// The mark of a new socket: one byte.
     fn default() -> Self {
         Self(1)
     }
 }
 
 impl LowWater {
-    /// Sets it, unless it is near enough: at most `bytes` and at least half. Whether that took a system call.
+    /// Sets the mark unless it is close enough: at most `bytes` and at least half of that. Returns whether that took a
+    /// system call.
     ///
     /// # Errors
     /// As setsockopt(2).
@@ -167,7 +194,7 @@ impl LowWater {
         if near { Ok(false) } else { self.set(socket, bytes) }
     }
 
-    /// Sets it. Whether that took a system call.
+    /// Sets the mark. Returns whether that took a system call.
     ///
     /// # Errors
     /// As setsockopt(2).

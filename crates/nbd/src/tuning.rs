@@ -1,42 +1,42 @@
-//! How both ends of a connection move bytes: each technique can be tuned.
+//! How both ends of a connection move bytes. Each technique is a switch, so that its cost can be measured.
 
 use crate::filters::delay::Delay;
 use std::time::Duration;
 use sys::shared_copy::Copying;
 
-/// What both ends of a connection can do one way or another.
+/// The switches of one end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// Payloads of at most so many bytes are copied behind their header; longer ones are sent from where they lie, where
-    /// that is possible.
+    /// Pull-up threshold in bytes: copy payloads up to this size behind their header; send longer ones from where they
+    /// are stored, where that is possible.
     pub pull_up: u32,
-    /// Of payloads that are longer than this, and are not pulled up, the pages themselves are sent, where that is possible: what changes before the other
-    /// end has received them is sent as it is then.
+    /// Zero-copy threshold in bytes: send the pages of longer payloads, unless they are pulled up, where that is
+    /// possible. Data that change before the other end has received them are sent in their changed state.
     pub zero_copy: u32,
-    /// Payloads of at most so many bytes are received together with what is around them and then copied to where they belong;
-    /// longer ones are received straight to there, where that is possible. A client guesses which reply comes next; a server receives
-    /// the rest of a write so, once it has the header.
+    /// Copy-out threshold in bytes: receive payloads up to this size together with the bytes around them, then copy
+    /// them to their place; receive longer ones directly into place, where that is possible. A client guesses which
+    /// reply comes next; a server receives the rest of a write's payload in place once it has the header.
     pub copy_out: u32,
-    /// How what is copied is copied.
+    /// Copy method.
     pub copying: Copying,
-    /// Whether payloads are followed by their checksums. A server gives them to clients that ask; a client refuses a server without.
+    /// Checksums behind payloads. A server sends them to clients that ask; a client refuses a server that has none.
     pub checksums: bool,
-    /// How much is sent and received at one go.
+    /// How many bytes one system call sends or receives.
     pub framing: Framing,
-    /// Payloads that are sent from where they lie are sent as if they lay scattered, in segments of at most so many bytes, one at
-    /// least.
+    /// Segment size in bytes (at least 1): send payloads that are gathered from memory as if they were scattered in
+    /// segments of this size.
     pub segment: u32,
-    /// Receive coalescing: how long, at most, more than the first message is waited for while there are several in flight. Zero: not at all.
+    /// Receive coalescing: longest wait for more messages than the first while several requests are in flight. Zero: no
+    /// wait.
     pub coalesce: Duration,
-    /// For how long a message is looked for again and again before it is slept for. It burns what is measured, and saves
-    /// the wake-up.
+    /// Busy-poll time before sleeping. Burns CPU time that is measured, and saves the wake-up.
     pub busy_poll: Duration,
-    /// What each request is made dearer by.
+    /// Busy work added to each request.
     pub delay: Delay,
 }
 
 impl Default for Tuning {
-    /// What was cheapest where it was measured (experiments/path-*.toml, RESULTS.md).
+    /// The cheapest values where they were measured (experiments/path-*.toml, docs/validation/switches.md).
     fn default() -> Self {
         Self {
             pull_up: 2048,
@@ -55,20 +55,20 @@ impl Default for Tuning {
 
 const PAGE: usize = 4096;
 
-/// How much is sent and received at one go.
+/// How many bytes one system call sends or receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// All that is there.
+    /// Everything that is available.
     OneGo,
-    /// All that is there is received; what is sent is one header, or one segment of a payload, with MSG_MORE.
+    /// Receive everything that is available; send one header or one segment of a payload per call, with MSG_MORE.
     SegmentAtATime,
-    /// One header, or at most a page of a payload. Nothing is coalesced, because each is waited for by itself; what is sent is sent
-    /// with MSG_MORE, so that TCP may join it again.
+    /// One header, or at most one page of a payload, per call. Nothing is coalesced, because each is waited for
+    /// separately. Calls that send use MSG_MORE, so TCP may join the parts again.
     PageAtATime,
 }
 
 impl Framing {
-    /// The most bytes that are received at one go.
+    /// Limit in bytes of one receiving system call.
     pub fn most_received(self) -> Option<usize> {
         match self {
             Self::OneGo | Self::SegmentAtATime => None,
@@ -80,16 +80,16 @@ impl Framing {
 /// How a payload is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sending {
-    /// Copied behind its header.
+    /// Copy it behind its header.
     PullUp,
-    /// From where it lies.
+    /// Gather it from memory (scatter-gather I/O).
     Gather,
-    /// As pages.
+    /// Send its pages without a copy.
     ZeroCopy,
 }
 
 impl Tuning {
-    /// The most bytes that are sent at one go.
+    /// Limit in bytes of one sending system call.
     pub fn most_sent(&self) -> Option<usize> {
         match self.framing {
             Framing::OneGo => None,
@@ -98,10 +98,10 @@ impl Tuning {
         }
     }
 
-    /// How a payload of so many bytes is sent.
+    /// How to send a payload of this length.
     #[inline]
     pub fn sending(&self, length: u32) -> Sending {
-        // A header goes by itself where framing is not one-go.
+        // With any framing other than one-go, a header has a system call of its own.
         if length <= self.pull_up && self.framing == Framing::OneGo {
             Sending::PullUp
         } else if length <= self.zero_copy {

@@ -1,4 +1,4 @@
-//! Changes as people read them: a percentage with its sign, and its interval in as many decimals.
+//! Formats changes: a percentage with its sign, and its interval with as many decimals.
 
 use crate::document::{Interval, Raw};
 use crate::number::{MISSING, TOO_LARGE};
@@ -12,7 +12,7 @@ pub struct Change {
     pub value: Option<f64>,
     /// Lower end of its interval.
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper end of its interval.
     pub high: Option<f64>,
 }
 
@@ -35,7 +35,7 @@ impl From<UnpairedChange> for Change {
 }
 
 impl Change {
-    /// Both ends of the interval, where there is one.
+    /// Both ends of the interval, if there is one.
     pub fn ends(self) -> Option<(f64, f64)> {
         self.low.zip(self.high)
     }
@@ -45,13 +45,13 @@ impl Change {
         self.value.map_or_else(|| MISSING.to_owned(), |value| self.signed(value) + " %")
     }
 
-    /// "[2.6, 3.7]", in percent. The change beside it has the sign; here it would only take room.
+    /// "[2.6, 3.7]", in percent. Positive ends have no sign, to save space.
     pub fn interval(self) -> String {
         let end = |end: f64| self.signed(end).replace('+', "");
         self.ends().map_or_else(|| MISSING.to_owned(), |(low, high)| format!("[{}, {}]", end(low), end(high)))
     }
 
-    /// "+3.1 % [2.6, 3.7]"; without an interval it says so.
+    /// "+3.1 % [2.6, 3.7]", or a note that there is no interval.
     pub fn whole(self) -> String {
         match (self.value, self.ends()) {
             (None, _) => MISSING.to_owned(),
@@ -60,7 +60,7 @@ impl Change {
         }
     }
 
-    /// "3.1 % [2.6, 3.7]" of +3.1 % and of -3.1 % alike: for sentences that say which way it went.
+    /// "3.1 % [2.6, 3.7]" for both +3.1 % and -3.1 %: for sentences that state the direction.
     pub fn size(self) -> String {
         let turned = match self.value {
             Some(value) if value < 0.0 => Self {
@@ -73,7 +73,7 @@ impl Change {
         turned.whole().replace('+', "")
     }
 
-    /// What is drawn of it.
+    /// The value to draw.
     pub fn drawn(self) -> Raw {
         self.value.map_or(Raw::None, |value| Raw::Interval(Interval { value, ends: self.ends() }))
     }
@@ -92,12 +92,12 @@ impl Change {
             return format!("{percent:+.1e}");
         }
         let text = format!("{percent:+.*}", self.decimals());
-        // Rounded to zero, a sign would only say on which side of it.
+        // A value that rounds to 0 has no sign.
         let zero = !text.contains(|letter: char| ('1'..='9').contains(&letter));
         if zero { text.trim_start_matches(['+', '-']).to_owned() } else { text }
     }
 
-    /// As many as give half of the interval's width one or two digits.
+    /// Number of decimals that gives half of the interval's width one or two digits.
     fn decimals(self) -> usize {
         let half = self.ends().map(|(low, high)| (high - low) / 2.0 * 100.0);
         match half.filter(|half| *half > 0.0) {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_a_dash() {
+    fn missing_values_are_dashes() {
         assert_eq!(Change::default().whole(), MISSING);
         assert_eq!(change(f64::NAN, f64::NAN, f64::INFINITY).whole(), MISSING);
         assert_eq!(Change { value: Some(0.031), low: None, high: None }.whole(), "+3.1 % (no interval)");

@@ -1,22 +1,23 @@
-//! What a comparison says: a [`CompareFinding`] becomes a document.
+//! Renders a [`CompareFinding`] as a document.
 //!
-//! First the answer in words and at a glance, then the tables of changes, the curves of a sweep, what follows from them, and why
-//! to believe it. `contents` says what there is and in which order.
+//! First the answer in words and at a glance, then the tables of changes, the curves of a sweep, derived results, and
+//! the evidence. `contents` defines what is shown in which order.
 
 mod against_stored;
 mod answer;
 mod conditions;
 mod contents;
+mod csv_rows;
 mod curves;
-mod data;
 mod environment;
 mod figures;
 mod notes;
+mod published;
 mod section;
 mod shift;
 mod slices;
 mod tables;
-mod words;
+pub(crate) mod words;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -30,7 +31,7 @@ use model::comparison::CompareFinding;
 use model::comparison::finding::CellFinding;
 use model::experiment::Metric;
 
-/// Comparisons whose charts are shown without being asked for.
+/// Maximum number of comparisons whose charts are expanded by default.
 const FEW: usize = 3;
 
 /// The document of a comparison.
@@ -54,11 +55,11 @@ pub fn document(finding: &CompareFinding) -> Document {
         sections,
         caveats: finding.warnings.clone(),
         provenance: [environment::environment(finding), environment::method(finding)].concat(),
-        data: data::table(finding),
+        data: csv_rows::table(finding),
     }
 }
 
-/// The tables of all arms. Of a sweep, the metrics that it was not made for are folded away.
+/// The tables of all arms. In a sweep, metrics that are not targets are folded.
 fn changes(finding: &CompareFinding) -> Section {
     let targets = contents::targets(finding);
     let several = contents::candidates(finding).len() > 1;
@@ -73,7 +74,7 @@ fn changes(finding: &CompareFinding) -> Section {
             blocks.extend(targets.iter().map(block));
             blocks.push(Block::new("", Body::Notes).with(notes::notes(finding, arm, &targets)));
             let others: Vec<Metric> = Metric::ALL.into_iter().filter(|metric| !targets.contains(metric)).collect();
-            let fold = Fold { summary: "The other metrics".to_owned(), open: false };
+            let fold = Fold { summary: "Other metrics".to_owned(), open: false };
             blocks.extend(
                 others.iter().map(block).map(|block| Block { fold: Some(fold.clone()), ..block.of(Audience::PAGE) }),
             );
@@ -85,7 +86,7 @@ fn changes(finding: &CompareFinding) -> Section {
     }
     if !blocks.iter().all(Block::is_empty) {
         let legend = format!(
-            "A line is the 95 % interval of the change; the shaded band is ±{}, within which a change is of no interest.",
+            "Lines are 95 % intervals of the change; the shaded band is the margin, ±{}.",
             bare_percent(finding.rules.margin)
         );
         let legend = vec![Note::new(Tone::Faint, legend)];
@@ -94,16 +95,16 @@ fn changes(finding: &CompareFinding) -> Section {
     Section::on_page("Changes", blocks)
 }
 
-/// The curves, and what the upright lines in them are.
+/// The curves, and a legend for the vertical lines.
 fn along(finding: &CompareFinding) -> Section {
     let charts = curves::charts(finding);
     let crossing = !charts.is_empty() && finding.crossovers.iter().any(|crossover| crossover.value.is_some());
-    let text = "A dashed upright line is where the arms cross, in the shaded stretch of its interval.";
+    let text = "A dashed vertical line marks where the arms cross; the shaded range is its interval.";
     let notes = crossing.then(|| Note::new(Tone::Faint, text)).into_iter().collect();
     Section::on_page("Along the sweep", vec![Block::new("", Body::Charts(charts)).with(notes).of(Audience::PAGE)])
 }
 
-/// Something for each comparison on a page: shown, where there are few, and folded away, where they are many.
+/// A chart for each comparison on a page: expanded if they are few, otherwise folded.
 fn of_cells(finding: &CompareFinding, title: &str, blocks: fn(&CompareFinding, &CellFinding) -> Vec<Block>) -> Section {
     let one = finding.cells.len() == 1;
     let several = contents::candidates(finding).len() > 1;

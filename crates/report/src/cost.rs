@@ -1,11 +1,11 @@
-//! What a run or a command cost: a [`RunFinding`] becomes a document.
+//! Renders a [`RunFinding`] as a document.
 //!
-//! First what an I/O cost, then where that went, then why to believe it: the meters beside each other, the series over time,
-//! the machine's background, the latencies, the caveats.
+//! First the cost of an I/O, then where it went, then the evidence: all meters, the series over time, the machine's
+//! background, the latencies, the caveats.
 
 mod against_stored;
 mod conditions;
-mod data;
+mod csv_rows;
 mod jobs;
 mod latency;
 mod meters;
@@ -24,11 +24,11 @@ mod tests;
 
 use crate::document::{Audience, Document, Fact, Section};
 use crate::phrase::{self, command};
-use crate::{machine, placement};
+use crate::{machine, placement, services};
 use model::elided_list::elided_list;
 use model::finding::{PhaseFinding, RunFinding};
 
-/// Jobs that are shown; what is beyond would push the costs off the screen.
+/// Maximum number of jobs to show, so that the costs stay on the screen.
 const SHOWN: usize = 16;
 
 /// The document of a run or a command.
@@ -43,8 +43,8 @@ pub fn document(finding: &RunFinding) -> Document {
         sections.extend(probes::sections(phase, &suffix(finding, phase)));
     }
     sections.extend(against_stored::block(finding).map(|block| Section::new("", vec![block])));
-    sections.push(Section::new("", vec![jobs::block(&finding.jobs)]));
-    sections.push(Section::new("", vec![latency::block(&finding.jobs)]));
+    sections.push(Section::new("", vec![jobs::block(finding)]));
+    sections.push(Section::new("", vec![latency::block(finding)]));
     Document {
         kind: if finding.counted_by.is_some() { "iotoll cost" } else { "iotoll run" }.to_owned(),
         title: finding.title.clone(),
@@ -55,12 +55,12 @@ pub fn document(finding: &RunFinding) -> Document {
         sections,
         caveats: finding.warnings.clone(),
         provenance: provenance(finding),
-        data: data::table(finding),
+        data: csv_rows::table(finding),
         ..Document::default()
     }
 }
 
-/// A phase in a word.
+/// A short name of a phase.
 fn name(phase: &PhaseFinding) -> String {
     match phase.jobs.as_slice() {
         [first, rest @ ..] if !rest.is_empty() => format!("{first} and {} more", rest.len()),
@@ -68,7 +68,7 @@ fn name(phase: &PhaseFinding) -> String {
     }
 }
 
-/// What tells a phase's tables from those of the others.
+/// The suffix that distinguishes the tables of a phase.
 fn suffix(finding: &RunFinding, phase: &PhaseFinding) -> String {
     if finding.phases.len() > 1 { format!(" ({})", name(phase)) } else { String::new() }
 }
@@ -80,6 +80,7 @@ fn provenance(finding: &RunFinding) -> Vec<Fact> {
     facts.push(Fact::of(AWAY, "Mitigations", machine::mitigations(&finding.host)));
     facts.push(Fact::new("Background", machine::background(&finding.background)));
     facts.push(Fact::new("Cycles", cycles(finding)));
+    facts.extend(services::facts(&finding.services));
     facts.extend(placement_of(finding).map(|text| Fact::new("Placement", text)));
     let known = finding.phases.iter().filter(|phase| phase.cycles_low.or(phase.cycles_per_io_low).is_some());
     let intervals = distinct(known.map(|phase| phase.interval_from.as_str()));
@@ -91,19 +92,19 @@ fn provenance(finding: &RunFinding) -> Vec<Fact> {
     facts
 }
 
-/// What one cycle is here, and which meter counted it.
+/// What a cycle means on this machine, and the meter that counted it.
 fn cycles(finding: &RunFinding) -> String {
     let meters = distinct(finding.phases.iter().filter_map(|phase| phase.headline_meter.as_deref()));
     let by_pmu = meters.contains(&model::record::Meter::Pmu.name());
     let meter = if meters.is_empty() { String::new() } else { format!(", by the {} meter", meters.join(" or ")) };
-    format!("{}{meter}, less the background", machine::cycles(&finding.host, by_pmu))
+    format!("{}{meter}, net of the background", machine::cycles(&finding.host, by_pmu))
 }
 
-/// Where threads ran, phase by phase.
+/// Where threads ran in each phase.
 fn placement_of(finding: &RunFinding) -> Option<String> {
     let several = finding.phases.len() > 1;
     let parts = finding.phases.iter().filter_map(|phase| {
-        let text = placement::of_phase(phase)?;
+        let text = placement::of_phase(finding, phase)?;
         Some(if several { format!("{}: {text}", phase.jobs.join(", ")) } else { text })
     });
     let parts: Vec<String> = parts.collect();

@@ -1,8 +1,8 @@
-//! A document's data as CSV (RFC 4180), in raw numbers. What is unknown is an empty field.
+//! A document's data as CSV (RFC 4180), in raw numbers. An unknown value is an empty field.
 
 use crate::document::{Cell, Document, Raw, Row};
 
-/// The table with its head.
+/// The table with its header.
 pub fn csv(document: &Document) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let mut written = writer.write_record(document.data.columns.iter().map(|column| bare(&column.head)));
@@ -11,7 +11,7 @@ pub fn csv(document: &Document) -> String {
             written = written.and_then(|()| writer.write_record(cells.iter().map(field)));
         }
     }
-    // Writing to memory fails in no way that a reader could mend: what there is of the table is the answer.
+    // Writing to memory cannot fail in practice; if it does, the result is an empty table.
     let bytes = if written.is_ok() { writer.into_inner().unwrap_or_default() } else { Vec::new() };
     String::from_utf8(bytes).unwrap_or_default()
 }
@@ -24,7 +24,7 @@ fn field(cell: &Cell) -> String {
     }
 }
 
-/// A name without control characters: the table may be shown on a terminal.
+/// A name without control characters, because the table may be shown on a terminal.
 fn bare(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stored_record_says_has_its_columns() {
+    fn a_stored_record_has_columns() {
         let finding = fixture::stored();
         let rows = read(&csv(&document(&finding)));
         let stored = finding.cells[0].metrics["cycles_per_io"].stored.unwrap();

@@ -1,7 +1,7 @@
-//! What `iotoll doctor` found: a [`Diagnosis`] becomes a document.
+//! Renders a [`Diagnosis`] of `iotoll doctor` as a document.
 //!
-//! First what can be measured, then what to mend, then all the rest. What is wrong takes the room: it is told with its reason and
-//! its mend. What is in order takes one line. Every text comes from the diagnosis; only marks and order are made here.
+//! First what can be measured, then the problems, then everything else. A problem is shown with its reason and fix; a
+//! passed check takes one line. All texts come from the diagnosis; this file only adds marks and the order.
 
 use crate::document::{Block, Body, Cell, Column, Document, Fact, Note, Section, Sentence, Table, Tone};
 use crate::number::{self, BYTES, NANOS};
@@ -15,12 +15,12 @@ pub fn document(diagnosis: &Diagnosis) -> Document {
     let checks = |state| diagnosis.checks_in(state).flat_map(check).collect::<Vec<Fact>>();
     let machine = Block::new("", Body::Notes).with(vec![Note::new(Tone::Plain, machine(&diagnosis.host))]);
     let sections = [
-        ("To mend", checks(State::Poor)),
+        ("Problems", checks(State::Poor)),
         ("Meters", meters(diagnosis)),
-        ("To know", checks(State::Note)),
-        ("Not visible from here", checks(State::Unknown)),
-        ("In order", checks(State::Good)),
-        ("Speeds, to see the machine change", speeds(diagnosis)),
+        ("Notes", checks(State::Note)),
+        ("Unknown", checks(State::Unknown)),
+        ("Passed", checks(State::Good)),
+        ("Canaries: speeds that show whether the machine changed", speeds(diagnosis)),
     ];
     let section = |(title, facts)| Section::new("", vec![Block::new(title, Body::Facts(facts))]);
     Document {
@@ -32,7 +32,7 @@ pub fn document(diagnosis: &Diagnosis) -> Document {
     }
 }
 
-/// How a state looks.
+/// The tone of a state.
 fn tone(state: State) -> Tone {
     match state {
         State::Good => Tone::Own,
@@ -59,14 +59,14 @@ fn check(check: &Check) -> Vec<Fact> {
     if matches!(check.state, State::Poor | State::Note) {
         facts.push(Fact::new("why it matters", units_tied(&check.why_it_matters)));
     }
-    facts.extend(check.mend.iter().map(|mend| Fact::new("mend", units_tied(mend))));
+    facts.extend(check.mend.iter().map(|mend| Fact::new("fix", units_tied(mend))));
     facts
 }
 
 fn meters(diagnosis: &Diagnosis) -> Vec<Fact> {
     let fact = |name: &str, status: &Reading<String>| match status {
         Reading::Taken(text) => Fact::marked(Tone::Own, name, units_tied(text)),
-        Reading::Unavailable(reason) => Fact::marked(Tone::Faint, name, units_tied(&format!("cannot run: {reason}"))),
+        Reading::Unavailable(reason) => Fact::marked(Tone::Faint, name, units_tied(&format!("unavailable: {reason}"))),
     };
     diagnosis.meters.iter().map(|meter| fact(meter.meter.name(), &meter.status)).collect()
 }
@@ -91,7 +91,7 @@ fn speeds(diagnosis: &Diagnosis) -> Vec<Fact> {
 }
 
 fn data(diagnosis: &Diagnosis) -> Table {
-    let mut table = Table::new(["topic", "state", "found", "mend"].map(Column::text).to_vec());
+    let mut table = Table::new(["topic", "state", "found", "fix"].map(Column::text).to_vec());
     for check in &diagnosis.checks {
         let state = serde_json::to_value(check.state).ok();
         let state = state.as_ref().and_then(|state| state.as_str()).unwrap_or_default();
@@ -160,32 +160,32 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_is_first_and_what_to_mend_comes_before_what_is_in_order() {
+    fn the_summary_is_first_and_problems_precede_passed_checks() {
         let text = terminal(&diagnosis(), Ink::Plain, 100);
         assert!(text.starts_with("This machine can measure cycles per I/O to about ±2.2 % in 10 s"), "{text}");
         let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is missing in\n{text}"));
-        let order = ["To mend", "Meters", "To know", "Not visible", "In order", "Speeds"].map(place);
+        let order = ["Problems", "Meters", "Notes", "Unknown", "Passed", "Canaries"].map(place);
         assert!(order.is_sorted(), "{text}");
     }
 
     #[test]
-    fn a_poor_thing_is_told_with_its_reason_and_its_mend() {
+    fn a_problem_is_shown_with_its_reason_and_fix() {
         let text = terminal(&diagnosis(), Ink::Plain, 100);
         let expected = "\
-To mend
+Problems
   ✗ turbo           on
-    why it matters  the core's frequency then depends on heat and on what the other cores do, so
-                    equal work takes unequal time
-    mend            echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo
+    why it matters  the core's frequency then depends on temperature and on the load of other cores,
+                    so the same work takes different times
+    fix             echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo
 ";
         assert!(text.contains(expected), "{text}");
     }
 
     #[test]
-    fn what_is_in_order_takes_one_line() {
+    fn passed_checks_take_one_line() {
         let text = terminal(&diagnosis(), Ink::Plain, 100);
-        assert!(text.contains("In order\n  ✓ kernel clock  tsc, 25 ns a reading\n\n"), "{text}");
-        assert!(text.contains("  ? pmu   cannot run: this machine offers no hardware counter\n"), "{text}");
+        assert!(text.contains("Passed\n  ✓ kernel clock  tsc, 25 ns a reading\n\n"), "{text}");
+        assert!(text.contains("  ? pmu   unavailable: this machine offers no hardware counter\n"), "{text}");
         assert!(text.contains("  context switch    1.23 µs\n  wake-up           needs two CPUs\n"), "{text}");
     }
 

@@ -1,56 +1,56 @@
-//! The document: what a report says, before anything decides how it looks.
+//! The document: the contents of a report, independent of its layout.
 //!
-//! A kind's own function makes one from a finding; each renderer lays it out and knows no kind. It holds data only: texts with
-//! their tones, tables of cells, charts of points.
+//! Each kind of finding has a function that creates a document; each renderer lays it out and knows no kind. A document
+//! contains only data: texts with tones, tables of cells, charts of points.
 
 pub mod chart;
 mod span;
 mod table;
 
 pub use chart::{Axis, Chart, Mark, Point, Series};
-pub use span::Span;
+pub use span::{LARGEST, Span};
 pub use table::{Align, Cell, Column, Draw, Interval, Need, Raw, Row, Scale, Table};
 
 use model::warning::Warning;
 
-/// How a text is meant, from which a renderer makes a colour.
+/// The meaning of a text, which a renderer turns into a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// Text.
+    /// Normal text.
     #[default]
     Plain,
-    /// What to see first.
+    /// Most important.
     Strong,
-    /// What to read last.
+    /// Least important.
     Faint,
-    /// The workload's own, better, or in order.
+    /// The workload's own, better, or good.
     Own,
-    /// What others did, or what to look at.
+    /// What others did, or needs attention.
     Notice,
     /// Worse, or failed.
     Bad,
 }
 
-/// Which readers a part of the document is for. A renderer says which one it serves.
+/// The readers that a part of the document is for. Each renderer serves one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Audience(u8);
 
 impl Audience {
-    /// Reads on the screen of the machine that was measured.
+    /// Reads a terminal on the measured machine.
     pub const SCREEN: Self = Self(1);
-    /// Reads a mail or an issue, and knows neither the machine nor the command.
+    /// Reads a mail or an issue, and does not know the machine and the command.
     pub const POST: Self = Self(2);
-    /// Has a page with room for charts and whole words.
+    /// Reads a page with room for charts and full words.
     pub const PAGE: Self = Self(4);
-    /// Everybody.
+    /// All readers.
     pub const ALL: Self = Self(7);
 
-    /// The readers of both.
+    /// Both groups of readers.
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether some reader belongs to both.
+    /// Whether the two have a reader in common.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
@@ -59,7 +59,7 @@ impl Audience {
 /// A text with its tone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
-    /// How it looks.
+    /// Its tone.
     pub tone: Tone,
     /// The text.
     pub text: String,
@@ -72,14 +72,14 @@ impl Note {
     }
 }
 
-/// One line of the answer: a text, and what it comes to.
+/// One line of the answer: a text and its verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sentence {
     /// The text.
     pub text: String,
     /// The verdict in words, which follows the text after a colon.
     pub verdict: Option<Note>,
-    /// What is left to say, after a semicolon.
+    /// Further details, after a semicolon.
     pub detail: Option<String>,
 }
 
@@ -94,7 +94,7 @@ impl Sentence {
         Self { verdict: Some(Note::new(tone, words)), ..Self::plain(text) }
     }
 
-    /// All of it on one line.
+    /// The whole sentence on one line.
     pub fn whole(&self) -> String {
         let verdict = self.verdict.as_ref().map(|verdict| format!(": {}", verdict.text)).unwrap_or_default();
         let detail = self.detail.as_ref().map(|detail| format!("; {detail}")).unwrap_or_default();
@@ -102,31 +102,31 @@ impl Sentence {
     }
 }
 
-/// A label and what is said of it.
+/// A label with a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// What it is about.
+    /// The label.
     pub label: String,
     /// The text.
     pub text: String,
-    /// What it comes to, shown as a mark before the label: in order, to look at, to mend, not known.
+    /// The result of a check, shown as a mark before the label: good, note, problem, unknown.
     pub mark: Option<Tone>,
-    /// Whose.
+    /// The readers it is for.
     pub audience: Audience,
 }
 
 impl Fact {
-    /// For everybody.
+    /// For all readers.
     pub fn new(label: impl Into<String>, text: impl Into<String>) -> Self {
         Self::of(Audience::ALL, label, text)
     }
 
-    /// For everybody, with a mark.
+    /// For all readers, with a mark.
     pub fn marked(mark: Tone, label: impl Into<String>, text: impl Into<String>) -> Self {
         Self { mark: Some(mark), ..Self::new(label, text) }
     }
 
-    /// The mark in a letter.
+    /// The mark as a character.
     pub fn letter(&self) -> Option<char> {
         self.mark.map(|tone| match tone {
             Tone::Own => '✓',
@@ -136,30 +136,30 @@ impl Fact {
         })
     }
 
-    /// For some.
+    /// For some readers.
     pub fn of(audience: Audience, label: impl Into<String>, text: impl Into<String>) -> Self {
         Self { label: label.into(), text: text.into(), mark: None, audience }
     }
 }
 
-/// A number to be read at a glance.
+/// A number to read at a glance.
 #[derive(Clone, Debug, Default)]
 pub struct Figure {
-    /// What it is of, where the value does not say so.
+    /// What it measures, if the value does not say so.
     pub what: String,
-    /// The value with its unit. Strong ones are the answer, others stand beside it.
+    /// The value with its unit. The answer has tone `Strong`.
     pub value: String,
-    /// How it looks.
+    /// Its tone.
     pub tone: Tone,
     /// Its interval in words.
     pub interval: Option<String>,
-    /// The interval to be drawn, on its scale.
+    /// The interval to draw, and its scale.
     pub drawing: Option<(Interval, Scale)>,
-    /// What is said below.
+    /// A note below it.
     pub note: String,
-    /// What it means, in a word.
+    /// Its verdict.
     pub verdict: Option<Note>,
-    /// In place of a value: how often each verdict was reached, and whether that one may be small.
+    /// Instead of a value: the count of each verdict, and whether the verdict is a "maybe small" one.
     pub counts: Vec<(Tone, bool, usize)>,
 }
 
@@ -170,7 +170,7 @@ impl Figure {
     }
 }
 
-/// What a block is made of.
+/// The contents of a block.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// Only notes.
@@ -185,47 +185,47 @@ pub enum Body {
     Charts(Vec<Chart>),
 }
 
-/// Something said under a title, with remarks.
+/// A body with a title and remarks.
 #[derive(Clone, Debug)]
 pub struct Block {
     /// The title; may be empty.
     pub title: String,
-    /// What it holds.
+    /// The contents.
     pub body: Body,
-    /// Remarks under it.
+    /// Remarks below it.
     pub notes: Vec<Note>,
-    /// Whose.
+    /// The readers it is for.
     pub audience: Audience,
-    /// On a page: folded away under this text together with its neighbours of the same fold.
+    /// On a page: the fold that contains this block and its neighbours with the same fold.
     pub fold: Option<Fold>,
 }
 
-/// Blocks that are opened by whoever wants them.
+/// Blocks that the reader can expand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fold {
-    /// What is in it.
+    /// Its title.
     pub summary: String,
-    /// Whether it is open at first.
+    /// Whether it is expanded at first.
     pub open: bool,
 }
 
 impl Block {
-    /// For everybody.
+    /// For all readers.
     pub fn new(title: impl Into<String>, body: Body) -> Self {
         Self { title: title.into(), body, notes: Vec::new(), audience: Audience::ALL, fold: None }
     }
 
-    /// The same for some readers.
+    /// Limits it to some readers.
     pub fn of(self, audience: Audience) -> Self {
         Self { audience, ..self }
     }
 
-    /// The same with remarks.
+    /// Adds remarks.
     pub fn with(self, notes: Vec<Note>) -> Self {
         Self { notes, ..self }
     }
 
-    /// Whether there is anything to show.
+    /// Whether it has nothing to show.
     pub fn is_empty(&self) -> bool {
         self.notes.is_empty()
             && match &self.body {
@@ -243,24 +243,24 @@ impl Block {
 pub struct Section {
     /// The title; may be empty.
     pub title: String,
-    /// Who needs the title; others see from the blocks what it is.
+    /// The readers of the title; others recognize the section by its blocks.
     pub title_for: Audience,
-    /// What is in it.
+    /// Its blocks.
     pub blocks: Vec<Block>,
 }
 
 impl Section {
-    /// With a title for everybody.
+    /// With a title for all readers.
     pub fn new(title: impl Into<String>, blocks: Vec<Block>) -> Self {
         Self { title: title.into(), title_for: Audience::ALL, blocks }
     }
 
-    /// With a title where there is room for one more.
+    /// With a title only on a page.
     pub fn on_page(title: impl Into<String>, blocks: Vec<Block>) -> Self {
         Self { title_for: Audience::PAGE, ..Self::new(title, blocks) }
     }
 
-    /// Its title, and its blocks that `reader` is shown.
+    /// Its title and blocks for `reader`.
     pub fn seen_by(&self, reader: Audience) -> (&str, Vec<&Block>) {
         let title = if self.title_for.has(reader) { self.title.as_str() } else { "" };
         let shown = self.blocks.iter().filter(|block| block.audience.has(reader) && !block.is_empty());
@@ -268,37 +268,37 @@ impl Section {
     }
 }
 
-/// A report, before it has a form.
+/// The contents of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
-    /// What made it: "iotoll run".
+    /// The command that created it: "iotoll run".
     pub kind: String,
-    /// What was measured, in a line.
+    /// What was measured, in one line.
     pub title: String,
-    /// What the numbers are, for a reader who has never heard of iotoll; may be empty.
+    /// What the numbers mean, for readers who do not know iotoll; may be empty.
     pub lead: String,
     /// When the measurement began.
     pub began: Option<String>,
-    /// The command as one would type it.
+    /// The command, quoted for a shell.
     pub command: String,
-    /// That the measurement did not end as planned, which is to be known of every number that follows.
+    /// A note that the measurement did not end as planned, which applies to all numbers.
     pub outcome: Option<Note>,
-    /// The answer; where there is none the title stands in its place.
+    /// The answer. If empty, the title is shown instead.
     pub headline: Vec<Sentence>,
-    /// What is compared, each in a colour of its own: the arms.
+    /// The arms of a comparison, one colour each.
     pub subjects: Vec<Fact>,
     /// The numbers.
     pub sections: Vec<Section>,
-    /// What to be careful with.
+    /// The caveats.
     pub caveats: Vec<Warning>,
-    /// Where it was measured and how.
+    /// The machine and the method.
     pub provenance: Vec<Fact>,
-    /// Every number in full, for a spreadsheet: the one table that is not for people.
+    /// All numbers, for a spreadsheet. The only table that is for programs.
     pub data: Table,
 }
 
 impl Document {
-    /// The provenance that `reader` is shown.
+    /// The provenance for `reader`.
     pub fn provenance_for(&self, reader: Audience) -> impl Iterator<Item = &Fact> {
         self.provenance.iter().filter(move |fact| fact.audience.has(reader))
     }

@@ -1,13 +1,16 @@
-//! The formats of a report, a row of the table for each, and the kinds of findings, an implementation of [`Finding`] for each.
+//! The formats of a report, one row of the table each, and the kinds of findings, one implementation of [`Finding`]
+//! each.
 
 use crate::document::Document;
-use crate::{Ink, compare, cost, csv, doctor, html, json, mail, markdown, terminal};
+use crate::{Ink, compare, cost, csv, doctor, experiment, guest, html, json, mail, markdown, terminal};
 use model::comparison::CompareFinding;
 use model::doctor::Diagnosis;
+use model::experiment::Experiment;
 use model::finding::RunFinding;
+use model::guest::GuestFinding;
 use serde::Serialize;
 
-/// What can be reported. Its JSON is its own; everything else is made from its document.
+/// A finding that can be reported. Its JSON is its serialization; all other formats are rendered from its document.
 pub trait Finding: Serialize {
     /// The finding as a document.
     fn document(&self) -> Document;
@@ -25,36 +28,49 @@ impl Finding for CompareFinding {
     }
 }
 
+impl Finding for GuestFinding {
+    fn document(&self) -> Document {
+        guest::document(self)
+    }
+}
+
 impl Finding for Diagnosis {
     fn document(&self) -> Document {
         doctor::document(self)
     }
 }
 
-/// How a finding is written.
+/// An experiment that is only read.
+impl Finding for Experiment {
+    fn document(&self) -> Document {
+        experiment::document(self)
+    }
+}
+
+/// A report format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// To read on a terminal.
+    /// Text for a terminal.
     Table,
-    /// Every number, for scripts.
+    /// All numbers, for scripts.
     Json,
-    /// 72 columns of plain text, to paste into a patch thread.
+    /// Plain text in 72 columns, to paste into a patch thread.
     Mail,
-    /// GitHub's tables, for a pull request or an issue.
+    /// GitHub-flavoured Markdown, for a pull request or an issue.
     Markdown,
-    /// A line for each number or change, for a spreadsheet.
+    /// One row for each number or change, for a spreadsheet.
     Csv,
-    /// One file for a browser, with charts and without network.
+    /// One file for a browser, with charts and without network access.
     Html,
 }
 
-/// How a document becomes text. Only the terminal's heeds ink and width.
+/// Renders a document as text. Only the terminal format uses ink and width.
 type Render = fn(&Document, Ink, usize) -> String;
 
 struct Row {
     format: Format,
     name: &'static str,
-    /// `None`: the serialized finding.
+    /// `None` means the serialized finding.
     render: Option<Render>,
 }
 
@@ -74,7 +90,7 @@ impl Format {
         TABLE.iter().map(|row| row.format)
     }
 
-    /// The word for it on the command line.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         self.row().name
     }
@@ -88,7 +104,7 @@ impl Format {
     }
 
     fn row(self) -> &'static Row {
-        // Every format has its row, so the first stands in for none; a test holds the table to that.
+        // Unreachable fallback: a test checks that every format has a row.
         let [first, ..] = &TABLE;
         TABLE.iter().find(|row| row.format == self).unwrap_or(first)
     }
@@ -117,7 +133,9 @@ mod tests {
         for format in Format::all() {
             cost::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
             compare::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
+            guest::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
             renders(format, "doctor", &doctor::fixture());
+            renders(format, "experiment", &experiment::fixture());
         }
     }
 }

@@ -1,19 +1,19 @@
-//! Findings in which anything can be wrong: every number, name and list may be replaced by one that no measurement gives.
+//! For tests: findings in which any number, name or list may be replaced by a value that no measurement gives.
 //!
-//! A finding is read back from its JSON by a deserializer that lies. It is asked for each field by its type, so it can
-//! answer with what JSON cannot say (NaN, infinity), and no field can be forgotten here.
+//! A finding is deserialized from its JSON by a deserializer that returns wrong values. Because it is called by type
+//! for every field, it can return values that JSON cannot represent (NaN, infinity), and covers all fields.
 
 mod wild;
 
 use crate::text::page::fits;
-use crate::{Finding, Format, Ink, compare, cost, html};
+use crate::{Finding, Format, Ink, compare, cost, guest, html};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::cell::Cell;
 use wild::Wild;
 
-/// Findings for each fixture. More for an evening: `IOTOLL_REPORT_HOSTILE=10000 cargo test hostile`.
+/// Findings for each fixture. For a longer run: `IOTOLL_REPORT_HOSTILE=10000 cargo test hostile`.
 const FINDINGS: u64 = 12;
 
 const NUMBERS: [f64; 22] = [
@@ -41,12 +41,12 @@ const NUMBERS: [f64; 22] = [
     f64::MIN,
 ];
 
-/// What decides where a finding is wrong, the same in every run.
+/// Decides where a finding is wrong; the same in every run.
 struct Fate {
     state: Cell<u64>,
-    /// Fields of a thousand that are wrong.
+    /// Wrong fields per thousand.
     rate: u64,
-    /// Few, so that fields that belong together are often wrong in the same way.
+    /// Only a few values, so that related fields are often wrong in the same way.
     numbers: [f64; 3],
     text: String,
 }
@@ -57,7 +57,7 @@ impl Fate {
         fate.rate = fate.one_of(&[5, 30, 200, 700]);
         fate.numbers = [(); 3].map(|()| match fate.below(4) {
             0 => f64::from_bits(fate.next()),
-            // Near each other, and yet not the same.
+            // Close to each other, but not equal.
             1 => 6910.0 * (1.0 + fate.below(3) as f64 * f64::EPSILON),
             _ => fate.one_of(&NUMBERS),
         });
@@ -87,7 +87,7 @@ impl Fate {
     }
 
     fn number(&self, value: &Value) -> f64 {
-        // What JSON could not say was no number.
+        // JSON cannot represent it, so it was not a number.
         if self.strikes() { self.one_of(&self.numbers) } else { value.as_f64().unwrap_or(f64::NAN) }
     }
 
@@ -96,20 +96,20 @@ impl Fate {
         if self.strikes() { wild() } else { value.as_u64().unwrap_or(0) }
     }
 
-    /// `value` with some of it gone wrong; `None` where no value of its type can be so.
+    /// `value` with some wrong fields; `None` if its type has no such value.
     fn apply<T: Serialize + DeserializeOwned>(&self, value: &T) -> Option<T> {
         let value = serde_json::to_value(value).unwrap();
         T::deserialize(Wild { value: &value, fate: self }).ok()
     }
 }
 
-/// Every seed of a test, fixture by fixture.
+/// All seeds of a test, for each fixture.
 fn fates() -> impl Iterator<Item = Fate> {
     let asked = std::env::var("IOTOLL_REPORT_HOSTILE").ok().and_then(|number| number.parse().ok());
     (0..asked.unwrap_or(FINDINGS)).map(Fate::new)
 }
 
-/// What holds of every text, whatever the finding: no control character but line breaks.
+/// Every text must be free of control characters except line breaks.
 fn controlled(text: &str) -> Option<char> {
     text.chars().find(|letter| letter.is_control() && *letter != '\n')
 }
@@ -146,4 +146,9 @@ fn no_comparison_breaks_a_format() {
 #[test]
 fn no_run_breaks_a_format() {
     survives(cost::fixture::all());
+}
+
+#[test]
+fn no_guest_breaks_a_format() {
+    survives(guest::fixture::all());
 }

@@ -1,7 +1,7 @@
-//! A document as one HTML file that needs nothing else: no network, no script, no font.
+//! A document as a self-contained HTML file: no network access, no script, no font.
 //!
-//! From the top down and to be left at any point: the answer, the numbers, the curves, the machine. Light, dark and
-//! printed pages come from one style sheet; every interval is drawn and written.
+//! Ordered by importance: the answer, the numbers, the curves, the machine. One style sheet covers light, dark and
+//! printed pages; every interval is both drawn and written.
 
 mod axis;
 mod chart;
@@ -13,12 +13,12 @@ use crate::document::{Audience, Block, Body, Chart, Document, Fact, Figure, Fold
 use markup::{element, escape};
 use svg::Paint;
 
-/// Whom it serves.
+/// Its readers.
 const READER: Audience = Audience::PAGE;
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// The file.
+/// Renders the file.
 pub fn html(document: &Document) -> String {
     let sections = document.sections.iter().map(|section| self::section(document, section));
     let parts = [head(document), caveats(document), sections.collect(), provenance(document)];
@@ -38,7 +38,7 @@ fn title(document: &Document) -> String {
     if title.is_empty() { kind.clone() } else { format!("{title} - {kind}") }
 }
 
-/// The answer, or the title in its place, and what is compared.
+/// The answer, or the title if there is none, and the arms.
 fn head(document: &Document) -> String {
     let Document { kind, title, began, headline, .. } = document;
     let named = if headline.is_empty() { None } else { Some(title) };
@@ -79,7 +79,7 @@ fn swatch(index: usize) -> String {
     format!("<i class=\"swatch {}\"></i>", Paint::Subject(index).class())
 }
 
-/// The text, and its verdict on a coloured ground.
+/// The text, and its verdict on a coloured background.
 fn sentence(sentence: &Sentence) -> String {
     let text = escape(&sentence.text);
     match &sentence.verdict {
@@ -91,14 +91,10 @@ fn sentence(sentence: &Sentence) -> String {
 fn caveats(document: &Document) -> String {
     let lines = document.caveats.iter().map(|caveat| format!("<li>{}</li>\n", escape(&caveat.message)));
     let lines: String = lines.collect();
-    if lines.is_empty() {
-        lines
-    } else {
-        format!("<aside>\n<h2>To be careful with</h2>\n<ul>\n{lines}</ul>\n</aside>\n")
-    }
+    if lines.is_empty() { lines } else { format!("<aside>\n<h2>Caveats</h2>\n<ul>\n{lines}</ul>\n</aside>\n") }
 }
 
-/// The class that colours a tone.
+/// The class for a tone.
 fn class(tone: Tone) -> &'static str {
     match tone {
         Tone::Own => "better",
@@ -109,12 +105,12 @@ fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// A word on a coloured ground.
+/// A word on a coloured background.
 fn pill(note: &Note) -> String {
     element("span", &format!("pill {}", class(note.tone)), &escape(&note.text))
 }
 
-/// A section under its title or, where it has none, under that of its first block. Figures need no card around them.
+/// A section with its title or, if it has none, that of its first block. Figures have no card around them.
 fn section(document: &Document, section: &Section) -> String {
     let (title, blocks) = section.seen_by(READER);
     let Some(first) = blocks.first() else { return String::new() };
@@ -131,13 +127,13 @@ fn section(document: &Document, section: &Section) -> String {
     part(if bare { " class=\"bare\"" } else { "" }, title, &inside)
 }
 
-/// A part of the page with its heading; nothing when there is nothing in it.
+/// A part of the page with its heading; empty without contents.
 fn part(class: &str, heading: &str, inside: &str) -> String {
     let heading = if heading.is_empty() { String::new() } else { element("h2", "", &escape(heading)) };
     if inside.is_empty() { String::new() } else { format!("<section{class}>\n{heading}{inside}\n</section>\n") }
 }
 
-/// Something to be opened by whoever wants it.
+/// Contents that the reader can expand.
 fn folded(Fold { summary, open }: &Fold, inside: &str) -> String {
     let open = if *open { " open" } else { "" };
     if inside.is_empty() {
@@ -146,7 +142,7 @@ fn folded(Fold { summary, open }: &Fold, inside: &str) -> String {
     format!("<details{open}>\n<summary>{}</summary>\n{inside}\n</details>\n", escape(summary))
 }
 
-/// A block; its title stands over it unless it is that of the section.
+/// A block. Its title is omitted if it is the section's heading.
 fn block(document: &Document, block: &Block, heading: &str) -> String {
     let title = if block.title == heading { "" } else { block.title.as_str() };
     let body = match &block.body {
@@ -161,7 +157,7 @@ fn block(document: &Document, block: &Block, heading: &str) -> String {
     body + &notes.collect::<String>()
 }
 
-/// Charts under the names of the subjects that are in them, in their colours.
+/// Charts below the names of their subjects, in their colours.
 fn charts(document: &Document, charts: &[Chart]) -> String {
     let figures: String = charts.iter().map(chart::figure).collect();
     if figures.is_empty() {
@@ -187,7 +183,7 @@ fn facts<'a>(title: &str, facts: impl IntoIterator<Item = &'a Fact>) -> String {
     if rows.is_empty() { rows } else { format!("{title}<dl>\n{rows}</dl>\n") }
 }
 
-/// A tile for each figure of a line that holds an answer; others are a line of text.
+/// A tile for each figure with an answer; the others form a line of text.
 fn figures(line: &[Figure]) -> String {
     if line.iter().all(|figure| figure.tone == Tone::Plain && figure.counts.is_empty()) {
         let values = line.iter().map(|figure| element("span", class(figure.tone), &escape(&figure.value)));
@@ -200,7 +196,7 @@ fn figures(line: &[Figure]) -> String {
     tiles + &if others.is_empty() { others } else { element("p", "beside", &others) + "\n" }
 }
 
-/// A value in large letters, a long unit behind it in small ones.
+/// A value in large letters, with a long unit in small ones.
 fn big(value: &str) -> String {
     let value = match value.split_once(' ') {
         Some((number, unit)) if unit.chars().count() > 2 => escape(number) + " " + &element("small", "", &escape(unit)),

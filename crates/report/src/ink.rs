@@ -1,41 +1,41 @@
-//! Whether text may carry terminal colours. The binary decides; no renderer asks the terminal.
+//! Whether text may contain terminal colours. The binary decides; no renderer queries the terminal.
 
-/// What a text is drawn with.
+/// How text is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
-    /// ANSI escape sequences of ECMA-48 (select graphic rendition), in the terminal's own palette.
+    /// With ANSI escape sequences of ECMA-48 (select graphic rendition), in the terminal's own palette.
     Colour,
-    /// The bare text.
+    /// Without escape sequences.
     Plain,
 }
 
 impl Ink {
-    /// What to see first.
+    /// Most important.
     pub fn bold(self, text: &str) -> String {
         self.drawn("1", text)
     }
 
-    /// What to read last.
+    /// Least important.
     pub fn dim(self, text: &str) -> String {
         self.drawn("2", text)
     }
 
-    /// In order.
+    /// Good.
     pub fn green(self, text: &str) -> String {
         self.drawn("32", text)
     }
 
-    /// To be looked at.
+    /// Needs attention.
     pub fn yellow(self, text: &str) -> String {
         self.drawn("33", text)
     }
 
-    /// To be mended.
+    /// A problem.
     pub fn red(self, text: &str) -> String {
         self.drawn("31", text)
     }
 
-    /// An empty text stays empty, so that nothing invisible is left where nothing is shown.
+    /// An empty text stays empty, without escape sequences.
     fn drawn(self, rendition: &str, text: &str) -> String {
         match self {
             Self::Colour if !text.is_empty() => format!("\u{1b}[{rendition}m{text}\u{1b}[0m"),

@@ -1,13 +1,15 @@
 //! Finding → document → text.
 //!
-//! A kind of finding has one pure function that puts it into a [`document::Document`]: `cost`, `compare`, `doctor`. Each
-//! renderer takes a document and knows no kind: `terminal`, `mail`, `markdown`, `csv`, `html`. JSON is the finding itself.
+//! Each kind of finding has a pure function that turns it into a [`document::Document`]: `cost`, `compare`, `guest`,
+//! `doctor`, and `experiment` for a plan that is only read.
+//! Each renderer turns a document into text and knows no kind: `terminal`, `mail`, `markdown`, `csv`, `html`. JSON is
+//! the finding itself.
 //!
-//! To add a renderer, write its file and a row of the table in [`format`](mod@format). To add a kind, write its file and
-//! implement [`Finding`] for it there; then it has every format.
+//! To add a renderer, write its file and a row of the table in [`format`](mod@format). To add a kind, write its file
+//! and implement [`Finding`] for it; all formats then work.
 //!
-//! Nothing here computes a statistic: every number is in the finding already, and changes at most its unit. Nothing prints: a
-//! report is a `String`, and the binary decides where it goes.
+//! This crate computes no statistics: every number is already in the finding, and only its unit may change. It prints
+//! nothing: a report is a `String`, and the binary decides where it goes.
 
 mod change;
 mod compare;
@@ -15,7 +17,9 @@ mod cost;
 mod csv;
 mod doctor;
 pub mod document;
+mod experiment;
 pub mod format;
+pub mod guest;
 mod html;
 pub mod ink;
 mod json;
@@ -26,6 +30,8 @@ pub mod number;
 mod phrase;
 mod placement;
 pub mod probes;
+pub mod screen;
+mod services;
 mod stored;
 mod terminal;
 mod text;

@@ -1,16 +1,16 @@
-//! The machine in sentences: what it is, what it did by itself, what a cycle is on it.
+//! The machine in sentences: its hardware, its background, and what a cycle means on it.
 
 use crate::number;
 use crate::phrase::tied;
 use model::finding::Background;
 use model::record::Host;
 
-/// Background tasks that are named.
+/// Maximum number of background tasks to name.
 const NAMED: usize = 4;
-/// Mitigations named before the rest is only counted.
+/// Maximum number of mitigations to name.
 const MITIGATIONS: usize = 6;
 
-/// What the machine did without the workload, in a sentence.
+/// What the machine did without the workload.
 pub fn background(background: &Background) -> String {
     let percent = |fraction| tied(&number::percent(fraction));
     let Some(busy) = background.busy_fraction else { return format!("{} not measured", number::MISSING) };
@@ -24,14 +24,14 @@ pub fn background(background: &Background) -> String {
     if let Some(after) = background.busy_fraction_after {
         text += &format!(", {} after it", percent(after));
     }
-    text += &format!("; watched for {}", tied(&number::seconds(background.seconds)));
+    text += &format!("; measured for {}", tied(&number::seconds(background.seconds)));
     if let Some(switches) = background.context_switches_per_second {
         text += &format!("; {} context switches/s", number::with_unit(number::COUNT, switches));
     }
     let tasks = background.tasks.iter().take(NAMED);
     let tasks: Vec<_> = tasks.map(|task| format!("{} {}", task.name, percent(task.busy_fraction))).collect();
     if !tasks.is_empty() {
-        text += &format!("; most of it {}", tasks.join(", "));
+        text += &format!("; mainly {}", tasks.join(", "));
     }
     text
 }
@@ -45,13 +45,13 @@ pub fn machine(host: &Host) -> String {
     parts.join(", ")
 }
 
-/// How it is set up.
+/// Its settings.
 pub fn settings(host: &Host) -> String {
     let Host { governor, smt, clocksource, idle_driver, .. } = host;
     format!("governor {governor}, SMT {smt}, clocksource {clocksource}, idle {idle_driver}")
 }
 
-/// Its mitigations by name.
+/// The names of its mitigations.
 pub fn mitigations(host: &Host) -> String {
     let names: Vec<_> = host.mitigations.iter().filter_map(|line| line.split(':').next()).map(str::trim).collect();
     if names.is_empty() {
@@ -62,10 +62,10 @@ pub fn mitigations(host: &Host) -> String {
     names.iter().take(MITIGATIONS).copied().collect::<Vec<_>>().join(", ") + &more
 }
 
-/// What one cycle is on a host, by the processor's own counter or by the clock.
+/// What a cycle means on a host, counted by the processor or derived from the clock.
 pub fn cycles(host: &Host, by_pmu: bool) -> String {
     if by_pmu {
-        return "counted by the processor (PMU), all CPUs, user and kernel".to_owned();
+        return "counted by the PMU on all CPUs, user and kernel mode".to_owned();
     }
     let guest = if host.hypervisor.is_some() { "guest reference cycles" } else { "reference cycles" };
     format!("{guest}: TSC {} × CPU time of the whole machine", tied(&number::gigahertz(host.tsc_hertz)))

@@ -1,19 +1,19 @@
 //! A document as a mail: plain text in 72 columns, to paste into a patch thread.
 //!
-//! A reader who has never heard of iotoll finds the answer, what was run, on which machine and how, the numbers as tables, and
-//! what to be careful with, in that order.
+//! It is written for readers who do not know iotoll, and contains in this order: the answer, the command, the machine
+//! and the method, the numbers as tables, and the caveats.
 
 use crate::document::Document;
 use crate::text;
 use crate::text::page::Page;
 
-/// Lines that survive being quoted a few times in an 80-column mail client.
+/// Short enough to be quoted a few times in an 80-column mail client.
 pub const COLUMNS: usize = 72;
 
 /// The mail.
 pub fn mail(document: &Document) -> String {
     let page = Page::mail(COLUMNS);
-    // Continued as a shell wants it, so that a reader can paste it back.
+    // With shell line continuations, so that the reader can paste it.
     let command = if document.command.is_empty() { &document.title } else { &document.command };
     let command = page.narrower(2).wrap("    ", command).replace('\n', " \\\n");
     let lead = if document.lead.is_empty() { String::new() } else { format!("{}:", document.lead) };

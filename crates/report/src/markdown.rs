@@ -1,21 +1,21 @@
-//! A document as GitHub's Markdown: for a pull request or an issue.
+//! A document as GitHub-flavoured Markdown, for a pull request or an issue.
 //!
-//! Text from outside cannot make markup: what would is escaped, and names of options stand in code spans.
+//! Text from outside cannot create markup: markup characters are escaped, and option names are in code spans.
 
 use crate::document::{
     Align, Audience, Block, Body, Cell, Column, Document, Draw, Fact, Figure, Row, Section, Table, Tone,
 };
 
-/// Whom it serves.
+/// Its readers.
 const READER: Audience = Audience::POST;
 
-/// The text.
+/// Renders the text.
 pub fn markdown(document: &Document) -> String {
     let subjects = document.subjects.iter().map(|fact| format!("{}: {}", code(&fact.label), code(&fact.text)));
     let mut parts = vec![headline(document), prose(&document.lead), list(subjects)];
     parts.extend(document.sections.iter().flat_map(section));
     let caveats = list(document.caveats.iter().map(|caveat| prose(&caveat.message)));
-    parts.push(titled("To be careful with", caveats));
+    parts.push(titled("Caveats", caveats));
     parts.push(titled("How it was measured", facts(document.provenance_for(READER))));
     if !document.command.is_empty() {
         parts.push(block_of_code(&document.command));
@@ -24,14 +24,14 @@ pub fn markdown(document: &Document) -> String {
     parts.join("\n\n") + "\n"
 }
 
-/// The answer, or the title in its place.
+/// The answer, or the title if there is none.
 fn headline(document: &Document) -> String {
     let outcome = document.outcome.iter().map(|note| note.text.clone());
     let title = document.headline.is_empty().then(|| document.title.clone());
     let answer = document.headline.iter().map(|sentence| sentence.whole());
     let lines = title.into_iter().chain(outcome).chain(answer).filter(|text| !text.trim().is_empty());
     let lines = lines.map(|text| format!("**{}**", prose(&text)));
-    // Two blanks would break the line too, but editors take them away.
+    // Two trailing blanks would also break the line, but editors remove them.
     lines.collect::<Vec<_>>().join("\\\n")
 }
 
@@ -98,14 +98,14 @@ fn table(table: &Table) -> String {
     pipes(&heads, table.rows.iter().map(row))
 }
 
-/// A verdict that something is better or worse stands out.
+/// A verdict "better" or "worse" is bold.
 fn cell(cell: &Cell, column: &Column) -> String {
     let text = prose(&cell.text);
     let stands_out = column.draw == Draw::Verdict && matches!(cell.tone, Tone::Own | Tone::Bad);
     if stands_out && !text.is_empty() { format!("**{text}**") } else { text }
 }
 
-/// A table of fields that are escaped already; a head says whether its column stands on the right.
+/// A table of escaped fields. The flag of a header says whether its column is right-aligned.
 fn pipes(heads: &[(String, bool)], rows: impl Iterator<Item = Vec<String>>) -> String {
     let line = |fields: Vec<&str>| format!("| {} |", fields.join(" | "));
     let mut lines = vec![line(heads.iter().map(|(head, _)| head.as_str()).collect())];
@@ -114,12 +114,12 @@ fn pipes(heads: &[(String, bool)], rows: impl Iterator<Item = Vec<String>>) -> S
     lines.join("\n")
 }
 
-/// `text` on one line, without control characters and without the blanks that keep a number and its unit together.
+/// `text` on one line, without control characters and no-break spaces.
 fn flat(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() || letter == '\u{a0}' { ' ' } else { letter }).collect()
 }
 
-/// Text in which nothing is markup.
+/// Text without markup.
 fn prose(text: &str) -> String {
     let letters: Vec<char> = flat(text).trim().chars().collect();
     let at = |index: usize| letters.get(index).copied().unwrap_or(' ');
@@ -128,9 +128,9 @@ fn prose(text: &str) -> String {
         let before = if index == 0 { ' ' } else { at(index - 1) };
         let is_markup = match letter {
             '\\' | '`' | '*' | '<' | '>' | '|' | '~' | '&' | '!' => true,
-            // Within a word it is a letter like any other: cycles_per_io stays readable.
+            // Within a word, an underscore is not markup, so cycles_per_io stays readable.
             '_' => !(before.is_alphanumeric() && at(index + 1).is_alphanumeric()),
-            // Only a link goes on like this; an interval in brackets does not.
+            // Only a link continues like this; an interval in brackets does not.
             ']' => ['(', '[', ':'].contains(&at(index + 1)),
             '#' | '+' | '-' | '=' => index == 0 && at(1) == ' ',
             _ => false,
@@ -143,7 +143,7 @@ fn prose(text: &str) -> String {
     escaped
 }
 
-/// A code span that holds `text`, whatever backquotes are in it.
+/// A code span with `text`, which may contain backquotes.
 fn code(text: &str) -> String {
     let text = flat(text).replace('|', "\\|");
     let fence = "`".repeat(longest_run(&text) + 1);
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// A page without its code: what stands in blocks and spans is shown as it is.
+    /// A page without its code blocks and spans, whose contents are shown as they are.
     fn without_code(page: &str) -> String {
         let mut bare = String::new();
         let mut block: Option<&str> = None;
@@ -228,7 +228,7 @@ mod tests {
         bare
     }
 
-    /// A line without its code spans: each ends at the next run of as many backquotes as it began with.
+    /// A line without its code spans: each ends at the next run of the same number of backquotes.
     fn without_spans(line: &str) -> String {
         let mut bare = String::new();
         let mut rest = line;
@@ -237,7 +237,7 @@ mod tests {
             bare += before;
             let run = from.len() - from.trim_start_matches('`').len();
             if run == 0 {
-                // Escaped: the backslash and what follows it are text.
+                // Escaped: the backslash and the next character are text.
                 let next = from.char_indices().nth(2).map_or(from.len(), |(next, _)| next);
                 bare += &from[..next];
                 rest = &from[next..];
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_told_from_prose() {
+    fn code_is_separated_from_prose() {
         assert_eq!(without_code("a `<b>` c\n```sh\n<b>\n```\nd"), "a  c\nd\n");
         assert_eq!(without_code("``a`<b>`` <i> `"), " <i> `\n");
         assert_eq!(without_code(r"\`<b>`"), "\\`<b>`\n");
@@ -275,7 +275,7 @@ mod tests {
             prop_assert!(page.contains("<b>"), "in code it stays as it is");
             let prose = without_code(&page);
             let bare = prose.replace(r"\\", "").replace(r"\<", "");
-            // What may follow it in a tag; a number below 0.1 is none.
+            // Characters that may follow in a tag. A number below 0.1 is not a tag.
             let opens = |after: &str| after.starts_with(|next: char| next.is_ascii_alphabetic() || "/!?".contains(next));
             prop_assert!(!bare.split('<').skip(1).any(opens), "{}", prose);
             prop_assert_eq!(lines(&format!("a{text}")), lines("a"));

@@ -1,20 +1,20 @@
-//! Numbers as people read them: three significant digits and the unit that fits.
+//! Formats numbers: three significant digits and a fitting unit.
 //!
-//! A value that is missing, infinite or not a number is an em dash, and never 0. Every text is short:
-//! beyond the largest unit, and below the smallest, numbers turn to scientific notation.
+//! A value that is missing, infinite or not a number is an em dash, never 0. Every text is short: beyond the largest
+//! unit and below the smallest, numbers use scientific notation.
 
-/// What stands where there is no number.
+/// The text of a missing number.
 pub const MISSING: &str = "—";
 
-/// The units of one quantity, each with its size in the smallest of them, in rising order.
+/// The units of one quantity, each with its size in the smallest one, in ascending order.
 pub type Units = &'static [(f64, &'static str)];
 
 /// Processor cycles.
 pub const CYCLES: Units =
     &[(1.0, "cycles"), (1e3, "kcycles"), (1e6, "Mcycles"), (1e9, "Gcycles"), (1e12, "Tcycles"), (1e15, "Pcycles")];
-/// Lengths of time, from nanoseconds.
+/// Durations, from nanoseconds.
 pub const NANOS: Units = &[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
-/// Things that are counted; the unit is the prefix alone.
+/// Counts; the unit is only the prefix.
 pub const COUNT: Units = &[(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P")];
 /// Amounts of data. Powers of two, as fio prints them.
 pub const BYTES: Units = &[
@@ -26,7 +26,7 @@ pub const BYTES: Units = &[
     (1_125_899_906_842_624.0, "PiB"),
 ];
 
-/// From here on digits are no longer written out: a cell stays narrower than ten columns.
+/// Larger numbers use scientific notation, so that a cell stays narrower than ten columns.
 pub const TOO_LARGE: f64 = 999_999.5;
 /// Below this, three significant digits would need more than six decimals.
 const TOO_SMALL: f64 = 1e-4;
@@ -36,15 +36,15 @@ pub fn significant(value: f64) -> String {
     fixed(value, decimals(value))
 }
 
-/// How many decimals show three significant digits of `value`.
+/// Number of decimals that shows three significant digits of `value`.
 fn decimals(value: f64) -> usize {
-    // Zero has no significant digit; two decimals are what most numbers beside it have.
+    // Zero has no significant digits; two decimals match most neighbouring numbers.
     let size = if value == 0.0 { 1.0 } else { value.abs() };
-    // The thresholds lie where rounding carries into the next digit: 9.995 is "10.0", not "10.00".
+    // The thresholds are where rounding carries into the next digit: 9.995 is "10.0", not "10.00".
     [99.95, 9.995, 0.9995, 0.09995, 0.009_995, 0.000_999_5].iter().take_while(|least| size < **least).count()
 }
 
-/// `value` with `decimals` decimals, where that says something about it.
+/// `value` with `decimals` decimals, or in scientific notation if it is too large or too small.
 fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return MISSING.to_owned();
@@ -58,7 +58,7 @@ fn fixed(value: f64, decimals: usize) -> String {
     format!("{value:.decimals$}")
 }
 
-/// One unit, chosen for a reference value, in which a whole column or an interval is written.
+/// A unit, chosen for a reference value, for a whole column or an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     size: f64,
@@ -68,12 +68,12 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The unit in which `reference` has one to three digits before the point, and as many decimals
-    /// as give it three significant digits.
+    /// The unit in which `reference` has one to three digits before the decimal point, and as many decimals as give it
+    /// three significant digits.
     pub fn of(units: Units, reference: f64) -> Self {
         let fits = |&&(size, _): &&(f64, &str)| (reference / size).abs() >= 0.9995;
-        // 1000 KiB and more read better as 0.98 MiB, so the largest unit that does not push the
-        // value below 1 is only kept while it leaves at most three digits.
+        // 1000 KiB and more read better as 0.98 MiB, so the largest unit that keeps the value at 1 or more is only used
+        // if the value has at most three digits.
         let fitting = units.iter().rev().find(fits).or(units.first());
         let next = fitting
             .and_then(|(size, _)| units.iter().find(|(larger, _)| larger > size && (reference / size).abs() >= 999.5));
@@ -81,8 +81,8 @@ impl Scale {
         Self { size, decimals: decimals(reference / size), unit }
     }
 
-    /// `value` in this unit, without the unit's name. What would round to 0 but is not 0 shows the
-    /// bound that it lies below.
+    /// `value` in this unit, without the unit's name. A value that is not 0 but would round to 0 is shown as an upper
+    /// bound.
     pub fn cell(&self, value: f64) -> String {
         let scaled = value / self.size;
         let smallest = 0.1f64.powi(self.decimals as i32);
@@ -99,7 +99,7 @@ impl Scale {
     }
 }
 
-/// `value` in the unit that fits it: "3.12 µs".
+/// `value` with a fitting unit: "3.12 µs".
 pub fn with_unit(units: Units, value: f64) -> String {
     if !value.is_finite() {
         return MISSING.to_owned();
@@ -108,29 +108,34 @@ pub fn with_unit(units: Units, value: f64) -> String {
     join(&scale.cell(value), scale.unit)
 }
 
-/// [`with_unit`] of a value that may be missing.
+/// [`with_unit`] for a value that may be missing.
 pub fn known(units: Units, value: Option<f64>) -> String {
     value.map_or_else(|| MISSING.to_owned(), |value| with_unit(units, value))
 }
 
-/// Three significant digits of a value that may be missing.
+/// [`significant`] for a value that may be missing.
 pub fn known_significant(value: Option<f64>) -> String {
     value.map_or_else(|| MISSING.to_owned(), significant)
 }
 
-/// What is left of a figure when the background was taken off, as `shown` shows it. Chance may leave less than nothing, and rounding
-/// a trace; neither can be told from 0.
+/// A figure net of the background, formatted by `shown`. Noise may make it negative, and rounding may leave a trace;
+/// neither can be distinguished from 0.
 pub fn net(value: Option<f64>, shown: impl FnOnce(f64) -> String) -> String {
-    /// No sum of clock ticks leaves so little but by rounding.
-    const TRACE: f64 = 1e-9;
     match value {
-        Some(value) if value < TRACE && value != 0.0 => "≈ 0".to_owned(),
+        Some(value) if is_about_0(value) => "≈ 0".to_owned(),
         Some(value) => shown(value),
         None => MISSING.to_owned(),
     }
 }
 
-/// A count: every digit up to three of them, then [`with_unit`].
+/// Whether [`net`] shows a figure as about 0.
+pub fn is_about_0(value: f64) -> bool {
+    /// Smaller than any sum of clock ticks, so it is a rounding error.
+    const TRACE: f64 = 1e-9;
+    value < TRACE && value != 0.0
+}
+
+/// A count: all digits up to three, otherwise [`with_unit`].
 pub fn count(value: u64) -> String {
     if value < 1000 { value.to_string() } else { with_unit(COUNT, value as f64) }
 }
@@ -140,22 +145,24 @@ pub fn bytes_per_second(value: f64) -> String {
     if value.is_finite() { with_unit(BYTES, value) + "/s" } else { MISSING.to_owned() }
 }
 
-/// A length of time given in seconds: "9.60 s".
+/// A duration in seconds: "9.60 s".
 pub fn seconds(value: f64) -> String {
     with_unit(NANOS, value * 1e9)
 }
 
-/// How long one has to wait, given in seconds: "58.2 s", "12 min", "3.4 h".
+/// A waiting time in seconds: "58.2 s", "12 min", "3.4 h", "5 days", "over a year".
 pub fn lasting(value: f64) -> String {
+    const DAY: f64 = 86_400.0;
     match value {
+        long if long >= 365.0 * DAY => "over a year".to_owned(),
+        long if long >= 2.0 * DAY => format!("{:.0} days", long / DAY),
         long if (7200.0..TOO_LARGE).contains(&long) => format!("{:.1} h", long / 3600.0),
         long if (120.0..7200.0).contains(&long) => format!("{:.0} min", long / 60.0),
         _ => seconds(value),
     }
 }
 
-/// The rate of a clock. A digit more than elsewhere: one looks for the rate that is printed on the
-/// processor.
+/// The rate of a clock, with one more digit than other numbers, to match the rate printed on the processor.
 pub fn gigahertz(hertz: f64) -> String {
     if hertz.is_finite() && hertz.abs() < 1e15 { format!("{:.3} GHz", hertz / 1e9) } else { MISSING.to_owned() }
 }
@@ -172,7 +179,7 @@ pub fn percent(fraction: f64) -> String {
     }
 }
 
-/// A fraction without a sign, in as few digits as it needs: "3 %", "0.5 %".
+/// A fraction without a sign, with as few digits as possible: "3 %", "0.5 %".
 pub fn bare_percent(fraction: f64) -> String {
     if !fraction.is_finite() || fraction.abs() * 100.0 >= TOO_LARGE {
         return MISSING.to_owned();
@@ -181,7 +188,7 @@ pub fn bare_percent(fraction: f64) -> String {
     format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-/// Half the interval's width as a part of the value: "±1.0 %".
+/// Half the interval's width relative to the value: "±1.0 %".
 pub fn plus_minus(value: f64, low: Option<f64>, high: Option<f64>) -> String {
     let (Some(low), Some(high)) = (low, high) else { return MISSING.to_owned() };
     let half = (high - low) / 2.0 / value.abs();
@@ -196,6 +203,13 @@ fn join(number: &str, unit: &str) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_wait_is_told_in_units_that_a_person_plans_by() {
+        let waits =
+            [(58.2, "58.2 s"), (720.0, "12 min"), (12_240.0, "3.4 h"), (4.32e5, "5 days"), (2.6e9, "over a year")];
+        waits.iter().for_each(|(seconds, text)| assert_eq!(lasting(*seconds), *text));
+    }
 
     #[test]
     fn three_significant_digits() {
@@ -259,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_background_leaves_nothing_of_is_about_0() {
+    fn values_below_the_background_are_about_0() {
         let shown = |value| net(value, |value| with_unit(CYCLES, value));
         assert_eq!([Some(-1.47e-5), Some(1e-12)].map(shown), ["≈ 0"; 2]);
         assert_eq!(shown(Some(0.0)), "0 cycles", "nothing was counted");

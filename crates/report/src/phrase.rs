@@ -1,18 +1,18 @@
-//! Pieces of text: what keeps a number and its unit together, commands as one would type them, dates.
+//! Pieces of text: numbers tied to their units, commands quoted for a shell, dates.
 
 use crate::document::{Note, Tone};
 use model::record::Outcome;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The first second of the year 10000, which no date of four digits can say.
+/// The first second of the year 10000, which does not fit into a date with four digits.
 const LAST_SECOND: f64 = 253_402_300_800.0;
 
-/// A number and its unit, not to be parted at a line's end.
+/// A number and its unit, which must not be split at a line end.
 pub fn tied(text: &str) -> String {
     text.replace(' ', "\u{a0}")
 }
 
-/// `text` in which no line break parts a number from its unit.
+/// `text` with every number tied to its unit.
 pub fn units_tied(text: &str) -> String {
     const UNITS: [&str; 10] = ["%", "s", "ms", "µs", "ns", "GHz", "MHz", "KiB", "GiB", "CPUs"];
     let mut words = text.split(' ').peekable();
@@ -27,16 +27,18 @@ pub fn units_tied(text: &str) -> String {
     whole
 }
 
-/// That a measurement did not end as planned.
+/// A note if the measurement did not end as planned.
 pub fn outcome(outcome: &Outcome) -> Option<Note> {
     match outcome {
         Outcome::Completed => None,
-        Outcome::Interrupted => Some(Note::new(Tone::Notice, "Interrupted: what follows was measured until then.")),
+        Outcome::Interrupted => {
+            Some(Note::new(Tone::Notice, "Interrupted: the figures cover only the time before the interruption."))
+        }
         Outcome::Failed(reason) => Some(Note::new(Tone::Bad, format!("Failed: {reason}"))),
     }
 }
 
-/// The arguments of a command as one would type them.
+/// The arguments of a command, quoted for a shell.
 pub fn command(arguments: &[String]) -> String {
     let quoted = arguments.iter().map(|argument| {
         let plain = |letter: char| letter.is_alphanumeric() || "-_=+,./:@%^~".contains(letter);
@@ -49,7 +51,7 @@ pub fn command(arguments: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// A moment of the calendar, from the seconds since 1970; `None` where four digits of a year cannot say it.
+/// A date and time from the seconds since 1970; `None` if the year does not have four digits.
 pub fn time(seconds: f64) -> Option<String> {
     let known = (0.0..LAST_SECOND).contains(&seconds);
     let time = Duration::try_from_secs_f64(seconds).ok().filter(|_| known)?;

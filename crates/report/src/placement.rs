@@ -1,29 +1,30 @@
-//! Where threads ran, in words.
+//! The placement of threads, in words.
 
 use crate::number;
 use crate::phrase::tied;
-use model::finding::PhaseFinding;
-use model::placement::{CasePlacement, Mode, ModeFinding, PlacementFinding};
+use model::finding::{PhaseFinding, RunFinding};
+use model::placement::{BUSY, CasePlacement, Mode, ModeFinding, PeerPlacement, PlacementFinding};
 use std::collections::BTreeMap;
 
-/// CPUs that are named of one process.
+/// Maximum number of CPUs to name for a process.
 const CPUS: usize = 4;
-/// Other processes that are named.
+/// Maximum number of other processes to name.
 const PEERS: usize = 3;
 
 /// "worker on CPU 1 (100 %), server nbdkit on CPU 0 (97 %): apart; 0.2 migrations/s".
-pub fn of_phase(phase: &PhaseFinding) -> Option<String> {
+pub fn of_phase(finding: &RunFinding, phase: &PhaseFinding) -> Option<String> {
     let placement = phase.placement.as_ref()?;
     let mut parts = Vec::new();
     let own = if phase.exits.is_empty() { "worker" } else { "command" };
     parts.extend(on(&placement.cpus).map(|cpus| format!("{own} {cpus}")));
-    let peers = placement.peers.iter().take(PEERS).enumerate().filter_map(|(place, peer)| {
-        let beside = if place == 0 && !peer.server { "beside it " } else { "" };
+    let related = related(finding, phase, &placement.peers);
+    let peers = related.iter().take(PEERS).enumerate().filter_map(|(place, peer)| {
+        let beside = if place == 0 && !peer.server { "also " } else { "" };
         let server = if peer.server { "server " } else { "" };
         Some(format!("{beside}{server}{} {}", peer.name, on(&peer.cpus)?))
     });
     parts.extend(peers);
-    let more = placement.peers.len().saturating_sub(PEERS);
+    let more = related.len().saturating_sub(PEERS);
     parts.extend((more > 0).then(|| format!("and {more} more")));
     if parts.is_empty() {
         return None;
@@ -33,6 +34,26 @@ pub fn of_phase(phase: &PhaseFinding) -> Option<String> {
         .migrations_per_second
         .map(|rate| format!("; {}", tied(&format!("{} migrations/s", number::significant(rate)))));
     Some(format!("{}{mode}{}", parts.join(", "), moved.unwrap_or_default()))
+}
+
+/// The other processes that may be part of the load: none of a job that uses files, otherwise its services, otherwise
+/// servers, otherwise those that were not busy anyway.
+fn related<'a>(finding: &RunFinding, phase: &PhaseFinding, peers: &'a [PeerPlacement]) -> Vec<&'a PeerPlacement> {
+    let mut jobs = finding.jobs.iter().filter(|job| phase.jobs.contains(&job.name)).peekable();
+    let planned = jobs.peek().is_some() && phase.exits.is_empty();
+    if planned && jobs.all(|job| job.plan.as_ref().is_some_and(|plan| plan.uri.is_none())) {
+        return Vec::new();
+    }
+    let started = |peer: &&PeerPlacement| {
+        finding.services.iter().any(|service| peer.name.starts_with(&format!("'{}'", service.name)))
+    };
+    let anyway = |peer: &PeerPlacement| {
+        let least = BUSY / finding.host.cpus.max(1) as f64;
+        finding.background.tasks.iter().any(|task| task.name == peer.name && task.busy_fraction >= least)
+    };
+    let of: Vec<&PeerPlacement> = peers.iter().filter(started).collect();
+    let of = if of.is_empty() { peers.iter().filter(|peer| peer.server).collect() } else { of };
+    if of.is_empty() { peers.iter().filter(|peer| !anyway(peer)).collect() } else { of }
 }
 
 /// "on CPU 1 (100 %)", "on CPUs 0 (52 %) and 1 (48 %)".
@@ -67,7 +88,7 @@ fn same_part(modes: &[ModeFinding]) -> Option<f64> {
     (all > 0.0).then(|| same / all)
 }
 
-/// "baseline on one CPU in 34 %, candidate in 100 %"; a range where there are several cells.
+/// "baseline on one CPU in 34 %, candidate in 100 %"; a range if there are several cells.
 pub fn of_cases(cases: &[CasePlacement]) -> Option<String> {
     let mut arms: Vec<(&str, f64, f64)> = Vec::new();
     for case in cases {
@@ -89,7 +110,7 @@ pub fn of_cases(cases: &[CasePlacement]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::cost::fixture;
-    use model::placement::PeerPlacement;
+    use model::finding::BackgroundTask;
 
     fn plain(text: Option<String>) -> String {
         text.unwrap_or_default().replace('\u{a0}', " ")
@@ -99,6 +120,10 @@ mod tests {
         let mut phase = fixture::psync_4k().phases.remove(0);
         phase.placement = Some(placement);
         phase
+    }
+
+    fn told(placement: PlacementFinding) -> String {
+        plain(of_phase(&fixture::psync_4k(), &phase(placement)))
     }
 
     fn two(mode: Mode) -> PlacementFinding {
@@ -120,14 +145,35 @@ mod tests {
     #[test]
     fn a_phase_names_the_cpus_of_each_thread() {
         assert_eq!(
-            plain(of_phase(&phase(two(Mode::Apart)))),
+            told(two(Mode::Apart)),
             "worker on CPU 1 (100 %), server nbdkit on CPUs 0 (97 %) and 1 (3.0 %): apart; 0.200 migrations/s"
         );
-        assert!(plain(of_phase(&phase(two(Mode::Mixed)))).contains(": on one CPU in 61 % of the time;"));
+        assert!(told(two(Mode::Mixed)).contains(": on one CPU in 61 % of the time;"));
         let many =
             PlacementFinding { cpus: (0..9).map(|cpu| (cpu, 1.0 / 9.0)).collect(), ..PlacementFinding::default() };
-        assert!(plain(of_phase(&phase(many))).ends_with("and 5 more"));
-        assert_eq!(of_phase(&phase(PlacementFinding::default())), None);
+        assert!(told(many).ends_with("and 5 more"));
+        assert_eq!(told(PlacementFinding::default()), "");
+    }
+
+    #[test]
+    fn processes_that_do_not_belong_to_the_load_are_not_named() {
+        let peer = |name: &str, server| PeerPlacement {
+            name: name.to_owned(),
+            process: Some(7),
+            server,
+            cpus: [(0, 1.0)].into(),
+        };
+        let names = |finding: &RunFinding, peers: &[PeerPlacement]| {
+            let related = related(finding, &finding.phases[0], peers);
+            related.iter().map(|peer| peer.name.clone()).collect::<Vec<_>>()
+        };
+        let mut finding = fixture::psync_4k();
+        let peers = [peer("rustc", false), peer("containerd", false), peer("nbdkit", true)];
+        assert_eq!(names(&finding, &peers), ["nbdkit"], "a server");
+        finding.background.tasks = vec![BackgroundTask { name: "rustc".to_owned(), busy_fraction: 0.4 }];
+        assert_eq!(names(&finding, &peers[..2]), ["containerd"], "not what ran anyway");
+        finding.jobs.iter_mut().for_each(|job| job.plan = Some(Box::default()));
+        assert!(names(&finding, &peers).is_empty(), "a job that uses files has no server");
     }
 
     #[test]

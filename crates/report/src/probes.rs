@@ -1,4 +1,4 @@
-//! The probes that a machine has, a paragraph each.
+//! The list of a machine's probes, one paragraph each.
 
 use crate::document::{Block, Body, Document, Fact, Section};
 use crate::{Ink, terminal};

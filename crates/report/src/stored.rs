@@ -1,10 +1,10 @@
-//! What stands below every measurement beside an earlier one: when that was, and what is known to differ.
+//! The notes below every comparison with an earlier measurement: its date, and the known differences.
 
 use crate::document::{Block, Body, Fact, Note, Tone};
 use crate::phrase::{self, tied, units_tied};
 use model::stored::StoredFinding;
 
-/// A block of facts about the distance to a stored `what`, with what must be known to read them.
+/// A block of facts about the difference to a stored `what`, with notes on how to read them.
 pub fn block(
     what: &str,
     stored: &StoredFinding,
@@ -27,7 +27,7 @@ pub fn block(
 
 fn differs(stored: &StoredFinding) -> String {
     if stored.differs.is_empty() {
-        return "nothing that is known of the machine differs between then and now".to_owned();
+        return "no known difference between the machines then and now".to_owned();
     }
     format!("then → now: {}", units_tied(&stored.differs.join("; ")))
 }

@@ -1,4 +1,4 @@
-//! A document on a terminal, to be read from the top down and left at any point: the answer, the numbers, why to believe them.
+//! A document on a terminal, ordered by importance: the answer, the numbers, the evidence.
 
 use crate::document::Document;
 use crate::ink::Ink;

@@ -1,4 +1,4 @@
-//! A document in characters: what the terminal and the mail have in common. Each part of it is a paragraph of lines.
+//! A document as text, shared by the terminal and the mail. Each part is a paragraph of lines.
 
 mod drawing;
 pub mod page;
@@ -7,12 +7,12 @@ mod table;
 use crate::document::{Block, Body, Document, Fact, Figure, Section, Sentence, Tone};
 use page::{Page, width};
 
-/// Labels are not made wider than this for the sake of one long name.
+/// Maximum width of labels, so that one long name does not widen all.
 const WIDEST_LABEL: usize = 30;
-/// Columns between two figures of one line.
+/// Columns between two figures on one line.
 const GAP: usize = 3;
 
-/// Paragraphs with an empty line between them.
+/// Joins paragraphs with an empty line between them.
 pub fn joined(mut paragraphs: Vec<String>) -> String {
     paragraphs.retain(|paragraph| !paragraph.trim().is_empty());
     paragraphs.join("\n\n") + "\n"
@@ -23,23 +23,23 @@ fn lines(mut lines: Vec<String>) -> String {
     lines.join("\n")
 }
 
-/// The answer, and that it did not end as planned. `title` stands where there is no answer; `end` closes a sentence.
+/// The answer, and the outcome if it is not as planned. `title` is shown if there is no answer; `end` ends a sentence.
 pub fn headline(page: Page, document: &Document, title: &str, end: &str) -> String {
     let outcome = document.outcome.iter().map(|note| page.wrap_toned(note.tone, "", &note.text));
     let title = document.headline.is_empty().then(|| page.wrap_toned(Tone::Strong, "", title));
     let answer = document.headline.iter().map(|sentence| self::sentence(page, sentence, end));
-    // What was measured is said before how it ended, the answer after it.
+    // The title comes before the outcome, the answer after it.
     lines(title.into_iter().chain(outcome).chain(answer).collect())
 }
 
-/// The sentence stands out, and its verdict has a colour.
+/// A sentence in bold, with its verdict in colour.
 fn sentence(page: Page, sentence: &Sentence, end: &str) -> String {
     let whole = sentence.whole();
     let end = if whole.ends_with('.') { "" } else { end };
     let lines = page.wrap("", &(whole + end));
     let strong =
         |text: &str| text.split('\n').map(|line| page.paint(Tone::Strong, line)).collect::<Vec<_>>().join("\n");
-    // A word that a line break has parted stays without its colour.
+    // A verdict that is split by a line break has no colour.
     let judged = sentence.verdict.as_ref().and_then(|verdict| {
         let word = page.spell(&verdict.text.replace('\u{a0}', " ")) + end;
         Some((lines.strip_suffix(word.as_str())?, page.paint(verdict.tone, &word)))
@@ -50,23 +50,24 @@ fn sentence(page: Page, sentence: &Sentence, end: &str) -> String {
     }
 }
 
-/// What is compared, under the title where the answer took its place.
+/// The arms, below the title if the answer is shown instead of it.
 pub fn subjects(page: Page, document: &Document) -> String {
     let title = if document.headline.is_empty() { "" } else { &document.title };
-    lines(vec![page.wrap_toned(Tone::Faint, "", title), facts(page, Tone::Plain, "", &document.subjects)])
+    let subjects = document.subjects.iter().filter(|fact| fact.audience.has(page.reader()));
+    lines(vec![page.wrap_toned(Tone::Faint, "", title), facts(page, Tone::Plain, "", subjects)])
 }
 
-/// Where it was measured and how.
+/// The machine and the method.
 pub fn provenance(page: Page, document: &Document) -> String {
     facts(page, Tone::Strong, "", document.provenance_for(page.reader()))
 }
 
-/// What to be careful with, a paragraph each.
+/// The caveats, one paragraph each.
 pub fn caveats(page: Page, document: &Document) -> impl Iterator<Item = String> {
     document.caveats.iter().map(move |caveat| page.labelled(Tone::Notice, "!", 3, &caveat.message))
 }
 
-/// Every block that this page's reader is shown; a section's title stands over its first.
+/// All blocks for this page's reader. A section's title precedes its first block.
 pub fn sections(page: Page, sections: &[Section]) -> Vec<String> {
     let mut paragraphs = Vec::new();
     for section in sections {
@@ -109,7 +110,7 @@ fn chips(figures: &[Figure]) -> Vec<(Tone, String)> {
     figures.iter().flat_map(of).collect()
 }
 
-/// Labels of one width, each with its text. Where some have marks, all leave room for one.
+/// Aligned labels, each with its text. If some have marks, all leave room for one.
 fn facts<'a>(page: Page, tone: Tone, indent: &str, facts: impl IntoIterator<Item = &'a Fact>) -> String {
     let facts: Vec<&Fact> = facts.into_iter().collect();
     let marked = facts.iter().any(|fact| fact.mark.is_some());
@@ -121,7 +122,7 @@ fn facts<'a>(page: Page, tone: Tone, indent: &str, facts: impl IntoIterator<Item
     let room = facts.iter().map(|fact| width(&label(fact))).max().unwrap_or(0) + 2;
     let lines = facts.iter().map(|fact| {
         let line = page.labelled(tone, &label(fact), room, &fact.text);
-        // Only the mark has a colour, so it is painted after the text has been broken.
+        // Only the mark is coloured, after the text has been wrapped.
         let (Some(letter), Some(tone)) = (fact.letter(), fact.mark) else { return line };
         let mark = page.spell(&letter.to_string());
         line.replacen(&mark, &page.paint(tone, &mark), 1)

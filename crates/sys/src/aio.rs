@@ -1,7 +1,8 @@
-//! Block I/O through the kernel's native asynchronous I/O (what libaio wraps).
+//! Block I/O through the kernel's native asynchronous I/O (which libaio wraps). In: transfers of slots; out:
+//! completions.
 
-use crate::block::{Completion, Slots, Transfer, Way};
 use crate::buffer::AlignedBuffer;
+use crate::ring_slots::{Completion, Slots, Transfer, Way};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -37,12 +38,12 @@ struct Event {
 const PREAD: u16 = 0;
 const PWRITE: u16 = 1;
 
-/// A context of native asynchronous I/O that moves slots to and from files.
+/// A native asynchronous I/O context that transfers slots to and from files.
 pub struct AioContext {
     context: libc::c_ulong,
-    slots: Slots,
+    pub(crate) slots: Slots,
     blocks: Vec<ControlBlock>,
-    /// Addresses of the control blocks to hand over next, as io_submit takes them.
+    /// Addresses of the control blocks to submit next, as io_submit takes them.
     staged: Vec<u64>,
     submitted: u32,
     events: Vec<Event>,
@@ -51,14 +52,14 @@ pub struct AioContext {
 }
 
 impl AioContext {
-    /// A context of `count` slots that share `buffer`.
+    /// Creates a context with `count` slots in `buffer`.
     ///
     /// # Errors
-    /// EAGAIN when the system's limit (`fs.aio-max-nr`) is used up; ENOSYS without the feature.
+    /// EAGAIN when the system-wide limit (`fs.aio-max-nr`) is reached; ENOSYS when the kernel lacks the feature.
     pub fn new(files: Vec<File>, buffer: AlignedBuffer, count: u32) -> io::Result<Self> {
         let slots = Slots::new(files, buffer, count)?;
         let mut context: libc::c_ulong = 0;
-        // SAFETY: io_setup writes the context id to the pointer, which must hold zero.
+        // SAFETY: io_setup writes the context id to the pointer, which must point to zero.
         if unsafe { libc::syscall(libc::SYS_io_setup, libc::c_ulong::from(count), &mut context) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -75,11 +76,10 @@ impl AioContext {
         })
     }
 
-    /// Adds a transfer to those handed over at the next [`submit`](Self::submit) or
-    /// [`wait`](Self::wait).
+    /// Stages a transfer for the next [`submit`](Self::submit) or [`wait`](Self::wait).
     ///
     /// # Panics
-    /// When the slot is in flight or the transfer does not fit it.
+    /// When the slot is in flight or the transfer is larger than the slot.
     #[inline]
     pub fn stage(&mut self, slot: u32, transfer: &Transfer) {
         let address = self.slots.lend(slot, transfer);
@@ -96,18 +96,18 @@ impl AioContext {
         self.staged.push(&raw mut self.blocks[slot as usize] as u64);
     }
 
-    /// Hands everything staged to the kernel, except what it has no room for while others are in flight: that
-    /// stays staged for the next call.
+    /// Submits the staged transfers. If the kernel has no room while others are in flight, the rest stays staged for
+    /// the next call.
     ///
     /// # Errors
-    /// Also when the kernel refuses a transfer at once, as it does with one that O_DIRECT cannot do: there is
-    /// no completion for it.
+    /// Also when the kernel refuses a transfer immediately, for example one not aligned for O_DIRECT: it has no
+    /// completion.
     pub fn submit(&mut self) -> io::Result<()> {
         while !self.staged.is_empty() {
             self.syscalls += 1;
             let (count, pointers) = (self.staged.len() as libc::c_long, self.staged.as_ptr());
-            // SAFETY: each address is that of a control block of ours, whose buffer `lend` set aside until
-            // its completion; blocks are not moved, as the vector keeps its length.
+            // SAFETY: each address is that of one of our control blocks, whose buffer `lend` reserved until its
+            // completion; the blocks do not move, because the vector's length never changes.
             let accepted = unsafe { libc::syscall(libc::SYS_io_submit, self.context, count, pointers) };
             match usize::try_from(accepted) {
                 Ok(0) => return Err(io::Error::other("the kernel accepted no transfer")),
@@ -128,7 +128,7 @@ impl AioContext {
         Ok(())
     }
 
-    /// Hands everything staged over, then waits for at least `least` completions and takes up to `most`.
+    /// Submits the staged transfers, then waits for at least `least` completions and takes up to `most`.
     pub fn wait(&mut self, least: u32, most: u32) -> io::Result<()> {
         self.submit()?;
         let most = (most.max(1) as usize).min(self.events.len());
@@ -136,7 +136,7 @@ impl AioContext {
         let mut have = 0;
         loop {
             self.syscalls += 1;
-            // SAFETY: `events` has room for `most - have` more events; a null timeout waits without end.
+            // SAFETY: `events` has room for `most - have` more events; a null timeout waits forever.
             let taken = unsafe {
                 libc::syscall(
                     libc::SYS_io_getevents,
@@ -166,7 +166,7 @@ impl AioContext {
         }
     }
 
-    /// Takes the completions that [`wait`](Self::wait) brought.
+    /// Passes the completions from [`wait`](Self::wait) to `each`.
     #[inline]
     pub fn reap(&mut self, mut each: impl FnMut(Completion)) {
         for index in std::mem::replace(&mut self.ready, 0..0) {
@@ -177,7 +177,7 @@ impl AioContext {
         }
     }
 
-    /// System calls so far that submitted or waited.
+    /// Submitting and waiting system calls so far.
     pub fn syscalls(&self) -> u64 {
         self.syscalls
     }
@@ -187,21 +187,16 @@ impl AioContext {
         self.slots.in_flight()
     }
 
-    /// The files, for what is not a transfer.
+    /// The files, for operations other than transfers.
     pub fn files(&self) -> &[File] {
         &self.slots.files
-    }
-
-    /// The contents of a slot; `None` while it is in flight.
-    pub fn contents(&mut self, slot: u32) -> Option<&mut [u8]> {
-        self.slots.contents(slot)
     }
 }
 
 impl Drop for AioContext {
     fn drop(&mut self) {
-        // io_destroy waits for everything in flight, so that the arena is ours again after it.
-        // SAFETY: the context was made by `new` and is destroyed once.
+        // io_destroy waits for all I/O in flight; after it, the kernel no longer uses the arena.
+        // SAFETY: the context was created by `new` and is destroyed only once.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
     }
 }

@@ -1,4 +1,4 @@
-//! Memory for I/O: aligned to a page, given back to the kernel when dropped.
+//! Page-aligned memory for I/O, unmapped when dropped.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::fs::File;
@@ -6,21 +6,21 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// A mapping of its own: page-aligned, zeroed, not on the heap.
+/// A private mapping: page-aligned, zeroed, not on the heap.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     start: NonNull<u8>,
     length: usize,
 }
 
-// SAFETY: the mapping is owned by this value alone; moving it to another thread moves the ownership.
+// SAFETY: only this value owns the mapping; moving it to another thread moves the ownership.
 unsafe impl Send for AlignedBuffer {}
 
 impl AlignedBuffer {
-    /// `length` zeroed bytes; at least one page is mapped.
+    /// Maps `length` zeroed bytes, at least one page.
     pub fn zeroed(length: usize) -> io::Result<Self> {
         let length = length.max(1);
-        // SAFETY: a null hint lets the kernel choose an address range that nothing else uses.
+        // SAFETY: with a null hint, the kernel chooses an address range that nothing else uses.
         let start = unsafe {
             mmap_anonymous(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
         };
@@ -28,14 +28,14 @@ impl AlignedBuffer {
         Ok(Self { start, length })
     }
 
-    /// The first `length` bytes of a file, shared with all who have it; at least one page is mapped.
+    /// Maps the first `length` bytes of a file shared, at least one page.
     ///
-    /// It is for those who use [`pointer`](Self::pointer) alone: others may write behind a reference.
+    /// For callers that use only [`pointer`](Self::pointer): other processes may write behind a reference.
     pub(crate) fn shared(file: &File, length: usize) -> io::Result<Self> {
         Self::of_file(file, length, ProtFlags::READ | ProtFlags::WRITE)
     }
 
-    /// The same, to be read only, and by the kernel only: the file may become shorter.
+    /// The same for reading, and only by the kernel: the file may be truncated.
     pub(crate) fn shared_to_read(file: &File, length: usize) -> io::Result<Self> {
         Self::of_file(file, length, ProtFlags::READ)
     }
@@ -48,7 +48,7 @@ impl AlignedBuffer {
         Ok(Self { start, length })
     }
 
-    /// The first byte, for the kernel to read or write while the buffer lives.
+    /// Address of the first byte, for the kernel to read or write while the buffer exists.
     pub(crate) fn pointer(&self) -> *mut u8 {
         self.start.as_ptr()
     }
@@ -57,8 +57,8 @@ impl AlignedBuffer {
 impl Deref for AlignedBuffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` is the beginning of a live mapping of `length` initialised (zeroed) bytes, which nobody shares
-        // when there are references to them (`shared`, `shared_to_read`).
+        // SAFETY: `start` is the start of a live mapping of `length` initialised (zeroed) bytes. Shared mappings
+        // (`shared`, `shared_to_read`) are never dereferenced.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }
@@ -72,7 +72,7 @@ impl DerefMut for AlignedBuffer {
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped when this was made, and nothing refers to it any more.
+        // SAFETY: the range was mapped at construction, and no references to it remain.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
         debug_assert!(unmapped.is_ok());
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn more_memory_than_there_is_is_an_error() {
+    fn an_impossible_length_is_an_error() {
         assert!(AlignedBuffer::zeroed(usize::MAX / 2).is_err());
     }
 }

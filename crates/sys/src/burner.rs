@@ -1,67 +1,71 @@
-//! Busy work of a stated length.
+//! Busy work of a given length.
 //!
-//! A length in ticks goes in; a [`Burner`] comes out, whose burns take that long on average, and what they were measured to take.
+//! In: a length in ticks. Out: a [`Burner`] whose burns take that long on average, and their measured length.
 //!
-//! A wait of so many ticks takes longer than that: the clock is read before and after it, the last reading comes up to one reading
-//! too late, and leaving the loop is a branch that was guessed wrong. Together that was 18 ns of the 78 that a wait of 60 took
-//! (Zen 3, where a reading takes 11 ns and the clock moves in steps of 10). So a thread measures what its burns take, before it is
-//! measured itself, and waits for less.
+//! A wait of N ticks takes longer than N: the clock is read before and after it, the last reading is up to one reading
+//! late, and the loop exit is a mispredicted branch. Together that was 18 ns of the 78 that a wait of 60 took (Zen 3,
+//! where a reading takes 11 ns and the clock advances in steps of 10). So a thread measures its burns before the
+//! measurement starts, and waits for less.
 
 use crate::clock::ticks;
 
-/// Burns of one batch take about so many ticks: some 20 µs, in which an interrupt is rare.
+/// Approximate length of one batch in ticks: some 20 µs, in which an interrupt is rare.
 const BATCH_TICKS: u64 = 50_000;
-/// The fewest burns of a batch; a long burn is told by few.
+/// Minimum number of burns per batch; few suffice for long burns.
 const FEWEST_BURNS: u64 = 4;
-/// Batches of a measurement. The median leaves out those in which something else ran.
+/// Batches per measurement. The median excludes batches in which something else ran.
 const BATCHES: usize = 41;
-/// Waits differ by such a part of what is asked for, by one reading of the clock at least and by a few at most: readings and the
-/// clock's steps march alike, and what differed by less was as long as a number of readings whatever it waited for.
+/// The waits vary by this fraction of the requested length, but by at least one and at most a few clock readings.
+/// Readings and clock steps are in phase, so waits that varied by less lasted a whole number of readings, whatever
+/// their nominal length.
 const SPREAD_SHARE: u64 = 3;
 const MOST_READINGS: u64 = 4;
-/// Waits are corrected so many times: once by far, then by what is left.
+/// Number of corrections: the first is large, the others remove the rest.
 const CORRECTIONS: usize = 3;
-/// One calibration of some hundred goes wrong where others use the CPU; then it is done again, so many times at most.
+/// A calibration fails about once in a hundred times when other tasks use the CPU; it is repeated up to this many
+/// times.
 const TRIES: usize = 3;
-/// Off by more than this part of what was asked for, it went wrong.
+/// Relative error above which a calibration has failed.
 const NEAR: f64 = 0.04;
-/// What is too much does not depend on the length, so a longer burn is not measured, but corrected as this one is: 8 µs at 2.5 GHz.
-/// Then all takes some 5 ms.
+/// The excess does not depend on the length, so longer burns are not measured but corrected like this one: 8 µs at 2.5
+/// GHz. A calibration then takes some 5 ms.
 const LONGEST_MEASURED: u64 = 20_000;
 
-/// Keeps the CPU busy, without the pause instruction of a polite spin: a hypervisor may take the CPU away at it, and it is as long
-/// as what is to be measured.
+/// Keeps the CPU busy. It does not use the pause instruction: a hypervisor may take the CPU away at it, and its
+/// duration is similar to the burns themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burner {
     asked: u64,
-    /// What is waited for, at least.
+    /// Minimum wait in ticks.
     wait: u64,
-    /// And up to so much more, each time another part of it: a wait ends at a reading of the clock, so without this no correction
-    /// could be finer than the time between two.
+    /// Variation of the wait, a different part each time: a wait ends at a clock reading, so without variation no
+    /// correction could be finer than the time between two readings.
     spread: u64,
 }
 
-/// A burner and what its burns take.
+/// A burner and the measured length of its burns.
 #[derive(Clone, Copy, Debug)]
 pub struct Calibrated {
-    /// It.
+    /// The burner.
     pub burner: Burner,
-    /// Mean length of a burn, in ticks. Where it is well above what was asked for, that is less than the least possible burn.
+    /// Mean length of a burn in ticks. If it is well above the requested length, that is shorter than the shortest
+    /// possible burn.
     pub burnt_ticks: f64,
 }
 
 impl Burner {
-    /// One that waits for what is asked for: it burns two readings of the clock more, or less than that.
+    /// A burner that waits for the requested length: its burns take up to two clock readings more.
     pub const fn uncalibrated(asked: u64) -> Self {
         Self { asked, wait: asked, spread: 0 }
     }
 
-    /// One whose burns take what is asked for on average, in the calling thread and where it runs now. Takes some milliseconds.
+    /// A burner whose burns take the requested length on average, in the calling thread on its current CPU. Takes some
+    /// milliseconds.
     pub fn calibrated(asked: u64) -> Calibrated {
         let off = |calibrated: &Calibrated| (calibrated.burnt_ticks - asked as f64).abs();
         let mut best = Self::calibrated_once(asked);
         for _ in 0..TRIES {
-            // A wait for nothing cannot be shortened.
+            // A wait of zero cannot be shortened.
             let least = best.burner.wait == 0 && best.burnt_ticks > asked as f64;
             if least || off(&best) <= asked as f64 * NEAR {
                 break;
@@ -89,7 +93,7 @@ impl Burner {
         Calibrated { burner, burnt_ticks: takes + rest as f64 }
     }
 
-    /// What was asked for, in ticks.
+    /// The requested length in ticks.
     pub fn asked_ticks(self) -> u64 {
         self.asked
     }
@@ -97,7 +101,7 @@ impl Burner {
     /// Burns once.
     #[inline(always)]
     pub fn burn(self) {
-        /// 2^64 ÷ the golden ratio: what it is multiplied with is spread evenly over all values.
+        /// 2^64 ÷ the golden ratio: multiples of it spread evenly over all values.
         const EVENLY: u64 = 0x9E37_79B9_7F4A_7C15;
         let begin = ticks();
         let more = ((begin.wrapping_mul(EVENLY) >> 32).wrapping_mul(self.spread)) >> 32;
@@ -105,7 +109,7 @@ impl Burner {
         while ticks().wrapping_sub(begin) < wait {}
     }
 
-    /// Mean length of a burn, burn after burn.
+    /// Mean length of consecutive burns.
     fn measure(self) -> f64 {
         let burns = (BATCH_TICKS / self.asked.max(1)).clamp(FEWEST_BURNS, BATCH_TICKS / 100);
         let mut batches = [0; BATCHES];
@@ -118,7 +122,7 @@ impl Burner {
     }
 }
 
-/// How far apart readings of the clock are that follow each other.
+/// Time between two consecutive clock readings.
 fn reading_ticks() -> u64 {
     const READINGS: u64 = 64;
     let mut batches = [0; BATCHES];
@@ -141,8 +145,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_burnt_is_what_was_asked_for() {
-        // Which can be had on a machine that does nothing else; so the best of some tries.
+    fn burns_take_the_requested_time() {
+        // The best of several attempts, because other tasks may run on this machine.
         for asked in [200, 1_000, 5_000] {
             let off = (0..20).map(|_| {
                 let calibrated = Burner::calibrated(asked);
@@ -155,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn less_than_two_readings_cannot_be_burnt_and_is_not_claimed() {
+    fn burns_shorter_than_two_readings_report_their_true_length() {
         let calibrated = Burner::calibrated(1);
         assert!(calibrated.burnt_ticks > 1.0, "{calibrated:?}");
         assert_eq!((calibrated.burner.asked_ticks(), calibrated.burner.wait), (1, 0));
     }
 
     #[test]
-    fn long_burns_are_calibrated_as_shorter_ones_are() {
+    fn long_burns_are_calibrated_like_shorter_ones() {
         let begin = std::time::Instant::now();
         let calibrated = Burner::calibrated(3_000_000_000_000);
         assert!(begin.elapsed().as_secs() < 60);

@@ -1,4 +1,5 @@
-//! Bytes that several threads and the kernel read and write at once, as they do a disk's.
+//! Memory that several threads and the kernel read and write concurrently, as they do a disk. In and out: copies; never
+//! a reference.
 
 use crate::buffer::AlignedBuffer;
 use crate::shared_copy::{Copying, copy};
@@ -8,111 +9,112 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
-/// What receiving does while there is nothing.
+/// What a receive call does if no data are available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// It says so.
+    /// Return immediately.
     Never,
-    /// It waits until there is something.
+    /// Wait for data.
     UntilSome,
 }
 
-/// Memory that is shared like a disk: everybody may read and write any of it at any time, and who reads what another
-/// writes at the same time gets some of the old and some of the new. So nobody gets a reference into it: bytes are
-/// copied in and out, or the kernel is told to.
+/// Memory shared like a disk: every thread may read and write any part at any time, and a reader concurrent with a
+/// writer gets a mix of old and new bytes. So no thread gets a reference into it: bytes are copied in and out, by this
+/// code or by the kernel.
 #[derive(Debug)]
 pub struct ByteStore {
     memory: AlignedBuffer,
     length: usize,
     copying: Copying,
-    /// Whose pages they are.
+    /// The memory file of the pages, if any.
     file: Option<Arc<File>>,
 }
 
-// SAFETY: after `new` no reference to the bytes exists; they are reached by copies that the compiler does not see
-// into (`copy`) and by the kernel, as memory is that is shared with another process.
+// SAFETY: after construction no reference to the bytes exists; they are accessed by copies that are opaque to the
+// compiler (`copy`) and by the kernel, like memory shared with another process.
 unsafe impl Sync for ByteStore {}
 
 impl ByteStore {
-    /// Zeros, in huge pages where the system gives them.
+    /// Allocates zeroed memory, in huge pages if the system provides them.
     ///
     /// # Errors
-    /// When there is not so much address space, or the limits do not allow it.
+    /// When address space is not available or a limit forbids it.
     pub fn zeroed(length: usize) -> io::Result<Self> {
         let memory = AlignedBuffer::zeroed(length)?;
         want_huge_pages(&memory, length);
         Ok(Self { memory, length, copying: Copying::default(), file: None })
     }
 
-    /// Zeros in the pages of a file that is in memory only, so that the kernel can send them without a copy.
+    /// Allocates zeroed memory in a memory file, whose pages the kernel can send without a copy.
     ///
     /// # Errors
-    /// When there is not so much of it.
+    /// When there is not enough memory.
     pub fn in_file(length: usize) -> io::Result<Self> {
-        // A file may be longer than there is memory. Whether that much can be had at all, the system says when it is asked for as
-        // much without a file.
+        // A file may be longer than memory. An anonymous allocation of the same size shows whether the system would
+        // grant it.
         drop(AlignedBuffer::zeroed(length)?);
         let file = File::from(rustix::fs::memfd_create("iotoll", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
         file.set_len(length as u64)?;
-        // What is behind the end of a file that became shorter cannot be touched.
+        // Accessing pages beyond the end of a truncated file would fault, so seal its size.
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let memory = AlignedBuffer::shared(&file, length)?;
         want_huge_pages(&memory, length);
         Ok(Self { memory, length, copying: Copying::default(), file: Some(Arc::new(file)) })
     }
 
-    /// Bytes are copied in and out so.
+    /// Sets the copy method.
     pub fn copied(self, copying: Copying) -> Self {
         Self { copying, ..self }
     }
 
-    /// The file whose pages they are, if there is one.
+    /// The memory file, if there is one.
     pub fn file(&self) -> Option<&Arc<File>> {
         self.file.as_ref()
     }
 
-    /// Bytes.
+    /// Size in bytes.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there are none.
+    /// Whether the size is 0.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Where a range begins; it may be used while `self` lives.
+    /// Address of a range, valid while `self` exists.
     ///
     /// # Panics
-    /// When the range is not inside: a broken caller, who would otherwise reach memory that is not its own.
+    /// When the range is out of bounds: a bug in the caller, which would otherwise access foreign memory.
     #[inline]
     pub(crate) fn address(&self, offset: usize, length: usize) -> *mut u8 {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.length);
-        assert!(inside, "{length} bytes at {offset} are not within {} bytes", self.length);
+        assert!(inside, "{length} bytes at {offset} are outside {} bytes", self.length);
         self.memory.pointer().wrapping_add(offset)
     }
 
-    /// Copies out.
+    /// Copies bytes out.
     ///
     /// # Panics
-    /// When the range is not inside.
+    /// When the range is out of bounds.
     #[inline]
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         let from = self.address(offset, into.len());
-        // SAFETY: both ranges are valid for so many bytes, and `into` is borrowed from elsewhere, so they are apart.
+        // SAFETY: both ranges are valid for this many bytes and do not overlap, because `into` is borrowed from
+        // elsewhere.
         unsafe { copy(self.copying, into.as_mut_ptr(), from, into.len()) };
     }
 
-    /// Copies out, behind what is in `into`.
+    /// Copies bytes out, appending to `into`.
     ///
     /// # Panics
-    /// When the range is not inside.
+    /// When the range is out of bounds.
     #[inline]
     pub fn append_to(&self, offset: usize, length: usize, into: &mut Vec<u8>) {
         let from = self.address(offset, length);
         into.reserve(length);
         let begin = into.len();
-        // SAFETY: the range of `self` is valid, the vector has room for so many bytes behind its length, and they are
+        // SAFETY: the range of `self` is valid, the vector has room for this many bytes behind its length, and they are
         // initialised when its length is set.
         unsafe {
             copy(self.copying, into.as_mut_ptr().add(begin), from, length);
@@ -120,10 +122,10 @@ impl ByteStore {
         }
     }
 
-    /// Copies in.
+    /// Copies bytes in.
     ///
     /// # Panics
-    /// When the range is not inside.
+    /// When the range is out of bounds.
     #[inline]
     pub fn write(&self, offset: usize, from: &[u8]) {
         let into = self.address(offset, from.len());
@@ -131,25 +133,25 @@ impl ByteStore {
         unsafe { copy(self.copying, into, from.as_ptr(), from.len()) };
     }
 
-    /// Receives from a socket straight into a range, what there is; bytes received.
+    /// Receives available bytes from a socket directly into a range. Returns the number of bytes received.
     ///
     /// # Errors
-    /// What recv says: WouldBlock when there is nothing and `waiting` is [`Waiting::Never`].
-    ///
+    /// As recv(2): WouldBlock if no data are available and `waiting` is [`Waiting::Never`].
     /// # Panics
-    /// When the range is not inside.
+    /// When the range is out of bounds.
     pub fn receive(&self, offset: usize, length: usize, socket: &impl AsFd, waiting: Waiting) -> io::Result<usize> {
         let into = self.address(offset, length);
         let flags = if waiting == Waiting::Never { libc::MSG_DONTWAIT } else { 0 };
-        // SAFETY: the range is valid for so many bytes while `self` lives, and the kernel may write it at any time.
+        // SAFETY: the range is valid for this many bytes while `self` exists, and the kernel may write to it at any
+        // time.
         let count = unsafe { libc::recv(socket.as_fd().as_raw_fd(), into.cast(), length, flags) };
         usize::try_from(count).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Makes a range zero. Whole pages are given back to the system.
+    /// Zeroes a range. Whole pages are returned to the system.
     ///
     /// # Panics
-    /// When the range is not inside.
+    /// When the range is out of bounds.
     pub fn zero(&self, offset: usize, length: usize) {
         const PAGE: usize = 4096;
         const ZEROS: [u8; PAGE] = [0; PAGE];
@@ -188,9 +190,9 @@ impl ByteStore {
     }
 }
 
-/// A kernel that gives none is as right, and slower.
+/// Huge pages are only advice: without them everything works, more slowly.
 fn want_huge_pages(memory: &AlignedBuffer, length: usize) {
-    // SAFETY: advice about a range that was mapped just now; it changes no content.
+    // SAFETY: advice about a range that was just mapped; it changes no content.
     let _ = unsafe { rustix::mm::madvise(memory.pointer().cast(), length.max(1), rustix::mm::Advice::LinuxHugepage) };
 }
 
@@ -199,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_go_in_and_come_out() {
+    fn bytes_written_are_read_back() {
         let store = ByteStore::zeroed(20_000).unwrap();
         let data: Vec<u8> = (0..10_000_u32).map(|place| place as u8 | 1).collect();
         store.write(3, &data);
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_begin_and_end_where_they_are_asked_for() {
+    fn zeroing_affects_exactly_the_range() {
         for (offset, length) in [(0, 20_000), (1, 100), (4095, 2), (100, 9000), (4096, 8192), (19_999, 1), (5, 0)] {
             for store in [ByteStore::zeroed(20_000).unwrap(), ByteStore::in_file(20_000).unwrap()] {
                 store.write(0, &vec![1; 20_000]);
@@ -229,18 +231,18 @@ mod tests {
     }
 
     #[test]
-    fn a_file_s_bytes_are_those_of_the_store() {
+    fn the_file_has_the_bytes_of_the_store() {
         use std::os::unix::fs::FileExt;
         let store = ByteStore::in_file(10_000).unwrap();
         store.write(4000, b"here");
         let mut found = [0; 4];
         store.file().unwrap().read_exact_at(&mut found, 4000).unwrap();
         assert_eq!(&found, b"here");
-        assert!(store.file().unwrap().set_len(9999).is_err(), "nobody makes it shorter");
+        assert!(store.file().unwrap().set_len(9999).is_err(), "its size is sealed");
     }
 
     #[test]
-    fn nothing_outside_is_reached() {
+    fn ranges_out_of_bounds_panic() {
         let store = ByteStore::zeroed(100).unwrap();
         for (offset, length) in [(0, 101), (100, 1), (usize::MAX, 2)] {
             let reached = std::panic::catch_unwind(|| store.read(offset, &mut vec![0; length]));

@@ -1,14 +1,14 @@
-//! Clocks: the time-stamp counter for stamps in the measured loop, the kernel's for everything else.
+//! Clocks: the time-stamp counter for timestamps in the measured loop, the kernel's clocks for everything else.
 
 use std::io;
 
-/// The time-stamp counter, in ticks. Not serialising: neighbouring instructions may move across it by
-/// some tens of cycles, which is less than the finest thing that is stamped (one I/O).
+/// Reads the time-stamp counter, in ticks. Not serialising: neighbouring instructions may move across it by some tens
+/// of cycles, which is less than the shortest timed event (one I/O).
 #[inline(always)]
 pub fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: RDTSC has no operands and touches no memory; Linux leaves it enabled in user mode
-    // (a process that asked PR_SET_TSC for a fault is not one of ours).
+    // SAFETY: RDTSC has no operands and accesses no memory; Linux leaves it enabled in user mode (this process never
+    // disables it with PR_SET_TSC).
     unsafe {
         core::arch::x86_64::_rdtsc()
     }
@@ -35,13 +35,13 @@ pub fn own_thread_nanos() -> u64 {
     nanos(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime))
 }
 
-/// CPU time of all threads that a process has had, in nanoseconds; `None` when there is no such process.
+/// CPU time of all threads of a process, including ended ones, in nanoseconds; `None` if there is no such process.
 pub fn process_nanos(process: u32) -> Option<u64> {
     let mut clock = 0;
-    // SAFETY: writes a clock's number to `clock`, which is valid for it.
+    // SAFETY: writes a clock id to `clock`, which is valid for it.
     let known = unsafe { libc::clock_getcpuclockid(process.try_into().ok()?, &mut clock) } == 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes the time to `time`, which is valid for it; a clock of a process that has ended is an error.
+    // SAFETY: writes the time to `time`, which is valid for it; the clock of an ended process is an error.
     let read = known && unsafe { libc::clock_gettime(clock, &mut time) } == 0;
     read.then(|| time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
@@ -60,8 +60,8 @@ pub struct Instant {
 }
 
 impl Instant {
-    /// Now. Of several tries the one whose two tick readings are closest is kept, so that an interrupt
-    /// between the clocks does not count.
+    /// The current instant. Of several attempts, keeps the one whose two tick readings are closest, so that an
+    /// interrupt between the clocks does not matter.
     pub fn now() -> Self {
         let attempt = || {
             let before = ticks();
@@ -73,8 +73,7 @@ impl Instant {
         (0..7).map(|_| attempt()).fold(first, |best, next| if next.0 < best.0 { next } else { best }).1
     }
 
-    /// Ticks per second between two instants. Good to about 100 ns ÷ the time between them: 10 ppm
-    /// after 10 ms.
+    /// Ticks per second between two instants. Accurate to about 100 ns ÷ the time between them: 10 ppm after 10 ms.
     pub fn hertz_since(self, earlier: Self) -> Option<f64> {
         let nanos = self.nanos.checked_sub(earlier.nanos).filter(|nanos| *nanos > 0)?;
         Some(self.ticks.saturating_sub(earlier.ticks) as f64 * 1e9 / nanos as f64)
@@ -88,7 +87,7 @@ pub struct ThreadClock {
 }
 
 impl ThreadClock {
-    /// Of the calling thread, to be read by others.
+    /// The calling thread's clock, for other threads to read.
     pub fn of_caller() -> Self {
         // The kernel's encoding of a per-thread scheduler clock: (~tid << 3) | CPUCLOCK_PERTHREAD_MASK
         // (4) | CPUCLOCK_SCHED (2), include/linux/posix-timers.h. pthread_getcpuclockid does the same.
@@ -96,10 +95,10 @@ impl ThreadClock {
         Self { id: (!thread << 3) | 6 }
     }
 
-    /// CPU time so far in nanoseconds; an error when the thread has ended.
+    /// CPU time so far in nanoseconds; an error if the thread has ended.
     pub fn nanos(self) -> io::Result<u64> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `time` is a valid timespec for the kernel to fill; an id of no thread is an error.
+        // SAFETY: `time` is a valid timespec for the kernel to fill; an unknown thread id is an error.
         if unsafe { libc::clock_gettime(self.id, &mut time) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -127,10 +126,10 @@ mod tests {
         }
         worker.thread().unpark();
         worker.join().unwrap();
-        // A thread can be joined a moment before the kernel has forgotten it.
+        // A thread may be joined shortly before the kernel removes its clock.
         let joined = std::time::Instant::now();
         while clock.nanos().is_ok() {
-            assert!(joined.elapsed().as_secs() < 20, "the clock of an ended thread cannot be read");
+            assert!(joined.elapsed().as_secs() < 20, "the clock of an ended thread is still readable");
             std::thread::yield_now();
         }
     }

@@ -1,4 +1,4 @@
-//! Block devices: how large they are, and discarding parts of them.
+//! Block devices: size, discard, and the alignment that direct I/O requires.
 
 use std::fs::File;
 use std::io;
@@ -29,19 +29,20 @@ pub fn discard(device: &File, offset: u64, length: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// What offsets and lengths of O_DIRECT I/O must be multiples of, from statx (Linux 6.1); `None` when
-/// the kernel does not say.
+/// The alignment of offsets and lengths that O_DIRECT requires, from statx (Linux 6.1); `None` if the kernel does not
+/// report it.
 ///
 /// # Errors
-/// InvalidInput when the kernel says that the file takes no O_DIRECT, which it may open with it all the same.
+/// InvalidInput when the kernel reports that the file does not support O_DIRECT (opening it with O_DIRECT may succeed
+/// regardless).
 pub fn direct_alignment(file: &File) -> io::Result<Option<u64>> {
     /// linux/stat.h
     const STATX_DIOALIGN: libc::c_uint = 0x2000;
     // SAFETY: all-zero is a valid statx structure, which the kernel then fills.
     let mut answer: libc::statx = unsafe { std::mem::zeroed() };
     let empty = c"";
-    // SAFETY: the path is a valid string, AT_EMPTY_PATH makes the call about the descriptor, and
-    // `answer` is valid for the kernel to write.
+    // SAFETY: the path is a valid string, AT_EMPTY_PATH makes the call refer to the descriptor, and `answer` is valid
+    // for the kernel to write.
     let done =
         unsafe { libc::statx(file.as_raw_fd(), empty.as_ptr(), libc::AT_EMPTY_PATH, STATX_DIOALIGN, &mut answer) };
     let told = done == 0 && answer.stx_mask & STATX_DIOALIGN != 0;

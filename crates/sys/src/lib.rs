@@ -1,22 +1,23 @@
-//! The operating system behind safe functions, and the only unsafe code of the project.
+//! Safe wrappers of operating system interfaces, and the project's only unsafe code.
 //!
-//! What is here is what the standard library and rustix do not offer: the time-stamp counter, perf
-//! events, the rings of libaio and io_uring with buffers that outlive what is in flight, scheduling
-//! classes, memory shared between processes, and the resource use of a child.
+//! It contains what the standard library and rustix lack: the time-stamp counter, perf events, the rings of libaio and
+//! io_uring with buffers that outlive the I/O in flight, scheduling classes, memory shared between processes, and the
+//! resource usage of a child. It knows nothing of measurements.
 
 pub mod aio;
-pub mod availability;
-pub mod block;
 pub mod buffer;
 pub mod burner;
 pub mod byte_store;
 pub mod clock;
 pub mod device;
+pub mod guest;
+pub mod io_uring_probe;
 pub mod mapped_file;
 pub mod page_cache;
 pub mod perf;
 pub mod process;
 pub mod receive_batch;
+pub mod ring_slots;
 pub mod schedule;
 pub mod send_batch;
 pub mod shared_copy;

@@ -1,11 +1,12 @@
-//! A file's bytes where the kernel can send them from without reading them first: in its page cache.
+//! Maps a file so that the kernel can send its page-cache pages without a read. This process never accesses the memory.
 
 use crate::buffer::AlignedBuffer;
 use std::fs::File;
 use std::io;
 
-/// A file that is mapped to be read, by the kernel alone: nobody here ever touches it. So what cannot be had, because the device failed or
-/// somebody made the file shorter, is an error of the call that wanted it (EFAULT), and no SIGBUS. Of a page in which a file ends the rest is zeros.
+/// A file mapped for reading by the kernel only. Because this process never accesses it, a failing device or a
+/// truncated file is an error (EFAULT) of the call that needed the page, not a SIGBUS. The rest of the page in which a
+/// file ends reads as zeros.
 #[derive(Debug)]
 pub struct MappedFile {
     memory: AlignedBuffer,
@@ -16,22 +17,22 @@ pub struct MappedFile {
 unsafe impl Sync for MappedFile {}
 
 impl MappedFile {
-    /// The first `length` bytes of a file.
+    /// Maps the first `length` bytes of a file.
     ///
     /// # Errors
-    /// When there are no addresses for it, or its file system maps none.
+    /// When address space is not available or the file system does not support mapping.
     pub fn new(file: &File, length: usize) -> io::Result<Self> {
         Ok(Self { memory: AlignedBuffer::shared_to_read(file, length)?, length })
     }
 
-    /// Where a range begins, for the kernel to read while `self` lives.
+    /// Address of a range, for the kernel to read while `self` exists.
     ///
     /// # Panics
-    /// When the range is not inside: a broken caller, who would otherwise reach memory that is not its own.
+    /// When the range is out of bounds: a bug in the caller, which would otherwise access foreign memory.
     #[inline]
     pub(crate) fn address(&self, offset: usize, length: usize) -> *mut u8 {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.length);
-        assert!(inside, "{length} bytes at {offset} are not within {} bytes", self.length);
+        assert!(inside, "{length} bytes at {offset} are outside {} bytes", self.length);
         self.memory.pointer().wrapping_add(offset)
     }
 }
@@ -48,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_is_reached() {
+    fn ranges_out_of_bounds_panic() {
         let file = file(100);
         let mapped = MappedFile::new(&file, 100).unwrap();
         for (offset, length) in [(0, 101), (100, 1), (usize::MAX, 2)] {

@@ -1,4 +1,5 @@
-//! How much of a file the kernel holds in its page cache, and how much of that is not yet written back.
+//! Reports how much of a file is in the kernel's page cache, and how much of that is dirty. Changes nothing in the
+//! cache.
 
 use std::fs::File;
 use std::io;
@@ -6,30 +7,32 @@ use std::os::fd::AsRawFd;
 
 /// cachestat(2), Linux 6.5; the number is the same on every architecture that has it (include/uapi/asm-generic/unistd.h).
 const CACHESTAT: libc::c_long = 451;
-/// The fallback maps this much of a file at a time: a multiple of every page size, and 64 KiB of answers at 4 KiB a page.
+/// The fallback maps this many bytes of a file at a time: a multiple of every page size, with a 64 KiB result vector at
+/// 4 KiB per page.
 const MAPPED_AT_A_TIME: u64 = 256 << 20;
 
-/// Bytes of a range of a file that are in memory.
+/// Cached bytes of a range of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cached {
-    /// In the page cache, whole pages.
+    /// Bytes in the page cache, in whole pages.
     pub resident: u64,
-    /// Of these, changed and not yet written back, or being written back. `None` where the kernel has no cachestat(2).
+    /// Of these, dirty bytes and bytes under write-back. `None` if the kernel lacks cachestat(2).
     pub dirty: Option<u64>,
 }
 
-/// What the page cache holds of `length` bytes from `begin` on. It reads no data and changes nothing in the cache. Takes some
-/// 15 ns a resident page where the kernel has cachestat(2), more with mincore(2) elsewhere.
+/// Queries the page cache for `length` bytes from `begin`. Reads no data and changes nothing in the cache. Takes some
+/// 15 ns per resident page with cachestat(2), more with mincore(2).
 ///
 /// # Errors
-/// When the kernel does not tell: it is a pipe or character device, or not this user's file.
+/// When the kernel does not report it: for a pipe or character device, or a file of another user.
 pub fn cached(file: &File, begin: u64, length: u64) -> io::Result<Cached> {
     match cachestat(file, begin, length) {
-        // A system call filter may answer EPERM for a call that it does not know.
+        // A seccomp filter may return EPERM for an unknown system call.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
             Ok(Cached { resident: mincore(file, begin, length)?, dirty: None })
         }
-        // Of a file on overlayfs cachestat(2) looks at the overlay's own inode, which never holds a page; a mapping is of the file below.
+        // On overlayfs, cachestat(2) inspects the overlay's own inode, which never has pages; a mapping refers to the
+        // underlying file.
         Ok(told) if told.resident == 0 => {
             Ok(Cached { resident: mincore(file, begin, length).unwrap_or(0), dirty: told.dirty })
         }
@@ -57,11 +60,11 @@ struct Pages {
 
 fn cachestat(file: &File, begin: u64, length: u64) -> io::Result<Cached> {
     if length == 0 {
-        // To the kernel a length of 0 means all the rest of the file.
+        // The kernel treats length 0 as the rest of the file.
         return Ok(Cached { resident: 0, dirty: Some(0) });
     }
     let (range, mut pages) = (Range { offset: begin, length }, Pages::default());
-    // SAFETY: both structures are laid out as the kernel's and live through the call; flags must be 0.
+    // SAFETY: both structures have the kernel's layout and outlive the call; flags must be 0.
     let told = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut pages, 0) };
     if told != 0 {
         return Err(io::Error::last_os_error());
@@ -70,7 +73,7 @@ fn cachestat(file: &File, begin: u64, length: u64) -> io::Result<Cached> {
     Ok(Cached { resident: bytes(pages.cached), dirty: Some(bytes(pages.dirty.saturating_add(pages.writeback))) })
 }
 
-/// Bytes of the range that mincore(2) says are resident.
+/// Bytes of the range that mincore(2) reports as resident.
 fn mincore(file: &File, begin: u64, length: u64) -> io::Result<u64> {
     let page = rustix::param::page_size() as u64;
     let (mut at, end) = (begin / page * page, begin.saturating_add(length));
@@ -87,12 +90,12 @@ fn resident_pages(file: &File, begin: u64, length: u64) -> io::Result<u64> {
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
     let bytes = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
     let mut flags = vec![0_u8; bytes.div_ceil(rustix::param::page_size())];
-    // SAFETY: a new mapping at an address of the kernel's choice; nothing here reads or writes through it.
+    // SAFETY: a new mapping at an address that the kernel chooses; nothing here accesses the memory.
     let memory = unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file, begin) }?;
-    // SAFETY: the range is the mapping, and `flags` has a byte for each of its pages.
+    // SAFETY: the range is the mapping, and `flags` has one byte per page.
     let told = unsafe { libc::mincore(memory.cast(), bytes, flags.as_mut_ptr()) };
     let error = io::Error::last_os_error();
-    // SAFETY: the mapping was made above and nothing refers to it.
+    // SAFETY: the mapping was created above and has no references.
     unsafe { munmap(memory, bytes) }?;
     if told == 0 { Ok(flags.iter().filter(|flags| **flags & 1 == 1).count() as u64) } else { Err(error) }
 }
@@ -105,14 +108,14 @@ mod tests {
     const LENGTH: u64 = 1 << 20;
 
     fn written() -> File {
-        // In the working folder: a temporary folder may be in memory, where nothing can be dropped.
+        // In the working folder: a temporary folder may be in memory, whose pages cannot be dropped.
         let mut file = tempfile::tempfile_in(".").unwrap();
         file.write_all(&vec![7; LENGTH as usize]).unwrap();
         file
     }
 
     #[test]
-    fn what_was_just_written_is_resident_and_both_ways_to_ask_agree() {
+    fn written_data_are_resident_and_both_methods_agree() {
         let file = written();
         let told = cached(&file, 0, LENGTH).unwrap();
         assert_eq!(told.resident, LENGTH);

@@ -1,9 +1,8 @@
-//! perf events of one CPU: hardware cycles, and samples of where a CPU that is not idle spends its time.
+//! perf events of one CPU: hardware cycles, and samples of what runs on a CPU that is not idle.
 //!
-//! Every event here belongs to a CPU, not to a task: iotoll charges the whole machine, so interrupts,
-//! kernel threads and servers must be seen too. The kernel lets only root, a holder of CAP_PERFMON, or
-//! anyone below `perf_event_paranoid` 1 do that; an event that cannot be opened says which it was and
-//! what would mend it ([`why_unavailable`]).
+//! Every event belongs to a CPU, not to a task: iotoll charges the whole machine, including interrupts, kernel threads,
+//! and servers. The kernel allows that only to root, to processes with CAP_PERFMON, or with `perf_event_paranoid` below
+//! 1; an event that cannot be opened reports the reason and a fix ([`why_unavailable`]).
 
 mod cpu_clock_sampler;
 mod cycle_counter;
@@ -17,8 +16,8 @@ pub use sample_record::Counts;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// `struct perf_event_attr` of include/uapi/linux/perf_event.h, as far as its first version goes
-/// (PERF_ATTR_SIZE_VER0, 64 bytes): every kernel knows it, and nothing later is needed.
+/// `struct perf_event_attr` of include/uapi/linux/perf_event.h, up to its first version (PERF_ATTR_SIZE_VER0, 64
+/// bytes): every kernel supports it, and nothing newer is needed.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -28,7 +27,7 @@ struct Attributes {
     sample_period: u64,
     sample_type: u64,
     read_format: u64,
-    /// Bit field in the header; bit 0 is the lowest one on the little-endian machines that we run on.
+    /// A bit field in the header; bit 0 is the lowest on the supported little-endian machines.
     flags: u64,
     wakeup_events: u32,
     breakpoint_type: u32,
@@ -48,31 +47,31 @@ const FLAG_DISABLED: u64 = 1 << 0;
 const FLAG_EXCLUDE_IDLE: u64 = 1 << 7;
 const OPEN_CLOEXEC: libc::c_ulong = 1 << 3;
 
-/// Opens an event that counts whatever runs on `cpu`.
+/// Opens an event that counts everything that runs on `cpu`.
 fn open_on_cpu(mut attributes: Attributes, cpu: u32) -> io::Result<OwnedFd> {
     const ANY_TASK: libc::pid_t = -1;
     const NO_GROUP: libc::c_int = -1;
     attributes.size = ATTRIBUTES_SIZE;
     let cpu = libc::c_int::try_from(cpu).map_err(|_| described(io::Error::from_raw_os_error(libc::ENODEV)))?;
-    // SAFETY: `attributes` is a live structure of the size that it states; the kernel reads it, and
-    // writes at most its size field, during the call only.
+    // SAFETY: `attributes` is a live structure of the size that it states; the kernel reads it, and writes at most its
+    // size field, only during the call.
     let fd =
         unsafe { libc::syscall(libc::SYS_perf_event_open, &raw mut attributes, ANY_TASK, cpu, NO_GROUP, OPEN_CLOEXEC) };
     match libc::c_int::try_from(fd) {
-        // SAFETY: the kernel has just made this descriptor for us, nobody else owns it.
+        // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(described(io::Error::last_os_error())),
     }
 }
 
-/// Runs an ioctl of a perf event that takes no argument.
+/// Calls an ioctl without argument on a perf event.
 fn control(fd: &OwnedFd, request: libc::c_ulong) -> io::Result<()> {
-    // SAFETY: the descriptor is open for as long as `fd` is borrowed, and the request reads no memory.
+    // SAFETY: the descriptor stays open while `fd` is borrowed, and the request accesses no memory.
     let status = unsafe { libc::ioctl(fd.as_raw_fd(), request as _, 0) };
     if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The same error, with what it means for perf events in its text.
+/// The same error with its meaning for perf events in the text.
 fn described(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(errno) => io::Error::new(error.kind(), why_unavailable(errno)),
@@ -80,14 +79,14 @@ fn described(error: io::Error) -> io::Error {
     }
 }
 
-/// What an `errno` of opening a perf event on a CPU means, and what would mend it.
+/// The meaning of an `errno` from opening a perf event on a CPU, and a fix.
 pub fn why_unavailable(errno: i32) -> String {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
     explain(errno, paranoid.as_deref().map(str::trim))
 }
 
-const NO_COUNTER: &str = "this machine offers no hardware counter of cycles; in a virtual machine only \
-                          the host can give one (QEMU `-cpu host,pmu=on`; on a cloud a metal instance)";
+const NO_COUNTER: &str = "this machine has no hardware cycle counter; in a virtual machine only \
+                          the host can provide one (QEMU `-cpu host,pmu=on`; on a cloud a metal instance)";
 const NO_MEMORY: &str = "no memory for the sample buffer: raise `sysctl kernel.perf_event_mlock_kb`, or \
                          run as root";
 
@@ -107,11 +106,11 @@ fn explain(errno: i32, paranoid: Option<&str>) -> String {
         libc::ENODEV => "there is no such CPU, or it is offline".to_owned(),
         libc::EMFILE | libc::ENFILE => "too many files are open (one per CPU is needed): raise `ulimit -n`".to_owned(),
         libc::ENOMEM => NO_MEMORY.to_owned(),
-        libc::EBUSY => "another program holds the hardware counters for itself: stop it".to_owned(),
+        libc::EBUSY => "another program uses the hardware counters exclusively: stop it".to_owned(),
         _ => {
             let paranoid = paranoid.unwrap_or("unreadable");
             format!(
-                "perf events cannot be opened: {} (perf_event_paranoid is {paranoid})",
+                "cannot open perf events: {} (perf_event_paranoid is {paranoid})",
                 io::Error::from_raw_os_error(errno)
             )
         }
@@ -123,20 +122,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_the_sysctl_its_value_and_the_mend() {
+    fn a_refusal_names_the_sysctl_its_value_and_the_fix() {
         let text = explain(libc::EACCES, Some("2"));
         assert!(text.contains("perf_event_paranoid is 2"), "{text}");
         assert!(text.contains("sysctl kernel.perf_event_paranoid=0"), "{text}");
     }
 
     #[test]
-    fn an_unexpected_error_is_passed_on_in_words() {
+    fn an_unexpected_error_is_reported_as_text() {
         let text = explain(libc::EIO, None);
         assert!(text.contains("Input/output error"), "{text}");
     }
 
     #[test]
-    fn a_cpu_that_does_not_exist_is_an_error_that_says_so() {
+    fn a_missing_cpu_is_reported_as_such() {
         let error = CycleCounter::open_cpu(u32::MAX).err().map(|error| error.to_string());
         assert_eq!(error.as_deref(), Some("there is no such CPU, or it is offline"));
     }

@@ -1,14 +1,14 @@
-//! A child process: how it ended and what it used.
+//! Waits for a child process and reports its exit and CPU time; per-process limits and per-thread descriptor tables.
 
 use std::io;
 use std::process::Child;
 
-/// How a child ended and the CPU time of it and of all its descendants that it waited for.
+/// The exit of a child, and the CPU time of it and of its descendants that were waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// How.
+    /// Exit status or signal.
     pub how: How,
-    /// User and system time in nanoseconds, at the kernel's grain of a microsecond.
+    /// User and system time in nanoseconds, with the kernel's resolution of a microsecond.
     pub cpu_nanos: u64,
 }
 
@@ -17,18 +17,18 @@ pub struct Ended {
 pub enum How {
     /// It exited with this status.
     Status(i32),
-    /// This signal ended it.
+    /// This signal terminated it.
     Signal(i32),
 }
 
-/// Waits for `child` like [`Child::wait`], and says what it used.
+/// Waits for `child` like [`Child::wait`], and returns its resource usage.
 pub fn wait(child: Child) -> io::Result<Ended> {
     let process = i32::try_from(child.id()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let mut status = 0;
     // SAFETY: all-zero is a valid rusage, which the kernel then fills.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
-        // SAFETY: both out-pointers are valid; the child is ours and `Child` does not reap on its own.
+        // SAFETY: both out-pointers are valid; the child is ours, and `Child` does not reap it by itself.
         if unsafe { libc::wait4(process, &mut status, 0, &mut usage) } == process {
             break;
         }
@@ -46,20 +46,20 @@ pub fn wait(child: Child) -> io::Result<Ended> {
     Ok(Ended { how, cpu_nanos: (micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000 })
 }
 
-/// Raises this process's limit of open files to what it may have at most.
+/// Raises this process's limit of open files to its hard limit.
 pub fn raise_open_file_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Where it is refused, opening a file will say so.
+    // If it fails, opening a file will report it.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Gives the calling thread a table of file descriptors of its own, with what is open now. From then on what
-/// this thread opens and closes is open and closed for it alone, and all of it is closed when it ends.
+/// Gives the calling thread its own copy of the file descriptor table. From then on, descriptors that this thread opens
+/// and closes affect no other thread, and all of them are closed when it ends.
 pub fn unshare_descriptors() -> io::Result<()> {
-    // SAFETY: descriptors that other threads own stay open in their table. In this thread's, their numbers
-    // keep naming the same files, and no code of ours hands a descriptor from one thread to another after this.
+    // SAFETY: descriptors that other threads own stay open in their table. In this thread's table their numbers still
+    // refer to the same files, and this code passes no descriptor between threads after this call.
     Ok(unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }?)
 }
 
@@ -69,7 +69,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn what_a_thread_with_a_table_of_its_own_opens_is_open_for_it_alone() {
+    fn an_unshared_descriptor_table_is_private_to_its_thread() {
         use std::os::fd::AsRawFd;
         let opened = std::thread::spawn(|| {
             unshare_descriptors().unwrap();

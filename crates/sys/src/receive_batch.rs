@@ -1,23 +1,24 @@
-//! Where the next bytes of a stream are put at one go: headers one behind the other, and payloads where they belong.
+//! A scatter list for one receiving system call: headers go to the batch's own bytes, payloads to their place in a
+//! store.
 
 use crate::byte_store::{ByteStore, Waiting};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
-/// Most pieces of one system call: a reply is two, and more replies than half of it are seldom there at one time.
+/// Maximum pieces per system call: a reply is two, and more than 64 replies rarely arrive together.
 const MOST_PIECES: usize = 128;
 
-/// One piece of what is to come, in order.
+/// One piece of the expected data, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece {
-    /// To the batch's own bytes, from here on.
+    /// To the batch's own bytes, from this offset.
     Own { begin: usize, length: usize },
     /// To the store.
     Stored { begin: usize, length: usize },
 }
 
-/// Places for what is to come. They are laid out, received into, looked at, and laid out anew.
+/// A scatter list: fill it, receive, examine the result, clear, and reuse.
 #[derive(Debug)]
 pub struct ReceiveBatch {
     own: Vec<u8>,
@@ -27,34 +28,34 @@ pub struct ReceiveBatch {
     vectors: Vec<libc::iovec>,
 }
 
-// SAFETY: the vectors' pointers are used only while one thread is in `receive`, which makes them anew each time.
+// SAFETY: the vectors' pointers are used only inside `receive`, which builds them anew for each call.
 unsafe impl Send for ReceiveBatch {}
 
 impl ReceiveBatch {
-    /// No place yet. Payloads go to `store`.
+    /// An empty list. Payloads go to `store`.
     pub fn new(store: Arc<ByteStore>) -> Self {
         Self { own: Vec::new(), store, pieces: Vec::new(), length: 0, vectors: Vec::new() }
     }
 
-    /// Forgets the places, and what came to its own.
+    /// Clears the list and its own bytes.
     pub fn clear(&mut self) {
         self.own.clear();
         self.pieces.clear();
         self.length = 0;
     }
 
-    /// Bytes that there is a place for.
+    /// Bytes that the list has room for.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Whether there may be two more pieces.
+    /// Whether there is room for two more pieces.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.pieces.len() + 2 <= MOST_PIECES
     }
 
-    /// The next `length` bytes are kept here. Where they begin in [`own`](Self::own).
+    /// Receives the next `length` bytes into the batch. Returns their offset in [`own`](Self::own).
     #[inline]
     pub fn keep(&mut self, length: usize) -> usize {
         let begin = self.own.len();
@@ -67,10 +68,10 @@ impl ReceiveBatch {
         begin
     }
 
-    /// The next `length` bytes go to the store.
+    /// Receives the next `length` bytes into the store.
     ///
     /// # Panics
-    /// When the range is not inside.
+    /// When the range is out of bounds.
     #[inline]
     pub fn store(&mut self, begin: usize, length: usize) {
         _ = self.store.address(begin, length);
@@ -78,34 +79,33 @@ impl ReceiveBatch {
         self.pieces.push(Piece::Stored { begin, length });
     }
 
-    /// What came to be kept, and zeros where nothing came.
+    /// The batch's own bytes; zeros where nothing has arrived.
     pub fn own(&self) -> &[u8] {
         &self.own
     }
 
-    /// Receives what there is with one system call; bytes received.
+    /// Receives available bytes with one system call. Returns the number of bytes received.
     ///
     /// # Errors
-    /// What recvmsg says: WouldBlock when there is nothing and `waiting` is [`Waiting::Never`].
+    /// As recvmsg(2): WouldBlock if no data are available and `waiting` is [`Waiting::Never`].
     pub fn receive(&mut self, socket: &impl AsFd, waiting: Waiting) -> io::Result<usize> {
         let mut message = self.message();
         let flags = if waiting == Waiting::Never { libc::MSG_DONTWAIT } else { 0 };
-        // SAFETY: the vectors point into `own`, which is borrowed here alone, and into `store`, which lives and which the
-        // kernel may write at any time; neither moves during the call.
+        // SAFETY: the vectors point into `own`, which is borrowed only here, and into `store`, which is alive and which
+        // the kernel may write at any time; neither moves during the call.
         let count = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &mut message, flags) };
-        self.received();
         usize::try_from(count).map_err(|_| io::Error::last_os_error())
     }
 
-    /// A message of all places. It points into the batch, as long as that is neither changed nor dropped.
-    pub(crate) fn message(&mut self) -> libc::msghdr {
+    /// A message header for all pieces. It points into the batch and is valid until the batch is changed or dropped.
+    fn message(&mut self) -> libc::msghdr {
         self.vectors.clear();
-        // Taken once: every piece of it is written through this.
+        // Take the pointer once: every piece of the batch is written through it.
         let (own, own_length) = (self.own.as_mut_ptr(), self.own.len());
         for piece in &self.pieces {
             let (base, length) = match *piece {
                 Piece::Own { begin, length } => {
-                    assert!(begin + length <= own_length, "a piece outside of its own bytes");
+                    assert!(begin + length <= own_length, "piece out of bounds");
                     (own.wrapping_add(begin), length)
                 }
                 Piece::Stored { begin, length } => (self.store.address(begin, length), length),
@@ -119,17 +119,12 @@ impl ReceiveBatch {
         message
     }
 
-    /// That message is not used any more.
-    pub(crate) fn received(&mut self) {
-        self.vectors.clear();
-    }
-
-    /// Copies `into.len()` bytes out that came from `from` on, counted from the first that was received.
+    /// Copies out `into.len()` received bytes, starting at byte `from` of the received data.
     ///
     /// # Panics
-    /// When there is no place for so many.
+    /// When the list is shorter than that.
     pub fn copy_out(&self, mut from: usize, mut into: &mut [u8]) {
-        assert!(from + into.len() <= self.length, "more than there is a place for");
+        assert!(from + into.len() <= self.length, "range exceeds the list");
         for piece in &self.pieces {
             let (Piece::Own { begin, length } | Piece::Stored { begin, length }) = *piece;
             if from >= length {
@@ -154,7 +149,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn bytes_come_to_their_places_and_can_be_had_in_order() {
+    fn bytes_reach_their_places_and_can_be_copied_out_in_order() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let store = Arc::new(ByteStore::zeroed(1000).unwrap());
         let mut batch = ReceiveBatch::new(store.clone());
@@ -182,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_is_received_to() {
+    fn places_out_of_bounds_panic() {
         let mut batch = ReceiveBatch::new(Arc::new(ByteStore::zeroed(10).unwrap()));
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| batch.store(5, 6))).is_err());
         assert!(std::panic::catch_unwind(|| batch.copy_out(0, &mut [0; 1])).is_err());

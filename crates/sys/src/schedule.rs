@@ -1,9 +1,9 @@
-//! Where and how a thread is scheduled.
+//! Affinity and scheduling class of threads, and the CPUs of the machine.
 
 use rustix::thread::CpuSet;
 use std::io;
 
-/// The caller's kernel thread id.
+/// The kernel's id of the calling thread.
 pub fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
@@ -24,7 +24,7 @@ fn cpus_of(set: &CpuSet) -> Vec<u32> {
     (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).filter_map(|cpu| u32::try_from(cpu).ok()).collect()
 }
 
-/// The CPU that the calling thread runs on now; it may be another one at once.
+/// The CPU that the calling thread runs on; it may move at any time.
 pub fn current_cpu() -> Option<u32> {
     u32::try_from(rustix::thread::sched_getcpu()).ok()
 }
@@ -33,10 +33,10 @@ pub fn current_cpu() -> Option<u32> {
 pub fn online_cpus() -> io::Result<Vec<u32>> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
     parse_cpu_list(text.trim())
-        .ok_or_else(|| io::Error::other(format!("/sys/devices/system/cpu/online says '{}'", text.trim())))
+        .ok_or_else(|| io::Error::other(format!("cannot parse /sys/devices/system/cpu/online: '{}'", text.trim())))
 }
 
-/// The kernel's list format: `0-3,8`.
+/// Parses the kernel's list format: `0-3,8`.
 fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for part in text.split(',') {
@@ -46,7 +46,7 @@ fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-/// Keeps the calling thread on these CPUs.
+/// Pins the calling thread to these CPUs.
 pub fn pin_to(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
@@ -59,16 +59,16 @@ pub fn pin_to(cpus: &[u32]) -> io::Result<()> {
 /// A scheduling class for the calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// SCHED_FIFO at its lowest priority: runs at once, before every ordinary thread. Needs
-    /// CAP_SYS_NICE or an RLIMIT_RTPRIO. Threads and processes that it starts are ordinary again.
+    /// SCHED_FIFO at its lowest priority: preempts every ordinary thread. Requires CAP_SYS_NICE or an RLIMIT_RTPRIO.
+    /// Threads and processes that it starts are ordinary again.
     RealTime,
-    /// SCHED_OTHER, as every thread has it that did not ask for more or less.
+    /// SCHED_OTHER, the default class.
     Ordinary,
-    /// SCHED_IDLE: runs only when nothing else wants the CPU.
+    /// SCHED_IDLE: runs only if nothing else wants the CPU.
     Idle,
 }
 
-/// Puts the calling thread into a scheduling class.
+/// Sets the scheduling class of the calling thread.
 pub fn set_class(class: Class) -> io::Result<()> {
     let (policy, priority) = match class {
         Class::RealTime => (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1),
@@ -76,7 +76,7 @@ pub fn set_class(class: Class) -> io::Result<()> {
         Class::Idle => (libc::SCHED_IDLE, 0),
     };
     let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: pid 0 is the calling thread and `parameters` is a valid structure for the call.
+    // SAFETY: pid 0 is the calling thread, and `parameters` is a valid structure for the call.
     if unsafe { libc::sched_setscheduler(0, policy, &parameters) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -88,14 +88,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_lists_are_the_kernel_s() {
+    fn cpu_lists_use_the_kernel_format() {
         assert_eq!(parse_cpu_list("0-2,5"), Some(vec![0, 1, 2, 5]));
         assert_eq!(parse_cpu_list("x"), None);
         assert!(!online_cpus().unwrap().is_empty());
     }
 
     #[test]
-    fn pinning_is_what_the_kernel_then_reports() {
+    fn the_kernel_reports_the_pinned_cpus() {
         std::thread::spawn(|| {
             let first = *allowed_cpus().unwrap().first().unwrap();
             pin_to(&[first]).unwrap();

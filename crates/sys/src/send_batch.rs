@@ -1,4 +1,5 @@
-//! What is sent on a stream at one go: headers one behind the other, and payloads from where they lie or as pages of a file.
+//! A gather list for sending on a stream: copied headers and payloads, payloads gathered from memory, and pages of a
+//! file (sendfile). It keeps what it has not sent.
 
 use crate::byte_store::ByteStore;
 use crate::mapped_file::MappedFile;
@@ -7,17 +8,17 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
-/// Most pieces of one system call: the kernel's UIO_MAXIOV.
+/// Maximum pieces per system call: the kernel's UIO_MAXIOV.
 const MOST_PIECES: usize = 1024;
 
-/// One piece of what is to be sent, in order.
+/// One piece of the data to send, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece {
-    /// Of the batch's own bytes.
+    /// From the batch's own bytes.
     Own { begin: usize, length: usize },
-    /// Of the store or the mapped file; segments are counted from where it was `laid`.
+    /// From the store or the mapped file; segments are counted from `laid`, the start of the payload.
     Stored { laid: usize, begin: usize, length: usize },
-    /// Of the file, in the same way.
+    /// Pages of the file; segments as above.
     Pages { laid: usize, begin: usize, length: usize },
 }
 
@@ -28,14 +29,14 @@ impl Piece {
     }
 }
 
-/// Bytes to the end of the segment in which `begin` lies.
+/// Bytes left in the segment that contains `begin`.
 #[inline]
 fn left_of_segment(segment: usize, laid: usize, begin: usize) -> usize {
-    // A division is not for those who do not cut.
+    // Avoid the division if there is only one segment.
     if begin == laid { segment } else { segment - (begin - laid) % segment }
 }
 
-/// An end of a batch.
+/// A position at the end of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     own: usize,
@@ -44,23 +45,23 @@ pub struct Mark {
     length: usize,
 }
 
-/// Where payloads lie that are sent from there. A batch keeps what its pieces point to.
+/// The source of gathered payloads. A batch keeps alive what its pieces point to.
 #[derive(Clone, Debug, Default)]
 pub enum Source {
-    /// There are none.
+    /// No gathered payloads.
     #[default]
     Nothing,
-    /// In memory.
+    /// Memory.
     Store(Arc<ByteStore>),
-    /// In a file's page cache.
+    /// A file's page cache.
     File(Arc<MappedFile>),
 }
 
 impl Source {
-    /// Where a range begins, if there is anything.
+    /// Address of a range; `None` without a source.
     ///
     /// # Panics
-    /// When the range is not inside.
+    /// When the range is out of bounds.
     #[inline]
     fn address(&self, begin: usize, length: usize) -> Option<*mut u8> {
         match self {
@@ -77,32 +78,33 @@ impl From<Option<Arc<ByteStore>>> for Source {
     }
 }
 
-/// A batch: it is filled, sent, and used again.
+/// A gather list: fill it, send, and reuse.
 #[derive(Debug)]
 pub struct SendBatch {
     own: Vec<u8>,
     source: Source,
-    /// Whose pages are sent.
+    /// The file whose pages are sent.
     file: Option<Arc<File>>,
     pieces: Vec<Piece>,
-    /// The first piece that is not wholly sent.
+    /// The first piece that is not completely sent.
     next: usize,
     length: usize,
     sent: usize,
-    /// Most bytes of one system call, of one thing that was put.
+    /// If set, each system call sends at most this many bytes, from one piece.
     most: Option<usize>,
-    /// Most bytes of the store or the file that are one piece of a system call. They are cut when they are sent, so that segments take no memory.
+    /// Segment size for pieces from the store or the file. Pieces are divided when they are sent, so segments take no
+    /// memory.
     segment: usize,
     has_pages: bool,
     has_mapped: bool,
     vectors: Vec<libc::iovec>,
 }
 
-// SAFETY: the vectors' pointers are used only while one thread is in `send`, which makes them anew each time.
+// SAFETY: the vectors' pointers are used only inside `send`, which builds them anew for each call.
 unsafe impl Send for SendBatch {}
 
 impl SendBatch {
-    /// Nothing yet. Payloads come from `source`.
+    /// An empty batch. Gathered payloads come from `source`.
     pub fn new(source: impl Into<Source>) -> Self {
         Self {
             own: Vec::new(),
@@ -120,113 +122,104 @@ impl SendBatch {
         }
     }
 
-    /// Pages come from `file`, if any.
+    /// Sets the file whose pages are sent.
     pub fn with_pages_of(self, file: Option<Arc<File>>) -> Self {
         Self { file, ..self }
     }
 
-    /// What was put by itself is sent by itself, at most `most` bytes with one system call; `None`: all together.
+    /// Sends each piece with a system call of its own, at most `most` bytes per call; `None`: all together.
     pub fn in_pieces_of(self, most: Option<usize>) -> Self {
         Self { most, ..self }
     }
 
-    /// What comes from the store or the file is a piece for each `bytes` of it, one at least, as if it lay scattered.
+    /// Divides pieces from the store or the file into segments of `bytes` (at least 1), as if they were scattered.
     pub fn in_segments_of(self, bytes: usize) -> Self {
         Self { segment: bytes.max(1), ..self }
     }
 
-    /// Bytes that are still to be sent.
+    /// Bytes not sent yet.
     pub fn unsent(&self) -> usize {
         self.length - self.sent
     }
 
-    /// Bytes that were put since it was empty, sent or not.
+    /// Bytes added since the batch was empty, sent or not.
     pub fn put_so_far(&self) -> usize {
         self.length
     }
 
-    /// Bytes that were sent since it was empty.
+    /// Bytes sent since the batch was empty.
     pub fn sent(&self) -> usize {
         self.sent
     }
 
-    /// Whether what is sent next are pages of the file.
+    /// Whether the next bytes to send are pages of the file.
     pub fn sends_pages(&self) -> bool {
         matches!(self.pieces.get(self.next), Some(Piece::Pages { .. }))
     }
 
-    /// Whether there were pages of the file in it since it was empty.
+    /// Whether pages of the file were added since the batch was empty.
     pub fn has_pages(&self) -> bool {
         self.has_pages
     }
 
-    /// Whether there was something of a mapped file in it since it was empty, which the kernel may have to read when it is sent.
+    /// Whether parts of a mapped file were added since the batch was empty; the kernel may have to read them when it
+    /// sends them.
     pub fn has_mapped(&self) -> bool {
         self.has_mapped
     }
 
-    /// Its own bytes, of which some may have been sent.
+    /// The batch's own bytes, some of which may be sent already.
     pub fn own(&self) -> &[u8] {
         &self.own
     }
 
-    /// Where it ends now, for [`take_back`](Self::take_back).
+    /// The current end, for [`take_back`](Self::take_back).
     #[inline]
     pub fn mark(&self) -> Mark {
         let last = self.pieces.last().map_or(0, Piece::length);
         Mark { own: self.own.len(), pieces: self.pieces.len(), last, length: self.length }
     }
 
-    /// Takes off what was put since `mark`, provided that nothing was sent in between.
+    /// Removes what was added since `mark`. Nothing may have been sent in between.
     pub fn take_back(&mut self, mark: Mark) {
         self.own.truncate(mark.own);
         self.pieces.truncate(mark.pieces);
-        // Of the other kinds nothing is added to a piece.
+        // Pieces of other kinds are never extended.
         if let Some(Piece::Own { length, .. }) = self.pieces.last_mut() {
             *length = mark.last;
         }
         self.length = mark.length;
     }
 
-    /// Bytes of its own that it holds.
-    pub fn own_bytes(&self) -> usize {
-        self.own.len()
-    }
-
-    /// Pieces of it, sent or not.
-    pub fn pieces(&self) -> usize {
-        self.pieces.len()
-    }
-
-    /// Whether one more message of two pieces still goes out with the same system call.
+    /// Whether one more message of two pieces fits in the same system call.
     pub fn has_room(&self) -> bool {
         self.pieces.len() + 2 <= MOST_PIECES
     }
 
-    /// Puts bytes at the end, copied.
+    /// Appends a copy of bytes.
     #[inline]
     pub fn put(&mut self, bytes: &[u8]) {
         self.own.extend_from_slice(bytes);
         self.grow(bytes.len());
     }
 
-    /// Puts a part of the store at the end, copied: it is as it is now.
+    /// Appends a copy of a range of the store, in its current state.
     ///
     /// # Panics
-    /// Without a store, or when the range is not inside.
+    /// Without a store, or when the range is out of bounds.
     #[inline]
     pub fn pull_up(&mut self, begin: usize, length: usize) {
-        assert!(matches!(self.source, Source::Store(_)), "a batch without a store");
+        assert!(matches!(self.source, Source::Store(_)), "batch without a store");
         if let Source::Store(store) = &self.source {
             store.append_to(begin, length, &mut self.own);
             self.grow(length);
         }
     }
 
-    /// Puts a part of a file at the end, read straight to where it is sent from. When it fails nothing is put.
+    /// Appends a range of a file, read directly into the batch's own bytes. On failure, nothing is appended.
     ///
     /// # Errors
-    /// What pread says; UnexpectedEof when the file ends before.
+    /// As pread(2); UnexpectedEof when the file ends before the range does.
     pub fn put_file(&mut self, file: &impl AsFd, mut offset: u64, length: usize) -> io::Result<()> {
         let begin = self.own.len();
         self.own.reserve(length);
@@ -239,7 +232,7 @@ impl SendBatch {
             let failure = match usize::try_from(count) {
                 Ok(0) => io::ErrorKind::UnexpectedEof.into(),
                 Ok(count) => {
-                    // SAFETY: the kernel wrote so many bytes behind the length, at most `left`.
+                    // SAFETY: the kernel wrote this many bytes behind the length, at most `left`.
                     unsafe { self.own.set_len(there + count) };
                     offset += count as u64;
                     continue;
@@ -255,13 +248,13 @@ impl SendBatch {
         Ok(())
     }
 
-    /// Puts a part of the source at the end: it is as it will be when it is sent.
+    /// Appends a range of the source by reference: it is sent in its state at that time.
     ///
     /// # Panics
-    /// Without a source, or when the range is not inside.
+    /// Without a source, or when the range is out of bounds.
     #[inline]
     pub fn gather(&mut self, begin: usize, length: usize) {
-        assert!(self.source.address(begin, length).is_some(), "a batch without a source");
+        assert!(self.source.address(begin, length).is_some(), "batch without a source");
         self.has_mapped |= matches!(self.source, Source::File(_));
         if length > 0 {
             self.pieces.push(Piece::Stored { laid: begin, begin, length });
@@ -269,13 +262,14 @@ impl SendBatch {
         self.length += length;
     }
 
-    /// Puts a part of the file at the end: its pages are sent as they are then and later, without a copy.
+    /// Appends a range of the file by reference: its pages are sent without a copy, and later changes may still reach
+    /// the other end.
     ///
     /// # Panics
     /// Without a file.
     #[inline]
     pub fn hand_over(&mut self, begin: usize, length: usize) {
-        assert!(self.file.is_some(), "a batch without a file");
+        assert!(self.file.is_some(), "batch without a file");
         if length > 0 {
             self.pieces.push(Piece::Pages { laid: begin, begin, length });
             self.has_pages = true;
@@ -283,7 +277,7 @@ impl SendBatch {
         self.length += length;
     }
 
-    /// Notes `length` bytes more at the end of its own.
+    /// Adds `length` own bytes to the last piece.
     #[inline]
     fn grow(&mut self, length: usize) {
         self.length += length;
@@ -294,13 +288,14 @@ impl SendBatch {
         }
     }
 
-    /// Sends what it can with one system call; bytes that went out.
+    /// Sends as much as one system call takes. Returns the number of bytes sent.
     ///
-    /// With pages in it, it may wait, unless the socket is one that never does.
+    /// With pages in the batch, the call may block unless the socket is nonblocking.
     ///
     /// # Errors
-    /// What sendmsg and sendfile say: WouldBlock when the socket takes nothing now, UnexpectedEof when the file has become
-    /// shorter, EFAULT when a mapped one has, or cannot be read. A peer that has gone is an error. Where pages are sent it is SIGPIPE as well, which Rust's programs ignore.
+    /// As sendmsg(2) and sendfile(2): WouldBlock when the socket buffer is full, UnexpectedEof when the file was
+    /// truncated, EFAULT when a mapped file was truncated or cannot be read. A closed connection is an error; with
+    /// pages it also raises SIGPIPE, which Rust programs ignore.
     pub fn send(&mut self, socket: &impl AsFd) -> io::Result<usize> {
         if let (Some(&Piece::Pages { laid, begin, length }), Some(file)) = (self.pieces.get(self.next), &self.file) {
             let mut offset = begin as u64;
@@ -312,38 +307,20 @@ impl SendBatch {
             self.advance(sent);
             return Ok(sent);
         }
-        let (message, more) = self.message();
-        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | more;
-        // SAFETY: the vectors point into `own` and `source`, which live and do not move during the call.
-        let sent = unsafe { libc::sendmsg(socket.as_fd().as_raw_fd(), &message, flags) };
-        let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error());
-        self.went(*sent.as_ref().unwrap_or(&0));
-        sent
-    }
-
-    /// A message of what is to be sent next, and its flags beyond the usual ones. It points into the batch, as long as that is neither
-    /// changed nor dropped.
-    pub(crate) fn message(&mut self) -> (libc::msghdr, libc::c_int) {
         let more = if self.aim() { libc::MSG_MORE } else { 0 };
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | more;
         // SAFETY: all zeros is a valid msghdr: no name, no pieces, no control data.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = self.vectors.as_mut_ptr();
         message.msg_iovlen = self.vectors.len();
-        (message, more)
+        // SAFETY: the vectors point into `own` and `source`, which are alive and do not move during the call.
+        let sent = unsafe { libc::sendmsg(socket.as_fd().as_raw_fd(), &message, flags) };
+        let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
+        self.advance(sent);
+        Ok(sent)
     }
 
-    /// Bytes of the message that was made last.
-    pub(crate) fn aimed(&self) -> usize {
-        self.vectors.iter().map(|vector| vector.iov_len).sum()
-    }
-
-    /// So many bytes of that message went out.
-    pub(crate) fn went(&mut self, count: usize) {
-        self.vectors.clear();
-        self.advance(count);
-    }
-
-    /// Points the vectors at what is to be sent next. Whether something follows that the same message holds.
+    /// Points the vectors at the next bytes to send. Returns whether more follows that is not in the same message.
     fn aim(&mut self) -> bool {
         self.vectors.clear();
         let (most_pieces, most) = match self.most {
@@ -374,10 +351,11 @@ impl SendBatch {
                 Piece::Pages { .. } => return true,
             }
         }
-        self.most.is_some() && self.unsent() > self.aimed()
+        let aimed: usize = self.vectors.iter().map(|vector| vector.iov_len).sum();
+        self.most.is_some() && self.unsent() > aimed
     }
 
-    /// So many bytes went out.
+    /// Records that `count` bytes were sent.
     fn advance(&mut self, mut count: usize) {
         self.sent += count;
         if self.sent >= self.length {
@@ -397,7 +375,7 @@ impl SendBatch {
         }
     }
 
-    /// Forgets everything; what it holds in memory is kept for the next time.
+    /// Clears the batch and keeps its memory for reuse.
     pub fn clear(&mut self) {
         self.own.clear();
         self.pieces.clear();
@@ -414,7 +392,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn pieces_arrive_in_order_whatever_the_socket_takes() {
+    fn pieces_arrive_in_order_after_any_short_write() {
         for most in [None, Some(64)] {
             for segment in [usize::MAX, 100] {
                 send_all(most, segment);
@@ -431,20 +409,20 @@ mod tests {
         assert_eq!(batch.pieces.len(), 1);
         let mut calls = 0;
         while batch.unsent() > 0 {
-            batch.message();
+            batch.aim();
             assert!(batch.vectors.iter().all(|vector| vector.iov_len == 512));
             calls += 1;
-            batch.went(batch.aimed());
+            batch.advance(batch.vectors.len() * 512);
         }
         assert_eq!(calls, CALLS);
         batch.gather(0, 1500);
-        batch.went(700);
-        batch.message();
+        batch.advance(700);
+        batch.aim();
         assert_eq!(batch.vectors.iter().map(|vector| vector.iov_len).collect::<Vec<_>>(), [324, 476]);
     }
 
     #[test]
-    fn what_was_put_by_itself_is_sent_by_itself() {
+    fn separate_pieces_are_sent_separately() {
         let mut batch = SendBatch::new(None).in_pieces_of(Some(4));
         batch.put(b"head");
         batch.put(b"payload");
@@ -486,17 +464,17 @@ mod tests {
         drop(ours);
         theirs.read_to_end(&mut found).unwrap();
         assert!(found == expected);
-        assert_eq!((batch.own_bytes(), batch.unsent()), (0, 0));
+        assert_eq!((batch.own().len(), batch.unsent()), (0, 0));
     }
 
     #[test]
-    fn what_cannot_be_read_and_what_is_taken_back_leaves_nothing() {
+    fn failed_reads_and_removed_data_leave_nothing() {
         let mut batch = SendBatch::new(None);
         let file = memory_file(b"0123456789");
         batch.put(b"head");
         assert_eq!(batch.put_file(&file, 5, 6).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         let mark = batch.mark();
-        batch.put(b"that was too much");
+        batch.put(b"to be removed");
         batch.take_back(mark);
         batch.put_file(&file, 2, 8).unwrap();
         let (ours, mut theirs) = UnixStream::pair().unwrap();
@@ -508,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapped_file_is_sent_as_it_is_then_and_an_error_if_it_became_shorter() {
+    fn a_mapped_file_is_sent_in_its_current_state_and_truncation_is_an_error() {
         let file = memory_file(&[1; 10_000]);
         let mapped = Arc::new(MappedFile::new(&file, 10_000).unwrap());
         let mut batch = SendBatch::new(Source::File(mapped));
@@ -529,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_became_shorter_is_an_error() {
+    fn a_truncated_file_is_an_error() {
         let file = memory_file(b"0123456789");
         let mut batch = SendBatch::new(None).with_pages_of(Some(Arc::new(file.try_clone().unwrap())));
         batch.put(b"head");
@@ -549,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_has_gone_is_an_error() {
+    fn a_closed_connection_is_an_error() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         drop(theirs);
         let mut batch = SendBatch::new(None);

@@ -1,22 +1,23 @@
-//! Copies of bytes that others may read and write meanwhile, in several ways.
+//! Copies bytes that other threads may access at the same time, with a choice of methods.
 
-/// How bytes are copied. What is cheapest depends on the processor, on how many there are, and on who uses them next.
+/// Copy method. Which is cheapest depends on the processor, the number of bytes, and who uses them next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Copying {
     /// Sixteen bytes at a time, through the caches.
     Plain,
-    /// The processor's own loop (`rep movsb`), which may do as it likes.
+    /// The processor's own copy loop (`rep movsb`).
     #[default]
     RepMovsb,
-    /// Past the caches: fetched for once, stored without being kept (`prefetchnta`, `movnti`).
+    /// Bypasses the caches with non-temporal prefetches and stores (`prefetchnta`, `movnti`).
     NonTemporal,
 }
 
-/// One round of the loops below.
+/// Bytes per iteration of the loops below.
 #[cfg(target_arch = "x86_64")]
 const ROUND: usize = 64;
 
-/// Copies bytes that others may change meanwhile. An instruction that the compiler cannot look into is no data race in its eyes.
+/// Copies bytes that other threads may change at the same time. Inline assembly is opaque to the compiler, so this is
+/// not a data race in its model.
 ///
 /// # Safety
 /// Both ranges are valid for `count` bytes and do not overlap.
@@ -25,8 +26,8 @@ const ROUND: usize = 64;
 pub(crate) unsafe fn copy(how: Copying, into: *mut u8, from: *const u8, count: usize) {
     let looped = if how == Copying::RepMovsb { 0 } else { count / ROUND * ROUND };
     if looped > 0 {
-        // SAFETY: the caller's; the loops go over the first `looped` bytes, which is a positive multiple of a round, and the
-        // prefetch beyond them is a hint that touches nothing.
+        // SAFETY: guaranteed by the caller; the loops cover the first `looped` bytes, which is a positive multiple of a
+        // round, and the prefetch beyond them is a hint that accesses nothing.
         unsafe {
             match how {
                 Copying::NonTemporal => past_caches(into, from, looped),
@@ -34,7 +35,7 @@ pub(crate) unsafe fn copy(how: Copying, into: *mut u8, from: *const u8, count: u
             }
         }
     }
-    // SAFETY: the caller's, for what is left; the direction flag is clear on entry, as the ABI has it.
+    // SAFETY: guaranteed by the caller, for the rest; the direction flag is clear on entry, as the ABI requires.
     unsafe {
         std::arch::asm!(
             "rep movsb",
@@ -46,7 +47,7 @@ pub(crate) unsafe fn copy(how: Copying, into: *mut u8, from: *const u8, count: u
     }
 }
 
-/// A loop over rounds: moves `$from` to `$into` through registers `a` to `d` of a class, `$count` bytes.
+/// A loop over rounds: moves `$count` bytes from `$from` to `$into` through registers `a` to `d` of a class.
 #[cfg(target_arch = "x86_64")]
 macro_rules! rounds {
     ($into:ident, $from:ident, $count:ident, $class:ident, $($instruction:literal)*) => {
@@ -70,11 +71,11 @@ macro_rules! rounds {
 }
 
 /// # Safety
-/// As of [`copy`]; `count` is a positive multiple of [`ROUND`].
+/// As for [`copy`]; `count` is a positive multiple of [`ROUND`].
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn through_caches(into: *mut u8, from: *const u8, count: usize) {
-    // SAFETY: the caller's. SSE2 is part of x86-64.
+    // SAFETY: guaranteed by the caller. SSE2 is part of x86-64.
     unsafe {
         rounds!(into, from, count, xmm_reg,
             "movups {a}, [{from}]"
@@ -89,11 +90,12 @@ unsafe fn through_caches(into: *mut u8, from: *const u8, count: usize) {
 }
 
 /// # Safety
-/// As of [`copy`]; `count` is a positive multiple of [`ROUND`].
+/// As for [`copy`]; `count` is a positive multiple of [`ROUND`].
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn past_caches(into: *mut u8, from: *const u8, count: usize) {
-    // SAFETY: the caller's. SSE2 is part of x86-64. The fence orders the stores before whatever is written next, as others expect.
+    // SAFETY: guaranteed by the caller. SSE2 is part of x86-64. The fence orders the non-temporal stores before later
+    // writes.
     unsafe {
         rounds!(into, from, count, reg,
             "prefetchnta [{from} + 512]"
@@ -117,7 +119,7 @@ unsafe fn past_caches(into: *mut u8, from: *const u8, count: usize) {
     }
 }
 
-/// Copies bytes that others may change meanwhile. There is one way only on this architecture.
+/// Copies bytes that other threads may change at the same time. This architecture has only one method.
 ///
 /// # Safety
 /// Both ranges are valid for `count` bytes and do not overlap.
@@ -126,7 +128,8 @@ unsafe fn past_caches(into: *mut u8, from: *const u8, count: usize) {
 pub(crate) unsafe fn copy(_: Copying, into: *mut u8, from: *const u8, count: usize) {
     use std::sync::atomic::{AtomicU8, Ordering};
     for place in 0..count {
-        // SAFETY: the caller's; every byte is reached as an atomic, so that others may reach it too.
+        // SAFETY: guaranteed by the caller; every byte is accessed as an atomic, so other threads may access it at the
+        // same time.
         unsafe {
             let byte = AtomicU8::from_ptr(from.add(place).cast_mut()).load(Ordering::Relaxed);
             AtomicU8::from_ptr(into.add(place)).store(byte, Ordering::Relaxed);
@@ -139,13 +142,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_copies_all_and_nothing_else() {
+    fn every_method_copies_exactly_the_range() {
         let from: Vec<u8> = (0..1000_u32).map(|place| (place * 7) as u8 | 1).collect();
         for how in [Copying::Plain, Copying::RepMovsb, Copying::NonTemporal] {
             for begin in [0, 1, 7] {
                 for count in [0, 1, 63, 64, 65, 127, 128, 900] {
                     let mut into = vec![0; 1000];
-                    // SAFETY: both are longer than `begin + 3 + count`, and are apart.
+                    // SAFETY: both are longer than `begin + 3 + count` and do not overlap.
                     unsafe { copy(how, into.as_mut_ptr().add(begin + 3), from.as_ptr().add(begin), count) };
                     assert_eq!(into[begin + 3..][..count], from[begin..][..count], "{how:?} {begin} {count}");
                     assert!(into[..begin + 3].iter().chain(&into[begin + 3 + count..]).all(|byte| *byte == 0));

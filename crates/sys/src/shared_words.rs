@@ -1,7 +1,7 @@
-//! Memory that processes share, as atomic words, and waiting until one of them changes.
+//! Memory shared between processes as atomic words, with waiting for changes (futex).
 //!
-//! A memory file is sealed against shrinking when it is made, so that no process can take away what another has
-//! mapped. All access is atomic; what is written by one process at worst surprises another, it never breaks it.
+//! The memory file is sealed against shrinking at creation, so no process can remove pages that another has mapped. All
+//! access is atomic: an unexpected value from another process is possible, undefined behaviour is not.
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -13,9 +13,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Bytes of the signals: words that can be waited for.
+/// Size of the signals: words that can be waited for.
 const SIGNAL_BYTES: usize = 4096;
-/// How many signals there are.
+/// Number of signals.
 pub const SIGNALS: usize = SIGNAL_BYTES / size_of::<AtomicU32>();
 
 /// Signals and words, mapped.
@@ -25,14 +25,14 @@ pub struct SharedWords {
     bytes: usize,
 }
 
-// SAFETY: the memory is only ever reached through atomics, and is unmapped by the last owner alone.
+// SAFETY: the memory is accessed only through atomics, and only the last owner unmaps it.
 unsafe impl Send for SharedWords {}
 // SAFETY: as above.
 unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
-    /// New memory for `words` words, all zero, and `text` behind them; and the file that another process opens it
-    /// by.
+    /// Creates zeroed memory of `words` words with `text` behind them. Also returns the file by which another process
+    /// opens it.
     pub fn create(words: usize, text: &[u8]) -> io::Result<(Self, File)> {
         let file = rustix::fs::memfd_create("iotoll", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         let file = File::from(file);
@@ -44,10 +44,10 @@ impl SharedWords {
         Ok((Self::map(&file, length)?, file))
     }
 
-    /// What another process made for `words` words, and the text behind them.
+    /// Opens memory of `words` words that another process created. Also returns the text behind them.
     ///
     /// # Errors
-    /// When the file is not of this kind, or shorter than that.
+    /// When the file was not created by [`create`](Self::create) or is too short.
     pub fn open(file: &File, words: usize) -> io::Result<(Self, Vec<u8>)> {
         let seals = rustix::fs::fcntl_get_seals(file)?;
         let length = (words.checked_mul(8)).and_then(|bytes| bytes.checked_add(SIGNAL_BYTES));
@@ -63,8 +63,8 @@ impl SharedWords {
 
     fn map(file: &File, bytes: usize) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing of ours; the file is sealed
-        // against shrinking, so all of it stays backed.
+        // SAFETY: a new mapping at an address that the kernel chooses aliases nothing; the file is sealed against
+        // shrinking, so all pages stay valid.
         let memory = unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, file, 0) }?;
         let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { memory, bytes })
@@ -73,8 +73,8 @@ impl SharedWords {
     /// The signals, [`SIGNALS`] of them.
     #[inline(always)]
     pub fn signals(&self) -> &[AtomicU32] {
-        // SAFETY: the mapping is page-aligned, at least SIGNAL_BYTES long, lives as long as `self`, and is only
-        // reached through atomics, for which every bit pattern is a value.
+        // SAFETY: the mapping is page-aligned, at least SIGNAL_BYTES long, lives as long as `self`, and is accessed
+        // only through atomics, for which every bit pattern is valid.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), SIGNALS) }
     }
 
@@ -82,20 +82,20 @@ impl SharedWords {
     #[inline(always)]
     pub fn words(&self) -> &[AtomicU64] {
         let count = (self.bytes - SIGNAL_BYTES) / size_of::<AtomicU64>();
-        // SAFETY: as for the signals; the words lie behind them, and SIGNAL_BYTES keeps them aligned.
+        // SAFETY: as for the signals; the words are behind them, and SIGNAL_BYTES keeps them aligned.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(SIGNAL_BYTES).cast(), count) }
     }
 }
 
 impl Drop for SharedWords {
     fn drop(&mut self) {
-        // SAFETY: this mapping was made by `map` with this length, and nobody can have a reference into it.
-        // Unmapping a whole mapping does not fail.
+        // SAFETY: `map` created this mapping with this length, and no reference to it remains. Unmapping a complete
+        // mapping does not fail.
         let _ = unsafe { rustix::mm::munmap(self.memory.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// Sleeps while `signal` is `value`, at most for `timeout`. It may return earlier for no reason.
+/// Sleeps while `signal` is `value`, at most for `timeout`. May return early (spurious wake-up).
 pub fn wait_while(signal: &AtomicU32, value: u32, timeout: Duration) {
     if signal.load(Ordering::Acquire) != value {
         return;
@@ -104,13 +104,13 @@ pub fn wait_while(signal: &AtomicU32, value: u32, timeout: Duration) {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
     };
-    // Woken, timed out, interrupted or changed before it slept: the caller looks again in any case.
+    // Woken, timed out, interrupted, or changed before the sleep: the caller checks again in any case.
     let _ = futex::wait(signal, futex::Flags::empty(), value, Some(&timeout));
 }
 
-/// Wakes all that wait for `signal`.
+/// Wakes all threads that wait for `signal`.
 pub fn wake_all(signal: &AtomicU32) {
-    // It fails for no valid address.
+    // Cannot fail for a valid address.
     let _ = futex::wake(signal, futex::Flags::empty(), i32::MAX.unsigned_abs());
 }
 
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_mappings_are_one_memory_and_the_text_is_behind_it() {
+    fn two_mappings_share_memory_and_the_text_follows() {
         let (ours, file) = SharedWords::create(3, b"plan").unwrap();
         let (theirs, text) = SharedWords::open(&file, 3).unwrap();
         ours.words()[2].store(7, Ordering::Relaxed);
@@ -143,10 +143,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_memory_is_an_error() {
+    fn opening_other_files_is_an_error() {
         let (_, file) = SharedWords::create(1, b"").unwrap();
-        assert!(SharedWords::open(&file, 2).is_err(), "shorter than asked for");
-        assert!(SharedWords::open(&File::open("/dev/null").unwrap(), 0).is_err(), "no memory file");
+        assert!(SharedWords::open(&file, 2).is_err(), "too short");
+        assert!(SharedWords::open(&File::open("/dev/null").unwrap(), 0).is_err(), "not a memory file");
         assert!(file.set_len(0).is_err(), "sealed");
     }
 }

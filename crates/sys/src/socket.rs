@@ -1,18 +1,21 @@
-//! What rustix does not offer of sockets.
+//! Socket options and queries that rustix lacks.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// How many bytes have to have arrived before a socket counts as readable (SO_RCVLOWAT), at least 1.
+/// Sets the low-water mark: the number of bytes (at least 1) that have to arrive before a socket is readable
+/// (SO_RCVLOWAT).
 ///
-/// Of TCP both a blocking recv and poll go by it, of Unix sockets only recv. A blocking recv of TCP with a mark above one was seen to
-/// sleep on with bytes there (Linux 6.18): after a poll, one that does not wait is safe.
+/// On TCP both a blocking recv and poll respect it, on Unix sockets only recv. A blocking recv on TCP with a mark above
+/// one was observed to keep sleeping with bytes available (Linux 6.18): receive without blocking after a poll instead.
 ///
+/// # Errors
+/// As setsockopt(2).
 /// # Errors
 /// As setsockopt(2).
 pub fn wake_when_readable(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX).max(1);
-    // SAFETY: the option takes an int, and is given the address and the size of one that lives during the call.
+    // SAFETY: the option takes an int; the address and size are those of one that outlives the call.
     let outcome = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
@@ -25,23 +28,26 @@ pub fn wake_when_readable(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Bytes that were sent on a TCP socket and that the other end has not taken yet (SIOCOUTQ). Closing a socket on which something lies unread resets the
-/// connection, and then they are lost.
+/// Bytes sent on a TCP socket that the other end has not acknowledged (SIOCOUTQ). Closing a socket with unread data
+/// resets the connection, which loses them.
 ///
+/// # Errors
+/// As ioctl(2).
 /// # Errors
 /// As ioctl(2).
 pub fn undelivered(socket: &impl AsFd) -> io::Result<usize> {
     let mut bytes: libc::c_int = 0;
-    // SAFETY: the call writes an int, to the address of one that lives during the call.
+    // SAFETY: the call writes an int, to the address of one that outlives the call.
     let outcome = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, std::ptr::from_mut(&mut bytes)) };
     if outcome == 0 { Ok(usize::try_from(bytes).unwrap_or(0)) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The process that connected a Unix socket, as the kernel knew it then (SO_PEERCRED); `None` where it is not to be seen from here.
+/// The process ID of a Unix socket's peer at connect time (SO_PEERCRED); `None` if it is not visible in this PID
+/// namespace.
 pub fn peer_process(socket: &impl AsFd) -> Option<i32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of_val(&peer) as libc::socklen_t;
-    // SAFETY: the option writes a ucred and its length, to the addresses of ones that live during the call.
+    // SAFETY: the option writes a ucred and its length, to addresses of ones that outlive the call.
     let outcome = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -62,7 +68,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn less_than_was_asked_for_is_not_readable() {
+    fn less_than_the_low_water_mark_is_not_readable() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (ours, _) = listener.accept().unwrap();
@@ -82,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_of_a_unix_socket_has_a_process_and_that_of_another_has_none() {
+    fn only_unix_sockets_report_the_process_of_the_peer() {
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         assert_eq!(peer_process(&ours), Some(std::process::id().cast_signed()));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -90,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_other_end_has_no_room_for_is_not_delivered() {
+    fn data_beyond_the_receive_buffer_of_the_peer_are_undelivered() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut ours, _) = listener.accept().unwrap();
@@ -102,7 +108,7 @@ mod tests {
         }
         assert!((1..=sent).contains(&undelivered(&ours).unwrap()));
         theirs.read_exact(&mut vec![0; sent]).unwrap();
-        // Acknowledgements may come later.
+        // Acknowledgements may arrive later.
         let since = std::time::Instant::now();
         while undelivered(&ours).unwrap() > 0 {
             assert!(since.elapsed().as_secs() < 60);

@@ -1,37 +1,38 @@
-//! Block I/O through io_uring: one ring, one thread, registered files, buffers and ring descriptor.
+//! Block I/O through io_uring: one ring for one thread, with registered files, buffers, and ring descriptor. In:
+//! transfers of slots; out: completions.
 
-use crate::block::{Completion, Slots, Transfer, Way};
 use crate::buffer::AlignedBuffer;
+use crate::ring_slots::{Completion, Slots, Transfer, Way};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
-/// Whether something is registered with the kernel once, or looked up for each I/O.
+/// Whether a resource is registered with the kernel once or looked up for each I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registration {
-    /// Once, before the first I/O.
+    /// Registered once, before the first I/O.
     Registered,
-    /// For each I/O.
+    /// Looked up for each I/O.
     PerIo,
 }
 
-/// An io_uring that moves slots to and from files.
+/// An io_uring that transfers slots to and from files.
 pub struct BlockRing {
-    // Dropped before `slots`: closing the ring ends what could still touch the memory.
+    // Dropped before `slots`: closing the ring ends all kernel access to the memory.
     ring: IoUring,
-    slots: Slots,
+    pub(crate) slots: Slots,
     buffers: Registration,
     files: Registration,
     syscalls: u64,
 }
 
 impl BlockRing {
-    /// A ring of `count` slots that share `buffer`.
+    /// Creates a ring with `count` slots in `buffer`.
     ///
     /// # Errors
-    /// What io_uring_setup or a registration says: EPERM or ENOSYS where io_uring is not allowed,
-    /// ENOMEM where RLIMIT_MEMLOCK does not hold the registered buffers.
+    /// As io_uring_setup(2) and io_uring_register(2): EPERM or ENOSYS when io_uring is not allowed, ENOMEM when the
+    /// registered buffers exceed RLIMIT_MEMLOCK.
     pub fn new(
         files: Vec<File>,
         buffer: AlignedBuffer,
@@ -52,15 +53,15 @@ impl BlockRing {
             let descriptors: Vec<RawFd> = slots.files.iter().map(AsRawFd::as_raw_fd).collect();
             ring.submitter().register_files(&descriptors)?;
         }
-        // Saves the descriptor look-up of each system call (5.18). A kernel without it works as well.
+        // Saves the descriptor look-up in each system call (5.18). Optional: older kernels work without it.
         let _ = ring.submitter().register_ring_fd();
         Ok(Self { ring, slots, buffers, files: registered, syscalls: 0 })
     }
 
     fn set_up(count: u32) -> io::Result<IoUring> {
         let entries = count.next_power_of_two();
-        // One thread submits and reaps, so completions are run when it asks for them (6.1). Older
-        // kernels refuse the flags with EINVAL and get a plain ring.
+        // One thread submits and reaps, so completions can run when it asks for them (6.1). Older kernels refuse the
+        // flags with EINVAL and get a plain ring.
         let modern = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
@@ -73,20 +74,19 @@ impl BlockRing {
         }
     }
 
-    /// Adds a transfer to those handed over at the next [`submit`](Self::submit) or
-    /// [`wait`](Self::wait).
+    /// Stages a transfer for the next [`submit`](Self::submit) or [`wait`](Self::wait).
     ///
     /// # Panics
-    /// When the slot is in flight or the transfer does not fit it.
+    /// When the slot is in flight or the transfer is larger than the slot.
     #[inline]
     pub fn stage(&mut self, slot: u32, transfer: &Transfer) -> io::Result<()> {
         let address = self.slots.lend(slot, transfer);
         let entry = self.entry(slot, transfer, address).user_data(slot.into());
-        // SAFETY: `lend` gave memory that stays valid and untouched until the completion is reaped, and
-        // the arena and the files outlive the ring.
+        // SAFETY: `lend` returned memory that stays valid and untouched until the completion is reaped, and the arena
+        // and the files outlive the ring.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         if pushed.is_err() {
-            // Cannot be while slots ≤ entries; giving the slot back keeps the count true all the same.
+            // Impossible while slots ≤ entries; returning the slot keeps the count correct regardless.
             self.slots.take_back(slot);
             return Err(io::Error::other("the submission ring is full"));
         }
@@ -95,7 +95,7 @@ impl BlockRing {
 
     #[inline]
     fn entry(&self, slot: u32, transfer: &Transfer, address: *mut u8) -> squeue::Entry {
-        // A registered file is named by its index with a flag, in the field of the descriptor.
+        // A registered file is identified by its index and a flag, in the descriptor field.
         let (file, flags) = match self.files {
             Registration::Registered => (types::Fd(transfer.file as RawFd), squeue::Flags::FIXED_FILE),
             Registration::PerIo => {
@@ -116,17 +116,17 @@ impl BlockRing {
         .flags(flags)
     }
 
-    /// Hands everything staged to the kernel; one system call.
+    /// Submits the staged transfers with one system call.
     pub fn submit(&mut self) -> io::Result<()> {
         self.enter(0)
     }
 
-    /// Hands everything staged over and waits until at least `least` completions can be reaped; one
-    /// system call, or none when nothing is staged and they are there already.
+    /// Submits the staged transfers and waits until at least `least` completions can be reaped: one system call, or
+    /// none if nothing is staged and they are already available.
     pub fn wait(&mut self, least: u32) -> io::Result<()> {
         let least = least.min(self.slots.in_flight()) as usize;
         let staged = !self.ring.submission().is_empty();
-        // With deferred task work a completion may wait for a system call to be posted at all.
+        // With deferred task work, the kernel may post a completion only during a system call.
         if !staged && self.ring.completion().len() >= least && !self.ring.submission().taskrun() {
             return Ok(());
         }
@@ -143,9 +143,9 @@ impl BlockRing {
                         return Ok(());
                     }
                 }
-                // A signal: what is staged stays staged, what completed stays in the ring.
+                // A signal: staged transfers stay staged, completions stay in the ring.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The kernel is short of memory for requests, or completions have to be reaped first.
+                // The kernel lacks memory for requests, or completions have to be reaped first.
                 Err(error)
                     if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY))
                         && !self.ring.completion().is_empty() =>
@@ -157,7 +157,7 @@ impl BlockRing {
         }
     }
 
-    /// Takes up to `most` completions that are there; no system call.
+    /// Passes up to `most` available completions to `each`; no system call.
     #[inline]
     pub fn reap(&mut self, most: u32, mut each: impl FnMut(Completion)) {
         let slots = &mut self.slots;
@@ -168,7 +168,7 @@ impl BlockRing {
         }
     }
 
-    /// System calls so far that submitted or waited.
+    /// Submitting and waiting system calls so far.
     pub fn syscalls(&self) -> u64 {
         self.syscalls
     }
@@ -178,23 +178,18 @@ impl BlockRing {
         self.slots.in_flight()
     }
 
-    /// The files, for what is not a transfer.
+    /// The files, for operations other than transfers.
     pub fn files(&self) -> &[File] {
         &self.slots.files
-    }
-
-    /// The contents of a slot; `None` while it is in flight.
-    pub fn contents(&mut self, slot: u32) -> Option<&mut [u8]> {
-        self.slots.contents(slot)
     }
 }
 
 impl Drop for BlockRing {
     fn drop(&mut self) {
-        // The kernel may write into the arena until the last completion: wait for all of them.
+        // The kernel may write into the arena until the last completion, so wait for all of them.
         while self.slots.in_flight() > 0 {
             if self.wait(1).is_err() {
-                // The memory cannot be given back safely any more; leaking it is the lesser evil.
+                // The memory cannot be unmapped safely any more; leak it instead.
                 if let Ok(empty) = AlignedBuffer::zeroed(1).and_then(|buffer| Slots::new(Vec::new(), buffer, 1)) {
                     std::mem::forget(std::mem::replace(&mut self.slots, empty));
                 }

@@ -1,4 +1,4 @@
-//! What a validation found: tables to paste, and which criteria were met.
+//! The result of a validation: tables for docs/validation/output, notes, and criteria that were met or not.
 
 use super::Options;
 use model::stats::Estimate;
@@ -11,7 +11,7 @@ pub struct Evidence {
     criteria: Vec<Criterion>,
 }
 
-/// Something that was to be shown.
+/// A criterion.
 #[derive(Clone, Debug)]
 struct Criterion {
     met: bool,
@@ -19,7 +19,7 @@ struct Criterion {
 }
 
 impl Evidence {
-    /// A table; every row has as many cells as the header.
+    /// Adds a table; every row has as many cells as the header.
     pub fn table(&mut self, header: &[&str], rows: &[Vec<String>]) {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let mut table = line(&header.iter().map(|&cell| cell.to_owned()).collect::<Vec<_>>());
@@ -29,22 +29,22 @@ impl Evidence {
         self.parts.push(table);
     }
 
-    /// A sentence.
+    /// Adds a note.
     pub fn note(&mut self, text: impl Into<String>) {
         self.parts.push(text.into() + "\n");
     }
 
-    /// Something that was to be shown, and whether it was.
+    /// Adds a criterion, and whether it was met.
     pub fn criterion(&mut self, met: bool, text: impl Into<String>) {
         self.criteria.push(Criterion { met, text: text.into() });
     }
 
-    /// Whether everything was shown.
+    /// Whether all criteria were met.
     pub fn met(&self) -> bool {
         self.criteria.iter().all(|criterion| criterion.met)
     }
 
-    /// When, where and how.
+    /// The heading: date, machine, and command.
     pub fn heading(&self, name: &str, options: &Options) -> String {
         let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let long = if name == "memory" { format!(" --long {}", options.long) } else { String::new() };
@@ -60,7 +60,7 @@ impl Evidence {
         )
     }
 
-    /// Everything else.
+    /// The tables, notes, and criteria.
     pub fn body(&self) -> String {
         let line = |criterion: &Criterion| {
             format!("- {}: {}\n", if criterion.met { "shown" } else { "NOT SHOWN" }, criterion.text)
@@ -80,7 +80,7 @@ fn cpus() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let count = std::thread::available_parallelism().map_or(0, |count| count.get());
-    format!("{count} × {}", model.map_or("CPU of unknown name", |(_, model)| model.trim()))
+    format!("{count} × {}", model.map_or("unknown CPU", |(_, model)| model.trim()))
 }
 
 /// `1.43 [1.39, 1.47]`.
@@ -99,7 +99,7 @@ pub fn percent(estimate: &Estimate) -> String {
     format!("{value:+.1}{half} %")
 }
 
-/// A ratio as the change that it is: `+0.4 [−0.1, +0.9] %`.
+/// A ratio as a change: `+0.4 [−0.1, +0.9] %`.
 pub fn change(ratio: &Estimate) -> String {
     let change = |value: f64| format!("{:+.1}", (value - 1.0) * 100.0);
     match (ratio.low, ratio.high) {
@@ -108,7 +108,7 @@ pub fn change(ratio: &Estimate) -> String {
     }
 }
 
-/// A number, or a dash where there is none.
+/// A number, or a dash if unknown.
 pub fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or("–".to_owned(), |value| format!("{value:.decimals$}"))
 }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn evidence_is_markdown_and_says_what_was_not_shown() {
+    fn evidence_is_markdown_and_lists_unmet_criteria() {
         let mut evidence = Evidence::default();
         evidence.table(&["load", "IOPS"], &[vec!["null".to_owned(), rate(1_523_000.0)]]);
         evidence.note("One run.");

@@ -1,11 +1,11 @@
-//! Runs fio: jobs that iotoll reads the same way, its JSON, and its system calls as another program counts them.
+//! Runs fio with jobs that iotoll accepts too, parses its JSON, and counts its system calls with perf or strace.
 
 use super::Bench;
 use anyhow::{Context, bail};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// A job as flags that fio and iotoll both take.
+/// A job as flags that both fio and iotoll accept.
 pub fn job(engine: &str, seconds: f64, options: &[&str]) -> Vec<String> {
     let fixed = [
         "--name=validation".to_owned(),
@@ -17,7 +17,7 @@ pub fn job(engine: &str, seconds: f64, options: &[&str]) -> Vec<String> {
     fixed.into_iter().chain(options.iter().map(|&option| option.to_owned())).collect()
 }
 
-/// What one fio run did.
+/// The result of one fio run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ran {
     /// I/Os.
@@ -26,22 +26,22 @@ pub struct Ran {
     pub iops: f64,
 }
 
-/// fio by itself.
+/// Runs fio.
 pub fn run(bench: &Bench, job: &[String]) -> anyhow::Result<Ran> {
     run_with(bench, job, &[])
 }
 
-/// fio with variables of the environment.
+/// Runs fio with additional environment variables.
 pub fn run_with(bench: &Bench, job: &[String], variables: &[(&str, &PathBuf)]) -> anyhow::Result<Ran> {
     let mut fio = bench.command("fio");
     parse(&bench.output(fio.arg("--output-format=json").args(job).envs(variables.iter().copied()))?)
 }
 
-/// Finds the calls of a system call in what a program counted.
+/// Extracts the number of calls of a system call from a counter's output.
 type Count = fn(&str, &str) -> Option<f64>;
 
-/// I/Os per call of `system_call`, counted by perf, or by strace where perf may not; `None` where neither can.
-/// Counting slows fio, so this is a run of its own.
+/// I/Os per call of `system_call`, counted by perf, or by strace if perf is not permitted; `None` if neither works.
+/// Counting slows fio, so this is a separate run.
 pub fn per_syscall(bench: &Bench, job: &[String], system_call: &str) -> anyhow::Result<Option<f64>> {
     let counts = bench.path("counts");
     let fio = |mut command: std::process::Command| {
@@ -87,7 +87,7 @@ fn perf_count(text: &str, system_call: &str) -> Option<f64> {
     line.split(',').next()?.parse().ok()
 }
 
-/// `strace -c`: % time, seconds, µs per call, calls, errors where there are any, the name.
+/// `strace -c`: % time, seconds, µs per call, calls, errors (if any), the name.
 fn strace_count(text: &str, system_call: &str) -> Option<f64> {
     let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let words = lines.find(|words| words.last() == Some(&system_call))?;
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fio_s_json_is_found_behind_its_notes() {
+    fn json_is_found_behind_notes() {
         let text = "note: both iodepth >= 1 and synchronous I/O engine are selected\n{\n  \"jobs\": [{\"read\": \
                     {\"total_ios\": 77, \"iops\": 38.5}}]}\n";
         assert_eq!(parse(text).unwrap(), Ran { ios: 77.0, iops: 38.5 });
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_flags() {
+    fn a_job_becomes_flags() {
         let job = job("psync", 0.5, &["--bs=4k"]);
         assert_eq!(
             job,

@@ -1,23 +1,23 @@
-//! Runs iotoll and reads its JSON.
+//! Runs iotoll and parses its JSON.
 
 use super::Bench;
 use anyhow::Context;
 use model::finding::{JobFinding, PhaseFinding, RunFinding};
 use std::path::PathBuf;
 
-/// Flags of iotoll's own: what it measures with, for how long, and where the record goes.
+/// Flags of iotoll itself: meters, background, and where the record goes.
 #[derive(Clone, Debug)]
 pub struct Measuring {
     /// `--meters`.
     pub meters: &'static str,
     /// `--background`, milliseconds.
     pub background_millis: u64,
-    /// `--out`, when the record is wanted.
+    /// `--out`, if the record is needed.
     pub out: Option<PathBuf>,
 }
 
 impl Measuring {
-    /// Nothing is measured but the I/O itself.
+    /// Measures only the I/O itself.
     pub const LEAST: Self = Self { meters: "thread", background_millis: 200, out: None };
 
     /// The flags.
@@ -36,13 +36,13 @@ impl Measuring {
     }
 }
 
-/// `iotoll run` with fio's options.
+/// Runs `iotoll run` with fio's options.
 pub fn run(bench: &Bench, measuring: &Measuring, job: &[String]) -> anyhow::Result<RunFinding> {
     let text = bench.output(bench.iotoll().arg("run").args(measuring.flags()).args(job))?;
     parse(&text)
 }
 
-/// `iotoll cost` with flags of its own and a command.
+/// Runs `iotoll cost` with flags and a command.
 pub fn cost(bench: &Bench, measuring: &Measuring, flags: &[String], command: &[String]) -> anyhow::Result<RunFinding> {
     let mut iotoll = bench.iotoll();
     iotoll.arg("cost").arg("--no-output").args(measuring.flags()).args(flags).arg("--").args(command);
@@ -50,7 +50,7 @@ pub fn cost(bench: &Bench, measuring: &Measuring, flags: &[String], command: &[S
 }
 
 fn parse(text: &str) -> anyhow::Result<RunFinding> {
-    serde_json::from_str(text).context("iotoll's JSON is not what it was when this was written")
+    serde_json::from_str(text).context("iotoll's JSON does not have the expected format")
 }
 
 /// The only phase.

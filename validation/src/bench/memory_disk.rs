@@ -1,4 +1,4 @@
-//! A disk in memory: direct I/O to it passes the whole block layer, and no device behind it adds noise of its own.
+//! A disk in memory (zram): direct I/O to it uses the complete block layer without the noise of a device.
 
 use anyhow::{Context, ensure};
 use std::fs;
@@ -7,21 +7,20 @@ use std::process::{Command, Stdio};
 
 const CONTROL: &str = "/sys/class/zram-control";
 
-/// An ext4 on a zram device of its own; both are gone when this is dropped.
+/// An ext4 file system on a new zram device; dropping it removes both.
 pub struct MemoryDisk {
     device: u32,
     mounted: Option<PathBuf>,
 }
 
 impl MemoryDisk {
-    /// Makes the device and mounts it at `path`.
-    ///
+    /// Creates the device and mounts it at `path`.
     /// # Errors
-    /// Without root, without zram in the kernel, or without mkfs.ext4.
+    /// Without root, zram support in the kernel, or mkfs.ext4.
     pub fn mount(path: PathBuf, mebibytes: usize) -> anyhow::Result<Self> {
-        // Reading makes a device: the kernel says its number.
+        // Reading the file creates a device and returns its number.
         let number =
-            fs::read_to_string(format!("{CONTROL}/hot_add")).context("a disk in memory takes root and zram")?;
+            fs::read_to_string(format!("{CONTROL}/hot_add")).context("a disk in memory needs root and zram")?;
         let mut disk = Self { device: number.trim().parse()?, mounted: None };
         fs::write(disk.attribute("disksize"), format!("{mebibytes}M"))?;
         let device = format!("/dev/zram{}", disk.device);
@@ -44,7 +43,7 @@ impl MemoryDisk {
 
 impl Drop for MemoryDisk {
     fn drop(&mut self) {
-        // A validation that failed is told why already; what cannot be undone here is a device without a user.
+        // Errors were reported already; what cannot be undone here is a device without a user.
         let _ = self.mounted.take().map(|path| tool("umount", &[&path.display().to_string()]));
         let _ = fs::write(self.attribute("reset"), "1");
         let _ = fs::write(format!("{CONTROL}/hot_remove"), self.device.to_string());
@@ -53,7 +52,7 @@ impl Drop for MemoryDisk {
 
 fn tool(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    let output = output.with_context(|| format!("{program} cannot be run; install it"))?;
+    let output = output.with_context(|| format!("cannot run {program}; install it"))?;
     let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     ensure!(output.status.success(), "{program} {}: {stderr}", arguments.join(" "));
     Ok(())

@@ -1,8 +1,8 @@
-//! Statistics over rounds: each round is one unit, and an interval says what other rounds would have said.
+//! Statistics over rounds. The round is the unit of every interval.
 
 use model::stats::Estimate;
 
-/// Mean over rounds, with its t interval.
+/// Mean over rounds with its t interval.
 pub fn mean(values: &[f64]) -> Estimate {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -10,7 +10,7 @@ pub fn mean(values: &[f64]) -> Estimate {
     Estimate::with_error(mean, (squares / (count - 1.0) / count).sqrt(), count - 1.0)
 }
 
-/// The middle of the values, or the mean of the two in the middle; NaN of none.
+/// Median; the mean of the two middle values if their number is even; NaN without values.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -19,24 +19,24 @@ pub fn median(values: &[f64]) -> f64 {
     (lower + upper) / 2.0
 }
 
-/// Candidate ÷ baseline, round by round: the mean of the logarithms with its t interval, as a ratio.
+/// Candidate ÷ baseline per round: the mean of the logarithms with its t interval, as a ratio.
 pub fn ratio(candidate: &[f64], baseline: &[f64]) -> Estimate {
     let logarithms: Vec<f64> = candidate.iter().zip(baseline).map(|(one, other)| (one / other).ln()).collect();
     let logarithm = mean(&logarithms);
     Estimate { value: logarithm.value.exp(), low: logarithm.low.map(f64::exp), high: logarithm.high.map(f64::exp) }
 }
 
-/// One less the other, round by round.
+/// One minus the other, per round.
 pub fn differences(one: &[f64], other: &[f64]) -> Vec<f64> {
     one.iter().zip(other).map(|(one, other)| one - other).collect()
 }
 
-/// Whether two intervals have a value in common; without an interval, nobody knows.
+/// Whether two intervals overlap; `None` if one of them is unknown.
 pub fn overlap(one: &Estimate, other: &Estimate) -> Option<bool> {
     Some(one.low? <= other.high? && other.low? <= one.high?)
 }
 
-/// The value below which `percent` of them are; they are sorted on the way.
+/// The percentile `percent`; sorts the values.
 pub fn percentile(values: &mut [f64], percent: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let place = (percent / 100.0 * values.len() as f64).ceil() as usize;
@@ -47,7 +47,7 @@ pub fn percentile(values: &mut [f64], percent: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Worked by hand: sd = 1, se = 1/√3, t(0.975, 2) = 4.302652729749464 (scipy.stats.t.ppf).
+    /// Computed by hand: sd = 1, se = 1/√3, t(0.975, 2) = 4.302652729749464 (scipy.stats.t.ppf).
     #[test]
     fn a_mean_has_the_interval_of_its_rounds() {
         let found = mean(&[1.0, 2.0, 3.0]);
@@ -57,23 +57,23 @@ mod tests {
     }
 
     #[test]
-    fn a_median_is_not_moved_by_one_odd_round() {
+    fn one_outlier_does_not_move_the_median() {
         assert_eq!(median(&[3.0, 1.0, 100.0]), 3.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 100.0]), 3.0);
         assert!(median(&[]).is_nan());
     }
 
     #[test]
-    fn a_ratio_is_the_same_whichever_way_it_is_taken() {
+    fn a_ratio_and_its_inverse_agree() {
         let (one, other) = ([10.0, 12.0, 9.0], [5.0, 4.0, 6.0]);
         let (there, back) = (ratio(&one, &other), ratio(&other, &one));
         assert!((there.value * back.value - 1.0).abs() < 1e-12);
         assert!((there.low.unwrap() * back.high.unwrap() - 1.0).abs() < 1e-12);
     }
 
-    /// A drift of the machine that both see leaves no trace.
+    /// A drift of the machine that affects both cancels out.
     #[test]
-    fn what_changes_from_round_to_round_for_both_is_not_in_the_interval() {
+    fn drift_common_to_both_is_not_in_the_interval() {
         let found = ratio(&[14.0, 28.0, 7.0], &[10.0, 20.0, 5.0]);
         assert!((found.value - 1.4).abs() < 1e-12 && found.half_width().unwrap() < 1e-9);
         assert_eq!(differences(&[3.0, 5.0], &[1.0, 2.0]), [2.0, 3.0]);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_values_that_occurred() {
+    fn percentiles_are_observed_values() {
         let mut values: Vec<f64> = (1..=100).rev().map(f64::from).collect();
         assert_eq!(percentile(&mut values, 50.0), Some(50.0));
         assert_eq!(percentile(&mut values, 99.0), Some(99.0));

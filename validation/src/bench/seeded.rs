@@ -1,6 +1,6 @@
-//! Random order from a seed that can be printed.
+//! Random numbers and orders from a seed that is printed, so that a run can be repeated.
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): small, and good enough to draw an order from.
+/// SplitMix64 (Steele, Lea and Flood, 2014): small, and good enough for a random order.
 #[derive(Clone, Debug)]
 pub struct Seeded {
     state: u64,
@@ -18,12 +18,12 @@ impl Seeded {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, which must be positive; small bounds are drawn evenly.
+    /// A number below `bound`, which must be positive; nearly uniform for small bounds.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
-    /// Every order equally often, but for 2⁻³² or so (Fisher and Yates).
+    /// Shuffles with all orders equally likely, except for a bias of about 2⁻³² (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = self.next() % (last as u64 + 1);
@@ -38,12 +38,12 @@ mod tests {
 
     /// The reference implementation's first output for seed 1234567.
     #[test]
-    fn golden() {
+    fn the_first_output_matches_the_reference() {
         assert_eq!(Seeded::new(1_234_567).next(), 6_457_827_717_110_365_317);
     }
 
     #[test]
-    fn every_order_comes_about_equally_often() {
+    fn all_orders_are_about_equally_frequent() {
         let mut seeded = Seeded::new(1);
         let mut counts = std::collections::BTreeMap::new();
         for _ in 0..6000 {

@@ -1,6 +1,6 @@
-//! The least that a remote read can be on a machine: a client sends as many bytes as requests have, a server answers with as many
-//! as replies have, gathered from random places of memory, all of a queue depth at one time. No protocol, no bookkeeping, no
-//! measurement of latency: what is left is the kernel's way from one process to the other.
+//! The minimum cost of a remote read on a machine: a client sends as many bytes as requests have, a server replies with
+//! as many as replies have, gathered from random places in memory, a whole queue depth at a time. No protocol,
+//! bookkeeping, or latency measurement: only the kernel's path between the two processes remains.
 
 use super::argument;
 use anyhow::ensure;
@@ -14,16 +14,16 @@ use sys::socket::wake_when_readable;
 
 use crate::bench::seeded::Seeded;
 
-/// Of the memory that is read from, as much as the servers have that it stands beside.
+/// Size of the memory to read from; the same as that of the servers that it is compared with.
 const BYTES: usize = 256 << 20;
-/// Of one request and of one reply's header, as NBD has them.
+/// Sizes of a request and of a reply's header in NBD.
 const REQUEST: usize = 28;
 const HEADER: usize = 16;
-/// More than this is not waited for at one time: it is a part of what a socket holds.
+/// Largest number of bytes to wait for: part of what a socket buffer has room for.
 const MOST_WAITED_FOR: usize = 256 << 10;
 const SEED: u64 = 1;
 
-/// Serves one client after the other; the first line it prints is where. An address with a slash is a Unix socket.
+/// Serves one client at a time; prints its address as the first line. An address with a slash is a Unix socket.
 pub fn serve(arguments: &[&str]) -> anyhow::Result<()> {
     let address: String = argument(arguments, 0)?;
     let (block, depth): (usize, usize) = (argument(arguments, 1)?, argument(arguments, 2)?);
@@ -51,7 +51,7 @@ pub fn serve(arguments: &[&str]) -> anyhow::Result<()> {
 trait Stream: Read + Write {}
 impl<S: Read + Write> Stream for S {}
 
-/// Answers until the client has gone.
+/// Replies until the client disconnects.
 fn answer(client: &mut dyn Stream, memory: &[u8], block: usize, depth: usize, seeded: &mut Seeded) {
     let mut asked = vec![0; REQUEST * depth];
     while client.read_exact(&mut asked).is_ok() {
@@ -69,7 +69,7 @@ fn answer(client: &mut dyn Stream, memory: &[u8], block: usize, depth: usize, se
 
 fn check(block: usize, depth: usize) -> anyhow::Result<()> {
     let fits = (1..=512).contains(&depth) && (1..=BYTES).contains(&block);
-    ensure!(fits, "a depth of 1 to 512 and a block of 1 to {BYTES} bytes");
+    ensure!(fits, "DEPTH must be from 1 to 512, and BLOCK from 1 to {BYTES} bytes");
     Ok(())
 }
 
@@ -79,7 +79,7 @@ fn place(memory: &[u8], block: usize, number: u64) -> &[u8] {
     memory.get(begin..begin + block).unwrap_or_default()
 }
 
-/// Asks for so many blocks.
+/// Requests a number of blocks.
 pub fn ask(arguments: &[&str]) -> anyhow::Result<()> {
     let server: String = argument(arguments, 0)?;
     let (block, depth, blocks): (usize, usize, usize) =
@@ -107,7 +107,7 @@ fn exchange(mut stream: impl Write + AsFd, block: usize, depth: usize, blocks: u
             }
             poll(&mut [PollFd::new(&stream, PollFlags::IN)], None)?;
             match recv(&stream, rest, RecvFlags::DONTWAIT) {
-                Ok((0, _)) => anyhow::bail!("the server has gone"),
+                Ok((0, _)) => anyhow::bail!("the server closed the connection"),
                 Ok((count, _)) => there += count,
                 Err(rustix::io::Errno::AGAIN) => {}
                 Err(error) => return Err(error.into()),
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_is_inside() {
+    fn every_block_is_within_the_memory() {
         let memory = vec![0; BYTES];
         for block in [1, 4096, 1 << 20, BYTES] {
             let blocks = (BYTES / block) as u64;

@@ -1,5 +1,5 @@
-//! What most programs do to read blocks of a file at random: the C library's pread in a loop, offsets from a table. With O_DIRECT it passes the
-//! page cache by.
+//! Reads blocks of a file in random order as most programs would: the C library's pread in a loop, with offsets from a
+//! table. With O_DIRECT it bypasses the page cache.
 
 use super::argument;
 use anyhow::{bail, ensure};
@@ -11,25 +11,25 @@ use std::time::{Duration, Instant};
 
 use crate::bench::seeded::Seeded;
 
-/// Alignment of the buffer, that of every engine.
+/// Alignment of the buffer, as in every engine.
 const PAGE: usize = 4096;
-/// Reads between two looks at the clock.
+/// Reads between two clock readings.
 const READS_PER_LOOK: usize = 256;
-/// Any number will do, as long as runs are alike.
+/// Any constant, so that runs are alike.
 const SEED: u64 = 1;
 
 pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let flags = match arguments.get(3) {
         Some(&"cached") => OFlags::empty(),
         Some(&"direct") => OFlags::DIRECT,
-        other => bail!("CACHE is 'cached' or 'direct', not '{}'", other.unwrap_or(&"")),
+        other => bail!("CACHE must be 'cached' or 'direct', not '{}'", other.unwrap_or(&"")),
     };
     let mut options = OpenOptions::new();
     let file = options.read(true).custom_flags(flags.bits().cast_signed()).open(argument::<PathBuf>(arguments, 0)?)?;
     let length = Duration::try_from_secs_f64(argument(arguments, 1)?)?;
     let block: usize = argument(arguments, 2)?;
     let offsets = offsets(file.metadata()?.len(), block as u64);
-    ensure!(block > 0 && !offsets.is_empty(), "the file holds no block of {block} bytes");
+    ensure!(block > 0 && !offsets.is_empty(), "the file is shorter than a block of {block} bytes");
     let mut memory = vec![1; block + PAGE];
     let aligned = memory.as_ptr().align_offset(PAGE);
     let buffer = memory.get_mut(aligned..aligned + block).unwrap_or_default();
@@ -39,7 +39,7 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     while begin.elapsed() < length {
         for offset in rest.by_ref().take(READS_PER_LOOK) {
             let read = file.read_at(buffer, offset)?;
-            ensure!(read == block, "a read of {read} bytes, not {block}");
+            ensure!(read == block, "short read: {read} bytes instead of {block}");
         }
         reads += READS_PER_LOOK;
     }

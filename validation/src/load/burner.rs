@@ -1,4 +1,4 @@
-//! Burns a stated part of one CPU's time, wherever the scheduler puts it, until somebody ends it.
+//! Uses a given percentage of one CPU's time, wherever the scheduler places it, until it is killed.
 
 use super::argument;
 use anyhow::ensure;
@@ -6,17 +6,17 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use sys::clock::own_thread_nanos;
 
-/// Long, so that waking up twenty times a second is little beside what is burnt; short beside an execution.
+/// Long enough that waking up twenty times a second costs little in comparison; short compared with an execution.
 const PERIOD: Duration = Duration::from_millis(50);
 
 pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     const TURNS: u64 = 10_000;
     let percent: f64 = argument(arguments, 0)?;
-    ensure!((0.0..=100.0).contains(&percent), "PERCENT is between 0 and 100");
-    // What starting took is not taken off the first period.
+    ensure!((0.0..=100.0).contains(&percent), "PERCENT must be between 0 and 100");
+    // Do not subtract the start-up time from the first period.
     let (begun, own) = (Instant::now(), Duration::from_nanos(own_thread_nanos()));
     for period in 1_u32.. {
-        // On the thread's own clock: what waking up takes is part of it.
+        // On the thread's own clock, so that waking up is included.
         let until = own + (PERIOD * period).mul_f64(percent / 100.0);
         while Duration::from_nanos(own_thread_nanos()) < until {
             (0..TURNS).for_each(|turn| {

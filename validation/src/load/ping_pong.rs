@@ -1,5 +1,5 @@
-//! Two threads on two CPUs that send each other 64 bytes by TCP, one message in flight. Every round trip goes
-//! into a file with the time of its end, so that it can be seen in which window of a meter it fell.
+//! Two threads on two CPUs exchange 64-byte messages over TCP, one in flight. Every round trip is written to a file
+//! with its end time, so that it can be assigned to a window of a meter.
 
 use super::argument;
 use anyhow::Context;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use sys::clock::monotonic_nanos;
 
 const MESSAGE: usize = 64;
-/// More than any machine makes in a second, so that the list never grows while it is measured.
+/// More than any machine reaches, so that the list never grows during the measurement.
 const TRIPS_PER_SECOND: f64 = 300_000.0;
 
 /// One round trip.
@@ -17,7 +17,7 @@ const TRIPS_PER_SECOND: f64 = 300_000.0;
 pub struct Trip {
     /// CLOCK_MONOTONIC at its end.
     pub end_nanos: u64,
-    /// How long it took.
+    /// Its duration.
     pub nanos: u64,
 }
 
@@ -33,7 +33,7 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
         let (mut stream, _) = listener.accept()?;
         stream.set_nodelay(true)?;
         let mut message = [0; MESSAGE];
-        // The other side closes when it is done, which ends the reading.
+        // The other thread closes the connection when it is done, which ends the loop.
         while stream.read_exact(&mut message).is_ok() {
             stream.write_all(&message)?;
         }
@@ -44,7 +44,7 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     stream.set_nodelay(true)?;
     let trips = trips(&mut stream, seconds)?;
     drop(stream);
-    echo.join().unwrap_or_else(|_| Err(std::io::Error::other("the other side panicked")))?;
+    echo.join().unwrap_or_else(|_| Err(std::io::Error::other("the echo thread panicked")))?;
     let mut file = BufWriter::new(std::fs::File::create(&path).with_context(|| path.display().to_string())?);
     for trip in &trips {
         file.write_all(&trip.end_nanos.to_le_bytes())?;
@@ -70,7 +70,7 @@ fn trips(stream: &mut TcpStream, seconds: f64) -> std::io::Result<Vec<Trip>> {
     Ok(trips)
 }
 
-/// The round trips that a run wrote.
+/// Reads the round trips that a run wrote.
 pub fn read_trips(path: &Path) -> anyhow::Result<Vec<Trip>> {
     let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
     let (numbers, _) = bytes.as_chunks::<8>();
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read_again() {
+    fn trips_written_are_read_back() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("trips");
         run(&["0.01", path.to_str().unwrap()]).unwrap();

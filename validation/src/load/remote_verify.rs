@@ -1,5 +1,5 @@
-//! Mixed random reads and writes of a remote block device, every block of which says what it is: where it belongs, which
-//! write put it there, and a CRC of all of it. A read that finds anything else ends this.
+//! Mixed random reads and writes of a remote block device. Every block contains its position, the number of the write
+//! that wrote it, and a CRC of the whole block. A read that finds anything else is an error.
 
 use super::argument;
 use crate::bench::seeded::Seeded;
@@ -7,15 +7,15 @@ use anyhow::{Context, bail, ensure};
 use nbd::client::{Ask, Client, Done, Options, Uri};
 use std::time::{Duration, Instant};
 
-/// What a block's content is checked in.
+/// Size of a verified block.
 const BLOCK: usize = 512;
-/// Blocks of one I/O at most: some are longer than what is copied on the way, and one block is not.
+/// Maximum blocks per I/O: large enough that some payloads exceed the copy thresholds, while a single block does not.
 const MOST_BLOCKS: u64 = 128;
-/// Of the device, so many are used: few enough to be written many times over.
+/// Number of blocks used: few enough to be rewritten many times.
 const BLOCKS: u64 = (64 << 20) / BLOCK as u64;
-/// A server that says nothing for so long has lost something.
+/// A server that sends nothing for this long has lost a request.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// A CRC-32C is at the end of a block.
+/// Size of the CRC-32C at the end of a block.
 const CRC: usize = 4;
 
 /// An I/O in flight.
@@ -26,11 +26,11 @@ struct Flight {
     count: u64,
 }
 
-/// What every block must hold.
+/// The expected content of every block.
 struct Disk {
-    /// Writes of each block so far; of 0 nobody knows what it holds.
+    /// Writes of each block so far; at 0 the content is unknown.
     versions: Vec<u32>,
-    /// No two I/Os of one block are in flight at one time: which of them came first, nobody could tell.
+    /// Blocks in flight. No two I/Os of one block are in flight at a time, because their order would be unknown.
     busy: Vec<bool>,
     seeded: Seeded,
     scratch: Vec<u8>,
@@ -40,14 +40,14 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let uri: Uri = argument(arguments, 0)?;
     let ios: u64 = argument(arguments, 1)?;
     let depth: u32 = argument(arguments, 2)?;
-    // Beside the blocks in flight there must always be some that are not.
+    // Some blocks must always remain that are not in flight.
     let most = BLOCKS / MOST_BLOCKS / 2;
-    ensure!((1..=most).contains(&u64::from(depth)), "a depth of {depth} is not from 1 to {most}");
+    ensure!((1..=most).contains(&u64::from(depth)), "DEPTH {depth} is not from 1 to {most}");
     let slot_bytes = BLOCK * MOST_BLOCKS as usize;
     let mut client = Client::connect(&uri, depth, slot_bytes, Options::default())?;
     let size = client.export().size;
-    ensure!(size >= BLOCKS * BLOCK as u64, "{size} bytes are too few, {} are wanted", BLOCKS * BLOCK as u64);
-    ensure!(client.takes(Ask::Write), "nothing can be written there");
+    ensure!(size >= BLOCKS * BLOCK as u64, "the export has {size} bytes; {} are needed", BLOCKS * BLOCK as u64);
+    ensure!(client.takes(Ask::Write), "the export is read-only");
     let mut disk = Disk::new(argument(arguments, 3)?);
     let mut flights: Vec<Option<Flight>> = vec![None; depth as usize];
     let mut free: Vec<u32> = (0..depth).collect();
@@ -63,17 +63,17 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
                 disk.fill(&client, slot as usize * slot_bytes, &flight);
             }
             client.stage(slot, flight.ask, flight.first * BLOCK as u64, flight.count as u32 * BLOCK as u32)?;
-            *flights.get_mut(slot as usize).context("a slot that is not there")? = Some(flight);
+            *flights.get_mut(slot as usize).context("no such slot")? = Some(flight);
             begun += 1;
         }
         client.exchange(|reply| done.push(reply))?;
         if !done.is_empty() {
             last = Instant::now();
         }
-        ensure!(last.elapsed() < TIMEOUT, "{} I/Os were never replied to", client.in_flight());
+        ensure!(last.elapsed() < TIMEOUT, "{} I/Os got no reply", client.in_flight());
         for reply in done.drain(..) {
             let flight = flights.get_mut(reply.slot as usize).and_then(Option::take);
-            let flight = flight.with_context(|| format!("a reply to slot {}, which asked for nothing", reply.slot))?;
+            let flight = flight.with_context(|| format!("a reply to slot {}, which has no request", reply.slot))?;
             if let Some(error) = reply.error {
                 bail!("{:?} of block {}: {error:?}", flight.ask, flight.first);
             }
@@ -88,14 +88,14 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
             free.push(reply.slot);
         }
     }
-    // What was written last, nobody may have read yet.
+    // The last writes may not have been read yet.
     for flight in disk.all() {
         client.stage(0, flight.ask, flight.first * BLOCK as u64, flight.count as u32 * BLOCK as u32)?;
         client.submit(|reply| done.push(reply))?;
         let asked = Instant::now();
         while done.is_empty() {
             client.wait(|reply| done.push(reply))?;
-            ensure!(asked.elapsed() < TIMEOUT, "the last reads were never replied to");
+            ensure!(asked.elapsed() < TIMEOUT, "the last reads got no reply");
         }
         ensure!(done.drain(..).all(|reply| reply.error.is_none()), "the last reads failed");
         verified += disk.check(&client, 0, &flight)?;
@@ -112,7 +112,7 @@ impl Disk {
         Self { versions: vec![0; blocks], busy: vec![false; blocks], seeded, scratch: vec![0; BLOCK] }
     }
 
-    /// What comes next: of half of them one block, of the others up to [`MOST_BLOCKS`].
+    /// The next I/O: one block for half of them, up to [`MOST_BLOCKS`] for the others.
     fn draw(&mut self) -> Flight {
         loop {
             let count = if self.seeded.below(2) == 0 { 1 } else { 1 + self.seeded.below(MOST_BLOCKS) };
@@ -127,7 +127,7 @@ impl Disk {
         }
     }
 
-    /// Reads of all of it.
+    /// Reads of all blocks.
     fn all(&self) -> Vec<Flight> {
         let first = (0..BLOCKS / MOST_BLOCKS).map(|number| number * MOST_BLOCKS);
         first.map(|first| Flight { ask: Ask::Read, first, count: MOST_BLOCKS }).collect()
@@ -137,7 +137,7 @@ impl Disk {
         self.busy.get_mut(flight.range()).unwrap_or_default().fill(false);
     }
 
-    /// The next version of each block, in a slot.
+    /// Writes the next version of each block into a slot.
     fn fill(&mut self, client: &Client, slot: usize, flight: &Flight) {
         for (place, block) in flight.range().enumerate() {
             let Some(version) = self.versions.get_mut(block) else { continue };
@@ -147,7 +147,7 @@ impl Disk {
         }
     }
 
-    /// How many blocks of a slot were as they must be.
+    /// Verifies the blocks of a slot. Returns how many had a known content.
     fn check(&mut self, client: &Client, slot: usize, flight: &Flight) -> anyhow::Result<u64> {
         let mut known = 0;
         for (place, block) in flight.range().enumerate() {
@@ -168,7 +168,7 @@ impl Flight {
     }
 }
 
-/// A block: its place, its version, what follows from both, and the CRC.
+/// Fills a block: its position, its version, data derived from both, and the CRC.
 fn make(block: &mut [u8], place: u64, version: u32) {
     let mut seeded = Seeded::new(place << 32 | u64::from(version));
     for eight in block.chunks_exact_mut(8) {
@@ -187,8 +187,8 @@ fn verify(block: &[u8], place: u64, version: u32) -> anyhow::Result<()> {
     match (crc32c::crc32c(content).to_le_bytes() == *crc, right) {
         (true, (true, true)) => Ok(()),
         (false, _) => bail!("block {place}, version {version}: the CRC is wrong"),
-        (true, (false, _)) => bail!("block {place}, version {version}: another block is there"),
-        (true, (true, false)) => bail!("block {place}: version {version} was written, another is there"),
+        (true, (false, _)) => bail!("block {place}, version {version}: found another block"),
+        (true, (true, false)) => bail!("block {place}: version {version} was written, found another version"),
     }
 }
 
@@ -197,19 +197,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_is_what_was_written_there_last_and_nothing_else() {
+    fn only_the_last_version_of_a_block_verifies() {
         let mut block = vec![0; BLOCK];
         make(&mut block, 7, 3);
         verify(&block, 7, 3).unwrap();
         let error_at = |place, version| verify(&block, place, version).unwrap_err().to_string();
-        assert!(error_at(8, 3).contains("another block"));
+        assert!(error_at(8, 3).contains("found another block"));
         assert!(error_at(7, 4).contains("version 4 was written"));
         for place in [0, 8, 12, 200, BLOCK - CRC - 1, BLOCK - 1] {
             let mut torn = block.clone();
             torn[place] ^= 1;
             assert!(verify(&torn, 7, 3).unwrap_err().to_string().contains("the CRC is wrong"), "{place}");
         }
-        // The second half of an older write.
+        // A mix of two writes.
         let mut older = vec![0; BLOCK];
         make(&mut older, 7, 2);
         older[..BLOCK / 2].copy_from_slice(&block[..BLOCK / 2]);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_in_flight_have_a_block_in_common() {
+    fn ios_in_flight_do_not_overlap() {
         let mut disk = Disk::new(1);
         let flights: Vec<Flight> = (0..500).map(|_| disk.draw()).collect();
         let mut blocks: Vec<usize> = flights.iter().flat_map(Flight::range).collect();

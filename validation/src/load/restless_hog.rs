@@ -1,4 +1,4 @@
-//! Keeps one CPU busy, then leaves it alone, for times drawn anew each time, until its parent ends or ends it.
+//! Keeps one CPU busy and then idle, for new random times each, until it is killed or its parent exits.
 
 use super::argument;
 use crate::bench::seeded::Seeded;
@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::os::unix::process::parent_id;
 use std::time::{Duration, Instant};
 
-/// Shortest and longest time, busy or not: from a few slices of a comparison to a few rounds.
+/// Shortest and longest period, busy or idle: from a few slices of a comparison to a few rounds.
 const MILLIS: (u64, u64) = (100, 3000);
 
 pub fn run(arguments: &[&str]) -> anyhow::Result<()> {

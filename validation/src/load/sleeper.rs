@@ -1,5 +1,5 @@
-//! A thread that computes for 10,000 ticks and sleeps 200 µs for each of its "I/Os": what the machine does to
-//! put it to sleep and to wake it up is charged to nobody's thread.
+//! A thread that computes for 10,000 ticks and sleeps 200 µs for each of its "I/Os". The cost of putting it to sleep
+//! and waking it is charged to no thread.
 
 use super::argument;
 use std::time::Duration;

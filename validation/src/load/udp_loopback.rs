@@ -1,5 +1,4 @@
-//! A thread sends small datagrams to another by 127.0.0.1. The receiver may miss some; what counts is what was
-//! sent.
+//! One thread sends small datagrams to another over 127.0.0.1. The receiver may miss some; the count is of those sent.
 
 use super::argument;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -29,7 +28,7 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
         let sent = (0..datagrams).try_for_each(|_| sender.send(&[1; DATAGRAM]).map(|_| ()));
         over.store(true, Ordering::Release);
         while !receive.is_finished() {
-            // Wakes a receiver that waits; its queue may be full for a while, so more than one may be needed.
+            // Wakes the receiver; its queue may be full for a while, so more than one may be needed.
             let _ = sender.send(&[0; DATAGRAM]);
             std::thread::sleep(Duration::from_millis(1));
         }

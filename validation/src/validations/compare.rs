@@ -1,4 +1,4 @@
-//! `iotoll compare` on arms whose difference is known: none, or a cost that was added to each I/O.
+//! `iotoll compare` on arms with a known difference: none, or a known cost added to each I/O.
 
 mod foreign;
 mod others;
@@ -15,32 +15,33 @@ use model::comparison::finding::MetricFinding;
 use model::experiment::Metric;
 use std::path::Path;
 
-/// Both are asked the same question.
+/// The metrics that are validated.
 const METRICS: [Metric; 2] = [Metric::CyclesPerIo, Metric::Iops];
-/// Of identical arms, so many experiments in forty may be called different: two are to be expected, and more than five come
-/// by chance once in seventy times.
+/// Of forty experiments on identical arms, up to five may be called different: two are expected, and more than five
+/// occur by chance once in seventy times.
 const FALSE_SHARE: f64 = 5.0 / 40.0;
-/// Of unmodified fio no more than are to be expected: more come by chance once in three times.
+/// For unmodified fio, no more than expected; more occur by chance once in three times.
 const FALSE_SHARE_FOREIGN: f64 = 2.0 / 40.0;
-/// Of known changes, so many must lie in their interval.
+/// Fraction of known changes that must lie within their interval.
 const COVERAGE: f64 = 0.85;
-/// Of changes of some 5 %, so many must be detected.
+/// Fraction of changes of some 5 % that must be detected.
 const POWER: f64 = 0.8;
-/// What is done to each I/O of the candidate.
+/// What is added to each I/O of the candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Injected {
-    /// Engine `spin` burns this part more. An I/O is nothing but burning, so the truth is known.
+    /// Engine `spin` burns this fraction more. Its I/O is nothing but burning, so the true change is known.
     Spin(f64),
-    /// A cached read with so many nanoseconds burnt besides. What that costs is not what it burns (RESULTS.md), so it
-    /// has no truth to be held: only whether it is detected counts.
+    /// A cached read with this many nanoseconds burnt in addition. Its cost differs from the time burnt (docs/validation),
+    /// so the true change is unknown and only detection counts.
     Read(u64),
 }
 
-/// The costs that are known, and one that is some 5 % of an I/O of 3 to 6 µs.
+/// Known costs, and one that is some 5 % of an I/O of 3 to 6 µs.
 const INJECTED: [Injected; 4] = [Injected::Spin(0.02), Injected::Spin(0.05), Injected::Spin(0.10), Injected::Read(200)];
 /// Cycles of the baseline's spin.
 const SPIN_CYCLES: f64 = 10_000.0;
-/// Burnt in each read of both arms: beginning to burn at all is the largest part of what is not burnt.
+/// Burnt in each read of both arms, because starting to burn accounts for most of the difference between cost and time
+/// burnt.
 const BOTH_NANOS: u64 = 300;
 
 /// Cached 4 KiB reads against themselves.
@@ -49,10 +50,10 @@ pub fn same(bench: &mut Bench) -> anyhow::Result<Evidence> {
     false_differences(bench, "cached 4 KiB reads by psync", &job, Beside::Nothing, FALSE_SHARE)
 }
 
-/// The same while the other CPU is busy now and then.
+/// The same while the other CPU is busy at times.
 pub fn same_beside_a_hog(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let job = cached_reads(&bench.file("aa", 16)?, "4k");
-    let what = "cached 4 KiB reads by psync, beside a hog that comes and goes";
+    let what = "cached 4 KiB reads by psync, beside a CPU hog that starts and stops";
     false_differences(bench, what, &job, Beside::Hog, FALSE_SHARE)
 }
 
@@ -63,11 +64,11 @@ pub fn same_fio(bench: &mut Bench) -> anyhow::Result<Evidence> {
         ["--", "fio", "--name=aa", "--ioengine=psync", "--rw=randread", "--bs=4k", "--size=16m", "--invalidate=0"];
     let mut words: Vec<String> = fio.map(str::to_owned).to_vec();
     words.extend(["--time_based".to_owned(), "--runtime=250ms".to_owned(), format!("--filename={}", file.display())]);
-    let what = "unmodified fio, cached 4 KiB reads by psync, 250 ms an execution";
+    let what = "unmodified fio, cached 4 KiB reads by psync, 250 ms per execution";
     false_differences(bench, what, &words, Beside::Nothing, FALSE_SHARE_FOREIGN)
 }
 
-/// A cost that is added to each I/O.
+/// A known cost added to each I/O.
 pub fn injected(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let reads = cached_reads(&bench.file("injected", 16)?, "64k");
     let spins = ["--ioengine=spin", "--size=64m"].map(str::to_owned);
@@ -125,15 +126,18 @@ pub fn injected(bench: &mut Bench) -> anyhow::Result<Evidence> {
         }
     }
     for (which, held) in METRICS.iter().zip(held) {
-        let text = format!("{}: the interval holds the truth in {held} of {of} experiments", which.name());
+        let text = format!("{}: the interval contains the true change in {held} of {of} experiments", which.name());
         evidence.criterion(f64::from(held as u32) >= COVERAGE * of as f64, text);
     }
     evidence.note(format!(
-        "Engine spin with {SPIN_CYCLES} cycles an I/O against so much more; the truth is what is burnt more, over the baseline's \
-         cost (for IOPS: its time) an I/O in the same experiment. And 64 KiB cached reads with {BOTH_NANOS} ns burnt in each \
-         of both arms and 200 ns more in the candidate's, whose truth is not known as well. Means."
+        "Engine spin with {SPIN_CYCLES} cycles per I/O against more; the true change is the additional burning divided by the baseline's \
+         cost (for IOPS: time) per I/O in the same experiment. And 64 KiB cached reads with {BOTH_NANOS} ns burnt in each \
+         I/O of both arms and 200 ns more in the candidate, whose true change is not known as well. Means."
     ));
-    evidence.table(&["injected", "metric", "truth", "found", "held", "detected", "half-width", "seconds"], &rows);
+    evidence.table(
+        &["injected", "metric", "true change", "found", "in interval", "detected", "half-width", "seconds"],
+        &rows,
+    );
     Ok(evidence)
 }
 
@@ -146,8 +150,8 @@ impl Injected {
     }
 }
 
-/// What so many cycles more an I/O change in this experiment. Of its cost, which holds what others do for the I/O
-/// as well; or of its time, because this load never waits.
+/// The true change from this many additional cycles per I/O in this experiment: relative to the cost, which includes
+/// work of others for the I/O, or relative to the time, because this load never waits.
 fn truth(run: &CompareFinding, which: Metric, burnt: f64) -> anyhow::Result<f64> {
     let baseline = metric(run, which)?.baseline.context("the baseline has no value")?;
     Ok(match which {
@@ -162,14 +166,14 @@ fn cached_reads(file: &Path, block: &str) -> Vec<String> {
     fixed.chain([format!("--bs={block}"), format!("--filename={}", file.display())]).collect()
 }
 
-/// What runs while identical arms are compared.
+/// What runs beside the comparison of identical arms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
     Nothing,
     Hog,
 }
 
-/// At most so many of the experiments, as a part, may call identical arms different.
+/// Compares identical arms. At most the fraction `share` of the experiments may find a difference.
 fn false_differences(
     bench: &mut Bench,
     what: &str,
@@ -223,12 +227,12 @@ fn compare(bench: &Bench, job: &[String], arms: &[String]) -> anyhow::Result<Com
     iotoll.args(["compare", "--no-save", "--quiet", "--format=json"]);
     iotoll.arg(format!("--budget={}ms", (bench.options.seconds * 1e3).round())).args(arms).args(job);
     let text = bench.output(&mut iotoll)?;
-    serde_json::from_str(&text).context("iotoll's JSON is not what it was when this was written")
+    serde_json::from_str(&text).context("iotoll's JSON does not have the expected format")
 }
 
 fn metric(finding: &CompareFinding, which: Metric) -> anyhow::Result<&MetricFinding> {
     let cell = finding.cells.first().context("the comparison has no cell")?;
-    let found = cell.metrics.get(which.name()).context("the metric is not there")?;
+    let found = cell.metrics.get(which.name()).context("the metric is missing")?;
     anyhow::ensure!(found.change.is_some(), "{}: {}", which.name(), found.reason.as_deref().unwrap_or("no value"));
     Ok(found)
 }

@@ -1,7 +1,6 @@
-//! What each meter does to the load that it measures: throughput and latency with it, against the same load
-//! without.
+//! The overhead of each meter: throughput and latency of a load with it, compared with the same load without.
 //!
-//! A run with one meter is set against a run of the same round with none. The soaker and the sampler, chosen
+//! A run with one meter is compared with a run without meters in the same round. The soaker and the sampler, selected
 //! alone, run all the time.
 
 use crate::bench::evidence::{self, Evidence, rate};
@@ -12,7 +11,7 @@ use crate::load::read_trips;
 use anyhow::Context;
 use std::path::Path;
 
-/// The first is the baseline: the thread clock is read in any case.
+/// The first is the baseline: the thread clock is always read.
 const METERS: [&str; 6] = ["thread", "idle", "timer_list", "proc_stat", "soaker", "sampler"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +70,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         }
     }
     evidence.note(
-        "Operations per second and latency with each meter on all the time, against none of the machine's meters in \
+        "Operations per second and latency with each meter running all the time, compared with no machine meter in \
          the same round.",
     );
     evidence.table(&["load", "meter", "operations per second", "change", "p50, µs", "p99, µs"], &rows);

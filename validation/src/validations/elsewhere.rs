@@ -1,5 +1,5 @@
-//! Loads for which others work: their own threads show less than the machine paid, and the sheet says by how
-//! much and where.
+//! Loads for which other tasks do work: their own threads show less than the machine's cost. The sheet reports the
+//! difference and where it was spent.
 
 use crate::bench::Bench;
 use crate::bench::evidence::{self, Evidence};
@@ -8,17 +8,17 @@ use crate::bench::iotoll::{self, Measuring};
 use crate::bench::rounds;
 use model::finding::PhaseFinding;
 
-/// The headline is not enough: the two idle clocks are two definitions.
-/// The background is an eighth of what the sleeper costs, and what is looked for is a fifteenth: it has to be known well.
+/// Two meters, because the two idle clocks define idle differently. The background is an eighth of the sleeper's cost,
+/// and the difference in question a fifteenth, so it is measured for long.
 const MEASURING: Measuring = Measuring { meters: "idle,thread", background_millis: 3000, out: None };
-/// Accounts that are shown.
+/// Number of accounts shown.
 const ACCOUNTS: usize = 3;
-/// The sleeper takes 200 µs, 10,000 ticks, and what waking it takes.
+/// The sleeper takes 200 µs, 10,000 ticks, and its wake-up.
 const SLEEPS_PER_SECOND: f64 = 3_800.0;
-/// About what one CPU of a virtual machine does.
+/// Approximate rate of one CPU of a virtual machine.
 const DATAGRAMS_PER_SECOND: f64 = 200_000.0;
 
-/// One load, and what it is called.
+/// One load and its name.
 struct Load {
     name: &'static str,
     ios: Option<String>,
@@ -35,7 +35,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let (sleeps, datagrams) = (count(SLEEPS_PER_SECOND), count(DATAGRAMS_PER_SECOND));
     let load = |name, ios: Option<&String>, command| Load { name, ios: ios.cloned(), command };
     let loads = [
-        load("sleeps 200 µs an I/O", Some(&sleeps), bench.load(&["sleeper", &sleeps])),
+        load("sleeps 200 µs per I/O", Some(&sleeps), bench.load(&["sleeper", &sleeps])),
         load("fio, io_uring with kernel workers (force_async)", None, worker),
         load("UDP to loopback, a sender and a receiver", Some(&datagrams), bench.load(&["udp-loopback", &datagrams])),
     ];
@@ -56,8 +56,8 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         evidence.criterion(met, format!("{}: {text}", load.name));
     }
     evidence.note(
-        "Work done elsewhere, by `iotoll cost`: cycles per I/O of the whole machine, and what the workload's own \
-         threads show. Means over measurements; where, in the last of them.",
+        "Work done elsewhere, measured by `iotoll cost`: cycles per I/O of the whole machine and of the workload's own \
+         threads. Means over measurements; `where` is from the last one.",
     );
     evidence
         .table(&["load", "machine (timer_list)", "machine (idle)", "own threads", "machine ÷ threads", "where"], &rows);
@@ -75,7 +75,7 @@ fn row(name: &str, found: &[PhaseFinding]) -> Vec<String> {
     let mut accounts: Vec<_> = found.last().map(|phase| phase.accounts.iter().collect()).unwrap_or_default();
     accounts.sort_by(|one, other| other.cycles_per_io.total_cmp(&one.cycles_per_io));
     let largest = accounts.iter().take(ACCOUNTS).map(|account| {
-        // What follows the colon explains the name, in more words than a table has room for.
+        // The text behind the colon explains the name and is too long for the table.
         let name = account.name.split(':').next().unwrap_or(&account.name);
         format!("{name} {:.0}", account.cycles_per_io)
     });
@@ -89,21 +89,21 @@ fn row(name: &str, found: &[PhaseFinding]) -> Vec<String> {
     ]
 }
 
-/// Whether the machine paid more than the threads show, in words. Both move together from one measurement to the next,
-/// so it is their difference that has the interval.
+/// Whether the machine's cost exceeds that of the threads, and a sentence about it. Both vary together between
+/// measurements, so the interval is that of their difference.
 fn paid_more(found: &[PhaseFinding]) -> (bool, String) {
     let more = |phase: &PhaseFinding| Some(phase.cycles_per_io? - phase.thread_cycles_per_io?);
     let Some(more) = found.iter().map(more).collect::<Option<Vec<f64>>>() else {
-        return (false, "the machine's or the threads' figure is unknown".to_owned());
+        return (false, "the cost of the machine or of the threads is unknown".to_owned());
     };
     let more = rounds::mean(&more);
-    // The clocks are two definitions of idle. Where the other one says something else, nobody should have to look for it.
+    // The clocks define idle differently, so report both.
     let by_idle =
         |phase: &PhaseFinding| Some(phase.by_meter.get("idle").copied().flatten()? - phase.thread_cycles_per_io?);
     let by_idle = found.iter().map(by_idle).collect::<Option<Vec<f64>>>();
     let by_idle = by_idle.map_or("unknown".to_owned(), |more| evidence::interval(&rounds::mean(&more), 0));
     let text = format!(
-        "the machine paid {} cycles an I/O more than its own threads show; by cpuidle {by_idle}",
+        "the machine's cost exceeds that of its own threads by {} cycles per I/O; by cpuidle {by_idle}",
         evidence::interval(&more, 0)
     );
     (more.low.is_some_and(|low| low > 0.0), text)

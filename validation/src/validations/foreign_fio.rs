@@ -1,14 +1,15 @@
-//! `iotoll cost -- fio` and `iotoll run` with the same options: once each generator's own floor is taken off, what is
-//! left is the kernel's cost of the I/O, which both must find alike.
+//! `iotoll cost -- fio` and `iotoll run` with the same options: net of each generator's own floor, the rest is the
+//! kernel's cost of the I/O, and both must agree on it.
 //!
-//! What the floor is matters. `null` never enters the kernel, and a generator's own code costs more right after the
-//! kernel has run: caches and branch predictors are cold. So there is a second floor, the same engine on `/dev/zero`:
-//! the same system calls into the same buffers, and no file.
+//! The choice of floor matters. `null` never enters the kernel, and a generator's own code costs more right after the
+//! kernel has run, because caches and branch predictors are cold. So there is a second floor, the same engine on
+//! `/dev/zero`: the same system calls into the same buffers, without a file.
 //!
-//! What neither floor knows: a generator's code costs more between system calls than in `null`, and makes the calls dearer (RESULTS.md).
+//! Neither floor contains two effects: a generator's code costs more between system calls than in `null`, and it makes
+//! the calls themselves more expensive (docs/validation/fio.md).
 //!
-//! Whether a disagreement is the meter's or the generators', a second meter tells: what the threads used by the kernel's
-//! account of their own time (of fio: its usr_cpu and sys_cpu), which has nothing in common with idle time.
+//! A second meter shows whether a disagreement comes from the meter or from the generators: the kernel's accounting of
+//! the threads' own time (for fio: usr_cpu and sys_cpu), which is independent of idle time.
 
 use crate::bench::evidence::{self, Evidence};
 use crate::bench::iotoll::{self, Measuring};
@@ -22,9 +23,9 @@ use std::path::Path;
 const ENGINES: [(&str, u32); 3] = [("psync", 1), ("libaio", 16), ("io_uring", 16)];
 const MEASURING: Measuring = Measuring { meters: "idle,thread", background_millis: 500, out: None };
 const MEBIBYTES: usize = 64;
-/// An interval wider than this part of the cost (half of its width) would agree with nearly anything.
+/// Largest half-width of an interval, as a fraction of the cost: a wider one would agree with nearly anything.
 const PRECISION: f64 = 0.15;
-/// Whether the difference is known to be less than this part of the cost is shown beside.
+/// The table also shows whether the difference is below this fraction of the cost.
 const EQUAL: f64 = 0.10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ enum Cache {
     Direct,
 }
 
-/// What is read.
+/// The source of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     /// The file.
@@ -52,7 +53,7 @@ enum Source {
 
 const SOURCES: [Source; 3] = [Source::File, Source::Null, Source::Zero];
 
-/// What is taken off.
+/// The floor to subtract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Floor {
     Null,
@@ -102,12 +103,12 @@ impl Cache {
 }
 
 pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
-    // Each has a file of its own: a page that is cached changes the way of a direct read.
+    // Each has its own file: a cached page changes the path of a direct read.
     let disk = MemoryDisk::mount(bench.path("disk"), 2 * MEBIBYTES)?;
     let cached = bench.file("cached", MEBIBYTES)?;
     let direct = bench.file_at(disk.path().join("direct"), MEBIBYTES)?;
     let cells = cells();
-    // The runs of one row stay together, so that the machine has little time to change between them.
+    // The runs of one row stay together, so that the machine has little time to change in between.
     let block = |cell: &Cell| {
         let engine = ENGINES.iter().position(|(engine, _)| *engine == cell.engine).unwrap_or(0);
         engine * 2 + usize::from(cell.cache == Cache::Direct)
@@ -170,15 +171,15 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         "floor",
         "fio − floor",
         "iotoll − floor",
-        "iotoll less fio",
-        "the same by their threads' clocks",
+        "iotoll − fio",
+        "the same by the thread clocks",
         "intervals overlap / difference may be 0 / is below 10 %",
     ];
     evidence.table(&header, &net);
     Ok(evidence)
 }
 
-/// What each generator found beyond one floor, held against each other.
+/// Compares what each generator found beyond one floor.
 fn agreement(
     evidence: &mut Evidence,
     what: &str,
@@ -194,17 +195,15 @@ fn agreement(
     let (overlap, zero) = (rounds::overlap(&theirs, &our), difference.contains(0.0));
     let precise = [&theirs, &our].iter().all(|net| net.half_width().is_some_and(|half| half <= PRECISION * net.value));
     let sentence = match overlap {
-        Some(true) if precise && zero == Some(false) => {
-            "the intervals overlap, and the difference round by round is not 0"
-        }
+        Some(true) if precise && zero == Some(false) => "the intervals overlap, but the difference per round is not 0",
         Some(true) if precise => "the intervals overlap",
-        Some(true) => "the intervals overlap, but are too wide to say anything: more --rounds, a quieter machine",
+        Some(true) => "the intervals overlap, but are too wide to decide: use more --rounds or a quieter machine",
         Some(false) => "the intervals do not overlap",
         None => "one round has no interval",
     };
     let [theirs, our, difference, by_threads] =
         [&theirs, &our, &difference, &by_threads].map(|estimate| evidence::interval(estimate, 0));
-    // What was asked for is agreement beyond `null`; the other floor says where a disagreement comes from.
+    // The criterion is agreement beyond `null`; the other floor explains a disagreement.
     if floor == Floor::Null {
         let text = format!("{what}: net of null, fio costs {theirs} and iotoll {our} cycles per I/O: {sentence}");
         evidence.criterion(overlap == Some(true) && precise, text);
@@ -236,7 +235,7 @@ fn measure(bench: &Bench, cell: &Cell, file: &Path) -> anyhow::Result<Found> {
     if cell.source != Source::Null {
         options.push(&path);
         if cell.engine == "io_uring" {
-            // iotoll's default, and another way through the kernel than fio's.
+            // iotoll's default, which differs from fio's.
             options.extend(["--fixedbufs=1", "--registerfiles=1"]);
         }
     }
@@ -254,7 +253,7 @@ fn measure(bench: &Bench, cell: &Cell, file: &Path) -> anyhow::Result<Found> {
         Generator::Fio => iotoll::cost(bench, &MEASURING, &[], &[vec!["fio".to_owned()], job.clone()].concat())?,
         Generator::Iotoll => iotoll::run(bench, &MEASURING, &job)?,
     };
-    let threads = iotoll::job(&finding)?.thread_cycles_per_io.context("the threads' own time is not known")?;
+    let threads = iotoll::job(&finding)?.thread_cycles_per_io.context("the threads' own time is unknown")?;
     Ok(Found { machine: iotoll::net(&finding)?, threads })
 }
 

@@ -1,5 +1,5 @@
-//! What a generator takes for itself: `null` against fio's, reads from the page cache against fio's io_uring and
-//! against bare pread loops.
+//! A generator's own overhead: `null` compared with fio's, and reads from the page cache compared with fio's io_uring
+//! and with bare pread loops.
 
 mod cached;
 mod null;

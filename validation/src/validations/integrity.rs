@@ -1,5 +1,5 @@
-//! Nothing is lost or mixed up on the way to a remote block device and back: mixed random reads and writes, of which every block
-//! that is read says what it is, with a CRC.
+//! No remote I/O is lost or mixed up: mixed random reads and writes in which every block read is identified and
+//! verified by a CRC.
 
 use super::remote::{Place, Served, Server, Socket, Storage, Wanted};
 use crate::bench::Bench;
@@ -7,12 +7,12 @@ use crate::bench::evidence::Evidence;
 use anyhow::{Context, ensure};
 use std::time::Instant;
 
-/// In flight at one time.
+/// Requests in flight.
 const DEPTH: &str = "64";
-/// What the file holds; of memory there is more.
+/// Size of the file; the memory backend is larger.
 const MEBIBYTES: usize = 64;
 
-/// One server, and how many I/Os it gets.
+/// One server, and the number of I/Os for it.
 struct Row {
     name: &'static str,
     server: Server,
@@ -21,7 +21,7 @@ struct Row {
     ios: u64,
 }
 
-/// Ten million of our own server.
+/// Ten million for iotoll's server.
 const ROWS: [Row; 4] = [
     Row {
         name: "iotoll serve, memory, TCP",
@@ -68,7 +68,8 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         let begun = Instant::now();
         let output = bench.output(bench.command(program).args(arguments))?;
         let seconds = begun.elapsed().as_secs_f64();
-        let output: serde_json::Value = serde_json::from_str(&output).context("the load says something else")?;
+        let output: serde_json::Value =
+            serde_json::from_str(&output).context("the load's output has another format")?;
         let count = |name: &str| output.get(name).and_then(serde_json::Value::as_u64).context("a count is missing");
         let (reads, writes, verified) = (count("reads")?, count("writes")?, count("verified_blocks")?);
         ensure!(reads + writes == row.ios, "{}: {} I/Os of {}", row.name, reads + writes, row.ios);
@@ -77,14 +78,14 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         rows.push([vec![row.name.to_owned()], numbers.to_vec(), vec![format!("{seconds:.0}")]].concat());
     }
     evidence.note(format!(
-        "Half reads, half writes of 512 bytes to 64 KiB at random places of 64 MiB, {DEPTH} in flight, by our client. Every block of 512 bytes \
-          that is read holds its place, the number of the write that put it there, and a CRC-32C of all of it. At the end all is read."
+        "Half reads, half writes of 512 bytes to 64 KiB at random offsets in 64 MiB, {DEPTH} in flight, by iotoll's client. Every block of 512 bytes \
+          read contains its position, the number of the write that wrote it, and a CRC-32C. At the end everything is read."
     ));
     evidence.table(&["server", "reads", "writes", "blocks verified", "seconds"], &rows);
-    // What is wrong ends the load, and with it this.
+    // An error ends the load, and with it this validation.
     evidence.criterion(
         own >= 10_000_000,
-        format!("{own} I/Os of our server were replied to, and what was read is what was written there last"),
+        format!("iotoll's server replied to {own} I/Os, and every read returned the data written last"),
     );
     Ok(evidence)
 }

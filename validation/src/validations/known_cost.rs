@@ -1,5 +1,5 @@
-//! Each meter against a cost that is known: `spin` burns a stated number of cycles an I/O, and `null`, which
-//! burns none, is the floor that is taken off. On a quiet machine, and while a hog keeps the other CPU busy.
+//! Each meter compared with a known cost: `spin` burns a given number of cycles per I/O, and `null`, which burns none,
+//! is the floor to subtract. On a quiet machine, and with a hog on the other CPU.
 
 use crate::bench::Bench;
 use crate::bench::evidence::{self, Evidence};
@@ -8,15 +8,14 @@ use crate::bench::{fio, rounds};
 use anyhow::{Context, ensure};
 use model::finding::RunFinding;
 
-/// Cycles that are burnt for each I/O.
+/// Cycles burnt per I/O.
 const TRUTHS: [u32; 3] = [1_000, 10_000, 100_000];
-/// What runs together. Soaker and sampler run alone, because beside others they only get windows between
-/// theirs, and a short run has few of those.
+/// Meters that run together. Soaker and sampler run alone: beside others they get only the windows between those, and a
+/// short run has few of them.
 const METER_SETS: [&str; 3] = ["idle,timer_list,proc_stat,thread", "soaker", "sampler"];
-/// The meter_set that also says how busy the machine is without the load.
+/// The meter set that also measures how busy the machine is without the load.
 const CLOCKS: usize = 0;
-/// Meters, the meter_set in which each runs, and how far it may be from the truth; those without a bound are only
-/// shown.
+/// Meters, the set in which each runs, and its largest error; those without a bound are only shown.
 const METERS: [(&str, usize, Option<f64>); 6] = [
     ("idle", CLOCKS, Some(0.03)),
     ("timer_list", CLOCKS, Some(0.03)),
@@ -43,7 +42,7 @@ impl Machine {
     }
 }
 
-/// A run: on which machine, with which of [`METER_SETS`], and what is burnt; `None` is the floor.
+/// A run: the machine, the index of [`METER_SETS`], and the cycles burnt; `None` is the floor.
 type Cell = (Machine, usize, Option<u32>);
 
 pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
@@ -66,7 +65,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         format!("{load}, {}, {}", METER_SETS.get(*meter_set).unwrap_or(&""), machine.name())
     };
     let found = bench.in_rounds(&cells, block, named, |bench, (machine, meter_set, truth)| {
-        // It runs before iotoll looks at the background, and until after it has looked again.
+        // The hog starts before iotoll measures the background and ends after it has measured it again.
         let _hog = (*machine == Machine::Hog).then(|| bench.beside(&["hog", &theirs])).transpose()?;
         spin(bench, METER_SETS.get(*meter_set).context("no such meter_set")?, *truth, ours)
     })?;
@@ -95,28 +94,28 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
             let met = errors.len() == TRUTHS.len() && errors.iter().all(|error| error.abs() <= *bound);
             let worst = errors.iter().map(|error| error.abs()).fold(0.0, f64::max);
             let text = format!(
-                "{}: {meter} is within {:.0} % of the truth at {TRUTHS:?} cycles (medians at most {:.1} % off{})",
+                "{}: {meter} is within {:.0} % of the true cost at {TRUTHS:?} cycles (medians at most {:.1} % off{})",
                 machine.name(),
                 bound * 100.0,
                 worst * 100.0,
-                if errors.len() == TRUTHS.len() { "" } else { "; not everywhere measured" }
+                if errors.len() == TRUTHS.len() { "" } else { "; not measured everywhere" }
             );
             evidence.criterion(met, text);
         }
     }
     let (quiet, hogged) = (mean_busy(&cells, &found, Machine::Quiet), mean_busy(&cells, &found, Machine::Hog));
-    // The hog adds one CPU; a tenth of it is left for what else the machine does meanwhile.
+    // The hog adds one CPU; a tenth of it is allowed for other activity of the machine.
     let told = hogged - quiet >= 0.9 / cpus.len() as f64;
     evidence.criterion(
         told,
-        format!("the background says so: {:.1} % busy with the hog, {:.1} % without", hogged * 100.0, quiet * 100.0),
+        format!("the background shows the hog: {:.1} % busy with it, {:.1} % without", hogged * 100.0, quiet * 100.0),
     );
     let meters = METERS.map(|(meter, ..)| meter);
-    let header: Vec<&str> = ["machine", "truth, cycles", "background busy"].into_iter().chain(meters).collect();
+    let header: Vec<&str> = ["machine", "true cost, cycles", "background busy"].into_iter().chain(meters).collect();
     evidence.note(
-        "Net cycles per I/O of `spin`, less those of `null`, against the cycles that were burnt: error, the median of \
-         the rounds and in brackets their mean. Where a hypervisor takes the CPU away during a spin, more is burnt than \
-         was asked for; that moves the mean.",
+        "Net cycles per I/O of `spin` minus those of `null`, compared with the cycles burnt: error, the median of \
+         the rounds and in brackets their mean. If a hypervisor takes the CPU away during a spin, more is burnt than \
+         requested; that moves the mean.",
     );
     evidence.table(&header, &rows);
     Ok(evidence)
@@ -129,11 +128,11 @@ fn spin(bench: &Bench, meters: &'static str, truth: Option<u32>, cpu: u32) -> an
     let engine = if truth.is_some() { "spin" } else { "null" };
     let measuring = Measuring { meters, background_millis: 1000, out: None };
     let finding = iotoll::run(bench, &measuring, &fio::job(engine, bench.options.seconds, &options))?;
-    ensure!(iotoll::phase(&finding)?.ios.is_some_and(|ios| ios > 0), "no I/O was done");
+    ensure!(iotoll::phase(&finding)?.ios.is_some_and(|ios| ios > 0), "no I/O was performed");
     Ok(finding)
 }
 
-/// (spin − null − truth) ÷ truth in each round; `None` when the meter did not run in each.
+/// (spin − null − truth) ÷ truth in each round; `None` if the meter did not run in each.
 fn error(spins: &[RunFinding], floors: &[RunFinding], meter: &str, truth: f64) -> Option<Vec<f64>> {
     let (spins, floors) = (by_meter(spins, meter)?, by_meter(floors, meter)?);
     Some(rounds::differences(&spins, &floors).iter().map(|found| (found - truth) / truth).collect())

@@ -1,4 +1,4 @@
-//! The most memory that a run takes: 32 jobs at depth 32, short and long, with and without real I/O.
+//! Peak memory of a run: 32 jobs at depth 32, short and long, with and without real I/O.
 
 use crate::bench::evidence::Evidence;
 use crate::bench::fio;
@@ -10,9 +10,9 @@ use std::time::Duration;
 
 /// Jobs × depth × block.
 const BUFFERS_MEBIBYTES: f64 = 32.0 * 32.0 * 4.0 / 1024.0;
-/// What a run may take beside its buffers.
+/// Largest memory besides the buffers.
 const MOST_MEBIBYTES: f64 = 64.0;
-/// How much more a long run may take than a short one.
+/// Largest growth of a long run over a short one.
 const GROWTH: f64 = 0.10;
 const GLANCE: Duration = Duration::from_millis(5);
 
@@ -31,21 +31,22 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
             options.extend([file.as_str(), "--invalidate=0"]);
         }
         let out = bench.path(&format!("record-{engine}-{seconds}"));
-        // All meters, and saved: what takes most.
+        // All meters, with a saved record: the most memory.
         let measuring = Measuring { meters: "all", background_millis: 1000, out: Some(out.clone()) };
         let peak = peak(bench, &measuring, &fio::job(engine, seconds, &options))?;
         let record = std::fs::metadata(out.join("record.jsonl")).map_or(0, |file| file.len());
         let beside = peak - BUFFERS_MEBIBYTES;
         let record = format!("{:.1}", record as f64 / 1024.0 / 1024.0);
         rows.push(vec![engine.to_owned(), seconds.to_string(), format!("{peak:.1}"), format!("{beside:.1}"), record]);
-        let text = format!("{engine}, {seconds} s: {beside:.1} MiB beside the I/O buffers, below {MOST_MEBIBYTES}");
+        let text =
+            format!("{engine}, {seconds} s: {beside:.1} MiB in addition to the I/O buffers, below {MOST_MEBIBYTES}");
         evidence.criterion(beside < MOST_MEBIBYTES, text);
         peaks.push(peak);
     }
     if let [short_peak, _, long_peak] = peaks.as_slice() {
         let growth = long_peak / short_peak - 1.0;
         let text = format!(
-            "null, {long} s takes {:+.1} % of what {short} s take, at most ±{:.0} %",
+            "null, {long} s: peak {:+.1} % compared with {short} s, at most ±{:.0} %",
             growth * 100.0,
             GROWTH * 100.0
         );
@@ -55,7 +56,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         "32 jobs × depth 32 × 4 KiB ({BUFFERS_MEBIBYTES} MiB of I/O buffers), all meters, record saved: peak resident \
          memory, MiB."
     ));
-    evidence.table(&["engine", "seconds", "peak", "beside buffers", "record"], &rows);
+    evidence.table(&["engine", "seconds", "peak", "besides buffers", "record"], &rows);
     Ok(evidence)
 }
 
@@ -68,11 +69,11 @@ fn peak(bench: &Bench, measuring: &Measuring, job: &[String]) -> anyhow::Result<
     let path = format!("/proc/{}/status", child.child.id());
     let mut peak = None;
     loop {
-        // The line is gone when the process has ended and was not waited for yet.
+        // The line disappears when the process has exited and was not waited for.
         peak = std::fs::read_to_string(&path).ok().and_then(|text| high_water(&text)).or(peak);
         if let Some(status) = child.child.try_wait()? {
             bench.check()?;
-            ensure!(status.success(), "iotoll ended with {status}");
+            ensure!(status.success(), "iotoll exited with {status}");
             return peak.map(mebibytes).context("/proc/PID/status has no VmHWM");
         }
         bench.check()?;

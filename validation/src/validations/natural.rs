@@ -1,9 +1,9 @@
-//! Natural commands: typed by somebody who does not know what `invalidate` is, on a cold and on a warm machine.
+//! Typical commands of a user who does not know `invalidate`, on a cold and on a warm machine.
 //!
-//! Engines × buffered or direct × reads or writes × run, cost or compare × fresh, cached, just written or larger than memory.
-//! Whether two regimes were in a measurement is judged here from the series of I/Os per second (of fio by the part of its
-//! reads that came from the disk), not by what iotoll makes of it. Where they were, the first lines must say so, and no mean or
-//! verdict may rest on both.
+//! Engines × buffered or direct × reads or writes × run, cost or compare × fresh, cached, just written or larger than
+//! memory. This validation decides by itself whether a measurement contains two regimes, from the series of I/Os per
+//! second (for fio, from the fraction of reads that came from the disk), independently of iotoll's verdict. If it does,
+//! the first lines must report it, and no mean or verdict may cover both.
 
 use crate::bench::evidence::Evidence;
 use crate::bench::{Bench, read_through};
@@ -13,29 +13,29 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The file that is there, in MiB.
+/// Size of the existing file, in MiB.
 const FILE: usize = 256;
-/// Memory of the group in which [`FILE`] is larger than memory: half of it, and some for iotoll.
+/// Memory limit of the control group in which [`FILE`] is larger than memory: half of the file, and some for iotoll.
 const GROUP_BYTES: u64 = 160 << 20;
-/// Lines that people read first: title, headline and what stands right below it.
+/// Lines that people read first: title, headline, and what follows directly.
 const FIRST_LINES: usize = 10;
-/// I/Os per second of the first and last part of a measurement apart by this factor are two regimes to anybody.
+/// A measurement has two regimes if the I/Os per second of its first and last part differ by this factor.
 const APART: f64 = 2.0;
 
-/// What the file is before the command.
+/// State of the file before the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It is there, and was there for long.
+    /// It has existed for long.
     There,
-    /// It is not there.
+    /// It does not exist.
     Fresh,
-    /// Written a moment ago, not yet on the disk.
+    /// Just written, not yet on the disk.
     JustWritten,
     /// Larger than the memory that iotoll may use.
     Larger,
 }
 
-/// Each command; `F` is the file, `SECONDS` the length.
+/// The commands; `F` is the file, `SECONDS` the length.
 const COMMANDS: [(State, &str); 30] = [
     (State::There, "run --name=a --rw=randread --bs=4k --filename=F --runtime=SECONDS --time_based"),
     (
@@ -96,15 +96,15 @@ const COMMANDS: [(State, &str); 30] = [
     (State::There, "compare -- fio --name=a --rw=randread --bs=4k --filename=F --size=64m --baseline-candidate"),
 ];
 
-/// What came of a command.
+/// The result of one command.
 struct Outcome {
-    /// Judged from the series.
+    /// Two regimes, according to the series.
     two: bool,
-    /// The first lines say so.
+    /// The first lines report it.
     told: bool,
-    /// A mean or verdict rests on both.
+    /// A mean or verdict covers both.
     rests: bool,
-    /// The line that says what the page cache was.
+    /// The lines about the page cache.
     wording: String,
 }
 
@@ -122,21 +122,21 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
             resting += usize::from(outcome.two && outcome.rests);
             false_alarms += usize::from(!outcome.two && outcome.told);
             let word = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
-            let verdict = if outcome.two && outcome.rests { "RESTS ON BOTH" } else { "" }.to_owned();
+            let verdict = if outcome.two && outcome.rests { "COVERS BOTH" } else { "" }.to_owned();
             let cells = [format!("`{words}`"), format!("{state:?}"), machine(warm).to_owned()];
             rows.push([cells.to_vec(), vec![word(outcome.two), word(outcome.told), verdict, outcome.wording]].concat());
         }
     }
-    let header = ["command", "file", "machine", "two regimes", "told", "", "first lines"];
+    let header = ["command", "file", "machine", "two regimes", "reported", "", "first lines"];
     evidence.table(&header, &rows);
     let count = rows.len();
     evidence.criterion(
         silent == 0,
-        format!("{mixtures} of {count} held two regimes; the first lines of {silent} are silent about it"),
+        format!("{mixtures} of {count} had two regimes; the first lines of {silent} do not report it"),
     );
-    evidence.criterion(resting == 0, format!("{resting} means or verdicts rest on two regimes"));
+    evidence.criterion(resting == 0, format!("{resting} means or verdicts cover two regimes"));
     evidence.note(format!(
-        "{false_alarms} sheets tell of a mixture that the series does not show (less than a factor of {APART})."
+        "{false_alarms} sheets report a mixture that the series does not show (less than a factor of {APART})."
     ));
     Ok(evidence)
 }
@@ -160,7 +160,7 @@ fn measure(bench: &Bench, state: State, words: &str, warm: bool) -> anyhow::Resu
         iotoll.arg(format!("--budget={}s", 3.0 * bench.options.seconds));
     }
     match command {
-        // Two commands that differ by an option that does nothing here.
+        // Two commands that differ by an option without effect here.
         Some(command) if compare => {
             let command = command
                 .replace(" --baseline-candidate", &format!(" --runtime={} --time_based", bench.options.seconds / 3.0));
@@ -171,30 +171,30 @@ fn measure(bench: &Bench, state: State, words: &str, warm: bool) -> anyhow::Resu
     }
     let text = bench.output(&mut iotoll)?;
     let json = bench.output(bench.iotoll().args(["report", "--format", "json"]).arg(&record))?;
-    let found: Value = serde_json::from_str(&json).context("the report's JSON")?;
-    // Of a command that prints first, the sheet begins where its own words end; --quiet leaves only ours on standard output.
+    let found: Value = serde_json::from_str(&json).context("parsing the report's JSON")?;
+    // The sheet follows the command's own output; with --quiet, standard output contains nothing else.
     let first: Vec<&str> = text.lines().take(FIRST_LINES).map(str::trim).collect();
     let wording = first
         .iter()
-        .filter(|line| line.contains("age cache:") || line.contains("storage:") || line.contains("regimes"))
+        .filter(|line| line.contains("age cache:") || line.contains("reads:") || line.contains("regimes"))
         .copied();
     let wording = wording.collect::<Vec<_>>().join(" / ");
-    let mixed = ["regimes", "warming", "partly cached", "came from the disk"];
+    let mixed = ["regimes", "warming", "partly cached", "came from storage"];
     let told = mixed.iter().any(|word| wording.contains(word));
     let (two, rests) = if compare { compared(&found) } else { phase(&found) };
     Ok(Outcome { two, told, rests, wording })
 }
 
-/// Brings the file into its state, and the page cache into the machine's.
+/// Prepares the file and the page cache.
 fn prepare(bench: &Bench, state: State, warm: bool, file: &Path) -> anyhow::Result<()> {
     if fs::metadata(file).map_or(0, |metadata| metadata.len()) != (FILE as u64) << 20 {
         bench.file("F", FILE)?;
     }
     fs::File::open(file)?.sync_all()?;
-    fs::write("/proc/sys/vm/drop_caches", "3\n").context("dropping the page cache takes root")?;
+    fs::write("/proc/sys/vm/drop_caches", "3\n").context("dropping the page cache needs root")?;
     match state {
         State::There if warm => read_through(file)?,
-        // Read by somebody in the group, as far as that goes.
+        // Read it within the group, as far as the memory allows.
         State::Larger if warm => {
             let mut reader = within_group(bench, state)?;
             let words = ["cost", "--no-save", "--quiet", "--background=200ms", "--", "cat"];
@@ -210,7 +210,7 @@ fn prepare(bench: &Bench, state: State, warm: bool, file: &Path) -> anyhow::Resu
     Ok(())
 }
 
-/// iotoll, where the file is larger than memory in a group of its own.
+/// A command that runs iotoll, in a control group of its own if the file must be larger than memory.
 fn within_group(bench: &Bench, state: State) -> anyhow::Result<Command> {
     if state != State::Larger {
         return Ok(bench.iotoll());
@@ -223,29 +223,29 @@ fn within_group(bench: &Bench, state: State) -> anyhow::Result<Command> {
     Ok(shell)
 }
 
-/// Takes the group away at the end.
+/// Removes the group at the end.
 struct GroupUntilDropped;
 
 impl Drop for GroupUntilDropped {
     fn drop(&mut self) {
         if let Ok((group, _)) = group_path() {
-            // It may never have been made.
+            // It may not exist.
             let _ = fs::remove_dir(group);
         }
     }
 }
 
-/// A control group with little memory, made once.
+/// The control group with little memory; created on first use.
 fn group() -> anyhow::Result<PathBuf> {
     let (group, limit) = group_path()?;
     if !group.is_dir() {
-        fs::create_dir(&group).with_context(|| format!("{}: a group with little memory", group.display()))?;
+        fs::create_dir(&group).with_context(|| format!("creating the control group {}", group.display()))?;
     }
-    fs::write(group.join(limit), format!("{GROUP_BYTES}\n")).context("limiting its memory")?;
+    fs::write(group.join(limit), format!("{GROUP_BYTES}\n")).context("limiting the group's memory")?;
     Ok(group)
 }
 
-/// Where that is, and the file that limits it, of either version.
+/// Path of the group and the name of its limit file, for cgroup version 1 or 2.
 fn group_path() -> anyhow::Result<(PathBuf, &'static str)> {
     let text = fs::read_to_string("/proc/self/cgroup")?;
     let version_1 = text.lines().find_map(|line| line.split_once(":memory:").map(|(_, path)| path.to_owned()));
@@ -256,25 +256,25 @@ fn group_path() -> anyhow::Result<(PathBuf, &'static str)> {
     Ok((PathBuf::from(group), limit))
 }
 
-/// Whether two regimes were in a run or command, and whether a mean of both is shown.
+/// Whether a run or command had two regimes, and whether a mean of both is shown.
 fn phase(found: &Value) -> (bool, bool) {
     let phase = &found["phases"][0];
     let rates: Vec<f64> =
         phase["series"].as_array().into_iter().flatten().filter_map(|point| point["iops"].as_f64()).collect();
     if rates.is_empty() {
-        // A command: fio says what it read, and the kernel what came from the disk.
+        // A command: fio reports what it read, and the kernel what came from the disk.
         let part = phase["page_cache"]["reads_from_storage_fraction"].as_f64();
         let two = part.is_some_and(|part| (0.02..0.98).contains(&part));
-        // Its mean is that of the whole command, and is shown as such.
+        // Its mean is that of the whole command and is shown as such.
         return (two, false);
     }
-    // A load at two speeds keeps its cost; what the page cache did never does.
+    // Two speeds alone do not matter, because the cost stays the same; the page cache must have changed too.
     let cache = &phase["page_cache"];
     let two = apart(&rates) && cache["resident_before_fraction"].as_f64() < cache["resident_after_fraction"].as_f64();
     (two, !phase["cycles_per_io"].is_null())
 }
 
-/// The same of a comparison: by the rounds that count, of each arm.
+/// The same for a comparison: by the rounds that count, per arm.
 fn compared(found: &Value) -> (bool, bool) {
     let metrics = &found["cells"][0]["metrics"];
     let regimes = found["regimes"].as_array().map_or(0, Vec::len);
@@ -284,12 +284,12 @@ fn compared(found: &Value) -> (bool, bool) {
         of.filter_map(|slice| slice["iops"].as_f64()).collect()
     };
     let counted = apart(&rates(true)) || apart(&rates(false));
-    // The finding holds the slices that count: where these have two regimes, a verdict rests on both.
+    // The finding contains the slices that count: if these have two regimes, a verdict covers both.
     let judged = metrics["cycles_per_io"]["change"].is_number();
     (regimes > 0 || counted, counted && judged)
 }
 
-/// Whether the first and the last third of a series, by their medians, are two speeds.
+/// Whether the medians of the first and the last third of a series are two regimes.
 fn apart(rates: &[f64]) -> bool {
     let third = rates.len() / 3;
     let median = |part: &[f64]| {
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_that_differ_by_a_factor_are_two_speeds() {
+    fn ends_that_differ_by_the_factor_are_two_regimes() {
         assert!(apart(&[1.0, 1.0, 5.0, 9.0, 9.0, 9.0]));
         assert!(!apart(&[1.0, 1.2, 1.0, 1.1, 1.3, 1.0]));
         assert!(!apart(&[1.0, 9.0]), "too few");

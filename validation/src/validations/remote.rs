@@ -1,5 +1,5 @@
-//! What an I/O to a remote block device costs the whole machine: our server and nbdkit, each under our client and under
-//! fio's (libnbd), side by side.
+//! The whole machine's cost of a remote I/O: iotoll's server and nbdkit, each under iotoll's client and under fio's
+//! (libnbd), side by side.
 
 mod serving;
 
@@ -20,12 +20,12 @@ enum Client {
     Iotoll,
     /// With a bounded busy poll.
     Polling,
-    /// As of the servers.
+    /// The client of the bare exchange.
     Bare,
 }
 
 impl Storage {
-    /// Whose server people run on it.
+    /// The established server for this storage.
     fn theirs(self) -> Server {
         match self {
             Self::Memory => Server::Nbdkit,
@@ -33,7 +33,7 @@ impl Storage {
         }
     }
 
-    /// Our server takes at most this part of what theirs takes under the same client.
+    /// Largest allowed cost of iotoll's server as a fraction of the other server's, under the same client.
     fn server_goal(self) -> f64 {
         match self {
             Self::Memory => 1.0 / 1.5,
@@ -42,7 +42,7 @@ impl Storage {
     }
 }
 
-/// What is asked of a server.
+/// A load on a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Load {
     socket: Socket,
@@ -52,11 +52,11 @@ struct Load {
     ours: Ours,
     place: Place,
     storage: Storage,
-    /// Both ours take at most so much of both theirs.
+    /// Largest allowed cost of iotoll's server and client as a fraction of the others' cost.
     goal: Option<f64>,
 }
 
-/// How both of ours wait.
+/// How iotoll's server and client wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ours {
     Sleeping,
@@ -102,11 +102,11 @@ struct Cell {
     client: Client,
 }
 
-/// What one run found.
+/// The result of one run.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     cycles: f64,
-    /// Those that the client's own threads took.
+    /// Cycles of the client's own threads.
     clients: Option<f64>,
     iops: f64,
     p50_micros: Option<f64>,
@@ -158,7 +158,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
                 measure_bare(bench, load, uri)
             } else {
                 if load.storage == Storage::File {
-                    // Rounds are minutes long, and a kernel that reclaims cold pages drops some of the file meanwhile.
+                    // Rounds take minutes, and a kernel that reclaims cold pages may drop some of the file meanwhile.
                     std::io::copy(&mut std::fs::File::open(&data)?, &mut std::io::sink())?;
                 }
                 measure(bench, load, cell.client, uri)
@@ -193,14 +193,19 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
             evidence.criterion(part.value <= goal, text);
         };
         if let Some(goal) = load.goal {
-            hold(goal, "both ours of both theirs", of(number, our_server, our_client)?, theirs);
+            hold(goal, "iotoll's server and client, relative to theirs", of(number, our_server, our_client)?, theirs);
         }
         if load.ours == Ours::Sleeping {
             let goal = load.storage.server_goal();
-            hold(goal, "our server of theirs, under libnbd", of(number, our_server, Client::Libnbd)?, theirs);
+            hold(
+                goal,
+                "iotoll's server under libnbd, relative to theirs",
+                of(number, our_server, Client::Libnbd)?,
+                theirs,
+            );
             if load.storage == Storage::File {
                 let [ours, theirs] = [our_server, their_server].map(|server| of(number, server, our_client));
-                hold(goal, "our server of theirs, under our client", ours?, theirs?);
+                hold(goal, "iotoll's server under iotoll's client, relative to theirs", ours?, theirs?);
             }
         }
         let ours = of(number, our_server, our_client)?;
@@ -222,31 +227,38 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         rates.push(rate);
     }
     evidence.note(format!(
-        "Cycles of the whole machine per I/O, client and server and what is between them, net; means over rounds, in brackets the \
-         part of theirs under libnbd with its interval. {MEBIBYTES} MiB, filled with data, over loopback; theirs is nbdkit's memory, \
-         and for a file in the page cache qemu-nbd; libnbd is fio's engine nbd; one connection. Bare: as many bytes to and fro, from random places of as much memory, a whole depth at \
-         one time, without protocol, bookkeeping or latencies: what the kernel takes for the way. Libnbd's own: what the threads of fio took \
-         themselves under our server, system calls and what was done within them included, gross."
+        "Net cycles of the whole machine per I/O, including client, server, and network; means over rounds, in brackets the \
+         ratio to theirs under libnbd with its interval. {MEBIBYTES} MiB, filled with data, over loopback; theirs: nbdkit's memory plugin, \
+         and qemu-nbd for a file in the page cache; libnbd: fio's engine nbd; one connection. Bare: the same bytes in both directions, from random offsets in the same amount of memory, a whole queue depth at \
+         a time, without protocol, bookkeeping, or latencies: the kernel's cost of the path. Libnbd's own: gross cycles of the threads of fio \
+         under iotoll's server, including their system calls."
     ));
     costs_and_rates(&mut evidence, &costs, &rates);
     Ok(evidence)
 }
 
 fn costs_and_rates(evidence: &mut Evidence, costs: &[Vec<String>], rates: &[Vec<String>]) {
-    let header =
-        ["", "theirs, libnbd", "our server, libnbd", "libnbd's own", "theirs, our client", "both ours", "bare"];
-    evidence.table(&header, costs);
-    evidence
-        .note("I/Os per second, I/Os per system call of our client with our server, and the median round trip in µs.");
     let header = [
         "",
         "theirs, libnbd",
-        "our server, libnbd",
-        "theirs, our client",
-        "both ours",
+        "iotoll serve, libnbd",
+        "libnbd's own",
+        "theirs, iotoll's client",
+        "iotoll's both",
+        "bare",
+    ];
+    evidence.table(&header, costs);
+    evidence
+        .note("I/Os per second, I/Os per system call of iotoll's client with iotoll's server, and the median round trip in µs.");
+    let header = [
+        "",
+        "theirs, libnbd",
+        "iotoll serve, libnbd",
+        "theirs, iotoll's client",
+        "iotoll's both",
         "I/Os per syscall",
         "p50: theirs, libnbd",
-        "p50: both ours",
+        "p50: iotoll's both",
     ];
     evidence.table(&header, rates);
 }
@@ -254,11 +266,11 @@ fn costs_and_rates(evidence: &mut Evidence, costs: &[Vec<String>], rates: &[Vec<
 impl Load {
     fn name(&self) -> String {
         let socket = if self.socket == Socket::Unix { ", Unix socket" } else { "" };
-        let polling = if self.ours == Ours::Polling { ", ours with busy poll" } else { "" };
+        let polling = if self.ours == Ours::Polling { ", iotoll with busy poll" } else { "" };
         let place = match self.place {
             Place::Anywhere => "",
             Place::OneCpu => ", all on one CPU",
-            Place::Apart => ", each on a CPU of its own",
+            Place::Apart => ", client and server on separate CPUs",
         };
         let block =
             if self.kibibytes < 1024 { format!("{}k", self.kibibytes) } else { format!("{}m", self.kibibytes / 1024) };
@@ -270,12 +282,12 @@ impl Load {
         Wanted { server, socket: self.socket, place: self.place, storage: self.storage }
     }
 
-    /// Loads with the same have a server in common.
+    /// The key of the server for a load: loads with the same key share a server.
     fn kind(&self, server: Server) -> (Wanted, Option<(u32, u32)>) {
         (self.wanted(server), (server == Server::Bare).then_some((self.kibibytes, self.depth)))
     }
 
-    /// Whether there is a bare exchange like it.
+    /// Whether the load has an equivalent bare exchange.
     fn has_floor(&self) -> bool {
         let plain = self.ours == Ours::Sleeping && self.storage == Storage::Memory;
         plain && self.rw == "randread"
@@ -290,7 +302,7 @@ impl Load {
     }
 }
 
-/// Which part of theirs ours takes, in cycles an I/O.
+/// Cost of ours as a fraction of theirs, in cycles per I/O.
 fn part(ours: &[Found], theirs: &[Found]) -> Estimate {
     let cycles = |found: &[Found]| found.iter().map(|found| found.cycles).collect::<Vec<_>>();
     rounds::ratio(&cycles(ours), &cycles(theirs))
@@ -304,7 +316,7 @@ fn measure(bench: &Bench, load: &Load, client: Client, uri: &str) -> anyhow::Res
     let (uri, block) = (format!("--uri={uri}"), format!("--bs={}", load.block()));
     let (depth, rw, size) =
         (format!("--iodepth={}", load.depth), format!("--rw={}", load.rw), format!("--size={MEBIBYTES}m"));
-    // The later of two wins, in fio as in iotoll.
+    // The last of two equal options wins, in fio as in iotoll.
     let mut options = vec![&*uri, &block, &depth, &rw, &size];
     let cpu = load.place.clients_cpu()?.map(|cpu| format!("--cpus_allowed={cpu}"));
     options.extend(cpu.as_deref());
@@ -312,7 +324,7 @@ fn measure(bench: &Bench, load: &Load, client: Client, uri: &str) -> anyhow::Res
     let finding = match client {
         Client::Libnbd => iotoll::cost(bench, &MEASURING, &[], &[vec!["fio".to_owned()], job].concat())?,
         Client::Iotoll => iotoll::run(bench, &MEASURING, &job)?,
-        Client::Bare => bail!("a bare exchange knows no job"),
+        Client::Bare => bail!("a bare exchange has no job"),
         Client::Polling => iotoll::run(bench, &MEASURING, &[job, vec![format!("--path_busy_poll={POLL}")]].concat())?,
     };
     let job = iotoll::job(&finding)?;
@@ -326,7 +338,7 @@ fn measure(bench: &Bench, load: &Load, client: Client, uri: &str) -> anyhow::Res
     })
 }
 
-/// So many blocks as some seconds take, as far as that can be known before.
+/// Runs as many blocks as take about the requested time, by a rough estimate.
 fn measure_bare(bench: &Bench, load: &Load, address: &str) -> anyhow::Result<Found> {
     let each_micros = 80.0 / f64::from(load.depth) + 2.0 + load.block() as f64 / 4000.0;
     let blocks = (bench.options.seconds * 1e6 / each_micros) as u64;
@@ -340,11 +352,11 @@ fn measure_bare(bench: &Bench, load: &Load, address: &str) -> anyhow::Result<Fou
     Ok(Found { cycles: iotoll::net(&finding)?, clients: None, iops, p50_micros: None, per_syscall: None })
 }
 
-/// What the client took itself, and which part of theirs that is.
+/// The client's own cost, and its ratio to theirs.
 fn own(found: &[Found], theirs: &[Found]) -> anyhow::Result<String> {
     let own: Option<Vec<Found>> =
         found.iter().map(|found| found.clients.map(|cycles| Found { cycles, ..*found })).collect();
-    let own = own.context("what the client's threads took is not known")?;
+    let own = own.context("the cost of the client's threads is unknown")?;
     Ok(cycles(&own, &evidence::interval(&part(&own, theirs), 3)))
 }
 
@@ -357,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loads_have_names_of_their_own() {
+    fn names_of_loads_are_unique() {
         let names: std::collections::BTreeSet<String> = LOADS.iter().map(Load::name).collect();
         assert_eq!(names.len(), LOADS.len());
     }

@@ -1,5 +1,4 @@
-//! How soon the first I/O comes: from the execution of iotoll to its first pread, less the time in which it
-//! watches the background.
+//! Time to the first I/O: from the execution of iotoll to its first pread, minus the background measurement.
 
 use crate::bench::Bench;
 use crate::bench::evidence::{self, Evidence};
@@ -8,7 +7,7 @@ use crate::bench::{fio, rounds};
 use std::path::Path;
 use std::time::Instant;
 
-/// How long it may take.
+/// Time limit.
 const MOST_MILLIS: f64 = 50.0;
 
 pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
@@ -34,7 +33,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
     };
     let mut evidence = Evidence::default();
     evidence.note(format!(
-        "One 4 KiB psync read, background of {background_millis} ms before and after taken off, {} runs: ms.",
+        "One 4 KiB psync read, minus the background measurement of {background_millis} ms before and after, {} runs: ms.",
         bench.options.rounds
     ));
     let rows = [
@@ -42,15 +41,15 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         row("whole process, start to end", &whole, whole_median),
     ];
     evidence.table(&["from … to", "median", "least", "most"], &rows);
-    // Neither is less than what a user waits for: one is slowed by the tracer, the other holds the end as well.
+    // Neither is shorter than what a user waits for: one is slowed by the tracer, the other includes the end.
     let bound = [whole_median, first_median].into_iter().flatten().fold(f64::INFINITY, f64::min);
-    let text = format!("the first I/O comes at most {bound:.1} ms after the start, below {MOST_MILLIS}");
+    let text = format!("the first I/O starts at most {bound:.1} ms after the program, below {MOST_MILLIS}");
     evidence.criterion(bound < MOST_MILLIS, text);
     Ok(evidence)
 }
 
-/// Milliseconds from execve to the first pread of the file; `None` where strace cannot say. Being traced slows
-/// the start, so that it is no less than it would be without.
+/// Milliseconds from execve to the first pread of the file; `None` if strace is not available. Tracing slows the start,
+/// so the result is an upper bound.
 fn traced(bench: &Bench, measuring: &Measuring, job: &[String], file: &Path) -> anyhow::Result<Option<f64>> {
     let trace = bench.path("trace");
     let iotoll = bench.iotoll();

@@ -1,4 +1,5 @@
-//! What a killed iotoll leaves: it is ended in the middle of a toggle, in four ways, and the setting must be back.
+//! A killed iotoll restores its settings: it is ended in the middle of a toggle, in four ways, and the setting must be
+//! restored.
 
 use crate::bench::evidence::{self, Evidence};
 use crate::bench::rounds;
@@ -9,11 +10,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A setting of the kernel that no load of this validation feels; switched where that is allowed.
+/// A kernel setting that does not affect the loads of this validation; used if writable.
 const SYSCTL: &str = "/proc/sys/net/ipv4/tcp_autocorking";
-/// A variable that all processes of a trial inherit.
+/// An environment variable that all processes of a trial inherit.
 const MARK: &str = "IOTOLL_PROVE_MARK";
-/// Whatever is not so after this time is not so.
+/// Time limit for any condition.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const GLANCE: Duration = Duration::from_micros(200);
 
@@ -21,22 +22,22 @@ const GLANCE: Duration = Duration::from_micros(200);
 #[derive(Clone, Copy)]
 struct Way {
     name: &'static str,
-    /// Sent to it; to none where its terminal is closed.
+    /// The signal; none to close its terminal.
     signal: Option<Signal>,
 }
 
 const WAYS: [Way; 4] = [
     Way { name: "kill -9", signal: Some(Signal::KILL) },
     Way { name: "SIGTERM", signal: Some(Signal::TERM) },
-    Way { name: "its terminal is closed (SIGHUP)", signal: None },
-    Way { name: "it crashes (SIGABRT)", signal: Some(Signal::ABORT) },
+    Way { name: "closed terminal (SIGHUP)", signal: None },
+    Way { name: "crash (SIGABRT)", signal: Some(Signal::ABORT) },
 ];
 
-/// What came of one.
+/// The result of one trial.
 struct Trial {
-    /// Until what was switched was as before; none where it never was.
+    /// Time until the setting was restored; `None` if it never was.
     millis: Option<f64>,
-    /// Processes and ledgers that are left.
+    /// Processes and ledgers left behind.
     left: usize,
 }
 
@@ -52,7 +53,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
             number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let trial = trial(bench, *way, sysctl.as_deref(), Duration::from_millis(number >> 32 & 511));
             if let Some(before) = &sysctl {
-                // Also where it was not put back.
+                // Also if it was not restored.
                 std::fs::write(SYSCTL, before)?;
             }
             trial
@@ -76,20 +77,20 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         ]);
         evidence.criterion(
             back == all && left == 0,
-            format!("{}: back {back} of {all} times, {left} processes left", way.name),
+            format!("{}: restored {back} of {all} times, {left} processes or ledgers left", way.name),
         );
     }
     let switched = if sysctl.is_some() { "a file and a sysctl" } else { "a file" };
     evidence.note(format!(
-        "`iotoll compare` with {switched} switched for the candidate, ended at a random instant within the candidate's slice: ms \
-         until both hold what they held, processes and ledgers that are left {} s later at most.",
+        "`iotoll compare` with {switched} changed for the candidate, ended at a random time within the candidate's slice: ms \
+         until the settings are restored; processes and ledgers left after at most {} s.",
         TIMEOUT.as_secs()
     ));
-    evidence.table(&["ended by", "back", "median", "slowest", "left"], &rows);
+    evidence.table(&["ended by", "restored", "median", "slowest", "left"], &rows);
     Ok(evidence)
 }
 
-/// Ends one in the middle of a toggle, `later` than it was seen to be on.
+/// Ends iotoll in the middle of a toggle, `later` after the toggle was seen to be on.
 fn trial(bench: &Bench, way: Way, sysctl: Option<&str>, later: Duration) -> anyhow::Result<Trial> {
     let (knob, state) = (bench.path("knob"), bench.path("state"));
     std::fs::write(&knob, "found")?;
@@ -108,15 +109,15 @@ fn trial(bench: &Bench, way: Way, sysctl: Option<&str>, later: Duration) -> anyh
     command.env("XDG_STATE_HOME", &state).env(MARK, &mark).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = Beside { child: command.spawn().context("starting iotoll")? };
     let is = |value: &str| std::fs::read_to_string(&knob).is_ok_and(|text| text == value);
-    // The rehearsal is over when a worker is there.
+    // The rehearsal is over once a worker exists.
     let measures = || is("changed") && marked(&mark).iter().any(|id| name(*id) == "exe");
-    ensure!(eventually(bench, measures)?, "it never was switched on");
+    ensure!(eventually(bench, measures)?, "the toggle never was on");
     std::thread::sleep(later);
-    ensure!(eventually(bench, measures)?, "it never was switched on again");
+    ensure!(eventually(bench, measures)?, "the toggle never was on again");
     let begin = Instant::now();
     match way.signal {
         Some(signal) => {
-            let id = i32::try_from(child.child.id()).ok().and_then(Pid::from_raw).context("its number")?;
+            let id = i32::try_from(child.child.id()).ok().and_then(Pid::from_raw).context("its process ID")?;
             kill_process(id, signal)?;
         }
         None => child.child.kill()?,
@@ -130,7 +131,7 @@ fn trial(bench: &Bench, way: Way, sysctl: Option<&str>, later: Duration) -> anyh
     Ok(Trial { millis, left: marked(&mark).len() + ledgers() })
 }
 
-/// The command that begins it: within a terminal of its own where that is what is going to be closed.
+/// The command that starts iotoll: in its own terminal if that is to be closed.
 fn begun(bench: &Bench, way: Way, words: &[String]) -> Command {
     if way.signal.is_some() {
         let mut iotoll = bench.iotoll();
@@ -145,7 +146,7 @@ fn begun(bench: &Bench, way: Way, words: &[String]) -> Command {
     script
 }
 
-/// Whether something came to be so.
+/// Whether a condition became true within the time limit.
 fn eventually(bench: &Bench, so: impl Fn() -> bool) -> anyhow::Result<bool> {
     let begin = Instant::now();
     while begin.elapsed() < TIMEOUT {
@@ -178,12 +179,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_found_by_what_it_inherited() {
+    fn a_process_is_found_by_its_inherited_mark() {
         let mark = format!("{}-test", std::process::id());
         assert!(marked(&mark).is_empty());
         let child = Command::new("sleep").arg("60").env(MARK, &mark).spawn().unwrap();
         let mut sleep = Beside { child };
-        // Between fork and exec it has what we have.
+        // Between fork and exec, the child has the parent's environment.
         let found = (0..1000).any(|_| {
             std::thread::sleep(Duration::from_millis(5));
             marked(&mark) == [sleep.child.id()] && name(sleep.child.id()) == "sleep"

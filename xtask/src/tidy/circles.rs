@@ -1,15 +1,15 @@
-//! No circle of imports between the modules at the root of a crate: each can be read after those that it imports.
+//! No import cycle between the modules at the root of a crate: each can be read after those that it imports.
 //!
-//! A module and its own children may import each other. Code that is compiled for tests only does not count.
+//! A module and its own children may import each other. Code that is compiled only for tests does not count.
 
 use super::Breach;
 use super::tree::{File, Tree};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What a module imports, and where it first does: path and line.
+/// The modules that a module imports, and where it first does: path and line.
 type Imports<'a> = BTreeMap<&'a str, (&'a str, usize)>;
 
-/// One breach for each circle: a shortest one through its first module.
+/// One breach per cycle: a shortest one through its first module.
 pub fn between_modules(tree: &Tree) -> Vec<Breach> {
     let crates: BTreeSet<&str> = tree.sources().filter_map(File::member).collect();
     crates.into_iter().flat_map(|name| of_crate(tree, name)).collect()
@@ -43,7 +43,7 @@ fn of_crate(tree: &Tree, name: &str) -> Vec<Breach> {
     breaches
 }
 
-/// The path of a source from the `src` of a crate on.
+/// The path of a source below the `src` of a crate.
 fn in_crate<'a>(file: &'a File, name: &str) -> Option<&'a str> {
     let path = file.path.strip_prefix("crates/").unwrap_or(&file.path);
     path.strip_prefix(name)?.strip_prefix("/src/")
@@ -53,7 +53,7 @@ fn root_module(path: &str) -> &str {
     path.split(['/', '.']).next().unwrap_or(path)
 }
 
-/// Paths, without their ending, of the files that `#[cfg(test)] mod NAME;` brings in.
+/// Paths, without extension, of the files that `#[cfg(test)] mod NAME;` includes.
 fn test_modules(file: &File, path: &str) -> Vec<String> {
     let folder = match path.strip_suffix(".rs").unwrap_or(path) {
         "lib" | "main" => String::new(),
@@ -65,10 +65,10 @@ fn test_modules(file: &File, path: &str) -> Vec<String> {
     named.map(|(_, name)| format!("{folder}{name}")).collect()
 }
 
-/// Line and name of what stands behind a path to the root of the crate, in a file whose module is `depth` below it.
+/// Line and name of each import behind a path to the root of the crate, in a file whose module is `depth` below it.
 fn imports(file: &File, depth: usize) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
-    // In braces behind `crate::`, of which depth; and the depth of an item for tests.
+    // Depth of braces behind `crate::`, and depth within an item for tests.
     let (mut group, mut skipped) = (None, None);
     for (index, line) in file.lines.iter().enumerate() {
         if let Some(open) = skipped.as_mut() {
@@ -119,10 +119,10 @@ fn first_name(path: &str) -> Option<&str> {
     path.trim_start().split(|letter| !part_of_a_name(letter)).next().filter(|name| !name.is_empty())
 }
 
-/// A module, and where the one before it imports it.
+/// A module, and where the previous one imports it.
 type Step<'a> = (&'a str, (&'a str, usize));
 
-/// The shortest way from `start` back to it.
+/// The shortest path from `start` back to it.
 fn shortest<'a>(graph: &BTreeMap<&'a str, Imports<'a>>, start: &'a str) -> Option<Vec<Step<'a>>> {
     let mut ways: VecDeque<Vec<Step>> = [Vec::new()].into();
     let mut seen = BTreeSet::new();
@@ -144,7 +144,6 @@ fn shortest<'a>(graph: &BTreeMap<&'a str, Imports<'a>>, start: &'a str) -> Optio
 fn breach(start: &str, circle: &[Step]) -> Option<Breach> {
     let (_, (path, line)) = circle.first()?;
     let steps: Vec<String> = circle.iter().map(|(module, (path, line))| format!("{module} ({path}:{line})")).collect();
-    let message =
-        format!("modules import each other: {start} → {}; move what they share out of one", steps.join(" → "));
+    let message = format!("import cycle: {start} → {}; move the shared code out of one of them", steps.join(" → "));
     Some(Breach::new(path, *line, message))
 }

@@ -1,9 +1,9 @@
-//! Who may import whom. The table is here and nowhere else; ARCHITECTURE.md quotes it.
+//! Which crate may import which. The table is here and nowhere else; ARCHITECTURE.md quotes it.
 
 use super::Breach;
 use super::tree::{File, Tree};
 
-/// A crate and those of ours that it may import.
+/// A crate and the workspace crates that it may import.
 struct Row {
     name: &'static str,
     imports: &'static [&'static str],
@@ -34,7 +34,7 @@ impl Row {
     }
 }
 
-/// The crate of ours that a dependency or a path names: `model` and `iotoll-model` are one.
+/// The workspace crate that a dependency or a path names: `model` and `iotoll-model` are the same.
 fn ours(name: &str) -> Option<&'static Row> {
     let name = name.strip_prefix("iotoll-").or(name.strip_prefix("iotoll_")).unwrap_or(name);
     Row::of(name)
@@ -53,7 +53,7 @@ fn refused(row: &Row, other: &str) -> Option<String> {
     (!allowed).then(message)
 }
 
-/// Dependencies in the manifests, those of tests included.
+/// Checks the dependencies in the manifests, including dev-dependencies.
 pub fn against_manifests(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for file in tree.files.iter().filter(|file| file.path.ends_with("/Cargo.toml")) {
@@ -93,7 +93,7 @@ fn dependencies(file: &File) -> Vec<(usize, &str)> {
     found
 }
 
-/// `use` lines, and modules taken from another crate's files, which no manifest shows.
+/// Checks `use` lines, and modules taken from another crate's files, which no manifest shows.
 pub fn against_sources(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for file in tree.sources() {
@@ -108,7 +108,7 @@ pub fn against_sources(tree: &Tree) -> Vec<Breach> {
             let refused = used.and_then(|name| refused(row, name));
             breaches.extend(refused.map(|message| Breach::new(&file.path, index + 1, message)));
             if code.starts_with("#[path") || code.starts_with("#![path") {
-                let message = "a module by #[path] can take in another crate's file: make it a module of this crate";
+                let message = "#[path] can include another crate's file: make it a module of this crate";
                 breaches.push(Breach::new(&file.path, index + 1, message));
             }
         }
@@ -116,15 +116,19 @@ pub fn against_sources(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// Whether `name` is a module at the root of the crate, as `report` may be one of `lab`.
+/// Whether `name` is a module at the root of the crate (`lab` may have a module `report`).
 fn own_module(tree: &Tree, row: &Row, name: &str) -> bool {
     tree.file(&format!("crates/{}/src/{name}.rs", row.name)).is_some()
 }
 
-/// The table as ARCHITECTURE.md quotes it: every row, and no row that differs.
+/// Checks that ARCHITECTURE.md quotes every row, and no different one.
 pub fn against_architecture(tree: &Tree) -> Vec<Breach> {
     let Some(file) = tree.file(ARCHITECTURE) else {
-        return vec![Breach::new(ARCHITECTURE, 1, format!("missing: it quotes the import table ({})", quoted_table()))];
+        return vec![Breach::new(
+            ARCHITECTURE,
+            1,
+            format!("missing: it has to quote the import table ({})", quoted_table()),
+        )];
     };
     let mut breaches = Vec::new();
     let mut missing: Vec<&Row> = TABLE.iter().collect();
@@ -138,7 +142,7 @@ pub fn against_architecture(tree: &Tree) -> Vec<Breach> {
             breaches.push(Breach::new(
                 &file.path,
                 index + 1,
-                format!("xtask's table has `{}`: quote that", row.quoted()),
+                format!("differs from xtask's table: `{}`", row.quoted()),
             ));
         }
     }

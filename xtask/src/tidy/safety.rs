@@ -1,13 +1,13 @@
-//! Unsafe code is in one crate, and says why it is sound.
+//! Unsafe code is confined to one crate, and each use states why it is sound.
 
 use super::Breach;
 use super::tree::{File, Tree};
 
 const UNSAFE: &str = "unsafe";
-/// The crate that may have it.
+/// The crate that may contain it.
 const SYS: &str = "sys";
 
-/// No unsafe code, and no permission for it, outside of `sys`.
+/// No unsafe code, and no permission for it, outside `sys`.
 pub fn only_in_sys(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for file in tree.sources().filter(|file| file.member() != Some(SYS)) {
@@ -17,7 +17,7 @@ pub fn only_in_sys(tree: &Tree) -> Vec<Breach> {
                 breaches.push(Breach::new(
                     &file.path,
                     index + 1,
-                    "unsafe code outside of crates/sys: give sys a safe function for it",
+                    "unsafe code outside crates/sys: add a safe function to sys",
                 ));
             }
         }
@@ -36,7 +36,7 @@ pub fn only_in_sys(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// Each unsafe block and implementation has its `SAFETY:`, each unsafe function its `# Safety`.
+/// Each unsafe block and impl has its `SAFETY:`, each unsafe function its `# Safety`.
 pub fn explained(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for file in tree.sources() {
@@ -45,13 +45,13 @@ pub fn explained(tree: &Tree) -> Vec<Breach> {
             if !line.has_word(UNSAFE) || is_type(code) {
                 continue;
             }
-            let function = code.contains("unsafe fn ") || code.contains("unsafe extern ");
+            let function = code.contains("unsafe fn ") || (code.contains("unsafe extern ") && code.contains(" fn "));
             let wanted = if function { "# Safety" } else { "SAFETY:" };
             if !line.comment.contains(wanted) && !comment_above(file, index).contains(wanted) {
                 breaches.push(Breach::new(
                     &file.path,
                     index + 1,
-                    format!("unsafe without `{wanted}`: say why it is sound"),
+                    format!("unsafe without `{wanted}`: state why it is sound"),
                 ));
             }
         }
@@ -59,13 +59,12 @@ pub fn explained(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// `unsafe fn` as a type, or in an attribute, does nothing unsafe here.
+/// `unsafe fn` as a type or in an attribute performs nothing unsafe.
 fn is_type(code: &str) -> bool {
     code.contains("unsafe fn(") || code.contains("unsafe extern \"\" fn(") || code.trim_start().starts_with("#")
 }
 
-/// The comment that belongs to a line: the lines above it up to one that has neither a comment nor
-/// the beginning of the same statement.
+/// The comment of a line: the lines above it, up to one that has neither a comment nor the start of the same statement.
 fn comment_above(file: &File, index: usize) -> String {
     let above = file.lines.iter().take(index).rev();
     let part = above.take_while(|line| {

@@ -1,24 +1,24 @@
-//! A Rust source, line by line, with code and comments apart and literals emptied.
+//! Splits a Rust source into lines with code and comments separated and literals emptied.
 //!
-//! So that a rule about code is not set off by a sentence about it, nor by a rule's own name for it.
+//! So a rule about code is not triggered by prose about it, nor by a rule's own string literals.
 
 /// One line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
-    /// Code, with nothing between the quotes of its literals.
+    /// Code, with the content of literals removed.
     pub code: String,
     /// Comments.
     pub comment: String,
 }
 
 impl Line {
-    /// Whether `word` stands in the code with no letter, digit or underscore on either side.
+    /// Whether the code contains `word` as a whole word.
     pub fn has_word(&self, word: &str) -> bool {
         has_word(&self.code, word)
     }
 }
 
-/// Whether `word` stands in `text` with no letter, digit or underscore beside it.
+/// Whether `text` contains `word` as a whole word.
 pub fn has_word(text: &str, word: &str) -> bool {
     let part_of_a_word = |letter: char| letter.is_alphanumeric() || letter == '_';
     text.match_indices(word).any(|(start, _)| {
@@ -33,10 +33,10 @@ pub fn has_word(text: &str, word: &str) -> bool {
 enum State {
     Code,
     LineComment,
-    /// Depth: they nest.
+    /// Nesting depth.
     BlockComment(usize),
     Text,
-    /// Number of hashes that its end needs.
+    /// Number of hashes in its delimiter.
     RawText(usize),
 }
 
@@ -65,7 +65,7 @@ pub fn lines(text: &str) -> Vec<Line> {
     lines
 }
 
-/// Takes the next letters into `line`: what comes after them, and how many bytes they are.
+/// Consumes the next characters into `line`. Returns the next state, and the number of bytes consumed.
 fn step(state: State, rest: &str, letter: char, line: &mut Line) -> (State, usize) {
     let one = letter.len_utf8();
     match state {
@@ -87,7 +87,7 @@ fn step(state: State, rest: &str, letter: char, line: &mut Line) -> (State, usiz
             line.comment.push(letter);
             (State::BlockComment(depth), one)
         }
-        // What is escaped cannot end the text; an escaped line end is left for the loop to count.
+        // An escaped quote does not end the literal; an escaped line end is left for the loop to count.
         State::Text if letter == '\\' => {
             (State::Text, 1 + usize::from(rest.starts_with("\\\"") || rest.starts_with("\\\\")))
         }
@@ -124,14 +124,14 @@ fn code(rest: &str, letter: char, line: &mut Line) -> (State, usize) {
     (State::Code, letter.len_utf8())
 }
 
-/// The number of hashes of a raw text that begins here, and the length of its opening.
+/// The number of hashes of a raw literal that starts here, and the length of its opening.
 fn raw_text(rest: &str) -> Option<(usize, usize)> {
     let marked = rest.strip_prefix("br").or(rest.strip_prefix("cr")).or(rest.strip_prefix('r'))?;
     let hashes = marked.len() - marked.trim_start_matches('#').len();
     after(marked, hashes).starts_with('"').then(|| (hashes, rest.len() - marked.len() + hashes + 1))
 }
 
-/// The length of a character literal that begins here; a lifetime is none.
+/// The length of a character literal that starts here; `None` for a lifetime.
 fn letter_literal(rest: &str) -> Option<usize> {
     let inside = after(rest, 1);
     if inside.starts_with('\\') {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_literals_are_apart() {
+    fn comments_and_literals_are_separated() {
         assert_eq!(code("let a = \"unsafe // {\"; // unsafe"), ["let a = \"\"; "]);
         assert_eq!(code("let a = r#\"x \" y\"#; b"), ["let a = \"\"; b"]);
         assert_eq!(code("a /* b /* c */ d\ne */ f"), ["a ", " f"]);

@@ -1,4 +1,4 @@
-//! Every rule against trees that break it: a rule that cannot fail cannot be in the table.
+//! Checks every rule against trees that break it: a rule that cannot fail does not belong in the table.
 
 use super::*;
 use std::fs;
@@ -37,7 +37,7 @@ fn f() {
 pub unsafe fn g() {}
 ";
 
-/// A tree in a directory of its own that goes when the test ends.
+/// A tree in a temporary directory, removed when the test ends.
 struct Fixture {
     root: PathBuf,
 }
@@ -62,15 +62,18 @@ impl Fixture {
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        // A directory that stays behind in the temporary directory breaks nothing.
+        // A leftover directory in the temporary directory does no harm.
         let _ = fs::remove_dir_all(&self.root);
     }
 }
 
-/// A small tree that keeps every rule and comes close to breaking some.
+/// A small tree that follows every rule and comes close to breaking some.
 fn kept() -> Vec<(&'static str, String)> {
     vec![
         ("ARCHITECTURE.md", format!("# Map\n\n```\n{}```\n", imports::architecture())),
+        ("README.md", "# A b\n\n[map](ARCHITECTURE.md#map), [a](#a-b), [site](https://example.org)\n".to_owned()),
+        ("docs/SUMMARY.md", "[A](a.md)\n".to_owned()),
+        ("docs/a.md", "# A\n".to_owned()),
         ("Cargo.lock", "source = \"registry+https://github.com/rust-lang/crates.io-index\"\n".to_owned()),
         ("crates/model/Cargo.toml", MANIFEST.to_owned()),
         ("crates/lab/Cargo.toml", format!("{MANIFEST}model.workspace = true\nsys = {{ path = \"../sys\" }}\n")),
@@ -78,7 +81,7 @@ fn kept() -> Vec<(&'static str, String)> {
         ("crates/sys/Cargo.toml", "[dependencies]\nlibc.workspace = true\n".to_owned()),
         ("crates/sys/src/lib.rs", SYS.to_owned()),
         ("crates/iotoll/src/main.rs", "//! The binary.\nfn main() {\n    println!(\"\");\n}\n".to_owned()),
-        // Imports that are no circle: of a child and its parent, of tests, of what is no module of the crate.
+        // Imports that form no cycle: of a child and its parent, of tests, of names that are not modules of the crate.
         ("crates/model/src/lib.rs", "//! Model.\nmod job;\nmod plan;\n".to_owned()),
         ("crates/model/src/job.rs", "//! Job.\nmod size;\n#[cfg(test)]\nmod tests;\nuse size::Size;\n".to_owned()),
         ("crates/model/src/job/size.rs", "//! Size.\nuse super::Job;\n".to_owned()),
@@ -88,7 +91,7 @@ fn kept() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What to add to the kept tree, or to replace in it, so that the rule breaks at that line.
+/// What to add to or replace in the valid tree so that the rule breaks at that line.
 fn broken(rule: &str) -> Vec<(&'static str, usize, String)> {
     let model = |line: &str| ("crates/model/src/lib.rs", 2, format!("//! Model.\n{line}\n"));
     match rule {
@@ -155,18 +158,25 @@ fn broken(rule: &str) -> Vec<(&'static str, usize, String)> {
         ],
         "opening" => vec![("crates/model/src/job.rs", 1, "use std::fmt;\n//! Late.\n".to_owned())],
         "length" => vec![("crates/model/src/job.rs", 601, format!("//! Long.\n{}", "\n".repeat(600)))],
+        "link" => vec![
+            ("README.md", 3, "# A\n\n[gone](docs/gone.md)\n".to_owned()),
+            ("README.md", 2, "# A\n[no heading](ARCHITECTURE.md#crates)\n".to_owned()),
+            ("README.md", 1, "![picture](docs/images/a.svg)\n".to_owned()),
+            ("docs/a.md", 1, "[beyond the book](../ARCHITECTURE.md)\n".to_owned()),
+            ("docs/left-out.md", 1, "# Left out\n".to_owned()),
+        ],
         "mod-rs" => vec![("crates/model/src/job/mod.rs", 1, "//! Jobs.\n".to_owned())],
         _ => Vec::new(),
     }
 }
 
 #[test]
-fn a_tree_that_keeps_the_rules_has_no_breach() {
+fn a_tree_that_follows_the_rules_has_no_breach() {
     assert_eq!(Fixture::new(&kept()).check(), []);
 }
 
 #[test]
-fn every_rule_can_be_broken_and_says_where() {
+fn every_rule_reports_the_line_that_breaks_it() {
     for rule in &RULES {
         let trees = broken(rule.name);
         assert!(!trees.is_empty(), "no tree breaks the rule `{}`: add one, or drop the rule", rule.name);
@@ -183,8 +193,8 @@ fn every_rule_can_be_broken_and_says_where() {
 
 #[test]
 fn a_breach_reads_like_a_compiler_error() {
-    let breach = Breach { rule: "print", ..Breach::new("crates/lab/src/lib.rs", 7, "println! outside of the binary") };
-    assert_eq!(breach.to_string(), "crates/lab/src/lib.rs:7: println! outside of the binary [print]");
+    let breach = Breach { rule: "print", ..Breach::new("crates/lab/src/lib.rs", 7, "println! outside the binary") };
+    assert_eq!(breach.to_string(), "crates/lab/src/lib.rs:7: println! outside the binary [print]");
 }
 
 #[test]

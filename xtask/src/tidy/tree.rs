@@ -1,24 +1,25 @@
-//! The text files of a working tree.
+//! Reads the text files of a working tree.
 
 use super::source::{self, Line};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Directories that hold nothing of ours: builds, git's own, recorded runs.
+/// Directories to skip: builds, git's own, recorded runs.
 const SKIPPED: [&str; 3] = ["target", ".git", "iotoll-runs"];
-/// Extensions of the files that are read; the rest is data.
+/// Extensions of the files that are read; all others are data.
 const EXTENSIONS: [&str; 5] = ["rs", "toml", "md", "sh", "lock"];
 /// Scripts without an extension.
 const SCRIPTS: [&str; 2] = ["check", ".ci/run"];
 
-/// A file that rules look at.
+/// A file that rules inspect.
 pub struct File {
-    /// From the root, with `/` between the parts.
+    /// Path from the root, with `/` separators.
     pub path: String,
-    /// What is in it.
+    /// Content.
     pub text: String,
-    /// Its lines, comments apart, when it is a Rust source.
+    /// Lines with comments separated, if it is a Rust source.
     pub lines: Vec<Line>,
 }
 
@@ -28,7 +29,7 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// The directory under `crates/` that it belongs to, or `validation`, or `xtask`.
+    /// Its workspace member: the directory under `crates/`, or `validation`, or `xtask`.
     pub fn member(&self) -> Option<&str> {
         match self.path.split_once('/') {
             Some(("crates", rest)) => rest.split_once('/').map(|(member, _)| member),
@@ -38,19 +39,21 @@ impl File {
     }
 }
 
-/// All of them.
+/// All files.
 pub struct Tree {
-    /// In order of their paths.
+    /// Sorted by path.
     pub files: Vec<File>,
+    /// Paths of all files and folders, including those that no rule reads.
+    pub paths: BTreeSet<String>,
 }
 
 impl Tree {
     /// Reads the tree below `root`.
     pub fn read(root: &Path) -> io::Result<Self> {
-        let mut files = Vec::new();
-        walk(root, "", &mut files)?;
-        files.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(Self { files })
+        let mut tree = Self { files: Vec::new(), paths: BTreeSet::new() };
+        tree.walk(root, "")?;
+        tree.files.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(tree)
     }
 
     /// The file at `path`.
@@ -62,25 +65,27 @@ impl Tree {
     pub fn sources(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.is_rust())
     }
-}
 
-fn walk(root: &Path, below: &str, files: &mut Vec<File>) -> io::Result<()> {
-    for entry in fs::read_dir(root.join(below))? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
-        // A linked directory could lead round in a circle, and is not in the tree.
-        if entry.file_type()?.is_dir() {
-            if !SKIPPED.contains(&name.as_str()) {
-                walk(root, &path, files)?;
+    fn walk(&mut self, root: &Path, below: &str) -> io::Result<()> {
+        for entry in fs::read_dir(root.join(below))? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
+            if SKIPPED.contains(&name.as_str()) {
+                continue;
             }
-        } else if readable(&path) && entry.path().is_file() {
-            let text = String::from_utf8_lossy(&fs::read(entry.path())?).into_owned();
-            let lines = if path.ends_with(".rs") { source::lines(&text) } else { Vec::new() };
-            files.push(File { path, text, lines });
+            self.paths.insert(path.clone());
+            // Do not follow linked directories: they could form a cycle, and are not in the tree.
+            if entry.file_type()?.is_dir() {
+                self.walk(root, &path)?;
+            } else if readable(&path) && entry.path().is_file() {
+                let text = String::from_utf8_lossy(&fs::read(entry.path())?).into_owned();
+                let lines = if path.ends_with(".rs") { source::lines(&text) } else { Vec::new() };
+                self.files.push(File { path, text, lines });
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn readable(path: &str) -> bool {

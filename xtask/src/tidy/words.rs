@@ -1,6 +1,6 @@
-//! Words that must not be in the tree.
+//! Words that must not occur in the tree.
 //!
-//! Words that this file would otherwise contain itself are put together from two halves.
+//! Words that this file would otherwise contain itself are composed of two halves.
 
 use super::Breach;
 use super::source::has_word;
@@ -8,32 +8,35 @@ use super::tree::{File, Tree};
 
 /// Macros that write to the terminal.
 const PRINTS: [&str; 5] = ["println!", "eprintln!", "print!", "eprint!", "dbg!"];
-/// Crates that talk to people.
+/// Crates that may print.
 const PRINTERS: [&str; 3] = ["iotoll", "validation", "xtask"];
-/// Code that stands for code.
+/// Placeholders for code.
 const UNFINISHED_CODE: [&str; 4] = ["todo!", "unimplemented!", "#[ignore]", "#[ignore "];
-/// Notes that a work is not done.
+/// Markers of unfinished work.
 const UNFINISHED_NOTES: [&str; 3] = [concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
-/// Where one developer's machine keeps the tree.
+/// The path of the tree on a developer's machine.
 const MACHINE_PATH: &str = concat!("/wo", "rk/");
-/// The one source that a lock file names for everybody.
+/// The only package source allowed in a lock file.
 const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Nothing outside of the binary prints.
+/// Only the binary and developer commands print.
 pub fn prints(tree: &Tree) -> Vec<Breach> {
-    let quiet = tree.sources().filter(|file| !file.member().is_some_and(|member| PRINTERS.contains(&member)));
+    // A build script talks to Cargo by printing.
+    let builds = |file: &File| file.path.ends_with("/build.rs");
+    let prints = |file: &File| builds(file) || file.member().is_some_and(|member| PRINTERS.contains(&member));
+    let quiet = tree.sources().filter(|file| !prints(file));
     let mut breaches = Vec::new();
     for file in quiet {
         for (index, line) in file.lines.iter().enumerate() {
             let found = PRINTS.iter().filter(|word| line.has_word(word));
-            let message = |word| format!("{word} outside of the binary: return the text, or a Warning");
+            let message = |word| format!("{word} outside the binary: return the text, or a Warning");
             breaches.extend(found.map(|word| Breach::new(&file.path, index + 1, message(word))));
         }
     }
     breaches
 }
 
-/// No stubs, no ignored tests, no notes that something is left to do.
+/// No stubs, no ignored tests, no markers of unfinished work.
 pub fn unfinished(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for file in &tree.files {
@@ -44,7 +47,7 @@ pub fn unfinished(tree: &Tree) -> Vec<Breach> {
                 breaches.push(Breach::new(
                     &file.path,
                     number,
-                    format!("{word} says it is not done: do it, or leave it out"),
+                    format!("{word} marks unfinished work: finish it or remove it"),
                 ));
             }
         }
@@ -52,7 +55,7 @@ pub fn unfinished(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// Line number, code and prose of each line; a file that is not Rust is all prose.
+/// Line number, code, and prose of each line; a file that is not Rust is all prose.
 fn channels(file: &File) -> Vec<(usize, &str, &str)> {
     if file.is_rust() {
         let lines = file.lines.iter().enumerate();
@@ -64,7 +67,7 @@ fn channels(file: &File) -> Vec<(usize, &str, &str)> {
     file.text.lines().enumerate().map(|(index, line)| (index + 1, "", line)).collect()
 }
 
-/// No path of one developer's machine.
+/// No path of a developer's machine.
 pub fn machine_paths(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for file in &tree.files {
@@ -74,7 +77,8 @@ pub fn machine_paths(tree: &Tree) -> Vec<Breach> {
                 !before.is_some_and(|letter| letter.is_alphanumeric() || "._-/~".contains(letter))
             });
             if absolute {
-                let message = "a path that only one machine has: make it relative to the repository, or an argument";
+                let message =
+                    "a path that exists on one machine only: make it relative to the repository, or an argument";
                 breaches.push(Breach::new(&file.path, index + 1, message));
             }
         }
@@ -82,7 +86,7 @@ pub fn machine_paths(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// Packages come from the one place that everybody has, not from a mirror near one machine.
+/// Packages come from crates.io, not from a mirror that only some machines can reach.
 pub fn registries(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for file in &tree.files {
@@ -92,7 +96,7 @@ pub fn registries(tree: &Tree) -> Vec<Breach> {
             let foreign = lock && line.starts_with("source = ") && line != format!("source = \"{SOURCE}\"");
             let replaced = config && (line.starts_with("[source") || line.starts_with("[registries"));
             if foreign || replaced {
-                let message = "a registry that is not everybody's: keep it in the configuration of the machine";
+                let message = "a private package registry: move it to the machine's own configuration";
                 breaches.push(Breach::new(&file.path, index + 1, message));
             }
         }

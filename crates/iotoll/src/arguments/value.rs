@@ -1,5 +1,6 @@
-//! The values of flags: a word enters, what it means leaves, or what is wrong with it in a few words.
+//! Parsers for the values of flags: text → value, or a short reason why it is wrong.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lab::meter::Selection;
 use model::experiment::{Axis, Cache, Limit, Metric, Rules, Setting};
 use model::placement::Place;
@@ -8,25 +9,31 @@ use model::record::Meter;
 use report::Format;
 use std::time::Duration;
 
-/// Several words in one argument, as a shell would split them.
+/// Several words in one argument, split as a shell does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words(pub Vec<String>);
 
 pub(super) fn words(text: &str) -> Result<Words, String> {
     match shell_words::split(text) {
-        Ok(words) if words.is_empty() => Err("there is nothing in it".to_owned()),
+        Ok(words) if words.is_empty() => Err("it is empty".to_owned()),
         Ok(words) => Ok(Words(words)),
         Err(error) => Err(format!("{error}; quote it as for a shell")),
     }
 }
 
-/// Options of a job, with or without fio's dashes before them.
+/// Options of a job, with or without leading dashes.
 pub(super) fn options(text: &str) -> Result<Words, String> {
     words(text).map(|Words(words)| Words(words.iter().map(|word| word.trim_start_matches('-').to_owned()).collect()))
 }
 
 pub(super) fn setting(text: &str) -> Result<Setting, String> {
-    Setting::parse(text).map_err(|wrong| wrong.to_string())
+    Setting::parse(text).map_err(|wrong| without_value(text, &wrong))
+}
+
+/// A reason without the value in front: clap names the value itself.
+fn without_value(text: &str, wrong: &impl std::fmt::Display) -> String {
+    let wrong = wrong.to_string();
+    wrong.strip_prefix(&format!("'{text}': ")).unwrap_or(&wrong).to_owned()
 }
 
 pub(super) fn axis(text: &str) -> Result<Axis, String> {
@@ -40,18 +47,18 @@ pub(super) fn place(text: &str) -> Result<Place, String> {
 }
 
 pub(super) fn cache(text: &str) -> Result<Cache, String> {
-    Cache::parse(text).map_err(|wrong| wrong.to_string())
+    Cache::parse(text).map_err(|wrong| without_value(text, &wrong))
 }
 
 pub(super) fn metric(text: &str) -> Result<Metric, String> {
     Metric::parse(text).ok_or_else(|| {
         let names: Vec<&str> = Metric::ALL.iter().map(|metric| metric.name()).collect();
-        format!("expected some of {}", names.join(", "))
+        format!("expected a list of {}", names.join(", "))
     })
 }
 
 pub(super) fn limit(text: &str) -> Result<Limit, String> {
-    Limit::parse(text).map_err(|wrong| wrong.to_string())
+    Limit::parse(text).map_err(|wrong| without_value(text, &wrong))
 }
 
 /// A fraction, as in an experiment file.
@@ -69,8 +76,10 @@ pub(super) fn time(text: &str) -> Result<f64, String> {
     Rules::parse_time(text).map_err(|wrong| wrong.to_string())
 }
 
-pub(super) fn format(text: &str) -> Result<Format, String> {
-    Format::all().find(|format| format.name() == text).ok_or_else(|| format!("expected one of {}", formats()))
+/// The formats by name, which completion scripts offer.
+pub(super) fn format() -> impl TypedValueParser<Value = Format> {
+    let names = PossibleValuesParser::new(Format::all().map(Format::name));
+    names.try_map(|text| Format::all().find(|format| format.name() == text).ok_or_else(formats))
 }
 
 /// "table, json, mail…".
@@ -87,26 +96,26 @@ pub(super) fn selection(text: &str) -> Result<Selection, String> {
     let mut chosen = Vec::new();
     for name in text.split(',') {
         match Meter::named(name) {
-            // The idle clocks cost nothing beside each other, and each checks the others.
+            // Reading all idle clocks costs no more than reading one, and each checks the others.
             Some(Meter::Idle) => {
                 chosen.extend(Meter::ALL.into_iter().filter(|meter| meter.takes_steal_for_busy() && !meter.disturbs()));
             }
             Some(meter) => chosen.push(meter),
             None => {
                 let names: Vec<&str> = Meter::ALL.iter().map(|meter| meter.name()).collect();
-                return Err(format!("'{name}' is no meter; expected all, or some of {}", names.join(", ")));
+                return Err(format!("'{name}' is not a meter; expected all, or a list of {}", names.join(", ")));
             }
         }
     }
     Ok(Selection::Only(chosen))
 }
 
-/// What `--probe` asks for.
+/// The argument of `--probe`.
 #[derive(Clone, Debug)]
 pub enum Probes {
-    /// The names of those that this machine has.
+    /// List the probes of this machine.
     List,
-    /// These, read beside the meters.
+    /// Read these beside the meters.
     Of(Vec<Probe>),
 }
 
@@ -114,12 +123,13 @@ pub(super) fn probes(text: &str) -> Result<Probes, String> {
     if text == "list" { Ok(Probes::List) } else { Probe::parse_list(text).map(Probes::Of) }
 }
 
-/// Shorter ones could not tell a quiet machine from a busy one; longer ones only take longer.
+/// A shorter measurement cannot tell a quiet machine from a busy one; a longer one gains nothing.
 pub(super) fn background(text: &str) -> Result<Duration, String> {
-    let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; expected 1s, 500ms, …"))?;
+    let duration =
+        humantime::parse_duration(text).map_err(|error| format!("{error}; expected a time such as 1s or 500ms"))?;
     match duration {
-        duration if duration < Duration::from_millis(200) => Err("at least 200ms".to_owned()),
-        duration if duration > Duration::from_secs(3600) => Err("at most 1h".to_owned()),
+        duration if duration < Duration::from_millis(200) => Err("expected at least 200ms".to_owned()),
+        duration if duration > Duration::from_secs(3600) => Err("expected at most 1h".to_owned()),
         duration => Ok(duration),
     }
 }
@@ -140,6 +150,6 @@ mod tests {
     fn meters_are_chosen_by_name() {
         assert_eq!(selection("all"), Ok(Selection::All));
         assert_eq!(selection("soaker,thread"), Ok(Selection::Only(vec![Meter::Soaker, Meter::Thread])));
-        assert!(selection("sponge").unwrap_err().contains("'sponge' is no meter"));
+        assert!(selection("sponge").unwrap_err().contains("'sponge' is not a meter"));
     }
 }

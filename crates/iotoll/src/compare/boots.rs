@@ -1,9 +1,10 @@
-//! `iotoll compare` where arms are boots: one boot is measured at a time, and the record says what is next.
+//! `iotoll compare` where arms are boots: measures one boot at a time; the record says which boot is next.
 
-use super::{Place, conclude, settings};
+use super::{conclude, settings};
 use crate::arguments::CompareArguments;
 use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
+use crate::saving::OpenRecord;
 use crate::stored;
 use lab::compare::{RecordWriter, Settings, boots};
 use lab::store::RecordFile;
@@ -13,9 +14,9 @@ use model::experiment::{Begun, Experiment};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// An experiment of boots that is under way.
+/// An experiment of boots that has been started.
 struct Course<'a> {
-    /// From the root: whoever goes on is elsewhere.
+    /// Absolute: the user may resume from another directory.
     folder: PathBuf,
     file: RecordFile,
     header: Header,
@@ -24,25 +25,27 @@ struct Course<'a> {
     settings: Settings,
 }
 
-/// Whether the arm that is next can be measured now.
+/// Whether the next arm can be measured now.
 enum Ready {
     Yes,
-    /// Another one is booted, or none that is known.
+    /// Another arm is booted, or none of them.
     Other(Vec<usize>),
-    /// It is the boot that was measured last.
+    /// The machine was not rebooted since the last measurement.
     SameBoot,
 }
 
-/// Begins an experiment: measures the first boot, if that is booted already, and says what is to be booted next.
+/// Starts an experiment: measures the first boot if it is already booted, and prints which boot is next.
 pub fn start(mut experiment: Experiment, arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     if arguments.no_save {
-        return Err(BadInput("compare: boots are remembered in the record; --no-save cannot be".to_owned()).into());
+        return Err(
+            BadInput("compare: an experiment of boots needs a saved record; leave out --no-save".to_owned()).into()
+        );
     }
     if let Some(plan) = &mut experiment.boots {
         plan.begun = Some(begun(arguments)?);
     }
     let settings = settings(arguments, arguments.meters.clone(), words)?;
-    let mut place = Place::prepare(arguments.out.as_deref())?;
+    let mut place = OpenRecord::prepare(arguments.out.as_deref(), "compare")?;
     let header = boots::begin(experiment, &settings).and_then(|header| place.file.header(&header).map(|()| header));
     let header = header.inspect_err(|_| place.abandon())?;
     let folder = std::path::absolute(&place.folder.path)?;
@@ -53,22 +56,23 @@ pub fn start(mut experiment: Experiment, arguments: &CompareArguments, words: &[
     }
 }
 
-/// Where and how it is begun.
+/// Directory and flags of the start.
 fn begun(arguments: &CompareArguments) -> anyhow::Result<Begun> {
-    let lost = |why: String| BadInput(format!("compare: the folder that this was started in: {why}"));
-    let directory = std::env::current_dir().map_err(|error| lost(format!("{error}; start it in one that is there")))?;
+    let lost = |why: String| BadInput(format!("compare: current directory: {why}"));
+    let directory = std::env::current_dir().map_err(|error| lost(format!("{error}; change to one that exists")))?;
     if directory.to_str().is_none() {
         let shown = directory.display();
-        return Err(lost(format!("'{shown}' is not UTF-8 text, which a record cannot hold; rename it")).into());
+        return Err(lost(format!("'{shown}' is not UTF-8 text, which a record cannot store; rename it")).into());
     }
     Ok(Begun { directory, meters: arguments.meters.clone(), stored: arguments.stored.clone() })
 }
 
-/// Goes on with the experiment at `path`, a folder or the record in it: where it was begun, and so.
+/// Continues the experiment at `path` (a folder, or the record in it), in the directory and with the flags of its
+/// start.
 pub fn resume(path: &Path, arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let shown = path.display();
     if let Some(word) = arguments.job.first() {
-        let why = "what is compared was said when it was begun; leave it out";
+        let why = "the experiment was defined when it was started; leave it out";
         return Err(BadInput(format!("compare --resume {shown}: '{word}': {why}")).into());
     }
     let (file, record) = boots::resume(path)?;
@@ -82,10 +86,10 @@ pub fn resume(path: &Path, arguments: &CompareArguments, words: &[String]) -> an
     {
         let directory = directory.display();
         return refused(format!(
-            "it was begun in {directory}: {error}; names of files are below that, so mount or make it"
+            "it was started in {directory}: {error}; its file names are relative to that directory, so mount or make it"
         ));
     }
-    // Only when all boots are measured is it needed, and what is wrong with it is said now.
+    // Needed only after the last boot; checked now so that an error shows at once.
     stored::load::<CompareRecord>(stored_path(&header), &header.experiment)?;
     let meters = begun.map_or_else(|| arguments.meters.clone(), |begun| begun.meters.clone());
     let settings = settings(arguments, meters, words)?;
@@ -99,23 +103,23 @@ pub fn resume(path: &Path, arguments: &CompareArguments, words: &[String]) -> an
             } else {
                 format!("arm '{}' is booted", names.join("', '"))
             };
-            refused(format!("{now}, and the order that was drawn wants {} now: boot that", course.wanted()))
+            refused(format!("{now}, but the next is {}: boot that one", course.wanted()))
         }
         Ready::SameBoot => refused(format!(
-            "{} is to be booted again, and this is still the boot that was measured; boot it (--same-boot measures it again all \
-             the same)",
+            "{} is next again, but the machine was not rebooted since the last measurement; reboot (--same-boot measures it \
+             again without a reboot)",
             course.wanted()
         )),
     }
 }
 
-/// The earlier comparison that it stands beside.
+/// The earlier comparison of `--stored`.
 fn stored_path(header: &Header) -> Option<&Path> {
     header.experiment.boots.as_ref()?.begun.as_ref()?.stored.as_deref()
 }
 
 impl Course<'_> {
-    /// The arm that is next; none when all boots were measured.
+    /// The next arm; none after the last boot.
     fn next(&self) -> Option<usize> {
         boots::order(&self.header).get(self.boots.len()).copied()
     }
@@ -144,7 +148,7 @@ impl Course<'_> {
         Ok(if again && !self.arguments.same_boot { Ready::SameBoot } else { Ready::Yes })
     }
 
-    /// Measures the arm that is booted, and the ones after it as long as somebody boots them meanwhile.
+    /// Measures the booted arm, and further arms as long as the hook boots them.
     fn go_on(&mut self) -> anyhow::Result<ExitCode> {
         let all = boots::order(&self.header).len();
         while let Some(arm) = self.next() {
@@ -166,7 +170,7 @@ impl Course<'_> {
         self.conclude()
     }
 
-    /// Nothing can be measured in this boot: whoever boots the next one is told, or called.
+    /// Nothing can be measured in this boot: calls the hook, or tells the user what to boot.
     fn await_boot(&mut self) -> anyhow::Result<ExitCode> {
         self.call_hook()?;
         if matches!(self.ready()?, Ready::Yes) {
@@ -184,7 +188,7 @@ impl Course<'_> {
 
     fn name_next(&self) -> anyhow::Result<ExitCode> {
         let (wanted, folder) = (self.wanted(), self.folder.display());
-        // Always: without it nobody knows how to go on.
+        // Even with --quiet: the user needs it to continue.
         failure::complain(&format!("boot {wanted} next, then: iotoll compare --resume {folder}"));
         Ok(ExitCode::SUCCESS)
     }
@@ -195,7 +199,7 @@ impl Course<'_> {
         }
     }
 
-    /// All boots were measured: the end, and the report.
+    /// All boots are measured: writes the end and the report.
     fn conclude(&mut self) -> anyhow::Result<ExitCode> {
         self.file.end(&boots::end(&self.header))?;
         let record: CompareRecord = lab::store::load(&self.folder)?;

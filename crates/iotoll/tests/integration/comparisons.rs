@@ -1,13 +1,14 @@
-//! `iotoll compare`: what it finds, how it is asked, what it prints.
+//! `iotoll compare`: its findings, its arguments, its output.
 
 use super::iotoll::{Folder, at_once, number, whole};
 use serde_json::Value;
 
-/// Engine `spin` burns what it is told to, and the thread's own clock sees that however busy other tests keep the
-/// machine; IOPS and the cost of the whole machine it does not.
+/// Engine `spin` burns a given number of cycles, and the thread's own clock shows that however busy other tests keep
+/// the machine; IOPS and the cost of the whole machine do not.
 const SPIN: &str = "compare --budget 3s --no-save --quiet --format json --ioengine=spin --size=1m --spin_cycles=20000";
 
-/// A change that no noise hides, and rounds enough for an interval: beside other tests a round of a second may be off by half.
+/// A change that no noise hides, with enough rounds for an interval: beside other tests a round of a second may be off
+/// by half.
 fn plain_change() -> String {
     format!("{} --candidate spin_cycles=200000", SPIN.replace("--budget 3s", "--budget 10s"))
 }
@@ -20,7 +21,7 @@ fn compared(folder: &Folder, words: &str) -> Value {
 }
 
 #[test]
-fn a_change_that_is_known_is_found() {
+fn a_known_change_is_found() {
     let folder = Folder::new();
     let found = compared(&folder, &format!("{} --seed 7", plain_change()));
     assert_eq!((found["schema"].as_str(), whole(&found["seed"])), (Some("iotoll.compare/1"), 7));
@@ -31,7 +32,7 @@ fn a_change_that_is_known_is_found() {
     assert!(number(&threads["low"]) <= change && change <= number(&threads["high"]), "{threads}");
     assert_eq!((threads["verdict"].as_str(), threads["detected"].as_bool()), (Some("worse"), Some(true)), "{threads}");
     assert!((15_000.0..60_000.0).contains(&number(&threads["baseline"])), "{threads}");
-    // Unknown or a number, never nothing.
+    // Unknown (with a reason) or a number.
     for metric in ["cycles_per_io", "iops", "bytes_per_second", "latency_mean", "latency_p99"] {
         let found = &metrics[metric];
         assert!(found["change"].is_number() != found["reason"].is_string(), "{metric}: {found}");
@@ -50,18 +51,18 @@ fn limits_decide_the_exit_status() {
         assert_eq!(ended.code, code, "{limit}: {ended:?}");
         assert_eq!(ended.json()["limits"][0]["state"], state, "{limit}");
     }
-    // Of a command that does no I/O nobody knows its latency.
+    // The latency of a command without I/O is unknown.
     let words = "compare --quiet --no-save --format json --budget 1s --baseline-cmd true --candidate-cmd /usr/bin/true --fail-on";
     let ended = folder.iotoll(words).word("latency_mean > +10%").run();
     assert_eq!(ended.code, Some(4), "{ended:?}");
     assert_eq!(ended.json()["limits"][0]["state"], "undecided");
-    // Nor will anybody ever know how long a slice takes, which is as long as it is told to take.
+    // A slice has a given length, so its duration can never be a metric.
     let never = folder.iotoll(SPIN).word_list("--candidate spin_cycles=60000 --fail-on").word("seconds > +10%").run();
-    never.refused(2, &["--fail-on", "seconds", "of commands"]);
+    never.refused(2, &["--fail-on", "seconds", "for commands"]);
 }
 
 #[test]
-fn the_baseline_against_itself_says_what_the_machine_can_tell_apart() {
+fn aa_reports_what_the_machine_can_detect() {
     let found = compared(&Folder::new(), &format!("{SPIN} --aa"));
     let noise = &found["noise_floor"]["metrics"]["iops"];
     assert!(number(&noise["half_width"]) > 0.0, "{noise}");
@@ -88,7 +89,7 @@ fn a_sweep_has_a_cell_for_each_point_and_arm() {
 }
 
 #[test]
-fn commands_are_compared_by_what_they_say_they_did() {
+fn commands_are_compared_by_their_reported_io() {
     let folder = Folder::with_file("data", 1 << 20);
     let fio = "fio --name=a --rw=randread --bs=4k --size=1m --filename=data --time_based --runtime=300ms --ioengine";
     let words = "compare --budget 4s --no-save --quiet --format json --baseline-cmd";
@@ -101,10 +102,10 @@ fn commands_are_compared_by_what_they_say_they_did() {
     ended.done();
     let found = ended.json();
     let metrics = &found["cells"][0]["metrics"];
-    // Where the machine can be metered at all, every execution was, by one meter.
+    // If the machine can be metered at all, every execution was, by one meter.
     if found["environment"]["meter"].is_string() {
         let cost = &metrics["cycles_per_io"];
-        let unseen = |reason: &str| reason.contains("not positive") || reason.contains("busy without the workload");
+        let unseen = |reason: &str| reason.contains("below the noise") || reason.contains("busy without the workload");
         let squeezed = cost["reason"].as_str().is_some_and(unseen);
         assert!(cost["baseline"].is_number() || squeezed, "{cost}");
     }
@@ -114,7 +115,7 @@ fn commands_are_compared_by_what_they_say_they_did() {
     assert!((0.2..30.0).contains(&seconds), "{seconds}");
 }
 
-/// A program that says nothing of I/O is compared by execution.
+/// A program that reports no I/O is compared by execution.
 #[test]
 fn any_program_can_be_compared() {
     let ended = Folder::new()
@@ -130,7 +131,7 @@ fn any_program_can_be_compared() {
 }
 
 #[test]
-fn a_toggle_is_on_for_the_candidate_alone_and_put_back() {
+fn a_toggle_is_on_only_for_the_candidate_and_then_restored() {
     let folder = Folder::new();
     folder.write("knob", "found\n");
     folder.write("log", "");
@@ -177,7 +178,7 @@ fn report_renders_what_compare_printed() {
 }
 
 #[test]
-fn an_experiment_file_says_all_of_it() {
+fn an_experiment_file_can_define_everything() {
     let folder = Folder::new();
     folder.write(
         "x.toml",
@@ -188,14 +189,19 @@ fn an_experiment_file_says_all_of_it() {
     let found = compared(&folder, "compare x.toml --no-save --quiet --format json");
     assert_eq!((found["title"].as_str(), found["arms"][1]["name"].as_str()), (Some("twice the work"), Some("double")));
     assert_eq!(found["published"][0]["source"], "arithmetic");
-    let parsed = folder.iotoll("compare x.toml --parse-only").run();
+    let parsed = folder.iotoll("compare x.toml --parse-only --format json").run();
     parsed.done();
     assert_eq!(parsed.json()["cases"].as_array().unwrap().len(), 2);
+    let shown = folder.iotoll("compare x.toml --parse-only").run();
+    shown.done();
+    for part in ["twice the work\n", "spin_cycles=40000", "ioengine=spin", "2 s, but at least two rounds"] {
+        assert!(shown.stdout.contains(part), "'{part}' in {}", shown.stdout);
+    }
 }
 
-/// The same words mean the same as flags and in a file, and a flag changes nothing but what it names.
+/// A value means the same as a flag and in a file, and a flag changes nothing else.
 #[test]
-fn flags_and_files_are_written_alike() {
+fn flags_and_files_take_the_same_values() {
     let folder = Folder::new();
     let file = |rules: &str| {
         folder.write(
@@ -206,7 +212,7 @@ fn flags_and_files_are_written_alike() {
         );
     };
     let rules = |words: &str| {
-        let ended = folder.iotoll(&format!("compare --parse-only {words}")).run();
+        let ended = folder.iotoll(&format!("compare --parse-only --format json {words}")).run();
         ended.done();
         ended.json()["rules"].clone()
     };

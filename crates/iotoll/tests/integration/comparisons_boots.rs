@@ -1,4 +1,4 @@
-//! `iotoll compare` of boots. What is booted here is a stand-in: a file says which arm it is.
+//! `iotoll compare` of boots. A file stands in for the booted arm.
 
 use super::iotoll::{Folder, number, whole};
 use serde_json::Value;
@@ -28,7 +28,7 @@ fn experiment(more: &str) -> String {
     )
 }
 
-/// What is to be booted next, by the line that says so.
+/// The next arm, from the line that names it.
 fn next(stderr: &str) -> &str {
     let line = stderr.lines().find(|line| line.contains(" next, then: iotoll compare --resume /")).unwrap();
     assert!(line.ends_with("/kept"), "{line}");
@@ -38,7 +38,7 @@ fn next(stderr: &str) -> &str {
 #[track_caller]
 fn complete(found: &Value) {
     assert_eq!((whole(&found["rounds"]), found["boots"].as_array().unwrap().len()), (2, 4), "{found}");
-    // Twice as many cycles, as the thread's own clock sees whatever else runs.
+    // Twice as many cycles, which the thread's own clock shows on a busy machine too.
     let threads = &found["cells"][0]["metrics"]["thread_cycles_per_io"];
     assert!((0.8..1.2).contains(&number(&threads["change"])), "{threads}");
     for round in [0, 1] {
@@ -51,16 +51,16 @@ fn complete(found: &Value) {
 }
 
 #[test]
-fn what_is_of_boots_is_refused_elsewhere() {
+fn flags_of_boots_are_refused_elsewhere() {
     let folder = Folder::new();
     folder.iotoll("compare --aa --same-boot --ioengine=null --size=1m").run().refused(2, &["--same-boot", "when ="]);
     let both = folder.iotoll("compare --resume kept -- true").run();
     both.refused(2, &["--resume"]);
 }
 
-/// All that says what is measured was said when it was begun: said again it would be without effect.
+/// The experiment was defined when it was started: giving a part of it again would have no effect.
 #[test]
-fn what_was_said_when_it_was_begun_is_refused_later() {
+fn flags_that_define_the_experiment_are_refused_on_resume() {
     let folder = Folder::new();
     for again in
         ["--ignore-unknown", "--allow-device-write", "--stored old", "--meters all", "--seed 3", "--rw=read", "x.toml"]
@@ -70,9 +70,9 @@ fn what_was_said_when_it_was_begun_is_refused_later() {
     }
 }
 
-/// A unit that runs at boot runs in `/`, and knows nothing but the folder.
+/// A systemd unit at boot runs in `/`, and knows only the folder.
 #[test]
-fn it_goes_on_where_it_was_begun_and_so() {
+fn it_resumes_in_the_directory_and_with_the_flags_of_its_start() {
     let (folder, elsewhere) = (Folder::with_file("data", 1 << 20), Folder::new());
     folder.iotoll("compare --budget 1s --quiet --out one --rw=read --filename=data --size=1m --aa").run().done();
     folder.write("which", "neither");
@@ -92,7 +92,7 @@ fn it_goes_on_where_it_was_begun_and_so() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let found = ended.json();
     assert_eq!((whole(&found["rounds"]), found["boots"].as_array().unwrap().len()), (2, 4), "{found}");
-    // Nothing was laid out there, the meters are those of the beginning, and so is what it stands beside.
+    // No files were laid out there, and the meters and the stored record are those of the start.
     assert!(elsewhere.listing().is_empty(), "{:?}", elsewhere.listing());
     assert_eq!(found["environment"]["meter"], "proc_stat");
     assert_eq!(found["stored"]["from"], "one");
@@ -103,7 +103,7 @@ fn it_goes_on_where_it_was_begun_and_so() {
 }
 
 #[test]
-fn a_folder_that_is_gone_is_named() {
+fn a_missing_folder_is_named() {
     let (folder, gone) = (Folder::new(), Folder::new());
     gone.write("which", "neither");
     gone.write("boots.toml", experiment(""));
@@ -112,11 +112,11 @@ fn a_folder_that_is_gone_is_named() {
     folder
         .iotoll("compare --resume kept")
         .run()
-        .refused(2, &["kept", "it was begun in", "No such file", "mount or make it"]);
+        .refused(2, &["kept", "it was started in", "No such file", "mount or make it"]);
 }
 
 #[test]
-fn a_report_that_is_there_already_is_not_written_over() {
+fn an_existing_report_is_not_overwritten() {
     let folder = Folder::new();
     folder.write("which", "stock");
     folder.write("boots.toml", experiment(""));
@@ -147,7 +147,7 @@ fn a_hook_boots_arm_after_arm_until_all_are_measured() {
 }
 
 #[test]
-fn a_person_boots_what_is_named_and_goes_on() {
+fn a_user_boots_the_named_arm_and_resumes() {
     let folder = Folder::new();
     folder.write("which", "neither");
     folder.write("boots.toml", experiment(""));
@@ -161,10 +161,10 @@ fn a_person_boots_what_is_named_and_goes_on() {
     folder.write("which", &first);
     let measured = folder.iotoll("compare --resume kept --quiet").run();
     assert_eq!((measured.code, next(&measured.stderr)), (Some(0), other), "{measured:?}");
-    // What there is can be shown, and says that it is not all.
+    // An incomplete experiment can be shown, and is marked incomplete.
     let shown = folder.iotoll("report kept").run();
     assert!(shown.stdout.contains("1 of 4 boots were measured"), "{shown:?}");
-    // A line that a power cut left unfinished is measured again.
+    // A line that a power cut left incomplete is measured again.
     let record = folder.read("kept/record.jsonl");
     folder.write("kept/record.jsonl", [record.as_slice(), b"{\"boot\":{\"bo\n"].concat());
     folder.write("which", other);
@@ -173,11 +173,11 @@ fn a_person_boots_what_is_named_and_goes_on() {
         assert_eq!(last.code, Some(0), "{last:?}");
         let arm = next(&last.stderr).to_owned();
         folder.write("which", &arm);
-        // The second round may begin with the arm that ended the first: here nothing can be booted in between.
+        // The second round may start with the arm that ended the first: then nothing can be booted in between here.
         let words = "compare --resume kept --quiet --format json";
         let again = folder.iotoll(words).run();
         last = if again.code == Some(2) {
-            again.refused(2, &["is to be booted again", "--same-boot"]);
+            again.refused(2, &["is next again", "--same-boot"]);
             folder.iotoll(&format!("{words} --same-boot")).run()
         } else {
             again
@@ -188,7 +188,7 @@ fn a_person_boots_what_is_named_and_goes_on() {
 }
 
 #[test]
-fn what_boots_lack_is_refused_in_one_line() {
+fn incomplete_experiments_of_boots_are_refused_in_one_line() {
     let folder = Folder::new();
     folder.write("which", "stock");
     let whole = experiment("");
@@ -199,7 +199,7 @@ fn what_boots_lack_is_refused_in_one_line() {
         (whole.replace("when = \"grep -qx patched which\"", ""), &["arm 'patched' has no when"]),
         (whole.replace("grep -qx patched which", "cat which = stock"), &["'stock' and 'patched'", "same when"]),
         (whole.replace("when = \"cat", "#").replace("when = \"grep", "#"), &["boots and hook", "when ="]),
-        (whole.replace("cat which = stock", " "), &["arm 'stock'", "nothing in it"]),
+        (whole.replace("cat which = stock", " "), &["arm 'stock'", "is empty"]),
         (whole.replace("boots = 2", "boots = 2\naa = true"), &["compared with itself", "arm 'patched'"]),
     ];
     for (text, named) in cases {
@@ -211,21 +211,24 @@ fn what_boots_lack_is_refused_in_one_line() {
     folder.iotoll("compare boots.toml --no-save").run().refused(2, &["--no-save"]);
     folder.iotoll("compare --resume nowhere").run().refused(2, &["nowhere", "give the folder of a comparison"]);
     folder.iotoll("compare --resume kept --budget 3s").run().refused(2, &["--resume", "--budget"]);
-    // A comparison without boots, and a header that somebody changed: refused, and left as they were.
+    // A comparison without boots, and an edited header: refused, and unchanged.
     folder.iotoll("compare boots.toml --out kept --quiet").run();
     let record = String::from_utf8(folder.read("kept/record.jsonl")).unwrap();
     for (from, to) in [("\"each\":2", "\"each\":4000000000"), ("\"budget_seconds\":1.0", "\"budget_seconds\":-1.0")] {
         let changed = format!("{}{{\"bo", record.replace(from, to));
         assert!(!changed.starts_with(&record));
         folder.write("kept/record.jsonl", &changed);
-        folder.iotoll("compare --resume kept").run().refused(2, &["kept", "header was changed", "begin it anew"]);
+        folder
+            .iotoll("compare --resume kept")
+            .run()
+            .refused(2, &["kept", "header was changed", "start a new experiment"]);
         assert_eq!(folder.read("kept/record.jsonl"), changed.as_bytes());
     }
 }
 
 /// A boot that fails does not count, and can be measured again.
 #[test]
-fn an_arm_that_fails_in_its_boot_leaves_the_record_as_it_was() {
+fn an_arm_that_fails_in_its_boot_leaves_the_record_unchanged() {
     let folder = Folder::new();
     folder.write("which", "stock");
     let failing = experiment("hook = \"echo $IOTOLL_ARM > which\"")

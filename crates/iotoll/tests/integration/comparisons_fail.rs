@@ -1,5 +1,4 @@
-//! `iotoll compare` when something goes wrong: one clear line, toggles put back, nothing left running, and the rounds
-//! that were measured kept.
+//! Failures of `iotoll compare`: one clear line, toggles restored, nothing left running, and the measured rounds saved.
 
 use super::iotoll::{Ended, Folder, Running, at_once, eventually};
 use super::machine::{LoopDevice, Mount, skip};
@@ -23,35 +22,39 @@ fn rounds(folder: &Folder) -> usize {
 }
 
 #[test]
-fn what_is_asked_wrongly_is_refused_in_one_line() {
+fn bad_arguments_are_refused_in_one_line() {
     let cases: [(&str, &[&str]); 14] = [
         ("compare --rw=read --candidate bs=8k --target seconds", &["target", "cycles_per_io"]),
         ("compare --rw=read --sweep bs=4k,8k --candidate blocksize=4k", &["bs is swept"]),
-        ("compare", &["one arm is no comparison", "--candidate"]),
-        ("compare --rw=read", &["one arm is no comparison"]),
+        ("compare", &["a comparison needs two arms", "--candidate"]),
+        ("compare --rw=read", &["a comparison needs two arms"]),
         ("compare --rw=read --candidate bz=8k", &["bz"]),
         ("compare --rw=read --candidate bs=8k --aa", &["--aa"]),
-        ("compare --candidate-cmd true", &["no workload"]),
+        ("compare --candidate-cmd true", &["arm 'baseline' has no command", "--baseline-cmd"]),
         ("compare --rw=read --candidate bs=8k --sweep bs", &["--sweep", "NAME=A,B"]),
-        ("compare --rw=read --candidate bs=8k --sweep bs=4k,8k", &["bs is swept", "choose one"]),
+        ("compare --rw=read --candidate bs=8k --sweep bs=4k,8k", &["bs is swept", "use only one"]),
         ("compare --rw=read --candidate-set vm.x=1", &["sysctl:NAME=VALUE"]),
         ("compare --rw=read --candidate-setup true", &["--candidate-cleanup"]),
         ("compare --rw=read --candidate bs=8k --fail-on fast", &["--fail-on", "expected a limit"]),
-        ("compare --rw=read --candidate bs=8k --budget 0s", &["--budget", "at least 1s"]),
-        ("compare --rw=read --candidate bs=8k -- fio", &["which of them"]),
+        ("compare --rw=read --candidate bs=8k --budget 0s", &["--budget", "expected 1s to 1d"]),
+        ("compare --rw=read --candidate bs=8k -- fio", &["give one of them"]),
     ];
     let folder = Folder::new();
     at_once(cases, |(words, named)| folder.iotoll(words).run().refused(2, named));
     assert!(folder.listing().is_empty(), "{:?}", folder.listing());
 }
 
-/// A refusal of a file names it, and advises nothing that it cannot hold.
+/// The refusal of a file names it, and suggests nothing that a file cannot contain.
 #[test]
-fn what_a_file_asks_wrongly_is_refused_with_its_name() {
+fn errors_in_an_experiment_file_name_the_file() {
     let job = "job = \"[a]\\nioengine=null\\nsize=1m\"\n";
     let two = "[[arm]]\nname = 'a'\n[[arm]]\nname = 'b'\noptions = ['bs=8k']\n";
     let cases: [(&str, String, &[&str]); 6] = [
-        ("one", format!("{job}[[arm]]\nname = 'a'\n"), &["one.toml: one arm is no comparison", "[[arm]]", "aa = true"]),
+        (
+            "one",
+            format!("{job}[[arm]]\nname = 'a'\n"),
+            &["one.toml: a comparison needs two arms", "[[arm]]", "aa = true"],
+        ),
         ("none", two.to_owned(), &["none.toml: ", "no workload", "job = "]),
         ("target", format!("target = ['latency_p99']\n{job}{two}"), &["target.toml: target: ", "fail_on"]),
         ("bad", format!("{job}{two}").replace("bs=8k", "bz=8k"), &["bad.toml: option 'bz'"]),
@@ -60,7 +63,7 @@ fn what_a_file_asks_wrongly_is_refused_with_its_name() {
             format!(
                 "{job}{two}[[published]]\ncell = {{ bs = '4k' }}\nmetric = 'iops'\nchange = 0.1\nsource = 'a mail'\n"
             ),
-            &["cell.toml: published from 'a mail'", "bs=4k is no point of the sweep"],
+            &["cell.toml: published from 'a mail'", "bs=4k is not a point of the sweep"],
         ),
         (
             "sauce",
@@ -78,13 +81,13 @@ fn what_a_file_asks_wrongly_is_refused_with_its_name() {
     folder
         .iotoll("compare absent.toml")
         .run()
-        .refused(2, &["absent.toml: reading the experiment file", "EXPERIMENT.toml"]);
-    // Beside a file nothing else may be said, whatever it looks like.
+        .refused(2, &["absent.toml: there is no such file; check the name of the experiment file"]);
+    // Beside a file nothing else may be given.
     let both = folder.iotoll("compare one.toml --baseline-cmd").word("as it is").run();
-    both.refused(2, &["one.toml: an experiment file says itself what is compared"]);
+    both.refused(2, &["one.toml: arms, sweeps and options belong in the experiment file"]);
 }
 
-/// A report that cannot be written and an output that takes nothing: both are told.
+/// A report that cannot be written and an output that is full: both are reported.
 #[test]
 fn a_lost_report_and_a_lost_output_do_not_hide_each_other() {
     let folder = Folder::new();
@@ -100,10 +103,10 @@ fn a_lost_report_and_a_lost_output_do_not_hide_each_other() {
 }
 
 #[test]
-fn an_arm_that_fails_at_once_is_one_line_and_leaves_nothing() {
+fn an_arm_that_fails_at_once_gives_one_line_and_leaves_nothing() {
     let folder = Folder::with_file("data", 4096);
     let cases: [(&str, &str, i32, &[&str]); 4] = [
-        ("sleep 0.1", "false", 1, &["arm 'candidate'", "ended with status 1"]),
+        ("sleep 0.1", "false", 1, &["arm 'candidate' (`false`)", "ended with status 1"]),
         ("sleep 0.1", "no-such-program-here", 2, &["no-such-program-here", "cannot be started"]),
         ("sleep 0.1", "sh -c 'kill -9 $$'", 1, &["arm 'candidate'", "signal 9"]),
         (
@@ -123,13 +126,13 @@ fn an_arm_that_fails_at_once_is_one_line_and_leaves_nothing() {
 }
 
 #[test]
-fn an_arm_that_hangs_is_ended_with_a_line() {
+fn a_hung_arm_is_ended_with_one_line() {
     let folder = Folder::new();
     let words = "compare --quiet --out kept --budget 1s --hang-timeout 1s";
     let commands = ["--baseline-cmd", "sleep 0.05", "--candidate-cmd", "sleep 1000"];
     let ended = commands.into_iter().fold(folder.iotoll(words), |iotoll, word| iotoll.word(word)).run();
     ended.refused(1, &["arm 'candidate'", "did not end within 1 s", "was killed"]);
-    // A worker that no longer answers.
+    // A worker that does not answer any more.
     let running = folder.iotoll(SPIN).word_list("--hang-timeout 2s --candidate spin_cycles=30000").start();
     assert!(eventually(|| rounds(&folder) >= 1 && workers(&running).len() == 2));
     let stopped = |worker: i32| Pid::from_raw(worker).is_some_and(|worker| kill_process(worker, Signal::STOP).is_ok());
@@ -142,7 +145,7 @@ fn an_arm_that_hangs_is_ended_with_a_line() {
     folder.assert_no_processes();
 }
 
-/// What a command leaves running is ended with it: it would be in the next slice.
+/// Processes that a command leaves running are killed: they would disturb the next slice.
 #[test]
 fn an_arm_that_forks_leaves_nothing_running() {
     let folder = Folder::new();
@@ -157,12 +160,12 @@ fn an_arm_that_forks_leaves_nothing_running() {
 }
 
 #[test]
-fn a_worker_that_is_killed_ends_it_with_a_line_and_the_rounds_so_far() {
+fn a_killed_worker_ends_the_comparison_and_keeps_the_rounds() {
     let folder = Folder::new();
     let running = folder.iotoll(SPIN).word_list("--candidate spin_cycles=30000").start();
     assert!(eventually(|| rounds(&folder) >= 2 && !workers(&running).is_empty()));
     let victim = workers(&running).into_iter().next().and_then(Pid::from_raw);
-    // It may end by itself just now; the next one is as good.
+    // It may have just ended; then take the next one.
     let mut killed = victim.is_some_and(|worker| kill_process(worker, Signal::KILL).is_ok());
     while !killed {
         let worker = workers(&running).into_iter().next().and_then(Pid::from_raw);
@@ -179,7 +182,7 @@ fn a_worker_that_is_killed_ends_it_with_a_line_and_the_rounds_so_far() {
 }
 
 #[test]
-fn an_interruption_keeps_what_was_measured_and_puts_the_toggle_back() {
+fn an_interruption_keeps_the_rounds_and_restores_the_toggle() {
     let folder = Folder::new();
     folder.write("knob", "found");
     let setting = format!("file:{}=changed", folder.path("knob").display());
@@ -231,10 +234,9 @@ fn a_toggle_that_fails_is_undone_and_named() {
     folder.assert_no_processes();
 }
 
-/// A file that keeps bytes is not a file of the kernel: nothing in it is taken for a choice in brackets, and it is put
-/// back byte for byte.
+/// A regular file is not a kernel file: brackets in it have no meaning, and it is restored byte for byte.
 #[test]
-fn a_regular_file_is_put_back_byte_for_byte() {
+fn a_regular_file_is_restored_byte_for_byte() {
     let folder = Folder::new();
     let text = "a\n[section]\n\n";
     folder.write("app.conf", text);
@@ -244,15 +246,15 @@ fn a_regular_file_is_put_back_byte_for_byte() {
     assert_eq!(folder.read("app.conf"), text.as_bytes());
 }
 
-/// An empty value is a value: it is put back, and a write that the kernel ignores is told.
+/// An empty value is restored too, and a write that the kernel ignores is reported.
 #[test]
-fn a_sysctl_is_put_back_also_when_it_was_empty() {
+fn a_sysctl_is_restored_even_if_it_was_empty() {
     let path = "/proc/sys/net/ipv4/ip_local_reserved_ports";
     let Ok(before) = fs::read_to_string(path) else {
-        return skip("a_sysctl_is_put_back_also_when_it_was_empty", "no such sysctl");
+        return skip("a_sysctl_is_restored_even_if_it_was_empty", "no such sysctl");
     };
     if fs::write(path, &before).is_err() {
-        return skip("a_sysctl_is_put_back_also_when_it_was_empty", "it cannot be written");
+        return skip("a_sysctl_is_restored_even_if_it_was_empty", "it cannot be written");
     }
     let folder = Folder::new();
     let words = "compare --quiet --no-save --budget 1s --ioengine=null --size=1m --candidate-set";
@@ -260,10 +262,10 @@ fn a_sysctl_is_put_back_also_when_it_was_empty() {
     assert_eq!(fs::read_to_string(path).unwrap(), before);
 }
 
-/// `vm.dirty_bytes` and `vm.dirty_ratio` are one setting with two names: writing one makes the other 0.
+/// `vm.dirty_bytes` and `vm.dirty_ratio` are one setting with two names: writing one sets the other to 0.
 #[test]
-fn what_changes_with_a_setting_is_put_back_and_what_changes_nothing_is_told() {
-    const TEST: &str = "what_changes_with_a_setting_is_put_back_and_what_changes_nothing_is_told";
+fn related_settings_are_restored_and_ineffective_ones_reported() {
+    const TEST: &str = "related_settings_are_restored_and_ineffective_ones_reported";
     let path = |name: &str| format!("/proc/sys/vm/{name}");
     let holds = |name: &str| fs::read_to_string(path(name)).map(|text| text.trim().to_owned());
     let both = || holds("dirty_bytes").and_then(|bytes| Ok((bytes, holds("dirty_ratio")?)));
@@ -281,22 +283,22 @@ fn what_changes_with_a_setting_is_put_back_and_what_changes_nothing_is_told() {
     let ended = folder.iotoll(words).word(other).run();
     ended.done();
     assert_eq!(both().unwrap(), (bytes, ratio));
-    told(&ended, "and is put back too");
+    told(&ended, "and is restored too");
 
     let swappiness = holds("swappiness").unwrap();
     let ended = folder.iotoll(words).word(format!("sysctl:vm.swappiness={swappiness}")).run();
     ended.done();
-    told(&ended, "is so already");
+    told(&ended, "is already in force");
     let twice = folder.iotoll(words).word("sysctl:vm.swappiness=1");
     let twice = twice.word("--candidate-set").word("file:/proc/sys/vm/../vm/swappiness=2").run();
     twice.refused(2, &["sysctl:vm.swappiness=1", "the same file", "set it once"]);
-    folder.iotoll(words).word("file:/dev/null=1").run().refused(2, &["/dev/null", "it is no file"]);
+    folder.iotoll(words).word("file:/dev/null=1").run().refused(2, &["/dev/null", "not a regular file"]);
     assert_eq!(holds("swappiness").unwrap(), swappiness);
 }
 
-/// What was entered is left, also where no temporary file can be made.
+/// Cleanup runs even if no temporary file can be made.
 #[test]
-fn leave_needs_no_folder_for_temporary_files() {
+fn cleanup_needs_no_temporary_folder() {
     let folder = Folder::new();
     let words = "compare --quiet --no-save --budget 1s --ioengine=null --size=1m";
     let ended = folder
@@ -308,10 +310,10 @@ fn leave_needs_no_folder_for_temporary_files() {
     ended.done();
     assert!(folder.exists("left") && !folder.exists("entered"), "{ended:?}");
     let empty = folder.iotoll(words).word("--candidate-setup=").word("--candidate-cleanup=true").run();
-    empty.refused(2, &["setup and cleanup", "one is empty"]);
+    empty.refused(2, &["setup or cleanup is empty"]);
 }
 
-/// Two that go on with one experiment would each lose what the other measured.
+/// Two processes that continue one experiment would each lose the rounds of the other.
 #[test]
 fn one_process_at_a_time_writes_a_record() {
     let folder = Folder::new();
@@ -329,17 +331,17 @@ fn one_process_at_a_time_writes_a_record() {
     ended.refused(2, &["kept", "another iotoll is measuring", "wait until it has ended"]);
     assert_eq!(folder.read("kept/record.jsonl"), before);
     drop(held);
-    // It may be the other arm's turn.
+    // The next arm may be the other one.
     assert!(!folder.iotoll("compare --resume kept --quiet --same-boot").run().stderr.contains("another iotoll"));
 }
 
 #[test]
-fn a_full_disk_ends_it_and_the_rounds_that_were_measured_are_kept() {
+fn a_full_disk_ends_it_and_keeps_the_measured_rounds() {
     let folder = Folder::new();
     let mounted = Mount::new(folder.path("tiny"), &["-t", "tmpfs", "-o", "size=512k", "iotoll-test"]);
     let _mounted = match mounted {
         Ok(mounted) => mounted,
-        Err(reason) => return skip("a_full_disk_ends_it_and_the_rounds_that_were_measured_are_kept", &reason),
+        Err(reason) => return skip("a_full_disk_ends_it_and_keeps_the_measured_rounds", &reason),
     };
     let words = SPIN.replace("--out kept", "--out tiny/kept --format json --candidate spin_cycles=30000");
     let ended = folder.iotoll(&words).run();
@@ -351,14 +353,14 @@ fn a_full_disk_ends_it_and_the_rounds_that_were_measured_are_kept() {
     assert!(ended.json()["rounds"].as_u64().unwrap() >= again.json()["rounds"].as_u64().unwrap());
 }
 
-/// The scheduler claims a device; its workers use it all the same.
+/// The scheduler claims a device; its workers can still use it.
 #[test]
-fn a_device_can_be_written_to_when_that_is_meant() {
+fn a_device_can_be_written_with_permission() {
     let folder = Folder::new();
     folder.write("image", vec![0; 8 << 20]);
     let device = match LoopDevice::attach(&folder.path("image"), &[]) {
         Ok(device) => device,
-        Err(reason) => return skip("a_device_can_be_written_to_when_that_is_meant", &reason),
+        Err(reason) => return skip("a_device_can_be_written_with_permission", &reason),
     };
     let words = format!(
         "compare --quiet --no-save --budget 1s --rw=randwrite --direct=1 --filename={} --candidate bs=8k",
@@ -369,7 +371,7 @@ fn a_device_can_be_written_to_when_that_is_meant() {
 }
 
 #[test]
-fn a_setting_that_is_not_there_is_refused_before_anything_is_measured() {
+fn a_missing_setting_is_refused_before_the_measurement() {
     let folder = Folder::new();
     let ended = folder.iotoll(SPIN).word_list("--candidate-set sysctl:no.such=1").run();
     ended.refused(2, &["sysctl:no.such=1", "/proc/sys/no/such"]);
@@ -377,7 +379,7 @@ fn a_setting_that_is_not_there_is_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn a_record_that_was_cut_off_is_shown_as_far_as_it_goes() {
+fn a_truncated_record_is_shown_as_far_as_it_goes() {
     let folder = Folder::new();
     let words = "compare --quiet --out kept --budget 3s --ioengine=null --size=1m --aa --format json";
     folder.iotoll(words).run().done();

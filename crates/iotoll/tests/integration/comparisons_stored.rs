@@ -1,4 +1,4 @@
-//! `--stored`: a comparison beside an earlier one of the same baseline.
+//! `--stored`: a comparison with an earlier one of the same baseline.
 
 use super::iotoll::{Ended, Folder, at_once, number, warns};
 use serde_json::Value;
@@ -12,7 +12,7 @@ fn folder_with_one() -> Folder {
     folder
 }
 
-/// (1 + total) = (1 + change) · (1 + environment), and every interval holds its value.
+/// (1 + total) = (1 + change) · (1 + environment), and every interval contains its value.
 #[track_caller]
 fn product_holds(metric: &Value) {
     let (environment, total) = (&metric["stored"]["environment"], &metric["stored"]["total"]);
@@ -26,7 +26,7 @@ fn product_holds(metric: &Value) {
 }
 
 #[test]
-fn the_distance_to_what_was_stored_is_split() {
+fn the_difference_from_the_stored_record_is_split() {
     let folder = folder_with_one();
     let ended = folder.iotoll(SPIN).word_list("--out two --stored one --candidate spin_cycles=200000").run();
     ended.done();
@@ -34,7 +34,7 @@ fn the_distance_to_what_was_stored_is_split() {
     let metrics = &found["cells"][0]["metrics"];
     let threads = &metrics["thread_cycles_per_io"];
     product_holds(threads);
-    // Bounds that no noise breaks: a tenfold change, an environment that other tests disturb.
+    // Bounds that hold despite noise: a tenfold change, an environment that other tests disturb.
     assert!((15_000.0..60_000.0).contains(&number(&threads["stored"]["baseline"])), "{threads}");
     assert!((3.0..30.0).contains(&number(&threads["stored"]["total"]["change"])), "{threads}");
     assert!((-0.7..2.0).contains(&number(&threads["stored"]["environment"]["change"])), "{threads}");
@@ -46,7 +46,7 @@ fn the_distance_to_what_was_stored_is_split() {
     assert!(found["stored"]["differs"].is_array() && number(&found["stored"]["started_unix_seconds"]) > 1.7e9);
     assert!(!warns(&found, "stored_work_differs", &[]), "{}", found["warnings"]);
     assert!(String::from_utf8(folder.read("two/report.html")).unwrap().contains("Against the stored baseline of 20"));
-    // The same from what was kept, and without the stored record as if there had never been one.
+    // The same from the saved record; without `--stored` there is no trace of the stored record.
     at_once(["json", "mail", "table", "markdown", "csv"], |format| {
         let again = folder.iotoll(&format!("report two --stored one/record.jsonl --format {format}")).run();
         again.done();
@@ -65,7 +65,7 @@ fn the_distance_to_what_was_stored_is_split() {
 }
 
 #[test]
-fn other_work_is_warned_of_and_other_cells_are_without() {
+fn different_work_gives_a_warning_and_unmatched_cells_have_no_change() {
     let folder = Folder::new();
     let swept = "--sweep bs=4k,16k --candidate inject_ns=500";
     folder.iotoll(SPIN).word_list("--out one").word_list(swept).run().done();
@@ -80,9 +80,9 @@ fn other_work_is_warned_of_and_other_cells_are_without() {
     assert!(stored(0).is_object() && stored(1).is_null(), "{}", found["cells"]);
 }
 
-/// What does not fit is refused before anything is measured, and nothing is left.
+/// A record that does not fit is refused before the measurement, and nothing is left behind.
 #[test]
-fn what_cannot_stand_beside_it_is_refused_at_once() {
+fn records_that_do_not_fit_are_refused_at_once() {
     let folder = Folder::new();
     folder
         .iotoll(
@@ -114,9 +114,9 @@ fn what_cannot_stand_beside_it_is_refused_at_once() {
     refused(folder.iotoll("report swept --stored nowhere").run(), &["--stored nowhere", "reading the record"]);
 }
 
-/// A record of an older method is read: the warning says what that means.
+/// A record of an older method is read, with a warning.
 #[test]
-fn another_method_is_warned_of() {
+fn another_method_gives_a_warning() {
     let folder = folder_with_one();
     let kept = String::from_utf8(folder.read("one/record.jsonl")).unwrap();
     folder.write("old.jsonl", kept.replacen("\"method_version\":2", "\"method_version\":1", 1));

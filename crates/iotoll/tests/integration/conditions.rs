@@ -1,4 +1,4 @@
-//! Conditions are a part of the answer: where reads came from, and that two regimes are not one.
+//! Conditions are part of the result: where reads came from, and separate regimes.
 
 use super::iotoll::{Folder, number};
 use super::machine::skip;
@@ -10,7 +10,7 @@ const MIB: usize = 1 << 20;
 /// A measurement of some reads of a file `F`.
 const READS: &str = "--name=a --rw=randread --bs=4k --filename=F --size=16m --number_ios=2000";
 
-/// A folder with a file `F` that is on the disk, and in memory too. `None` where files are in memory alone.
+/// A folder with a file `F` that is on the disk and in memory. `None` if files are only in memory.
 fn with_synced_file(test: &str, mib: usize) -> Option<Folder> {
     let folder = Folder::with_file("F", mib * MIB);
     let file = File::open(folder.path("F")).unwrap();
@@ -19,10 +19,26 @@ fn with_synced_file(test: &str, mib: usize) -> Option<Folder> {
     rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).unwrap();
     folder.read("F");
     if storage_read().zip(before).is_none_or(|(after, before)| after - before < (mib * MIB) as u64 / 2) {
-        skip(test, "no storage under the build folder that pages can be dropped to, or no accounting of what it reads");
+        skip(test, "the build folder is not on storage, or the kernel does not account reads from it");
         return None;
     }
     Some(folder)
+}
+
+/// The first result of `measure` that is as `wanted`. A kernel that reclaims memory evicts some pages of a file in
+/// use now and then, and the measurement says so; it does not do so each time.
+#[track_caller]
+fn without_eviction(measure: impl Fn() -> Value, wanted: impl Fn(&Value) -> bool) -> Value {
+    let mut others = Vec::new();
+    for _ in 0..8 {
+        let found = measure();
+        if wanted(&found) {
+            return found;
+        }
+        others.push(found["page_cache"].clone());
+        others.extend(found["phases"].as_array().into_iter().flatten().map(|phase| phase["page_cache"].clone()));
+    }
+    panic!("never found: {others:?}");
 }
 
 fn storage_read() -> Option<u64> {
@@ -35,13 +51,16 @@ fn cache(found: &Value, phase: usize) -> &Value {
 }
 
 #[test]
-fn a_sheet_says_whether_reads_came_from_memory_or_from_the_disk() {
-    let Some(folder) = with_synced_file("a_sheet_says_whether_reads_came_from_memory_or_from_the_disk", 16) else {
+fn the_sheet_shows_whether_reads_came_from_memory_or_disk() {
+    let Some(folder) = with_synced_file("the_sheet_shows_whether_reads_came_from_memory_or_disk", 16) else {
         return;
     };
-    // So many that a page which the kernel takes back meanwhile is no part of them to speak of.
-    let warm = folder.measured(&format!("run {READS} --invalidate=0 --number_ios=20000"));
-    assert_eq!(cache(&warm, 0)["state"], "warm", "{}", cache(&warm, 0));
+    let read_warm = || {
+        folder.read("F");
+        folder.measured(&format!("run {READS} --invalidate=0 --number_ios=20000"))
+    };
+    let warm = without_eviction(read_warm, |found| cache(found, 0)["state"] == "warm");
+    assert!(number(&cache(&warm, 0)["resident_before_fraction"]) > 0.99);
     assert_eq!(cache(&warm, 0)["dropped"], false);
     // fio's default drops the file first.
     let cold = folder.measured(&format!("run {READS}"));
@@ -51,13 +70,13 @@ fn a_sheet_says_whether_reads_came_from_memory_or_from_the_disk() {
     assert!(number(&found["reads_from_storage_fraction"]) > 0.9, "{found}");
     let direct = folder.measured(&format!("run {READS} --direct=1"));
     assert_eq!(cache(&direct, 0)["state"], "bypassed");
-    // What people read first says so too.
+    // The first lines of the output show it too.
     let text = folder.iotoll(&format!("run {READS} --background 200ms --no-save --quiet")).run().stdout;
     let first: Vec<&str> = text.lines().take(8).collect();
     assert!(first.iter().any(|line| line.trim_start().starts_with("page cache: cold, ")), "{text}");
 }
 
-/// The second phase drops its file when it begins, and not before the first one has read it.
+/// The second phase drops its file when it starts, not before the first one has read it.
 #[test]
 fn a_later_phase_does_not_empty_the_cache_under_an_earlier_one() {
     let Some(folder) = with_synced_file("a_later_phase_does_not_empty_the_cache_under_an_earlier_one", 16) else {
@@ -66,10 +85,13 @@ fn a_later_phase_does_not_empty_the_cache_under_an_earlier_one() {
     let job = "[global]\nfilename=F\nsize=16m\nbs=4k\nrw=randread\n[warm]\ninvalidate=0\nnumber_ios=20000\n[cold]\nnumber_ios=2000\nstonewall\n";
     folder.write("two.fio", job);
     let found = folder.measured("run two.fio");
-    assert_eq!((&cache(&found, 0)["state"], &cache(&found, 1)["state"]), (&"warm".into(), &"cold".into()));
+    // A kernel that reclaims memory may take some of the pages; a file that was dropped has none.
+    let resident = |phase: usize| number(&cache(&found, phase)["resident_before_fraction"]);
+    assert!(resident(0) > 0.5 && resident(1) < 0.1, "{} {}", cache(&found, 0), cache(&found, 1));
+    assert_eq!(cache(&found, 1)["state"], "cold");
 }
 
-/// A slow job, and from the first second on a fast one beside it: whatever the disk, the rate steps.
+/// A slow job, and after the first second a fast one beside it: the rate steps on any disk.
 #[test]
 fn a_phase_whose_rate_steps_has_no_mean() {
     let folder = Folder::new();
@@ -100,28 +122,34 @@ fn compared(folder: &Folder, words: &str) -> Value {
     ended.json()
 }
 
+/// The page cache of each of the `arms` is warm.
+fn all_warm(found: &Value, arms: usize) -> bool {
+    let cases = found["page_cache"].as_array().unwrap();
+    cases.len() == arms && cases.iter().all(|case| case["state"] == "warm")
+}
+
 const COMPARED: &str = "--rw=randread --bs=4k --filename=F --size=32m --candidate iodepth=2";
 
 #[test]
-fn a_comparison_of_cached_reads_is_one_unless_it_is_told_otherwise() {
-    let Some(folder) = with_synced_file("a_comparison_of_cached_reads_is_one_unless_it_is_told_otherwise", 32) else {
+fn a_comparison_keeps_files_warm_by_default() {
+    let Some(folder) = with_synced_file("a_comparison_keeps_files_warm_by_default", 32) else {
         return;
     };
     let drop_pages = || rustix::fs::fadvise(File::open(folder.path("F")).unwrap(), 0, None, Advice::DontNeed).unwrap();
-    drop_pages();
-    let warm = compared(&folder, COMPARED);
+    let read_warm = || {
+        drop_pages();
+        compared(&folder, COMPARED)
+    };
+    let warm = without_eviction(read_warm, |found| all_warm(found, 2));
     assert_eq!(warm["cache"]["condition"], "warm", "{}", warm["cache"]);
-    assert_eq!(number(&warm["cache"]["resident_before_fraction"]), 1.0);
-    for case in warm["page_cache"].as_array().unwrap() {
-        assert_eq!(case["state"], "warm", "{case}");
-    }
+    assert!(number(&warm["cache"]["resident_before_fraction"]) > 0.99, "{}", warm["cache"]);
     let cold = compared(&folder, &format!("{COMPARED} --cache cold"));
     assert_eq!(cold["cache"]["condition"], "cold");
     for case in cold["page_cache"].as_array().unwrap() {
         assert!(number(&case["reads_from_storage_fraction"]) > 0.8, "{case}");
     }
     drop_pages();
-    // fio's word decides, and is said: read by read the file comes into memory.
+    // fio's option decides, and is reported: reads bring the file into memory.
     let dropped = compared(&folder, &format!("{COMPARED} --invalidate=1"));
     assert_eq!(dropped["cache"]["condition"], "dropped_once");
     assert_eq!(compared(&folder, &format!("{COMPARED} --invalidate=0"))["cache"]["condition"], "as_is");
@@ -139,20 +167,22 @@ fn a_comparison_of_cached_reads_is_one_unless_it_is_told_otherwise() {
     assert!(parts[0] < 0.1 && parts[1] > 0.8, "{parts:?}");
 }
 
-/// An arm that writes past the cache takes pages out of it, which are read in again before they are read.
+/// An arm that writes with O_DIRECT evicts cached pages, which are read in again before the next slice.
 #[test]
-fn warm_files_stay_warm_beside_an_arm_that_writes_past_the_cache() {
-    let test = "warm_files_stay_warm_beside_an_arm_that_writes_past_the_cache";
+fn warm_files_stay_warm_beside_an_arm_that_writes_with_o_direct() {
+    let test = "warm_files_stay_warm_beside_an_arm_that_writes_with_o_direct";
     let Some(folder) = with_synced_file(test, 32) else { return };
-    let ended = folder
-        .iotoll("compare --budget 3s --no-save --quiet --format json --bs=4k --filename=F --size=32m")
-        .word_list("--baseline rw=randread --candidate")
-        .word("rw=randwrite direct=1")
-        .run();
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{}", ended.stdout);
-    let found = ended.json();
-    let cases = found["page_cache"].as_array().unwrap();
-    assert_eq!((&cases[0]["state"], &cases[1]["state"]), (&"warm".into(), &"bypassed".into()), "{cases:?}");
+    let compare = || {
+        let ended = folder
+            .iotoll("compare --budget 3s --no-save --quiet --format json --bs=4k --filename=F --size=32m")
+            .word_list("--baseline rw=randread --candidate")
+            .word("rw=randwrite direct=1")
+            .run();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{}", ended.stdout);
+        ended.json()
+    };
+    let found = without_eviction(compare, |found| found["page_cache"][0]["state"] == "warm");
+    assert_eq!(found["page_cache"][1]["state"], "bypassed");
 }
 
 #[test]
@@ -194,12 +224,12 @@ fn commands_are_prepared_before_each_execution_and_cleaned_up_after() {
 }
 
 #[test]
-fn conditions_that_cannot_be_had_are_refused() {
+fn impossible_conditions_are_refused() {
     let folder = Folder::with_file("F", MIB);
     for (words, said) in [
-        ("--rw=randread --filename=F --invalidate=0 --cache warm --aa", "both say what the page cache holds"),
-        ("--rw=randread --filename=F --prepare true --aa", "jobs have none"),
-        ("--cache warm --aa -- true", "a command opens files of its own"),
+        ("--rw=randread --filename=F --invalidate=0 --cache warm --aa", "both control the page cache"),
+        ("--rw=randread --filename=F --prepare true --aa", "only works with commands"),
+        ("--cache warm --aa -- true", "only works with jobs"),
         ("--rw=randread --filename=F --cache hot --aa", "expected warm, cold or as-is"),
         ("--rw=randread --filename=F --direct=1 --cache warm --aa", "no job uses the page cache"),
         ("--ioengine=null --size=1m --cache as-is --aa", "no job uses the page cache"),
@@ -219,7 +249,7 @@ fn a_file_system_in_memory_has_no_cold_files() {
         let words = format!("--rw=randread --filename={} --size=1m --aa", file.display());
         let refused = Folder::new().iotoll(&format!("compare --no-save --cache cold {words}")).run();
         refused.refused(2, &["--cache cold", "tmpfs"]);
-        assert!(!file.exists(), "the file that iotoll laid out is gone");
+        assert!(!file.exists(), "the file that iotoll laid out is removed");
         return;
     }
     skip("a_file_system_in_memory_has_no_cold_files", "no tmpfs that can be written at /dev/shm");

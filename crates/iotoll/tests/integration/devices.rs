@@ -1,9 +1,9 @@
-//! Block devices: read as they are, written to only when that is meant and nobody uses them.
+//! Block devices: read as they are, written to only with permission and if they are not in use.
 
 use super::iotoll::{Folder, warns, whole};
 use super::machine::{LoopDevice, Mount, skip, tool};
 
-/// A loop device of 8 MiB, with what it is made of.
+/// A loop device of 8 MiB, with its backing file.
 fn device(options: &[&str], prepare: impl Fn(&str) -> Result<(), String>) -> Result<(Folder, LoopDevice), String> {
     let folder = Folder::with_file("image", 8 << 20);
     prepare(&folder.path("image").display().to_string())?;
@@ -18,10 +18,10 @@ fn run(folder: &Folder, device: &str, options: &str) -> super::iotoll::Ended {
 }
 
 #[test]
-fn a_device_is_read_and_written_when_that_is_meant() {
+fn a_device_is_read_and_with_permission_written() {
     let (folder, device) = match device(&[], |_| Ok(())) {
         Ok(made) => made,
-        Err(reason) => return skip("a_device_is_read_and_written_when_that_is_meant", &reason),
+        Err(reason) => return skip("a_device_is_read_and_with_permission_written", &reason),
     };
     let before = folder.read("image");
     let read = run(&folder, &device.path, "--rw=randread --bs=4k --number_ios=100");
@@ -45,7 +45,7 @@ fn a_device_is_read_and_written_when_that_is_meant() {
     trimmed.done();
     assert_eq!(whole(&trimmed.json()["jobs"][0]["trim"]["bytes"]), 4 * 65_536);
     let beyond = run(&folder, &device.path, "--rw=read --size=1g");
-    beyond.refused(2, &["'d'", "8388608 bytes", "ask for less"]);
+    beyond.refused(2, &["'d'", "8388608 bytes", "use a smaller size="]);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_device_with_partitions_is_never_written_to() {
         Ok(made) => made,
         Err(reason) => return skip(test, &reason),
     };
-    // Where the kernel does not look by itself, it is told.
+    // Tell the kernel to look, if it does not by itself.
     let _ = tool("partx", &["--add", &device.path]);
     if !std::path::Path::new("/sys/block").join(device.name()).join(format!("{}p1", device.name())).exists() {
         return skip(test, "this kernel has no partitions on loop devices");
@@ -94,7 +94,7 @@ fn a_device_with_partitions_is_never_written_to() {
 
 #[test]
 fn a_device_that_reports_errors_ends_the_run() {
-    // The image is cut while the device keeps its size: reads beyond its end fail as a broken disk's do.
+    // The image is truncated while the device keeps its size: reads beyond its end fail like those of a broken disk.
     let test = "a_device_that_reports_errors_ends_the_run";
     let (folder, device) = match device(&[], |_| Ok(())) {
         Ok(made) => made,

@@ -1,4 +1,5 @@
-//! What `iotoll serve` says is durable is durable: system calls in order, and file systems that lose everything else.
+//! What `iotoll serve` confirms as durable is durable: system calls in order, and file systems that lose everything
+//! else.
 
 use super::iotoll::{Folder, eventually};
 use super::machine::{LoopDevice, Mount, is_root, skip, tool};
@@ -57,8 +58,8 @@ fn a_reply_that_promises_durability_is_sent_after_fdatasync_and_no_other_waits_f
 const BLOCK: usize = 4096;
 const BLOCKS: u64 = 64;
 
-/// Writes block after block, each full of the number of the write, and says what was replied to: `w` written, `d` durable by
-/// FUA, `f` all until now by a flush.
+/// Writes blocks, each filled with the number of the write, and prints each confirmation: `w` written, `d` durable by
+/// FUA, `f` everything so far by a flush.
 const WRITER: &str = r#"
 import nbd, struct, sys
 uri, n = sys.argv[1], int(sys.argv[2])
@@ -74,14 +75,14 @@ while True:
         print("f", n, flush=True)
 "#;
 
-/// Ends a file system as a power cut does: what was not flushed is lost (FS_IOC_SHUTDOWN without a flush of the journal).
+/// Ends a file system like a power cut: unflushed data is lost (FS_IOC_SHUTDOWN without a flush of the journal).
 const POWER_CUT: &str = "import fcntl, os, struct, sys\n\
     fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack('I', 2))";
 
-/// The server is killed and the power cut while a client writes, again and again (`IOTOLL_KILLS` times; 200 were shown).
+/// Kills the server and cuts the power while a client writes, repeatedly (`IOTOLL_KILLS` times; 200 were shown).
 #[test]
-fn nothing_that_was_durable_is_lost_when_the_power_goes() {
-    const TEST: &str = "nothing_that_was_durable_is_lost_when_the_power_goes";
+fn durable_writes_survive_a_power_cut() {
+    const TEST: &str = "durable_writes_survive_a_power_cut";
     let kills = std::env::var("IOTOLL_KILLS").map_or(8, |kills| kills.parse().unwrap());
     if !is_root() {
         return skip(TEST, "mounting takes root");
@@ -142,7 +143,7 @@ fn nothing_that_was_durable_is_lost_when_the_power_goes() {
             let number = u64::from_le_bytes(content[..8].try_into().unwrap());
             assert!(content.chunks(8).all(|word| word == number.to_le_bytes()), "kill {kill}: block {block} is torn");
             let least = durable[&block];
-            // The last write may have been done and not replied to.
+            // The last write may have been done without a reply.
             assert!(
                 (least..=last + 1).contains(&number),
                 "kill {kill}: block {block} is {number}, {least} was durable"
@@ -152,5 +153,5 @@ fn nothing_that_was_durable_is_lost_when_the_power_goes() {
         }
         last += 1;
     }
-    assert!(lost > 0, "no power was cut: what was never flushed is all there");
+    assert!(lost > 0, "no power was cut: all unflushed data is there");
 }

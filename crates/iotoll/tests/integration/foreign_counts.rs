@@ -1,7 +1,7 @@
-//! Where `iotoll cost` gets its counts from: fio's and iperf3's own JSON, and the kernel's counters.
+//! Sources of the counts of `iotoll cost`: the JSON of fio and iperf3, and the kernel's counters.
 
 use super::iotoll::{Folder, number, warns, whole};
-use super::machine::{LoopDevice, Peer, is_root, skip};
+use super::machine::{LoopDevice, Peer, is_root, skip, skip_without_idle_time};
 use serde_json::Value;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ fn fio_counts_for_itself() {
         "[global]\nsize=4m\nbs=4k\nioengine=psync\n[r]\nrw=randread\nruntime=500ms\ntime_based\n\
          [w]\nrw=randrw\nbs=8k\nnumber_ios=100\n",
     );
-    // The command's own output is left as it is, and says how much it did.
+    // The command's own output is unchanged, and shows how much it did.
     let cost = "cost --background 200ms --no-save --format json -- fio job.fio";
     let ended = folder.iotoll(cost).run();
     ended.done();
@@ -28,7 +28,7 @@ fn fio_counts_for_itself() {
     let total = |job: &Value| whole(&job["read"]["ios"]) + whole(&job["write"]["ios"]);
     assert_eq!(total(&jobs[1]), 100);
     assert_eq!(whole(&jobs[1]["bytes"]), 100 * 8192);
-    // fio says the same to a person, in a line such as "issued rwts: total=1234,0,0,0".
+    // fio prints the same for users, in a line such as "issued rwts: total=1234,0,0,0".
     let counts: Vec<u64> = ended
         .stderr
         .lines()
@@ -38,11 +38,13 @@ fn fio_counts_for_itself() {
         .collect();
     assert_eq!(counts, [total(&jobs[0]), total(&jobs[1])], "{}", ended.stderr);
     assert_eq!(whole(&finding["phases"][0]["ios"]), counts.iter().sum::<u64>());
-    assert!(number(&finding["phases"][0]["cycles_per_io_gross"]) > 0.0);
+    if !skip_without_idle_time("fio_counts_for_itself", &finding) {
+        assert!(number(&finding["phases"][0]["cycles_per_io_gross"]) > 0.0);
+    }
 }
 
 #[test]
-fn the_time_in_which_fio_did_no_io_is_set_apart() {
+fn time_in_which_fio_did_no_io_is_excluded() {
     let folder = Folder::new();
     let cost = "cost --background 200ms --quiet --no-output --format json --out kept -- \
                 fio --name=a --rw=randread --size=32m --ioengine=psync --runtime=500ms --time_based";
@@ -59,7 +61,7 @@ fn the_time_in_which_fio_did_no_io_is_set_apart() {
     assert!(end - begin < last - first, "laying out the file and starting up are outside");
 }
 
-/// Of a group, fio's run time is the sum over its members, which run at the same time.
+/// In a group, fio's run time is the sum over its members, which run at the same time.
 #[test]
 fn a_group_takes_as_long_as_its_members() {
     let folder = Folder::new();
@@ -82,12 +84,12 @@ fn fio_s_progress_does_not_hide_its_json() {
     assert!(whole(&finding["phases"][0]["ios"]) > 0, "{finding}");
 }
 
-/// It could not say anything in a file of ours.
+/// Another user could not write to a file of ours.
 #[test]
-fn fio_is_counted_whichever_user_it_runs_as() {
-    const TEST: &str = "fio_is_counted_whichever_user_it_runs_as";
+fn fio_is_counted_as_any_user() {
+    const TEST: &str = "fio_is_counted_as_any_user";
     if !is_root() {
-        return skip(TEST, "only root may become somebody else");
+        return skip(TEST, "only root can become another user");
     }
     let folder = Folder::within(&std::env::temp_dir());
     folder.write("f", vec![0x5a; 1 << 20]);
@@ -114,7 +116,7 @@ fn fio_flags_that_hide_its_output_are_refused() {
 }
 
 #[test]
-fn a_fio_that_fails_is_reported_as_it_ended() {
+fn a_failing_fio_is_reported() {
     let folder = Folder::new();
     let cost = |arguments: &str| {
         let ended =
@@ -126,9 +128,9 @@ fn a_fio_that_fails_is_reported_as_it_ended() {
         finding
     };
     let option = cost("--name=a --nosuchoption=1");
-    assert!(warns(&option, "work_unknown", &["fio did not say what it did"]), "{}", option["warnings"]);
+    assert!(warns(&option, "work_unknown", &["fio did not report its I/O"]), "{}", option["warnings"]);
     assert!(option["phases"][0]["cycles_per_io"].is_null());
-    // A job that fails is in fio's JSON, with no I/O.
+    // A job that fails is in fio's JSON, without I/O.
     cost("--name=a --rw=read --size=1m --filename=/proc/version/x");
 }
 
@@ -158,7 +160,9 @@ fn iperf3_counts_for_itself() {
     let both = folder.measured(&format!("cost -- {client} -l 64k --bidir"));
     let job = &both["jobs"][0];
     assert!(whole(&job["read"]["bytes"]) > 1 << 20 && whole(&job["write"]["bytes"]) > 1 << 20, "{job}");
-    assert!(number(&phase["cycles_per_io_gross"]) > 0.0 && phase["cycles_per_byte"].is_number(), "{phase}");
+    if !skip_without_idle_time("iperf3_counts_for_itself", &tcp) {
+        assert!(number(&phase["cycles_per_io_gross"]) > 0.0 && phase["cycles_per_byte"].is_number(), "{phase}");
+    }
     let udp = folder.measured(&format!("cost -- {client} -u -b 10m -l 1000"));
     let phase = &udp["phases"][0];
     assert_eq!(whole(&phase["bytes"]), whole(&phase["ios"]) * 1000, "{phase}");

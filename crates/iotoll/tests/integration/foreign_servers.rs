@@ -1,4 +1,4 @@
-//! Engine `nbd` and the servers that people have.
+//! Engine `nbd` with common servers.
 
 use super::iotoll::{Folder, at_once, eventually, whole};
 use super::machine::Peer;
@@ -7,15 +7,15 @@ use rustix::process::Signal;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
-/// A server that is not ours, on a Unix socket.
+/// A foreign server on a Unix socket.
 pub struct Foreign {
     peer: Peer,
     folder: Folder,
 }
 
 impl Foreign {
-    /// Of the arguments `SOCKET` is its socket, `DATA` a file that is full of data, `SETTINGS` what nbd-server takes instead of either, and
-    /// `PID` where it says which process it is.
+    /// In the arguments, `SOCKET` stands for its socket, `DATA` for a file full of data, `SETTINGS` for nbd-server's
+    /// configuration, and `PID` for its pid file.
     pub fn start(program: &str, arguments: &[&str]) -> Self {
         let folder = Folder::within(&std::env::temp_dir());
         folder.write("data", noise());
@@ -34,7 +34,7 @@ impl Foreign {
             other => other.to_owned(),
         };
         let peer = Peer::start(Command::new(program).args(arguments.iter().map(argument)));
-        // The socket is there some time before anybody listens.
+        // The socket exists some time before the server listens.
         assert!(
             eventually(|| UnixStream::connect(folder.path("s")).is_ok()),
             "{program} {arguments:?} does not listen"
@@ -42,11 +42,11 @@ impl Foreign {
         Self { peer, folder }
     }
 
-    /// nbd-server stays with one client unless it may go into the background.
+    /// nbd-server serves only one client unless it runs in the background.
     fn end_in_background(&self) {
         let Ok(number) = std::fs::read_to_string(self.folder.path("pid")) else { return };
         if let Some(process) = number.trim().parse().ok().and_then(rustix::process::Pid::from_raw) {
-            // It may have ended by itself.
+            // It may have ended already.
             let _ = rustix::process::kill_process(process, Signal::KILL);
         }
     }
@@ -67,12 +67,12 @@ impl Drop for Foreign {
 }
 
 #[test]
-fn our_client_works_with_the_servers_that_people_have() {
+fn our_client_works_with_common_servers() {
     const SERVERS: [(&str, &[&str]); 6] = [
         ("nbdkit", &["-f", "-U", "SOCKET", "memory", "8m"]),
         ("nbdkit", &["-f", "-U", "SOCKET", "file", "DATA"]),
         ("nbdkit", &["-f", "-U", "SOCKET", "--filter=delay", "memory", "8m", "rdelay=1ms"]),
-        // What is longer or shorter than its storage takes the server cuts and fills up.
+        // Servers truncate and pad data that does not fit their storage.
         (
             "nbdkit",
             &["-f", "-U", "SOCKET", "--filter=blocksize", "memory", "8m", "minblock=8k", "maxdata=8k", "maxlen=8k"],
@@ -129,9 +129,9 @@ fn a_server_s_errors_and_its_end_are_errors_of_the_job() {
     gone.refused(2, &["'f'", "connecting to", "is the server running?"]);
 }
 
-/// A server that never answers again is waited for, but not for ever, and what was measured is kept.
+/// The wait for a server that never answers again is limited, and the results are saved.
 #[test]
-fn a_silent_server_ends_the_job_when_it_is_told_to_end() {
+fn a_silent_server_fails_the_job_after_the_job_is_asked_to_end() {
     let silent = Foreign::start("nbdkit", &["-f", "-U", "SOCKET", "--filter=delay", "memory", "8m", "rdelay=3600"]);
     let words = format!(
         "run --background 200ms --quiet --out kept --name=f --ioengine=nbd --uri={} --rw=randread --bs=4k --iodepth=4 --runtime=600 \
@@ -149,9 +149,9 @@ fn a_silent_server_ends_the_job_when_it_is_told_to_end() {
     assert!(silent.folder.exists("kept/record.jsonl"), "{ended:?}");
 }
 
-/// What a server asks of its clients is asked of the user, before anything is sent.
+/// The user must respect a server's limits; this is checked before anything is sent.
 #[test]
-fn what_a_server_does_not_take_is_refused_with_what_it_would_take() {
+fn requests_beyond_a_server_s_limits_are_refused_with_the_limits() {
     let foreign = Foreign::start(
         "nbdkit",
         &[
@@ -170,7 +170,7 @@ fn what_a_server_does_not_take_is_refused_with_what_it_would_take() {
         let words = format!("run --no-save --quiet --name=f --ioengine=nbd --uri={} {options}", foreign.uri());
         foreign.folder.iotoll(&words).run()
     };
-    job("--rw=randread --bs=512").refused(2, &["'f'", "multiples of 4096 bytes only", "bs="]);
+    job("--rw=randread --bs=512").refused(2, &["'f'", "multiples of 4096 bytes", "bs="]);
     job("--rw=randread --bs=128k").refused(2, &["'f'", "bs=131072", "path_max_payload=65536"]);
     job("--rw=randrw --bs=128k --path_max_payload=64k --number_ios=20 --background 200ms").done();
 }

@@ -1,9 +1,9 @@
-//! A file system without space: said in one line when a file is laid out, kept in the record when it ends a run.
+//! A full file system: reported in one line when a file is laid out, in the record when it ends a run.
 
 use super::iotoll::{Folder, at_once, whole};
 use super::machine::{LoopDevice, Mount, skip, tool};
 
-/// One whose space is memory, and one whose space is a device's.
+/// One in memory, and one on a device.
 const KINDS: [&str; 2] = ["tmpfs", "ext4"];
 
 /// A file system of 8 MiB, or why there is none here.
@@ -43,8 +43,8 @@ fn laying_out_fails_in_one_line() {
 }
 
 #[test]
-fn writing_until_it_is_full_keeps_what_was_measured() {
-    each_file_system("writing_until_it_is_full_keeps_what_was_measured", &KINDS, |kind, folder| {
+fn writing_until_the_disk_is_full_keeps_the_results() {
+    each_file_system("writing_until_the_disk_is_full_keeps_the_results", &KINDS, |kind, folder| {
         for engine in ["psync", "libaio", "io_uring"] {
             let options =
                 "run --background 200ms --quiet --format json --name=w --filename=tiny/big --rw=write --size=64m";
@@ -63,12 +63,12 @@ fn writing_until_it_is_full_keeps_what_was_measured() {
 }
 
 #[test]
-fn a_record_that_does_not_fit_is_printed_all_the_same() {
-    // ext4 has room for a small file when it is full.
-    each_file_system("a_record_that_does_not_fit_is_printed_all_the_same", &["tmpfs"], |kind, folder| {
+fn a_record_that_does_not_fit_is_still_printed() {
+    // A full ext4 still has room for a small file.
+    each_file_system("a_record_that_does_not_fit_is_still_printed", &["tmpfs"], |kind, folder| {
         let filler = std::fs::write(folder.path("tiny/filler"), vec![1; 16 << 20]);
         assert_eq!(filler.unwrap_err().kind(), std::io::ErrorKind::StorageFull, "{kind}");
-        // Nor is there room among temporary files.
+        // The temporary folder has no room either.
         let tiny = folder.path("tiny").display().to_string();
         let options =
             "run --background 200ms --format json --name=n --ioengine=null --size=1g --runtime=200ms --time_based";

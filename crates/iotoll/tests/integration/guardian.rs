@@ -1,6 +1,7 @@
-//! iotoll is killed: what it switched is back, what it made and started is gone, and what two kills leave is found later.
+//! iotoll is killed: settings are restored, its files and processes are removed, and leftovers of a double kill are
+//! found later.
 //!
-//! Nothing in the product panics on demand; SIGABRT, which ends it as a crash does, stands for that.
+//! The product cannot panic on demand; SIGABRT, which ends it like a crash, stands for that.
 
 use super::iotoll::{Folder, Iotoll, Running, eventually};
 use super::machine::{has, skip};
@@ -13,13 +14,13 @@ use std::process::{Command, Stdio};
 const SYSCTL: &str = "/proc/sys/net/ipv4/tcp_autocorking";
 const COMPARE: &str =
     "compare --quiet --no-save --ioengine=spin --size=1m --spin_cycles=20000 --budget 60s --precision 0.01%";
-/// A variable that all processes of a test inherit, but those that clear their environment.
+/// A variable that all processes of a test inherit, except those that clear their environment.
 const MARK: &str = "IOTOLL_TEST_MARK";
 
-/// To env(1): whoever runs the tests may ignore it, and iotoll would then too.
+/// For env(1): the test runner may ignore this signal, and iotoll would inherit that.
 const HEEDED: &str = "--default-signal=HUP";
 
-/// A folder with a file to switch, and a place for ledgers beside it.
+/// A folder with a file to switch, and a folder for ledgers.
 struct Scene {
     folder: Folder,
     state: PathBuf,
@@ -52,7 +53,7 @@ impl Scene {
         self.folder.read("knob") == b"changed"
     }
 
-    /// Processes that this test began.
+    /// Processes of this test.
     fn processes(&self) -> Vec<i32> {
         let [_, mark] = self.environment();
         let bears = |id: &i32| {
@@ -77,7 +78,7 @@ impl Scene {
         entries.map(|entry| entry.path()).collect()
     }
 
-    /// Removes a ledger of which only the hint at a command is left.
+    /// Removes a ledger that contains only the hint at a command.
     fn forget_hints(&self) {
         let [ledger] = self.ledgers().try_into().unwrap();
         let text = fs::read_to_string(&ledger).unwrap();
@@ -85,7 +86,7 @@ impl Scene {
         fs::remove_file(ledger).unwrap();
     }
 
-    /// Everything is as it was, and nobody is left.
+    /// Everything is restored, and no process is left.
     #[track_caller]
     fn assert_undone(&self, how: &str) {
         assert!(eventually(|| self.folder.read("knob") == b"found\n"), "{how}: the knob was not put back");
@@ -99,17 +100,17 @@ fn comm(id: i32) -> String {
     fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default().trim().to_owned()
 }
 
-fn guardian(running: &Running) -> Option<Pid> {
+pub fn guardian(running: &Running) -> Option<Pid> {
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id())).unwrap_or_default();
     let mut ids = children.split_whitespace().filter_map(|id| id.parse().ok());
     ids.find(|id| comm(*id) == "undo-guardian").and_then(Pid::from_raw)
 }
 
-fn kill(process: Pid) {
+pub fn kill(process: Pid) {
     kill_process(process, Signal::KILL).unwrap();
 }
 
-/// The sysctl that is switched where that is allowed: what it holds, and the setting that changes it.
+/// The sysctl to switch, if that is allowed: its value, and a setting that changes it.
 fn sysctl(test: &str) -> Option<(String, String)> {
     let before = fs::read_to_string(SYSCTL).ok().filter(|before| fs::write(SYSCTL, before).is_ok());
     let Some(before) = before else {
@@ -121,15 +122,15 @@ fn sysctl(test: &str) -> Option<(String, String)> {
 }
 
 #[test]
-fn a_toggle_is_put_back_however_it_is_ended() {
-    let sysctl = sysctl("a_toggle_is_put_back_however_it_is_ended");
+fn a_toggle_is_restored_however_iotoll_ends() {
+    let sysctl = sysctl("a_toggle_is_restored_however_iotoll_ends");
     let switched = || fs::read_to_string(SYSCTL).unwrap();
     for signal in [Signal::KILL, Signal::TERM, Signal::HUP, Signal::ABORT] {
         let scene = Scene::new();
         let settings = [Some(scene.setting()), sysctl.as_ref().map(|(_, setting)| setting.clone())];
         let compare = settings.into_iter().flatten().fold(scene.iotoll(COMPARE), Iotoll::word);
         let running = compare.start();
-        // The rehearsal is over when a worker is there.
+        // A worker exists only after the rehearsal.
         let worker = || scene.processes().into_iter().any(|id| comm(id) == "exe");
         assert!(eventually(|| worker() && scene.is_on()), "{signal:?}: never switched on");
         assert!(sysctl.as_ref().is_none_or(|(before, _)| *before != switched()), "{signal:?}");
@@ -140,7 +141,8 @@ fn a_toggle_is_put_back_however_it_is_ended() {
     }
 }
 
-/// The guardian is in a session of its own and is not called iotoll: what ends all of a terminal or all that is called so spares it.
+/// The guardian is in its own session and is not called iotoll, so that killing a terminal's processes or all processes
+/// called iotoll spares it.
 #[test]
 fn a_kill_of_the_whole_group_spares_the_guardian() {
     let scene = Scene::new();
@@ -160,8 +162,8 @@ fn a_kill_of_the_whole_group_spares_the_guardian() {
 }
 
 #[test]
-fn a_toggle_is_put_back_when_its_terminal_is_closed() {
-    const TEST: &str = "a_toggle_is_put_back_when_its_terminal_is_closed";
+fn a_toggle_is_restored_when_its_terminal_is_closed() {
+    const TEST: &str = "a_toggle_is_restored_when_its_terminal_is_closed";
     if !has("script") {
         return skip(TEST, "script is not installed");
     }
@@ -181,7 +183,7 @@ fn a_toggle_is_put_back_when_its_terminal_is_closed() {
 }
 
 #[test]
-fn what_a_killed_run_made_is_gone() {
+fn files_of_a_killed_run_are_removed() {
     let run = "run --background 200ms --no-save --quiet --name=s --rw=randread --runtime=50 --time_based";
     let laid_out =
         |scene: &Scene, name: &str| fs::metadata(scene.folder.path(name)).is_ok_and(|file| file.len() > 2 << 20);
@@ -204,7 +206,7 @@ fn what_a_killed_run_made_is_gone() {
     let scene = Scene::new();
     let before = scene.folder.listing();
     let running = scene.iotoll("demo --quiet").start();
-    assert!(eventually(|| running.has_threads("job 4 KiB rando", 1)));
+    assert!(eventually(|| running.has_threads("job cached read", 1)));
     running.signal(Signal::KILL);
     running.wait();
     assert!(eventually(|| scene.processes().is_empty()));
@@ -212,9 +214,9 @@ fn what_a_killed_run_made_is_gone() {
     assert!(scene.ledgers().is_empty());
 }
 
-/// Some went away from their group, some from their parents too, one from its environment.
+/// Some have left the process group, some have no parent either, one has another environment.
 #[test]
-fn the_command_of_a_killed_comparison_goes_with_all_that_it_began() {
+fn the_command_of_a_killed_comparison_is_killed_with_its_descendants() {
     let scene = Scene::new();
     scene.folder.write("command", "setsid sleep 300 &\n(setsid sleep 301 &)\nenv -i sleep 302 &\ntouch ready\nwait\n");
     let words = "compare --quiet --no-save --budget 60s --baseline-cmd";
@@ -223,7 +225,7 @@ fn the_command_of_a_killed_comparison_goes_with_all_that_it_began() {
     running.signal(Signal::KILL);
     running.wait();
     scene.assert_undone("a command");
-    // One that is another program altogether, after it has run for a while.
+    // One that executes a different program after a while.
     let words = "compare --quiet --no-save --budget 60s --baseline-cmd";
     let running = scene.iotoll(words).word("env -i sleep 303").word("--candidate-cmd").word("env -i sleep 304").start();
     assert!(eventually(|| scene.sleeps()));
@@ -234,7 +236,7 @@ fn the_command_of_a_killed_comparison_goes_with_all_that_it_began() {
 }
 
 #[test]
-fn what_was_entered_is_left_also_when_it_is_killed_while_it_enters() {
+fn cleanup_runs_even_after_a_kill_during_setup() {
     for setup in ["touch entered; sleep 300", "sleep 300 & echo $! > pid; touch entered"] {
         let scene = Scene::new();
         let running = scene
@@ -277,13 +279,13 @@ fn killed_both(scene: &Scene) {
         .word("--candidate-cleanup=touch left")
         .start();
     assert!(eventually(|| !scene.ledgers().is_empty() && scene.folder.exists("entered") && scene.is_on()));
-    // Stopped, it cannot start another one.
+    // While it is stopped, it cannot start another one.
     running.signal(Signal::STOP);
     kill(guardian(&running).unwrap());
     running.signal(Signal::KILL);
     running.wait();
     assert!(eventually(|| scene.processes().is_empty()), "{:?}", scene.processes());
-    // Killed in the middle of leaving it would be another case.
+    // A kill during cleanup would be a different case.
     let _ = fs::remove_file(scene.folder.path("left"));
     scene.folder.write("knob", "changed");
     assert_eq!(scene.ledgers().len(), 1);
@@ -300,11 +302,11 @@ const NEXT: &str =
     "run --background 200ms --no-save --quiet --format json --name=n --ioengine=null --size=1m --number_ios=10";
 
 #[test]
-fn what_is_left_when_both_are_killed_is_named_and_put_back_by_the_next() {
+fn leftovers_of_a_double_kill_are_named_and_restored_by_the_next_run() {
     let scene = Scene::new();
     killed_both(&scene);
     let knob = scene.folder.path("knob").display().to_string();
-    // Nobody waits for who would write into it.
+    // A pipe without a writer must not block.
     let pipe = scene.state.join("iotoll/pipe.jsonl");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for _ in 0..2 {
@@ -328,7 +330,7 @@ fn what_is_left_when_both_are_killed_is_named_and_put_back_by_the_next() {
     let hint = format!("may still be on: run `touch left` in {folder}, then remove ");
     assert!(may_be_on.contains(&hint), "{may_be_on}");
     assert!(!scene.folder.exists("left"), "no command is run from a ledger");
-    // A hint stays until somebody has followed it; what was put back is done with.
+    // A hint stays until the user has followed it; restored entries are removed.
     scene.folder.write("knob", "changed");
     assert_eq!(scene.iotoll(NEXT).run().stderr.trim_end(), *may_be_on);
     assert!(scene.is_on());
@@ -340,9 +342,9 @@ fn what_is_left_when_both_are_killed_is_named_and_put_back_by_the_next() {
     assert_eq!(left_behind(&scene)["state"], "good");
 }
 
-/// What somebody set meanwhile, and what another boot's kernel held, is left alone.
+/// Values that another process set meanwhile, or of a previous boot's kernel, are left alone.
 #[test]
-fn what_is_not_iotoll_s_any_more_is_left_as_it_is() {
+fn values_set_by_other_processes_are_left_alone() {
     let scene = Scene::new();
     killed_both(&scene);
     scene.folder.write("knob", "theirs");
@@ -367,7 +369,7 @@ fn what_is_not_iotoll_s_any_more_is_left_as_it_is() {
 }
 
 #[test]
-fn without_a_place_for_the_ledger_it_measures_and_warns() {
+fn without_a_ledger_it_measures_and_warns() {
     let words = "compare --quiet --no-save --format json --budget 1s --ioengine=null --size=1m";
     for (state, warns) in [(Some("/proc/nowhere"), true), (None, false)] {
         let scene = Scene { state: state.map_or_else(|| Scene::new().state, PathBuf::from), ..Scene::new() };
@@ -378,9 +380,9 @@ fn without_a_place_for_the_ledger_it_measures_and_warns() {
     }
 }
 
-/// The second one would take the first one's value for what the file held.
+/// The second one would take the first one's value for the original.
 #[test]
-fn two_that_switch_one_file_are_not_both_let() {
+fn a_second_iotoll_may_not_switch_the_same_file() {
     let scene = Scene::new();
     let first = scene.iotoll(COMPARE).word(scene.setting()).start();
     assert!(eventually(|| scene.is_on()));

@@ -1,4 +1,4 @@
-//! The program under test: a command line in a folder of its own, and what came of it.
+//! The program under test: a command line in a folder of its own, and its result.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -14,12 +14,12 @@ use tempfile::TempDir;
 
 /// The binary.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_iotoll");
-/// Where it keeps ledgers, unless a test says so: not the user's.
+/// Folder of the ledgers, unless a test sets one: not the user's.
 const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
-/// No test waits longer than this for anything.
+/// Longest wait of a test.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A folder to run in. It is on the disk that the build is on: a temporary folder is often in memory.
+/// A working folder. It is on the disk of the build, because a temporary folder is often in memory.
 pub struct Folder {
     directory: TempDir,
 }
@@ -34,7 +34,7 @@ impl Folder {
         Self { directory: TempDir::new_in(place).unwrap() }
     }
 
-    /// A folder with a file of `bytes` that is full of data.
+    /// A folder with a file of `bytes` bytes of data.
     pub fn with_file(name: &str, bytes: usize) -> Self {
         let folder = Self::new();
         folder.write(name, vec![0x5a; bytes]);
@@ -57,7 +57,7 @@ impl Folder {
         self.path(name).exists()
     }
 
-    /// Everything in it: path and, of a file, its size.
+    /// Everything in it: path and, for a file, its size.
     pub fn listing(&self) -> BTreeMap<String, Option<u64>> {
         let mut found = BTreeMap::new();
         list(self.directory.path(), "", &mut found);
@@ -69,7 +69,7 @@ impl Folder {
         Iotoll::new(self.directory.path(), words)
     }
 
-    /// A short measurement that is not saved: its JSON. It must end well and say nothing else.
+    /// The JSON of a short measurement that is not saved. It must succeed without any other output.
     #[track_caller]
     pub fn measured(&self, verb_and_options: &str) -> Value {
         let (verb, options) = verb_and_options.split_once(' ').unwrap();
@@ -94,7 +94,7 @@ impl Folder {
             .any(|cwd| cwd == self.directory.path())
     }
 
-    /// Nothing that was started here is still running.
+    /// No process that was started here still runs.
     #[track_caller]
     pub fn assert_no_processes(&self) {
         assert!(eventually(|| !self.has_processes()), "a process is left in {}", self.directory.path().display());
@@ -121,7 +121,7 @@ pub fn at_once<C: Send>(cases: impl IntoIterator<Item = C>, check: impl Fn(C) + 
     });
 }
 
-/// Waits until something is so: whether it ever was.
+/// Waits until `so` is true, and returns whether it ever was.
 pub fn eventually(mut so: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < TIMEOUT {
@@ -133,7 +133,7 @@ pub fn eventually(mut so: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// A command line that was not started yet.
+/// A command line that is not started yet.
 pub struct Iotoll {
     words: Vec<String>,
     folder: PathBuf,
@@ -153,7 +153,7 @@ impl Iotoll {
         self
     }
 
-    /// One more word, which may hold blanks.
+    /// One more word, which may contain blanks.
     pub fn word(mut self, word: impl Into<String>) -> Self {
         self.words.push(word.into());
         self
@@ -205,7 +205,7 @@ fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-/// A command line that runs.
+/// A running command line.
 pub struct Running {
     child: Child,
     words: Vec<String>,
@@ -257,7 +257,7 @@ impl Running {
     }
 }
 
-/// What came of a command line.
+/// The result of a command line.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
@@ -272,7 +272,7 @@ impl Ended {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// It was refused: this exit status, nothing but one line, and the line names all of `named`.
+    /// It was refused: this exit status, and exactly one line, which contains all of `named`.
     #[track_caller]
     pub fn refused(&self, code: i32, named: &[&str]) {
         assert_eq!((self.code, self.stdout.as_str()), (Some(code), ""), "{self:?}");
@@ -283,7 +283,7 @@ impl Ended {
         }
     }
 
-    /// It ended well.
+    /// It succeeded.
     #[track_caller]
     pub fn done(&self) {
         assert_eq!((self.code, self.signal), (Some(0), None), "{self:?}");
@@ -302,7 +302,7 @@ pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
 }
 
-/// Whether a warning of this code says all of these words.
+/// Whether a warning of this code contains all of these words.
 pub fn warns(finding: &Value, code: &str, words: &[&str]) -> bool {
     let warnings = finding["warnings"].as_array().into_iter().flatten();
     let mut messages =

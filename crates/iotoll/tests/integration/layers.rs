@@ -1,12 +1,12 @@
-//! Busy work that is added to a layer shows there, and goes with what a short circuit goes around.
+//! Busy work added to a layer shows there, and disappears with a short circuit that bypasses the layer.
 
 use super::iotoll::{at_once, number};
 use super::serving::Served;
 
-/// More than a round trip takes, whatever else the machine does.
+/// More than a round trip takes, however busy the machine is.
 const INJECTED: &str = "200000000";
 
-/// Whether I/Os wait so long, on the average, before they are handed over, and then for their reply.
+/// Whether I/Os wait this long on average before they are sent, and then for their reply.
 fn shows(server: &str, job: &str) -> (bool, bool) {
     let served = Served::new(&format!("--backend memory:8m --listen 127.0.0.1:0 {server}"));
     let words = format!("run --name=f --ioengine=nbd --uri={} --rw=randrw --bs=4k --number_ios=6 {job}", served.uri);
@@ -16,7 +16,7 @@ fn shows(server: &str, job: &str) -> (bool, bool) {
 }
 
 #[test]
-fn busy_work_shows_where_it_is_and_a_short_circuit_goes_around_it() {
+fn busy_work_shows_at_its_layer_and_a_short_circuit_avoids_it() {
     let job = |at: &str| format!("--inject_ns={INJECTED} --inject_at={at}");
     let server = |at: &str| format!("--inject-ns {INJECTED} --inject-at {at}");
     let cases = [

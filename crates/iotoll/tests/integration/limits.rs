@@ -1,7 +1,7 @@
-//! Less than root, and less than usual: limits of the process, and kernels that forbid.
+//! Without root, and with low limits: limits of the process, and kernels that refuse a feature.
 
 use super::iotoll::{Folder, Iotoll, PROGRAM, at_once, whole};
-use super::machine::{has, is_root, skip};
+use super::machine::{has, is_root, skip, skip_without_idle_time};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -22,8 +22,8 @@ os.execv(sys.argv[2], sys.argv[2:])
 "#;
 
 #[test]
-fn a_kernel_without_io_uring_is_said_to_be_one() {
-    let test = "a_kernel_without_io_uring_is_said_to_be_one";
+fn a_kernel_without_io_uring_is_reported() {
+    let test = "a_kernel_without_io_uring_is_reported";
     if !has("python3") {
         return skip(test, "python3 installs the seccomp filter, and is not here");
     }
@@ -35,7 +35,7 @@ fn a_kernel_without_io_uring_is_said_to_be_one() {
         };
         let ended = filtered("--ioengine=io_uring");
         if ended.code == Some(99) {
-            return skip(test, "this kernel takes no seccomp filter");
+            return skip(test, "this kernel supports no seccomp filter");
         }
         ended.refused(2, &["'r'", "io_uring is not allowed here", "kernel.io_uring_disabled", "ioengine=libaio"]);
         filtered("--ioengine=libaio").done();
@@ -44,7 +44,7 @@ fn a_kernel_without_io_uring_is_said_to_be_one() {
 }
 
 #[test]
-fn too_few_open_files_are_said_in_one_line() {
+fn too_few_open_files_are_reported_in_one_line() {
     let folder = Folder::with_file("data", 1 << 20);
     let names: Vec<String> = (0..64).map(|number| format!("f{number}")).collect();
     names.iter().for_each(|name| folder.write(name, [1; 4096]));
@@ -56,7 +56,8 @@ fn too_few_open_files_are_said_in_one_line() {
         ended.refused(1, &["Too many open files", "ulimit -n"]);
         assert_eq!(folder.listing(), before, "{engine}");
     }
-    // Fewer than five would not even do for the loader. So few that not even the meters have enough: whatever comes of it, it is no panic.
+    // Fewer than five would not suffice for the loader. With this few, even the meters fail: any result but a panic is
+    // accepted.
     at_once(["6", "8", "12", "16", "24"], |limit| {
         let ended = folder.iotoll(READ).under(&["prlimit", &format!("--nofile={limit}:{limit}")]).run();
         assert!(matches!(ended.code, Some(0..=2)), "{limit}: {ended:?}");
@@ -68,7 +69,7 @@ fn too_few_open_files_are_said_in_one_line() {
     assert_eq!(folder.listing(), before);
 }
 
-/// A folder that everybody may write to, with a copy of the binary; and how to become an ordinary user, where we are not.
+/// A folder that all users may write to, with a copy of the binary; and how to become an ordinary user, if we are root.
 struct Ordinary {
     folder: Folder,
     _place: tempfile::TempDir,
@@ -84,7 +85,7 @@ impl Ordinary {
             skip(test, "setpriv becomes another user, and is not here");
             return None;
         }
-        // The build may be where others must not look.
+        // Other users may not be able to read the build folder.
         let place = tempfile::tempdir().unwrap();
         let program = place.path().join("iotoll");
         fs::copy(PROGRAM, &program).unwrap();
@@ -103,14 +104,15 @@ impl Ordinary {
 }
 
 #[test]
-fn an_ordinary_user_gets_a_cost_and_hears_what_root_would_add() {
-    let Some(ordinary) = Ordinary::new("an_ordinary_user_gets_a_cost_and_hears_what_root_would_add") else { return };
+fn an_ordinary_user_gets_a_cost_and_learns_what_root_adds() {
+    let Some(ordinary) = Ordinary::new("an_ordinary_user_gets_a_cost_and_learns_what_root_adds") else { return };
     let ended = ordinary.iotoll(READ).run();
     ended.done();
     let finding = ended.json();
     assert_eq!(finding["host"]["root"], Value::Bool(false));
     let cost = &finding["phases"][0]["cycles_per_io"];
-    assert!(cost.is_number(), "{cost}");
+    let test = "an_ordinary_user_gets_a_cost_and_learns_what_root_adds";
+    assert!(cost.is_number() || skip_without_idle_time(test, &finding), "{cost}");
     let meters = finding["meters"].as_array().unwrap();
     let timer_list = meters.iter().find(|meter| meter["name"] == "timer_list").unwrap();
     assert_eq!(timer_list["available"], Value::Bool(false), "{timer_list}");
@@ -147,8 +149,8 @@ fn files_of_others_are_refused() {
 }
 
 #[test]
-fn too_little_locked_memory_is_said_in_one_line() {
-    let Some(ordinary) = Ordinary::new("too_little_locked_memory_is_said_in_one_line") else { return };
+fn too_little_locked_memory_is_reported_in_one_line() {
+    let Some(ordinary) = Ordinary::new("too_little_locked_memory_is_reported_in_one_line") else { return };
     let run = |options: &str| {
         let iotoll = ordinary.iotoll(READ).word_list(options).word_list("--ioengine=io_uring --iodepth=32 --bs=64k");
         iotoll.under(&["prlimit", "--memlock=65536:65536"]).run()

@@ -1,11 +1,12 @@
-//! What a test needs of the machine, and gives back: skips, root, loop devices, file systems.
+//! What a test needs of the machine: skips, root, loop devices, file systems.
 
+use serde_json::Value;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Says why a test does not run here: on standard error, and where `./check` counts it.
+/// Reports why a test does not run here: on standard error, and where `./check` counts it.
 pub fn skip(test: &str, reason: &str) {
     let line = format!("SKIP {test}: {reason}\n");
     eprint!("{line}");
@@ -15,16 +16,27 @@ pub fn skip(test: &str, reason: &str) {
     }
 }
 
+/// Skips the rest of a test whose costs cannot be known: other programs, such as tests beside it, left the machine no idle time.
+pub fn skip_without_idle_time(test: &str, finding: &Value) -> bool {
+    let phases = finding["phases"].as_array().into_iter().flatten();
+    let mut meters = phases.flat_map(|phase| phase["by_meter_detail"].as_array().into_iter().flatten());
+    let saturated = meters.any(|meter| meter["reason"].as_str().is_some_and(|reason| reason.contains("never idle")));
+    if saturated {
+        skip(test, "the machine was never idle, so costs are unknown");
+    }
+    saturated
+}
+
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether a program can be started at all.
+/// Whether a program can be started.
 pub fn has(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-/// Runs a tool of the system: what it printed, or why it failed.
+/// Runs a system tool: its output, or why it failed.
 pub fn tool(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;
@@ -35,7 +47,7 @@ pub fn tool(program: &str, arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// A program of somebody else that runs until this is dropped.
+/// A foreign program that runs until this is dropped.
 pub struct Peer(Child);
 
 impl Peer {
@@ -48,7 +60,7 @@ impl Peer {
 
     /// Ends it now.
     pub fn end(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -76,7 +88,7 @@ impl LoopDevice {
         Ok(Self { path: tool("losetup", &arguments)? })
     }
 
-    /// Its name as the kernel's.
+    /// Its name in the kernel.
     pub fn name(&self) -> &str {
         self.path.trim_start_matches("/dev/")
     }
@@ -84,7 +96,7 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        // A panic here would hide the one that unwinds.
+        // A panic here would hide the original one.
         let _ = tool("losetup", &["--detach", &self.path]);
     }
 }
@@ -95,7 +107,7 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Mounts with mount(8), or says why not.
+    /// Mounts with mount(8), or returns why that failed.
     pub fn new(path: PathBuf, arguments: &[&str]) -> Result<Self, String> {
         if !is_root() {
             return Err("mounting takes root".to_owned());
@@ -110,7 +122,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // As above; what is still in use goes when its last user does.
+        // As above; a file system in use is unmounted after its last user.
         let _ = tool("umount", &["--lazy", &self.path.display().to_string()]);
     }
 }

@@ -1,13 +1,13 @@
-//! How much memory a run takes beside its buffers.
+//! Memory of a run besides its buffers.
 
 use super::iotoll::{Folder, at_once, eventually};
 use std::fs;
 
-/// What a run of 32 jobs of depth 32 may take beside its I/O buffers (the issue that asked for it).
+/// Most memory of a run of 32 jobs of depth 32 besides its I/O buffers.
 const LIMIT_KIB: u64 = 64 << 10;
 const BUFFERS_KIB: u64 = 32 * 32 * 4;
 
-/// The largest resident memory of a process so far.
+/// The peak resident memory of a process so far.
 fn peak_kib(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

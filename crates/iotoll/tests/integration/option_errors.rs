@@ -1,4 +1,4 @@
-//! Bad usage: one line that names the place, the option and what is near, exit status 2, nothing done.
+//! Bad usage: one line with the place, the option and a suggestion, exit status 2, nothing done.
 
 use super::iotoll::Folder;
 
@@ -35,14 +35,15 @@ fn flags_are_refused_in_one_line() {
         ("run --name=a --bs=1m --size=4k", &["'--bs'", "does not fit"]),
         ("run --bs=4k", &["'--name'", "--name=JOB"]),
         ("run --name=", &["'--name'"]),
-        ("run a.fio a.fio", &["one job file at a time"]),
+        ("run a.fio a.fio", &["only one job file is allowed"]),
         ("run a.fio --frobnicate=1", &["frobnicate", "unknown"]),
-        ("run absent.fio", &["absent.fio", "reading the job file", "No such file"]),
+        ("run absent.fio", &["absent.fio", "there is no such file", "the job file"]),
+        ("run rw=read", &["rw=read: there is no such file", "an option begins with --"]),
         ("run .", &[".", "reading the job file", "Is a directory"]),
         ("run a.fio --format=csvv", &["--format", "table, json, mail", "--help"]),
         ("run a.fio --format", &["--format", "--help"]),
         ("run a.fio --background=1ms", &["--background", "200ms"]),
-        ("run a.fio --meters=sponge", &["--meters", "'sponge' is no meter", "idle"]),
+        ("run a.fio --meters=sponge", &["--meters", "'sponge' is not a meter", "idle"]),
         ("run a.fio --out o --no-save", &["--out", "--no-save"]),
         ("run a.fio --seed=x", &["--seed"]),
         ("frobnicate", &["frobnicate", "--help"]),
@@ -57,6 +58,14 @@ fn flags_are_refused_in_one_line() {
         ("report", &["RECORD", "--help"]),
         ("doctor --format=pdf", &["--format", "table, json, mail"]),
         ("demo --nonsense", &["--nonsense"]),
+        ("demo --out data", &["data: cannot save a record there", "--out"]),
+        ("run a.fio --cpus_allowed=1023 --parse-only", &["job 'a'", "cpus_allowed=1023: not online"]),
+        ("run a.fio --place 1023 --parse-only", &["--place 1023", "CPU 1023 is not online"]),
+        ("compare a.fio --aa --place 1023 --parse-only", &["--place 1023", "CPU 1023 is not online"]),
+        ("compare a.fio --aa --fail-on fast", &["'--fail-on <LIMIT>': expected a limit such as"]),
+        ("cost --bogus -- true", &["unexpected argument '--bogus' found; see iotoll cost --help"]),
+        ("--version extra", &["'extra'", "--version"]),
+        ("help frobnicate", &["frobnicate", "--help"]),
     ];
     for (words, named) in cases {
         folder.iotoll(words).run().refused(2, named);
@@ -90,7 +99,7 @@ fn job_files_are_refused_with_file_line_and_option() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused() {
+fn files_that_are_not_text_are_refused() {
     let folder = Folder::new();
     folder.write("latin1.fio", b"[a]\nfilename=caf\xe9\n");
     folder.iotoll("run latin1.fio").run().refused(2, &["latin1.fio", "UTF-8"]);

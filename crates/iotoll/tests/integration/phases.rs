@@ -1,6 +1,7 @@
-//! Phases: what runs together shares one cost, what runs alone has its own.
+//! Phases: jobs that run together share one cost, a job alone has its own.
 
 use super::iotoll::{Folder, number, whole};
+use super::machine::skip_without_idle_time;
 use serde_json::Value;
 
 fn names(value: &Value) -> Vec<&str> {
@@ -18,12 +19,14 @@ fn stonewall_begins_a_phase() {
     let jobs: Vec<Vec<&str>> = phases.iter().map(|phase| names(&phase["jobs"])).collect();
     assert_eq!(jobs, [vec!["alone"], vec!["one", "two"], vec!["last"]]);
     let job = |index: usize| &finding["jobs"][index];
-    assert!(number(&phases[0]["cycles_per_io_gross"]) > 0.0);
     assert_eq!(job(0)["cycles_per_io"], phases[0]["cycles_per_io"]);
-    // Two that ran together have one cost, which is nobody's own.
-    assert!(phases[1]["cycles_per_io"].is_number());
+    // Two jobs that ran together have one cost, which belongs to neither.
+    if !skip_without_idle_time("stonewall_begins_a_phase", &finding) {
+        assert!(number(&phases[0]["cycles_per_io_gross"]) > 0.0);
+        assert!(phases[1]["cycles_per_io"].is_number());
+    }
     assert!(job(1)["cycles_per_io"].is_null() && job(2)["cycles_per_io"].is_null());
-    assert!(number(&job(1)["thread_cycles_per_io"]) > 0.0, "a thread's own is its own");
+    assert!(number(&job(1)["thread_cycles_per_io"]) > 0.0, "each thread has its own cycles");
     assert_eq!(job(3)["cycles_per_io"], phases[2]["cycles_per_io"]);
     assert_eq!(whole(&phases[1]["ios"]), whole(&job(1)["ios"]) + whole(&job(2)["ios"]));
     for phase in phases {
@@ -57,9 +60,9 @@ fn copies_without_a_file_name_have_files_of_their_own() {
 }
 
 #[test]
-fn a_later_phase_that_cannot_begin_leaves_what_was_measured() {
+fn a_later_phase_that_cannot_start_keeps_earlier_results() {
     let folder = Folder::with_file("data", 1 << 20);
-    // The region of the second job holds no block: that is known when its turn comes.
+    // The part of the second job is smaller than a block, which shows only when it starts.
     folder.write("tiny", [1; 100]);
     folder.write("job.fio", "[good]\nfilename=data\nrw=read\n[bad]\nstonewall\nfilename=tiny\nrw=read\n");
     let ended = folder.iotoll("run job.fio --background 200ms --quiet --format json --out kept").run();
@@ -73,14 +76,14 @@ fn a_later_phase_that_cannot_begin_leaves_what_was_measured() {
 #[test]
 fn a_phase_waits_for_the_one_before() {
     let folder = Folder::new();
-    // The reader finds what the writer wrote, or reads nothing.
+    // The reader finds the data of the writer, or reads nothing.
     let finding = folder.measured_job(
         "[writer]\nfilename=f\nrw=write\nsize=256k\nfallocate=none\n[reader]\nstonewall\nfilename=f\nrw=read\nsize=256k\n",
     );
     assert_eq!(whole(&finding["jobs"][1]["read"]["bytes"]), 262_144);
 }
 
-/// In fio too a name says nothing about which jobs belong together.
+/// As in fio, a name does not decide which jobs belong together.
 #[test]
 fn jobs_of_one_name_are_two_jobs() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Where threads run is noted, and `--place` puts them there.
+//! The record shows where threads run, and `--place` pins them.
 
 use super::iotoll::Folder;
 use super::machine::skip;
@@ -6,8 +6,8 @@ use super::serving::Served;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The CPUs that this process may use; nothing, with a word why, where that is one.
-fn cpus(for_what: &str) -> Option<Vec<u32>> {
+/// The CPUs of this process; `None`, with a note, if there is only one.
+pub fn cpus(for_what: &str) -> Option<Vec<u32>> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
     let parts = list.split(',').flat_map(|part| {
@@ -31,7 +31,7 @@ fn ran_on(finding: &Value) -> BTreeSet<u32> {
 const NULL: &str = "--name=a --ioengine=null --size=1t --rw=randread --bs=4k --time_based --runtime=600ms";
 
 #[test]
-fn jobs_run_where_they_are_put() {
+fn jobs_run_on_the_requested_cpus() {
     let Some(cpus) = cpus("jobs are placed") else { return };
     let folder = Folder::with_file("data", 1 << 20);
     let placed = |place: &str, job: &str| ran_on(&folder.measured(&format!("run --place {place} {job}")));
@@ -44,13 +44,13 @@ fn jobs_run_where_they_are_put() {
 }
 
 #[test]
-fn commands_run_where_they_are_put() {
+fn commands_run_on_the_requested_cpus() {
     let Some(cpus) = cpus("commands are placed") else { return };
     let folder = Folder::new();
     let last = *cpus.last().unwrap();
     for (place, cpu) in [(last.to_string(), last), ("same".to_owned(), cpus[0])] {
         let words = format!("cost --background 200ms --no-save --quiet --format json --place {place} -- sh -c");
-        // Of a child of the shell as well.
+        // Also for a child of the shell.
         let spin = "sh -c 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done' & i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; wait";
         let ended = folder.iotoll(&words).word(spin).run();
         ended.done();
@@ -66,7 +66,7 @@ fn commands_run_where_they_are_put() {
     }
 }
 
-/// The CPUs that each slice's, or each window's, workload ran on, of all of a comparison's record.
+/// The CPUs of the workload in each slice, or each window, of a comparison's record.
 fn rounds_ran_on(folder: &Folder, record: &str) -> BTreeSet<Vec<u64>> {
     fn gather(value: &Value, found: &mut BTreeSet<Vec<u64>>) {
         if let Some(ran) = value["whereabouts"]["ran"].as_array() {
@@ -87,7 +87,7 @@ fn rounds_ran_on(folder: &Folder, record: &str) -> BTreeSet<Vec<u64>> {
 }
 
 #[test]
-fn arms_run_where_they_are_put() {
+fn arms_run_on_the_requested_cpus() {
     let Some(cpus) = cpus("arms are placed") else { return };
     let (first, second, last) = (cpus[0].into(), cpus[1].into(), u64::from(*cpus.last().unwrap()));
     let folder = Folder::new();
@@ -112,7 +112,7 @@ fn arms_run_where_they_are_put() {
 }
 
 #[test]
-fn places_that_cannot_be_are_refused() {
+fn impossible_places_are_refused() {
     let folder = Folder::new();
     let refused = |words: &str, named: &[&str]| folder.iotoll(words).run().refused(2, named);
     refused(&format!("run --place both {NULL}"), &["--place", "'both'", "same, apart"]);
@@ -135,7 +135,7 @@ fn a_server_shares_the_worker_s_cpu_or_does_not() {
     );
     let measured =
         |options: &str| served.folder.measured(&format!("run {job} {options}"))["phases"][0]["placement"].clone();
-    // Who says where it runs, and where nobody says it but --place, beside a server that cannot leave.
+    // Pinned explicitly, and by --place beside a server that is confined to a CPU.
     let cases = [
         (format!("--cpus_allowed={last}"), last, "same"),
         (format!("--cpus_allowed={first}"), first, "apart"),
@@ -151,7 +151,7 @@ fn a_server_shares_the_worker_s_cpu_or_does_not() {
                 .flatten()
                 .find(|peer| peer["process"].as_u64() == Some(served.process().into()));
             assert_eq!(placement["cpus"], serde_json::json!({ cpu.to_string(): 1.0 }), "{options}: {placement}");
-            // It is seen where it had a part of the time, which it may not have had beside them.
+            // It is visible where it had CPU time, which it may not have had beside them.
             let Some(server) = server else { return false };
             assert_eq!(server["cpus"], serde_json::json!({ last.to_string(): 1.0 }), "{options}");
             assert_eq!((server["name"].as_str(), server["server"].as_bool()), (Some("iotoll serve"), Some(true)));

@@ -1,9 +1,9 @@
-//! What is asked for: flags and job files give the same plan, and overrides hold.
+//! Arguments: flags and job files give the same plan, and overrides apply.
 
 use super::iotoll::{Folder, warns, whole};
 use serde_json::Value;
 
-/// What `--parse-only` says that options mean.
+/// The plan that `--parse-only` prints for these options.
 #[track_caller]
 fn plan(folder: &Folder, options: &str) -> Value {
     let ended = folder.iotoll(&format!("run --parse-only {options}")).run();
@@ -57,20 +57,24 @@ fn flags_and_a_job_file_give_the_same_plan() {
     folder.write("j.fio", format!("[job]\n{}\n", options.join("\n")));
     let flags: Vec<String> = options.iter().map(|option| format!("--{option}")).collect();
     assert_eq!(plan(&folder, "j.fio"), plan(&folder, &format!("--name=job {}", flags.join(" "))));
-    // A switch takes its value behind an equals sign only, as in fio.
+    // A switch takes a value only after an equals sign, as in fio.
     let switches = ["fixedbufs", "registerfiles"];
     let apart = |option: &&str| {
         let switch = switches.iter().any(|switch| option.starts_with(switch));
         format!("--{}", if switch { (*option).to_owned() } else { option.replacen('=', " ", 1) })
     };
     let apart: Vec<String> = options.iter().map(apart).collect();
-    assert_eq!(plan(&folder, "j.fio"), plan(&folder, &format!("--name job {}", apart.join(" "))), "values set apart");
+    assert_eq!(
+        plan(&folder, "j.fio"),
+        plan(&folder, &format!("--name job {}", apart.join(" "))),
+        "values as separate words"
+    );
     assert_eq!(plan(&folder, "j.fio")["phases"][0]["jobs"][0]["depth"]["in_flight"], 32);
     assert_eq!(folder.listing().len(), 1, "--parse-only does nothing");
 }
 
 #[test]
-fn options_beside_a_job_file_hold_for_all_of_its_jobs() {
+fn options_beside_a_job_file_apply_to_all_its_jobs() {
     let folder = Folder::new();
     folder.write("j.fio", "[global]\nbs=4k\n[one]\nsize=1m\n[two]\nsize=2m\nbs=8k\n");
     let sizes = |options: &str| -> Vec<u64> {

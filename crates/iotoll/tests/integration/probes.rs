@@ -1,4 +1,4 @@
-//! `--probe`: numbers of the kernel and of files beside a run and a command, and what is refused.
+//! `--probe`: numbers of the kernel and of files beside a run and a command, and refused probes.
 
 use super::iotoll::{Folder, number};
 use super::serving::Served;
@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What a probe showed in the only phase.
+/// A probe in the only phase.
 #[track_caller]
 fn probe<'a>(finding: &'a Value, name: &str) -> &'a Value {
     let probes = finding["phases"][0]["probes"].as_array().unwrap();
@@ -21,7 +21,7 @@ fn is_estimate(probe: &Value, key: &str) {
     assert!(number(low) <= number(value) && number(value) <= number(high), "{key}: {probe}");
 }
 
-/// A number that grows all the while, and one that goes up and down beside it.
+/// One number grows steadily, and one rises and falls.
 #[test]
 fn a_file_that_changes_is_read_as_a_counter_and_as_a_gauge() {
     let folder = Folder::with_file("data", 1 << 20);
@@ -31,7 +31,7 @@ fn a_file_that_changes_is_read_as_a_counter_and_as_a_gauge() {
     let finding = std::thread::scope(|scope| {
         scope.spawn(|| {
             for count in 1_u64.. {
-                // Eight bytes, then one: a reader sees either number whole.
+                // Eight bytes, then one: a reader never sees half of a number.
                 numbers.write_at(format!("{count:08}").as_bytes(), 0).unwrap();
                 numbers.write_at(if count % 2 == 0 { b"2" } else { b"7" }, 9).unwrap();
                 if over.load(Ordering::Relaxed) {
@@ -41,7 +41,7 @@ fn a_file_that_changes_is_read_as_a_counter_and_as_a_gauge() {
             }
         });
         let asked = "counter:file:numbers:^([0-9]{8}),?";
-        let job = "run --name=r --filename=data --rw=randread --runtime=1s --time_based";
+        let job = "run --name=r --filename=data --rw=randread --rate_iops=2000 --runtime=1s --time_based";
         let finding = folder.measured(&format!("{job} --probe {asked} --probe gauge:file:numbers:([0-9])$"));
         over.store(true, Ordering::Relaxed);
         finding
@@ -65,7 +65,7 @@ fn a_file_that_changes_is_read_as_a_counter_and_as_a_gauge() {
     }
 }
 
-/// Faults by two names are one number of one text; dirty pages stand while buffered writes make them.
+/// Two names of the page faults give the same number; buffered writes make dirty pages.
 #[test]
 fn kernel_counters_are_read_beside_buffered_writes() {
     let folder = Folder::new();
@@ -91,7 +91,7 @@ fn kernel_counters_are_read_beside_buffered_writes() {
     assert!(number(&probe(&finding, "softirqs.timer")["per_second"]) >= 0.0);
 }
 
-/// What others send meanwhile is added, and nothing is taken off the gross rate: each read moves its bytes through lo.
+/// Other traffic adds to it, and the gross rate is not reduced: each read moves its bytes through lo.
 #[test]
 fn the_loopback_interface_carries_what_an_nbd_job_reads() {
     let served = Served::new("--backend memory:8m --listen 127.0.0.1:0");
@@ -104,7 +104,7 @@ fn the_loopback_interface_carries_what_an_nbd_job_reads() {
     assert_eq!((&bytes["unit"], &probe(&finding, "net.lo.rx_packets")["unit"]), (&"bytes".into(), &"packets".into()));
 }
 
-/// Also of a record that is studied again; without I/Os there is no cost, but a rate.
+/// Also for a record that is studied again; without I/Os there is a rate, but no cost.
 #[test]
 fn a_command_s_probes_are_in_its_record_and_on_the_sheet() {
     let folder = Folder::new();
@@ -121,19 +121,19 @@ fn a_command_s_probes_are_in_its_record_and_on_the_sheet() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_before_anything_is_measured() {
+fn unreadable_probes_are_refused_before_the_measurement() {
     let folder = Folder::with_file("data", 1 << 20);
     folder.write("numbers", "alpha 5\n");
     let before = folder.listing();
     let cases: &[(&str, &[&str])] = &[
-        ("dirti", &["'dirti' is no probe", "did you mean 'dirty'", "--probe list"]),
+        ("dirti", &["'dirti' is not a probe", "did you mean 'dirty'", "--probe list"]),
         ("net.nosuch0.rx_bytes", &["net.nosuch0.rx_bytes", "No such file", "--probe list"]),
         ("vmstat.nosuch", &["vmstat.nosuch", "no such number in /proc/vmstat"]),
-        ("file:numbers:([0-9]+)", &["say what its number is", "counter:file:numbers:([0-9]+)"]),
+        ("file:numbers:([0-9]+)", &["add its type", "counter:file:numbers:([0-9]+)"]),
         ("gauge:file:absent:([0-9]+)", &["absent", "No such file"]),
         ("gauge:file:numbers:beta.([0-9]+)", &["no such number in numbers", "it begins with 'alpha 5'"]),
-        ("gauge:file:numbers:[0-9]+", &["captures nothing", "parentheses"]),
-        ("gauge:file:/:([0-9]+)", &["is no regular file"]),
+        ("gauge:file:numbers:[0-9]+", &["has no capture group", "parentheses"]),
+        ("gauge:file:/:([0-9]+)", &["is not a regular file"]),
     ];
     for (asked, named) in cases {
         for verb in ["run --name=a --rw=write --filename=new --size=1m", "cost"] {
@@ -145,7 +145,7 @@ fn what_cannot_be_read_is_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn a_list_names_what_this_machine_has() {
+fn the_list_contains_the_probes_of_this_machine() {
     let folder = Folder::new();
     for verb in ["run --probe list", "cost --probe list"] {
         let listed = folder.iotoll(verb).run();

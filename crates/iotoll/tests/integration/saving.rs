@@ -1,4 +1,4 @@
-//! Where records go, and that rendering one again says the same.
+//! Where records are saved, and that printing one again gives the same.
 
 use super::iotoll::{Folder, PROGRAM, at_once, eventually, number, warns};
 use std::process::{Command, Stdio};
@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 const NULL: &str = "run --background 200ms --name=n --ioengine=null --size=1g --runtime=200ms --time_based";
 
 #[test]
-fn a_record_goes_where_it_is_told() {
-    // Options, and what they leave: a file name ends what is compared.
+fn a_record_is_saved_in_the_requested_folder() {
+    // Options, and the folder of the record.
     let cases = [("--no-save", ""), ("--out here", "here/"), ("--out deep/er", "deep/er/"), ("", "iotoll-runs/")];
     at_once(cases, |(options, place)| {
         let folder = Folder::new();
@@ -25,9 +25,9 @@ fn a_record_goes_where_it_is_told() {
     });
 }
 
-/// Whoever else runs in the same second.
+/// Also in the same second.
 #[test]
-fn runs_at_the_same_time_keep_a_record_each() {
+fn concurrent_runs_save_separate_records() {
     let folder = Folder::new();
     at_once(0..6, |_| folder.iotoll(NULL).run().done());
     let records = folder.listing().into_keys().filter(|path| path.ends_with("record.jsonl")).count();
@@ -35,7 +35,7 @@ fn runs_at_the_same_time_keep_a_record_each() {
 }
 
 #[test]
-fn a_record_whose_folder_has_gone_is_kept_elsewhere() {
+fn a_record_whose_folder_was_removed_is_saved_elsewhere() {
     let folder = Folder::new();
     let words = "run --background 200ms --name=n --ioengine=null --size=1g --runtime=2 --time_based --out gone";
     let running = folder.iotoll(words).start();
@@ -43,7 +43,7 @@ fn a_record_whose_folder_has_gone_is_kept_elsewhere() {
     std::fs::remove_dir(folder.path("gone")).unwrap();
     let ended = running.wait();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stderr.contains("gone/record.jsonl") && ended.stderr.contains("it is elsewhere"), "{ended:?}");
+    assert!(ended.stderr.contains("gone/record.jsonl") && ended.stderr.contains("saved elsewhere"), "{ended:?}");
     let kept = ended.stderr.trim().rsplit(' ').next().unwrap().to_owned();
     folder.iotoll(&format!("report {kept}")).run().done();
     std::fs::remove_dir_all(kept).unwrap();
@@ -66,16 +66,16 @@ fn report_renders_what_the_run_printed() {
 }
 
 #[test]
-fn a_cost_is_rendered_again_as_well() {
+fn a_cost_is_printed_again_too() {
     let folder = Folder::new();
     let ended = folder.iotoll("cost --background 200ms --quiet --format json --out c --ios 10 -- sleep 0.1").run();
     ended.done();
     assert_eq!(folder.iotoll("report c --format json").run().stdout, ended.stdout);
 }
 
-/// A run and a command beside earlier ones, told while measuring and again from what was kept.
+/// A run and a command are compared with earlier ones, while measuring and again from the saved record.
 #[test]
-fn a_run_stands_beside_an_earlier_one() {
+fn a_run_is_compared_with_an_earlier_one() {
     let folder = Folder::new();
     let spin = "--background 200ms --quiet --format json --ioengine=spin --size=1g --runtime=500ms --time_based";
     let run = |words: &str| folder.iotoll("run").word_list(words).word_list(spin).word("--name=a").run();
@@ -85,7 +85,7 @@ fn a_run_stands_beside_an_earlier_one() {
     let found = now.json();
     assert_eq!(found["stored"]["from"], "then");
     assert!(found["stored"]["differs"].is_array() && warns(&found, "stored_work_differs", &["spin_cycles"]), "{found}");
-    // A bound that no noise breaks: twenty thousand cycles more than next to none.
+    // A bound that holds despite noise: twenty thousand cycles more than next to none.
     let stored = &found["phases"][0]["stored"];
     assert!(number(&stored["iops"]) > 0.0 && number(&stored["iops_change"]) < -0.5, "{stored}");
     assert_eq!(found["jobs"][0]["plan"]["spin_cycles"], 20_000);
@@ -105,7 +105,7 @@ fn a_run_stands_beside_an_earlier_one() {
 }
 
 #[test]
-fn each_format_is_what_it_says() {
+fn each_format_is_valid() {
     let folder = Folder::new();
     let ended = |format: &str| folder.iotoll(NULL).word_list(&format!("--quiet --no-save --format {format}")).run();
     assert_eq!(ended("json").json()["schema"], "iotoll.run/1");
@@ -118,7 +118,7 @@ fn each_format_is_what_it_says() {
 }
 
 #[test]
-fn what_is_no_record_is_refused() {
+fn files_that_are_not_records_are_refused() {
     let folder = Folder::new();
     folder.iotoll(NULL).word_list("--quiet --out good").run().done();
     let good = String::from_utf8(folder.read("good/record.jsonl")).unwrap();
@@ -145,13 +145,13 @@ fn what_is_no_record_is_refused() {
 }
 
 #[test]
-fn a_place_that_takes_no_record_is_refused_before_anything_is_measured() {
+fn an_unusable_folder_is_refused_before_the_measurement() {
     let folder = Folder::new();
     folder.write("file", "");
     folder.iotoll(NULL).word_list("--quiet --out taken").run().done();
     let before = folder.listing();
     for (out, why) in
-        [("file", "file"), ("file/x", "file/x"), ("taken", "already holds a record"), ("/proc/x", "/proc/x")]
+        [("file", "file"), ("file/x", "file/x"), ("taken", "already contains a record"), ("/proc/x", "/proc/x")]
     {
         folder.iotoll(NULL).word_list(&format!("--out {out}")).run().refused(2, &[why, "choose another --out"]);
         assert_eq!(folder.listing(), before, "{out}");
@@ -159,7 +159,7 @@ fn a_place_that_takes_no_record_is_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn a_refused_run_takes_away_only_the_folders_that_it_made() {
+fn a_refused_run_removes_only_the_folders_that_it_made() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("mine")).unwrap();
     let before = folder.listing();
@@ -171,7 +171,7 @@ fn a_refused_run_takes_away_only_the_folders_that_it_made() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let folder = Folder::new();
     for words in [&format!("{NULL} --no-save --quiet --format json"), "doctor --format json", "run --help"] {
         let (reader, writer) = std::io::pipe().unwrap();
@@ -182,7 +182,7 @@ fn a_reader_that_goes_away_is_no_failure() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let ended = folder.iotoll("run --nonsense").stderr(writer).run();
-    assert_eq!(ended.code, Some(2), "a closed standard error is no panic");
+    assert_eq!(ended.code, Some(2), "a closed standard error must not cause a panic");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_result_that_cannot_be_written_is_a_failure() {
 }
 
 #[test]
-fn notes_go_to_standard_error_alone() {
+fn notes_go_only_to_standard_error() {
     let folder = Folder::new();
     let output = Command::new(PROGRAM)
         .args(NULL.split(' '))
@@ -209,7 +209,7 @@ fn notes_go_to_standard_error_alone() {
 }
 
 #[test]
-fn a_reader_that_went_away_does_not_hide_how_it_ended() {
+fn a_closed_pipe_does_not_change_the_exit_status() {
     let folder = Folder::new();
     for (script, code) in [("exit 3", 3), ("true", 0)] {
         let (reader, writer) = std::io::pipe().unwrap();

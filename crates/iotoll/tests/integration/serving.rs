@@ -1,4 +1,4 @@
-//! `iotoll serve` and the clients that people have, ours among them.
+//! `iotoll serve` with common clients and with our own.
 
 use super::iotoll::{Ended, Folder, Running, at_once, eventually, whole};
 use super::machine::{skip, tool};
@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 
 const SIZE: usize = 8 << 20;
 
-/// A server of ours in a folder of its own, ended when dropped. Its path is short, as the names of Unix sockets have to be.
+/// A server of ours in a folder of its own, ended on drop. Its path is short, because paths of Unix sockets must be.
 pub struct Served {
     pub folder: Folder,
     running: Option<Running>,
@@ -45,12 +45,12 @@ impl Served {
         self.folder.path(name).display().to_string()
     }
 
-    /// Its process.
+    /// Its process id.
     pub fn process(&self) -> u32 {
         self.running.as_ref().unwrap().id()
     }
 
-    /// Ends it: what it said, and what it left behind.
+    /// Ends it. Returns what it left behind, and its result.
     pub fn terminated(mut self) -> (Vec<String>, Ended) {
         let running = self.running.take().unwrap();
         running.signal(Signal::TERM);
@@ -79,7 +79,7 @@ fn done(program: &str, arguments: &[&str]) -> String {
     tool(program, arguments).unwrap()
 }
 
-/// What nbdsh does, with the Python that Debian's libnbd is built for.
+/// Runs a script with the Python that Debian's libnbd is built for, as nbdsh does.
 #[track_caller]
 fn libnbd(script: &str) {
     done("/usr/bin/python3", &["-c", &format!("import nbd\nh = nbd.NBD()\n{script}")]);
@@ -96,7 +96,7 @@ const WAYS: [&str; 6] = [
 ];
 
 #[test]
-fn nbdcopy_and_nbdinfo_find_what_they_expect() {
+fn nbdcopy_and_nbdinfo_work_with_it() {
     at_once(WAYS, |way| {
         let served = Served::new(way);
         let (uri, back) = (served.uri.as_str(), served.path("back"));
@@ -110,7 +110,7 @@ fn nbdcopy_and_nbdinfo_find_what_they_expect() {
         assert!(served.folder.read("back") == noise(), "{way}");
         let (left, ended) = served.terminated();
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert!(ended.stderr.contains(" 0 with an error") && ended.stderr.contains("total pull-up was"), "{ended:?}");
+        assert!(ended.stderr.contains(" 0 failed") && ended.stderr.contains(" bytes pulled up"), "{ended:?}");
         assert!(!left.contains(&"s".to_owned()), "the socket is removed");
     });
 }
@@ -121,10 +121,10 @@ fn cached(path: &str) -> u64 {
     output.trim().parse().unwrap()
 }
 
-/// What is whole blocks does not come into the cache, and whatever else clients do is right all the same.
+/// Whole blocks bypass the cache, and all other requests work too.
 #[test]
-fn a_file_past_the_page_cache_is_read_and_written_past_it() {
-    const TEST: &str = "a_file_past_the_page_cache_is_read_and_written_past_it";
+fn direct_bypasses_the_page_cache() {
+    const TEST: &str = "direct_bypasses_the_page_cache";
     let folder = Folder::within(&std::env::temp_dir());
     folder.write("data", b"1");
     let usable = folder.iotoll("serve --backend file:data --direct --unix /nowhere/s").run();
@@ -148,7 +148,7 @@ fn a_file_past_the_page_cache_is_read_and_written_past_it() {
     };
     let served = Served::new("--backend file:data --direct --listen 127.0.0.1:0");
     if fresh(&served) > 0 {
-        return skip(TEST, "files of the temporary folder lie nowhere but in the page cache");
+        return skip(TEST, "files of the temporary folder are only in the page cache");
     }
     done("nbdcopy", &["--flush", &served.path("other"), &served.uri]);
     done("nbdcopy", &[&served.uri, &served.path("back")]);
@@ -159,7 +159,7 @@ fn a_file_past_the_page_cache_is_read_and_written_past_it() {
     let served = Served::new("--backend file:data --listen 127.0.0.1:0");
     assert_eq!(fresh(&served), 0);
     done("nbdcopy", &[&served.uri, &served.path("back")]);
-    assert_eq!(cached(&served.path("data")), SIZE as u64, "through the cache, all of it is there then");
+    assert_eq!(cached(&served.path("data")), SIZE as u64, "through the cache, all of it is cached");
     drop(served);
     remote_qemu("--backend file:data --direct --unix s");
 }
@@ -187,7 +187,7 @@ fn remote_qemu(way: &str) {
     let words: Vec<&str> = commands.iter().flat_map(|command| ["-c", command]).collect();
     let output = done("qemu-io", &[&["-f", "raw"], words.as_slice(), &[uri]].concat());
     assert!(!output.contains("Pattern verification failed") && !output.contains("rror"), "{way}: {output}");
-    // What was written may have changed the file that it is held against.
+    // Writes may have changed the file that it is compared with.
     served.folder.write("fresh", noise());
     done("qemu-img", &["convert", "-n", "-f", "raw", &served.path("fresh"), "-O", "raw", uri]);
     done("qemu-img", &["compare", "-f", "raw", "-F", "raw", &served.path("fresh"), uri]);
@@ -195,7 +195,7 @@ fn remote_qemu(way: &str) {
 }
 
 #[test]
-fn libnbd_gets_the_errors_that_the_protocol_has() {
+fn libnbd_gets_the_errors_of_the_protocol() {
     let served = Served::new("--backend memory:1m --unix s --read-only --export a --export b");
     let script = r#"
 import errno
@@ -247,7 +247,7 @@ assert sum(length for _, length in chunks) == 1 << 20
 }
 
 #[test]
-fn fio_verifies_what_it_wrote_and_so_do_many_connections() {
+fn fio_verifies_its_writes_on_one_and_many_connections() {
     at_once(WAYS, |way| {
         let served = Served::new(way);
         let uri = format!("--uri={}", served.uri);
@@ -258,19 +258,19 @@ fn fio_verifies_what_it_wrote_and_so_do_many_connections() {
     });
 }
 
-/// A thousand that stop in the middle of what they say, half of them in the handshake and half in a request.
+/// A thousand clients that stop in the middle of a message, half of them in the handshake and half in a request.
 #[test]
 fn a_thousand_clients_that_stop_half_way_stall_no_other_and_cost_little() {
     const TEST: &str = "a_thousand_clients_that_stop_half_way_stall_no_other_and_cost_little";
     const MANY: usize = 1000;
-    /// What a server may have beside its storage, and for each connection.
+    /// Allowed memory besides the storage, and per connection.
     const OWN: u64 = 16 << 20;
     const EACH: u64 = 16 << 10;
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).unwrap();
     if limit.current.is_some_and(|limit| limit < 2 * MANY as u64) {
-        return skip(TEST, "not so many descriptors are allowed");
+        return skip(TEST, "the limit of descriptors is too low");
     }
     let served = Served::new("--backend memory:1m --unix s");
     let mut stalled: Vec<UnixStream> = Vec::new();
@@ -280,7 +280,7 @@ fn a_thousand_clients_that_stop_half_way_stall_no_other_and_cost_little() {
         if number.is_multiple_of(2) {
             client.write_all(&[0, 0, 0]).unwrap();
         } else {
-            // EXPORT_NAME of the default export, and the begin of a write of 32 MiB.
+            // EXPORT_NAME of the default export, and the start of a write of 32 MiB.
             client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
             client.read_exact(&mut [0; 10]).unwrap();
             client.write_all(b"\x25\x60\x95\x13\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0half").unwrap();
@@ -294,17 +294,17 @@ fn a_thousand_clients_that_stop_half_way_stall_no_other_and_cost_little() {
     drop(stalled);
 }
 
-/// The most memory that a process has had, while it lives.
+/// Peak memory of a live process.
 fn most_resident(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"))?;
     Some(most.parse::<u64>().unwrap() << 10)
 }
 
-/// Who asks for much and takes nothing is not read any more; what was made for him is less than a mebibyte. Where payloads are copied
-/// is the worst case: a storage that can only be copied from, and memory whose payloads are pulled up.
+/// A client that requests much and reads no replies is not served any more; less than a mebibyte is buffered for it.
+/// The worst case are copied payloads: a storage that must be copied, and memory with pull-up.
 #[test]
-fn clients_that_take_nothing_cost_less_than_a_mebibyte_each() {
+fn clients_that_do_not_read_cost_less_than_a_mebibyte_each() {
     const MANY: u64 = 64;
     const COPIED: [&str; 2] = ["--backend file:data --unix s", "--backend memory:8m --unix s --path-send pull-up:32m"];
     at_once(COPIED, |way| {
@@ -318,7 +318,7 @@ fn clients_that_take_nothing_cost_less_than_a_mebibyte_each() {
                 client.read_exact(&mut [0; 18]).unwrap();
                 client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
                 client.read_exact(&mut [0; 10]).unwrap();
-                // Reads of 256 KiB and 8 MiB in turn, many at one time, until the server takes no more.
+                // Reads of 256 KiB and 8 MiB in turn, many at a time, until the server accepts no more.
                 let length = [256_u32 << 10, 8 << 20][number as usize % 2].to_be_bytes();
                 let request = [&b"\x25\x60\x95\x13\0\0\0\0cookie 8\0\0\0\0\0\0\0\0"[..], &length].concat();
                 let requests = request.repeat(2000);
@@ -342,20 +342,20 @@ fn clients_that_take_nothing_cost_less_than_a_mebibyte_each() {
             })
             .collect();
         let most = most_resident(served.running.as_ref().unwrap().id()).unwrap();
-        // Memory that is served counts when it is read; a file does not.
+        // Served memory counts when it is read; a file does not.
         let storage = if way.contains("memory") { 8 << 20 } else { 0 };
         assert!(most < before + storage + (MANY << 20), "{way}: {before}, then {most} bytes for {}", clients.len());
     });
 }
 
-/// Bytes that a Unix socket takes from which nobody reads.
+/// Bytes that a Unix socket buffers if nothing reads from it.
 fn held_by_a_socket() -> usize {
     let (mut ours, _theirs) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     std::iter::from_fn(|| ours.write(&[0; 28 * 2000]).ok()).sum()
 }
 
-/// Whether it comes true within a tenth of a second.
+/// Whether `holds` becomes true within a tenth of a second.
 fn within_a_tenth(mut holds: impl FnMut() -> bool) -> bool {
     (0..20).any(|number| {
         if number > 0 {
@@ -365,9 +365,9 @@ fn within_a_tenth(mut holds: impl FnMut() -> bool) -> bool {
     })
 }
 
-/// Beside what iotoll takes for itself: as much as is in flight, and a mebibyte.
+/// Besides iotoll's own memory: as much as is in flight, and a mebibyte.
 #[test]
-fn a_client_takes_what_is_in_flight_and_a_mebibyte() {
+fn a_client_needs_its_data_in_flight_and_a_mebibyte() {
     let served = Served::new("--backend memory:8m --unix s");
     let most = |engine: &str, block: &str| {
         let words = "run --name=m --rw=randrw --size=8m --iodepth=32 --runtime=2s --time_based --no-save --quiet";
@@ -389,7 +389,7 @@ fn a_client_takes_what_is_in_flight_and_a_mebibyte() {
 }
 
 #[test]
-fn a_name_with_odd_characters_makes_an_address_that_clients_take() {
+fn a_name_with_odd_characters_gives_a_usable_address() {
     let folder = Folder::within(&std::env::temp_dir());
     folder.write("said", b"");
     let output = fs::File::create(folder.path("said")).unwrap();
@@ -408,28 +408,28 @@ fn a_name_with_odd_characters_makes_an_address_that_clients_take() {
 }
 
 #[test]
-fn our_client_is_refused_what_the_export_does_not_take() {
+fn our_client_is_refused_unsupported_requests() {
     let served = Served::new("--backend memory:1m --unix s --read-only");
     let refused = |options: &str, named: &[&str]| {
         let words = format!("run --no-save --quiet --name=f --ioengine=nbd --uri={} {options}", served.uri);
         served.folder.iotoll(&words).run().refused(2, named);
     };
-    refused("--rw=write --bs=4k", &["'f'", "takes no Write"]);
-    refused("--rw=read --bs=4k --size=2m", &["1048576 bytes", "ask for less"]);
+    refused("--rw=write --bs=4k", &["'f'", "does not allow Write"]);
+    refused("--rw=read --bs=4k --size=2m", &["1048576 bytes", "use a smaller size="]);
     refused("--rw=read --bs=4k --path_crc=on", &["no checksums", "--path-crc on"]);
     refused("--rw=read --bs=4k --path_null=server", &["path_null", "iotoll serve --path-null server"]);
     refused("--rw=read --bs=4k --inject_at=server", &["inject_at", "iotoll serve --inject-ns N --inject-at server"]);
     let shared = |more: &str, named: &[&str]| refused(&format!("--rw=read --bs=4k --path_tx_queue={more}"), named);
     shared("ring-task --tx_task_cpus=same", &["tx_task_cpus=same", "cpus_allowed"]);
-    shared("lock --path_framing=page-at-a-time", &["another framing"]);
+    shared("lock --path_framing=page-at-a-time", &["framing other than one-go"]);
     shared("lock --inject_at=wire --inject_ns=1", &["inject_at=wire"]);
     shared("lock --path_null=wire", &["path_null", "leave out path_tx_queue"]);
     shared("lock --submitters=65", &["--submitters", "1 to 64"]);
 }
 
-/// What a server does not take in one request is taken in several, and one who claims everything or sums everything serves as well.
+/// I/Os beyond the server's limit are split into several requests, also with path_null=server and with checksums.
 #[test]
-fn large_ios_are_several_requests_whatever_the_server_does_with_them() {
+fn large_ios_are_split_whatever_the_server_does_with_them() {
     for (way, more) in [
         ("--backend memory:8m --unix s --path-max-payload 16k", ""),
         ("--backend memory:8m --unix s --path-max-payload 16k", "--path_tx_queue=mp-ring"),
@@ -446,7 +446,7 @@ fn large_ios_are_several_requests_whatever_the_server_does_with_them() {
         let job = &found["jobs"][0];
         assert_eq!((whole(&job["ios"]), whole(&job["errors"])), (100, 0), "{way}: {job}");
         let (_, ended) = served.terminated();
-        // Four for each I/O, and a good-bye of each connection.
+        // Four per I/O, and a disconnect of each connection.
         let requests: u64 = ended.stderr.split(' ').nth(1).unwrap().parse().unwrap();
         assert!((400..=404).contains(&requests), "{way}: {ended:?}");
     }

@@ -1,4 +1,4 @@
-//! Ctrl-C: what was measured is saved and printed, what was made is removed, and a second one does not wait.
+//! Ctrl-C: results are saved and printed, files that iotoll made are removed, and a second signal does not wait.
 
 use super::foreign_servers::Foreign;
 use super::iotoll::{Ended, Folder, Running, at_once, eventually, whole};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const RUN: &str = "run --format json --out kept --name=s --rw=randread --background";
 
-/// Whether the program takes signals as it should, or would still die of them.
+/// Whether the program handles signals already, or would still die of them.
 fn catches_signals(running: &Running) -> bool {
     let status = fs::read_to_string(format!("/proc/{}/status", running.id())).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
@@ -44,24 +44,24 @@ fn while_a_file_is_laid_out() {
 }
 
 #[test]
-fn while_the_background_is_watched() {
+fn while_the_background_is_measured() {
     let folder = Folder::with_file("mine", 1 << 20);
     let before = folder.listing();
     let running = folder.iotoll(&format!("{RUN} 30s --filename=mine")).start();
     let ended = interrupted(&folder, running, Signal::INT, |running| {
-        // The readers of the clocks are at work, the job is not.
+        // The clock readers run, the job does not.
         fs::read_dir(format!("/proc/{}/task", running.id())).is_ok_and(|tasks| tasks.count() > 1)
     });
     ended.refused(130, &["interrupted", "nothing was measured"]);
     assert_eq!(folder.listing(), before);
 }
 
-/// What a run that was ended while it measured must leave.
+/// What an interrupted run must leave behind.
 #[track_caller]
 fn kept(folder: &Folder, ended: &Ended) {
     let finding = ended.json();
     assert_eq!(finding["outcome"], "interrupted");
-    assert!(super::iotoll::warns(&finding, "interrupted", &["until then"]), "{}", finding["warnings"]);
+    assert!(super::iotoll::warns(&finding, "interrupted", &["before the interruption"]), "{}", finding["warnings"]);
     assert!(whole(&finding["jobs"][0]["ios"]) > 100, "{}", finding["jobs"]);
     let again = folder.iotoll("report kept --format json").run();
     assert_eq!((again.code, &again.stdout), (Some(0), &ended.stdout));
@@ -98,9 +98,9 @@ fn while_a_job_sleeps() {
 }
 
 #[test]
-fn while_the_background_is_watched_again() {
+fn while_the_background_is_measured_again() {
     let folder = Folder::new();
-    // The job is over in no time; the watch after it lasts.
+    // The job ends at once; the background after it takes longer.
     let run = format!("{RUN} 2s --filename=made --size=1m --number_ios=200");
     let seen = std::cell::Cell::new(false);
     let ended = interrupted(&folder, folder.iotoll(&run).start(), Signal::INT, |running| {
@@ -112,7 +112,7 @@ fn while_the_background_is_watched_again() {
     assert!(!folder.exists("made"));
 }
 
-/// Asks twice, a while apart: signals that come together are taken for one.
+/// Sends two signals, some time apart: simultaneous signals count as one.
 #[track_caller]
 fn insisted(folder: &Folder, running: Running, signal: Signal, code: i32) -> Ended {
     running.signal(signal);
@@ -125,7 +125,7 @@ fn insisted(folder: &Folder, running: Running, signal: Signal, code: i32) -> End
 }
 
 #[test]
-fn a_second_one_ends_a_command_that_ignores_the_first() {
+fn a_second_signal_ends_a_command_that_ignores_the_first() {
     at_once([Signal::INT, Signal::TERM], |signal| {
         let folder = Folder::new();
         let script = "trap '' INT TERM; touch ready; sleep 50";
@@ -134,12 +134,12 @@ fn a_second_one_ends_a_command_that_ignores_the_first() {
         assert!(eventually(|| folder.exists("ready")));
         let ended = insisted(&folder, running, signal, 128 + 9);
         assert_eq!(ended.json()["phases"][0]["exits"][0]["signal"], 9, "{}", ended.stdout);
-        assert!(folder.exists("kept/record.jsonl"), "what was measured is kept");
+        assert!(folder.exists("kept/record.jsonl"), "the results are saved");
     });
 }
 
 #[test]
-fn a_second_one_ends_a_run_that_does_not_end() {
+fn a_second_signal_ends_a_run_that_does_not_end() {
     let silent = Foreign::start("nbdkit", &["-f", "-U", "SOCKET", "--filter=delay", "memory", "8m", "rdelay=3600"]);
     let folder = Folder::with_file("mine", 1 << 20);
     let before = folder.listing();
@@ -155,14 +155,14 @@ fn a_second_one_ends_a_run_that_does_not_end() {
     assert!(folder.exists("made"));
     insisted(&folder, running, Signal::INT, 130);
     std::fs::remove_file(folder.path("j.fio")).unwrap();
-    assert_eq!(folder.listing(), before, "what it made is taken back");
+    assert_eq!(folder.listing(), before, "its files are removed");
 }
 
 #[test]
 fn while_the_demo_runs() {
     let folder = Folder::new();
     let ended = interrupted(&folder, folder.iotoll("demo --quiet --format json").start(), Signal::INT, |running| {
-        running.has_threads("job 4 KiB rando", 1)
+        running.has_threads("job cached read", 1)
     });
     assert_eq!(ended.json()["outcome"], "interrupted");
     assert!(folder.listing().is_empty(), "{:?}", folder.listing());

@@ -1,4 +1,4 @@
-//! What is transferred: counts and bytes by direction, for every engine, and what the files hold afterwards.
+//! Transfers: counts and bytes by direction, for every engine, and the contents of the files afterwards.
 
 use super::iotoll::{Folder, at_once, whole};
 use super::machine::skip;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::process::Command;
 
 const ENGINES: [&str; 3] = ["psync", "libaio", "io_uring"];
-/// Words of `rw=`, and which directions they use.
+/// Values of `rw=`, and the directions that they use.
 const PATTERNS: [(&str, [bool; 3]); 10] = [
     ("read", [true, false, false]),
     ("write", [false, true, false]),
@@ -20,7 +20,7 @@ const PATTERNS: [(&str, [bool; 3]); 10] = [
     ("randtrimwrite", [false, true, true]),
 ];
 
-/// All patterns, one after the other, each over 16 blocks of a file of its own.
+/// All patterns in sequence, each over 16 blocks of a file of its own.
 fn all_patterns(engine: &str, direct: u8) {
     let folder = Folder::new();
     let mut text = format!("[global]\nioengine={engine}\ndirect={direct}\nbs=4k\nsize=64k\niodepth=4\nstonewall\n");
@@ -80,7 +80,7 @@ fn io_stays_within_offset_and_size() {
 }
 
 #[test]
-fn batches_and_registrations_do_not_change_what_is_done() {
+fn batches_and_registrations_do_not_change_the_result() {
     let folder = Folder::with_file("data", 1 << 20);
     let variants = [
         "iodepth=1",
@@ -103,7 +103,7 @@ fn batches_and_registrations_do_not_change_what_is_done() {
     }
 }
 
-/// Job files whose counts do not depend on dice, so that fio's and ours must be equal.
+/// Job files whose counts are not random, so that fio's and ours must be equal.
 const DETERMINED: [&str; 16] = [
     "rw=write\nfsync=4",
     "rw=randwrite\nfsync=1",
@@ -124,7 +124,7 @@ const DETERMINED: [&str; 16] = [
 ];
 
 #[test]
-fn counts_are_those_of_fio() {
+fn counts_equal_those_of_fio() {
     let folder = Folder::new();
     let mut text = "[global]\nbs=4k\nsize=64k\nioengine=psync\nstonewall\n".to_owned();
     DETERMINED.iter().enumerate().for_each(|(index, options)| text += &format!("[j{index}]\n{options}\n"));

@@ -1,7 +1,7 @@
-//! Arms that are boots of the machine: one arm is measured in each boot, and the order of boots is drawn.
+//! Arms that are boots of the machine: each boot measures one arm, in random order.
 //!
-//! An experiment goes on from its record: which boots were measured says which is next. A boot is the unit of the
-//! intervals, so all that was measured in one is one part of a round.
+//! An experiment continues from its record: the measured boots show which one is next. A boot is the unit of the
+//! intervals, so everything measured in one boot is one part of a round.
 
 use super::shuffler::Shuffler;
 use super::{Observer, RecordWriter, Settings, compare, whole};
@@ -23,7 +23,7 @@ use model::record::Outcome;
 use std::path::Path;
 use std::time::Duration;
 
-/// What is known before the first boot is measured.
+/// The header, before the first boot is measured.
 ///
 /// # Errors
 /// When the meters cannot be opened.
@@ -44,7 +44,7 @@ pub fn begin(experiment: Experiment, settings: &Settings) -> Result<Header> {
     })
 }
 
-/// Goes on with the experiment at `path`, its folder or its record: the record's file, and what is in it.
+/// Continues the experiment at `path`, its folder or its record. Returns the file and the record.
 ///
 /// # Errors
 /// When there is none, it is complete, or no arm of it is a boot.
@@ -53,39 +53,40 @@ pub fn resume(path: &Path) -> Result<(RecordFile, CompareRecord)> {
     RecordFile::resume(path, |record: &CompareRecord| {
         let refused = |why: String| Err(Error::Refused(format!("{shown}: {why}")));
         if record.end.is_some() {
-            return refused(format!("this experiment is complete; show it: iotoll report {shown}"));
+            return refused(format!("this experiment is complete; to show it: iotoll report {shown}"));
         }
         let experiment = &record.header.experiment;
         let Some(plan) = &experiment.boots else {
             return refused(format!(
-                "no arm of this comparison is a boot, so it cannot be gone on with; show it: iotoll report {shown}"
+                "no arm of this comparison is a boot, so it cannot be resumed; to show it: iotoll report {shown}"
             ));
         };
-        // What was written by hand into the header goes no further than a file of TOML would.
+        // Apply the limits of an experiment file also to a header that was edited.
         let checked = plan.check().and_then(|()| experiment.rules.check());
-        checked.or_else(|why| refused(format!("its header was changed: {why}; begin it anew")))
+        checked.or_else(|why| refused(format!("its header was changed: {why}; start a new experiment")))
     })
 }
 
 /// Adds a boot to a record.
 ///
 /// # Errors
-/// When the disk does not take it.
+/// When it cannot be written.
 pub fn add(file: &mut RecordFile, boot: &BootRecord, round: &RoundRecord) -> Result<()> {
     file.append("boot", &BootLine { boot, round })
 }
 
-/// The arm of each boot, from the first to the last: in each round every arm once, in an order drawn from the seed.
+/// The arm of each boot, from the first to the last: each round contains every arm once, in an order drawn from the
+/// seed.
 pub fn order(header: &Header) -> Vec<usize> {
     let each = header.experiment.boots.as_ref().map_or(0, |plan| plan.each);
     let mut shuffler = Shuffler::new(header.seed);
     (0..each).flat_map(|_| shuffler.shuffled(0..header.experiment.arms.len())).collect()
 }
 
-/// Which arms are booted now, by what they say of themselves.
+/// The arms that are booted now, according to their test commands.
 ///
 /// # Errors
-/// When a test command cannot be run, or does not end.
+/// When a test command cannot be run, or hangs.
 pub fn booted(experiment: &Experiment, settings: &Settings) -> Result<Vec<usize>> {
     let limit = limit(experiment, settings);
     let mut booted = Vec::new();
@@ -104,7 +105,7 @@ pub fn booted(experiment: &Experiment, settings: &Settings) -> Result<Vec<usize>
     Ok(booted)
 }
 
-/// Runs the hook, which boots the arm that is next. Its surroundings say which that is, and what goes on there.
+/// Runs the hook, which boots the next arm. Environment variables name the arm and the folder to resume.
 ///
 /// # Errors
 /// When it fails.
@@ -116,10 +117,10 @@ pub fn call(hook: &str, arm: &str, folder: &Path, experiment: &Experiment, setti
     if ended.success { Ok(()) } else { Err(ended.failure("hook", hook)) }
 }
 
-/// Measures the arm that is booted, for the budget.
+/// Measures the booted arm, for the budget.
 ///
 /// # Errors
-/// When it fails or is interrupted: a boot that was not measured to its end does not count.
+/// When it fails or is interrupted: an incomplete boot does not count.
 pub fn measure(
     header: &Header,
     measured: &[BootRecord],
@@ -132,17 +133,17 @@ pub fn measure(
     let toggled = header.experiment.arms.iter().any(|arm| arm.is_toggled());
     let jobs = header.experiment.cases.iter().all(|case| case.work.phase().is_some());
     let settings = Settings {
-        // Another order in each boot, and the same one when it is done again.
+        // A different order in each boot, but the same one when a boot is repeated.
         seed: header.seed.wrapping_add(measured.len() as u64 + 1),
-        // As in the first boot: an arm is not to be cut otherwise than another.
+        // As in the first boot, so that all arms are cut alike.
         schedule: measured.first().map(|first| first.within).or((toggled && jobs).then(|| whole::schedule(None, None))),
         ..settings.clone()
     };
     let record = compare(alone, &settings, &mut Unsaved, observer)?;
-    let end = record.end.ok_or_else(|| Error::Failed("the boot was not measured to its end".to_owned()))?;
+    let end = record.end.ok_or_else(|| Error::Failed("this boot was not measured completely".to_owned()))?;
     match end.outcome {
         Outcome::Completed => {}
-        Outcome::Interrupted => return Err(Error::Interrupted("before this boot was measured to its end".to_owned())),
+        Outcome::Interrupted => return Err(Error::Interrupted("before this boot was measured completely".to_owned())),
         Outcome::Failed(why) => return Err(Error::Failed(why)),
     }
     let boot = BootRecord {
@@ -163,7 +164,7 @@ pub fn measure(
     Ok((boot, round))
 }
 
-/// How an experiment of boots ends: there is none left.
+/// The end of an experiment of boots, when none is left.
 pub fn end(header: &Header) -> End {
     End {
         outcome: Outcome::Completed,
@@ -174,12 +175,12 @@ pub fn end(header: &Header) -> End {
     }
 }
 
-/// The places of an arm's cases among all.
+/// Indices of an arm's cases.
 fn places(experiment: &Experiment, arm: usize) -> impl Iterator<Item = usize> {
     experiment.cases.iter().enumerate().filter(move |(_, case)| case.arm == arm).map(|(place, _)| place)
 }
 
-/// The experiment in one boot: one arm's cases. What the other arms switch may not even be there in this boot.
+/// The experiment in one boot: one arm's cases. The settings of other arms may not exist in this boot.
 fn alone(experiment: &Experiment, arm: usize) -> Experiment {
     let mut alone = experiment.clone();
     alone.cases.retain(|case: &Case| case.arm == arm);
@@ -195,7 +196,7 @@ fn limit(experiment: &Experiment, settings: &Settings) -> WaitLimit {
     WaitLimit::new(longest, settings.measuring.interruption.clone())
 }
 
-/// What a boot measures is kept when it is complete, and not before.
+/// A boot is saved only when it is complete.
 struct Unsaved;
 
 impl RecordWriter for Unsaved {

@@ -1,7 +1,7 @@
-//! The page cache in a comparison: which condition it is, and that it holds when a slice begins.
+//! The page cache in a comparison: chooses the condition, and restores it before each slice.
 //!
-//! Without a word from the user files are read into memory before the first round and kept there, where they fit: a mixture
-//! of reads from disk and from memory compares nothing. fio's own default (dropping them once) is that mixture.
+//! By default files are read into memory before the first round and kept there, if they fit: a mixture of reads from
+//! disk and from memory cannot be compared. fio's default (drop them once) gives that mixture.
 
 use super::CaseTargets;
 use crate::error::{Error, Result};
@@ -16,17 +16,17 @@ use model::reading::Reading;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Files may fill this part of the memory that is available: the rest is for the machine.
+/// Files may fill this part of the available memory; the rest is for the machine.
 const MEMORY_SHARE: f64 = 0.8;
-/// A cold slice reads this part of a job's files at most, so that hardly a block is read twice.
+/// A cold slice reads at most one part in this many of a job's files, so that few blocks are read twice.
 const COLD_SHARE: u64 = 4;
 
-/// Files of which a smaller part than this is in memory right after they were read in do not stay there.
+/// If less than this part of the files is in memory right after reading them, they do not stay there.
 const KEPT: f64 = 0.95;
-/// Files of which more than this is in memory right after they were dropped cannot be dropped.
+/// If more than this part of the files is in memory right after dropping them, they cannot be dropped.
 const DROPPED: f64 = 0.5;
 
-/// What is to be so when a slice of a case begins.
+/// Required state when a slice of a case starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Warm,
@@ -34,29 +34,29 @@ enum Wanted {
     Whatever,
 }
 
-/// What to do with files of which the kernel does not tell this user what is in memory.
+/// What to do with files if the kernel does not show this user which pages are in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doubtful {
-    /// Once, before the first round.
+    /// Read them once, before the first round.
     ReadIn,
     Leave,
 }
 
-/// Keeps the page cache in the condition that was asked for.
+/// Keeps the page cache in the chosen condition.
 pub(super) struct CacheKeeper {
     cases: Vec<(Wanted, CachedFiles)>,
-    /// Something between two slices takes warm files out of memory: another arm drops them, or writes past the cache.
+    /// Warm files may leave memory between two slices: another arm drops them, or writes with O_DIRECT.
     watchful: bool,
     setup: Option<CacheSetup>,
-    /// Time that keeping it took: nobody asked to pay for it out of the budget.
+    /// Time spent on the page cache; it does not count against the budget.
     spent: Duration,
 }
 
 impl CacheKeeper {
-    /// Decides the condition, and brings the files into it. `progress` is told of files that are read in.
+    /// Chooses the condition and establishes it. `progress` receives the progress of reading files.
     ///
     /// # Errors
-    /// When a file cannot be read or dropped, or does not stay as it was asked for; an interruption.
+    /// When a file cannot be read or dropped, or does not stay in its state; an interruption.
     pub fn prepare(experiment: &Experiment, targets: &CaseTargets, progress: ReadProgress) -> Result<Self> {
         let files: Vec<CachedFiles> = experiment.cases.iter().zip(targets).map(|(case, of)| files(case, of)).collect();
         let mut all = CachedFiles::default();
@@ -88,7 +88,7 @@ impl CacheKeeper {
             refuse_what_cannot_be_dropped(&all.look())?;
         }
         match keeper.warm(progress, Doubtful::ReadIn) {
-            // Nobody asked for warm files.
+            // The user did not ask for warm files.
             Err(Error::Refused(_)) if condition == CacheCondition::Warm && experiment.cache.is_none() => {
                 (condition, reason) = (CacheCondition::AsIs, "the files do not stay in memory".to_owned());
                 keeper.cases.iter_mut().for_each(|(wanted, _)| *wanted = Wanted::Whatever);
@@ -104,10 +104,10 @@ impl CacheKeeper {
         self.setup.clone()
     }
 
-    /// Before a round: what was to be in memory and is not any more is read again.
+    /// Before a round: reads warm files again that have left memory.
     ///
     /// # Errors
-    /// As of [`CacheKeeper::prepare`].
+    /// As for [`CacheKeeper::prepare`].
     pub fn before_round(&mut self, progress: ReadProgress) -> Result<()> {
         let begun = Instant::now();
         let done = self.warm(progress, Doubtful::Leave);
@@ -115,7 +115,7 @@ impl CacheKeeper {
         done
     }
 
-    /// Just before a slice of a case: after the I/O that does not count, before the clocks are read.
+    /// Right before a slice of a case: after the warm-up I/O, before the clocks are read.
     ///
     /// # Errors
     /// When a file cannot be dropped or read.
@@ -133,24 +133,24 @@ impl CacheKeeper {
         Ok(())
     }
 
-    /// How long a slice of a case may be that moves `bytes` in `time`, so that it reads nothing twice.
+    /// Longest slice of a case that reads nothing twice, if it moves `bytes` in `time`.
     pub fn longest_slice(&self, case: usize, bytes: u64, time: Duration) -> Option<Duration> {
         let (_, files) = self.cases.get(case).filter(|(wanted, _)| *wanted == Wanted::Cold)?;
         let least = files.bytes() / COLD_SHARE;
         (bytes > 0 && least > 0).then(|| time.mul_f64(least as f64 / bytes as f64))
     }
 
-    /// Whether any case's files are dropped before its slices.
+    /// Whether the files of any case are dropped before its slices.
     pub fn is_cold(&self) -> bool {
         self.cases.iter().any(|(wanted, files)| *wanted == Wanted::Cold && !files.is_empty())
     }
 
-    /// Time that it has taken since it was prepared.
+    /// Time spent since it was prepared.
     pub fn spent(&self) -> Duration {
         self.spent
     }
 
-    /// Reads in what is not in memory.
+    /// Reads files that are not in memory.
     fn warm(&self, progress: ReadProgress, doubtful: Doubtful) -> Result<()> {
         for (wanted, files) in &self.cases {
             let absent = files.is_resident().map_or(doubtful == Doubtful::ReadIn, |resident| !resident);
@@ -163,12 +163,12 @@ impl CacheKeeper {
     }
 }
 
-/// Files that do not stay in memory would be read in before each round, for ever.
+/// Files that do not stay in memory would be read again before each round.
 fn refuse_what_does_not_stay(after: &Reading<CachedPages>) -> Result<()> {
     match after.taken().and_then(CachedPages::fraction) {
         Some(part) if part < KEPT => Err(Error::Refused(format!(
-            "page cache: {:.0} % of the files are in memory right after they were read in: the memory, or what the control group \
-             may use of it, is too small for them, or another program drops them; give a smaller size=, or --cache as-is",
+            "page cache: only {:.0} % of the files are in memory right after reading them: memory, or the limit of the \
+             control group, is too small for them, or another program drops them; use a smaller size=, or --cache as-is",
             part * 100.0
         ))),
         _ => Ok(()),
@@ -178,8 +178,8 @@ fn refuse_what_does_not_stay(after: &Reading<CachedPages>) -> Result<()> {
 fn refuse_what_cannot_be_dropped(after: &Reading<CachedPages>) -> Result<()> {
     match after.taken().and_then(CachedPages::fraction) {
         Some(part) if part > DROPPED => Err(Error::Refused(format!(
-            "--cache cold: {:.0} % of the files are in memory right after they were dropped: a file system in memory (tmpfs) \
-             keeps them there, or another program has them locked; use files on a disk, or --cache as-is",
+            "--cache cold: {:.0} % of the files are still in memory right after dropping them: they are in a file system in \
+             memory (tmpfs), or another program has locked them; use files on a disk, or --cache as-is",
             part * 100.0
         ))),
         _ => Ok(()),
@@ -190,7 +190,7 @@ fn jobs(case: &Case) -> impl Iterator<Item = &JobPlan> {
     case.work.phase().into_iter().flat_map(|phase| &phase.jobs)
 }
 
-/// The files of a case that go through the page cache.
+/// The files of a case that use the page cache.
 fn files(case: &Case, targets: &[Vec<crate::workload::target::Target>]) -> CachedFiles {
     let plans = jobs(case).flat_map(|job| std::iter::repeat_n(job, job.copies.max(1) as usize));
     let copies: Vec<JobCopy> =
@@ -198,7 +198,7 @@ fn files(case: &Case, targets: &[Vec<crate::workload::target::Target>]) -> Cache
     CachedFiles::of(&copies)
 }
 
-/// The condition, and who decided it.
+/// The condition, and the reason for it.
 fn condition(experiment: &Experiment, all: &CachedFiles) -> (CacheCondition, String) {
     let flag = |cache: &str| format!("--cache {cache}");
     match experiment.cache {
@@ -210,7 +210,7 @@ fn condition(experiment: &Experiment, all: &CachedFiles) -> (CacheCondition, Str
     let buffered = || experiment.cases.iter().flat_map(jobs).filter(|job| is_buffered(job));
     let explicit: Vec<Option<bool>> = buffered().map(|job| job.invalidate).collect();
     if explicit.iter().any(Option::is_some) {
-        // Unsaid is fio's default then, because fio's word was used.
+        // If any job has fio's option, fio's default applies to the others.
         let mut bits = buffered().map(JobPlan::invalidates);
         let first = bits.next();
         return match first {
@@ -222,15 +222,16 @@ fn condition(experiment: &Experiment, all: &CachedFiles) -> (CacheCondition, Str
         };
     }
     let available = crate::memory::available(&Sysroot::at(Path::new("/")));
-    // What of them is in memory already is reclaimable, so it is in what is available.
+    // Their cached pages are reclaimable, so they are part of the available memory.
     match available {
         Some(available) if all.bytes() as f64 > available as f64 * MEMORY_SHARE => {
             let reason = "the files do not fit into memory; --cache cold drops them before each slice".to_owned();
             (CacheCondition::AsIs, reason)
         }
-        _ => {
-            (CacheCondition::Warm, "the files fit into memory; --cache cold or as-is for another condition".to_owned())
-        }
+        _ => (
+            CacheCondition::Warm,
+            "the files fit into memory; --cache cold or as-is selects another condition".to_owned(),
+        ),
     }
 }
 
@@ -240,7 +241,7 @@ mod tests {
     use model::unit::Bytes;
 
     #[test]
-    fn what_does_not_stay_as_it_was_asked_for_is_refused() {
+    fn files_that_do_not_stay_warm_or_cold_are_refused() {
         let pages = |percent| Reading::Taken(CachedPages { of: Bytes(100), resident: Bytes(percent), dirty: None });
         let said = |refused: Result<()>| refused.unwrap_err().to_string();
         assert!(said(refuse_what_does_not_stay(&pages(40))).contains("40 % of the files are in memory right after"));

@@ -1,18 +1,25 @@
-//! Rounds of executions: each command once, from its beginning to its end.
+//! Rounds of executions: runs each command once, from start to end.
 
 use super::{Measured, RoundRunner};
-use crate::cost::{CommandPlan, Count, Custody, Executed, Printed, execute};
+use crate::cost::{CommandPlan, Count, Executed, Isolation, Printed, execute};
 use crate::error::{Error, Result};
+use crate::shell::short;
 use model::comparison::record::{SliceReading, SliceRecord};
-use model::experiment::{Around, Work};
+use model::experiment::{Around, Cell, Work};
 
 impl RoundRunner<'_> {
-    /// One round; `None` when it was interrupted.
+    /// Measures one round; `None` if it was interrupted.
     pub(super) fn round_of_executions(&mut self) -> Result<Option<Measured>> {
         self.round_of_turns(|runner, case| {
-            runner.around.before_execution()?;
+            runner.around.before_execution(&runner.cell(case))?;
             Ok((runner.execution(case)?, None))
         })
+    }
+
+    /// The point of the sweep that a case belongs to.
+    fn cell(&self, case: usize) -> Cell {
+        let cell = self.experiment.cases.get(case).and_then(|case| self.experiment.cells.get(case.cell));
+        cell.cloned().unwrap_or_default()
     }
 
     fn execution(&mut self, case: usize) -> Result<SliceRecord> {
@@ -25,8 +32,8 @@ impl RoundRunner<'_> {
             count: Count::Program,
             repeat: 1,
             printed: Printed::Nowhere,
-            custody: Custody::Alone { longest: self.limit.longest },
-            // Once before each turn, not within it.
+            custody: Isolation::Alone { longest: self.limit.longest },
+            // Its commands run before each turn, not as a part of it.
             around: Around::default(),
             guardian: self.settings.guardian.clone(),
         };
@@ -38,8 +45,11 @@ impl RoundRunner<'_> {
                 error => error,
             })?;
         match failure {
-            // What we ended ourselves has not failed.
-            Some(failure) if !self.interrupted() => Err(Error::Failed(format!("{name}: {failure}"))),
+            // A command that iotoll ended itself has not failed.
+            Some(failure) if !self.interrupted() => {
+                let command = short(&plan.command.join(" "));
+                Err(Error::Failed(format!("{name} (`{command}`): {failure}")))
+            }
             _ => Ok(SliceRecord { case: Some(case), reading: SliceReading::Execution(execution) }),
         }
     }

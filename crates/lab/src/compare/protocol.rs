@@ -1,4 +1,4 @@
-//! What the scheduler and a worker process say to each other: signals and words in shared memory.
+//! The protocol between the scheduler and a worker process: signals and words in shared memory.
 
 use crate::engine::worker::STOP_SIGNAL;
 use crate::placing::Placing;
@@ -9,41 +9,42 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sys::shared_words::SharedWords;
 
-/// Raised for each slice; [`QUIT`] ends the process. (1 is [`STOP_SIGNAL`]: finish what is in flight, come back.)
+/// Incremented for each slice; [`QUIT`] ends the process. (1 is [`STOP_SIGNAL`]: finish the I/Os in flight and return.)
 const TURN: usize = 0;
-/// Threads that wait for their next turn.
+/// Number of threads that wait for their next turn.
 const ARRIVED: usize = 2;
 /// 1: the latencies of this slice count.
 const KEEP: usize = 3;
-/// The turn that is the last.
+/// The value of the last turn.
 pub(super) const QUIT: u32 = u32::MAX;
 
-/// Words of each thread: two cache lines, so that neighbours do not disturb each other.
+/// Words per thread: two cache lines, so that neighbours do not disturb each other.
 pub(super) const WORDS_PER_THREAD: usize = 16;
 
-/// What a worker process is to do.
+/// The job of a worker process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Assignment {
-    /// Jobs and their copies, a thread each.
+    /// Jobs and their copies, one thread each.
     pub phase: Phase,
-    /// Each thread's files, found or made by the scheduler: a worker makes none, claims none, and leaves caches alone.
+    /// Files of each thread, found or made by the scheduler: a worker makes and claims no files, and does not change
+    /// the page cache.
     pub targets: Vec<Vec<Target>>,
-    /// The process that it is a worker of.
+    /// Process id of the scheduler.
     pub scheduler: u32,
     /// Rate of the time-stamp counter.
     pub clock_hertz: f64,
-    /// On which CPUs each thread is put.
+    /// The CPUs of each thread.
     pub placing: Placing,
 }
 
 impl Assignment {
-    /// How many threads it takes.
+    /// Number of threads.
     pub fn threads(&self) -> usize {
         self.phase.jobs.iter().map(|job| job.copies.max(1) as usize).sum()
     }
 }
 
-/// The signals of a worker process by name.
+/// The signals of a worker process, by name.
 #[derive(Clone, Copy)]
 pub(super) struct Signals<'a>(&'a SharedWords);
 
@@ -53,7 +54,7 @@ impl<'a> Signals<'a> {
     }
 
     fn signal(self, place: usize) -> &'a AtomicU32 {
-        // A page of them, of which four are used.
+        // There is a page of signals, of which four are used.
         #[expect(clippy::indexing_slicing, reason = "places are constants far below SIGNALS")]
         &self.0.signals()[place]
     }
@@ -75,34 +76,34 @@ impl<'a> Signals<'a> {
     }
 }
 
-/// What one thread did in a slice.
+/// The work of one thread in a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Report {
     pub ios: u64,
     pub bytes: u64,
-    /// When the first I/O was submitted.
+    /// Time of the first submission.
     pub begin_ticks: u64,
-    /// When the last one had completed, or the sync after it.
+    /// Time of the last completion, or of the sync after it.
     pub end_ticks: u64,
     pub thread_nanos: u64,
-    /// Sum of submission to completion.
+    /// Sum of all latencies, from submission to completion.
     pub latency_ticks: u64,
-    /// Of all bytes those that were read.
+    /// The bytes that were read.
     pub read_bytes: u64,
-    /// Busy work that is added to each I/O, asked and burnt; `None` as two zeros.
+    /// Busy work added to each I/O, requested and burnt; `None` is stored as two zeros.
     pub injected_ns: Option<Injected>,
-    /// The CPU when the slice began, and when it ended.
+    /// The CPU at the start of the slice, and at its end.
     pub cpus: Option<[u32; 2]>,
 }
 
 impl Report {
-    /// Writes it where the scheduler reads it; the arrival that follows makes it visible.
+    /// Writes it into shared memory; the arrival afterwards makes it visible.
     pub fn publish(self, words: &SharedWords, thread: usize) {
         let Self { ios, bytes, begin_ticks, end_ticks, thread_nanos, latency_ticks, read_bytes, injected_ns, cpus } =
             self;
         let [asked, burnt] =
             injected_ns.map_or([0, 0], |injected| [injected.asked.to_bits(), injected.burnt.to_bits()]);
-        // One more, because CPU 0 is one and 0 is none.
+        // Stored plus one, because 0 means none.
         let [begin, end] = cpus.map_or([0, 0], |cpus| cpus.map(|cpu| u64::from(cpu) + 1));
         let values =
             [ios, bytes, begin_ticks, end_ticks, thread_nanos, latency_ticks, read_bytes, asked, burnt, begin, end];
@@ -110,7 +111,7 @@ impl Report {
         slot.zip(values).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
     }
 
-    /// What `thread` published.
+    /// Reads the report of `thread`.
     pub fn read(words: &SharedWords, thread: usize) -> Self {
         let mut slot = words.words().iter().skip(thread * WORDS_PER_THREAD);
         let cpu = |word: u64| u32::try_from(word.checked_sub(1)?).ok();

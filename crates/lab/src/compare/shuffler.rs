@@ -1,9 +1,8 @@
-//! The order in which things are measured, drawn from a seed that the record keeps: arms of a block, starts of workers,
-//! boots.
+//! Random order of measurements, from a seed that the record stores: arms of a block, starts of workers, boots.
 
 use crate::workload::permutation::{below, split_mix};
 
-/// Draws orders.
+/// Draws random orders.
 pub(super) struct Shuffler {
     state: u64,
 }
@@ -13,12 +12,12 @@ impl Shuffler {
         Self { state: seed }
     }
 
-    /// A seed for something else that is drawn.
+    /// A seed for another generator.
     pub fn seed(&mut self) -> u64 {
         split_mix(&mut self.state)
     }
 
-    /// `items` in an order of which every one is equally likely (Fisher and Yates).
+    /// `items` in random order; all orders are equally likely (Fisher and Yates).
     pub fn shuffled<T>(&mut self, items: impl IntoIterator<Item = T>) -> Vec<T> {
         let mut items: Vec<T> = items.into_iter().collect();
         for last in (1..items.len()).rev() {
@@ -35,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_order_is_as_likely_and_a_seed_repeats_them() {
+    fn all_orders_are_equally_likely_and_a_seed_repeats_them() {
         let mut shuffler = Shuffler::new(7);
         let mut counts = std::collections::BTreeMap::new();
         for _ in 0..6000 {

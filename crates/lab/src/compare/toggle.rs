@@ -1,13 +1,13 @@
-//! Switching the system for an arm, and back: files of the kernel, and pairs of shell commands.
+//! Switches the system for an arm, and back: files of the kernel, and pairs of shell commands.
 //!
-//! What a file held is read before anything is measured. It is put back after each slice, when something fails, on
-//! Ctrl-C, and when this is dropped; when this process is killed, by the guardian.
+//! The original value of a file is read before the measurement. It is restored after each slice, after a failure, on
+//! Ctrl-C, and on drop; if this process is killed, the guardian restores it.
 
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::guardian::setting_file::{SettingFile, beside, present, put_back, same, write};
 use crate::guardian::undo::{Switched, Undo};
-use crate::guardian::{Guardian, Held, leftovers};
+use crate::guardian::{Guardian, UndoGuard, leftovers};
 use crate::shell;
 use crate::wait_limit::WaitLimit;
 use model::experiment::{ArmPlan, Setting};
@@ -19,30 +19,30 @@ use std::time::{Duration, Instant};
 
 /// The switches of all arms.
 pub(super) struct Toggles {
-    /// What each file held.
+    /// Original value of each file.
     found: Vec<SettingFile>,
-    /// Others that the kernel changes with them, and what those held.
+    /// Other files that the kernel changes with them, and their original values.
     coupled: Vec<SettingFile>,
-    /// The arm that is switched on: its settings and the command that cleans up.
+    /// The arm that is on: its settings and its cleanup command.
     on: Option<On>,
-    /// How long it took at most to switch an arm's settings on and off again.
+    /// Longest time that switching the settings of an arm on or off took.
     slowest_switch: Duration,
     limit: WaitLimit,
     guarded: Guarded,
 }
 
-/// What outlives this process.
+/// Undo actions that survive this process.
 #[derive(Default)]
 struct Guarded {
     guardian: Guardian,
-    /// Puts back what the files held.
-    files: Held,
-    /// Of each file that is switched, or changes with one, what it holds then.
+    /// Restores the original values of the files.
+    files: UndoGuard,
+    /// For each file that is switched or changes with one, its values while it is switched.
     set: BTreeMap<PathBuf, Vec<String>>,
     /// Runs the cleanup command of the arm that is on.
-    cleanup: Held,
-    /// Tell of such commands.
-    commands: Vec<Held>,
+    cleanup: UndoGuard,
+    /// Records of such commands.
+    commands: Vec<UndoGuard>,
 }
 
 struct On {
@@ -51,10 +51,10 @@ struct On {
 }
 
 impl Toggles {
-    /// Reads what is to be put back, and makes sure that it can be. What a reader has to know goes to `warnings`.
+    /// Reads the original values, and makes sure that they can be restored. Caveats go to `warnings`.
     ///
     /// # Errors
-    /// When a file is not there, cannot be written, or refuses a value that an arm would set.
+    /// When a file does not exist, cannot be written, or refuses a value of an arm.
     pub fn prepare(
         arms: &[ArmPlan],
         limit: WaitLimit,
@@ -74,7 +74,7 @@ impl Toggles {
             }
             let refused = |what: &str, error: std::io::Error| {
                 Error::Refused(format!(
-                    "{setting}: {what} {}: {error}; run as root, check the name",
+                    "{setting}: {what} {}: {error}; check the name, and run as root",
                     setting.path.display()
                 ))
             };
@@ -89,7 +89,7 @@ impl Toggles {
         toggles.found.iter().for_each(|found| _ = others.remove(&found.path));
         toggles.hand_over(arms, &others)?;
         toggles.refuse_what_another_switches()?;
-        // Each arm once, so that what is refused or cannot be put back is known before anything is measured.
+        // Switch each arm once, so that errors show before the measurement.
         for arm in arms.iter().filter(|arm| !arm.settings.is_empty()) {
             toggles.rehearse(arm, &others, warnings)?;
         }
@@ -97,14 +97,15 @@ impl Toggles {
             toggles.guarded.files.amend(toggles.undo(&BTreeMap::new())?)?;
         }
         if let Some(why) = guardian.ledger_trouble().filter(|_| arms.iter().any(ArmPlan::is_toggled)) {
-            let lost = "what is switched on is put back by hand only, if iotoll and its guardian are both killed, or the machine crashes";
-            warnings.push(Warning::new(Code::NoLedger, format!("{why}: no ledger can be written there; {lost}")));
+            let lost =
+                "if iotoll and its guardian are both killed, or the machine crashes, settings must be restored by hand";
+            warnings.push(Warning::new(Code::NoLedger, format!("{why}: cannot write a ledger; {lost}")));
         }
         Ok(toggles)
     }
 
-    /// Two that switch one file would each take the other's value for what it held. Looked at after ours is in the ledger, so that
-    /// of two that begin together at least one sees the other.
+    /// Two iotolls that switch the same file would each take the other's value for the original. This check follows our
+    /// entry in the ledger, so that of two that start together at least one sees the other.
     fn refuse_what_another_switches(&self) -> Result<()> {
         let paths: Vec<&Path> = self.found.iter().map(|found| found.path.as_path()).collect();
         if paths.is_empty() {
@@ -112,12 +113,10 @@ impl Toggles {
         }
         let Some((path, who)) = leftovers::switched_by_another(&paths) else { return Ok(()) };
         let path = path.display();
-        Err(Error::Refused(format!(
-            "{path} is being switched by another iotoll, '{who}'; wait until that one has ended"
-        )))
+        Err(Error::Refused(format!("{path} is being switched by another iotoll, '{who}'; wait until it has ended")))
     }
 
-    /// Before anything is switched: who puts it back when we are killed.
+    /// Registers the undo actions before anything is switched.
     fn hand_over(&mut self, arms: &[ArmPlan], others: &BTreeMap<PathBuf, String>) -> Result<()> {
         for setting in arms.iter().flat_map(|arm| &arm.settings) {
             self.guarded.set.entry(setting.path.clone()).or_default().push(setting.value.clone());
@@ -131,7 +130,7 @@ impl Toggles {
         Ok(())
     }
 
-    /// What puts back all files, and `others`, which may change with them.
+    /// The undo action for all files, and for `others`, which may change with them.
     fn undo(&self, others: &BTreeMap<PathBuf, String>) -> Result<Undo> {
         let others =
             others.iter().map(|(path, value)| SettingFile { path: path.clone(), value: value.clone(), kernel: true });
@@ -140,13 +139,13 @@ impl Toggles {
         let switched = all.map(|found| {
             let set = self.guarded.set.get(&found.path).cloned().unwrap_or_default();
             let path = std::path::absolute(&found.path)
-                .map_err(|error| Error::file(&found.path, "finding its place", error))?;
+                .map_err(|error| Error::file(&found.path, "resolving the path", error))?;
             Ok(Switched { found: SettingFile { path, ..found }, set })
         });
         Ok(Undo::Restore(switched.collect::<Result<_>>()?))
     }
 
-    /// Notes what the kernel made of what an arm sets, while that is on.
+    /// Notes the values that the kernel shows while the settings of an arm are on.
     fn note_set(&mut self, arm: &ArmPlan, others: &BTreeMap<PathBuf, String>) {
         let of_arm = self.found.iter().filter(|found| arm.settings.iter().any(|setting| setting.path == found.path));
         let others =
@@ -179,30 +178,33 @@ impl Toggles {
         for (path, value) in others {
             let other = SettingFile { path: path.clone(), value: value.clone(), kernel: true };
             if !self.coupled.contains(&other) && !other.differs().is_ok_and(|now| now.is_none()) {
-                let also = format!("{} changes with what arm '{}' sets, and is put back too", path.display(), arm.name);
+                let also =
+                    format!("{} changes with the settings of arm '{}', and is restored too", path.display(), arm.name);
                 add_once(warnings, Warning::new(Code::OptionDiffers, also));
                 self.coupled.push(other);
             }
         }
         if self.coupled.len() > before {
-            // Now that it is known what goes with it.
+            // Again, now that the related files are known.
             self.on = Some(On { settings: paths(&arm.settings), cleanup: None });
             left = self.switch_off();
         }
         left?;
-        // Nothing was measured yet: it is the setting that cannot be had.
+        // Nothing was measured yet, so the setting itself is refused.
         applied.map_err(|error| match error {
-            Error::Failed(why) => Error::Refused(format!("{why}; the kernel takes no such value: give another")),
+            Error::Failed(why) => {
+                Error::Refused(format!("{why}; the kernel does not accept this value; give another one"))
+            }
             other => other,
         })
     }
 
-    /// How long it took at most to switch the settings of an arm on, or off.
+    /// Longest time that switching the settings of an arm on or off took.
     pub fn slowest_switch(&self) -> Duration {
         self.slowest_switch
     }
 
-    /// What an arm sets and is so already, and what the kernel makes of other values.
+    /// Warns about settings that are already in force, and about values that the kernel changed.
     fn note_oddities(&self, arm: &ArmPlan, warnings: &mut Vec<Warning>) {
         for setting in &arm.settings {
             let Some(found) = self.found.iter().find(|found| found.path == setting.path && found.kernel) else {
@@ -210,9 +212,9 @@ impl Toggles {
             };
             let now = fs::read_to_string(&setting.path).map(|text| present(&text)).unwrap_or_default();
             let odd = if same(&found.value, &setting.value) {
-                format!("arm '{}': {setting} is so already: it changes nothing", arm.name)
+                format!("arm '{}': {setting} is already in force and changes nothing", arm.name)
             } else if !same(&now, &setting.value) {
-                format!("arm '{}': {setting}: the kernel made '{now}' of it", arm.name)
+                format!("arm '{}': {setting}: the kernel changed it to '{now}'", arm.name)
             } else {
                 continue;
             };
@@ -220,7 +222,7 @@ impl Toggles {
         }
     }
 
-    /// Switches on what `arm` asks for; what was switched on before it failed is switched off again.
+    /// Switches on the settings of `arm`; on failure it switches them off again.
     pub fn switch_on(&mut self, arm: &ArmPlan) -> Result<()> {
         if !arm.is_toggled() {
             return Ok(());
@@ -243,33 +245,34 @@ impl Toggles {
         }
     }
 
-    /// Nothing is switched on that nobody would put back.
+    /// Makes sure that the guardian would undo everything before anything is switched on.
     fn guard(&mut self, arm: &ArmPlan) -> Result<()> {
         let guardian = &self.guarded.guardian;
         guardian.make_sure()?;
         if let Some(command) = arm.cleanup.clone().filter(|_| !guardian.is_absent()) {
             let directory = std::env::current_dir()
-                .map_err(|error| Error::instrument("the folder that cleanup is to be run in", error))?;
+                .map_err(|error| Error::instrument("reading the working directory for cleanup", error))?;
             let longest_seconds = self.limit.longest.as_secs_f64();
             self.guarded.cleanup = guardian.arm(Undo::Run { command, directory, longest_seconds })?;
         }
         Ok(())
     }
 
-    /// Writes again what every file held: an arm without settings is measured after a write to the kernel as the others are.
+    /// Writes the original value of every file again, so that an arm without settings also follows a write to the
+    /// kernel.
     ///
     /// # Errors
-    /// When somebody else has changed one of them.
+    /// When another process has changed one of them.
     pub fn rewrite(&self) -> Result<()> {
         for found in self.found.iter().rev() {
             untouched(found)?;
-            // What the kernel holds and does not take (vm.dirty_bytes of 0) it goes on to hold.
+            // A value that the kernel shows but does not accept (0 in vm.dirty_bytes) stays as it is.
             let _ = found.write_back();
         }
         Ok(())
     }
 
-    /// Writes what the settings ask for, and sees that it made a difference.
+    /// Writes the settings, and checks that they took effect.
     fn apply(&self, settings: &[Setting]) -> Result<()> {
         for setting in settings {
             let failed = |what: String| Error::Failed(format!("{setting}: {}: {what}", setting.path.display()));
@@ -279,26 +282,26 @@ impl Toggles {
             let Some(found) = found.filter(|found| kernel && !same(&found.value, &setting.value)) else { continue };
             let differs = found.differs().map_err(|error| failed(format!("reading back: {error}")))?;
             if differs.is_none() {
-                return Err(failed(format!("it still is '{}' after writing: the kernel ignored it", found.value)));
+                return Err(failed(format!("still '{}' after writing: the kernel ignored the value", found.value)));
             }
         }
         Ok(())
     }
 
-    /// Switches everything off again, whatever fails on the way.
+    /// Switches everything off, whatever fails meanwhile.
     ///
     /// # Errors
-    /// The first thing that could not be put back.
+    /// The first thing that could not be restored.
     pub fn switch_off(&mut self) -> Result<()> {
         let Some(on) = self.on.take() else { return Ok(()) };
-        // An interruption does not shorten this: what was switched on is switched off.
+        // An interruption does not shorten this.
         let limit = self.limit.to_the_end();
         let mut outcome = on.cleanup.map_or(Ok(()), |cleanup| {
-            // It is run also where nobody guards it.
+            // The command runs even without a guardian.
             let processes = self.guarded.guardian.passing_processes().unwrap_or_default();
             shell("cleanup", &cleanup, &limit, &processes)
         });
-        self.guarded.cleanup = Held::default();
+        self.guarded.cleanup = UndoGuard::default();
         let switched = self.found.iter().filter(|found| on.settings.contains(&found.path));
         let mut still_on = Vec::new();
         for (found, why) in put_back(switched.rev().chain(&self.coupled)) {
@@ -309,17 +312,17 @@ impl Toggles {
             outcome = outcome
                 .and(Err(Error::Failed(format!("{path}: could not be set back to '{value}': {why}; set it by hand"))));
         }
-        // To be tried once more at the end.
+        // Try again at the end.
         self.on = (!still_on.is_empty()).then_some(On { settings: still_on, cleanup: None });
         outcome
     }
 }
 
-/// What somebody else has set meanwhile is theirs: it is neither measured as what was found nor put back to that.
+/// A value that another process has set meanwhile is neither treated as the original nor overwritten.
 fn untouched(found: &SettingFile) -> Result<()> {
     match found.differs() {
         Ok(Some(now)) if found.kernel => Err(Error::Failed(format!(
-            "{} is '{now}' now and was '{}' when the comparison began: somebody else changes it; it is left as it is",
+            "{} is '{now}' and was '{}' when the comparison started: another process changed it; it is left as it is",
             found.path.display(),
             found.value
         ))),
@@ -327,7 +330,7 @@ fn untouched(found: &SettingFile) -> Result<()> {
     }
 }
 
-/// Two names of one file in an arm would leave it with the second value only.
+/// Two names of one file in an arm would leave the file with the second value.
 fn same_file_twice(arm: &ArmPlan) -> Result<()> {
     let real = |setting: &Setting| setting.path.canonicalize().unwrap_or_else(|_| setting.path.clone());
     for (place, setting) in arm.settings.iter().enumerate() {
@@ -340,10 +343,10 @@ fn same_file_twice(arm: &ArmPlan) -> Result<()> {
 
 impl Drop for Toggles {
     fn drop(&mut self) {
-        // Whoever could be told has been told by then, or a panic is under way.
+        // An error cannot be reported from here.
         let _ = self.switch_off();
         if self.on.is_some() {
-            // The guardian may have more luck, and the ledger tells the next one.
+            // The guardian tries again, and the ledger informs the next iotoll.
             std::mem::take(&mut self.guarded.files).abandon();
         }
     }
@@ -359,7 +362,7 @@ fn shell(what: &str, command: &str, limit: &WaitLimit, processes: &Processes) ->
     if ended.success { Ok(()) } else { Err(ended.failure(what, command)) }
 }
 
-/// What was measured, when switching off after it went well too; else all that went wrong.
+/// The measurement, if switching off succeeded too; otherwise all errors.
 pub(super) fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
     match (measured, left) {
         (Ok(measured), Ok(())) => Ok(measured),
@@ -395,7 +398,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn what_was_found_is_put_back_also_when_setup_fails_and_when_dropped() {
+    fn original_values_are_restored_also_after_a_failed_setup_and_on_drop() {
         let directory = tempfile::tempdir().unwrap();
         let (file, mark) = (directory.path().join("knob"), directory.path().join("left"));
         fs::write(&file, "old\n").unwrap();
@@ -420,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_is_refused_before_anything_is_measured() {
+    fn a_file_that_cannot_be_written_is_refused_before_the_measurement() {
         let missing = Setting::parse("sysctl:no.such.knob=1").unwrap();
         let error =
             Toggles::prepare(&[arm(&[missing], None, None)], limit(LONG), &Guardian::default(), &mut Vec::new())
@@ -431,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_leaves_running_is_not_waited_for() {
+    fn background_processes_of_a_command_are_not_waited_for() {
         let begun = Instant::now();
         let pid = tempfile::NamedTempFile::new().unwrap();
         shell("setup", &format!("sleep 30 & echo $! > {}", pid.path().display()), &limit(LONG), &Processes::default())
@@ -442,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_hangs_is_killed_and_ctrl_c_ends_a_setup_but_not_a_cleanup() {
+    fn a_hung_command_is_killed_and_ctrl_c_ends_a_setup_but_not_a_cleanup() {
         let error = shell("setup", "sleep 1000", &limit(Duration::from_millis(50)), &Processes::default())
             .unwrap_err()
             .to_string();
@@ -469,7 +472,7 @@ mod tests {
         });
         let told = told.unwrap();
         assert!(told.contains("cleanup: `sleep 1000`") && told.contains("killed after 60 s"), "{told}");
-        // As the user is told.
+        // The command from the message to the user.
         let (_, kill) = told.split_once("to end it now: ").unwrap();
         assert!(std::process::Command::new("sh").args(["-c", kill]).status().unwrap().success());
         let error = waiter.join().unwrap().unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Rounds of turns: each case once, from its beginning to its end, under its arm's toggles, and the machine alone once.
+//! Rounds of turns: each case once, from start to end, with its arm's toggles, and the machine without workload once.
 
 use super::toggle::and_left;
 use super::{Measured, RoundRunner, Tasks, at_once};
@@ -6,13 +6,13 @@ use crate::error::Result;
 use model::comparison::record::{CaseLatency, SliceRecord};
 use std::time::Duration;
 
-/// Before the machine alone is watched: what has just ended is still being cleaned up.
+/// Wait before measuring without workload: the previous case is still being cleaned up.
 const SETTLE: Duration = Duration::from_millis(200);
-/// The machine alone, in each round.
+/// Time without workload in each round.
 const ALONE: Duration = Duration::from_millis(300);
 
 impl RoundRunner<'_> {
-    /// One round in which `measure` gives each case its turn; `None` when it was interrupted.
+    /// One round in which `measure` runs each case once; `None` if it was interrupted.
     pub(super) fn round_of_turns(
         &mut self,
         measure: impl Fn(&mut Self, usize) -> Result<(SliceRecord, Option<CaseLatency>)>,
@@ -32,12 +32,12 @@ impl RoundRunner<'_> {
             slices.push(slice);
             latencies.extend(latency);
         }
-        // A turn that was cut short is not one of a whole round.
+        // A round with a shortened turn is incomplete.
         Ok((!self.interrupted()).then_some((slices, latencies)))
     }
 
-    /// Does something while what the arm of a case asks for is switched on, and switches it off again, also when it failed. Beside an
-    /// arm without settings the files are written as well: what a write sets off is then in both arms.
+    /// Runs `measure` with the settings of a case's arm on, and switches them off afterwards, also after a failure. For
+    /// an arm without settings the files are written too, so that the effects of a write are in both arms.
     pub(super) fn switched<T>(&mut self, case: usize, measure: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let arm = self.experiment.cases.get(case).and_then(|case| self.experiment.arms.get(case.arm));
         let Some(arm) = arm.filter(|arm| arm.is_toggled()) else {

@@ -1,4 +1,4 @@
-//! Whole rounds: each case once, with workers of its own, ended by a sync of what it wrote.
+//! Whole rounds: each case once, with its own workers, followed by a sync of its written data.
 
 use super::{Measured, RoundRunner, at_once};
 use crate::error::Result;
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 /// Long enough that a sync at its end is a small part, short enough for many rounds.
 const SLICE: Duration = Duration::from_secs(1);
-/// Settings that take longer to switch are switched once in a round: shorter slices would be too short for them.
+/// Settings that take longer to switch are switched once per round: shorter slices would be too short for them.
 pub(super) const SLOW_SWITCH: Duration = Duration::from_millis(20);
-/// I/O after a toggle that does not count.
+/// Warm-up I/O after a toggle.
 const WARM_UP: Duration = Duration::from_millis(100);
 
-/// How such rounds are cut, where this length was asked for, or not, and no slice must be longer than `longest`.
+/// The schedule of such rounds, with the length `asked` if given; no slice is longer than `longest`.
 pub(super) fn schedule(asked: Option<Duration>, longest: Option<Duration>) -> Schedule {
     let slice = asked.unwrap_or(SLICE);
     let slice = longest.map_or(slice, |longest| longest.min(slice));
@@ -22,18 +22,21 @@ pub(super) fn schedule(asked: Option<Duration>, longest: Option<Duration>) -> Sc
 }
 
 impl RoundRunner<'_> {
-    /// One round; `None` when it was interrupted.
+    /// Measures one round; `None` if it was interrupted.
     pub(super) fn whole_round(&mut self, length: Duration) -> Result<Option<Measured>> {
         self.round_of_turns(|runner, case| {
-            let mut team = runner.team(case, synced)?;
-            team.ready()?;
-            let slice = at_once(|| runner.slice(case, &mut team, length, WARM_UP))?;
-            Ok((slice, Some(CaseLatency { case, injected_ns: team.injected(), ticks: team.finish()? })))
+            let mut worker_process = runner.worker_process(case, synced)?;
+            worker_process.ready()?;
+            let slice = at_once(|| runner.slice(case, &mut worker_process, length, WARM_UP))?;
+            Ok((
+                slice,
+                Some(CaseLatency { case, injected_ns: worker_process.injected(), ticks: worker_process.finish()? }),
+            ))
         })
     }
 }
 
-/// What was written is on its way to the device for seconds after: it is paid for by who wrote it.
+/// The kernel writes data back for seconds afterwards; the sync charges that to the job.
 fn synced(mut phase: Phase) -> Phase {
     for job in phase.jobs.iter_mut().filter(|job| job.access != Access::Read) {
         job.end_fsync = true;

@@ -1,9 +1,9 @@
-//! The inside of a worker process: the jobs of one case, opened once, run slice by slice as the scheduler says.
+//! The worker process: opens the jobs of one case once, and runs them slice by slice for the scheduler.
 
 use super::protocol::{Assignment, QUIT, Report, Signals, WORDS_PER_THREAD};
 use crate::engine::worker::{Control, Worker};
 use crate::error::{Error, Result};
-use crate::worker_pool::{enlist, with_engine};
+use crate::worker_pool::{build_worker, with_engine};
 use crate::workload::job_copy::JobCopy;
 use crate::workload::request_source::Kind;
 use crate::workload::target::Target;
@@ -19,15 +19,15 @@ use sys::clock::ticks;
 use sys::schedule::current_cpu;
 use sys::shared_words::{SharedWords, wait_while, wake_all};
 
-/// Runs the assignment in `memory` until the scheduler says that it is over: the latencies of all slices that
-/// count.
+/// Runs the assignment in `memory` until the scheduler ends it. Returns the latencies of all slices that count.
 ///
 /// # Errors
-/// The first thing that fails; the process is to end then.
+/// The first failure; the process must end then.
 pub fn serve(memory: &File, threads: usize) -> Result<Histogram> {
-    // The scheduler may be killed; nobody would end us then.
+    // End with the scheduler, also if it is killed.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-    let foreign = |error: String| Error::Refused(format!("this is iotoll's own worker, not for people: {error}"));
+    let foreign =
+        |error: String| Error::Refused(format!("this is an internal command that iotoll starts itself: {error}"));
     let words = threads.checked_mul(WORDS_PER_THREAD).ok_or_else(|| foreign("too many threads".to_owned()))?;
     let (words, text) = SharedWords::open(memory, words).map_err(|error| foreign(error.to_string()))?;
     let assignment: Assignment = serde_json::from_slice(&text).map_err(|error| foreign(error.to_string()))?;
@@ -36,8 +36,8 @@ pub fn serve(memory: &File, threads: usize) -> Result<Histogram> {
     }
     let parent = rustix::process::getppid().and_then(|parent| u32::try_from(parent.as_raw_nonzero().get()).ok());
     if parent != Some(assignment.scheduler) {
-        // It was killed before the kernel knew what its death means to us.
-        return Err(foreign("who started it is gone".to_owned()));
+        // The scheduler was killed before the death signal was set.
+        return Err(foreign("its parent process has ended".to_owned()));
     }
     sys::process::raise_open_file_limit();
     let words = Arc::new(words);
@@ -52,10 +52,11 @@ pub fn serve(memory: &File, threads: usize) -> Result<Histogram> {
             let mut placed = job.clone();
             placing.apply(&mut placed, number);
             let targets = targets.next().ok_or_else(|| foreign("a thread has no files".to_owned()))?;
-            let member = Member { copy: (placed, copy, targets), thread: number, threads, words: words.clone(), clock };
+            let member =
+                WorkerThread { copy: (placed, copy, targets), thread: number, threads, words: words.clone(), clock };
             let tell = tell.clone();
             let spawned = std::thread::Builder::new().name(format!("job {}", job.name)).spawn(move || {
-                // The receiver is gone when another thread failed first.
+                // The receiver has ended if another thread failed first.
                 let _ = tell.send(member.serve());
             });
             spawned.map_err(|error| Error::instrument("starting a worker thread", error))?;
@@ -70,7 +71,7 @@ pub fn serve(memory: &File, threads: usize) -> Result<Histogram> {
     Ok(all)
 }
 
-/// The scheduler decides when a slice ends, nothing else does.
+/// Removes the job's own limits: only the scheduler ends a slice.
 fn endless(mut phase: Phase) -> Phase {
     for job in &mut phase.jobs {
         job.duration =
@@ -81,7 +82,7 @@ fn endless(mut phase: Phase) -> Phase {
 }
 
 /// One thread of the process.
-struct Member {
+struct WorkerThread {
     copy: (JobPlan, u32, Vec<Target>),
     thread: usize,
     /// Of the whole process.
@@ -90,12 +91,12 @@ struct Member {
     clock: Hertz,
 }
 
-impl Member {
+impl WorkerThread {
     fn serve(self) -> Result<Histogram> {
         let (plan, number, targets) = self.copy;
         let copy = JobCopy { plan: &plan, number, targets };
         let control = Arc::new(Control::shared(self.words.clone()));
-        let mut worker = enlist(&copy, Arc::default(), control, self.clock)?;
+        let mut worker = build_worker(&copy, Arc::default(), control, self.clock)?;
         let signals = Signals::of(&self.words);
         with_engine(&copy, self.clock, |engine| {
             worker.calibrate();
@@ -107,7 +108,7 @@ impl Member {
                 }
                 turn = signals.turn().load(Ordering::Acquire);
                 if std::mem::take(&mut pending) {
-                    // Here, because what comes next is a warm-up, which does not count.
+                    // Here, because a warm-up follows, which does not count.
                     worker
                         .ledger
                         .kinds
@@ -124,7 +125,7 @@ impl Member {
                 Report { cpus, ..report(&plan, &worker, self.clock) }.publish(&self.words, self.thread);
                 pending = signals.keep().load(Ordering::Relaxed) == 1;
                 if !pending {
-                    // Here, before the slice that follows, which would pay for clearing the tables.
+                    // Here, so that the next slice does not pay for clearing the tables.
                     worker.ledger.restart(0);
                 }
             }
@@ -149,8 +150,8 @@ fn report(plan: &JobPlan, worker: &Worker, clock: Hertz) -> Report {
     }
 }
 
-/// The scheduler waits for all threads: only the last one wakes it, for it is of a real-time class and would run at once
-/// in place of those that still work.
+/// Only the last thread wakes the scheduler, which has real-time priority and would otherwise preempt threads that
+/// still work.
 fn arrive(signals: Signals, threads: usize) {
     let before = signals.arrived().fetch_add(1, Ordering::AcqRel);
     if before as usize + 1 >= threads {

@@ -1,4 +1,4 @@
-//! Counters of the kernel that count I/Os for programs that do not: of a block device, of a network interface.
+//! Kernel counters that count I/Os for programs that do not: of a block device or a network interface.
 
 use model::record::{Done, JobRecord, Stretch};
 use model::unit::Bytes;
@@ -42,7 +42,7 @@ impl fmt::Display for Counter {
 }
 
 impl Counter {
-    /// The counter now.
+    /// The current count.
     pub fn read(&self) -> Result<Done, String> {
         self.read_under(Path::new("/"))
     }
@@ -52,13 +52,13 @@ impl Counter {
             Self::Block(name) => {
                 // /sys/class/block has partitions beside whole devices.
                 let text = read(root.join("sys/class/block").join(name).join("stat"))?;
-                parse_block(&text).ok_or_else(|| format!("the kernel says '{}'", text.trim()))
+                parse_block(&text).ok_or_else(|| format!("unexpected text '{}'", text.trim()))
             }
             Self::Net(name) => {
                 let directory = root.join("sys/class/net").join(name).join("statistics");
                 let number = |file: &str| -> Result<u64, String> {
                     let text = read(directory.join(file))?;
-                    text.trim().parse().map_err(|_| format!("the kernel says '{}'", text.trim()))
+                    text.trim().parse().map_err(|_| format!("unexpected text '{}'", text.trim()))
                 };
                 Ok(Done {
                     ios: number("rx_packets")? + number("tx_packets")?,
@@ -68,7 +68,7 @@ impl Counter {
         }
     }
 
-    /// What was counted over a stretch, as a job.
+    /// The count over a stretch, as a job.
     pub(super) fn job(&self, stretch: &Stretch) -> Option<JobRecord> {
         let first = stretch.snapshots.first()?.done?;
         let last = stretch.snapshots.last()?.done?;
@@ -86,8 +86,8 @@ fn read(path: PathBuf) -> Result<String, String> {
     })
 }
 
-/// Completed reads, read sectors, completed writes, written sectors, completed discards
-/// (Documentation/block/stat.rst); a sector is 512 bytes whatever the device's.
+/// Completed reads, read sectors, completed writes, written sectors, completed discards (Documentation/block/stat.rst);
+/// a sector is 512 bytes on every device.
 fn parse_block(text: &str) -> Option<Done> {
     let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
     let discards = fields.get(11).copied().unwrap_or(0);

@@ -1,13 +1,14 @@
-//! One execution of a command: started, watched to its end, its output parsed.
+//! One execution of a command: starts it, watches it to its end, parses its output.
 
 use super::output_parser::{ProgramReport, output_parser, started};
 use super::running::Running;
-use super::{CommandPlan, Count, Custody, Printed};
+use super::{CommandPlan, Count, Isolation, Printed};
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
 use crate::meter::{MeterSet, Owners, TaskScan};
 use crate::progress::Observer;
+use crate::shell::scratch;
 use crate::watch::watch;
 use model::record::{Execution, Exit, IoInterval, JobRecord, Stretch};
 use model::unit::{Bytes, Nanos};
@@ -19,7 +20,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use sys::process::How;
 
-/// How far a program's clock may be off: its grain, and what passes between its last I/O and its report.
+/// Tolerance for a program's clock: its resolution, and the time between its last I/O and its report.
 const CLOCK_SLACK: Nanos = Nanos(100_000_000);
 
 /// What an execution needs besides its plan.
@@ -27,9 +28,9 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) meters: &'a mut MeterSet,
     pub(crate) interruption: &'a Interruption,
     pub(crate) warnings: &'a mut Vec<Warning>,
-    /// The CPUs that the command is put on; none in particular where that is empty.
+    /// The CPUs of the command; empty means any.
     pub(crate) cpus: &'a [u32],
-    /// What the command and all that it begins belong to.
+    /// The group that the command and its children belong to.
     pub(crate) processes: &'a Processes,
 }
 
@@ -42,7 +43,7 @@ pub(crate) struct Executed {
 /// Executes the command once.
 ///
 /// # Errors
-/// When it cannot be started, or its end is not seen. A command that fails is no error.
+/// When it cannot be started or waited for. A command that fails is not an error.
 pub(crate) fn execute(
     plan: &CommandPlan,
     number: usize,
@@ -70,7 +71,7 @@ pub(crate) fn execute(
     let owners = Owners { command: running.process(), ..Owners::default() };
     let tasks = TaskScan::now().since(&before, &owners);
     let report = parser.jobs().unwrap_or_else(|why| {
-        let message = format!("{program} did not say what it did: {why}; --ios, --bytes or --count say it instead");
+        let message = format!("{program} did not report its I/O: {why}; use --ios, --bytes or --count");
         add_once(surroundings.warnings, Warning::new(Code::WorkUnknown, message));
         ProgramReport::default()
     });
@@ -101,20 +102,19 @@ pub(crate) fn execute(
     Ok(Executed { execution, failure })
 }
 
-/// Parts a command from what it would share with us, where it is to have none of it: what it then says on standard
-/// error goes to the file that comes back.
-fn set_apart(child: &mut Command, custody: Custody) -> Result<Option<File>> {
-    if custody == Custody::Shared {
+/// Separates a command from iotoll if its custody requires that. Its standard error then goes to the returned file.
+fn set_apart(child: &mut Command, custody: Isolation) -> Result<Option<File>> {
+    if custody == Isolation::Shared {
         return Ok(None);
     }
-    let made = tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
+    let made = scratch().and_then(|file| Ok((file.try_clone()?, file)));
     let (kept, stderr) =
-        made.map_err(|error| Error::instrument("a temporary file for what the command says", error))?;
+        made.map_err(|error| Error::instrument("making a temporary file for the command's standard error", error))?;
     child.stdin(Stdio::null()).stderr(stderr).process_group(0);
     Ok(Some(kept))
 }
 
-/// The last thing that was written to a file.
+/// The last line of a file.
 fn last_line(file: &mut File) -> Option<String> {
     let mut bytes = Vec::new();
     file.rewind().and_then(|()| file.read_to_end(&mut bytes)).ok()?;
@@ -122,11 +122,11 @@ fn last_line(file: &mut File) -> Option<String> {
     text.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned)
 }
 
-/// Why an execution counts as failed: it took too long, it says so itself, or its status says so.
+/// Why an execution counts as failed: it took too long, it reports a failure, or its status shows one.
 fn failure(program: &str, exit: Exit, report: &ProgramReport, overdue: Option<Duration>) -> Option<String> {
     match (overdue, &report.failure, exit) {
         (Some(longest), ..) => Some(format!(
-            "{program}: did not end within {:.0} s and was killed; --hang-timeout says how long it may take",
+            "{program}: did not end within {:.0} s and was killed; --hang-timeout sets this limit",
             longest.as_secs_f64()
         )),
         (None, Some(failure), _) => Some(format!("{program}: {failure}")),
@@ -136,14 +136,14 @@ fn failure(program: &str, exit: Exit, report: &ProgramReport, overdue: Option<Du
     }
 }
 
-/// What was done, by whom the plan believes.
+/// The I/O of the command, from the source that the plan names.
 fn jobs(plan: &CommandPlan, report: ProgramReport, stretch: &Stretch) -> Vec<JobRecord> {
     let mut jobs = match &plan.count {
         Count::Program => report.jobs,
         Count::Stated { ios, bytes } => vec![stated(*ios, *bytes)],
         Count::Kernel(counter) => counter.job(stretch).into_iter().collect(),
     };
-    // Who does not say how long it worked, worked all the time.
+    // A job without a duration worked all the time.
     if let [first, .., last] = stretch.snapshots.as_slice() {
         let wall = last.at_nanos.since(first.at_nanos);
         jobs.iter_mut().filter(|job| job.wall_nanos == Nanos(0)).for_each(|job| job.wall_nanos = wall);
@@ -164,7 +164,7 @@ fn unix_less_monotonic() -> u64 {
     unix.saturating_sub(sys::clock::monotonic_nanos())
 }
 
-/// When it did I/O, on our clock; `None` where it does not say. What cannot be is not believed, with a warning.
+/// The time of its I/O, on our clock; `None` if it does not report one. An impossible time is ignored with a warning.
 fn io_interval(
     program: &str,
     report: &ProgramReport,
@@ -172,7 +172,7 @@ fn io_interval(
     unix_less_monotonic: u64,
 ) -> std::result::Result<Option<IoInterval>, Warning> {
     if let Some(why) = &report.unclear {
-        let message = format!("{why}: when {program} did I/O is unknown, and all of its time counts");
+        let message = format!("{why}: when {program} did I/O is unknown, so all of its time counts");
         return Err(Warning::new(Code::Unknown, message));
     }
     let Some((begin, end)) = report.io_unix_nanos else { return Ok(None) };
@@ -181,7 +181,7 @@ fn io_interval(
     let early = stretch.snapshots.first().map_or(Nanos(0), |first| first.at_nanos.since(interval.begin_nanos));
     if early > CLOCK_SLACK {
         let message = format!(
-            "{program} says that its I/O began {:.1} s before it was started; when it did I/O is unknown, and all of its \
+            "{program} reports that its I/O began {:.1} s before it was started; when it did I/O is unknown, so all of its \
              time counts",
             early.seconds()
         );
@@ -190,7 +190,7 @@ fn io_interval(
     let late = stretch.snapshots.last().map_or(Nanos(0), |last| interval.end_nanos.since(last.at_nanos));
     if late > CLOCK_SLACK {
         let message = format!(
-            "{program} says that it did I/O until {:.1} s after it had ended; when it did is unknown, and all of its time counts",
+            "{program} reports that it did I/O until {:.1} s after it had ended; when it did is unknown, so all of its time counts",
             late.seconds()
         );
         return Err(Warning::new(Code::Unknown, message));
@@ -214,12 +214,12 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_io_is_moved_to_our_clock_and_believed_where_it_can_be() {
+    fn the_time_of_io_is_converted_to_our_clock_if_it_is_possible() {
         let hour = Nanos::from_secs(3600).0;
         let found = io_interval("fio", &says(3612, 3618), &stretch(&[10, 20]), hour).unwrap().unwrap();
         assert_eq!((found.begin_nanos, found.end_nanos), (Nanos::from_secs(12), Nanos::from_secs(18)));
         let warning = io_interval("fio", &says(3602, 3618), &stretch(&[10, 20]), hour).unwrap_err();
-        assert!(warning.message.contains("fio says that its I/O began 8.0 s before"), "{}", warning.message);
+        assert!(warning.message.contains("fio reports that its I/O began 8.0 s before"), "{}", warning.message);
         let warning = io_interval("fio", &says(3612, 3628), &stretch(&[10, 20]), hour).unwrap_err();
         assert!(warning.message.contains("until 8.0 s after it had ended"), "{}", warning.message);
         let unclear = ProgramReport { unclear: Some("it pauses".to_owned()), ..says(3612, 3618) };
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_too_long_failed_by_that_whatever_else_it_says() {
+    fn a_timeout_is_the_failure_whatever_the_program_reports() {
         let sulking = ProgramReport { failure: Some("no server".to_owned()), ..ProgramReport::default() };
         let of = |exit, report: &ProgramReport, overdue| failure("prog", exit, report, overdue).unwrap_or_default();
         let overdue = of(Exit::Signal(15), &sulking, Some(Duration::from_secs(3)));

@@ -1,4 +1,4 @@
-//! fio says what it did in JSON, when it is asked to.
+//! fio: reports its I/O in JSON with the right flag.
 
 use super::Printed;
 use super::output_parser::{CapturedOutput, OutputParser, ProgramReport};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
 
-/// fio, and what it says on its standard output.
+/// fio, and its standard output.
 #[derive(Default)]
 pub(super) struct Fio {
     stdout: CapturedOutput,
@@ -19,12 +19,12 @@ impl OutputParser for Fio {
     fn prepare(&mut self, command: &[String], _: Printed) -> Result<(Vec<String>, Stdio)> {
         if let Some(argument) = command.iter().skip(1).find(|argument| is_in_the_way(argument)) {
             return Err(Error::Refused(format!(
-                "fio's {argument} is in the way: iotoll reads fio's output as JSON, once, when fio has ended; \
-                 leave it out, or count with --ios"
+                "fio's {argument} conflicts with iotoll, which reads fio's output as JSON, once, at the end; leave it out, \
+                 or count with --ios"
             )));
         }
         let mut command = command.to_vec();
-        // Both: JSON for us, and what a person would have read.
+        // Both: JSON for iotoll, and the normal output for the user.
         command.insert(1, "--output-format=normal,json".to_owned());
         Ok((command, self.stdout.capture()?))
     }
@@ -34,8 +34,8 @@ impl OutputParser for Fio {
     }
 }
 
-/// Whether an argument would hide fio's JSON, print more than one, or let fio end before its work does.
-/// fio takes its long options with one dash too.
+/// Whether an argument would hide fio's JSON, print more than one, or let fio end before its work does. fio accepts its
+/// long options with one dash too.
 fn is_in_the_way(argument: &str) -> bool {
     if !argument.starts_with('-') {
         return false;
@@ -45,14 +45,14 @@ fn is_in_the_way(argument: &str) -> bool {
     name.starts_with("output") || matches!(name, "minimal" | "status-interval" | "daemonize")
 }
 
-/// fio prints its JSON first or last, and errors before it; the object begins on a line of its own. Where fio
-/// was told to print its status now and then, the last one is of the whole run.
+/// fio prints its JSON first or last, and errors before it; the object starts on its own line. With status output at
+/// intervals, the last object covers the whole run.
 fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
-    // The braces within the object are indented. What fio says of its progress ends with a carriage return.
+    // Braces within the object are indented. fio's progress lines end with a carriage return.
     let mut braces = text.rmatch_indices("{\n").map(|(place, _)| place);
     let is_first =
         |place: &usize| text.get(..*place).is_some_and(|before| before.is_empty() || before.ends_with(['\n', '\r']));
-    let begin = braces.find(is_first).ok_or("there is no JSON in its output")?;
+    let begin = braces.find(is_first).ok_or("its output has no JSON")?;
     let rest = text.get(begin..).unwrap_or_default();
     let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
     let value = values.next().ok_or("its JSON is empty")?.map_err(|error| format!("its JSON is broken: {error}"))?;
@@ -71,21 +71,21 @@ fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
     let runtime: u64 = group_millis.values().sum();
     let end = unsigned(&value, "timestamp_ms").saturating_mul(1_000_000);
     if end > 0 && runtime > 0 {
-        // fio's times have a grain of a millisecond, and it prints within a few of the end.
+        // fio's times have a resolution of a millisecond, and it prints within a few of the end.
         report.io_unix_nanos = Some((end.saturating_sub(runtime.saturating_mul(1_000_000)), end));
     }
     report.unclear = gap(&value, jobs);
     if report.unclear.as_deref() == Some(RAMPS) {
-        // What was done in between is paid for and not counted: a cost by the I/Os that are would be too high.
+        // The I/O of the ramps is paid for but not counted, so a cost per counted I/O would be too high.
         report.jobs.clear();
     }
     Ok(report)
 }
 
-/// Why fio's counts are of no use.
-const RAMPS: &str = "fio's counts leave out the ramp_time of jobs that do not ramp at one time, and the machine paid for it, so there is no cost per I/O";
+/// Why fio's counts are useless.
+const RAMPS: &str = "fio's counts leave out the ramp_time of jobs that ramp at different times, but the machine paid for it, so there is no cost per I/O";
 
-/// What of fio's options leaves gaps between the times that its run times are of, so that they do not say when it did I/O.
+/// Options of fio that leave gaps between its run times, so that they do not show when it did I/O.
 fn gap(value: &Value, jobs: &[Value]) -> Option<String> {
     let of = |job: &Value, name: &str| {
         let of = |options: Option<&Value>| options.and_then(|options| options.get(name)?.as_str()).map(str::to_owned);
@@ -96,7 +96,7 @@ fn gap(value: &Value, jobs: &[Value]) -> Option<String> {
     let all = |name: &str| jobs.iter().map(|job| of(job, name)).collect::<BTreeSet<_>>();
     let given = |name: &str| all(name).iter().any(Option::is_some);
     let groups: BTreeSet<u64> = jobs.iter().map(|job| unsigned(job, "groupid")).collect();
-    // A range is drawn anew for each copy.
+    // Each copy draws its own value from a range.
     let drawn = all("startdelay").iter().flatten().any(|delay| delay.contains('-'));
     let why = if given("startdelay") && (groups.len() > 1 || all("startdelay").len() > 1 || drawn) {
         "fio's run times leave out its startdelay"
@@ -114,8 +114,8 @@ fn gap(value: &Value, jobs: &[Value]) -> Option<String> {
     Some(why.to_owned())
 }
 
-/// How long a job took. Of a reported group, `job_runtime` is the sum over its members, which run at the same
-/// time; the run times of the directions are of the longest member.
+/// Duration of a job. In a reported group, `job_runtime` is the sum over its members, which run at the same time; the
+/// run times of the directions are those of the longest member.
 fn wall_millis(job: &Value) -> u64 {
     let of_direction = |name| job.get(name).map_or(0, |part| unsigned(part, "runtime"));
     match ["read", "write", "trim"].into_iter().map(of_direction).max() {
@@ -130,7 +130,7 @@ fn record(job: &Value, millis: u64) -> JobRecord {
     let error = unsigned(job, "error");
     JobRecord {
         name: job.get("jobname").and_then(Value::as_str).unwrap_or("fio").to_owned(),
-        // Its copies have one name and no number. Jobs of another group ran at another time.
+        // Its copies share one name. Jobs of another group ran at another time.
         group_reporting: true,
         copy: u32::try_from(unsigned(job, "groupid")).unwrap_or(u32::MAX),
         engine: format!("fio {}", options.and_then(|options| options.get("ioengine")?.as_str()).unwrap_or(""))
@@ -142,7 +142,7 @@ fn record(job: &Value, millis: u64) -> JobRecord {
         errors: unsigned(job, "total_err"),
         error: (error > 0).then(|| format!("fio reports error {error}")),
         wall_nanos: Nanos::from_millis(millis),
-        // usr_cpu and sys_cpu are of fio's own threads, in percent of their run time, summed over a group.
+        // usr_cpu and sys_cpu cover only fio's own threads, in percent of their run time, summed over a group.
         thread_nanos: (fraction > 0.0).then_some(Nanos((fraction * unsigned(job, "job_runtime") as f64 * 1e6) as u64)),
         ..JobRecord::default()
     }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_gaps_is_named() {
+    fn options_that_leave_gaps_are_named() {
         let unclear = |global: &str, jobs: &[(u64, &str)]| {
             let job = |(group, options): &(u64, &str)| {
                 format!("{{\"groupid\": {group}, \"job_runtime\": 1000, \"job options\": {{{options}}}}}")
@@ -204,7 +204,7 @@ mod tests {
             parse(&text).unwrap().unclear.unwrap_or_default()
         };
         let (delay, ramp) = ("\"startdelay\": \"1\"", "\"ramp_time\": \"1\"");
-        // A start that all wait for, and a ramp that all have at one time, are before all of it.
+        // A start delay of all jobs, or a ramp of all at the same time, comes before all I/O.
         for (global, jobs) in [
             ("", &[(0, ""), (1, "")][..]),
             (delay, &[(0, ""), (0, "")]),

@@ -1,4 +1,4 @@
-//! iperf3 says what it did in JSON, when it is asked to.
+//! iperf3: reports its I/O in JSON with the right flag.
 
 use super::Printed;
 use super::output_parser::{CapturedOutput, OutputParser, ProgramReport};
@@ -8,7 +8,7 @@ use model::unit::{Bytes, Nanos};
 use serde_json::Value;
 use std::process::Stdio;
 
-/// iperf3, and what it says on its standard output.
+/// iperf3, and its standard output.
 #[derive(Default)]
 pub(super) struct Iperf3 {
     stdout: CapturedOutput,
@@ -18,8 +18,8 @@ impl OutputParser for Iperf3 {
     fn prepare(&mut self, command: &[String], _: Printed) -> Result<(Vec<String>, Stdio)> {
         if let Some(argument) = command.iter().skip(1).find(|argument| omits(argument)) {
             return Err(Error::Refused(format!(
-                "iperf3's {argument} is in the way: what it omits is not in its count, but the machine pays for it; leave it out and run \
-                 longer, or count with --ios"
+                "iperf3's {argument} omits seconds from its count that the machine pays for; leave it out and run longer, or \
+                 count with --ios"
             )));
         }
         let mut command = command.to_vec();
@@ -34,7 +34,7 @@ impl OutputParser for Iperf3 {
     }
 }
 
-/// Whether an argument leaves the first seconds out. Names of long options may be cut short.
+/// Whether an argument omits the first seconds. Names of long options may be abbreviated.
 fn omits(argument: &str) -> bool {
     let long = argument.strip_prefix("--").map(|name| name.split_once('=').map_or(name, |(name, _)| name));
     argument.starts_with("-O") || long.is_some_and(|name| !name.is_empty() && "omit".starts_with(name))
@@ -43,7 +43,7 @@ fn omits(argument: &str) -> bool {
 fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("its JSON is broken: {error}"))?;
     if let Some(error) = value.get("error").and_then(Value::as_str) {
-        // With --json it exits with status 0 all the same.
+        // With --json it exits with status 0 even then.
         return Ok(ProgramReport { failure: Some(error.to_owned()), ..ProgramReport::default() });
     }
     let end = value.get("end").ok_or("its JSON has no end")?;
@@ -51,7 +51,7 @@ fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
     let protocol = test.get("protocol").and_then(Value::as_str).unwrap_or("TCP");
     let block = test.get("blksize").and_then(Value::as_u64).filter(|block| *block > 0);
     let (write, seconds) = direction(end, ["sum_sent", "sum"], block).ok_or("its JSON has no sum of bytes")?;
-    // With --bidir: what came the other way at the same time.
+    // With --bidir: the traffic in the other direction at the same time.
     let back = direction(end, ["sum_sent_bidir_reverse", "sum_bidir_reverse"], block);
     let job = JobRecord {
         name: format!("iperf3 {protocol}"),
@@ -64,13 +64,13 @@ fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
     Ok(ProgramReport { jobs: vec![job], ..ProgramReport::default() })
 }
 
-/// What one direction did, by the first of these sums that is there, and for how many seconds.
+/// The traffic of one direction, from the first of these sums that exists, and its seconds.
 fn direction(end: &Value, sums: [&str; 2], block: Option<u64>) -> Option<(Direction, f64)> {
     let sum = sums.iter().find_map(|name| end.get(name))?;
     let bytes = sum.get("bytes").and_then(Value::as_u64)?;
-    // UDP's packets stand in `sum` only.
+    // The packets of UDP are only in `sum`.
     let packets = sums.iter().find_map(|name| end.get(name)?.get("packets")?.as_u64());
-    // TCP has no I/Os of its own: what iperf3 hands to the kernel at once is its block.
+    // TCP has no I/Os of its own: one write of iperf3 is a block.
     let ios = packets.or_else(|| block.map(|block| bytes / block)).unwrap_or(0);
     let seconds = sum.get("seconds").and_then(Value::as_f64).unwrap_or(0.0);
     Some((Direction { ios, bytes: Bytes(bytes), short: 0, latency: Latency::None }, seconds))
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leaves_seconds_out_is_refused() {
+    fn omitting_seconds_is_refused() {
         for flag in ["-O", "-O2", "--omit", "--omit=2", "--om"] {
             let command = ["iperf3", "-c", "127.0.0.1", flag].map(str::to_owned);
             let refused = Iperf3::default().prepare(&command, Printed::Nowhere).unwrap_err().to_string();

@@ -1,16 +1,17 @@
-//! Programs whose output tells iotoll which I/O they did: a row of the table for each. A new one is a file of its own and a row here.
+//! Programs that report their I/O in their output: one row of the table each. A new one is a file and a row here.
 
 use super::{CommandPlan, Count, Printed, fio, iperf3};
 use crate::error::{Error, Result};
+use crate::shell::scratch;
 use model::record::JobRecord;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 use std::process::Stdio;
 
-/// Reads from a program's output which I/O it did.
+/// Parses a program's I/O from its output.
 pub(super) trait OutputParser {
-    /// The command with the options that make the program print what is parsed, and where its standard output goes.
+    /// The command with the options that make the program print its report, and the destination of its standard output.
     fn prepare(&mut self, command: &[String], printed: Printed) -> Result<(Vec<String>, Stdio)>;
     /// The report, once the program has ended.
     fn jobs(&mut self) -> std::result::Result<ProgramReport, String>;
@@ -20,11 +21,11 @@ pub(super) trait OutputParser {
 #[derive(Debug, Default)]
 pub(super) struct ProgramReport {
     pub jobs: Vec<JobRecord>,
-    /// When it did I/O, in Unix time, where the program reports that.
+    /// When it did I/O, in Unix time, if the program reports that.
     pub io_unix_nanos: Option<(u64, u64)>,
-    /// Why the time of its I/O is unknown although the program reports its length.
+    /// Why the time of its I/O is unknown although the program reports its duration.
     pub unclear: Option<String>,
-    /// The part of the output that is text for people.
+    /// The part of the output that is text for the user.
     pub text: String,
     /// Why it failed, from a program that fails with exit status 0.
     pub failure: Option<String>,
@@ -32,7 +33,7 @@ pub(super) struct ProgramReport {
 
 struct Row {
     program: &'static str,
-    /// Where its I/O count comes from, in words.
+    /// Source of the I/O count, in words.
     counted_by: &'static str,
     parser: fn() -> Box<dyn OutputParser>,
 }
@@ -46,13 +47,13 @@ static OUTPUT_PARSERS: [Row; 2] = [
     },
 ];
 
-/// A program that only starts another.
+/// A program that only starts another one.
 struct Starter {
     program: &'static str,
-    /// Letters of its options whose value is a word of its own, and names of its long ones.
+    /// Letters of its options whose value is a separate word, and names of such long options.
     valued: &'static str,
     long_valued: &'static [&'static str],
-    /// Words of its own before the program's: priorities, masks.
+    /// Its own words before the program: priorities, masks.
     own_words: usize,
 }
 
@@ -60,9 +61,9 @@ const fn starter(program: &'static str, valued: &'static str, long: &'static [&'
     Starter { program, valued, long_valued: long, own_words: own }
 }
 
-/// As their manuals have them (util-linux 2.38, coreutils 9.1, sudo 1.9, doas 6.8, numactl 2.0).
+/// From their manuals (util-linux 2.38, coreutils 9.1, sudo 1.9, doas 6.8, numactl 2.0).
 static STARTERS: [Starter; 19] = [
-    // What setarch(8) is called as; where it is called by its own name, one of these may follow.
+    // Other names of setarch(8); called by its own name, it may be followed by one of these.
     starter("aarch64", "", &[], 0),
     starter("i386", "", &[], 0),
     starter("linux32", "", &[], 0),
@@ -127,14 +128,14 @@ static STARTERS: [Starter; 19] = [
 ];
 
 impl Starter {
-    /// How many words come before the program's, this one's own name included; `None`: there is no program.
+    /// Number of words before the program, including this one's name; `None` if there is no program.
     fn words_before(&self, command: &[String]) -> Option<usize> {
         let (mut place, mut own) = (1, self.own_words);
         loop {
             let word = command.get(place)?;
             place += 1;
             let (name, long) = match (word.strip_prefix("--"), word.strip_prefix('-')) {
-                // No options behind that.
+                // No more options after `--`.
                 (Some(""), _) => {
                     place += own;
                     break;
@@ -155,7 +156,7 @@ impl Starter {
             let apart = if long {
                 self.long_valued.contains(&name)
             } else {
-                // In `-n5` the value is behind its letter.
+                // In `-n5` the value follows its letter.
                 name.chars().last().is_some_and(|last| self.valued.contains(last))
                     && name.chars().filter(|letter| self.valued.contains(*letter)).count() == 1
             };
@@ -165,7 +166,7 @@ impl Starter {
     }
 }
 
-/// The row of a command's program, wherever that lies and whatever starts it, and how many words are before it.
+/// The row of a command's program, whatever its path and starters, and the number of words before it.
 fn row(command: &[String]) -> Option<(usize, &'static Row)> {
     let mut before = 0;
     loop {
@@ -178,7 +179,7 @@ fn row(command: &[String]) -> Option<(usize, &'static Row)> {
     }
 }
 
-/// The words before the program whose output is parsed, and that program's own.
+/// The words before the program whose output is parsed, and the words from there on.
 pub(super) fn started(command: &[String]) -> (&[String], &[String]) {
     command.split_at(row(command).map_or(0, |(place, _)| place))
 }
@@ -193,18 +194,18 @@ pub(super) fn output_parser(plan: &CommandPlan) -> Box<dyn OutputParser> {
     }
 }
 
-/// Where the I/O count comes from, in words.
+/// Source of the I/O count, in words.
 pub(super) fn counted_by(plan: &CommandPlan) -> String {
     match &plan.count {
         Count::Program => {
             row(&plan.command).map_or("nothing: give --ios, --bytes or --count", |(_, row)| row.counted_by).to_owned()
         }
         Count::Stated { .. } => "stated on the command line".to_owned(),
-        Count::Kernel(counter) => format!("the kernel's counters of {counter}, whichever process caused them"),
+        Count::Kernel(counter) => format!("the kernel's counters of {counter}, of all processes"),
     }
 }
 
-/// A program whose output is not understood.
+/// A program without a parser.
 struct NoParser;
 
 impl OutputParser for NoParser {
@@ -217,28 +218,28 @@ impl OutputParser for NoParser {
     }
 }
 
-/// The standard output of a program, in a file without a name: the program can write to it as any user, at any length, and
-/// nothing is left of the file however iotoll ends.
+/// The standard output of a program, in an unnamed file: the program can write to it as any user, without a limit, and
+/// the file disappears however iotoll ends.
 #[derive(Default)]
 pub(super) struct CapturedOutput {
     file: Option<File>,
 }
 
 impl CapturedOutput {
-    /// Begins to capture.
+    /// Starts capturing.
     pub fn capture(&mut self) -> Result<Stdio> {
-        let made = tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
+        let made = scratch().and_then(|file| Ok((file.try_clone()?, file)));
         let (kept, stdout) =
-            made.map_err(|error| Error::instrument("a temporary file for the output of the command", error))?;
+            made.map_err(|error| Error::instrument("making a temporary file for the command's output", error))?;
         self.file = Some(kept);
         Ok(stdout.into())
     }
 
-    /// What the program wrote. Names of files, which it may repeat, need not be UTF-8.
+    /// The program's output. It may contain file names, which need not be UTF-8.
     pub fn take(&mut self) -> std::result::Result<String, String> {
         let mut file = self.file.take().ok_or("its output was not captured")?;
         let mut bytes = Vec::new();
-        // Where the two descriptors are in the file is one place, and the program has written up to it.
+        // Both descriptors share one file offset, so rewind first.
         let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
         read.map_err(|error| error.to_string())?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -248,7 +249,7 @@ impl CapturedOutput {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::Custody;
+    use crate::cost::Isolation;
 
     fn plan(program: &str, count: Count) -> CommandPlan {
         let command = vec![program.to_owned()];
@@ -257,14 +258,14 @@ mod tests {
             count,
             repeat: 1,
             printed: Printed::Nowhere,
-            custody: Custody::Shared,
+            custody: Isolation::Shared,
             around: Default::default(),
             guardian: crate::guardian::Guardian::default(),
         }
     }
 
     #[test]
-    fn a_program_is_known_by_its_name_wherever_it_lies() {
+    fn a_program_is_known_by_its_name_in_any_folder() {
         for (program, words) in
             [("fio", "fio's"), ("/usr/bin/iperf3", "iperf3's"), ("fio.sh", "nothing"), ("", "nothing")]
         {
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_known_behind_what_starts_it() {
+    fn a_program_is_known_after_its_starters() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         for (text, place) in [
             ("taskset -c 0 fio job.fio", Some(3)),

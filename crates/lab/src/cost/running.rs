@@ -1,6 +1,6 @@
-//! A command that runs, watched: how it is begun, ended, and waited for.
+//! A running command: starts it, watches it, ends it.
 
-use super::{CommandPlan, Count, Counter, Custody};
+use super::{CommandPlan, Count, Counter, Isolation};
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
@@ -22,44 +22,44 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use sys::process::Ended;
 
-/// A command that runs.
+/// A running command.
 pub(super) struct Running<'a> {
     plan: &'a CommandPlan,
-    /// The execution's number, from 0.
+    /// Number of the execution, from 0.
     number: usize,
     child: Option<Command>,
     process: Option<u32>,
     news: Option<Receiver<io::Result<Ended>>>,
     ended: Option<Ended>,
     failure: Option<Failure>,
-    /// What the plan's counter said before it began.
+    /// The plan's counter before it started.
     first: Option<Done>,
     interruption: &'a Interruption,
     told_to_end: Option<Instant>,
-    /// It was ended because it took longer than it may.
+    /// It was ended because it exceeded its time limit.
     overdue: bool,
     begun: Instant,
-    /// The most that storage was seen to have read for us and it.
+    /// Highest sum of bytes read from storage for iotoll and the command.
     storage_read: Cell<Bytes>,
     observer: Observer<'a>,
     placement_watch: PlacementWatch,
     cpus: Vec<u32>,
-    /// Who is told that it leads a process group, once it has run for a while: that costs some microseconds, and who is killed
-    /// before knows it by its mark.
+    /// Receives the leader of its process group once it has run for a while: that costs some microseconds, and its mark
+    /// identifies it before.
     pub processes: Option<&'a Processes>,
 }
 
-/// Why there is no end of it to tell of.
+/// Why its end is unknown.
 #[derive(Debug)]
 enum Failure {
-    /// There is no such program, or it cannot be executed.
+    /// The program does not exist or cannot be executed.
     NotStarted(io::Error),
-    /// It was started, and could not be waited for.
+    /// It was started, but could not be waited for.
     LostSight(io::Error),
 }
 
 impl<'a> Running<'a> {
-    /// One that is yet to begin.
+    /// A command that has not started yet.
     pub fn new(
         plan: &'a CommandPlan,
         number: usize,
@@ -88,7 +88,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// On these CPUs it will begin, if there are any.
+    /// Pins it to these CPUs, if there are any.
     pub fn put_on(&mut self, cpus: &[u32]) {
         self.cpus = cpus.to_vec();
     }
@@ -98,12 +98,12 @@ impl<'a> Running<'a> {
         self.placement_watch.note_servers(snapshots);
     }
 
-    /// Its process id, once it was started.
+    /// Its process id, once it is started.
     pub fn process(&self) -> Option<u32> {
         self.process
     }
 
-    /// How it ended. Nothing of a command with a process group of its own outlives this.
+    /// How it ended. All processes of a command with its own process group have ended after this.
     pub fn end(&mut self, program: &str) -> Result<Ended> {
         if self.longest().is_some() {
             self.kill(Signal::KILL);
@@ -111,29 +111,29 @@ impl<'a> Running<'a> {
         match (self.failure.take(), self.ended.take()) {
             (Some(Failure::NotStarted(source)), _) => Err(Error::NotStarted { program: program.to_owned(), source }),
             (Some(Failure::LostSight(source)), _) => {
-                Err(Error::instrument(format!("{program}: lost sight of it"), source))
+                Err(Error::instrument(format!("{program}: could not be waited for"), source))
             }
             (None, Some(ended)) => Ok(ended),
             (None, None) => {
-                let gone = io::Error::other("the thread that waits for it is gone");
-                Err(Error::instrument(format!("{program}: lost sight of it"), gone))
+                let gone = io::Error::other("the thread that waits for it has ended");
+                Err(Error::instrument(format!("{program}: could not be waited for"), gone))
             }
         }
     }
 
-    /// How long it was allowed, when it was ended because that had passed.
+    /// Its time limit, if it was ended because of that.
     pub fn is_overdue(&self) -> Option<Duration> {
         self.longest().filter(|_| self.overdue)
     }
 
     fn longest(&self) -> Option<Duration> {
         match self.plan.custody {
-            Custody::Shared => None,
-            Custody::Alone { longest } => Some(longest),
+            Isolation::Shared => None,
+            Isolation::Alone { longest } => Some(longest),
         }
     }
 
-    /// Passes an interruption on, once: a terminal's Ctrl-C has reached the command by itself.
+    /// Passes an interruption on, once: Ctrl-C in a terminal reaches the command by itself.
     fn pass_interruption_on(&mut self) {
         if self.interruption.is_requested() && self.told_to_end.is_none() {
             self.told_to_end = Some(Instant::now());
@@ -141,9 +141,9 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Ends a command that does not end, or that was asked to and does not.
+    /// Ends a command that exceeds its limit, or does not end after it was asked to.
     fn hurry(&mut self) {
-        /// After it was asked to.
+        /// Time to end after it was asked to.
         const GRACE: Duration = Duration::from_secs(2);
         if self.interruption.is_repeated() {
             self.kill_with_descendants();
@@ -162,12 +162,13 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Kills the command and what it has begun, as far as its parents live: of a fio that is killed alone, the jobs go on.
+    /// Kills the command and its descendants, as far as their parents live: the jobs of fio continue if only fio is
+    /// killed.
     fn kill_with_descendants(&self) {
-        /// Who begins processes as fast as they are found is not to keep us.
+        /// Limit, in case processes are started as fast as they are found.
         const MOST_SCANS: usize = 8;
         let Some(command) = self.process else { return };
-        // Who has no parent any more is nobody's descendant, and who is stopped begins nothing.
+        // An orphan can no longer be found by its parent, and a stopped process starts no other.
         self.kill(Signal::STOP);
         let mut found = BTreeSet::new();
         for _ in 0..MOST_SCANS {
@@ -185,25 +186,25 @@ impl<'a> Running<'a> {
         found.into_iter().for_each(|process| signal(process, Signal::KILL));
     }
 
-    /// Sends a signal to the command, or to its process group where it has one. It may have ended just now.
+    /// Sends a signal to the command, or to its process group if it has one. It may have ended already.
     fn kill(&self, signal: Signal) {
         let process = self.process.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let Some(process) = process else { return };
         let _ = match self.plan.custody {
-            Custody::Alone { .. } => kill_process_group(process, signal),
-            Custody::Shared => kill_process(process, signal),
+            Isolation::Alone { .. } => kill_process_group(process, signal),
+            Isolation::Shared => kill_process(process, signal),
         };
     }
 }
 
-/// Sends a signal to a process that may have ended just now, or be somebody else's.
+/// Sends a signal to a process, which may have ended already.
 fn signal(process: u32, signal: Signal) {
     if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
         let _ = kill_process(process, signal);
     }
 }
 
-/// The kernel's counter that counts its I/Os.
+/// The kernel counter of its I/Os.
 fn counter(plan: &CommandPlan) -> Option<&Counter> {
     match &plan.count {
         Count::Kernel(counter) => Some(counter),
@@ -222,10 +223,10 @@ impl Work for Running<'_> {
     }
 
     fn storage_read(&self) -> Option<Bytes> {
-        // What ended and was waited for is in our own count, what lives in its tree's.
+        // Ended children that were waited for are in our own count, live ones in the count of the tree.
         let living = self.process.filter(|_| self.ended.is_none()).and_then(storage_read_of_tree);
         let read = own_storage_read()? + living.unwrap_or(Bytes(0));
-        // A process that has ended and is not waited for yet is in neither.
+        // A process that has ended but was not waited for yet is in neither.
         self.storage_read.set(self.storage_read.get().max(read));
         Some(self.storage_read.get())
     }
@@ -234,7 +235,7 @@ impl Work for Running<'_> {
 impl Subject for Running<'_> {
     fn begin(&mut self) {
         let Some(mut command) = self.child.take() else { return };
-        // Its children inherit where it is.
+        // Its children inherit the affinity.
         match pinned(&self.cpus, || command.spawn()) {
             Ok(child) => {
                 self.begun = Instant::now();
@@ -243,7 +244,7 @@ impl Subject for Running<'_> {
                 self.news = Some(news);
                 let waiter = std::thread::Builder::new().name("iotoll-wait".to_owned()).stack_size(128 << 10);
                 if let Err(error) = waiter.spawn(move || tell.send(sys::process::wait(child))) {
-                    // Nobody can see it end, so it is not left to run; init, its new parent after us, reaps it.
+                    // Its end could not be seen, so kill it; init reaps it after iotoll has ended.
                     self.kill(Signal::KILL);
                     self.failure = Some(Failure::LostSight(error));
                 }
@@ -253,12 +254,12 @@ impl Subject for Running<'_> {
     }
 
     fn wait(&mut self, timeout: Duration) -> bool {
-        /// Longest time that Ctrl-C goes unnoticed.
-        const GLANCE: Duration = Duration::from_millis(100);
+        /// Longest reaction time to Ctrl-C.
+        const POLL_INTERVAL: Duration = Duration::from_millis(100);
         let mut left = timeout;
         while !left.is_zero() {
             let Some(news) = &self.news else { return true };
-            match news.recv_timeout(left.min(GLANCE)) {
+            match news.recv_timeout(left.min(POLL_INTERVAL)) {
                 Ok(Ok(ended)) => {
                     self.ended = Some(ended);
                     return true;
@@ -275,7 +276,7 @@ impl Subject for Running<'_> {
             }
             self.pass_interruption_on();
             self.hurry();
-            left = left.saturating_sub(GLANCE);
+            left = left.saturating_sub(POLL_INTERVAL);
         }
         false
     }
@@ -307,13 +308,13 @@ mod tests {
             count: Count::Program,
             repeat: 1,
             printed: Printed::Nowhere,
-            custody: Custody::Shared,
+            custody: Isolation::Shared,
             around: Default::default(),
             guardian: crate::guardian::Guardian::default(),
         }
     }
 
-    /// What becomes of `program` when `lose` happens to it.
+    /// The result of `program` if `lose` is done to it.
     fn ends(program: &str, lose: impl FnOnce(&mut Running)) -> Result<Ended> {
         let (plan, calm) = (plan(), Interruption::default());
         let mut ignore = |_: Progress| {};
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_told_from_one_that_was_lost_sight_of() {
+    fn a_missing_program_differs_from_one_that_cannot_be_waited_for() {
         assert!(ends("true", |_| {}).is_ok());
         let missing = ends("/no/such/program", |_| {}).unwrap_err();
         assert!(matches!(&missing, Error::NotStarted { program, .. } if program == "prog"), "{missing:?}");
@@ -334,7 +335,7 @@ mod tests {
         for lost in [lost, gone] {
             let lost = lost.unwrap_err();
             assert!(matches!(lost, Error::Instrument { .. }), "{lost:?}");
-            assert!(lost.to_string().starts_with("prog: lost sight of it"), "{lost}");
+            assert!(lost.to_string().starts_with("prog: could not be waited for"), "{lost}");
         }
     }
 }

@@ -1,25 +1,25 @@
-//! Machines as the kernel would show them, put together in a directory.
+//! Fabricated machines: the kernel's files in a directory.
 
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A root directory that goes when it is dropped.
+/// A root directory that is removed on drop.
 pub(crate) struct Fixture {
     directory: TempDir,
 }
 
 impl Fixture {
-    /// A machine that shows nothing.
+    /// A machine without files.
     pub(crate) fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap() }
     }
 
-    /// Where `/` is.
+    /// The root directory.
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Writes a file and the directories that lead to it.
+    /// Writes a file and its parent directories.
     pub(crate) fn write(&self, path: &str, contents: impl AsRef<[u8]>) {
         let path = self.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -54,7 +54,7 @@ fn intel_cpuinfo(flags: &str) -> String {
     (0..2).map(cpu).collect()
 }
 
-/// As it comes from the shop: turbo, hyperthreads, powersave, deep C-states, two nodes, an ordinary user.
+/// Factory settings: turbo, hyperthreads, powersave, deep C-states, two nodes, an ordinary user.
 pub(crate) fn intel_metal() -> Fixture {
     let fixture = Fixture::new().write_all(&[
         ("proc/cpuinfo", &intel_cpuinfo("constant_tsc nonstop_tsc")),
@@ -102,7 +102,7 @@ pub(crate) fn intel_metal() -> Fixture {
     fixture
 }
 
-/// Set up for measuring, by root.
+/// Set up for measuring, as root.
 pub(crate) fn amd_metal() -> Fixture {
     let fixture = Fixture::new().write_all(&[
         ("proc/cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC 9354\nflags\t\t: constant_tsc nonstop_tsc"),
@@ -135,7 +135,7 @@ pub(crate) fn amd_metal() -> Fixture {
     fixture
 }
 
-/// A small guest of a cloud, root in it.
+/// A small cloud guest, as root.
 pub(crate) fn guest() -> Fixture {
     let fixture = Fixture::new().write_all(&[
         (

@@ -1,10 +1,10 @@
-//! What the kernel does besides the work: mitigations and checks of itself.
+//! Extra work of the kernel: mitigations and self-checks.
 
 use super::MachineView;
 use crate::host::{kernel_config, vulnerabilities};
 use model::doctor::{Check, State, Topic};
 
-/// Which protections are on. They are never wrong; they are part of what is measured.
+/// Which mitigations are on. They are never wrong; they are part of what is measured.
 pub(super) fn mitigations(view: &MachineView) -> Check {
     let topic = Topic::Mitigations;
     let known = vulnerabilities(view.root);
@@ -24,11 +24,11 @@ pub(super) fn mitigations(view: &MachineView) -> Check {
         return Check::new(topic, State::Good, format!("none active{open}"));
     }
     Check::new(topic, State::Note, format!("{} active: {}{open}", active.len(), active.join(", ")))
-        .mend("to see what they cost, boot with mitigations=off, on a machine that runs only your own code")
+        .mend("to see their cost, boot with mitigations=off, on a machine that runs only your own code")
 }
 
-/// Options that cost CPU time on every path, from lib/Kconfig.debug and its neighbours; off in the
-/// kernels of most distributions, and on in the debugging kernels that developers measure with (seed 000).
+/// Options that cost CPU time on every path, from lib/Kconfig.debug and its neighbours; off in most distribution
+/// kernels, on in the debugging kernels that developers measure with (seed 000).
 const COSTLY: [&str; 19] = [
     "KASAN",
     "KCSAN",
@@ -51,10 +51,10 @@ const COSTLY: [&str; 19] = [
     "GCOV_KERNEL",
 ];
 
-/// Words of the boot command line that turn such checks on in kernels that hold them ready.
+/// Boot parameters that turn on such checks if the kernel has them built in.
 const COSTLY_WORDS: [&str; 5] = ["debug_pagealloc=on", "page_poison=1", "slub_debug", "slab_debug", "kmemleak=on"];
 
-/// Whether the kernel checks itself at the measurement's expense.
+/// Whether the kernel runs costly self-checks.
 pub(super) fn debugging(view: &MachineView) -> Check {
     let topic = Topic::KernelDebugging;
     let command_line = view.root.text("proc/cmdline").unwrap_or_default();
@@ -65,14 +65,14 @@ pub(super) fn debugging(view: &MachineView) -> Check {
     let found: Vec<_> = options.iter().map(|option| format!("CONFIG_{option}")).chain(words).collect();
     match (found.is_empty(), config.is_some()) {
         (false, _) => Check::new(topic, State::Poor, found.join(", "))
-            .mend("boot a kernel built without them, as distributions ship it, for numbers to publish"),
+            .mend("boot a kernel built without them, such as a distribution's, for numbers to publish"),
         (true, true) => Check::new(topic, State::Good, "none of the costly checks is built in"),
-        (true, false) => Check::new(topic, State::Unknown, "the kernel's configuration is not to be found")
-            .mend(format!("modprobe configs, or put it at /boot/config-{}", view.host.kernel)),
+        (true, false) => Check::new(topic, State::Unknown, "the kernel's configuration was not found")
+            .mend(format!("run modprobe configs, or copy it to /boot/config-{}", view.host.kernel)),
     }
 }
 
-/// `slub_debug` is also given as `slub_debug=FZ`.
+/// `slub_debug` may also have a value: `slub_debug=FZ`.
 fn is_word(given: &str, word: &str) -> bool {
     given == word || given.strip_prefix(word).is_some_and(|rest| rest.starts_with('='))
 }

@@ -1,14 +1,14 @@
-//! What iotolls left behind that were killed together with their guardians.
+//! What killed iotoll processes left behind when their guardians were killed too.
 
 use super::MachineView;
 use model::doctor::{Check, State, Topic};
 
-/// Their ledgers, and what of it is still so.
+/// Reads their ledgers, and what of it is still in force.
 pub(super) fn left_behind(view: &MachineView) -> Check {
     let topic = Topic::LeftBehind;
     match view.left {
-        [] => Check::new(topic, State::Good, "nothing by an iotoll that was killed"),
+        [] => Check::new(topic, State::Good, "nothing left behind by a killed iotoll"),
         left => Check::new(topic, State::Poor, left.join("; "))
-            .mend("iotoll demo, or any run, cost or compare: before it begins it puts back what it can, and says what"),
+            .mend("run iotoll demo (or any run, cost or compare): it first restores what it can, and reports it"),
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever changes a core's speed: frequency, turbo, sleep states, a sibling thread, sleeping links.
+//! Everything that changes a core's speed: frequency, turbo, idle states, a sibling thread, sleeping links.
 
 use super::MachineView;
 use crate::host::{CPU, governors};
@@ -6,7 +6,7 @@ use crate::sysroot::listed;
 use model::doctor::{Check, State, Topic};
 use std::collections::BTreeSet;
 
-/// The performance governor asks for the highest frequency whatever the load.
+/// The performance governor requests the highest frequency at every load.
 pub(super) fn governor(view: &MachineView) -> Check {
     let topic = Topic::Governor;
     let governors = governors(view.root);
@@ -35,8 +35,8 @@ enum Turbo {
     Off,
 }
 
-/// What is known about turbo, and the command that turns it off. Intel's driver has the inverse switch of
-/// all others; since 6.11 each frequency domain may have one of its own.
+/// The state of turbo, and the command that turns it off. The switch of Intel's driver is inverse to all others; since
+/// 6.11 each frequency domain may have its own.
 fn turbo_switch(view: &MachineView) -> Option<(Turbo, String)> {
     let intel = format!("{CPU}/intel_pstate/no_turbo");
     let common = format!("{CPU}/cpufreq/boost");
@@ -55,7 +55,7 @@ fn turbo_switch(view: &MachineView) -> Option<(Turbo, String)> {
     Some((state(any), format!("echo 0 | tee /{CPU}/cpufreq/policy*/boost")))
 }
 
-/// Turbo off.
+/// Whether turbo is off.
 pub(super) fn turbo(view: &MachineView) -> Check {
     match turbo_switch(view) {
         Some((Turbo::Off, _)) => Check::new(Topic::Turbo, State::Good, "off"),
@@ -63,12 +63,12 @@ pub(super) fn turbo(view: &MachineView) -> Check {
         None => view.unseen(
             Topic::Turbo,
             "turn turbo off (intel_pstate/no_turbo, cpufreq/boost)",
-            "see whether the firmware has a turbo or boost switch and turn it off",
+            "turn turbo or boost off in the firmware, if it has a switch",
         ),
     }
 }
 
-/// A frequency holds when its bounds are equal, or when the performance governor has no turbo to add.
+/// The frequency is constant if its bounds are equal, or with the performance governor and without turbo.
 pub(super) fn constant_frequency(view: &MachineView) -> Check {
     let topic = Topic::ConstantFrequency;
     let directory = format!("{CPU}/cpufreq");
@@ -84,29 +84,29 @@ pub(super) fn constant_frequency(view: &MachineView) -> Check {
     let (Some(lowest), Some(highest)) = (bounds.iter().map(|it| it.0).min(), bounds.iter().map(|it| it.1).max()) else {
         return view.unseen(
             topic,
-            "hold the cores' frequency (governor performance, turbo off)",
-            "hold the frequency in the firmware",
+            "keep the cores' frequency constant (governor performance, turbo off)",
+            "set a constant frequency in the firmware",
         );
     };
     let range = format!("{:.2} to {:.2} GHz", lowest as f64 / 1e6, highest as f64 / 1e6);
     let pressed = governors(view.root).iter().all(|governor| governor == "performance");
     if lowest == highest {
-        Check::new(topic, State::Good, format!("held at {:.2} GHz", highest as f64 / 1e6))
+        Check::new(topic, State::Good, format!("constant at {:.2} GHz", highest as f64 / 1e6))
     } else if pressed && matches!(turbo_switch(view), Some((Turbo::Off, _))) {
         Check::new(topic, State::Good, format!("{range}, kept at the top by the performance governor without turbo"))
     } else {
         // Without turbo the nominal frequency is the highest that every core can keep.
         let nominal = view.root.number(&format!("{directory}/policy0/base_frequency")).unwrap_or(highest);
-        Check::new(topic, State::Poor, format!("may be anything from {range}"))
+        Check::new(topic, State::Poor, format!("varies: {range}"))
             .mend(format!("cpupower frequency-set -d {nominal}kHz -u {nominal}kHz"))
     }
 }
 
-/// Latency in microseconds from which a state counts as deeper than C1. C1 and its like have 1 or 2 µs in
-/// the kernel's tables (drivers/idle/intel_idle.c; ACPI C1 1 µs, Arm WFI 1 µs), C1E 4 to 10 µs.
+/// A state with at least this latency in microseconds counts as deeper than C1. C1 and its like have 1 or 2 µs in the
+/// kernel's tables (drivers/idle/intel_idle.c; ACPI C1 1 µs, Arm WFI 1 µs), C1E 4 to 10 µs.
 const DEEP_MICROS: i64 = 3;
 
-/// Sleep states that some CPU may enter, deeper than C1.
+/// Idle states deeper than C1 that some CPU may enter.
 fn deep_states(view: &MachineView) -> BTreeSet<(i64, String)> {
     let mut deep = BTreeSet::new();
     for cpu in view.root.numbered(CPU, "cpu") {
@@ -125,13 +125,13 @@ fn deep_states(view: &MachineView) -> BTreeSet<(i64, String)> {
     deep
 }
 
-/// The latency that some program demands of all CPUs, by holding this device open.
+/// The latency limit that a program sets for all CPUs by keeping this device open.
 fn demanded_latency_micros(view: &MachineView) -> Option<i32> {
     let bytes = view.root.bytes("dev/cpu_dma_latency", 4)?;
     Some(i32::from_ne_bytes(*bytes.first_chunk()?))
 }
 
-/// No state deeper than C1, by disabling or by demand.
+/// Whether states deeper than C1 are off, by disabling them or by a latency limit.
 pub(super) fn idle_states(view: &MachineView) -> Check {
     let topic = Topic::IdleStates;
     let driver = view.root.text(&format!("{CPU}/cpuidle/current_driver")).filter(|driver| driver != "none");
@@ -161,34 +161,34 @@ pub(super) fn idle_states(view: &MachineView) -> Check {
             State::Note,
             format!("{driver}: nothing deep in the guest; the host's states are not visible"),
         )
-        .mend("only the host can: boot it with intel_idle.max_cstate=1 processor.max_cstate=1"),
+        .mend("only the host can fix this: boot it with intel_idle.max_cstate=1 processor.max_cstate=1"),
         (true, _) => Check::new(topic, State::Good, format!("{driver}: none deeper than C1 is enabled")),
         (false, Some(micros)) if i64::from(micros) < DEEP_MICROS => Check::new(
             topic,
             State::Good,
-            format!("{driver}: kept to C1 by a program that demands {micros} µs of /dev/cpu_dma_latency"),
+            format!("{driver}: limited to C1 by a program that set /dev/cpu_dma_latency to {micros} µs"),
         ),
         (false, _) => Check::new(topic, State::Poor, format!("{driver}: deep states enabled: {}", names.join(", ")))
             .mend(format!("cpupower idle-set -D {DEEP_MICROS}")),
     }
 }
 
-/// One thread to a core.
+/// Whether each core runs one thread.
 pub(super) fn hyperthreads(view: &MachineView) -> Check {
     let topic = Topic::Hyperthreads;
     let active = view.root.number(&format!("{CPU}/smt/active"));
-    // Read off the topology where the kernel has no SMT control, as on some architectures.
+    // From the topology if the kernel has no SMT control, as on some architectures.
     let siblings = view.root.text(&format!("{CPU}/cpu0/topology/thread_siblings_list")).and_then(|list| listed(&list));
     match (active, siblings, &view.host.hypervisor) {
         (Some(1), _, _) => Check::new(topic, State::Poor, "on").mend(format!("echo off > /{CPU}/smt/control")),
-        (_, Some(threads), _) if threads > 1 => Check::new(topic, State::Poor, format!("{threads} threads a core"))
+        (_, Some(threads), _) if threads > 1 => Check::new(topic, State::Poor, format!("{threads} threads per core"))
             .mend(format!("echo off > /{CPU}/smt/control")),
         (Some(_), _, Some(_)) => {
             Check::new(topic, State::Note, "none in the guest; two of its CPUs may still share a core")
-                .mend("only the host can: pin each virtual CPU to a core of its own")
+                .mend("only the host can fix this: pin each virtual CPU to a core of its own")
         }
         (Some(_), _, None) => Check::new(topic, State::Good, format!("none active ({})", view.host.smt)),
-        (None, Some(_), None) => Check::new(topic, State::Good, "one thread a core"),
+        (None, Some(_), None) => Check::new(topic, State::Good, "one thread per core"),
         (None, _, _) => view.unseen(
             topic,
             "turn SMT off, or pin each virtual CPU to a core of its own",
@@ -197,7 +197,7 @@ pub(super) fn hyperthreads(view: &MachineView) -> Check {
     }
 }
 
-/// Active-state power management of PCIe: the kernel brackets the policy in force.
+/// Active-state power management of PCIe: the kernel shows the current policy in brackets.
 pub(super) fn pcie(view: &MachineView) -> Check {
     const POLICY: &str = "sys/module/pcie_aspm/parameters/policy";
     let topic = Topic::PciePower;

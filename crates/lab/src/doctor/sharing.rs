@@ -1,4 +1,4 @@
-//! Who else uses the machine: its host, other work, and who runs where.
+//! Other users of the machine: its host, other processes, and the placement of work.
 
 use super::{MachineView, Place};
 use crate::host::CPU;
@@ -6,12 +6,12 @@ use crate::sysroot::listed;
 use model::doctor::{Check, State, Topic};
 use model::reading::Reading;
 
-/// Steal below this, in parts of all CPU time, is of no account: a tenth of the finest error of any meter.
+/// Steal below this fraction of all CPU time is negligible: a tenth of the finest error of any meter.
 const STEAL_SEEN: f64 = 0.001;
-/// Above this it is a fair part of the error.
+/// Above this fraction it is a considerable part of the error.
 const STEAL_POOR: f64 = 0.01;
 
-/// The share that the hypervisor took, now and since boot.
+/// The fraction that the hypervisor took, now and since boot.
 pub(super) fn steal(view: &MachineView) -> Check {
     let topic = Topic::Steal;
     let (now, boot) = (&view.background.steal_fraction, &view.background.steal_since_boot_fraction);
@@ -24,8 +24,8 @@ pub(super) fn steal(view: &MachineView) -> Check {
     if view.place() == Place::Metal && now + boot == 0.0 {
         return Check::new(topic, State::Good, "none: there is no hypervisor");
     }
-    let found = format!("{:.1} % just now, {:.2} % since boot", now * 100.0, boot * 100.0);
-    // A short look cannot tell a tick of 10 ms from nothing, so only a share of some ticks is poor.
+    let found = format!("{:.1} % now, {:.2} % since boot", now * 100.0, boot * 100.0);
+    // In a short time one tick of 10 ms is a large fraction, so only several ticks are poor.
     let state = match now.max(boot) {
         _ if boot >= STEAL_POOR || now >= 3.0 * STEAL_POOR => State::Poor,
         most if most >= STEAL_SEEN => State::Note,
@@ -34,16 +34,16 @@ pub(super) fn steal(view: &MachineView) -> Check {
     match state {
         State::Good => Check::new(topic, state, found),
         _ => Check::new(topic, state, found)
-            .mend("only the host can: pin the virtual CPUs, or take an instance with dedicated cores"),
+            .mend("only the host can fix this: pin the virtual CPUs, or take an instance with dedicated cores"),
     }
 }
 
-/// Busy below this is an idle machine: one step of /proc/stat's clock in the time of the look.
+/// Below this fraction the machine is idle: one step of /proc/stat's clock in the measured time.
 const BACKGROUND_GOOD: f64 = 0.04;
-/// From here on the background is no longer small beside a workload.
+/// From this fraction on, the background is no longer small compared with a workload.
 const BACKGROUND_POOR: f64 = 0.10;
 
-/// What runs while nothing should.
+/// What runs without a workload.
 pub(super) fn background(view: &MachineView) -> Check {
     let topic = Topic::Background;
     let busy = match &view.background.busy_fraction {
@@ -54,12 +54,12 @@ pub(super) fn background(view: &MachineView) -> Check {
     let found = format!("the machine was {:.0} % busy over {watched_millis} ms", busy * 100.0);
     match busy {
         busy if busy < BACKGROUND_GOOD => Check::new(topic, State::Good, found),
-        busy if busy < BACKGROUND_POOR => Check::new(topic, State::Note, found).mend("see in `top` what runs"),
-        _ => Check::new(topic, State::Poor, found).mend("stop what runs beside the measurement (see `top`)"),
+        busy if busy < BACKGROUND_POOR => Check::new(topic, State::Note, found).mend("see `top` for what runs"),
+        _ => Check::new(topic, State::Poor, found).mend("stop other processes while measuring (see `top`)"),
     }
 }
 
-/// More than one memory node makes placement matter.
+/// With more than one memory node, placement matters.
 pub(super) fn numa(view: &MachineView) -> Check {
     let topic = Topic::Numa;
     match view.root.numbered("sys/devices/system/node", "node").len() {
@@ -77,7 +77,7 @@ pub(super) fn isolation(view: &MachineView) -> Check {
     if !view.root.has(CPU) {
         return view.unseen(topic, "", "");
     }
-    // An empty list reads as a blank line, or as `(null)` for nohz_full.
+    // An empty list is a blank line, or `(null)` for nohz_full.
     let list = |file: &str| {
         let text = view.root.text(&format!("{CPU}/{file}"))?;
         listed(&text).is_some_and(|count| count > 0).then_some(text)
@@ -87,7 +87,7 @@ pub(super) fn isolation(view: &MachineView) -> Check {
     if found.is_empty() {
         return Check::new(topic, State::Good, "none: the scheduler uses every CPU");
     }
-    Check::new(topic, State::Note, found.join("; ")).mend("pin the jobs to where they shall run (cpus_allowed=)")
+    Check::new(topic, State::Note, found.join("; ")).mend("pin the jobs to their CPUs (cpus_allowed=)")
 }
 
 /// The daemon that rebalances interrupts, by its name.

@@ -1,4 +1,4 @@
-//! The doctor on trees of made-up machines.
+//! The doctor on fabricated machines.
 
 use super::fixture::{Fixture, amd_metal, container, guest, intel_metal};
 use super::*;
@@ -45,7 +45,7 @@ fn states(diagnosis: &Diagnosis, state: State) -> Vec<Topic> {
     diagnosis.checks_in(state).map(|check| check.topic).collect()
 }
 
-/// Topic, state and what its mend says.
+/// Checks the state of a topic and the text of its fix.
 fn assert_mend(diagnosis: &Diagnosis, topic: Topic, state: State, mend: &str) {
     let check = check(diagnosis, topic);
     assert_eq!(check.state, state, "{check:?}");
@@ -62,7 +62,7 @@ fn every_topic_is_looked_at_once() {
 }
 
 #[test]
-fn metal_from_the_shop_is_mended_command_by_command() {
+fn metal_with_factory_settings_gets_a_fix_for_each_problem() {
     let diagnosis = diagnose_with(&intel_metal(), quiet(), Err(io::ErrorKind::PermissionDenied.into()));
     let cpu = "/sys/devices/system/cpu";
     assert_mend(&diagnosis, Topic::Governor, State::Poor, "cpupower frequency-set -g performance");
@@ -90,7 +90,7 @@ fn metal_from_the_shop_is_mended_command_by_command() {
 }
 
 #[test]
-fn metal_set_up_for_measuring_has_nothing_to_mend() {
+fn metal_set_up_for_measuring_needs_no_fix() {
     let diagnosis = diagnosed(&amd_metal());
     assert_eq!(states(&diagnosis, State::Poor), []);
     assert_eq!(states(&diagnosis, State::Note), []);
@@ -99,7 +99,7 @@ fn metal_set_up_for_measuring_has_nothing_to_mend() {
 }
 
 #[test]
-fn what_a_guest_cannot_see_only_its_host_can_mend() {
+fn only_the_host_can_fix_what_a_guest_cannot_see() {
     let diagnosis = diagnosed(&guest());
     for topic in [Topic::Governor, Topic::Turbo, Topic::ConstantFrequency] {
         assert_mend(&diagnosis, topic, State::Unknown, "only the host can");
@@ -111,7 +111,7 @@ fn what_a_guest_cannot_see_only_its_host_can_mend() {
 }
 
 #[test]
-fn a_container_is_told_to_show_sysfs() {
+fn a_container_without_sysfs_is_told_to_mount_it() {
     let diagnosis = diagnosed(&container());
     for topic in [Topic::Governor, Topic::IdleStates, Topic::Hyperthreads, Topic::Clocksource, Topic::Isolation] {
         assert_mend(&diagnosis, topic, State::Unknown, "/sys");
@@ -121,7 +121,7 @@ fn a_container_is_told_to_show_sysfs() {
 }
 
 #[test]
-fn c_states_are_held_off_by_disabling_or_by_demand() {
+fn c_states_are_avoided_by_disabling_or_by_a_latency_limit() {
     let fixture = intel_metal();
     fixture.write("dev/cpu_dma_latency", 0i32.to_ne_bytes());
     assert_eq!(check(&diagnosed(&fixture), Topic::IdleStates).state, State::Good);
@@ -144,7 +144,7 @@ fn a_guest_that_polls_before_it_halts_is_noted() {
 }
 
 #[test]
-fn a_clock_that_varies_or_asks_a_device_is_poor() {
+fn a_clock_that_varies_or_needs_a_device_is_poor() {
     let fixture = guest();
     fixture.write("proc/cpuinfo", "flags : constant_tsc hypervisor\n");
     fixture.write("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n");
@@ -168,7 +168,7 @@ fn the_running_kernels_own_configuration_is_unpacked() {
 }
 
 #[test]
-fn a_busy_machine_and_a_greedy_host_are_poor_and_warned_of() {
+fn a_busy_machine_and_steal_are_poor_and_give_warnings() {
     let background =
         Background { busy_fraction: Reading::Taken(0.4), steal_since_boot_fraction: Reading::Taken(0.02), ..quiet() };
     let diagnosis = diagnose_with(&guest(), background, Ok(()));
@@ -179,7 +179,7 @@ fn a_busy_machine_and_a_greedy_host_are_poor_and_warned_of() {
 }
 
 #[test]
-fn what_killed_ones_left_behind_is_named_with_what_puts_it_back() {
+fn leftovers_of_killed_processes_are_named_with_their_fix() {
     let left = ["/proc/sys/vm/swappiness is '1', it was '60'".to_owned(), "may still be on: run `tc`".to_owned()];
     let diagnosis = diagnose_beside(&guest(), quiet(), Ok(()), &left);
     assert_mend(&diagnosis, Topic::LeftBehind, State::Poor, "iotoll demo");

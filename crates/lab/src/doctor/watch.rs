@@ -1,7 +1,7 @@
-//! What the machine does by itself: /proc/stat, read twice.
+//! The machine without a workload: reads /proc/stat twice.
 //!
-//! Busy is what is not idle, iowait or steal. The busy columns themselves are never added up: with a
-//! kernel that stops its tick they are sampled, and miss what runs between ticks (METHOD.md).
+//! Busy is everything except idle, iowait and steal. The busy columns themselves are not added up: a kernel that stops
+//! its tick samples them, and misses what runs between ticks (docs/method/unit.md).
 
 use crate::sysroot::Sysroot;
 use model::doctor::Background;
@@ -10,7 +10,7 @@ use model::unit::Nanos;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// USER_HZ: what /proc counts in, 100 on every architecture that we run on.
+/// USER_HZ, the unit of /proc: 100 on every supported architecture.
 const TICK_NANOS: u64 = 10_000_000;
 
 /// Sums over all CPUs since boot.
@@ -22,7 +22,7 @@ struct Totals {
     all: Nanos,
 }
 
-/// Watches for `length`, asleep.
+/// Measures for `length`, asleep.
 pub(super) fn background(root: &Sysroot, length: Duration) -> Background {
     let before = totals(root);
     let begin = Instant::now();
@@ -60,8 +60,8 @@ fn totals(root: &Sysroot) -> Option<Totals> {
     parse(&root.text("proc/stat")?)
 }
 
-/// Columns: user nice system idle iowait irq softirq steal guest guest_nice (proc_stat(5)). The guest
-/// columns are in user and nice already.
+/// Columns: user nice system idle iowait irq softirq steal guest guest_nice (proc_stat(5)). The guest columns are
+/// included in user and nice.
 fn parse(stat: &str) -> Option<Totals> {
     let mut lines = stat.lines();
     let columns: Vec<u64> = lines

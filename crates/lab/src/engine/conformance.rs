@@ -1,4 +1,4 @@
-//! One suite over the table of engines, so that none can be forgotten.
+//! One suite that loops over the table of engines, so that none is left out.
 
 use super::ledger::LiveCounters;
 use super::worker::{Control, Worker};
@@ -27,12 +27,12 @@ fn job(engine: EngineKind, directory: &Path, access: Access) -> JobPlan {
     JobPlan { name, uri, engine, access, order: Order::Random, block_sizes, target, depth, ..JobPlan::default() }
 }
 
-/// In a temporary folder, because the names of sockets have to be short.
+/// In the temporary folder, because paths of sockets must be short.
 fn socket(directory: &Path) -> std::path::PathBuf {
     std::env::temp_dir().join(format!("iotoll{}", directory.file_name().unwrap().display()))
 }
 
-/// The server of this folder's test: it serves as long as the tests run.
+/// The server for the test with this folder; it runs as long as the tests.
 fn server(directory: &Path) -> String {
     use nbd::backends::Backend;
     use nbd::server::{Access, Counters, Exports, Listener, Observer, Options, ServerHandle, serve};
@@ -82,7 +82,7 @@ fn each_engine(mut check: impl FnMut(EngineKind, &Path)) {
 }
 
 #[test]
-fn every_engine_does_exactly_what_was_asked_for() {
+fn every_engine_does_exactly_the_requested_ios() {
     each_engine(|engine, directory| {
         for (access, kinds) in [(Access::Read, [64, 0, 0]), (Access::Write, [0, 64, 0]), (Access::Trim, [0, 0, 64])] {
             let worker = run(&job(engine, directory, access)).unwrap();
@@ -127,13 +127,13 @@ fn every_engine_syncs_when_asked() {
     each_engine(|engine, directory| {
         let mut plan = job(engine, directory, Access::Write);
         (plan.fsync_every, plan.fdatasync_every, plan.end_fsync) = (16, 0, true);
-        // As fio: none after the last write, which end_fsync is for.
+        // As in fio, no sync follows the last write; end_fsync does that.
         assert_eq!(run(&plan).unwrap().ledger.syncs, 3 + 1, "{engine:?}");
     });
 }
 
 #[test]
-fn every_engine_of_files_works_around_the_page_cache() {
+fn every_engine_works_with_o_direct() {
     each_engine(|engine, directory| {
         let mut plan = job(engine, directory, Access::ReadWrite);
         plan.direct = true;
@@ -143,7 +143,7 @@ fn every_engine_of_files_works_around_the_page_cache() {
 }
 
 #[test]
-fn a_file_cut_short_underneath_is_one_clear_error() {
+fn a_file_truncated_during_the_run_is_one_clear_error() {
     each_engine(|engine, directory| {
         if engine.medium() != Medium::Files {
             return;
@@ -164,7 +164,7 @@ fn a_file_cut_short_underneath_is_one_clear_error() {
 }
 
 #[test]
-fn what_is_written_is_in_the_file() {
+fn written_data_is_in_the_file() {
     each_engine(|engine, directory| {
         if engine.medium() != Medium::Files {
             return;
@@ -191,7 +191,7 @@ fn a_ramp_leaves_no_trace_in_the_results() {
         let spans: Vec<_> = targets.iter().map(|target| target.span).collect();
         let live = Arc::new(LiveCounters::default());
         let source = RequestSource::new(&plan, &spans, 0).unwrap();
-        // The clock is that of the ticks, so that 20 ms are 20 ms.
+        // The real tick rate, so that times in the plan are real times.
         let begin = sys::clock::Instant::now();
         std::thread::sleep(std::time::Duration::from_millis(10));
         let clock = Hertz(sys::clock::Instant::now().hertz_since(begin).unwrap());
@@ -199,7 +199,7 @@ fn a_ramp_leaves_no_trace_in_the_results() {
         open(&Setup { plan: &plan, targets: &targets, clock }).unwrap()(&mut worker).unwrap();
         let counted: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
         assert!(counted > 0 && counted < live.read().0, "{engine:?}: {counted} of {}", live.read().0);
-        // Two submissions and a wait carry the 8 in flight, and the ramp's are not among those counted.
+        // Two submissions and a wait transfer the 8 in flight; system calls of the ramp do not count.
         let syscalls = worker.syscalls.unwrap_or(counted);
         assert!(syscalls <= counted + 8, "{engine:?}: {syscalls} syscalls for {counted} I/Os");
     });

@@ -1,10 +1,10 @@
-//! An engine that performs at once, behind the queue of one that does not: for its floor at depth.
+//! Gives an engine that performs each I/O at once the interface of a queue, to measure its overhead floor at depth.
 
 use super::traits::{Perform, Queue, Stages, Sync};
 use crate::workload::request_source::Request;
 use std::io;
 
-/// Performs when staged, and keeps the result until it is reaped.
+/// Performs an I/O when it is staged, and keeps the result until it is reaped.
 pub(super) struct Immediate<E> {
     engine: E,
     done: Vec<(u32, i32)>,

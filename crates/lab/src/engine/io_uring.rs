@@ -1,8 +1,8 @@
-//! io_uring: one ring a job, with registered buffers, files and ring descriptor unless told otherwise.
+//! io_uring: one ring per job, with registered buffers, files and ring descriptor unless the job disables them.
 
 use super::libaio::transfer;
 use super::traits::{Queue, Stages, Sync};
-use super::{Ready, Setup, noisy_slots, open_files, sync_all, trim};
+use super::{OpenEngine, Setup, noisy_slots, open_files, sync_all, trim};
 use crate::error::{Error, Result};
 use crate::workload::request_source::Request;
 use std::io;
@@ -16,7 +16,7 @@ struct Uring {
     trimmed: Vec<(u32, i32)>,
 }
 
-pub(super) fn open(setup: &Setup) -> Result<Ready> {
+pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let plan = setup.plan;
     let depth = plan.depth.in_flight;
     let files = open_files(setup)?;
@@ -35,11 +35,11 @@ pub(super) fn open(setup: &Setup) -> Result<Ready> {
 fn unusable(job: &str, depth: u32, error: io::Error) -> Error {
     match error.raw_os_error() {
         Some(1 | 38) => Error::Refused(format!(
-            "job '{job}': io_uring is not allowed here ({error}): sysctl kernel.io_uring_disabled=0, or a container \
-             whose seccomp profile allows it, or ioengine=libaio"
+            "job '{job}': io_uring is not allowed here ({error}); set sysctl kernel.io_uring_disabled=0, use a container \
+             whose seccomp profile allows it, or use ioengine=libaio"
         )),
         Some(22) if depth > MOST_BUFFERS => Error::Refused(format!(
-            "job '{job}': iodepth={depth} is more than io_uring takes: at most {MOST_BUFFERS}, or 32768 with fixedbufs=0"
+            "job '{job}': iodepth={depth} exceeds the limit of io_uring; use at most {MOST_BUFFERS}, or 32768 with fixedbufs=0"
         )),
         _ => Error::job(job, "setting up io_uring", error),
     }

@@ -1,4 +1,4 @@
-//! What came of a job's I/O: kept by its worker alone while it runs, read by others at boundaries.
+//! The results of a job's I/O: written only by its worker while it runs, read by other threads at boundaries.
 
 use super::traits::Stages;
 use crate::workload::request_source::Kind;
@@ -6,33 +6,33 @@ use model::histogram::Histogram;
 use model::record::StageLatencies;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// One worker's results. Nothing in it grows with the length of the run.
+/// Results of one worker. Their size does not depend on the length of the run.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     /// One for each [`Kind`].
     pub kinds: [KindLedger; 3],
     /// fsync and fdatasync calls.
     pub syncs: u64,
-    /// When counting began, in ticks.
+    /// Start of counting, in ticks.
     pub begin_ticks: u64,
     /// The last completion, in ticks.
     pub end_ticks: u64,
-    /// Sum over I/Os of how late a stamp can be, in ticks.
+    /// Sum of the possible lateness of the stamps, in ticks.
     pub stamp_error_sum: u64,
     /// Largest such error, in ticks.
     pub stamp_error_max: u64,
-    /// I/Os that the sum is over.
+    /// Number of I/Os in this sum.
     pub stamp_error_count: u64,
-    /// Of an engine that knows them.
+    /// Only of engines that measure them.
     pub stages: Option<Box<StageLatencies>>,
 }
 
-/// Results of one direction. Its count of I/Os is that of the histogram.
+/// Results of one direction. The number of I/Os is the total of the histogram.
 #[derive(Clone, Debug, Default)]
 pub struct KindLedger {
     /// Bytes moved.
     pub bytes: u64,
-    /// I/Os that moved less than was asked for.
+    /// I/Os that moved fewer bytes than requested.
     pub short: u64,
     /// Submission to completion, in ticks.
     pub latency: Histogram,
@@ -53,7 +53,7 @@ impl Ledger {
         }
     }
 
-    /// Forgets everything up to `begin_ticks`, keeping the memory: the end of the ramp.
+    /// Discards everything up to `begin_ticks` and keeps the memory: the end of the ramp.
     pub fn restart(&mut self, begin_ticks: u64) {
         for kind in &mut self.kinds {
             kind.latency.clear();
@@ -68,13 +68,13 @@ impl Ledger {
         }
     }
 
-    /// Counts an fsync or fdatasync that ended at this time. The last one belongs to the job's time, as in fio.
+    /// Counts an fsync or fdatasync that ended at this time. As in fio, the last one is part of the job's time.
     pub fn count_sync(&mut self, now: u64) {
         self.syncs += 1;
         self.end_ticks = now;
     }
 
-    /// Counts one I/O that ended well.
+    /// Counts one successful I/O.
     #[inline(always)]
     pub fn count(&mut self, kind: Kind, asked: u32, moved: u32, latency_ticks: u64) {
         let ledger = &mut self.kinds[kind as usize];
@@ -83,7 +83,7 @@ impl Ledger {
         ledger.latency.record(latency_ticks, 1);
     }
 
-    /// Counts one I/O's way from its issue to its reaping through the stages between.
+    /// Counts the time of one I/O in each stage between issue and reaping.
     #[inline]
     pub fn count_stages(&mut self, issued: u64, stages: Stages, reaped: u64) {
         let Stages { handed_over, answered } = stages;
@@ -102,10 +102,10 @@ impl Ledger {
     }
 }
 
-/// I/Os and bytes so far, written by one worker and read by others while it runs.
+/// I/Os and bytes so far, written by one worker and read by other threads while it runs.
 ///
-/// A sequence number guards the pair: without it one snapshot in a thousand here held the I/Os of one
-/// batch and the bytes of another (METHOD.md). On x86 all of it is plain stores.
+/// A sequence number guards the pair: without it one snapshot in a thousand here had the I/Os of one batch and the
+/// bytes of another (docs/method/windows.md). On x86 all of it is plain stores.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct LiveCounters {
@@ -115,7 +115,7 @@ pub struct LiveCounters {
 }
 
 impl LiveCounters {
-    /// Adds to the counters. Only their one worker calls this.
+    /// Adds to the counters. Only their worker calls this.
     #[inline(always)]
     pub fn add(&self, ios: u64, bytes: u64) {
         let sequence = self.sequence.load(Ordering::Relaxed);
@@ -126,7 +126,7 @@ impl LiveCounters {
         self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
     }
 
-    /// Both counters as of one instant.
+    /// Both counters at one instant.
     pub fn read(&self) -> (u64, u64) {
         loop {
             let before = self.sequence.load(Ordering::Acquire);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_sync_is_a_part_of_the_job_s_time() {
+    fn the_last_sync_is_part_of_the_job_s_time() {
         let mut ledger = Ledger::new(5);
         ledger.count_sync(77);
         assert_eq!((ledger.syncs, ledger.end_ticks), (1, 77));

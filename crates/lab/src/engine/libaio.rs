@@ -1,26 +1,26 @@
 //! The kernel's native asynchronous I/O.
 
 use super::traits::{Queue, Stages, Sync};
-use super::{Ready, Setup, noisy_slots, open_files, sync_all, trim};
+use super::{OpenEngine, Setup, noisy_slots, open_files, sync_all, trim};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
 use std::io;
 use sys::aio::AioContext;
-use sys::block::{Transfer, Way};
+use sys::ring_slots::{Transfer, Way};
 
 struct Libaio {
     context: AioContext,
     trimmed: Vec<(u32, i32)>,
 }
 
-pub(super) fn open(setup: &Setup) -> Result<Ready> {
+pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let plan = setup.plan;
     let depth = plan.depth.in_flight;
     let context = AioContext::new(open_files(setup)?, noisy_slots(plan, depth)?, depth).map_err(|error| match error
         .raw_os_error()
     {
         Some(11) => Error::Refused(format!(
-            "job '{}': no room for iodepth={depth} more asynchronous I/Os; raise it: sysctl fs.aio-max-nr",
+            "job '{}': the system has no room for iodepth={depth} more asynchronous I/Os; raise sysctl fs.aio-max-nr",
             plan.name
         )),
         _ => Error::job(&plan.name, "setting up libaio", error),
@@ -29,7 +29,7 @@ pub(super) fn open(setup: &Setup) -> Result<Ready> {
     Ok(Box::new(move |worker| worker.run_queued(&mut engine)))
 }
 
-/// A request as the rings take it; `None` for a trim, which they do not know.
+/// A request in the form of the rings; `None` for a trim, which they do not support.
 pub(super) fn transfer(request: &Request) -> Option<Transfer> {
     let way = match request.kind {
         Kind::Read => Way::Read,

@@ -1,4 +1,4 @@
-//! A remote export, by the client of the reference path: a connection for each job, or one for several.
+//! A remote export, by iotoll's own NBD client: one connection per job, or one for several jobs.
 
 mod connection;
 mod joined;
@@ -6,7 +6,7 @@ mod split;
 
 use super::traits::{Queue, Stages, Sync};
 use super::worker::Control;
-use super::{Ready, Setup, slot_bytes};
+use super::{OpenEngine, Setup, slot_bytes};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::{self, Span};
@@ -14,7 +14,7 @@ use connection::Connection;
 use model::plan::{
     Access, InjectAt, JobPlan, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathTxQueue,
 };
-use nbd::client::{Accounting, Ask, Client, Done, GLANCE, Options, Uri, Wire};
+use nbd::client::{Accounting, Ask, Client, Done, Options, POLL_INTERVAL, Uri, Wire};
 use nbd::{Copying, Delay, Framing, Layer, Tuning};
 use split::Split;
 use std::io;
@@ -23,40 +23,43 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a server may be silent while it has requests.
+/// Longest silence of a server that has requests.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The same when the job was told to end.
+/// The same after the job was asked to end.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What is staged goes out at the next wait, unless it is so much.
+/// Staged requests are sent at the next wait, or when they exceed this many bytes.
 const MOST_STAGED: usize = 256 << 10;
 
 struct Remote<C> {
     client: C,
-    /// What was replied to and not taken yet: slot, bytes or minus the error number, and when.
+    /// Replies that were not reaped yet: slot, bytes or minus the error number, and times.
     done: Vec<(u32, i32, Stages)>,
-    /// Whether requests are handed over together.
+    /// Whether requests are submitted in batches.
     batches: bool,
-    /// Since when nothing has come, while something is waited for.
+    /// Start of the silence, while replies are expected.
     silent_since: Option<Instant>,
     control: Arc<Control>,
     uri: String,
 }
 
-pub(super) fn open(setup: &Setup) -> Result<Ready> {
+pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let (plan, depth) = (setup.plan, setup.plan.depth.in_flight);
     let (part, block) = (plan.path.max_payload, slot_bytes(plan));
     let parts = u32::try_from(block.div_ceil(part as usize)).unwrap_or(u32::MAX);
     let slots = depth.checked_mul(parts).ok_or_else(|| {
-        Error::Refused(format!("job '{}': path_max_payload={part} makes too many requests of an I/O", plan.name))
+        Error::Refused(format!(
+            "job '{}': path_max_payload={part} splits an I/O into too many requests; use a larger value",
+            plan.name
+        ))
     })?;
     let bytes = if parts == 1 { block } else { part as usize };
     let mut options = options(&plan.path);
-    // Where nothing goes over the wire, nothing is added there.
+    // Without a wire there is no delay on the wire.
     if plan.inject_at == InjectAt::Wire && plan.path.null != PathNull::Wire {
         options.tuning.delay = Delay::new(Layer::Wire, setup.clock.ticks(plan.inject).0);
     }
-    // Here, because it is this thread that takes replies.
+    // In this thread, because it also receives the replies.
     let burnt = options.tuning.delay.calibrate();
     match plan.path.tx_queue {
         PathTxQueue::None => Ok(split(plan, connect(plan, slots, bytes, options)?, parts, burnt)),
@@ -66,17 +69,17 @@ pub(super) fn open(setup: &Setup) -> Result<Ready> {
     }
 }
 
-/// Ready, with so many requests for the largest I/O, and so much burnt for each of them.
-fn split(plan: &JobPlan, client: impl Connection + 'static, parts: u32, burnt: Option<f64>) -> Ready {
+/// The engine, with `parts` requests for the largest I/O, and `burnt` ticks for each.
+fn split(plan: &JobPlan, client: impl Connection + 'static, parts: u32, burnt: Option<f64>) -> OpenEngine {
     if parts == 1 {
         return ready(plan, client, burnt);
     }
     ready(plan, Split::new(client, plan.depth.in_flight, parts, plan.path.max_payload), burnt)
 }
 
-fn ready(plan: &JobPlan, client: impl Connection + 'static, burnt: Option<f64>) -> Ready {
+fn ready(plan: &JobPlan, client: impl Connection + 'static, burnt: Option<f64>) -> OpenEngine {
     let (slot, slots) = (slot_bytes(plan), plan.depth.in_flight as usize);
-    // What is written neither compresses nor repeats.
+    // Fill the slots with data that neither compresses nor repeats.
     let mut noise = vec![0; slot];
     let mut seed = 0x5eed;
     for place in 0..slots {
@@ -94,16 +97,16 @@ fn ready(plan: &JobPlan, client: impl Connection + 'static, burnt: Option<f64>) 
     Box::new(move |worker| {
         engine.control = worker.control();
         worker.burnt_ticks = worker.burnt_ticks.or(burnt);
-        // A wait is as long as it is told to be, and not 50 µs longer. Where that cannot be had, it is longer.
+        // Make waits as long as requested, not 50 µs longer. If that fails, they are longer.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         worker.run_queued(&mut engine)
     })
 }
 
-/// The part of the export that a job uses. The server is asked, and refused when it does not take what the job does.
+/// The part of the export that a job uses. Asks the server, and refuses the job if the server does not support it.
 ///
 /// # Errors
-/// Refused, with what to do about it.
+/// Refused, with the fix.
 pub(crate) fn span(plan: &JobPlan) -> Result<Span> {
     let client = connect(plan, 1, 1, options(&plan.path))?;
     let refused = |why: String| Err(Error::Refused(format!("job '{}': {}: {why}", plan.name, uri(plan))));
@@ -115,27 +118,27 @@ pub(crate) fn span(plan: &JobPlan) -> Result<Span> {
         Access::TrimWrite => &[Ask::Trim, Ask::Write],
     };
     if let Some(ask) = asks.iter().find(|ask| !client.takes(**ask)) {
-        return refused(format!("the server takes no {ask:?} of this export; choose another rw= or export"));
+        return refused(format!("the server does not allow {ask:?} on this export; choose another rw= or export"));
     }
     let export = client.export();
     let block = plan.block_sizes.largest(plan.access).0;
     let payload = block.min(plan.path.max_payload.into());
     if payload < block && !payload.is_multiple_of(512) {
-        return refused(format!("path_max_payload={payload} cuts I/Os where no sector ends; use a multiple of 512"));
+        return refused(format!("path_max_payload={payload} splits I/Os within a sector; use a multiple of 512"));
     }
     if payload > u64::from(export.max_payload) {
         return refused(format!(
-            "bs={block} is more than the server takes in one request; use path_max_payload={}",
+            "bs={block} exceeds the server's limit for one request; use path_max_payload={}",
             export.max_payload
         ));
     }
     let span = target::span(plan, Path::new(uri(plan)), 1, true, export.size)?;
     if span.begin.saturating_add(span.length) > export.size {
-        return refused(format!("has {} bytes, offset + size ask for more; ask for less", export.size));
+        return refused(format!("has {} bytes, but offset + size is more; use a smaller size=", export.size));
     }
     let least = u64::from(export.least_block);
     if !payload.is_multiple_of(least) || !block.is_multiple_of(least) || !span.begin.is_multiple_of(least) {
-        return refused(format!("takes multiples of {least} bytes only; change bs=, path_max_payload= or offset="));
+        return refused(format!("requires multiples of {least} bytes; change bs=, path_max_payload= or offset="));
     }
     Ok(span)
 }
@@ -146,7 +149,7 @@ fn uri(plan: &JobPlan) -> &str {
 
 fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize, mut options: Options) -> Result<Client> {
     if !matches!(plan.access, Access::Write | Access::ReadWrite | Access::TrimWrite) {
-        // There is nothing to be sent that a memory for it would be worth.
+        // The job sends no payload, so zero-copy buffers are useless.
         options.tuning.zero_copy = u32::MAX;
     }
     Client::connect(&place(plan)?, slots, slot_bytes, options).map_err(|error| unreachable_server(plan, &error))
@@ -162,7 +165,7 @@ fn unreachable_server(plan: &JobPlan, error: &nbd::Error) -> Error {
     Error::Refused(format!("job '{}': uri={}: {error}{hint}", plan.name, uri(plan)))
 }
 
-/// How a client or a server is to do it that was told so.
+/// The tuning of a client or a server for these options.
 pub fn tuning(path: &PathPlan) -> Tuning {
     Tuning {
         pull_up: path.send.pull_up,
@@ -193,7 +196,7 @@ fn options(path: &PathPlan) -> Options {
         PathInFlight::Shared => Accounting::Shared,
     };
     let wire = match path.null {
-        // The server's is nothing that a client knows of.
+        // The client does not see what the server leaves out.
         PathNull::None | PathNull::Server => Wire::Real,
         PathNull::Wire => Wire::Null,
     };
@@ -216,20 +219,20 @@ impl<C: Connection> Remote<C> {
         }
     }
 
-    /// Hands over, and waits until something has come.
+    /// Sends, and waits until something has arrived.
     fn exchange(&mut self) -> io::Result<()> {
         let Self { client, done, .. } = self;
         let came = client.exchange(|reply| Self::note(done, reply)).map_err(lost)?;
         self.heed_silence(came)
     }
 
-    /// A server may be slow, but not for ever; less so when the job was told to end.
+    /// Limits how long a server may be silent; less after the job was asked to end.
     fn heed_silence(&mut self, came: bool) -> io::Result<()> {
         if came {
             self.silent_since = None;
             return Ok(());
         }
-        let silent = self.silent_since.get_or_insert_with(Instant::now).elapsed() + GLANCE;
+        let silent = self.silent_since.get_or_insert_with(Instant::now).elapsed() + POLL_INTERVAL;
         let timeout = if self.control.stopped() { END_TIMEOUT } else { SILENCE_TIMEOUT };
         if silent < timeout {
             return Ok(());
@@ -269,7 +272,7 @@ impl<C: Connection> Queue for Remote<C> {
 
     fn wait(&mut self, least: u32, _: u32) -> io::Result<()> {
         if self.batches && self.done.len() >= least as usize {
-            // A job that takes replies one by one hands the next requests over when it has taken all.
+            // A job that reaps replies one at a time submits the next requests when it has reaped all.
             return self.submit();
         }
         if self.done.len() >= least as usize {
@@ -286,7 +289,7 @@ impl<C: Connection> Queue for Remote<C> {
         self.done.drain(..count).for_each(|(slot, result, stages)| each(slot, result, Some(stages)));
     }
 
-    /// One request for either: the protocol knows no other.
+    /// One request for both: NBD has only flush.
     fn sync(&mut self, _: Sync) -> io::Result<()> {
         if !self.client.takes(Ask::Flush) {
             return Ok(());
@@ -310,15 +313,15 @@ mod tests {
     use model::plan::{PathReceive, PathSegment, PathSend, TxTaskCpus};
     use model::unit::Nanos;
 
-    /// The plan knows nothing of the path, and says the same.
+    /// The plan has its own defaults, which must equal those of the path.
     #[test]
-    fn what_is_not_said_is_as_the_path_has_it() {
+    fn defaults_equal_those_of_the_path() {
         assert_eq!(options(&PathPlan::default()), Options::default());
         assert_eq!(tuning(&PathPlan::default()), nbd::server::Options::default().tuning);
     }
 
     #[test]
-    fn what_is_said_is_done() {
+    fn every_option_reaches_the_path() {
         let path = PathPlan {
             send: PathSend { pull_up: 1, zero_copy: 2 },
             receive: PathReceive { copy: 3 },
@@ -345,7 +348,7 @@ mod tests {
             segment: 6,
             coalesce: Duration::from_nanos(4),
             busy_poll: Duration::from_nanos(5),
-            // By whoever knows the clock.
+            // Set elsewhere, because it needs the clock.
             delay: Delay::NONE,
         };
         let handshake_timeout = Options::default().handshake_timeout;

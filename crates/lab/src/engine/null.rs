@@ -1,20 +1,20 @@
-//! Completes every I/O at once: what is left is the generator's own cost.
+//! Completes every I/O at once: only the cost of the load generator is left.
 
 use super::traits::{Perform, Sync};
-use super::{Ready, Setup, ready};
+use super::{OpenEngine, Setup, ready};
 use crate::error::Result;
 use crate::workload::request_source::Request;
 
 struct Null;
 
-pub(super) fn open(setup: &Setup) -> Result<Ready> {
+pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     Ok(ready(Null, setup.plan.depth.in_flight))
 }
 
 impl Perform for Null {
     #[inline(always)]
     fn perform(&mut self, request: &Request) -> i32 {
-        // The request must be made, though nobody needs it: else the floor would lack its cost.
+        // Make the compiler build the request, because the floor includes that cost.
         std::hint::black_box(request).length.cast_signed()
     }
 

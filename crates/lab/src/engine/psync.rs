@@ -1,7 +1,7 @@
-//! pread and pwrite: one system call an I/O, one I/O at a time.
+//! pread and pwrite: one system call per I/O, one I/O at a time.
 
 use super::traits::{Perform, Sync};
-use super::{Ready, Setup, noisy_slots, open_files, sync_all, trim};
+use super::{OpenEngine, Setup, noisy_slots, open_files, sync_all, trim};
 use crate::error::Result;
 use crate::workload::request_source::{Kind, Request};
 use std::fs::File;
@@ -14,7 +14,7 @@ struct Psync {
     calls: u64,
 }
 
-pub(super) fn open(setup: &Setup) -> Result<Ready> {
+pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let mut engine = Psync { files: open_files(setup)?, buffer: noisy_slots(setup.plan, 1)?, calls: 0 };
     Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }
@@ -26,8 +26,8 @@ impl Perform for Psync {
         let Some(memory) = self.buffer.get_mut(..request.length as usize) else { return -14 };
         loop {
             self.calls += 1;
-            // The bare system calls: those of the C library are points of cancellation, which in a process with
-            // several threads costs two locked instructions each.
+            // Raw system calls: the wrappers of the C library are cancellation points, which cost two locked
+            // instructions each in a process with several threads.
             let outcome = match request.kind {
                 Kind::Read => rustix::io::pread(file, &mut *memory, request.offset),
                 Kind::Write => rustix::io::pwrite(file, memory, request.offset),

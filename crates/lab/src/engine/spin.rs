@@ -1,7 +1,7 @@
-//! Burns a stated number of TSC cycles for each I/O: a cost that every meter must find.
+//! Burns a fixed number of TSC cycles for each I/O: a known cost that every meter must find.
 
 use super::traits::{Perform, Sync};
-use super::{Ready, Setup, ready};
+use super::{OpenEngine, Setup, ready};
 use crate::error::Result;
 use crate::workload::request_source::Request;
 use sys::burner::Burner;
@@ -10,8 +10,8 @@ struct Spin {
     burner: Burner,
 }
 
-pub(super) fn open(setup: &Setup) -> Result<Ready> {
-    // The cost known is the cost paid.
+pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
+    // Calibrated, so that the known cost is the real cost.
     let burner = Burner::calibrated(setup.plan.spin_cycles).burner;
     Ok(ready(Spin { burner }, setup.plan.depth.in_flight))
 }

@@ -1,8 +1,8 @@
 //! The measured loop: one thread, one job copy.
 //!
-//! Two loops, because a synchronous engine needs neither slots nor batches: [`Worker::run_direct`] for
-//! engines that perform a request at once, [`Worker::run_queued`] for engines that have several in
-//! flight. Both are compiled anew for each engine, so nothing in them is called through a pointer.
+//! Two loops, because a synchronous engine needs neither slots nor batches: [`Worker::run_direct`] for engines that
+//! perform a request at once, [`Worker::run_queued`] for engines that have several in flight. Both are compiled
+//! separately for each engine, so nothing in them is called through a pointer.
 
 use super::ledger::{Ledger, LiveCounters};
 use super::traits::{Perform, Queue, Sync};
@@ -19,29 +19,29 @@ use sys::burner::Burner;
 use sys::clock::ticks;
 use sys::shared_words::SharedWords;
 
-/// What a phase's workers share: whether to go on.
+/// Shared by the workers of a phase: whether to stop.
 #[derive(Debug, Default)]
 pub struct Control {
     stop: AtomicBool,
-    /// Where another process says it.
+    /// The stop flag of another process, in shared memory.
     shared: Option<Arc<SharedWords>>,
 }
 
-/// The signal of shared memory that asks to end.
+/// The word of shared memory that asks to stop.
 pub const STOP_SIGNAL: usize = 1;
 
 impl Control {
-    /// Workers that another process asks to end.
+    /// Workers that another process can stop.
     pub fn shared(words: Arc<SharedWords>) -> Self {
         Self { stop: AtomicBool::new(false), shared: Some(words) }
     }
 
-    /// Asks every worker to end after what it has in flight.
+    /// Asks every worker to end after its I/Os in flight.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether workers were asked to end.
+    /// Whether the workers were asked to end.
     #[inline(always)]
     pub fn stopped(&self) -> bool {
         match &self.shared {
@@ -52,25 +52,25 @@ impl Control {
 
     /// Sleeps until `duration` has passed or the workers were asked to end.
     fn pause(&self, duration: Duration) {
-        /// Longest time that a stop goes unnoticed.
-        const GLANCE: Duration = Duration::from_millis(50);
+        /// Longest reaction time to a stop.
+        const POLL_INTERVAL: Duration = Duration::from_millis(50);
         let mut left = duration;
         while !left.is_zero() && !self.stopped() {
-            let nap = left.min(GLANCE);
+            let nap = left.min(POLL_INTERVAL);
             std::thread::sleep(nap);
             left -= nap;
         }
     }
 }
 
-/// What the loop does next.
+/// The next step of the loop.
 enum Next {
     Issue(Request),
-    /// Nothing before this time has passed, and nothing may be in flight meanwhile.
+    /// Wait for this time, with nothing in flight.
     Pause(Duration),
-    /// Make durable what was written, with nothing in flight.
+    /// Sync written data, with nothing in flight.
     Sync(Sync),
-    /// The ramp has ended; what the engine did until now does not count.
+    /// The ramp has ended: start counting.
     Count,
     Done,
 }
@@ -89,31 +89,31 @@ pub struct Worker {
     ios_left: u64,
     ramp_ticks: u64,
     runtime_ticks: u64,
-    /// The end of the ramp, then that of the run.
+    /// The end of the ramp, then the end of the run.
     alarm: u64,
     ramping: bool,
     /// Busy work before each I/O.
     inject: Option<Burner>,
-    /// What is burnt for each I/O, here or by the engine, in ticks; known once it was calibrated.
+    /// Ticks burnt for each I/O, here or by the engine; known after calibration.
     pub burnt_ticks: Option<f64>,
-    /// Whether anything of [`Manners`] is in force; the common case asks this one flag only.
-    mannered: bool,
-    manners: Manners,
-    /// CPU time of this thread when counting began.
+    /// Whether any of [`Pacing`] is in force; the common case checks only this flag.
+    paced: bool,
+    manners: Pacing,
+    /// CPU time of this thread when counting started.
     pub thread_begin: Nanos,
-    /// What came of it.
+    /// Its results.
     pub ledger: Ledger,
-    /// System calls that the engine made since counting began; known when it ends.
+    /// System calls of the engine since counting started; known at the end.
     pub syscalls: Option<u64>,
     syscalls_before: Option<u64>,
 }
 
-/// What slows a job down on purpose.
-struct Manners {
+/// Options that slow a job down on purpose.
+struct Pacing {
     held: Option<Request>,
     think: Duration,
     thought: bool,
-    /// Ticks between requests of a kind; 0 for no limit.
+    /// Ticks between requests of a kind; 0 means no limit.
     interval: [u64; 3],
     due: [u64; 3],
     sync_every: [(u32, Sync); 2],
@@ -121,7 +121,7 @@ struct Manners {
     synced_at: u64,
     /// The job ends with a sync.
     end_sync: bool,
-    /// And that is still to come.
+    /// That sync is still to come.
     end_sync_due: bool,
 }
 
@@ -133,7 +133,7 @@ struct InFlight {
 }
 
 impl Worker {
-    /// A worker for one copy of `plan` that is to move `budget_bytes` (unless its time ends first).
+    /// A worker for one copy of `plan` that moves `budget_bytes` (unless its time ends first).
     pub fn new(
         plan: &JobPlan,
         source: RequestSource,
@@ -143,7 +143,7 @@ impl Worker {
         clock: Hertz,
     ) -> Self {
         let interval = |rate: u64| if rate == 0 { 0 } else { (clock.0 / rate as f64) as u64 };
-        let manners = Manners {
+        let manners = Pacing {
             think: plan.think_time.duration(),
             thought: true,
             interval: [interval(plan.rates.read), interval(plan.rates.write), interval(plan.rates.trim)],
@@ -155,7 +155,7 @@ impl Worker {
             writes: 0,
             synced_at: 0,
         };
-        let mannered = plan.think_time > Nanos(0)
+        let paced = plan.think_time > Nanos(0)
             || manners.interval != [0; 3]
             || plan.fsync_every + plan.fdatasync_every > 0
             || plan.end_fsync;
@@ -169,7 +169,7 @@ impl Worker {
             start_delay: plan.start_delay.duration(),
             at_start: None,
             bytes_left: if plan.duration.time_based { u64::MAX } else { budget_bytes },
-            // As in fio, a round of the loop ends after number_ios; time_based starts over until its time is up.
+            // As in fio, a loop of the job ends after number_ios; time_based repeats it until its time is up.
             ios_left: match plan.duration.number_ios {
                 Some(ios) if !plan.duration.time_based => ios.saturating_mul(plan.duration.loops.max(1).into()),
                 _ => u64::MAX,
@@ -178,12 +178,12 @@ impl Worker {
             runtime_ticks: clock.ticks(plan.duration.runtime).0,
             alarm: u64::MAX,
             ramping: false,
-            // Elsewhere somebody else does it.
+            // For other layers the engine or the server does it.
             inject: Some(clock.ticks(plan.inject).0)
                 .filter(|ticks| *ticks > 0 && plan.inject_at == InjectAt::Submit)
                 .map(Burner::uncalibrated),
             burnt_ticks: None,
-            mannered,
+            paced,
             manners,
             thread_begin: Nanos(0),
             ledger: Ledger::new(ticks()),
@@ -192,12 +192,19 @@ impl Worker {
         }
     }
 
-    /// What to do when the engine is ready, before the first I/O: waiting for the others.
+    /// The next run of the engine does this number of I/Os, whatever the job's own limits are.
+    pub fn limit_to(&mut self, ios: u64) {
+        (self.ios_left, self.bytes_left) = (ios, u64::MAX);
+        (self.ramp_ticks, self.runtime_ticks, self.start_delay) = (0, 0, Duration::ZERO);
+    }
+
+    /// Sets what to do when the engine is ready, before the first I/O: wait for the other workers.
     pub fn at_start(&mut self, action: impl FnOnce() + Send + 'static) {
         self.at_start = Some(Box::new(action));
     }
 
-    /// Measures what busy work takes in this thread, if there is any and it was not done yet. Takes some milliseconds.
+    /// Measures how long the busy work takes in this thread, if there is any and it is not known yet. Takes some
+    /// milliseconds.
     pub fn calibrate(&mut self) {
         if let (Some(burner), None) = (self.inject, self.burnt_ticks) {
             let calibrated = Burner::calibrated(burner.asked_ticks());
@@ -205,12 +212,12 @@ impl Worker {
         }
     }
 
-    /// The busy work that was added to each I/O.
+    /// The busy work added to each I/O.
     pub fn injected(&self, plan: &JobPlan, clock: Hertz) -> Option<Injected> {
         Some(Injected { asked: plan.inject.as_f64(), burnt: self.burnt_ticks? * 1e9 / clock.0 })
     }
 
-    /// Waits out `startdelay`, then starts the clocks of ramp and runtime.
+    /// Waits for `startdelay`, then starts the clocks of ramp and runtime.
     fn begin(&mut self) -> u64 {
         self.calibrate();
         if let Some(action) = self.at_start.take() {
@@ -250,9 +257,9 @@ impl Worker {
     }
 
     fn direct_loop<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
-        /// One I/O in this many gets a stamp of its own, to see how late the shared one is.
+        /// One I/O in this many gets a stamp of its own, to measure how late the shared one is.
         const STAMP_CHECK: u64 = 1024;
-        // The completion of one I/O is the submission of the next: one stamp serves both.
+        // The completion of one I/O is the submission of the next: one stamp serves for both.
         let mut stamp = self.begin();
         let mut until_check = STAMP_CHECK;
         loop {
@@ -295,7 +302,7 @@ impl Worker {
         }
     }
 
-    /// What tells it to stop.
+    /// The handle to stop it.
     pub fn control(&self) -> Arc<Control> {
         self.control.clone()
     }
@@ -303,7 +310,7 @@ impl Worker {
     /// Runs with an engine that has several requests in flight.
     ///
     /// # Errors
-    /// The first request that fails ends the job, after what is in flight.
+    /// The first request that fails ends the job, after the I/Os in flight.
     pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
         let outcome = self.queued_loop(engine);
         self.syscalls = self.since_counting(engine.syscalls());
@@ -317,8 +324,8 @@ impl Worker {
         let mut free: Vec<u32> = (0..depth).rev().collect();
         let mut stamp = self.begin();
         let mut looked = stamp;
-        // What was drawn but has to wait for what is in flight. It outlives a turn, because a wait may return
-        // before everything is done, and it would not be drawn again.
+        // A step that has to wait until nothing is in flight. It is kept across iterations, because a wait may return
+        // before everything is done.
         let mut interlude = None;
         loop {
             let mut staged = 0;
@@ -347,7 +354,7 @@ impl Worker {
                     *entry = InFlight { request, stamp };
                 }
                 staged += 1;
-                // The last batch before a wait is handed over by the wait itself.
+                // The wait itself submits the last batch.
                 if staged >= self.depth.submit && !free.is_empty() {
                     engine.submit().map_err(|error| self.hand_over_failed(error))?;
                     staged = 0;
@@ -356,7 +363,7 @@ impl Worker {
             }
             let in_flight = depth - free.len() as u32;
             if in_flight > 0 {
-                // Before a pause, a sync or the end everything in flight is waited for.
+                // Before a pause, a sync or the end, wait for everything in flight.
                 let least = if interlude.is_some() { in_flight } else { self.depth.complete_min.min(in_flight) };
                 let most = if interlude.is_some() { in_flight } else { self.depth.complete_max };
                 engine.wait(least, most).map_err(|error| self.hand_over_failed(error))?;
@@ -393,8 +400,8 @@ impl Worker {
     ) -> Result<()> {
         let (mut count, mut bytes, mut late, mut latest) = (0, 0, 0, 0);
         let mut failure = None;
-        // An I/O may have completed at any time since it was submitted or since completions were last
-        // looked at, whichever is later: that is how late its stamp can be.
+        // An I/O may have completed at any time since its submission or since the last look at completions, whichever
+        // is later: its stamp can be late by that much.
         let since_look = now.saturating_sub(looked);
         engine.reap(most, |slot, result, stages| {
             let Some(entry) = table.get(slot as usize) else { return };
@@ -416,7 +423,10 @@ impl Worker {
         });
         self.live.add(count, bytes);
         if count > 0 {
-            self.ledger.note_stamp_error(late, latest, count);
+            // A wait for a single I/O returns when it completes, so nothing shares its stamp.
+            if self.depth.in_flight > 1 {
+                self.ledger.note_stamp_error(late, latest, count);
+            }
             self.ledger.end_ticks = now;
         }
         failure.map_or(Ok(()), Err)
@@ -424,10 +434,10 @@ impl Worker {
 
     #[cold]
     fn hand_over_failed(&self, error: io::Error) -> Error {
-        Error::job(&self.job, "handing over I/O", error)
+        Error::job(&self.job, "submitting I/O", error)
     }
 
-    /// Counts one result; the bytes that it moved.
+    /// Counts one result, and returns the bytes that it moved.
     #[inline(always)]
     fn count(&mut self, request: &Request, result: i32, latency: u64) -> Result<u64> {
         if result <= 0 {
@@ -459,11 +469,12 @@ impl Worker {
         }
     }
 
-    /// Whether nothing stands before the next request: the common case, which [`draw`](Self::draw) is for. It is apart from
-    /// [`next`](Self::next), because a request that may come either way goes through memory, in other pieces than it is read in.
+    /// Whether the next request can be issued at once: the common case, which uses [`draw`](Self::draw). It is separate
+    /// from [`next`](Self::next), because a request that comes from two branches would go through memory, written and
+    /// read in pieces of different size.
     #[inline(always)]
     fn issues_at_once(&self, now: u64) -> bool {
-        now < self.alarm && !self.control.stopped() && self.ios_left > 0 && self.bytes_left > 0 && !self.mannered
+        now < self.alarm && !self.control.stopped() && self.ios_left > 0 && self.bytes_left > 0 && !self.paced
     }
 
     #[inline(always)]
@@ -482,10 +493,10 @@ impl Worker {
         if self.control.stopped() || self.ios_left == 0 || self.bytes_left == 0 {
             return self.finish();
         }
-        if self.mannered { self.next_mannered(now) } else { Next::Issue(self.draw()) }
+        if self.paced { self.next_mannered(now) } else { Next::Issue(self.draw()) }
     }
 
-    /// The ramp's end starts the counting, the runtime's end ends the job.
+    /// The end of the ramp starts the counting, the end of the runtime ends the job.
     #[cold]
     fn alarm(&mut self, now: u64) -> Next {
         if !std::mem::take(&mut self.ramping) {
@@ -519,7 +530,7 @@ impl Worker {
             Some(request) => request,
             None => {
                 let due = manners.due;
-                // As fio does it: where a direction is ahead of its rate, the other one's turn comes, if that is earlier.
+                // As in fio: if a direction is ahead of its rate, the other one is next, if it is due earlier.
                 self.source.draw_or(|kind, other| due[kind as usize] > now && due[other as usize] < due[kind as usize])
             }
         };

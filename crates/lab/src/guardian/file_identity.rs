@@ -1,11 +1,11 @@
-//! Which file iotoll made or lengthened, so that only this file is removed or cut.
+//! Identifies the files that iotoll made or lengthened, so that only these are removed or cut.
 
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Which file it is, whatever its name: device and number.
+/// Identity of a file, independent of its name: device and inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Identity(u64, u64);
 
@@ -15,18 +15,18 @@ impl Identity {
     }
 }
 
-/// A file that was made longer.
+/// A file that iotoll lengthened.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Lengthened {
     pub file: Identity,
     /// Its length before.
     pub from: u64,
-    /// And after. What is behind that is somebody else's.
+    /// Its length after. Bytes behind that belong to another process.
     pub to: u64,
 }
 
 impl Lengthened {
-    /// Makes it as long as it was, unless it is another one, or somebody else made it longer too.
+    /// Restores its length, unless it is a different file, or another process lengthened it too.
     pub fn undo(&self, path: &Path) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(path)?;
         if self.is(&file.metadata()?) { file.set_len(self.from) } else { Ok(()) }
@@ -36,7 +36,7 @@ impl Lengthened {
         Identity::of(metadata) == self.file && (self.from..=self.to).contains(&metadata.len())
     }
 
-    /// Whether what lies at `path` is it, and is longer than it was.
+    /// Whether `path` is this file and still longer than before.
     pub fn lies_at(&self, path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|metadata| self.is(&metadata) && metadata.len() > self.from)
     }

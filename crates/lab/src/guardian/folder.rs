@@ -1,31 +1,50 @@
-//! A folder that iotoll makes for itself, and that nobody finds after it, however it ends.
+//! A folder that iotoll makes for itself, and that is removed however iotoll ends.
 
 use super::file_identity::Identity;
 use super::undo::{Made, Undo};
-use super::{Guardian, Held};
+use super::{Guardian, UndoGuard};
 use crate::error::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A folder of our own, removed with all that is in it when this is dropped or when we are killed.
+/// A folder of iotoll, removed with its contents on drop or when iotoll is killed.
 #[derive(Debug)]
 pub struct OwnFolder {
     path: PathBuf,
-    held: Held,
+    held: UndoGuard,
 }
 
 impl OwnFolder {
-    /// Makes one within `around` with a name that begins with `prefix`.
+    /// Makes one in `around` with a name that begins with `prefix`.
     ///
     /// # Errors
-    /// When it cannot be made, or nobody would remove it.
+    /// When it cannot be made, or no guardian runs that would remove it.
     pub fn make(guardian: &Guardian, around: &Path, prefix: &str) -> Result<Self> {
-        // Known before it is made, so that it can be handed over before.
+        Self::make_at(guardian, Self::path_in(around, prefix)?)
+    }
+
+    /// A path for one in `around` with a name that begins with `prefix`.
+    ///
+    /// # Errors
+    /// When `around` is relative and the working folder does not exist any more.
+    pub(crate) fn path_in(around: &Path, prefix: &str) -> Result<PathBuf> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let path = around.join(format!("{prefix}{}-{:09}", std::process::id(), now.subsec_nanos()));
-        let path = std::path::absolute(&path).map_err(|error| Error::file(&path, "finding its place", error))?;
-        let failed = |error| Error::file(&path, "making a folder", error);
+        std::path::absolute(&path).map_err(|error| Error::file(&path, "resolving the path", error))
+    }
+
+    /// Makes one at this absolute path in a folder for temporary files. The guardian knows the path before the folder is made.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn make_at(guardian: &Guardian, path: PathBuf) -> Result<Self> {
+        let failed = |source| Error::File {
+            path: path.clone(),
+            what: "making a temporary folder".to_owned(),
+            source,
+            mend: "; set TMPDIR to a folder that exists, is writable and has space".to_owned(),
+        };
         let held = guardian.add(Undo::RemoveFolder { path: path.clone(), made: Made::soon() })?;
         fs::create_dir(&path).map_err(failed)?;
         let made = fs::symlink_metadata(&path).map(|metadata| Made::Is(Identity::of(&metadata)));
@@ -34,7 +53,7 @@ impl OwnFolder {
         Ok(folder)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -42,7 +61,7 @@ impl OwnFolder {
     /// Removes it.
     ///
     /// # Errors
-    /// When it stays.
+    /// When it cannot be removed.
     pub fn close(self) -> Result<()> {
         fs::remove_dir_all(&self.path).map_err(|error| Error::file(&self.path, "removing the folder", error))
     }
@@ -50,7 +69,7 @@ impl OwnFolder {
 
 impl Drop for OwnFolder {
     fn drop(&mut self) {
-        // Whoever could be told has been told by then.
+        // An error cannot be reported from here.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -60,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_with_all_that_is_in_it() {
+    fn it_is_removed_with_its_contents() {
         let around = tempfile::tempdir().unwrap();
         let folder = OwnFolder::make(&Guardian::default(), around.path(), "own-").unwrap();
         fs::write(folder.path().join("scratch"), "data").unwrap();

@@ -1,7 +1,7 @@
-//! The ledger: a file for each iotoll that has something to undo, for the case that both iotoll and its guardian are killed.
+//! The ledger: a file for each iotoll that has something to undo, in case both iotoll and its guardian are killed.
 //!
-//! Lines of JSON: who writes it, then what the guardian is told, as it is told that. Nothing is written between slices. Whoever has
-//! undone everything removes it.
+//! Lines of JSON: a header, then the same entries that the guardian receives. Nothing is written between slices. The
+//! process that has undone everything removes the file.
 
 use super::path_text;
 use super::processes::Leader;
@@ -16,7 +16,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const SCHEMA: &str = "iotoll.ledger/1";
-/// How names of ledgers end.
+/// File name extension of ledgers.
 const ENDING: &str = "jsonl";
 
 /// A line of a ledger.
@@ -29,13 +29,13 @@ enum Line {
     Drop(u64),
 }
 
-/// Who writes it, and when.
+/// The writer, and when it started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     schema: String,
-    /// The kernel's name for the boot.
+    /// Kernel's id of this boot.
     pub boot_id: String,
-    /// When it was begun.
+    /// When the ledger was created.
     pub unix_seconds: f64,
     pub command_line: Vec<String>,
     #[serde(with = "path_text")]
@@ -43,7 +43,7 @@ pub(super) struct Header {
     pub iotoll: Option<Leader>,
 }
 
-/// Where ledgers are. `None` where nobody says.
+/// Folder of the ledgers. `None` if no environment variable names one.
 pub(super) fn folder() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = named("XDG_STATE_HOME").or_else(|| match rustix::process::geteuid().is_root() {
@@ -66,7 +66,7 @@ impl Ledger {
         Self { command_line, written: None, trouble: None }
     }
 
-    /// Where it is, if there is one.
+    /// Its path, if it exists.
     pub fn path(&self) -> Option<&Path> {
         self.written.as_ref().map(|(path, _)| path.as_path())
     }
@@ -76,7 +76,7 @@ impl Ledger {
         self.trouble.as_deref()
     }
 
-    /// Adds an entry, to a new file where there is none: whether that is so.
+    /// Adds an entry, and creates the file if there is none. Returns whether it did.
     pub fn add(&mut self, number: u64, undo: &Undo, guardian: Option<u32>) -> bool {
         let Some(undo) = lasting(undo) else { return false };
         let begins = self.written.is_none() && self.trouble.is_none();
@@ -92,19 +92,19 @@ impl Ledger {
         begins && self.written.is_some()
     }
 
-    /// Gives an entry up.
+    /// Withdraws an entry.
     pub fn give_up(&mut self, number: u64) {
         self.write(&Line::Drop(number), false);
     }
 
-    /// Notes which process guards the same.
+    /// Notes the process of the guardian that has the same entries.
     pub fn note_guardian(&mut self, guardian: Option<u32>) {
         if let Some(guardian) = guardian.and_then(Leader::of) {
             self.write(&Line::Guardian(guardian), false);
         }
     }
 
-    /// Nothing is left to undo.
+    /// Removes the file: nothing is left to undo.
     pub fn remove(&mut self) {
         if let Some((path, _)) = self.written.take() {
             remove(&path);
@@ -114,7 +114,7 @@ impl Ledger {
     fn write(&mut self, line: &Line, durable: bool) {
         let Some((path, file)) = &mut self.written else { return };
         let written = text(line).and_then(|text| file.write_all(&text));
-        // What survives a crash of the machine must be known after it.
+        // A setting may survive a crash of the machine, and so must its entry.
         let written = written.and_then(|()| if durable { file.sync_all() } else { Ok(()) });
         if let Err(error) = written {
             self.trouble = Some(format!("{}: {error}", path.display()));
@@ -128,7 +128,8 @@ fn text(line: &Line) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What of an entry is of use when the guardian is gone: of files only those of which it is known what iotoll sets.
+/// The part of an entry that is useful without the guardian: only those files for which the values that iotoll sets are
+/// known.
 fn lasting(undo: &Undo) -> Option<Undo> {
     match undo {
         Undo::Restore(files) => {
@@ -140,9 +141,9 @@ fn lasting(undo: &Undo) -> Option<Undo> {
     }
 }
 
-/// Begins a ledger; in words, why that cannot be.
+/// Creates a ledger, or returns why that fails.
 fn create(command_line: Vec<String>) -> Result<(PathBuf, File), String> {
-    let folder = folder().ok_or("neither XDG_STATE_HOME nor HOME says where it could be")?;
+    let folder = folder().ok_or("neither XDG_STATE_HOME nor HOME is set to an absolute path")?;
     let header = Header {
         schema: SCHEMA.to_owned(),
         boot_id: crate::host::boot_id().unwrap_or_default(),
@@ -160,7 +161,7 @@ fn create(command_line: Vec<String>) -> Result<(PathBuf, File), String> {
 }
 
 fn begin(folder: &Path, path: &Path) -> io::Result<File> {
-    /// Another iotoll may take the empty folder away meanwhile.
+    /// Another iotoll may remove the empty folder meanwhile.
     const TRIES: usize = 100;
     let mut outcome = Err(io::ErrorKind::NotFound.into());
     for _ in 0..TRIES {
@@ -176,14 +177,14 @@ fn begin(folder: &Path, path: &Path) -> io::Result<File> {
     outcome
 }
 
-/// Removes a ledger, and the folder if it was the last one.
+/// Removes a ledger, and the folder if it is empty then.
 fn remove(path: &Path) {
     let _ = fs::remove_file(path);
-    // It stays where another one is in it.
+    // Fails while another ledger is in it.
     let _ = path.parent().map(fs::remove_dir);
 }
 
-/// A ledger that the guardian holds too, so that nobody acts on it while one of us lives.
+/// A ledger that the guardian keeps open too, so that no other process acts on it while iotoll or the guardian lives.
 #[derive(Debug)]
 pub(super) struct Watched {
     path: PathBuf,
@@ -203,18 +204,18 @@ impl Watched {
     }
 }
 
-/// Whose ledger it is.
+/// The owner of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
-    /// Somebody's who lives: not our affair.
+    /// An iotoll that still runs.
     Iotoll,
-    /// Its iotoll is gone, and its guardian, of this number, is about to undo everything.
+    /// Its iotoll has ended, and its guardian, with this process id, is about to undo everything.
     Guardian(u32),
-    /// Nobody's any more.
+    /// No process.
     Gone,
 }
 
-/// A ledger that was found.
+/// A ledger found on disk.
 #[derive(Debug)]
 pub(super) struct Found {
     pub path: PathBuf,
@@ -222,12 +223,12 @@ pub(super) struct Found {
     /// The newest first.
     pub entries: Vec<Undo>,
     pub holder: Holder,
-    /// Locked for us alone, where it is nobody's.
+    /// Locked exclusively, if no process owns the ledger.
     _file: File,
 }
 
 impl Found {
-    /// Lets a guardian go on that was stopped.
+    /// Continues a stopped guardian.
     pub fn wake_guardian(&self) {
         if let Holder::Guardian(process) = self.holder
             && let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw)
@@ -236,28 +237,28 @@ impl Found {
         }
     }
 
-    /// Whether it is this process's.
+    /// Whether this process owns it.
     pub fn is_own(&self) -> bool {
         self.header.iotoll == Leader::of(std::process::id())
     }
 
-    /// Keeps these entries alone: the others were seen to.
+    /// Keeps only these entries; the others are done.
     pub fn keep(&self, entries: &[Undo]) -> io::Result<()> {
         let added = (0..).zip(entries).map(|(number, undo)| Line::Add(number, undo.clone()));
         let lines: io::Result<Vec<Vec<u8>>> =
             std::iter::once(Line::Opened(self.header.clone())).chain(added).map(|line| text(&line)).collect();
         let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-        // In place, because the lock is this file's.
+        // In place, because the lock belongs to this file.
         OpenOptions::new().write(true).truncate(true).custom_flags(flags).open(&self.path)?.write_all(&lines?.concat())
     }
 
-    /// What was in it was seen to.
+    /// Removes it: all its entries are done.
     pub fn remove(&self) {
         remove(&self.path);
     }
 }
 
-/// All ledgers of this user. What is not whole or not ours is not looked at: who reads it acts on it.
+/// All ledgers of this user. Incomplete or foreign files are skipped, because their entries would be acted on.
 pub(super) fn all() -> Vec<Found> {
     let entries = folder().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -267,7 +268,7 @@ pub(super) fn all() -> Vec<Found> {
 }
 
 fn read(path: PathBuf) -> Option<Found> {
-    // A pipe would wait for a writer.
+    // Do not wait for a writer if it is a pipe.
     let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits().cast_signed();
     let mut file = OpenOptions::new().read(true).custom_flags(flags).open(&path).ok()?;
     let metadata = file.metadata().ok()?;
@@ -294,7 +295,7 @@ fn read(path: PathBuf) -> Option<Found> {
     let holder = match guardian {
         _ if lives(header.iotoll) => Holder::Iotoll,
         Some(leader) if lives(guardian) => Holder::Guardian(leader.process),
-        // Somebody whose number is not seen from here, in another container, or another one that acts on it now.
+        // The owner is in another PID namespace (container), or another iotoll is acting on the ledger now.
         _ if !free => Holder::Iotoll,
         _ => Holder::Gone,
     };

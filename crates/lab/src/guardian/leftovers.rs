@@ -1,4 +1,5 @@
-//! What iotolls left behind that were killed together with their guardians: found in their ledgers, told, put back.
+//! What killed iotoll processes left behind when their guardians were killed too: finds it in their ledgers, reports
+//! it, restores it.
 
 use super::ledger::{self, Holder};
 use super::processes;
@@ -7,10 +8,10 @@ use super::undo::{Switched, Undo};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a guardian that is at work is waited for.
+/// How long to wait for a guardian that is undoing.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is left behind, a line each. Nothing is changed.
+/// What is left behind, one line each. Changes nothing.
 pub fn found() -> Vec<String> {
     let mut lines = Vec::new();
     for ledger in ledger::all() {
@@ -23,12 +24,12 @@ pub fn found() -> Vec<String> {
     lines
 }
 
-/// Puts back what is left behind: what was found and done, a line each.
+/// Restores what is left behind. Returns what was found and done, one line each.
 pub fn put_back() -> Vec<String> {
     let begun = Instant::now();
     let mut ledgers = ledger::all();
     while ledgers.iter().any(|ledger| matches!(ledger.holder, Holder::Guardian(_))) && begun.elapsed() < TIMEOUT {
-        // Whoever stopped it did not mean it to keep what it has.
+        // A guardian that was stopped must continue, because it still has to undo its entries.
         ledgers.iter().for_each(ledger::Found::wake_guardian);
         drop(ledgers);
         std::thread::sleep(Duration::from_millis(10));
@@ -42,7 +43,7 @@ pub fn put_back() -> Vec<String> {
             Holder::Gone => {
                 let prefix = format!("left behind by '{}', which was killed: ", ledger.header.command_line.join(" "));
                 lines.extend(act(remnants(&ledger)).into_iter().map(|line| prefix.clone() + &line));
-                // Nobody but a person knows when what a command switched on is off.
+                // Only the user can know when the effect of a command is off.
                 let by_hand: Vec<Undo> =
                     ledger.entries.iter().filter(|undo| matches!(undo, Undo::MayBeOn { .. })).cloned().collect();
                 if by_hand.is_empty() || ledger.keep(&by_hand).is_err() {
@@ -54,7 +55,7 @@ pub fn put_back() -> Vec<String> {
     lines
 }
 
-/// A file among these that an iotoll which lives switches, and who that is.
+/// A file among these that another running iotoll switches, and the command line of that iotoll.
 pub(crate) fn switched_by_another(paths: &[&Path]) -> Option<(PathBuf, String)> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let ours: Vec<PathBuf> = paths.iter().map(|path| real(path)).collect();
@@ -70,19 +71,19 @@ pub(crate) fn switched_by_another(paths: &[&Path]) -> Option<(PathBuf, String)> 
 }
 
 fn at_work(process: u32) -> String {
-    format!("the guardian (process {process}) of an iotoll that was killed is still undoing what that one did")
+    format!("the guardian (process {process}) of a killed iotoll is still undoing its changes")
 }
 
 /// One thing that is left behind.
 #[derive(Debug)]
 enum Remnant {
-    /// A file that holds what iotoll had set.
+    /// A file with a value that iotoll set.
     Switched { found: SettingFile, now: String },
-    /// A file that holds neither that nor what it had held.
+    /// A file with neither that value nor the original one.
     Foreign { found: SettingFile, now: String },
-    /// What a command may have switched on.
+    /// An effect of a command that may still be on.
     MayBeOn { command: String, directory: PathBuf, ledger: PathBuf },
-    /// Something that is undone as the guardian would have.
+    /// Something that is undone the way the guardian would have.
     Other { what: String, done: &'static str, undo: Undo },
 }
 
@@ -93,7 +94,7 @@ impl Remnant {
                 format!("{} is '{now}', it was '{}'", found.path.display(), found.value)
             }
             Self::Foreign { found, now } => format!(
-                "{} is '{now}', neither what iotoll had found ('{}') nor what it had set",
+                "{} is '{now}', neither its original value ('{}') nor one that iotoll set",
                 found.path.display(),
                 found.value
             ),
@@ -105,7 +106,7 @@ impl Remnant {
     }
 }
 
-/// What a ledger's entries come to now.
+/// What the entries of a ledger mean now.
 fn remnants(ledger: &ledger::Found) -> Vec<Remnant> {
     let same_boot = crate::host::boot_id().is_ok_and(|now| now == ledger.header.boot_id);
     let (first, rest): (Vec<&Undo>, Vec<&Undo>) = ledger.entries.iter().partition(|undo| undo.is_first());
@@ -116,7 +117,7 @@ fn remnants_of(undo: &Undo, ledger: &ledger::Found, same_boot: bool) -> Vec<Remn
     let other = |what: String, done| vec![Remnant::Other { what, done, undo: undo.clone() }];
     match undo {
         Undo::Restore(files) => files.iter().filter_map(|file| switched(file, same_boot)).collect(),
-        // What a command does to the kernel is forgotten with it; what it does elsewhere nobody knows.
+        // After a reboot the effects on the kernel have ended; other effects are unknown.
         Undo::Run { command, .. } | Undo::MayBeOn { command } => vec![Remnant::MayBeOn {
             command: command.clone(),
             directory: ledger.header.directory.clone(),
@@ -129,7 +130,7 @@ fn remnants_of(undo: &Undo, ledger: &ledger::Found, same_boot: bool) -> Vec<Remn
             other(format!("the folder {}", path.display()), "removed")
         }
         Undo::Shorten { path, lengthened } if lengthened.lies_at(path) => {
-            other(format!("{}, made longer", path.display()), "as long again as it was")
+            other(format!("{}, which iotoll lengthened", path.display()), "cut to its old length")
         }
         Undo::Kill { mark, leader } if same_boot => match processes::found(mark, *leader).as_slice() {
             [] => Vec::new(),
@@ -142,7 +143,7 @@ fn remnants_of(undo: &Undo, ledger: &ledger::Found, same_boot: bool) -> Vec<Remn
     }
 }
 
-/// What became of a file that was switched; nothing where it is as it was.
+/// The state of a file that was switched; `None` if it has its original value.
 fn switched(file: &Switched, same_boot: bool) -> Option<Remnant> {
     let found = file.found.clone();
     if found.kernel && !same_boot {
@@ -152,14 +153,14 @@ fn switched(file: &Switched, same_boot: bool) -> Option<Remnant> {
     if found.is(&now, &found.value) {
         return None;
     }
-    // A file that keeps bytes is emptied before it is written to.
+    // A regular file is truncated before it is written to.
     let ours = file.set.iter().any(|set| found.is(&now, set)) || (!found.kernel && now.is_empty());
     Some(if ours { Remnant::Switched { found, now } } else { Remnant::Foreign { found, now } })
 }
 
-/// Puts back what is known to be iotoll's, and says so.
+/// Restores what is known to be iotoll's, and reports it.
 fn act(remnants: Vec<Remnant>) -> Vec<String> {
-    // Together, because the kernel may take one back only after another.
+    // Together, because the kernel may accept one value only after another.
     let files = remnants.iter().filter_map(|remnant| match remnant {
         Remnant::Switched { found, .. } => Some(found),
         _ => None,
@@ -172,7 +173,7 @@ fn act(remnants: Vec<Remnant>) -> Vec<String> {
         let is = remnant.found();
         match remnant {
             Remnant::Switched { found, .. } => match refused.iter().find(|(path, _)| *path == found.path) {
-                Some((_, why)) => format!("{is}; it could not be set back: {why}; set it by hand"),
+                Some((_, why)) => format!("{is}; could not be set back: {why}; set it by hand"),
                 None => format!("{is}; set back"),
             },
             Remnant::Foreign { .. } => format!("{is}; left as it is"),

@@ -1,4 +1,4 @@
-//! Paths in JSON: text where they are text, bytes where they are not, so that every path survives.
+//! Paths in JSON: a string, or an array of bytes if the path is not UTF-8, so that no path is changed.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::OsString;
@@ -12,13 +12,13 @@ enum Text {
     Bytes(Vec<u8>),
 }
 
-/// A path becomes text or bytes.
+/// Writes a path as a string or bytes.
 pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     let text = path.to_str().map(|text| Text::Utf8(text.to_owned()));
     text.unwrap_or_else(|| Text::Bytes(path.as_os_str().as_bytes().to_vec())).serialize(serializer)
 }
 
-/// Text or bytes become the path.
+/// Reads a path from a string or bytes.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     Ok(match Text::deserialize(deserializer)? {
         Text::Utf8(text) => text.into(),

@@ -1,10 +1,11 @@
-//! Processes that are killed when iotoll is: found by a mark in their environment, killed with all their descendants.
+//! Processes that the guardian kills if iotoll is killed: it finds them by a mark in their environment, and kills them
+//! with all their descendants.
 //!
-//! The mark is handed to the guardian before a process that bears it is started, and the guardian's pipe ends only when no child of
-//! iotoll is between fork and exec any more, so none is missed. A process that clears its environment is found by the process
-//! group that it leads.
+//! The guardian receives the mark before iotoll starts a process with it, and the guardian's pipe closes only when no
+//! child of iotoll is between fork and exec any more, so none is missed. A process that clears its environment is found
+//! by the process group that it leads.
 
-use super::{Guardian, Held};
+use super::{Guardian, UndoGuard};
 use crate::error::Result as LabResult;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -14,20 +15,20 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The variable that holds the mark.
+/// Environment variable of the mark.
 pub(super) const VARIABLE: &str = "IOTOLL_GUARDED";
 
-/// A process, and not another one that got its number later.
+/// A process; the start time tells it from a later one with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Leader {
-    /// Its number, and that of the process group that it leads.
+    /// Its process id, which is also its process group.
     pub process: u32,
-    /// When it began, in ticks of the kernel since it booted.
+    /// When it started, in kernel clock ticks since boot.
     pub start: u64,
 }
 
 impl Leader {
-    /// A process that runs, or has ended and was not waited for.
+    /// A process that runs, or a zombie.
     pub fn of(process: u32) -> Option<Self> {
         Some(Self { process, start: Stat::read(process)?.start })
     }
@@ -38,29 +39,29 @@ impl Leader {
     }
 }
 
-/// Processes that are killed when iotoll is. Dropped, they are left alone.
+/// Processes that are killed if iotoll is. After a drop they are left alone.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     mark: Option<String>,
-    held: Held,
+    held: UndoGuard,
 }
 
 impl Processes {
-    /// The guardian kills whatever is going to be marked; `keep` hands that over.
-    pub(super) fn guarded(keep: impl FnOnce(super::undo::Undo) -> LabResult<Held>) -> LabResult<Self> {
+    /// The guardian will kill every process with a fresh mark; `keep` registers that.
+    pub(super) fn guarded(keep: impl FnOnce(super::undo::Undo) -> LabResult<UndoGuard>) -> LabResult<Self> {
         let mark = fresh_mark();
         let held = keep(super::undo::Undo::Kill { mark: mark.clone(), leader: None })?;
         Ok(Self { mark: Some(mark), held })
     }
 
-    /// Marks what `command` starts.
+    /// Marks the processes that `command` starts.
     pub fn mark(&self, command: &mut Command) {
         if let Some(mark) = &self.mark {
             command.env(VARIABLE, mark);
         }
     }
 
-    /// The process that leads the process group of what was marked last. A courtesy: the mark says it too.
+    /// The leader of the process group of the last marked process. Optional: the mark finds it too.
     pub fn led_by(&self, process: u32) {
         if let (Some(mark), Some(leader)) = (&self.mark, Leader::of(process)) {
             let _ = self.held.amend_in_passing(super::undo::Undo::Kill { mark: mark.clone(), leader: Some(leader) });
@@ -69,11 +70,11 @@ impl Processes {
 }
 
 impl Processes {
-    /// Kills the process that was marked last, its process group, and all that bears the mark and began since: a child in a
-    /// session of its own has left the group.
+    /// Kills the last marked process, its process group, and all processes with the mark that started since: a child in
+    /// a session of its own has left the group.
     ///
     /// # Errors
-    /// When some are not gone after a while.
+    /// When some still run after a while.
     pub fn kill_with_all_it_began(&self, process: u32) -> Result<(), String> {
         let Some(leader) = Leader::of(process) else { return Ok(()) };
         let mark = self.mark.clone().unwrap_or_else(fresh_mark);
@@ -85,7 +86,7 @@ impl Guardian {
     /// Processes of a whole measurement.
     ///
     /// # Errors
-    /// When nobody would kill them.
+    /// When no guardian runs that would kill them.
     pub(crate) fn processes(&self) -> LabResult<Processes> {
         if self.is_absent() { Ok(Processes::default()) } else { Processes::guarded(|undo| self.add(undo)) }
     }
@@ -99,11 +100,11 @@ impl Guardian {
     }
 }
 
-/// A mark that no other process bears.
+/// A unique mark.
 pub(super) fn fresh_mark() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let random = fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default();
-    // The process's number where the kernel gives no random one.
+    // The process id makes it unique if the kernel gives no UUID.
     format!("{}-{}-{}", random.trim(), std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
@@ -118,7 +119,7 @@ struct Stat {
 
 impl Stat {
     fn read(process: u32) -> Option<Self> {
-        // pid (comm) state ppid pgrp … starttime, proc_pid_stat(5); comm may hold anything.
+        // pid (comm) state ppid pgrp … starttime, proc_pid_stat(5); comm may contain any byte.
         let text = fs::read(format!("/proc/{process}/stat")).ok()?;
         let text = String::from_utf8_lossy(&text);
         let (head, tail) = text.rsplit_once(')')?;
@@ -135,7 +136,7 @@ impl Stat {
     }
 }
 
-/// Every process that has not ended, by its number.
+/// Every process that has not ended, by its id.
 fn living() -> BTreeMap<u32, Stat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -148,11 +149,11 @@ fn bears(process: u32, mark: &str) -> bool {
     environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
 }
 
-/// The processes that bear the mark or are of the leader's group, and all their descendants, with when they began. A guardian
-/// is none: that of an iotoll among them has to undo what that one did.
+/// The processes with the mark or in the leader's group, and all their descendants, with their start times. Guardians
+/// are excluded: the guardian of an iotoll among them has to undo that one's changes.
 pub(super) fn found(mark: &str, leader: Option<Leader>) -> Vec<Leader> {
     let living = living();
-    // A number is not given to another process as long as a group has it.
+    // The kernel does not reuse a process id while a process group has it.
     let group = leader.filter(|leader| living.get(&leader.process).is_none_or(|stat| stat.start == leader.start));
     let rooted =
         |process: u32, stat: &Stat| group.is_some_and(|leader| stat.group == leader.process) || bears(process, mark);
@@ -176,24 +177,24 @@ pub(super) fn found(mark: &str, leader: Option<Leader>) -> Vec<Leader> {
         .collect()
 }
 
-/// Kills them, and waits until they are gone.
+/// Kills them, and waits until they have ended.
 ///
 /// # Errors
-/// When some are not gone after a while.
+/// When some still run after a while.
 pub(super) fn kill(mark: &str, leader: Option<Leader>) -> Result<(), String> {
     kill_all(|| found(mark, leader))
 }
 
 fn kill_all(found: impl Fn() -> Vec<Leader>) -> Result<(), String> {
-    /// Who begins processes as fast as they are found is not to keep us for ever.
+    /// Limit, in case processes are started as fast as they are found.
     const MOST_SCANS: usize = 200;
-    /// Between the end of exec's first half, which closes our pipe, and its second, which shows the mark.
+    /// Longer than the gap within exec between closing our pipe and showing the mark.
     const PAUSE: Duration = Duration::from_millis(10);
     const TIMEOUT: Duration = Duration::from_secs(5);
     let mut killed: Vec<Leader> = Vec::new();
     let mut calm = false;
     for _ in 0..MOST_SCANS {
-        // Who is stopped begins nothing, and who has lost its parent can no longer be found by it.
+        // A stopped process starts no other, and an orphan can no longer be found by its parent.
         let mut stopped: Vec<Leader> = Vec::new();
         for _ in 0..MOST_SCANS {
             let new: Vec<Leader> = found().into_iter().filter(|one| !stopped.contains(one)).collect();
@@ -216,14 +217,14 @@ fn kill_all(found: impl Fn() -> Vec<Leader>) -> Result<(), String> {
     while killed.iter().any(|one| one.lives()) {
         if begun.elapsed() > TIMEOUT {
             let left = killed.iter().filter(|one| one.lives()).count();
-            return Err(format!("{left} processes do not end though they were killed"));
+            return Err(format!("{left} processes still run after SIGKILL"));
         }
         std::thread::sleep(PAUSE);
     }
     Ok(())
 }
 
-/// Sends a signal to a process that may have ended just now, or be somebody else's.
+/// Sends a signal, unless the process has ended or its id belongs to another one.
 fn signal(one: Leader, signal: Signal) {
     let process = i32::try_from(one.process).ok().and_then(Pid::from_raw).filter(|_| one.lives());
     let _ = process.map(|process| kill_process(process, signal));
@@ -235,7 +236,7 @@ mod tests {
     use std::os::unix::process::CommandExt;
     use std::process::Stdio;
 
-    /// A shell and what it begins. A test that fails leaves none of it, and nobody waits for what it could still print.
+    /// A shell and its children. A failing test leaves none of them, and their output is not waited for.
     struct Shell(std::process::Child, String);
 
     impl Shell {
@@ -270,7 +271,7 @@ mod tests {
 
     #[test]
     fn every_process_with_the_mark_is_killed() {
-        // One in a session of its own, one of those without a parent, one with an environment of its own.
+        // A process in its own session, one without a parent, one with a cleared environment.
         let script = "setsid sleep 1000 & (setsid sleep 1001 &) ; env -i sleep 1002 & wait";
         let (mut shell, other) = (Shell::start(script), Shell::start("exec sleep 1003"));
         let mark = shell.1.clone();
@@ -282,24 +283,24 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_killed_by_its_leader_and_never_by_a_number_that_another_has() {
+    fn a_group_is_killed_by_its_leader_but_not_by_a_reused_id() {
         let shell = Shell::start("exec env -i sleep 1000");
         let leader = Leader::of(shell.id()).unwrap();
         let cleared = || fs::read(format!("/proc/{}/environ", shell.id())).is_ok_and(|text| text.is_empty());
         assert!(eventually(cleared));
         let mark = fresh_mark();
         kill(&mark, Some(Leader { start: leader.start + 1, ..leader })).unwrap();
-        assert!(leader.lives(), "it is another process");
+        assert!(leader.lives(), "it is a different process");
         kill(&mark, Some(leader)).unwrap();
         assert!(!leader.lives());
     }
 
     #[test]
-    fn what_a_command_began_is_killed_with_it_and_what_ran_before_is_not() {
+    fn a_command_is_killed_with_its_children_but_not_with_earlier_processes() {
         let before = Shell::start("exec sleep 1000");
-        // Ticks of the kernel, in which processes are told to have begun, are 10 ms long.
+        // Start times are in kernel clock ticks of 10 ms.
         std::thread::sleep(Duration::from_millis(50));
-        let processes = Processes { mark: Some(before.1.clone()), held: Held::default() };
+        let processes = Processes { mark: Some(before.1.clone()), held: UndoGuard::default() };
         let mut command = Command::new("sh");
         command.args(["-c", "(setsid sleep 1001 &); sleep 1002"]).process_group(0).stdout(Stdio::null());
         processes.mark(&mut command);
@@ -313,7 +314,7 @@ mod tests {
     #[test]
     fn a_guardian_among_them_is_spared() {
         let shell = Shell::start(&format!("printf {} > /proc/$$/comm; sleep 1000 & wait", super::super::serve::NAME));
-        // Its child is none.
+        // Its child is not a guardian.
         let only_child = || matches!(found(&shell.1, None).as_slice(), [one] if one.process != shell.id());
         assert!(eventually(|| Stat::read(shell.id()).is_some_and(|stat| stat.name == super::super::serve::NAME)));
         assert!(eventually(only_child), "{:?}", found(&shell.1, None));

@@ -1,4 +1,4 @@
-//! The inside of the guardian process: orders come in by its standard input; when that ends, what is left is undone.
+//! The guardian process: receives orders on standard input, and undoes the remaining entries at end of file.
 
 use super::undo::Undo;
 use super::{ledger, path_text};
@@ -8,37 +8,37 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 
-/// The process's name, which is not iotoll's: whoever kills all that is called so leaves it alone.
+/// Name of the process. Not iotoll's, so that `killall iotoll` spares it.
 pub(super) const NAME: &str = "undo-guardian";
 
-/// What iotoll tells it, a line of JSON each.
+/// What iotoll sends, one line of JSON each.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Order {
-    /// Holds this entry, in place of the one with this number if there is one.
+    /// Adds this entry, or replaces the one with this number.
     Add(u64, Undo),
-    /// The entry was undone, or what it would undo stays.
+    /// Withdraws the entry: the change was undone, or it stays.
     Drop(u64),
-    /// The ledger, which goes when all is undone.
+    /// The ledger, to be removed when everything is undone.
     Ledger(#[serde(with = "path_text")] PathBuf),
-    /// There is nothing left.
+    /// Nothing is left.
     End,
 }
 
-/// Takes orders from `orders` until they end, then does what is left. `ready` is called when nothing that ends iotoll ends this process
-/// any more; the caller has seen to signals.
+/// Takes orders from `orders` until end of file, then undoes the remaining entries. Calls `ready` when signals to
+/// iotoll no longer reach this process; the caller has set up its signal handlers.
 ///
 /// # Errors
-/// When a person called it.
+/// When a user started it.
 pub fn serve(orders: impl Read, ready: impl FnOnce() -> std::io::Result<()>) -> Result<()> {
     let foreign = |error: std::io::Error| {
-        Error::Refused(format!("this is iotoll's own guardian, which it starts for itself, not for people: {error}"))
+        Error::Refused(format!("this is an internal command that iotoll starts itself: {error}"))
     };
-    // A name that cannot be had is no reason not to guard.
+    // The name is optional.
     let _ = rustix::thread::set_name(c"undo-guardian");
-    // Out of reach of the terminal's signals and of a kill of the process group.
+    // Detach from the terminal's signals and from signals to the process group.
     rustix::process::setsid().map_err(|error| foreign(error.into()))?;
-    // All that it is told is absolute; no file system is kept busy.
+    // All paths in orders are absolute; do not keep a file system busy.
     let _ = rustix::process::chdir("/");
     ready().map_err(foreign)?;
     let mut held = Entries::default();
@@ -55,7 +55,7 @@ struct Entries {
 }
 
 impl Entries {
-    /// Follows orders to their end. What was cut off was not handed over, so it was not done either.
+    /// Follows orders to end of file. An incomplete order was not handed over, so its change was not made.
     fn read(&mut self, mut orders: impl BufRead) {
         let mut line = Vec::new();
         loop {
@@ -78,7 +78,8 @@ impl Entries {
         }
     }
 
-    /// Undoes what is left: processes first, then the newest first. The ledger stays if something could not be undone.
+    /// Undoes the remaining entries: processes first, then the newest first. The ledger stays if something could not be
+    /// undone.
     fn undo(self) {
         let (first, rest): (Vec<_>, Vec<_>) = self.entries.into_values().rev().partition(Undo::is_first);
         let outcomes: Vec<_> = first.into_iter().chain(rest).map(|undo| undo.perform()).collect();
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_at_the_end_is_undone_the_newest_first_and_what_was_cut_off_is_not() {
+    fn complete_orders_are_undone_newest_first_and_incomplete_ones_are_not() {
         let directory = tempfile::tempdir().unwrap();
         let run = |word: &str| Undo::Run {
             command: format!("echo {word} >> log"),

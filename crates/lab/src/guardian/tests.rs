@@ -1,10 +1,10 @@
-//! Handing over without a guardian; with one it is tested from outside, where there is a program to start.
+//! Behaviour without a guardian. The integration tests cover the rest, because they have a program to start.
 
 use super::*;
 use std::fs;
 
 #[test]
-fn without_a_guardian_nothing_is_handed_over_and_nothing_refused() {
+fn without_a_guardian_entries_are_accepted_and_ignored() {
     let absent = Guardian::default();
     absent.make_sure().unwrap();
     let held = absent.add(Undo::MayBeOn { command: "true".to_owned() }).unwrap();
@@ -17,7 +17,7 @@ fn without_a_guardian_nothing_is_handed_over_and_nothing_refused() {
 }
 
 #[test]
-fn what_cannot_be_guarded_is_an_error_and_is_not_held() {
+fn without_a_working_guardian_adding_fails_and_keeps_nothing() {
     let directory = tempfile::tempdir().unwrap();
     for program in [directory.path().join("missing"), "/bin/false".into(), "/bin/true".into()] {
         let guardian = Guardian::of(program.clone(), Vec::new());

@@ -1,4 +1,4 @@
-//! What undoes one thing that iotoll does, as data: handed to the guardian, written to the ledger, and done by either.
+//! Undo actions as data: sent to the guardian, written to the ledger, and performed by either.
 
 use super::file_identity::{Identity, Lengthened};
 use super::processes::{self, Leader};
@@ -15,29 +15,29 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// A file that iotoll switches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Switched {
-    /// What it held.
+    /// Its original value.
     pub found: SettingFile,
-    /// What it holds while it is switched, by what the arms set and what the kernel makes of that. Empty where that is not known
-    /// yet.
+    /// The values that it may have while it is switched: what the arms set, and what the kernel makes of that. Empty if
+    /// not known yet.
     pub set: Vec<String>,
 }
 
-/// What undoes something. Paths are absolute, because who undoes it is elsewhere.
+/// An undo action. Paths are absolute, because the guardian has another working directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Undo {
-    /// Writes back what files held, in this order.
+    /// Writes the original values back, in this order.
     Restore(Vec<Switched>),
     /// Runs the cleanup command of an arm.
     Run {
         command: String,
-        /// Where iotoll would have run it.
+        /// Working directory of iotoll.
         #[serde(with = "super::path_text")]
         directory: PathBuf,
-        /// It is killed after this time.
+        /// Kill it after this time.
         longest_seconds: f64,
     },
-    /// Nothing; a shell command that may have to be run by a person.
+    /// Does nothing; records a shell command that the user may have to run.
     MayBeOn { command: String },
     /// Removes a file that iotoll made.
     RemoveFile {
@@ -45,27 +45,27 @@ pub(crate) enum Undo {
         path: PathBuf,
         made: Made,
     },
-    /// Makes a file that iotoll lengthened as long as it was.
+    /// Restores the length of a file that iotoll lengthened.
     Shorten {
         #[serde(with = "super::path_text")]
         path: PathBuf,
         lengthened: Lengthened,
     },
-    /// Removes a folder that iotoll made for itself, with all that is in it.
+    /// Removes a folder that iotoll made for itself, with its contents.
     RemoveFolder {
         #[serde(with = "super::path_text")]
         path: PathBuf,
         made: Made,
     },
-    /// Kills processes by the mark in their environment, and with them the process group of `leader` and all descendants.
+    /// Kills processes by the mark in their environment, the process group of `leader`, and all descendants.
     Kill { mark: String, leader: Option<Leader> },
 }
 
-/// How it is known that a file or folder is the one that iotoll made.
+/// How to recognise a file or folder that iotoll made.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Made {
-    /// It is about to be made, after this time (seconds of Unix): as long as it is empty, what is younger is ours.
+    /// It will be made after this time (Unix seconds): an empty one that is newer is ours.
     After(f64),
     /// It is this one.
     Is(Identity),
@@ -78,7 +78,7 @@ impl Made {
     }
 
     fn is(self, metadata: &fs::Metadata) -> bool {
-        /// Times of files are those of the last tick of the kernel's clock.
+        /// File timestamps have the resolution of the kernel's tick.
         const TICK_SECONDS: f64 = 0.1;
         match self {
             Self::Is(identity) => Identity::of(metadata) == identity,
@@ -89,19 +89,19 @@ impl Made {
         }
     }
 
-    /// Whether what lies at `path` is what iotoll made.
+    /// Whether `path` is what iotoll made.
     pub fn lies_at(self, path: &Path) -> bool {
         fs::symlink_metadata(path).is_ok_and(|metadata| self.is(&metadata))
     }
 }
 
 impl Undo {
-    /// Whether it must come before all else: what a process does must not meet what is put back.
+    /// Whether it comes before all others: a process must not run while its settings are restored.
     pub fn is_first(&self) -> bool {
         matches!(self, Self::Kill { .. })
     }
 
-    /// Does it. What is undone already is no error, and what has become somebody else's is left alone.
+    /// Performs it. It is not an error if it is already undone; what now belongs to another process is left alone.
     ///
     /// # Errors
     /// What could not be undone, in words.
@@ -114,7 +114,7 @@ impl Undo {
             Self::RemoveFile { path, made } if made.lies_at(path) => {
                 fs::remove_file(path).map_err(|error| named(path, error))
             }
-            // One that is not known for certain goes only while it is empty.
+            // If the identity is unknown, remove it only while it is empty.
             Self::RemoveFolder { path, made: made @ Made::After(_) } if made.lies_at(path) => {
                 fs::remove_dir(path).map_err(|error| named(path, error))
             }
@@ -131,7 +131,8 @@ impl Undo {
     }
 }
 
-/// Writes back what files held, again for a while where that is refused: a device may be busy with what was just killed.
+/// Writes the original values back, and retries for a while: a device may still be busy with a process that was just
+/// killed.
 fn restore(files: &[Switched]) -> Result<(), String> {
     const TRIES: usize = 20;
     const PAUSE: Duration = Duration::from_millis(100);
@@ -149,12 +150,12 @@ fn restore(files: &[Switched]) -> Result<(), String> {
 
 /// Runs a shell command to its end, or kills it after a time.
 fn run(command: &str, directory: &Path, longest_seconds: f64) -> Result<(), String> {
-    const GLANCE: Duration = Duration::from_millis(5);
+    const POLL_INTERVAL: Duration = Duration::from_millis(5);
     let failed = |why: String| format!("`{command}` in {}: {why}", directory.display());
     let mark = processes::fresh_mark();
     let mut child = Command::new("sh")
         .args(["-c", command])
-        // Not elsewhere: what it names may be another file there.
+        // In this directory, because the command may contain relative paths.
         .current_dir(directory)
         .env(processes::VARIABLE, &mark)
         .stdin(Stdio::null())
@@ -175,7 +176,7 @@ fn run(command: &str, directory: &Path, longest_seconds: f64) -> Result<(), Stri
                 let _ = child.wait();
                 return Err(failed(format!("it was killed after {longest_seconds:.0} s")));
             }
-            None => std::thread::sleep(GLANCE),
+            None => std::thread::sleep(POLL_INTERVAL),
         }
     }
 }
@@ -196,7 +197,7 @@ mod tests {
         fs::rename(&ours, &theirs).unwrap();
         fs::write(&ours, "another").unwrap();
         remove(&ours, is);
-        assert!(ours.exists(), "another file at its place stays");
+        assert!(ours.exists(), "a different file at its path stays");
         remove(&theirs, is);
         assert!(!theirs.exists());
         let made = Made::soon();
@@ -210,14 +211,14 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("scratch"), "data").unwrap();
         let of = |made| Undo::RemoveFolder { path: folder.clone(), made };
-        assert!(of(made).perform().is_err(), "one that is not empty is not taken for one that was about to be made");
+        assert!(of(made).perform().is_err(), "a folder that is not empty is not the one that was about to be made");
         of(Made::Is(Identity::of(&fs::metadata(&folder).unwrap()))).perform().unwrap();
         assert!(!folder.exists());
         of(made).perform().unwrap();
     }
 
     #[test]
-    fn a_command_is_run_where_it_belongs_and_not_for_ever() {
+    fn a_command_runs_in_its_directory_and_is_killed_after_its_limit() {
         let directory = tempfile::tempdir().unwrap();
         let run = |command: &str, place: &Path, seconds| {
             let (command, directory) = (command.to_owned(), place.to_owned());
@@ -231,6 +232,6 @@ mod tests {
         assert!(run(slow, directory.path(), 0.3).unwrap_err().contains("killed after"));
         let pid = fs::read_to_string(directory.path().join("pid")).unwrap();
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-        assert!(stat.is_empty() || stat.contains(") Z "), "its descendant is gone too: {stat}");
+        assert!(stat.is_empty() || stat.contains(") Z "), "its descendant has ended too: {stat}");
     }
 }

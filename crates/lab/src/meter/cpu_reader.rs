@@ -1,8 +1,8 @@
 //! One thread pinned to each CPU, woken at each boundary to read that CPU's clocks.
 //!
-//! Pinned, because an idle clock is stale until its CPU wakes; real-time where that is allowed, so that
-//! the reading does not wait behind the workload. Each reading carries its own time stamp, and the study
-//! divides each CPU's idle time by that CPU's own window.
+//! Pinned, because an idle clock is stale until its CPU wakes; with real-time priority if allowed, so that the reading
+//! does not wait behind the workload. Each reading has its own time stamp, and the study divides each CPU's idle time
+//! by that CPU's own window.
 
 use super::CpuMeter;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ pub(super) struct CpuReaders {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Where the readers wait for the next boundary and leave what they read.
+/// Where the readers wait for the next boundary and leave their readings.
 #[derive(Default)]
 struct Board {
     state: Mutex<State>,
@@ -40,14 +40,14 @@ struct State {
 }
 
 impl Board {
-    /// A reader that panicked left a reading missing, not a broken state: go on with what is there.
+    /// A reader that panicked leaves a reading missing, but the state is consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl CpuReaders {
-    /// Starts one for each of these CPUs, with the meters that it is to read there.
+    /// Starts one for each of these CPUs, with the meters that it reads there.
     pub(super) fn start(cpus: Vec<(u32, CpuMeters)>) -> Result<Self> {
         let board = Arc::new(Board::default());
         board.lock().missing = cpus.len();
@@ -64,7 +64,7 @@ impl CpuReaders {
         Ok(readers)
     }
 
-    /// Wakes every reader and gathers what each read on its CPU. `next_mode` is what follows.
+    /// Wakes every reader and collects the readings. `next_mode` is the mode of the time after them.
     pub(super) fn read(&self, next_mode: Mode) -> Vec<CpuReading> {
         let mut state = self.board.lock();
         state.generation += 1;
@@ -89,7 +89,7 @@ impl Drop for CpuReaders {
         self.board.lock().stopping = true;
         self.board.asked.notify_all();
         for thread in self.threads.drain(..) {
-            // A reader that panicked has printed why; there is nothing to add while dropping.
+            // A reader that panicked has already printed the reason.
             let _ = thread.join();
         }
     }
@@ -103,7 +103,7 @@ struct CpuReader {
 
 impl CpuReader {
     fn serve(mut self, board: &Board) {
-        // Without them a reading comes late, never wrong: it carries its own time.
+        // Without pinning and priority a reading is late, not wrong: it has its own time stamp.
         let _ = sys::schedule::pin_to(&[self.cpu]);
         let _ = sys::schedule::set_class(sys::schedule::Class::RealTime);
         let mut seen = 0;

@@ -1,7 +1,7 @@
 //! The idle clock that needs no root: residency of the cpuidle states, `cpuidle/state*/time`, in microseconds.
 //!
-//! It is what the idle loop itself timed, so it needs no root and no tick. Interrupts taken while halted
-//! count as idle here (see METHOD.md); polling in the idle loop does too.
+//! The idle loop itself measures it, so it needs neither root nor a tick. Interrupts taken while halted count as idle
+//! here (see docs/method/meters.md), and so does polling in the idle loop.
 
 use super::{CpuMeter, Cpus, Opened};
 use model::record::{Count, Mode};
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// Of each CPU.
+/// One per CPU.
 pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
     cpus.in_reach()?;
     cpus.each(|cpu| {
@@ -36,7 +36,7 @@ impl IdleFiles {
         (!states.is_empty()).then_some(Self { states })
     }
 
-    /// Residency of all states together.
+    /// Total residency of all states.
     fn nanos(&self) -> Option<Nanos> {
         self.states.iter().map(read_micros).sum()
     }

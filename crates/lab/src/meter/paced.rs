@@ -1,6 +1,7 @@
 //! A meter that is read once for all CPUs, as often as its cost allows.
 //!
-//! Reading /proc/timer_list takes 130 µs on 2 CPUs and grows with them: what measures must not be most of what is measured.
+//! Reading /proc/timer_list takes 130 µs on 2 CPUs and more on larger machines: reading must not dominate the
+//! measurement.
 
 use super::MachineMeter;
 use model::meter::Meter;
@@ -8,19 +9,20 @@ use model::record::{Clocks, Mode};
 use model::unit::Nanos;
 use sys::clock::monotonic_nanos;
 
-/// A reading is due when this many times what the latest one took have passed: it stays below a 500th of one CPU's time.
+/// A reading is due after this many times the duration of the latest one: reading takes less than a 500th of one CPU's
+/// time.
 const SHARE: u64 = 500;
 
-/// The meter, and what reading it takes.
+/// The meter and the cost of reading it.
 pub(super) struct Paced {
     pub(super) meter: Meter,
     source: Box<dyn MachineMeter>,
     latest: Option<Latest>,
-    /// How long a reading takes, once somebody asked.
+    /// Duration of a reading, once measured.
     cost: Option<Nanos>,
 }
 
-/// The latest reading: what followed it, when it was, how long it took.
+/// The latest reading: the mode after it, its time, and its duration.
 struct Latest {
     mode: Mode,
     at: Nanos,
@@ -32,7 +34,7 @@ impl Paced {
         Self { meter, source, latest: None, cost: None }
     }
 
-    /// Whether it is to be read at a snapshot now, which `mode` follows.
+    /// Whether to read it at a snapshot now; `mode` follows the snapshot.
     pub(super) fn is_due(&self, mode: Mode, now: Nanos) -> bool {
         let due =
             |latest: &Latest| latest.mode != mode || now.since(latest.at).0 >= latest.took.0.saturating_mul(SHARE);
@@ -41,12 +43,12 @@ impl Paced {
 
     /// Whether it can be read at both ends of slices of this length.
     pub(super) fn fits(&mut self, slice: Nanos) -> bool {
-        /// Of a slice, for reading at its two ends.
+        /// Readings at the two ends may take one part in this many of a slice.
         const MOST: u64 = 50;
         self.cost().is_some_and(|cost| cost.0.saturating_mul(MOST) <= slice.0)
     }
 
-    /// Reads it; `at` is when the snapshot began that `mode` follows.
+    /// Reads it; `at` is the start of the snapshot, `mode` follows it.
     pub(super) fn read(&mut self, mode: Mode, at: Nanos) -> Option<Clocks> {
         let began = Nanos(monotonic_nanos());
         let read = self.source.read()?;
@@ -54,12 +56,12 @@ impl Paced {
         Some(read)
     }
 
-    /// What is watched next begins anew, and its first snapshot is to have this meter.
+    /// Starts a new stretch, whose first snapshot must include this meter.
     pub(super) fn begin_anew(&mut self) {
         self.latest = None;
     }
 
-    /// How long reading it takes: the fastest of some readings, because a slow one was held up.
+    /// Duration of a reading: the fastest of several, because slower ones were delayed.
     fn cost(&mut self) -> Option<Nanos> {
         const READINGS: usize = 5;
         if self.cost.is_none() {

@@ -1,10 +1,10 @@
-//! The hardware's counters of cycles, one for each CPU, whatever runs on it (perf events).
+//! The hardware's cycle counters, one per CPU, for everything that runs on it (perf events).
 
 use super::{CpuMeter, Cpus, Opened};
 use model::record::{Count, Mode};
 use sys::perf::CycleCounter;
 
-/// Of each CPU.
+/// One per CPU.
 pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
     cpus.each(|cpu| CycleCounter::open_cpu(cpu).map_err(|error| error.to_string()))
 }

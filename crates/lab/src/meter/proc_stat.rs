@@ -1,7 +1,8 @@
-//! /proc/stat: idle + iowait of all CPUs, fresh, in ticks of 10 ms; and steal and context switches, which every snapshot holds.
+//! /proc/stat: idle + iowait of all CPUs, up to date, in ticks of 10 ms; and steal and context switches, which every
+//! snapshot includes.
 //!
-//! No cost is made of the busy columns: on tick-less kernels they are sampled at the tick. Where nothing better is known, they
-//! tell how much of steal lies in idle time.
+//! The busy columns give no cost: tick-less kernels sample them at the tick. Without a better source, they show how
+//! much of steal lies in idle time.
 
 use super::Opened;
 use model::record::{Clocks, SystemCounts};
@@ -10,12 +11,12 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use sys::clock::monotonic_nanos;
 
-/// Its steal column belongs to every other clock too, so it is read whether it is chosen or not.
+/// Every other clock needs its steal column, so it is read even if it is not chosen.
 pub(super) fn open() -> Result<Opened, String> {
     ProcStatFile::open().map(|_| Opened::ReadAnyway).map_err(|error| format!("/proc/stat: {error}"))
 }
 
-/// The open file and a buffer that keeps its size.
+/// The open file and a reusable buffer.
 pub(super) struct ProcStatFile {
     file: File,
     text: String,

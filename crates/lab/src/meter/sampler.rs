@@ -1,13 +1,13 @@
 //! The sampler: perf `cpu-clock` samples of each CPU while it is not idle, each for one period of busy time.
 //!
-//! Its interrupts change what they sample, so it is enabled only in windows of its own.
+//! Its interrupts disturb what they sample, so it is enabled only in windows of its own.
 
 use super::{CpuMeter, Cpus, Opened};
 use model::meter::Meter;
 use model::record::{Count, CpuModes, Mode};
 use sys::perf::{CpuClockSampler, DEFAULT_PERIOD_NANOS};
 
-/// On each CPU.
+/// One per CPU.
 pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
     cpus.each(|cpu| match CpuClockSampler::open_cpu(cpu, DEFAULT_PERIOD_NANOS) {
         Ok(sampler) => Ok(Sampler { sampler, modes: CpuModes::default(), lost: 0 }),
@@ -15,11 +15,11 @@ pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
     })
 }
 
-/// The sampler of one CPU, and what it has seen.
+/// The sampler of one CPU, and its counts.
 struct Sampler {
     sampler: CpuClockSampler,
     modes: CpuModes,
-    /// Lost by the kernel or beyond the buffer: they were busy time too.
+    /// Samples lost by the kernel or by a full buffer: they were busy time too.
     lost: u64,
 }
 

@@ -1,9 +1,9 @@
-//! The soaker: on each CPU a SCHED_IDLE thread that takes all the time that nobody else wants.
+//! The soaker: on each CPU a SCHED_IDLE thread that uses all the time that no other thread needs.
 //!
-//! It adds up the gaps between its readings of the time-stamp counter that are too short for anything to
-//! have run in between; what is left of a window was busy, interrupts included. It depends on no
-//! accounting of the kernel's, so it checks the idle clocks; but it keeps CPUs from idling, which
-//! disturbs loads that sleep (METHOD.md), so it runs in windows of its own.
+//! It adds up the gaps between its readings of the time-stamp counter that are too short for anything to have run in
+//! between; the rest of a window was busy, interrupts included. It does not depend on the kernel's accounting, so it
+//! checks the idle clocks; but it keeps CPUs from idling, which disturbs loads that sleep (docs/method/meters.md), so it runs in
+//! windows of its own.
 
 use super::{CpuMeter, Cpus, Opened};
 use model::meter::Meter;
@@ -15,13 +15,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use sys::clock::{Instant, ticks};
 
-/// Starts one on each CPU.
+/// Starts one per CPU.
 pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
     cpus.each(|cpu| Soaker::start(cpu).map_err(|error| format!("a SCHED_IDLE thread per CPU: {error}")))
 }
 
-/// A longer gap means that something else ran. An iteration takes some 30 ticks; the shortest interrupt
-/// takes over 1,000, and a switch to another thread more.
+/// A longer gap means that something else ran. An iteration takes some 30 ticks; the shortest interrupt takes over
+/// 1,000, and a switch to another thread more.
 const LONGEST_OWN_GAP_TICKS: u64 = 500;
 
 /// The soaker of one CPU.
@@ -46,7 +46,7 @@ impl Soaker {
         let own = shared.clone();
         let thread = std::thread::Builder::new().name(format!("iotoll-soak{cpu}")).stack_size(128 << 10);
         let thread = thread.spawn(move || {
-            // Outside its CPU or its class it would disturb everything: then it must not run.
+            // On another CPU or with another priority it would disturb everything, so it must not run then.
             let ready =
                 sys::schedule::pin_to(&[cpu]).and_then(|()| sys::schedule::set_class(sys::schedule::Class::Idle));
             let failed = ready.is_err();
@@ -83,7 +83,7 @@ impl Drop for Soaker {
         self.run(false);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A soaker that panicked has printed why; there is nothing to add while dropping.
+            // A soaker that panicked has already printed the reason.
             let _ = thread.join();
         }
     }

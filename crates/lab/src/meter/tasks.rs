@@ -1,8 +1,8 @@
-//! Whom the scheduler charged CPU time to: every task of the machine, read before and after.
+//! The CPU time that the scheduler charged to every task of the machine, read before and after.
 //!
-//! This is what shows *where* a cost is that the workload's own threads do not show: a kernel worker, a
-//! daemon, the other end of a connection. Processes that were born and died in between are not seen; threads that died in one that
-//! lives are in its clock.
+//! It shows *where* a cost is that the workload's own threads do not show: a kernel worker, a daemon, the other end of
+//! a connection. Processes that started and ended in between are not seen; ended threads of a live process are in its
+//! clock.
 
 use model::record::{TaskOwner, TaskTime, TaskTimes};
 use model::unit::Nanos;
@@ -11,16 +11,16 @@ use std::fs;
 use std::path::Path;
 use sys::clock::{monotonic_nanos, process_nanos};
 
-/// Tells whose a task is.
+/// Decides the owner of a task.
 #[derive(Clone, Debug, Default)]
 pub struct Owners {
-    /// Thread ids of the workload's own threads inside this process.
+    /// Ids of the workload's threads in this process.
     pub workers: BTreeSet<u32>,
     /// A measured command, whose descendants are the workload too.
     pub command: Option<u32>,
 }
 
-/// In the place of a thread's number: all threads of a process that have ended.
+/// Instead of a thread id: all ended threads of a process.
 const ENDED: u32 = 0;
 
 /// CPU time of every task at one instant.
@@ -37,12 +37,12 @@ struct Task {
 }
 
 impl TaskScan {
-    /// Reads every task that this user may see: some 20 µs a task.
+    /// Reads every task that this user can see: some 20 µs a task.
     pub fn now() -> Self {
         Self::of(Path::new("/proc"), process_nanos)
     }
 
-    /// `all_nanos` is the CPU time of all threads that a process has had.
+    /// `all_nanos` is the CPU time of all threads of a process, including ended ones.
     fn of(proc: &Path, all_nanos: impl Fn(u32) -> Option<u64>) -> Self {
         let at = Nanos(monotonic_nanos());
         let mut tasks = HashMap::new();
@@ -50,13 +50,13 @@ impl TaskScan {
             let mut living = Nanos(0);
             for thread in numbered(&proc.join(process.to_string()).join("task")) {
                 let directory = proc.join(process.to_string()).join("task").join(thread.to_string());
-                // A task that ends while it is being read is left out, like those that ended before.
+                // A task that ends meanwhile is left out, as if it had ended before.
                 if let Some(task) = Task::read(&directory) {
                     living += task.nanos;
                     tasks.insert((process, thread), task);
                 }
             }
-            // What its threads used that have ended. Those of the kernel have no process.
+            // CPU time of the ended threads. Kernel threads have no process clock.
             let own: Option<&Task> = tasks.get(&(process, process)).filter(|task| !task.kernel);
             if let Some((own, all)) = own.zip(all_nanos(process)) {
                 let ended = Task { name: own.name.clone(), nanos: Nanos(all).since(living), ..*own };
@@ -66,11 +66,21 @@ impl TaskScan {
         Self { at, tasks }
     }
 
-    /// What each task used since `earlier`, summed by name and owner, largest first.
+    /// CPU time of each task since `earlier`, summed by name and owner, largest first.
     pub fn since(&self, earlier: &Self, owners: &Owners) -> TaskTimes {
         let mut sums: BTreeMap<(TaskOwner, String), Nanos> = BTreeMap::new();
+        // What threads that ended since used before: it moved from them to the ended threads of their process.
+        let mut moved: HashMap<u32, Nanos> = HashMap::new();
+        for (key, task) in &earlier.tasks {
+            if key.1 != ENDED && !self.tasks.contains_key(key) {
+                *moved.entry(key.0).or_default() += task.nanos;
+            }
+        }
         for (&(process, thread), task) in &self.tasks {
-            let before = earlier.tasks.get(&(process, thread)).map_or(Nanos(0), |task| task.nanos);
+            let mut before = earlier.tasks.get(&(process, thread)).map_or(Nanos(0), |task| task.nanos);
+            if thread == ENDED {
+                before += moved.get(&process).copied().unwrap_or_default();
+            }
             let used = task.nanos.since(before);
             if used > Nanos(0) {
                 let owner = self.owner(process, thread, task, owners);
@@ -97,7 +107,7 @@ impl TaskScan {
         }
     }
 
-    /// Processes that a process has begun, and those that they have, as far as their parents live.
+    /// The descendants of a process, as far as their parents live.
     pub fn descendants(&self, ancestor: u32) -> impl Iterator<Item = u32> {
         let processes = self.tasks.keys().filter(|(process, thread)| process == thread).map(|(process, _)| *process);
         processes.filter(move |process| *process != ancestor && self.descends(*process, ancestor))
@@ -105,7 +115,7 @@ impl TaskScan {
 
     fn descends(&self, process: u32, ancestor: u32) -> bool {
         let mut process = process;
-        // Longer chains than this are a cycle made by processes that ended and numbers used again.
+        // A longer chain is a cycle caused by reused process ids.
         for _ in 0..64 {
             if process == ancestor {
                 return true;
@@ -121,8 +131,8 @@ impl TaskScan {
 
 impl Task {
     fn read(directory: &Path) -> Option<Self> {
-        // pid (comm) state ppid pgrp session tty tpgid flags …, proc_pid_stat(5); comm may hold anything.
-        // A long name is cut anywhere, within a letter too.
+        // pid (comm) state ppid pgrp session tty tpgid flags …, proc_pid_stat(5); comm may contain any byte, and a long
+        // name may be cut within a character.
         let stat = fs::read(directory.join("stat")).ok()?;
         let stat = String::from_utf8_lossy(&stat);
         let (head, tail) = stat.rsplit_once(')')?;
@@ -183,6 +193,11 @@ mod tests {
         let times = scan(9500).since(&scan(2500), &Owners::default());
         let found: Vec<_> = times.tasks.iter().map(|task| (task.name.as_str(), task.owner, task.nanos.0)).collect();
         assert_eq!(found, [("server", TaskOwner::Other, 7000)]);
+        // What a thread used before the first scan is not charged again when it ends.
+        let earlier = scan(2500);
+        fs::remove_dir_all(directory.path().join("7/task/8")).unwrap();
+        let times = scan(2600).since(&earlier, &Owners::default());
+        assert_eq!(times.tasks.iter().map(|task| task.nanos.0).collect::<Vec<_>>(), [100]);
     }
 
     #[test]
@@ -200,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_was_cut_within_a_letter_is_a_name() {
+    fn a_name_cut_within_a_character_is_accepted() {
         let directory = tempfile::tempdir().unwrap();
         let task = directory.path().join("5/task/5");
         fs::create_dir_all(&task).unwrap();

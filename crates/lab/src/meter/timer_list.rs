@@ -1,7 +1,7 @@
 //! The kernel's tick-less idle clock, in nanoseconds, from /proc/timer_list (root only).
 //!
-//! Idle entry and exit count as idle here, interrupts taken while idle do not: another definition than
-//! cpuidle's, so the two bracket a load that sleeps.
+//! Idle entry and exit count as idle here, interrupts taken while idle do not. The definition differs from cpuidle's,
+//! so the two bracket the cost of a load that sleeps.
 
 use super::{Cpus, MachineMeter, Opened};
 use model::record::Clocks;
@@ -10,18 +10,18 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use sys::clock::monotonic_nanos;
 
-/// Opens and tries it.
+/// Opens the file and tries to parse it.
 pub(super) fn open(cpus: &Cpus) -> Result<Opened, String> {
     cpus.in_reach()?;
     let file = File::open("/proc/timer_list").map_err(|error| format!("/proc/timer_list: {error}; run as root"))?;
     let mut list = TimerList { file, text: String::new(), cpus: cpus.online.len() };
     match list.read() {
         Some(_) => Ok(Opened::Once(Box::new(list))),
-        None => Err("/proc/timer_list holds no idle_sleeptime for each CPU (a kernel without NO_HZ)".to_owned()),
+        None => Err("/proc/timer_list has no idle_sleeptime for each CPU (a kernel without NO_HZ)".to_owned()),
     }
 }
 
-/// The open file and a buffer that keeps its size.
+/// The open file and a reusable buffer.
 struct TimerList {
     file: File,
     text: String,
@@ -39,8 +39,7 @@ impl MachineMeter for TimerList {
     }
 }
 
-/// Sum of the two idle clocks of each CPU: the kernel keeps what it slept with and without a task
-/// waiting for I/O apart.
+/// Sum of the two idle clocks of each CPU: the kernel separates idle time with and without a task that waits for I/O.
 fn parse(text: &str) -> Vec<Nanos> {
     let mut idle = Vec::new();
     for line in text.lines() {

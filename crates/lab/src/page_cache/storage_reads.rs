@@ -1,27 +1,28 @@
-//! What storage read for a process and its descendants: `read_bytes` of /proc/PID/io (CONFIG_TASK_IO_ACCOUNTING).
+//! Bytes read from storage for a process and its descendants: `read_bytes` of /proc/PID/io (CONFIG_TASK_IO_ACCOUNTING).
 //!
-//! The kernel adds what an ended child read to the parent that waited for it, so a tree's sum never loses anything that
-//! somebody waited for. Pages that were found in memory are not in it, read-ahead is.
+//! The kernel adds the reads of an ended child to the parent that waited for it, so the sum of a tree loses nothing of
+//! children that were waited for. It excludes pages found in memory and includes read-ahead.
 
 use model::unit::Bytes;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// A tree of more processes than this is not read: each takes some 20 µs.
+/// A tree of more processes is not read: each takes some 20 µs.
 const MOST_PROCESSES: usize = 256;
 
-/// What storage has read for this process and for the children that it waited for; `None` where the kernel does not tell.
+/// Bytes read from storage for this process and the children that it waited for; `None` if the kernel does not report
+/// it.
 pub(crate) fn own_storage_read() -> Option<Bytes> {
     read_bytes(&fs::read_to_string("/proc/self/io").ok()?)
 }
 
-/// The same of another process.
+/// The same for another process.
 pub(crate) fn storage_read_of(process: u32) -> Option<Bytes> {
     read_bytes(&fs::read_to_string(Path::new("/proc").join(process.to_string()).join("io")).ok()?)
 }
 
-/// The same of a process and all of its descendants that live; those that ended count with whoever waited for them.
+/// The same for a process and its live descendants; ended ones count with the parent that waited for them.
 pub(crate) fn storage_read_of_tree(root: u32) -> Option<Bytes> {
     let mut processes = vec![root];
     let (mut place, mut sum) = (0, None);
@@ -33,9 +34,9 @@ pub(crate) fn storage_read_of_tree(root: u32) -> Option<Bytes> {
         let folder = Path::new("/proc").join(process.to_string());
         match fs::read_to_string(folder.join("io")) {
             Ok(text) => sum = Some(sum.unwrap_or(Bytes(0)) + read_bytes(&text)?),
-            // Another user's: what it read is not known, so neither is the sum.
+            // The reads of another user's process are unknown, so the sum is too.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
-            // One that has just ended is nobody's loss but for the moment until it is waited for.
+            // A process that has just ended is missing only until its parent waits for it.
             Err(_) => {}
         }
         let tasks = fs::read_dir(folder.join("task")).into_iter().flatten().flatten();
@@ -66,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_holds_what_its_processes_read() {
+    fn a_tree_includes_the_reads_of_its_processes() {
         let Some(own) = own_storage_read() else { return };
         assert!(storage_read_of_tree(std::process::id()).unwrap() >= own);
         assert_eq!(storage_read_of_tree(u32::MAX), None, "no such process");

@@ -1,10 +1,10 @@
-//! The probes that this machine has, for `--probe list`: each with what it reads, or why it cannot be read here.
+//! The probes that this machine has, for `--probe list`: what each reads, or why it cannot be read here.
 
 use super::ProbeSet;
 use model::probe::{FAMILIES, Family, Instance, Listed, Probe, ROWS};
 use model::reading::Reading;
 
-/// Every probe of a fixed name, and each family with what it has here.
+/// Every probe with a fixed name, and each family with its instances on this machine.
 pub fn list() -> Vec<Listed> {
     let rows = ROWS.iter().map(|row| {
         let probe = row.probe();
@@ -32,7 +32,7 @@ fn of_family(family: &Family) -> Vec<Listed> {
             names.sort_unstable();
             found.extend(names.iter().filter_map(|name| line(format!("{}{name}.", family.prefix), ends)));
             if names.is_empty() {
-                let why = format!("{folder} is empty or not there");
+                let why = format!("{folder} is empty or missing");
                 found.push(Listed { name: format!("  {}", family.prefix), meaning: Reading::Unavailable(why) });
             }
         }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_names_every_row_and_family_and_what_is_listed_can_be_read() {
+    fn the_list_contains_every_row_and_family() {
         let listed = list();
         let has = |name: &str| listed.iter().any(|line| line.name == name);
         assert!(ROWS.iter().all(|row| has(row.name)) && FAMILIES.iter().all(|family| has(family.form)));

@@ -1,5 +1,5 @@
-//! A record's file: an envelope, then lines of its kind, each on disk before the next is measured. So a record is complete up
-//! to the moment at which something ended it.
+//! The file of a record: an envelope, then lines of its kind, each written to disk before the next measurement. So a
+//! record is complete up to the moment at which the measurement ended.
 
 use super::RECORD;
 use crate::error::{Error, Result};
@@ -19,15 +19,15 @@ const ENVELOPE: &str = "envelope";
 pub struct RecordFile {
     file: File,
     path: PathBuf,
-    /// Of complete lines.
+    /// Length of the complete lines.
     length: u64,
 }
 
 impl RecordFile {
-    /// Makes an empty file in `folder`, which must not hold a record.
+    /// Makes an empty file in `folder`, which must not contain a record.
     ///
     /// # Errors
-    /// When it cannot be made, or another process has it.
+    /// When it cannot be made, or another process has locked it.
     pub fn create(folder: &Path) -> Result<Self> {
         let path = folder.join(RECORD);
         let file = File::create_new(&path).map_err(|error| Error::record(&path, "creating the record", error))?;
@@ -35,26 +35,27 @@ impl RecordFile {
         Ok(Self { file, path, length: 0 })
     }
 
-    /// Goes on with the record at `path`, its folder or its file: with what is in it already, without a last line that was cut
-    /// off. The file is left as it is where `check` refuses the record.
+    /// Continues the record at `path`, its folder or its file, without an incomplete last line. The file stays
+    /// unchanged if `check` refuses the record.
     ///
     /// # Errors
-    /// When there is no record of this kind, another process has it, or `check` refuses it.
+    /// When there is no record of this kind, another process has locked it, or `check` refuses it.
     pub fn resume<R: Recorded>(path: &Path, check: impl FnOnce(&R) -> Result<()>) -> Result<(Self, R)> {
-        // Whoever has the record changes it, so it is read when nobody else has it. What cannot be opened says why below.
+        // Lock before reading, because the process that has the lock changes the record. An error of opening is
+        // reported below.
         let opened = File::options().read(true).write(true).open(file_at(path));
         if let Ok(file) = &opened {
             lock(file, path)?;
         }
         let Loaded { path, record, length } = read::<R>(path, Method::This)?;
         check(&record)?;
-        let failed = |error| Error::record(&path, "going on with the record", error);
+        let failed = |error| Error::record(&path, "continuing the record", error);
         let file = opened.map_err(failed)?;
         let length = cut(&file, length).map_err(failed)?;
         Ok((Self { file, path, length }, record))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -62,23 +63,23 @@ impl RecordFile {
     /// Writes the first line.
     ///
     /// # Errors
-    /// When the disk does not take it.
+    /// When it cannot be written.
     pub fn begin(&mut self, envelope: &Envelope) -> Result<()> {
         self.append(ENVELOPE, envelope)
     }
 
-    /// Adds a line of the record's kind, under the key that says what it is.
+    /// Adds a line of the record's kind under its key.
     ///
     /// # Errors
-    /// When the disk does not take it.
+    /// When it cannot be written.
     pub fn append(&mut self, key: &str, body: &impl Serialize) -> Result<()> {
         let failed = |error| Error::record(&self.path, "saving the record", error);
         let mut text = Vec::new();
         line(&mut text, key, body).map_err(failed)?;
         let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // Half a line, where there was no room for more, would spoil the one after it. Where even this fails, it
-            // is left out when it is read again.
+            // Cut off an incomplete line, which would damage the next one. If even this fails, the reader leaves it
+            // out.
             let _ = self.file.set_len(self.length).and_then(|()| self.file.seek(SeekFrom::End(0)));
             return Err(failed(error));
         }
@@ -97,7 +98,7 @@ pub(super) fn line(mut writer: impl Write, key: &str, body: &impl Serialize) -> 
     writer.write_all(b"\n")
 }
 
-/// A whole record of one measurement that is over: its envelope, and a line under `key`.
+/// A whole record of a completed measurement: its envelope, and a line under `key`.
 pub(super) fn write_whole(
     writer: &mut impl Write,
     envelope: &Envelope,
@@ -108,41 +109,41 @@ pub(super) fn write_whole(
     line(writer, key, body)
 }
 
-/// Takes the record for this process alone, until the file is closed.
+/// Locks the record for this process, until the file is closed.
 fn lock(file: &File, path: &Path) -> Result<()> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Err(Error::Refused(format!(
             "{}: another iotoll is measuring this experiment; wait until it has ended",
             path.display()
         ))),
-        // A file system without locks is no reason not to measure.
+        // Measure even if the file system has no locks.
         _ => Ok(()),
     }
 }
 
-/// Leaves of a file what was read of it, ended so that a line can follow: the length that this makes.
+/// Cuts a file to the part that was read, and ends it with a newline. Returns the new length.
 fn cut(mut file: &File, length: u64) -> io::Result<u64> {
     file.set_len(length)?;
     let mut last = [0];
     file.seek(SeekFrom::Start(length.saturating_sub(1)))?;
     file.read_exact(&mut last)?;
-    // Cut off between a line and its end, or ended by somebody's editor.
+    // The newline may be missing after a crash, or after an edit.
     let end: &[u8] = if last == *b"\n" { b"" } else { b"\n" };
     file.write_all(end)?;
     Ok(length + end.len() as u64)
 }
 
-/// Where the record at `path` is, a folder that holds one or its file.
+/// The file of the record at `path`, a folder or a file.
 fn file_at(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(RECORD) } else { path.to_owned() }
 }
 
-/// Of which versions of the method a record may be.
+/// The accepted versions of the method.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Method {
-    /// This program's.
+    /// Only this program's.
     This,
-    /// Any: the finding says so beside the numbers.
+    /// Any: the finding shows it beside the numbers.
     Any,
 }
 
@@ -152,7 +153,7 @@ struct Loaded<R> {
     /// Its file.
     path: PathBuf,
     record: R,
-    /// Of the lines that are in the record, in bytes.
+    /// Length of the lines that were used, in bytes.
     length: u64,
 }
 
@@ -169,24 +170,24 @@ pub fn kind_at(path: &Path) -> Result<Kind> {
     let envelope = envelope.map_err(refused)?;
     Kind::named(&envelope.kind).ok_or_else(|| {
         refused(format!(
-            "is of kind '{}', which iotoll {} made and this one does not know",
+            "is of kind '{}', which iotoll {} wrote and this version does not know",
             envelope.kind, envelope.iotoll_version
         ))
     })
 }
 
-/// What to give where there is no record at all.
+/// The fix when there is no record at all.
 const GIVE_ANY: &str = "give the folder of a saved run or comparison";
 
 /// Loads a record of one kind from its folder or its file.
 ///
 /// # Errors
-/// When there is none, or it was measured by another version of the method.
+/// When there is none, or it was measured with another version of the method.
 pub fn load<R: Recorded>(path: &Path) -> Result<R> {
     Ok(read::<R>(path, Method::This)?.record)
 }
 
-/// Loads an earlier record that another one is to stand beside, of whichever version of the method.
+/// Loads an earlier record to compare with, of any version of the method.
 ///
 /// # Errors
 /// When there is none of this kind.
@@ -203,12 +204,13 @@ fn read<R: Recorded>(path: &Path, method: Method) -> Result<Loaded<R>> {
     let (_, first, mut length) = lines.next().ok_or_else(|| refused(format!("is empty; {mend}")))?;
     let envelope = envelope(first, &mend).map_err(refused)?;
     is_wanted(&envelope, R::KIND, method).map_err(|why| refused(format!("{why}; {mend}")))?;
-    let damaged = |number: usize, how: String| refused(format!("line {number}: {how}; remove it and all after it"));
+    let damaged =
+        |number: usize, how: String| refused(format!("line {number}: {how}; remove it and all lines after it"));
     let (mut bodies, mut numbers) = (Vec::new(), Vec::new());
     while let Some((number, line, end)) = lines.next() {
         match serde_json::from_slice::<R::Line>(line) {
             Ok(body) => bodies.push(body),
-            // Measuring was cut off while this line was being written.
+            // The measurement ended while this line was being written.
             Err(_) if lines.peek().is_none() && !bodies.is_empty() => break,
             Err(error) if bodies.is_empty() => {
                 return Err(refused(format!("line {number}: is damaged: {error}; {mend}")));
@@ -230,12 +232,12 @@ fn text_of(path: &Path, mend: &str) -> Result<Vec<u8>> {
     text.map_err(|error| Error::Refused(format!("{}: reading the record: {error}; {mend}", path.display())))
 }
 
-/// A pipe would be waited for, and a device never ends.
+/// Reading a pipe would block, and a device has no end.
 fn only_files(path: &Path) -> io::Result<()> {
-    if fs::metadata(path)?.is_file() { Ok(()) } else { Err(io::Error::other("it is no file")) }
+    if fs::metadata(path)?.is_file() { Ok(()) } else { Err(io::Error::other("not a regular file")) }
 }
 
-/// The lines that hold something: number (from 1), bytes, and where they end.
+/// The lines that are not empty: number (from 1), bytes, and end offset.
 fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8], usize)> {
     let mut end = 0;
     let lines = text.split_inclusive(|byte| *byte == b'\n').zip(1..).map(move |(line, number)| {
@@ -245,13 +247,13 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8], usize)> {
     lines.filter(|(_, line, _)| !line.is_empty())
 }
 
-/// The first line as it is read.
+/// The first line, for parsing.
 #[derive(Deserialize)]
 struct EnvelopeLine {
     envelope: Envelope,
 }
 
-/// The first line, or why it is none.
+/// The envelope in the first line, or why there is none.
 fn envelope(line: &[u8], mend: &str) -> std::result::Result<Envelope, String> {
     let value: serde_json::Value =
         serde_json::from_slice(line).map_err(|error| format!("line 1: is not a record: {error}; {mend}"))?;
@@ -265,10 +267,10 @@ fn envelope(line: &[u8], mend: &str) -> std::result::Result<Envelope, String> {
     Ok(envelope)
 }
 
-/// Whether a record is of this kind, and of a version of the method that is wanted.
+/// Whether a record is of this kind and of an accepted version of the method.
 fn is_wanted(envelope: &Envelope, kind: Kind, method: Method) -> std::result::Result<(), String> {
     if envelope.kind != kind.name() {
-        let noun = Kind::named(&envelope.kind).map_or("something else", Kind::noun);
+        let noun = Kind::named(&envelope.kind).map_or("another kind", Kind::noun);
         return Err(format!("is the record of {noun}, not of {}", kind.noun()));
     }
     if method == Method::This && envelope.method_version != kind.method_version() {

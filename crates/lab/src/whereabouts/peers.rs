@@ -1,5 +1,6 @@
-//! Processes of the machine: who was busy beside the workload, and whom a command has begun.
+//! Processes of the machine: which were busy beside the workload, and the descendants of a command.
 
+use super::service_name;
 use super::thread::{directory, name};
 use crate::meter::TaskScan;
 use model::placement::BUSY;
@@ -9,12 +10,12 @@ use std::path::Path;
 use std::time::Instant;
 use sys::clock::process_nanos;
 
-/// Other processes that are watched at most: the busiest.
+/// Most other processes to watch: the busiest.
 const MOST_PEERS: usize = 8;
 /// linux/sched.h
 const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// CPU time of every process at one instant: of all threads that it has had, so one reading of a clock for each.
+/// CPU time of every process at one instant, including its ended threads, so that one clock per process suffices.
 pub(super) struct Processes {
     at: Instant,
     nanos: BTreeMap<u32, u64>,
@@ -27,7 +28,7 @@ impl Processes {
         Self { at: Instant::now(), nanos: ids.filter_map(|id| Some((id, process_nanos(id)?))).collect() }
     }
 
-    /// Who was busy since `earlier`, the busiest first.
+    /// The processes that were busy since `earlier`, the busiest first.
     fn busy_since(&self, earlier: &Self) -> Vec<u32> {
         let least = self.at.duration_since(earlier.at).as_nanos() as f64 * BUSY;
         let used = |id: &u32, nanos: u64| nanos.saturating_sub(earlier.nanos.get(id).copied().unwrap_or(0));
@@ -42,7 +43,7 @@ impl Processes {
     }
 }
 
-/// The processes that turned out to be busy.
+/// The processes that were busy beside the workload.
 #[derive(Default)]
 pub(super) struct Peers {
     before: Option<Processes>,
@@ -50,7 +51,8 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Takes in who was busy since the last time, besides this process and `members`, who are the workload.
+    /// Adds the processes that were busy since the last call, except this process and `members`, which are the
+    /// workload.
     pub fn look_around(&mut self, now: Processes, members: &BTreeSet<u32>) {
         let busy = self.before.as_ref().map(|before| now.busy_since(before)).unwrap_or_default();
         let us = std::process::id();
@@ -71,7 +73,7 @@ impl Peers {
     }
 }
 
-/// What a process is called that lives, is no thread of the kernel's, and was not begun by this one.
+/// The name of a process that lives, is not a kernel thread, and is not a child of this one.
 fn stranger(process: u32) -> Option<String> {
     let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
@@ -80,25 +82,27 @@ fn stranger(process: u32) -> Option<String> {
     let mut fields = fields.split_whitespace().skip(1);
     let parent: u32 = fields.next()?.parse().ok()?;
     let flags: u64 = fields.nth(4)?.parse().ok()?;
-    // Whom this process has begun is the workload, or works for it: a comparison's workers, shells of toggles.
-    if flags & PF_KTHREAD != 0 || parent == std::process::id() {
+    let service = service_name::of(process);
+    // Children of this process are the workload or work for it: a comparison's workers, shells of toggles. Services are servers.
+    if flags & PF_KTHREAD != 0 || (parent == std::process::id() && service.is_none()) {
         return None;
     }
     let name = name(process, process);
-    // Our own program does several things: the second word of its command line says which.
+    // The second word of the command line tells the verbs of iotoll apart.
     let arguments = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     let verb = arguments.split(|byte| *byte == 0).nth(1).filter(|verb| !verb.starts_with(b"-") && !verb.is_empty());
-    match verb {
-        Some(verb) if name == "iotoll" => Some(format!("{name} {}", String::from_utf8_lossy(verb))),
-        _ => Some(name),
-    }
+    let name = match verb {
+        Some(verb) if name == "iotoll" => format!("{name} {}", String::from_utf8_lossy(verb)),
+        _ => name,
+    };
+    Some(service.map_or_else(|| name.clone(), |service| format!("'{service}' ({name})")))
 }
 
-/// The threads of a process and of all that it has begun and that live: process and thread, `most` at most.
+/// The threads of a process and of its live descendants: process and thread, at most `most`.
 pub(super) fn family(ancestor: u32, most: usize) -> Vec<(u32, u32)> {
     let mut found = Vec::new();
     let mut processes = vec![ancestor];
-    // Without CONFIG_PROC_CHILDREN nobody says whom a thread has begun, but everybody says who began it.
+    // Without CONFIG_PROC_CHILDREN the kernel lists no children, but every process has its parent.
     let told = fs::exists(directory(ancestor).join(ancestor.to_string()).join("children")).unwrap_or(false);
     if !told {
         processes.extend(TaskScan::now().descendants(ancestor));
@@ -168,7 +172,7 @@ mod tests {
 
     #[test]
     fn kernel_threads_are_no_peers() {
-        // kthreadd; where processes are hidden or numbered otherwise, it is not there.
+        // PID 2 is kthreadd, except where processes are hidden or in a PID namespace.
         if name(2, 2) == "kthreadd" {
             assert_eq!(stranger(2), None);
         }

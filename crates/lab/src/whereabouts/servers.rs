@@ -1,13 +1,13 @@
-//! Who is a server: a process that listens on a socket. The kernel's tables of sockets know which listen, a process's
-//! descriptors which are its own.
+//! Finds servers: processes that listen on a socket. The kernel's socket tables show which sockets listen, a process's
+//! descriptors which sockets it has.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// `st` of a TCP socket that listens (include/net/tcp_states.h).
+/// `st` of a listening TCP socket (include/net/tcp_states.h).
 const TCP_LISTEN: &str = "0A";
-/// `Flags` of a Unix socket that listens: __SO_ACCEPTCON.
+/// `Flags` of a listening Unix socket: __SO_ACCEPTCON.
 const ACCEPTS: u32 = 1 << 16;
 
 /// Where a socket listens.
@@ -19,7 +19,17 @@ pub(crate) enum Address {
     Path(String),
 }
 
-/// Where a process listens; nothing where its descriptors cannot be seen.
+/// Addresses on which any process listens, in the network namespace of this process.
+pub(crate) fn listening(process: u32) -> Vec<Address> {
+    let of = |proc: &Path| table(proc).into_iter().map(|(address, _)| address).collect::<Vec<_>>();
+    match of(&Path::new("/proc").join(process.to_string())) {
+        // Those of another user's process cannot be read.
+        none if none.is_empty() => of(Path::new("/proc/self")),
+        some => some,
+    }
+}
+
+/// Where a process listens; empty if its descriptors cannot be read.
 pub(crate) fn listens(process: u32) -> Vec<Address> {
     let proc = Path::new("/proc").join(process.to_string());
     let own: BTreeSet<u64> = fs::read_dir(proc.join("fd"))
@@ -31,11 +41,15 @@ pub(crate) fn listens(process: u32) -> Vec<Address> {
     if own.is_empty() {
         return Vec::new();
     }
+    table(&proc).into_iter().filter(|(_, inode)| own.contains(inode)).map(|(address, _)| address).collect()
+}
+
+/// Each socket that listens in a process's network, with its number.
+fn table(proc: &Path) -> Vec<(Address, u64)> {
     let table = |name: &str| fs::read_to_string(proc.join("net").join(name)).unwrap_or_default();
     let (tcp, tcp6, unix) = (table("tcp"), table("tcp6"), table("unix"));
     let ports = tcp.lines().chain(tcp6.lines()).filter_map(listening_port);
-    let listening = ports.chain(unix.lines().filter_map(listening_path));
-    listening.filter(|(_, inode)| own.contains(inode)).map(|(address, _)| address).collect()
+    ports.chain(unix.lines().filter_map(listening_path)).collect()
 }
 
 /// "socket:[1234]".
@@ -52,13 +66,18 @@ fn listening_port(line: &str) -> Option<(Address, u64)> {
     listens.then_some((Address::Port(u16::from_str_radix(port, 16).ok()?), inode))
 }
 
-/// A line of /proc/net/unix: Num RefCount Protocol Flags Type St Inode Path.
+/// A line of /proc/net/unix: Num RefCount Protocol Flags Type St Inode Path. The path is the rest of the line: it may
+/// contain spaces.
 fn listening_path(line: &str) -> Option<(Address, u64)> {
-    let mut fields = line.split_whitespace();
-    let flags = u32::from_str_radix(fields.nth(3)?, 16).ok()?;
-    let inode = fields.nth(2)?.parse().ok()?;
-    let path = fields.next()?.to_owned();
-    (flags & ACCEPTS != 0).then_some((Address::Path(path), inode))
+    let mut rest = line;
+    let mut field = || {
+        let (field, after) = rest.trim_start().split_once(' ')?;
+        rest = after;
+        Some(field)
+    };
+    let [_, _, _, flags, _, _, inode] = [field()?, field()?, field()?, field()?, field()?, field()?, field()?];
+    let (flags, inode) = (u32::from_str_radix(flags, 16).ok()?, inode.parse().ok()?);
+    (flags & ACCEPTS != 0 && !rest.is_empty()).then(|| (Address::Path(rest.to_owned()), inode))
 }
 
 #[cfg(test)]
@@ -66,17 +85,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_own_sockets_that_listen_are_found() {
+    fn our_own_listening_sockets_are_found() {
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = tcp.local_addr().unwrap().port();
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s");
+        let path = folder.path().join("a socket");
         let _unix = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
         let found = listens(std::process::id());
         assert!(found.contains(&Address::Port(port)), "{found:?}");
         assert!(found.contains(&Address::Path(path.to_str().unwrap().to_owned())), "{found:?}");
-        assert!(!found.contains(&Address::Port(client.local_addr().unwrap().port())), "who connects does not listen");
+        assert!(
+            !found.contains(&Address::Port(client.local_addr().unwrap().port())),
+            "a client's socket does not listen"
+        );
     }
 
     #[test]

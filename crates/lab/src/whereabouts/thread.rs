@@ -1,4 +1,4 @@
-//! One thread: its files of /proc stay open, so that a reading is two or three reads and no look-up.
+//! One thread: its files in /proc stay open, so that a reading takes two or three reads and no path lookup.
 
 use model::placement::{RanOn, Side};
 use model::unit::Nanos;
@@ -7,30 +7,31 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// Fields of /proc/PID/stat after the name that come before `processor`, the 39th (proc_pid_stat(5)).
+/// Fields of /proc/PID/stat after the name and before `processor`, the 39th (proc_pid_stat(5)).
 const BEFORE_PROCESSOR: usize = 36;
-/// Room for any of these files: `sched` is the longest.
+/// Size of the buffer for these files: `sched` is the longest.
 const ROOM: usize = 4096;
 
-/// A thread that is watched.
+/// A watched thread.
 pub(super) struct Thread {
     pub side: Side,
     name: String,
-    /// Of a peer.
+    /// Only of a peer.
     process: Option<u32>,
     stat: File,
     schedstat: File,
     sched: Option<File>,
     /// CPU time at the last reading.
     nanos: u64,
-    /// Moves at the first reading and at the last.
+    /// Migrations at the first reading and at the last.
     moves: Option<(u64, u64)>,
-    /// The CPU that it was on at the last reading.
+    /// Its CPU at the last reading.
     cpu: Option<u32>,
 }
 
 impl Thread {
-    /// A thread that lives. `new` is one that has only just begun: all that it did is of this phase. A name stands for its own.
+    /// Opens a live thread. `new` means that it has just started, so all its work belongs to this phase. `named`
+    /// replaces its own name.
     pub fn open(side: Side, process: u32, id: u32, named: Option<String>, moves: bool, new: bool) -> Option<Self> {
         let directory = directory(process).join(id.to_string());
         let open = |file: &str| File::open(directory.join(file));
@@ -55,7 +56,7 @@ impl Thread {
         Some(thread)
     }
 
-    /// What it used since the last reading, and where it ran last.
+    /// CPU time since the last reading, and the CPU where it ran last.
     ///
     /// # Errors
     /// When it has ended.
@@ -69,13 +70,13 @@ impl Thread {
         let used = nanos.saturating_sub(self.nanos);
         self.nanos = nanos;
         if used == 0 {
-            // Where it slept is of no interest.
+            // The CPU of a sleeping thread does not matter.
             return Ok(None);
         }
         let mut room = [0; ROOM];
         let stat = text(&self.stat, &mut room)?;
         let cpu = processor(&stat).ok_or(io::ErrorKind::InvalidData)?;
-        // Where the kernel does not tell how often, a CPU that is another one tells that it was.
+        // Without the kernel's count, a different CPU still shows that it was moved.
         moved |= self.cpu.is_some_and(|before| before != cpu);
         self.cpu = Some(cpu);
         Ok(Some(RanOn {
@@ -89,12 +90,12 @@ impl Thread {
         }))
     }
 
-    /// Whether the kernel tells how often it was moved.
+    /// Whether the kernel counts its migrations.
     pub fn tells_moves(&self) -> bool {
         self.moves.is_some()
     }
 
-    /// How often it was moved since the first reading.
+    /// Its migrations since the first reading.
     pub fn moves(&self) -> u64 {
         self.moves.map_or(0, |(first, last)| last.saturating_sub(first))
     }
@@ -112,12 +113,12 @@ impl Thread {
     }
 }
 
-/// Where the threads of a process are.
+/// Directory of the threads of a process.
 pub(super) fn directory(process: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{process}/task"))
 }
 
-/// A thread's name; empty when it has ended.
+/// A thread's name; empty if it has ended.
 pub(super) fn name(process: u32, thread: u32) -> String {
     let name = std::fs::read(directory(process).join(thread.to_string()).join("comm")).unwrap_or_default();
     String::from_utf8_lossy(&name).trim_end().to_owned()
@@ -128,13 +129,13 @@ fn text<'a>(file: &File, room: &'a mut [u8; ROOM]) -> io::Result<std::borrow::Co
     Ok(String::from_utf8_lossy(room.get(..read).unwrap_or_default()))
 }
 
-/// The CPU that a thread ran on last. Its name, in parentheses, may hold anything.
+/// The last CPU of a thread. Its name, in parentheses, may contain any character.
 fn processor(stat: &str) -> Option<u32> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(BEFORE_PROCESSOR)?.parse().ok()
 }
 
-/// `se.nr_migrations` of /proc/PID/sched, which is there where the kernel was built with CONFIG_SCHED_DEBUG.
+/// `se.nr_migrations` of /proc/PID/sched, which exists on kernels with CONFIG_SCHED_DEBUG.
 fn migrations(sched: &str) -> Option<u64> {
     let line = sched.lines().find(|line| line.trim_start().starts_with("se.nr_migrations"))?;
     line.rsplit(':').next()?.trim().parse().ok()
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_processor_is_the_39th_field_whatever_the_name_holds() {
+    fn the_processor_is_the_39th_field_whatever_the_name() {
         let fields: Vec<String> = (3..=52).map(|field: u32| (field * 100).to_string()).collect();
         let stat = format!("77 (a) b (c) {}", fields.join(" "));
         assert_eq!(processor(&stat), Some(3900));
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_are_read_where_they_are() {
+    fn migrations_are_read_if_present() {
         let sched =
             "fio (77, #threads: 1)\n----\nse.exec_start   :   1.5\nse.nr_migrations        :                   42\n";
         assert_eq!(migrations(sched), Some(42));

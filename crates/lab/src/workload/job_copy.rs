@@ -8,7 +8,7 @@ use model::plan::JobPlan;
 pub struct JobCopy<'a> {
     /// The job.
     pub plan: &'a JobPlan,
-    /// Which copy.
+    /// Number of the copy.
     pub number: u32,
     /// Its files.
     pub targets: Vec<Target>,

@@ -1,9 +1,9 @@
-//! Every number below a bound once, in an order that looks random, without a map of what was visited.
+//! Every number below a bound once, in a pseudo-random order, without a map of visited numbers.
 //!
-//! fio keeps a bit per block to know which were visited (`randommap`); a permutation that is computed
-//! needs 40 bytes whatever the file's size, and some ten cycles a step.
+//! fio keeps a bit per block (`randommap`); a computed permutation needs 40 bytes whatever the file's size, and some
+//! ten cycles a step.
 
-/// A walk over `0..bound`, each number exactly once per pass.
+/// A walk over `0..bound` that visits each number exactly once per pass.
 #[derive(Clone, Debug)]
 pub struct Permutation {
     bound: u64,
@@ -43,7 +43,7 @@ impl Permutation {
         (bits ^ (bits >> self.shift)).wrapping_mul(MIXER) & self.mask
     }
 
-    /// The next number of the walk; after the last one a new pass begins in another order.
+    /// The next number of the walk; after the last one a new pass starts in another order.
     #[inline(always)]
     pub fn step(&mut self) -> u64 {
         if self.left == 0 {
@@ -52,8 +52,8 @@ impl Permutation {
         self.left -= 1;
         loop {
             self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(self.increment) & self.mask;
-            // Each step is a bijection on the masked bits. Twice, because after one round neighbours in walks
-            // over few blocks still depended on each other, and caches saw it.
+            // Each step is a bijection on the masked bits. Two rounds, because after one round neighbours in walks over
+            // few blocks still depended on each other, which caches detected.
             let mixed = self.mix(self.mix(self.state));
             let mixed = mixed ^ (mixed >> self.shift);
             // The power of two is less than twice the bound, so this takes less than two tries a step.
@@ -98,8 +98,8 @@ mod tests {
         }
     }
 
-    /// Serial structure would make random I/O sequential in disguise: the mean distance of neighbours
-    /// must be that of independent draws (a third of the bound), and single steps must be rare.
+    /// Serial structure would make random I/O partly sequential: the mean distance of neighbours must be that of
+    /// independent draws (a third of the bound), and single steps must be rare.
     #[test]
     fn neighbours_are_far_apart() {
         let bound = 100_000u64;
@@ -117,9 +117,9 @@ mod tests {
         assert!(steps < 20, "{steps}");
     }
 
-    /// Chi-squared over 8 × 8 tables of three bits of numbers that follow each other at several distances:
-    /// 63 degrees of freedom, so 99.99 % of independent tables lie below 114, and there are 120. Walks with
-    /// one round of mixing fail this.
+    /// Chi-squared over 8 × 8 tables of three bits of numbers that follow each other at several distances: 63 degrees
+    /// of freedom, so 99.99 % of independent tables are below 114, and there are 120. Walks with one round of mixing
+    /// fail this.
     #[test]
     fn followers_are_independent_at_every_scale() {
         for (bits, seed) in [(12, 1), (12, 2), (14, 3), (14, 4), (17, 5), (17, 6)] {

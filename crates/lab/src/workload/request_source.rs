@@ -1,23 +1,23 @@
-//! What a job asks for next: direction, file, offset and length, until its work is done.
+//! Generates a job's requests: direction, file, offset and length, until its work is done.
 
 use super::permutation::{Permutation, below, split_mix};
 use super::target::Span;
 use model::plan::{Access, JobPlan, Order};
 
-/// One I/O to be done.
+/// One I/O to issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What.
+    /// Direction.
     pub kind: Kind,
     /// Index of the file.
     pub file: u32,
-    /// Where in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub length: u32,
 }
 
-/// Directions, as indices of tables.
+/// Directions, as table indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Kind {
@@ -34,19 +34,19 @@ impl Kind {
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
 }
 
-/// The endless sequence of a job's requests; how many of them are issued, the worker decides.
+/// The endless sequence of a job's requests; the worker decides how many it issues.
 #[derive(Clone, Debug)]
 pub struct RequestSource {
     access: Access,
     lengths: [u32; 3],
-    /// Per file, a cursor for each direction; directions of equal block size share the first one when
-    /// the order is random, as one map of blocks does.
+    /// Per file, a cursor for each direction. In random order, directions of equal block size share the first one, like
+    /// fio's map of blocks.
     cursors: Vec<[Cursor; 3]>,
     shared: bool,
     file: usize,
     dice: u64,
     read_threshold: u64,
-    /// Whether there are to be both reads and writes.
+    /// Whether the job both reads and writes.
     mixed: bool,
     to_write: Option<Request>,
 }
@@ -66,8 +66,7 @@ enum Position {
 }
 
 impl RequestSource {
-    /// The sequence for copy `copy` of a job over these parts of its files. `None` when a file has no
-    /// room for a block.
+    /// The sequence for copy `copy` of a job over these parts of its files. `None` when a part is smaller than a block.
     pub fn new(plan: &JobPlan, spans: &[Span], copy: u32) -> Option<Self> {
         let sizes = plan.block_sizes;
         let mut lengths = [0u32; 3];
@@ -115,7 +114,8 @@ impl RequestSource {
         self.draw_or(|_, _| false)
     }
 
-    /// The next request. Of mixed reads and writes it is of the `other` direction where `instead(drawn, other)`, if there are to be any of that.
+    /// The next request. In a mix of reads and writes it takes the other direction if `instead(drawn, other)` returns
+    /// true.
     #[inline(always)]
     pub fn draw_or(&mut self, instead: impl FnOnce(Kind, Kind) -> bool) -> Request {
         let kind = match self.access {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn sequential_goes_round_within_its_span() {
+    fn sequential_wraps_within_its_span() {
         let mut source =
             RequestSource::new(&plan(Access::Read, Order::Sequential, 4096, 4096), &spans(&[12_288]), 0).unwrap();
         let offsets: Vec<u64> = (0..4).map(|_| source.draw().offset).collect();

@@ -1,13 +1,13 @@
-//! Where the I/O goes: files that are found, laid out and, when a run does not end well, removed again.
+//! The targets of the I/O: files that are found, laid out and, when a run fails, removed again.
 
 use crate::error::{Error, Result};
 use crate::guardian::file_identity::{Identity, Lengthened};
 use crate::guardian::undo::{Made as How, Undo};
-use crate::guardian::{Guardian, Held};
+use crate::guardian::{Guardian, UndoGuard};
 use model::plan::{Access, Fallocate, JobPlan, Order, Size};
 use rustix::fs::{Advice, FallocateFlags, FileType, OFlags};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -28,33 +28,35 @@ pub struct Span {
 /// A file or device that a job uses.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Target {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Which part of it.
+    /// The part in use.
     pub span: Span,
 }
 
-/// What this run made of the files it uses, undone unless the run ends well, and the devices that it has
-/// claimed for as long as it runs.
+/// Files that this run created or lengthened, undone unless the run ends well, and the devices that it has claimed for
+/// its duration.
 #[derive(Debug, Default)]
 pub struct Created {
     made: Mutex<Made>,
-    /// Who undoes it when we are killed.
+    /// Undoes it if iotoll is killed.
     guardian: Guardian,
 }
 
 #[derive(Debug, Default)]
 struct Made {
-    /// Files that were not there.
-    created: BTreeMap<PathBuf, (Identity, Held)>,
+    /// Files that did not exist.
+    created: BTreeMap<PathBuf, (Identity, UndoGuard)>,
+    /// Of those, files that a job wants removed (`unlink`).
+    unlinked: BTreeSet<PathBuf>,
     /// Files that were shorter.
-    lengthened: BTreeMap<PathBuf, (Lengthened, Held)>,
-    /// Devices, by number, opened so that nobody else can mount them or claim them too.
+    lengthened: BTreeMap<PathBuf, (Lengthened, UndoGuard)>,
+    /// Devices by number, opened so that no other process can mount or claim them.
     devices: BTreeMap<u64, File>,
 }
 
 impl Created {
-    /// What is made is undone by `guardian` when we are killed.
+    /// `guardian` undoes the changes if iotoll is killed.
     pub fn guarded(guardian: Guardian) -> Self {
         Self { guardian, made: Mutex::default() }
     }
@@ -63,12 +65,12 @@ impl Created {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands over, before the file is made, that it is to be removed.
-    fn will_create(&self, path: &Path) -> Result<Held> {
+    /// Registers the removal of a file before it is made.
+    fn will_create(&self, path: &Path) -> Result<UndoGuard> {
         self.guardian.add(Undo::RemoveFile { path: absolute(path)?, made: How::soon() })
     }
 
-    fn note_created(&self, path: &Path, file: Identity, held: Held) -> Result<()> {
+    fn note_created(&self, path: &Path, file: Identity, held: UndoGuard) -> Result<()> {
         let amended = held.amend(Undo::RemoveFile { path: absolute(path)?, made: How::Is(file) });
         self.made().created.insert(path.to_owned(), (file, held));
         amended
@@ -81,7 +83,7 @@ impl Created {
         }
         let undo = |lengthened| Ok(Undo::Shorten { path: absolute(path)?, lengthened });
         match made.lengthened.entry(path.to_owned()) {
-            // A later job may lengthen it once more; what counts is how it was found.
+            // A later job may lengthen it again; the original length counts.
             Entry::Occupied(mut there) => {
                 let (lengthened, held) = there.get_mut();
                 lengthened.to = to;
@@ -95,9 +97,10 @@ impl Created {
         }
     }
 
-    /// Claims a device that is going to be written to.
+    /// Claims a device that will be written to.
     fn claim(&self, path: &Path, plan: &JobPlan) -> Result<()> {
-        let number = fs::metadata(path).map_err(|error| Error::file(path, "looking at the device", error))?.rdev();
+        let number =
+            fs::metadata(path).map_err(|error| Error::file(path, "reading the device's metadata", error))?.rdev();
         let mut made = self.made();
         if let Entry::Vacant(place) = made.devices.entry(number) {
             place.insert(device::claim(path, plan)?);
@@ -105,24 +108,31 @@ impl Created {
         Ok(())
     }
 
-    /// The run ended well: what it created stays, as fio's files do.
+    /// The run ended well: the files that it created stay, as fio's do, unless a job has `unlink`.
     pub fn keep(&self) {
         let mut made = self.made();
-        made.created.clear();
         made.lengthened.clear();
+        let unlinked = std::mem::take(&mut made.unlinked);
+        made.created.retain(|path, _| unlinked.contains(path));
+        remove(std::mem::take(&mut made.created));
     }
 
-    /// Takes back what was made, as when it is dropped, but for what has become somebody else's.
+    /// Undoes the changes, as on drop, except for files that belong to another process now.
     pub fn undo(&self) {
-        // Undoing is a courtesy at the end of a run that failed: it cannot fail it once more.
+        // The run has failed already, so an error here is not reported.
         let mut made = self.made();
         for (path, (lengthened, _held)) in std::mem::take(&mut made.lengthened) {
             let _ = lengthened.undo(&path);
         }
-        for (path, (file, _held)) in std::mem::take(&mut made.created) {
-            if fs::symlink_metadata(&path).is_ok_and(|metadata| Identity::of(&metadata) == file) {
-                let _ = fs::remove_file(path);
-            }
+        remove(std::mem::take(&mut made.created));
+    }
+}
+
+/// Removes files that were made, but for what has become somebody else's.
+fn remove(created: BTreeMap<PathBuf, (Identity, UndoGuard)>) {
+    for (path, (file, _held)) in created {
+        if fs::symlink_metadata(&path).is_ok_and(|metadata| Identity::of(&metadata) == file) {
+            let _ = fs::remove_file(path);
         }
     }
 }
@@ -133,22 +143,22 @@ impl Drop for Created {
     }
 }
 
-/// Told while files are laid out: path, bytes written, bytes in all. Returning `false` ends it.
+/// Receives the progress of laying out: path, bytes written, bytes in total. Returning `false` ends it.
 pub type LayoutProgress<'a> = &'a mut dyn FnMut(&Path, u64, u64) -> bool;
 
 /// Finds or makes the files of one copy of a job.
 ///
 /// # Errors
-/// Refused or failed, with what to do about it; files made so far are in `created`.
+/// Refused or failed, with the fix; files made so far are in `created`.
 pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutProgress) -> Result<Vec<Target>> {
     let paths = paths(plan, copy);
     let count = paths.len() as u64;
     paths.into_iter().map(|path| prepare_one(plan, path, count, created, progress)).collect()
 }
 
-/// From the root: whoever undoes it is elsewhere.
+/// Absolute, because the guardian has another working directory.
 fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).map_err(|error| Error::file(path, "finding its place", error))
+    std::path::absolute(path).map_err(|error| Error::file(path, "resolving the path", error))
 }
 
 fn paths(plan: &JobPlan, copy: u32) -> Vec<PathBuf> {
@@ -156,7 +166,7 @@ fn paths(plan: &JobPlan, copy: u32) -> Vec<PathBuf> {
         [] => vec![format!("{}.{copy}.0", plan.name)],
         names => names.to_vec(),
     };
-    // As fio does it: a name that begins with a slash is within the directory too.
+    // As in fio, a name that begins with a slash is in the directory too.
     let within = |name: String| match &plan.target.directory {
         Some(directory) => format!("{directory}/{name}"),
         None => name,
@@ -174,7 +184,7 @@ fn prepare_one(
     let metadata = match fs::metadata(&path) {
         Ok(metadata) => Some(metadata),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(Error::file(&path, "looking at the file", error)),
+        Err(error) => return Err(Error::file(&path, "reading the file's metadata", error)),
     };
     let kind = metadata.as_ref().map(|metadata| metadata.file_type());
     let device = kind.is_some_and(|kind| kind.is_block_device());
@@ -207,16 +217,16 @@ fn prepare_one(
     let end = span.begin.saturating_add(span.length);
     if device && end > length {
         return Err(Error::Refused(format!(
-            "job '{}': {} has {length} bytes, offset + size ask for {end}; ask for less",
+            "job '{}': {} has {length} bytes, but offset + size is {end}; use a smaller size=",
             plan.name,
             path.display()
         )));
     }
     if !device && end > length {
-        let held = if metadata.is_some() { Held::default() } else { created.will_create(&path)? };
+        let held = if metadata.is_some() { UndoGuard::default() } else { created.will_create(&path)? };
         let file = open_to_lay_out(plan, &path, metadata.is_some())?;
-        // Noted when it is known that the file is ours, and before anything is put into it.
-        let opened = file.metadata().map_err(|error| Error::file(&path, "looking at the file", error))?;
+        // After the file is known to be ours, and before anything is written to it.
+        let opened = file.metadata().map_err(|error| Error::file(&path, "reading the file's metadata", error))?;
         let file_is = Identity::of(&opened);
         if metadata.is_some() {
             created.note_lengthened(&path, file_is, length, end)?;
@@ -225,10 +235,13 @@ fn prepare_one(
         }
         lay_out(plan, file, &path, length, end, progress)?;
     }
+    if plan.unlink && !device {
+        created.made().unlinked.insert(path.clone());
+    }
     opened(plan, Target { path, span })
 }
 
-/// Whether it can be opened as the engine will is known before anything is measured.
+/// Opens it once as the engine will, so that an error shows before the measurement.
 fn opened(plan: &JobPlan, target: Target) -> Result<Target> {
     open(plan, &target)?;
     Ok(target)
@@ -242,7 +255,7 @@ fn reads(plan: &JobPlan) -> bool {
     matches!(plan.access, Access::Read | Access::ReadWrite)
 }
 
-/// The part that a job uses of something that has `length` bytes.
+/// The part that a job uses of a target with `length` bytes.
 pub(crate) fn span(plan: &JobPlan, path: &Path, count: u64, exists: bool, length: u64) -> Result<Span> {
     let share = |percent: u8| (u128::from(length) * u128::from(percent) / 100) as u64;
     let begin = match plan.target.offset {
@@ -256,19 +269,19 @@ pub(crate) fn span(plan: &JobPlan, path: &Path, count: u64, exists: bool, length
         _ => {
             let what = if exists { "is empty" } else { "does not exist" };
             let path = path.display();
-            return Err(Error::Refused(format!("job '{}': {path} {what}: give size= in bytes", plan.name)));
+            return Err(Error::Refused(format!("job '{}': {path} {what}; give size= in bytes", plan.name)));
         }
     };
     if begin.checked_add(wanted).is_none_or(|end| end > i64::MAX as u64) {
-        return Err(Error::Refused(format!("job '{}': offset + size is more than a file can hold", plan.name)));
+        return Err(Error::Refused(format!("job '{}': offset + size exceeds the largest possible file", plan.name)));
     }
     Ok(Span { begin, length: wanted })
 }
 
-/// Opens a file that is to be made or lengthened. One that was not there must really be made: behind a link
-/// to nothing, a file elsewhere would be made, and the link removed for it.
+/// Opens a file that is to be made or lengthened. A missing file must really be created here: through a dangling link,
+/// a file elsewhere would be made, and the link removed afterwards.
 fn open_to_lay_out(plan: &JobPlan, path: &Path, exists: bool) -> Result<File> {
-    let what = if exists { "opening the file to make it longer" } else { "creating the file" };
+    let what = if exists { "opening the file to lengthen it" } else { "creating the file" };
     let file = OpenOptions::new().write(true).create_new(!exists).open(path);
     file.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Error::Refused(format!(
@@ -280,7 +293,7 @@ fn open_to_lay_out(plan: &JobPlan, path: &Path, exists: bool) -> Result<File> {
     })
 }
 
-/// Makes the file as large as the job needs. What is to be read is written first: reading a hole never
+/// Makes the file as large as the job needs. Data that the job reads is written first, because reading a hole never
 /// reaches the device.
 fn lay_out(plan: &JobPlan, mut file: File, path: &Path, length: u64, end: u64, progress: LayoutProgress) -> Result<()> {
     let failed = |what: &'static str| move |error: io::Error| Error::file(path, what, error);
@@ -300,7 +313,7 @@ fn allocate(file: &File, how: Fallocate, length: u64, end: u64) -> io::Result<()
         Fallocate::Native | Fallocate::Posix => FallocateFlags::empty(),
     };
     match rustix::fs::fallocate(file, flags, length, end - length) {
-        // A file system that cannot allocate gets its blocks when they are written.
+        // Without allocation the file system assigns blocks when they are written.
         Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(end),
         other => Ok(other?),
     }
@@ -309,14 +322,14 @@ fn allocate(file: &File, how: Fallocate, length: u64, end: u64) -> io::Result<()
 fn write_noise(file: &mut File, path: &Path, begin: u64, end: u64, progress: LayoutProgress) -> Result<()> {
     use std::io::Seek;
     const CHUNK: usize = 1 << 20;
-    let failed = |error| Error::file(path, "writing the file before it is read", error);
+    let failed = |error| Error::file(path, "laying out the file", error);
     let mut chunk = vec![0; CHUNK];
     let mut seed = 0x6e01_5e00 ^ begin;
     file.seek(io::SeekFrom::Start(begin)).map_err(failed)?;
     let mut done = begin;
     while done < end {
         if !progress(path, done - begin, end - begin) {
-            return Err(Error::Interrupted(format!("while writing {}", path.display())));
+            return Err(Error::Interrupted(format!("while laying out {}", path.display())));
         }
         fill_with_noise(&mut chunk, &mut seed);
         let length = (end - done).min(CHUNK as u64) as usize;
@@ -336,15 +349,15 @@ pub fn fill_with_noise(memory: &mut [u8], seed: &mut u64) {
     }
 }
 
-/// Opens a target for a job's engine, and tells the kernel in which order it is going to be used, as fio does by default
-/// (its fadvise_hint): that decides how much is read ahead.
+/// Opens a target for a job's engine, and advises the kernel of its access pattern as fio does by default
+/// (fadvise_hint), which decides the read-ahead.
 ///
 /// # Errors
-/// Also when O_DIRECT is not supported, or the job's block sizes or offset are not multiples of what it needs.
+/// Also when O_DIRECT is not supported, or the job's block sizes or offset are not multiples of its alignment.
 pub fn open(plan: &JobPlan, target: &Target) -> Result<File> {
     let path = &target.path;
     let mut options = OpenOptions::new();
-    // Access times are kept, as they are for fio and for most programs: what that costs is a part of a read.
+    // Access times are updated, as for fio and most programs: the cost of that is part of a read.
     options.read(reads(plan)).write(writes(plan));
     if plan.direct {
         options.custom_flags(OFlags::DIRECT.bits().cast_signed());
@@ -364,12 +377,12 @@ pub fn open(plan: &JobPlan, target: &Target) -> Result<File> {
         Order::Random => Advice::Random,
         Order::Sequential => Advice::Sequential,
     };
-    // Advice: where it is not taken, everything else is as it was.
+    // Only advice: a failure changes nothing else.
     let _ = rustix::fs::fadvise(&file, target.span.begin, std::num::NonZeroU64::new(target.span.length), advice);
     Ok(file)
 }
 
-/// Whether this part of the file has holes, which are read without reaching the device.
+/// Whether this part of the file has holes; reading a hole does not reach the device.
 pub fn has_holes(target: &Target) -> bool {
     let Ok(file) = File::open(&target.path) else { return false };
     let regular = rustix::fs::fstat(&file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file());

@@ -1,9 +1,9 @@
-//! A comparison beside an earlier one of the same baseline: how much of the distance to what was stored is the change, and
-//! how much is everything else.
+//! A comparison next to an earlier one with the same baseline: how much of the difference to the stored record is due
+//! to the change, and how much is due to everything else.
 //!
-//! B now ÷ A stored = (B now ÷ A now) × (A now ÷ A stored). The first factor is the comparison's own change, measured side
-//! by side; the second is called environment and was not. It is all that changed between the two sessions, whether iotoll
-//! can name it or not, and its interval holds only what varied within each of them.
+//! B now ÷ A stored = (B now ÷ A now) × (A now ÷ A stored). The first factor is the comparison's own change, measured
+//! side by side. The second is called environment and was not measured side by side: it contains everything that
+//! changed between the two sessions, known or not, and its interval contains only the variation within each session.
 
 #[cfg(test)]
 mod tests;
@@ -14,6 +14,7 @@ use super::study::round_sums::{Choice, ComparisonSums};
 use super::study::{answers, counted, study};
 use crate::elided_list::elided_list;
 use crate::experiment::{ArmPlan, Case, Cell, Experiment, Metric, Work};
+use crate::plan::service::{Service, named_in};
 use crate::record::Meter;
 use crate::stats::{Estimate, LogLevel, log_level};
 use crate::stored::machine::Machine;
@@ -21,13 +22,13 @@ use crate::stored::{Stored, UnpairedChange, warnings, work};
 use crate::warning::gravest_first;
 use std::collections::BTreeMap;
 
-/// Whether an experiment can stand beside an earlier comparison.
+/// Checks whether an experiment can be compared with an earlier comparison.
 ///
 /// # Errors
-/// When there is nothing that both have: why.
+/// If the two have nothing in common.
 pub(crate) fn fits(record: &CompareRecord, experiment: &Experiment) -> Result<(), String> {
     if record.rounds.is_empty() {
-        return Err("it holds no complete round".to_owned());
+        return Err("it contains no complete round".to_owned());
     }
     let then = &record.header.experiment;
     let known = |cell: &Cell| baseline(then, &cell.values).is_some();
@@ -35,7 +36,7 @@ pub(crate) fn fits(record: &CompareRecord, experiment: &Experiment) -> Result<()
         return Ok(());
     }
     let (stored, now) = (labels(&then.cells), labels(&experiment.cells));
-    Err(format!("its baseline was measured at {stored}, today's is at {now}; sweep at least one of its cells"))
+    Err(format!("its baseline was measured at {stored}, but today's is at {now}; include at least one of its cells"))
 }
 
 /// Cells in words.
@@ -44,7 +45,7 @@ fn labels(cells: &[Cell]) -> String {
     elided_list(&cells.iter().map(label).collect::<Vec<_>>(), ", ")
 }
 
-/// Works out everything that can be known from a record, beside a stored one where there is one.
+/// Computes the finding of a record, compared with a stored record if there is one.
 pub fn study_against(record: &CompareRecord, stored: Option<&Stored<CompareRecord>>) -> CompareFinding {
     let mut finding = study(record);
     if let Some(stored) = stored {
@@ -55,10 +56,10 @@ pub fn study_against(record: &CompareRecord, stored: Option<&Stored<CompareRecor
 
 fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &Stored<CompareRecord>) {
     let now = Session::of(record);
-    // Two meters have two ideas of a cycle: both sessions are read by the one that speaks now, or not at all.
+    // Meters differ in what they count as busy, so both sessions are read with the meter of now.
     let then = Session::by(&stored.record, now.sums.meter);
     let arms = &record.header.experiment.arms;
-    // What was withheld for being of two regimes is not to be had beside another session either.
+    // A result that is withheld because it covers two regimes is withheld here too.
     let answers = now.answers && then.answers;
     for cell in finding.cells.iter_mut().filter(|_| answers) {
         let Some(arm) = arms.iter().position(|arm| arm.name == cell.arm) else { continue };
@@ -75,16 +76,16 @@ fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &S
     gravest_first(&mut finding.warnings);
 }
 
-/// One side of the comparison over time.
+/// One of the two sessions.
 struct Session<'a> {
     experiment: &'a Experiment,
     sums: ComparisonSums,
-    /// Whether one regime answers.
+    /// Whether one regime describes it.
     answers: bool,
 }
 
 impl<'a> Session<'a> {
-    /// As the study reads it.
+    /// With the meter that the study chooses.
     fn of(record: &'a CompareRecord) -> Self {
         Self {
             experiment: &record.header.experiment,
@@ -93,29 +94,28 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// By a meter of somebody else's choice.
+    /// With a given meter.
     fn by(record: &'a CompareRecord, meter: Option<Meter>) -> Self {
         let mut sums = ComparisonSums::new(&record.header, Choice::Fixed(meter));
         counted(record).rounds.iter().for_each(|round| sums.add(round));
         Self { experiment: &record.header.experiment, sums, answers: answers(record) }
     }
 
-    /// The level of an arm at a point of the sweep; `None` where it was not measured, and for percentiles, which are no
-    /// ratio of sums.
+    /// The level of an arm in a cell. `None` if it was not measured, and for percentiles, which are not ratios of sums.
     fn level(&self, metric: Metric, cell: &BTreeMap<String, String>, arm: usize) -> Option<LogLevel> {
         let case = case(self.experiment, cell, arm)?;
         log_level(&self.sums.pairs(metric, case)?)
     }
 }
 
-/// The place of an arm at a point of the sweep.
+/// The index of the case of an arm in a cell.
 fn case(experiment: &Experiment, cell: &BTreeMap<String, String>, arm: usize) -> Option<usize> {
     let is_there =
         |case: &Case| case.arm == arm && experiment.cells.get(case.cell).is_some_and(|known| known.values == *cell);
     experiment.cases.iter().position(is_there)
 }
 
-/// The baseline's case at a point of the sweep.
+/// The baseline's case in a cell.
 fn baseline<'a>(experiment: &'a Experiment, cell: &BTreeMap<String, String>) -> Option<&'a Case> {
     experiment.cases.get(case(experiment, cell, 0)?)
 }
@@ -137,9 +137,9 @@ fn against(
     })
 }
 
-/// Where a baseline ran, and every time that its speed was looked at.
+/// The machine of a baseline, and its canaries.
 fn machine(record: &CompareRecord) -> Machine<'_> {
-    // Where arms are boots, the header's machine may have been booted into any of them.
+    // If arms are boots, the header may describe a boot of any arm.
     let boots: Vec<_> = record.boots.iter().filter(|boot| boot.arm == 0).collect();
     let header = &record.header;
     let (host, canaries) = match boots.first() {
@@ -152,33 +152,39 @@ fn machine(record: &CompareRecord) -> Machine<'_> {
     Machine { host, canaries, iotoll_version: &header.envelope.iotoll_version }
 }
 
-/// Every difference in what the baselines do at the points that both were measured at.
+/// Differences between the work of the baselines, in the cells that both sessions measured.
 fn differing_work(then: &Header, now: &Header) -> Vec<String> {
-    let mut found = Vec::new();
+    let (before, today) = (&then.experiment.services, &now.experiment.services);
+    let mut found = work::of_services(before, today);
     for cell in &now.experiment.cells {
         let cases = baseline(&then.experiment, &cell.values).zip(baseline(&now.experiment, &cell.values));
-        // What all cells differ in is said once.
-        for difference in cases.map(|(then, now)| of_work(&then.work, &now.work)).unwrap_or_default() {
+        // A difference that all cells share is listed once.
+        for difference in cases.map(|(then, now)| of_work((&then.work, before), (&now.work, today))).unwrap_or_default()
+        {
             if !found.contains(&difference) {
                 found.push(difference);
             }
         }
     }
     if let (Some(before), Some(today)) = (then.experiment.arms.first(), now.experiment.arms.first()) {
-        found.extend(work::differs("under", surroundings(before), surroundings(today)));
+        found.extend(work::differs(
+            "under",
+            surroundings(before, &then.experiment.services),
+            surroundings(today, &now.experiment.services),
+        ));
     }
     found.extend(work::differs("measured in", schedule(then.schedule), schedule(now.schedule)));
     work::named(found)
 }
 
-/// What is switched for a baseline.
-fn surroundings(arm: &ArmPlan) -> String {
+/// The settings that are applied for a baseline.
+fn surroundings(arm: &ArmPlan, services: &[Service]) -> String {
     let settings = arm.settings.iter().map(ToString::to_string);
     let all: Vec<String> = settings.chain(arm.setup.clone()).collect();
-    if all.is_empty() { "nothing".to_owned() } else { all.join(" ") }
+    if all.is_empty() { "nothing".to_owned() } else { named_in(services, &all.join(" ")) }
 }
 
-/// In how large pieces it was measured. Not how long a slice is: that follows from how fast the machine was.
+/// How the experiment was divided. The slice length is ignored, because it follows from the speed of the machine.
 fn schedule(schedule: Schedule) -> &'static str {
     match schedule {
         Schedule::Slices { .. } => "slices",
@@ -188,10 +194,10 @@ fn schedule(schedule: Schedule) -> &'static str {
     }
 }
 
-fn of_work(then: &Work, now: &Work) -> Vec<String> {
+fn of_work((then, before): (&Work, &[Service]), (now, today): (&Work, &[Service])) -> Vec<String> {
     match (then, now) {
-        (Work::Command(before), Work::Command(today)) => work::of_words(before, today),
-        (Work::Jobs(before), Work::Jobs(today)) => work::of_plans(before, today),
+        (Work::Command(then), Work::Command(now)) => work::of_words((then, before), (now, today)),
+        (Work::Jobs(then), Work::Jobs(now)) => work::of_plans((then, before), (now, today)),
         (Work::Command(_), Work::Jobs(_)) => vec!["a command → jobs".to_owned()],
         (Work::Jobs(_), Work::Command(_)) => vec!["jobs → a command".to_owned()],
     }

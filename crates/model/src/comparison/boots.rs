@@ -1,10 +1,10 @@
-//! Arms that are boots of the machine: what was measured in each becomes rounds of one boot of each arm.
+//! Arms that are boots of the machine: combines the measurements of the boots into rounds with one boot of each arm.
 
 use super::record::{CaseLatency, RoundRecord, SliceReading};
 use crate::record::{Execution, Snapshot};
 use crate::unit::Nanos;
 
-/// One round of what was measured one after the other in one boot: all slices, and the latencies of each case together.
+/// Combines the measurements within one boot into one round: all slices, and the latencies of each case together.
 pub fn within(rounds: Vec<RoundRecord>) -> RoundRecord {
     let (begin_nanos, end_nanos) = match (rounds.first(), rounds.last()) {
         (Some(first), Some(last)) => (first.begin_nanos, last.end_nanos),
@@ -18,8 +18,8 @@ pub fn within(rounds: Vec<RoundRecord>) -> RoundRecord {
     all
 }
 
-/// A round of one boot of each arm. Each boot has a clock of its own, from its own beginning: they are put one after the
-/// other, the first at `begin`.
+/// A round with one boot of each arm. Each boot has its own clock, so the boots are shifted to follow one another,
+/// starting at `begin`.
 pub fn round(boots: Vec<RoundRecord>, begin: Nanos) -> RoundRecord {
     let mut all = RoundRecord {
         begin_nanos: begin,
@@ -47,9 +47,9 @@ fn merge(all: &mut Vec<CaseLatency>, more: Vec<CaseLatency>) {
     }
 }
 
-/// Moves all of a boot so that it begins at `begin`.
+/// Shifts all times of a boot so that it begins at `begin`.
 fn shift(boot: &mut RoundRecord, begin: Nanos) {
-    // Modulo 2^64, so that it may go either way.
+    // Modulo 2^64, because the offset may be negative.
     let offset = begin.0.wrapping_sub(boot.begin_nanos.0);
     let shift = |at: &mut Nanos| *at = Nanos(at.0.wrapping_add(offset));
     let snapshot = |snapshot: &mut Snapshot| shift(&mut snapshot.at_nanos);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn boots_are_put_one_after_the_other_whatever_their_clocks_say() {
+    fn boots_follow_one_another_independent_of_their_clocks() {
         let round = round(vec![boot(1, 5_000), boot(0, 40)], Nanos(1_000));
         assert_eq!((round.begin_nanos, round.end_nanos, &round.boots), (Nanos(1_000), Nanos(1_200), &vec![1, 1]));
         let at = |place: usize| match &round.slices[place].reading {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_boot_measured_is_one_unit() {
+    fn one_boot_is_one_unit() {
         let all = within(vec![boot(1, 0), boot(1, 100)]);
         assert_eq!((all.begin_nanos, all.end_nanos, all.slices.len()), (Nanos(0), Nanos(200), 2));
         assert_eq!((all.latencies.len(), all.latencies[0].ticks.total()), (1, 2));

@@ -1,13 +1,14 @@
-//! Every number that a report of a comparison may show, worked out from a record.
+//! All numbers that a report of a comparison may show, computed from a record.
 //!
-//! This is also the JSON of `compare`, schema `iotoll.compare/1`: fields are added, never renamed. `change`,
-//! `low` and `high` are fractions (+0.031 is +3.1 %). `null` means unknown, and `reason` or a warning says why.
+//! This is also the JSON of `compare`, schema `iotoll.compare/1`: fields are added, never renamed. `change`, `low` and
+//! `high` are fractions (+0.031 is +3.1 %). `null` means unknown, and `reason` or a warning says why.
 
 use crate::comparison::record::CacheCondition;
 use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work};
 use crate::injected::Injected;
 use crate::page_cache::CacheState;
 use crate::placement::CasePlacement;
+use crate::plan::service::Service;
 use crate::record::{Canaries, Host, Outcome};
 use crate::stats::{LogRatio, Verdict};
 use crate::stored::{StoredFinding, UnpairedChange};
@@ -18,218 +19,232 @@ use std::collections::BTreeMap;
 /// The schema name in the JSON.
 pub const SCHEMA: &str = "iotoll.compare/1";
 
-/// Whether the change made it cheaper.
+/// The results of a comparison.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompareFinding {
-    /// [`SCHEMA`].
+    /// The schema name, `iotoll.compare/1`.
     pub schema: String,
-    /// The meaning of the numbers; see [`crate::envelope::Kind::method_version`].
+    /// Version of the method, which defines the meaning of the numbers.
     pub method_version: u32,
     /// What was compared, in one line.
     pub title: String,
-    /// When the measurement began.
+    /// Start of the measurement, in seconds since 1970.
     pub started_unix_seconds: f64,
     /// The command line, as typed.
     pub command_line: Vec<String>,
-    /// Seed of the order of slices: the same seed draws the same order.
+    /// Seed of the slice order; the same seed gives the same order.
     pub seed: u64,
-    /// Rounds that count.
+    /// Number of rounds that are used.
     pub rounds: usize,
-    /// Length of all of them.
+    /// Total length of these rounds, in seconds.
     pub seconds: f64,
-    /// One measured piece of an arm is this long, in seconds; `null` for whole executions of a command.
+    /// Length of a slice, in seconds; `null` for whole executions of a command.
     pub slice_seconds: Option<f64>,
-    /// How it was measured, in words: what a slice is, what a round is, why it ended.
+    /// The method in words: slices, rounds, and why the experiment ended.
     pub method: String,
     /// The arms; the first is the baseline.
     pub arms: Vec<ArmFinding>,
-    /// What was varied, in the order in which it was given.
+    /// The axes of the sweep, in the order in which they were given.
     pub axes: Vec<Axis>,
-    /// The metrics that the answer is about, by name: those that were asked for. Where none of them has a value, those of
-    /// whole executions, and otherwise all that have one.
+    /// Names of the metrics that the answer covers: the requested ones. If none of them has a value, the metrics of
+    /// whole executions, otherwise all metrics with a value.
     pub targets: Vec<Metric>,
-    /// The comparisons: one for each cell and each arm but the baseline, cell by cell.
+    /// The comparisons, one for each cell and each arm except the baseline, grouped by cell.
     pub cells: Vec<CellFinding>,
-    /// Where the candidate starts to win, along each numeric axis.
+    /// Crossovers along each numeric axis: where the candidate becomes better than the baseline.
     pub crossovers: Vec<CrossoverFinding>,
-    /// What one I/O costs as a function of its size: c0 + c1 × bytes, for each arm.
+    /// Cost of an I/O as a function of its size for each arm: c0 + c1 × bytes.
     pub lines: Vec<LineFinding>,
-    /// The baseline against itself (`--aa`): what this machine can tell apart.
+    /// Results of the baseline compared with itself (`--aa`): the resolution of this machine.
     pub noise_floor: Option<NoiseFloor>,
-    /// What `--fail-on` asked for.
+    /// The limits of `--fail-on`.
     pub limits: Vec<LimitFinding>,
-    /// Margin, precision, budget.
+    /// Margin, precision and budget.
     pub rules: Rules,
-    /// The machine.
+    /// The machine and its state.
     pub environment: Environment,
-    /// The earlier comparison that this one stands beside (`--stored`); `null` without one.
+    /// The earlier comparison (`--stored`); `null` without one.
     pub stored: Option<StoredFinding>,
-    /// Numbers that others published, to stand beside ours.
+    /// Published numbers, as given.
     pub published: Vec<Published>,
-    /// What was done about the page cache; `null` where no job goes through it.
+    /// The page cache condition; `null` if no job uses the page cache.
     #[serde(default)]
     pub cache: Option<CacheFound>,
-    /// Where the reads of each case came from, where that is known: cell by cell, arm by arm.
+    /// Where the reads of each case came from, if known; ordered by cell, then arm.
     #[serde(default)]
     pub page_cache: Vec<CaseCache>,
-    /// Where the rate of the arms stepped by half or more: the rounds before, and those that answer. Empty where one level
-    /// describes all rounds.
+    /// The regimes, if the rate of the arms stepped by half or more: the rounds before the step, and those that the
+    /// answer uses. Empty if one level describes all rounds.
     #[serde(default)]
     pub regimes: Vec<RoundsRegime>,
-    /// Where each case ran, where two of its threads were busy: cell by cell, arm by arm.
+    /// The servers that iotoll started: name, command, URI, CPUs and arm.
+    #[serde(default)]
+    pub services: Vec<Service>,
+    /// The CPUs on which each case ran, if two of its threads were busy; ordered by cell, then arm.
     #[serde(default)]
     pub placement: Vec<CasePlacement>,
-    /// The boots that were measured, in order, where arms are boots.
+    /// The measured boots in order, if arms are boots.
     #[serde(default)]
     pub boots: Vec<BootFinding>,
-    /// What each arm was asked to do at each point of the sweep.
+    /// The work of each arm in each cell.
     #[serde(default)]
     pub cases: Vec<CasePlan>,
-    /// How it ended.
+    /// How the experiment ended.
     pub outcome: Outcome,
     /// Caveats, the gravest first.
     pub warnings: Vec<Warning>,
 }
 
-/// What an arm was asked to do at a point of the sweep.
+/// The work of an arm in a cell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CasePlan {
-    /// The point.
+    /// The cell: option and value.
     pub cell: BTreeMap<String, String>,
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// Its jobs, every option resolved, or the words of its command.
+    /// Its jobs with all options resolved, or the words of its command.
     pub plan: Work,
 }
 
 /// An arm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArmFinding {
-    /// Its name: `baseline`, `candidate`…
+    /// Name of the arm: `baseline`, `candidate`…
     pub name: String,
     /// What distinguishes it, in words.
     pub what: String,
-    /// As it was declared.
+    /// The arm as it was declared.
     pub plan: ArmPlan,
-    /// Busy work that was added to each I/O, where any was: the mean over its rounds and cells.
+    /// Busy work added to each I/O (`inject_ns`): the mean over rounds and cells; `null` if there is none.
     #[serde(default)]
     pub injected_ns: Option<Injected>,
 }
 
 /// One boot of an arm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BootFinding {
-    /// Of which round, from 0.
+    /// Index of the round, from 0.
     pub round: usize,
-    /// Which arm.
+    /// Name of the arm.
     pub arm: String,
-    /// The kernel's name for this boot.
+    /// The kernel's boot ID.
     pub boot_id: String,
-    /// When its measurement began.
+    /// Start of its measurement, in seconds since 1970.
     pub started_unix_seconds: f64,
-    /// What was booted.
+    /// The machine as booted.
     pub host: Host,
-    /// Speeds of a stated set of operations.
+    /// Speeds of canary operations.
     pub canaries: Canaries,
 }
 
-/// What was done about the page cache.
+/// The page cache condition of the comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheFound {
-    /// What the files' pages are when a slice begins.
+    /// State of the files' pages when a slice begins.
     pub condition: CacheCondition,
-    /// Who decided that, in words.
+    /// Why this condition was used, in words.
     pub reason: String,
-    /// Part of the files in memory just before the first round, 0 to 1.
+    /// Fraction of the files in memory just before the first round, 0 to 1.
     pub resident_before_fraction: Option<f64>,
 }
 
-/// Where the reads of one case came from.
+/// Where the reads of a case came from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseCache {
-    /// The point of the sweep.
+    /// The cell: option and value.
     pub cell: BTreeMap<String, String>,
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// In one word.
+    /// State of the page cache.
     pub state: CacheState,
-    /// Part of the bytes read that storage delivered, 0 to 1.
+    /// Fraction of the bytes read that storage delivered, 0 to 1.
     pub reads_from_storage_fraction: Option<f64>,
 }
 
 /// Rounds in which the rate had one level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoundsRegime {
-    /// From 1.
+    /// The first round, from 1.
     pub first_round: usize,
-    /// The last one of it.
+    /// The last round.
     pub last_round: usize,
-    /// Whether the answer is made of them.
+    /// Whether the answer uses these rounds.
     pub counted: bool,
-    /// I/Os per second, all arms together.
+    /// I/Os per second of all arms together.
     pub iops: Option<f64>,
-    /// Cycles of the whole machine per I/O, net, all arms together.
+    /// Cycles of the whole machine per I/O, net of the background, all arms together.
     pub cycles_per_io: Option<f64>,
-    /// Part of the bytes read that storage delivered, 0 to 1.
+    /// Fraction of the bytes read that storage delivered, 0 to 1.
     pub from_storage_fraction: Option<f64>,
 }
 
-/// One arm beside the baseline, at one point of the sweep.
+/// The comparison of an arm with the baseline in one cell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellFinding {
-    /// The point: option and value; empty without a sweep.
+    /// The cell: option and value; empty without a sweep.
     pub cell: BTreeMap<String, String>,
-    /// The arm that stands beside the baseline.
+    /// Name of the arm that is compared with the baseline.
     pub arm: String,
-    /// By name, see [`crate::experiment::Metric`].
+    /// The metrics by name, see [`crate::experiment::Metric`].
     pub metrics: BTreeMap<String, MetricFinding>,
-    /// Latency at a range of percentiles, arm beside baseline.
+    /// Latency percentiles of the arm and the baseline.
     pub shift: Vec<ShiftPoint>,
-    /// Every slice that counts, of both arms, in order of time.
+    /// All used slices of both arms, in order of time.
     pub slices: Vec<SlicePoint>,
 }
 
-/// One metric of a comparison.
+/// A metric of a comparison.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MetricFinding {
     /// The baseline's value, in the metric's unit.
     pub baseline: Option<f64>,
-    /// The other arm's.
+    /// The arm's value, in the metric's unit.
     pub candidate: Option<f64>,
-    /// candidate ÷ baseline − 1.
+    /// The change, as a fraction: candidate ÷ baseline − 1.
     pub change: Option<f64>,
     /// Lower end of its 95 % interval.
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper end of its 95 % interval.
     pub high: Option<f64>,
-    /// The change that would be detected in 80 % of such experiments.
+    /// Minimum detectable effect: the change, as a fraction, that such an experiment detects with 80 % probability.
     pub mde80: Option<f64>,
-    /// The interval excludes 0 (in a sweep: also after Holm's correction for the number of cells).
+    /// Whether the change is detected: the interval excludes 0; in a sweep, also after Holm's correction for the number
+    /// of cells.
     pub detected: bool,
-    /// What it means, with the margin that was asked for.
+    /// The verdict, according to the requested margin.
     pub verdict: Verdict,
-    /// Two-sided p-value, corrected by Holm over the cells of a sweep.
+    /// Two-sided p-value, in a sweep corrected by Holm over the cells.
     pub p_value: Option<f64>,
     /// What it was worked out from.
     #[serde(skip)]
     pub log_ratio: Option<LogRatio>,
-    /// The change in a typical round (Hodges–Lehmann), without the weight of rare stalls.
+    /// The change in a typical round (Hodges–Lehmann), which does not weight rare stalls.
     pub typical: Option<Interval>,
-    /// The ratio of sums and the typical round do not agree: rare, slow parts changed, or only the others did.
+    /// Whether the ratio of sums and the typical round disagree: either rare slow parts changed, or only the others
+    /// did.
     pub shape_changed: bool,
-    /// For `inconclusive`: how long measuring in all would be that decides, in seconds.
+    /// For `inconclusive`: total measuring time that would give a verdict, in seconds.
     pub seconds_to_decide: Option<f64>,
-    /// Independent units that the interval comes from.
+    /// Number of independent units that the interval is based on.
     pub units: usize,
-    /// Why there is no value.
+    /// Why there is no value; `null` if there is one.
     pub reason: Option<String>,
-    /// Beside the baseline of an earlier comparison; `null` without one, where it lacks this cell or metric, and for
-    /// percentiles.
+    /// The comparison with the stored baseline; `null` without a stored record, if that has no such cell or metric, and
+    /// for percentiles.
     pub stored: Option<AgainstStored>,
 }
 
 impl MetricFinding {
-    /// Nothing but why there is no value.
+    /// A metric without a value, only with a reason.
     pub fn unknown(reason: impl Into<String>) -> Self {
         Self {
             baseline: None,
@@ -252,166 +267,181 @@ impl MetricFinding {
     }
 }
 
-/// One metric beside the stored baseline: (1 + total) = (1 + `change`) · (1 + environment), `change` being the metric's own.
+/// A metric relative to the stored baseline: (1 + total) = (1 + `change`) · (1 + environment), where `change` is the
+/// metric's own.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgainstStored {
     /// The stored baseline's value, in the metric's unit.
     pub baseline: f64,
-    /// The baseline now ÷ the stored one − 1: everything but the change, from the kernel to the neighbours.
+    /// The baseline now ÷ the stored one − 1: everything but the change, such as the kernel or other guests.
     pub environment: UnpairedChange,
-    /// The arm now ÷ the stored baseline − 1.
+    /// The arm now ÷ the stored baseline − 1: the total change.
     pub total: UnpairedChange,
 }
 
 /// A change with its interval, as fractions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
     /// The change.
     pub change: f64,
     /// Lower end of its 95 % interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of its 95 % interval.
     pub high: f64,
 }
 
-/// Latency at one percentile.
+/// One latency percentile.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShiftPoint {
-    /// Which, in percent.
+    /// The percentile, in percent.
     pub percent: f64,
-    /// The baseline's, nanoseconds.
+    /// The baseline's latency, in nanoseconds.
     pub baseline_ns: f64,
-    /// The other arm's, nanoseconds.
+    /// The other arm's latency, in nanoseconds.
     pub candidate_ns: f64,
-    /// The change, where there were I/Os enough for its interval.
+    /// The change; `null` if there were too few I/Os for an interval.
     pub change: Option<Interval>,
 }
 
-/// One slice.
+/// A slice.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlicePoint {
-    /// Its middle, from the start of the experiment.
+    /// Middle of the slice, in seconds from the start of the experiment.
     pub seconds: f64,
-    /// Its round, from 0.
+    /// Index of its round, from 0.
     pub round: usize,
-    /// It is the baseline's.
+    /// Whether it is a slice of the baseline.
     pub baseline: bool,
     /// I/Os per second.
     pub iops: Option<f64>,
-    /// Net cycles per I/O.
+    /// Cycles of the whole machine per I/O, net of the background.
     pub cycles_per_io: Option<f64>,
 }
 
-/// Where along an axis the candidate starts to win.
+/// A crossover: where along an axis the candidate becomes better than the baseline.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CrossoverFinding {
-    /// The numeric axis.
+    /// Name of the numeric axis.
     pub axis: String,
-    /// The other axes' values.
+    /// The values of the other axes.
     pub at: BTreeMap<String, String>,
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// In which metric.
+    /// Name of the metric.
     pub metric: String,
-    /// The value of the axis, in its own unit (bytes for sizes).
+    /// The value of the axis at the crossover, in its unit (bytes for sizes).
     pub value: Option<f64>,
-    /// Lower end of its 95 % interval; `null` when it is below the sweep.
+    /// Lower end of its 95 % interval; `null` if it is below the sweep.
     pub low: Option<f64>,
-    /// Upper end; `null` when it is above the sweep.
+    /// Upper end of its 95 % interval; `null` if it is above the sweep.
     pub high: Option<f64>,
-    /// What was found, in words: "candidate wins below 4096", "baseline wins everywhere"…
+    /// The result in words: "candidate is better above it, baseline below it", "none: baseline is better at every bs where
+    /// a difference was detected"…
     pub words: String,
 }
 
-/// cost(b) = c0 + c1 × b.
+/// The fitted cost of an I/O of b bytes: cost(b) = c0 + c1 × b.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineFinding {
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// The other axes' values.
+    /// The values of the other axes.
     pub at: BTreeMap<String, String>,
-    /// Cycles for each I/O whatever its size.
+    /// Cycles per I/O, independent of its size (c0).
     pub per_io: crate::stats::Estimate,
-    /// Cycles for each byte.
+    /// Cycles per byte (c1).
     pub per_byte: crate::stats::Estimate,
-    /// The largest distance of a size's cost from the line, as a fraction of that cost.
+    /// Maximum deviation of a measured cost from the line, as a fraction of that cost.
     pub misfit: f64,
 }
 
-/// What this machine can tell apart.
+/// The resolution of this machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoiseFloor {
-    /// For each metric: in the cell of the sweep where it tells least.
+    /// The noise of each metric, by name; in a sweep, that of the least sensitive cell.
     pub metrics: BTreeMap<String, NoiseOfMetric>,
 }
 
-/// Noise of one metric.
+/// The noise of a metric.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoiseOfMetric {
-    /// Half of the interval's width, a fraction.
+    /// Half-width of the interval, as a fraction.
     pub half_width: f64,
-    /// Identical arms were called different, in whichever cell.
+    /// Whether identical arms were reported as different, in any cell.
     pub false_difference: bool,
-    /// How long an experiment would be for each of some precisions.
+    /// Measuring time needed for several precisions.
     pub seconds_needed: [TimeNeeded; 3],
 }
 
-/// How long an experiment would be for a precision.
+/// The measuring time needed for a precision.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeNeeded {
-    /// Half of the interval's width, a fraction.
+    /// Half-width of the interval, as a fraction.
     pub half_width: f64,
-    /// How long.
+    /// Measuring time, in seconds.
     pub seconds: f64,
 }
 
 /// A limit of `--fail-on`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimitFinding {
-    /// As given: `cycles_per_io > +3%`.
+    /// The limit, as given: `cycles_per_io > +3%`.
     pub limit: String,
     /// The cell in words; empty without a sweep.
     pub cell: String,
-    /// The arm.
+    /// Name of the arm.
     pub arm: String,
-    /// What became of it.
+    /// Whether the limit was exceeded.
     pub state: LimitState,
 }
 
-/// What became of a limit.
+/// The state of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LimitState {
-    /// The interval lies on the good side.
+    /// The whole interval is within the limit.
     Kept,
-    /// The interval holds the limit.
+    /// The interval contains the limit.
     Undecided,
-    /// The interval lies beyond it.
+    /// The whole interval exceeds the limit.
     Exceeded,
 }
 
-/// The machine and what it did meanwhile.
+/// The machine and its state during the experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
     /// The machine.
     pub host: Host,
-    /// The meter that cycles come from.
+    /// Name of the meter of the cycles.
     pub meter: Option<String>,
-    /// What the machine did without the workload, part of its capacity, 0 to 1.
+    /// Busy fraction of the machine without the workload, 0 to 1.
     pub background_busy_fraction: Option<f64>,
-    /// Steal while measuring, part of the capacity, 0 to 1.
+    /// Stolen time as a fraction of the machine's capacity, 0 to 1.
     pub steal_fraction: Option<f64>,
-    /// Speeds before and after.
+    /// Speeds of canary operations before and after.
     pub canaries: Vec<Canaries>,
-    /// A step in what all arms did together.
+    /// A common step in the rates of all arms; `null` if there is none.
     pub step: Option<EnvironmentStep>,
 }
 
-/// A step in what all arms did together: the machine changed.
+/// A common step in the rates of all arms: the machine changed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EnvironmentStep {
-    /// Rounds before it.
+    /// Number of rounds before the step.
     pub after_round: usize,
-    /// How much faster all were after it, a fraction.
+    /// Change of the rate after the step, as a fraction.
     pub change: f64,
 }

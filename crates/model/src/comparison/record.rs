@@ -1,7 +1,7 @@
-//! What was read while comparing, before anything is computed from it.
+//! What was read during a comparison, before anything is computed from it.
 //!
-//! A record is a header, then rounds, then an end. It is written as it is measured, a line each, so that what was
-//! measured survives whatever happens next; a record without an end was cut off.
+//! A record consists of a header, rounds, and an end. Each is written as one line during the measurement, so that a
+//! crash does not lose it; a record without an end was cut off.
 
 use crate::envelope::Envelope;
 use crate::experiment::Experiment;
@@ -14,181 +14,183 @@ use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
-/// One experiment, as far as it was measured.
+/// An experiment, as far as it was measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CompareRecord {
     /// What is known before the first round.
     pub header: Header,
     /// Complete rounds, in order.
     pub rounds: Vec<RoundRecord>,
-    /// The boots that were measured, in order; each round holds one of each arm, and the last ones may be of none yet.
+    /// The measured boots, in order. Each round contains one boot of each arm; the last boots may not belong to a round
+    /// yet.
     #[serde(default)]
     pub boots: Vec<BootRecord>,
-    /// How it ended; `None` when it was cut off.
+    /// How the experiment ended; `None` if it was cut off.
     pub end: Option<End>,
 }
 
 /// What is known before the first round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Header {
-    /// The record's first line.
+    /// The first line of the record.
     #[serde(skip)]
     pub envelope: Envelope,
     /// What is compared.
     pub experiment: Experiment,
-    /// Seed of the order of slices.
+    /// Seed of the slice order.
     pub seed: u64,
-    /// How each round is cut.
+    /// How a round is divided.
     pub schedule: Schedule,
-    /// Where.
+    /// The machine.
     pub host: Host,
-    /// Which meters run, and why others do not.
+    /// All meters: which run, and why others do not.
     pub meters: Vec<MeterStatus>,
-    /// Speeds of a stated set of operations, before.
+    /// Speeds of canary operations before the experiment.
     pub canaries: Canaries,
-    /// What was done about the page cache; `None` where no job goes through it.
+    /// The page cache condition; `None` if no job uses the page cache.
     #[serde(default)]
     pub page_cache: Option<CacheSetup>,
 }
 
-/// What was done about the page cache before the first round and is kept up through all of them.
+/// The page cache condition, established before the first round and maintained through all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CacheSetup {
-    /// What the files' pages are when a slice begins.
+    /// State of the files' pages when a slice begins.
     pub condition: CacheCondition,
-    /// Who decided that, in words.
+    /// Why this condition was chosen, in words.
     pub reason: String,
-    /// Just before the first round.
+    /// The pages in memory just before the first round.
     pub before: Reading<CachedPages>,
 }
 
-/// What the pages of the jobs' files are when a slice begins.
+/// The state of the pages of the jobs' files when a slice begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CacheCondition {
-    /// In memory, all of them.
+    /// All in memory.
     Warm,
-    /// On the disk, all of them.
+    /// None in memory.
     Cold,
-    /// As they happen to be.
+    /// Not controlled.
     AsIs,
-    /// Dropped once, before the first round, and as they happen to be from then on (`invalidate=1`).
+    /// Dropped once before the first round, then not controlled (`invalidate=1`).
     DroppedOnce,
-    /// Arms differ: `invalidate=1` drops them before each slice, `invalidate=0` has them read in before it.
+    /// Differs by arm: `invalidate=1` drops the pages before each slice, `invalidate=0` reads them in before it.
     ByArm,
 }
 
-/// How a round is cut.
+/// How a round is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {
-    /// Warm workers, fresh in each round; slices of all cases in random order, block after block.
+    /// Workers are started anew in each round; the slices of all cases are in random order, in blocks.
     Slices {
         /// Length of a slice.
         slice_nanos: Nanos,
-        /// I/O before each slice that does not count.
+        /// Length of the discarded I/O before each slice.
         warm_up_nanos: Nanos,
-        /// Blocks in a round.
+        /// Number of blocks in a round.
         blocks: u32,
     },
-    /// Each case once in each round, with workers of its own, ended by a sync.
+    /// Each case runs once in each round with its own workers, followed by a sync.
     WholeRounds {
         /// Length of a slice.
         slice_nanos: Nanos,
     },
-    /// Each case once in each round, from its beginning to its end.
+    /// Each case is executed once in each round, from beginning to end.
     Executions,
-    /// Each arm booted once in each round, and measured as the [`BootRecord`] says.
+    /// Each arm is booted once in each round, and measured as its [`BootRecord`] says.
     Boots,
 }
 
 /// One boot of an arm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BootRecord {
-    /// Of which round, from 0.
+    /// Index of the round, from 0.
     pub round: usize,
-    /// Which arm was booted.
+    /// Index of the arm.
     pub arm: usize,
-    /// The kernel's name for this boot.
+    /// The kernel's boot ID.
     pub boot_id: String,
-    /// When its measurement began.
+    /// Start of its measurement, in seconds since 1970.
     pub started_unix_seconds: f64,
-    /// What was booted.
+    /// The machine as booted.
     pub host: Host,
     /// How it was measured.
     pub within: Schedule,
-    /// Speeds of a stated set of operations, before.
+    /// Speeds of canary operations before the measurement.
     pub canaries: Canaries,
-    /// Caveats seen while measuring.
+    /// Caveats that were found during the measurement.
     pub warnings: Vec<Warning>,
 }
 
 /// How it ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct End {
-    /// How.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Why it ended, when it completed: precise enough, or the budget.
+    /// Why a completed experiment ended: precision reached, or budget used up.
     pub reason: String,
     /// The reference clock, measured over the whole experiment.
     pub tsc_hertz: f64,
-    /// Speeds of a stated set of operations, after.
+    /// Speeds of canary operations after the experiment.
     pub canaries: Canaries,
-    /// Caveats seen while measuring.
+    /// Caveats that were found during the measurement.
     pub warnings: Vec<Warning>,
 }
 
-/// One round: every case was measured as often as every other.
+/// One round: every case is measured equally often.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RoundRecord {
-    /// CLOCK_MONOTONIC when it began, its workers not yet started.
+    /// CLOCK_MONOTONIC at its start, before its workers start.
     pub begin_nanos: Nanos,
-    /// When its last slice had ended.
+    /// CLOCK_MONOTONIC after its last slice.
     pub end_nanos: Nanos,
     /// In order of time.
     pub slices: Vec<SliceRecord>,
-    /// Submission to completion in all slices of a case, in ticks of the TSC.
+    /// Latency from submission to completion in all slices of each case, in TSC ticks.
     pub latencies: Vec<CaseLatency>,
-    /// How many of the slices belong to each boot, in order; empty where all are of one. The machine alone is another one
-    /// in each boot.
+    /// Number of slices of each boot, in order; empty without boots. The background is measured separately for each
+    /// boot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub boots: Vec<usize>,
 }
 
-/// Latencies of a case in one round.
+/// Latencies of a case in a round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CaseLatency {
-    /// Which case.
+    /// Index of the case.
     pub case: usize,
-    /// Reads, writes and trims together.
+    /// Latencies of reads, writes and trims together.
     pub ticks: Histogram,
-    /// Busy work that was added to each I/O.
+    /// Busy work added to each I/O.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub injected_ns: Option<Injected>,
 }
 
-/// One slice, or a time in which nothing of ours ran.
+/// One slice, or a time without a workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SliceRecord {
-    /// Which case; `None` for the machine alone.
+    /// Index of the case; `None` for the idle machine.
     pub case: Option<usize>,
-    /// What the machine did in it.
+    /// What was read in it.
     pub reading: SliceReading,
 }
 
-/// What was read at a slice's ends.
+/// The readings at the ends of a slice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SliceReading {
-    /// Of a worker of ours, or of the machine alone.
+    /// Of iotoll's workers, or of the idle machine.
     Slice {
         /// Just before it began.
         before: Box<Snapshot>,
-        /// Just after the last I/O in flight was done.
+        /// Just after the last I/O in flight completed.
         after: Box<Snapshot>,
-        /// What was done; nothing for the machine alone.
+        /// The work done; zero for the idle machine.
         work: SliceWork,
-        /// CPU time of every task of the machine, of slices that are long enough to read them.
+        /// CPU time of every task of the machine, if the slice is long enough to read them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tasks: Option<TaskTimes>,
     },
@@ -196,23 +198,23 @@ pub enum SliceReading {
     Execution(Execution),
 }
 
-/// What the workers of a case did in a slice.
+/// The work of the workers of a case in a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceWork {
-    /// I/Os, all of them submitted and completed in the slice.
+    /// I/Os submitted and completed in the slice.
     pub ios: u64,
     /// Bytes that they moved.
     pub bytes: Bytes,
-    /// From the first submission to the last completion, or the end of the sync after it.
+    /// Time from the first submission to the last completion, or to the end of the sync after it.
     pub wall_nanos: Nanos,
     /// CPU time of the workers' threads.
     pub thread_nanos: Nanos,
-    /// Sum over I/Os of submission to completion.
+    /// Sum of the latencies of all I/Os, from submission to completion.
     pub latency_nanos: Nanos,
-    /// Bytes of reads alone; `None` in records that do not tell.
+    /// Bytes of reads; `None` in records without this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_bytes: Option<Bytes>,
-    /// Bytes that storage read for the workers meanwhile, where the kernel tells.
+    /// Bytes that storage read for the workers, if the kernel reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_read: Option<Bytes>,
 }

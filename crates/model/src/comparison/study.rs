@@ -1,4 +1,4 @@
-//! From the record of a comparison to its finding: every derived number is made here, and can be made again.
+//! Computes a finding from the record of a comparison: every derived number is computed here, and can be recomputed.
 
 mod caveats;
 mod change;
@@ -32,10 +32,10 @@ use regimes::Regimes;
 use round_sums::{Choice, ComparisonSums};
 use std::collections::BTreeMap;
 
-/// Fewer have no spread, so a change of theirs says nothing.
+/// A single round has no spread, so its change means nothing.
 const FEWEST_ROUNDS: usize = 2;
 
-/// How far an experiment has come, kept up to date while it is measured.
+/// The progress of an experiment, updated while it is measured.
 pub struct Progress {
     experiment: Experiment,
     sums: ComparisonSums,
@@ -43,23 +43,23 @@ pub struct Progress {
     before: usize,
 }
 
-/// The comparison that is furthest from being precise.
+/// The comparison that is furthest from the wanted precision.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing {
-    /// In which metric.
+    /// The metric.
     pub metric: Metric,
-    /// candidate ÷ baseline − 1, so far.
+    /// The change so far: candidate ÷ baseline − 1.
     pub change: f64,
-    /// What the stopping rule looks at, as a fraction.
+    /// The half-width that the stopping rule uses, as a fraction.
     pub half_width: f64,
-    /// At which it ends.
+    /// The half-width at which the experiment ends, as a fraction.
     pub wanted: f64,
     /// Whether every comparison is precise enough.
     pub precise: bool,
 }
 
 impl Progress {
-    /// Nothing measured yet.
+    /// An experiment without rounds.
     pub fn new(header: &Header) -> Self {
         Self {
             experiment: header.experiment.clone(),
@@ -75,16 +75,16 @@ impl Progress {
         self.before = Regimes::of(&self.sums, self.schedule).before;
     }
 
-    /// Rounds before the regime that it is in now: they are no part of the answer, nor of the budget.
+    /// Rounds before the current regime: they count neither for the answer nor for the budget.
     pub fn before(&self) -> usize {
         self.before
     }
 
-    /// Where it stands; `None` while nothing can be said.
+    /// The current standing; `None` while it is unknown.
     pub fn standing(&self) -> Option<Standing> {
         let precision = self.experiment.rules.precision;
         let targets = self.targets();
-        // The widest of all says where it stands, but all must be precise, and none without a value.
+        // The widest interval determines the standing, but all must be precise, and none may lack a value.
         let precise =
             targets.iter().all(|(_, ratio)| ratio.is_some_and(|ratio| stopping::precise_enough(&ratio, precision)));
         let standing = |(metric, ratio): &(Metric, Option<LogRatio>)| {
@@ -103,7 +103,7 @@ impl Progress {
         standings.into_iter().max_by(|one, other| distance(one).total_cmp(&distance(other)))
     }
 
-    /// Every comparison in every target that has a value anywhere.
+    /// Every comparison for every target that has a value anywhere.
     fn targets(&self) -> Vec<(Metric, Option<LogRatio>)> {
         let pairs = comparisons(&self.experiment);
         let ratios = |metric: Metric| -> Vec<(Metric, Option<LogRatio>)> {
@@ -120,14 +120,14 @@ impl Progress {
     }
 }
 
-/// Each case but the baselines, beside the baseline of its cell.
+/// Each case except the baselines, with the baseline of its cell.
 fn comparisons(experiment: &Experiment) -> Vec<(usize, usize)> {
     let baseline = |cell| experiment.cases.iter().position(|case| case.cell == cell && case.arm == 0);
     let candidates = experiment.cases.iter().enumerate().filter(|(_, case)| case.arm > 0);
     candidates.filter_map(|(place, case)| Some((baseline(case.cell)?, place))).collect()
 }
 
-/// A record, or those of its rounds that count. It borrows: the rounds of a long comparison are too large to have twice.
+/// A record, or a range of its rounds. Borrowed, because the rounds of a long comparison are too large to copy.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     header: &'a Header,
@@ -141,24 +141,24 @@ impl<'a> View<'a> {
         Self { header: &record.header, rounds: &record.rounds, boots: &record.boots, end: record.end.as_ref() }
     }
 
-    /// Without as many rounds at the beginning.
+    /// Without this many rounds at the beginning.
     fn after(self, rounds: usize) -> Self {
         Self { rounds: self.rounds.get(rounds..).unwrap_or_default(), ..self }
     }
 }
 
-/// The rounds of a record that count: those after its warm-up.
+/// The rounds that the answer uses: those after the warm-up.
 pub(super) fn counted(record: &CompareRecord) -> View<'_> {
     let last = View::of(record).after(regimes(record).left_out());
     last.after(course::warm_up(last).rounds)
 }
 
-/// Whether one regime of a record answers.
+/// Whether one regime of a record gives an answer.
 pub(super) fn answers(record: &CompareRecord) -> bool {
     regimes(record).answers()
 }
 
-/// Works out everything that can be known from a record.
+/// Computes the finding of a record.
 pub fn study(record: &CompareRecord) -> CompareFinding {
     let whole = View::of(record);
     let regimes = regimes(record);
@@ -181,7 +181,8 @@ pub fn study(record: &CompareRecord) -> CompareFinding {
     finding
 }
 
-/// The regimes of a comparison within one boot; a boot is a round of its own, and another machine may well be faster.
+/// The regimes of a comparison within one boot. Across boots there are none: each boot is a round, and its speed may
+/// differ.
 fn regimes(record: &CompareRecord) -> Regimes {
     if record.header.schedule == Schedule::Boots {
         Regimes::default()
@@ -191,7 +192,7 @@ fn regimes(record: &CompareRecord) -> Regimes {
 }
 
 impl CompareFinding {
-    /// Takes away every change and verdict, and what rests on them.
+    /// Removes every change and verdict, and everything based on them.
     fn withhold(&mut self, reason: &str) {
         regimes::withhold(&mut self.cells, reason);
         self.crossovers.clear();
@@ -201,7 +202,7 @@ impl CompareFinding {
     }
 }
 
-/// The same, of rounds that all count.
+/// Computes the finding of rounds that are all used.
 fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
     let header = record.header;
     let sums = ComparisonSums::of(record);
@@ -260,6 +261,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         page_cache: page_cache::cases(record, &sums),
         placement: placement::cases(record, &sums),
         regimes: Vec::new(),
+        services: experiment.services.clone(),
         boots: boots(record),
         cases: cases(experiment),
         outcome: record.end.map_or_else(|| no_end(record), |end| end.outcome.clone()),
@@ -271,22 +273,23 @@ fn no_end(record: View) -> Outcome {
     let experiment = &record.header.experiment;
     Outcome::Failed(match &experiment.boots {
         Some(plan) => format!(
-            "{} of {} boots were measured; iotoll compare --resume goes on",
+            "{} of {} boots were measured; iotoll compare --resume continues",
             record.boots.len(),
             plan.each as usize * experiment.arms.len()
         ),
-        None => "the record has no end: it was cut off while measuring".to_owned(),
+        None => "the record has no end: it was cut off during the measurement".to_owned(),
     })
 }
 
-/// An arm, with what it burnt where it was asked to.
+/// An arm, with its measured busy work if any was added.
 fn arm(record: View, number: usize, plan: &ArmPlan) -> ArmFinding {
     let cases = &record.header.experiment.cases;
     let of_arm = |latency: &&CaseLatency| cases.get(latency.case).is_some_and(|case| case.arm == number);
     let latencies = record.rounds.iter().flat_map(|round| &round.latencies);
     let injected_ns = Injected::mean(latencies.filter(of_arm).filter_map(|latency| latency.injected_ns));
     let burns = injected_ns.map(|injected| format!(" ({})", injected.in_words())).unwrap_or_default();
-    ArmFinding { name: plan.name.clone(), what: plan.what() + &burns, plan: plan.clone(), injected_ns }
+    let what = plan.what(&record.header.experiment.arms) + &burns;
+    ArmFinding { name: plan.name.clone(), what, plan: plan.clone(), injected_ns }
 }
 
 fn cases(experiment: &Experiment) -> Vec<CasePlan> {
@@ -315,37 +318,37 @@ fn method(record: View, warm_up: &WarmUp) -> String {
     let ended = record.end.map_or("cut off", |end| end.reason.as_str());
     let ended = match warm_up.rounds {
         0 => ended.to_owned(),
-        rounds => format!("{ended}; {rounds} more at the beginning were left out as warm-up"),
+        rounds => format!("{ended}; {rounds} more at the beginning were discarded as warm-up"),
     };
     let rounds = match record.rounds.len() {
         1 => "1 round".to_owned(),
         rounds => format!("{rounds} rounds"),
     };
     let switched = if record.header.experiment.arms.iter().any(ArmPlan::is_toggled) {
-        ", each arm's settings on for its slices only, so that an effect which takes longer than a slice is not seen (--slice)"
+        ", each arm's settings applied only during its slices, so that slower effects are not seen (--slice)"
     } else {
         ""
     };
     match record.header.schedule {
         Schedule::Slices { slice_nanos, warm_up_nanos, blocks } => format!(
             "{rounds} with fresh worker processes, each of {blocks} {} of one {:.0} ms slice per arm and one of \
-             the machine alone in random order, {:.0} ms before each discarded{switched}; stalls rarer than three in all of it cannot \
-             be seen; ended: {ended}",
+             the idle machine in random order, {:.0} ms before each discarded{switched}; stalls that occur fewer than three times \
+             are not seen; ended: {ended}",
             if blocks == 1 { "block" } else { "blocks" },
             slice_nanos.seconds() * 1e3,
             warm_up_nanos.seconds() * 1e3
         ),
         Schedule::WholeRounds { slice_nanos } => format!(
-            "{rounds}, in each every arm once for {} with workers of its own in random order, a sync of what \
-             was written included; ended: {ended}",
+            "{rounds}, each with every arm once for {} in random order, with fresh workers, \
+             including a sync of the written data; ended: {ended}",
             in_words(slice_nanos.seconds())
         ),
         Schedule::Executions => format!(
-            "{rounds}, in each every command executed once in random order, so the interval is as wide as whole \
-             executions differ; ended: {ended}"
+            "{rounds}, each with one execution of every command in random order, so the interval covers the \
+             variation between executions; ended: {ended}"
         ),
         Schedule::Boots => format!(
-            "{} boots of each arm in random order, measured for {:.0} s each, so the interval is as wide as boots differ; \
+            "{} boots of each arm in random order, measured for {:.0} s each, so the interval covers the variation between boots; \
              ended: {ended}",
             record.rounds.len(),
             record.header.experiment.rules.budget_seconds
@@ -366,6 +369,8 @@ fn slices(record: View, sums: &ComparisonSums, baseline: usize, candidate: usize
     let Some(begin) = record.rounds.first().map(|round| round.begin_nanos) else { return Vec::new() };
     let rounds = record.rounds.iter().enumerate();
     let all = rounds.flat_map(|(number, round)| round.slices.iter().map(move |slice| (number, slice)));
+    // If the machine was never idle, what remains of a slice's cycles is rounding.
+    let unseen = [baseline, candidate].map(|case| sums.never_idle(case).is_some()).contains(&true);
     let points = all.filter_map(|(round, slice)| {
         let case = slice.case.filter(|case| [baseline, candidate].contains(case))?;
         let (from, to) = match &slice.reading {
@@ -377,18 +382,19 @@ fn slices(record: View, sums: &ComparisonSums, baseline: usize, candidate: usize
         };
         let seconds = (from.since(begin).seconds() + to.since(begin).seconds()) / 2.0;
         let (cycles_per_io, iops) = sums.point(round, slice);
+        let cycles_per_io = cycles_per_io.filter(|_| !unseen);
         Some(SlicePoint { seconds, round, baseline: case == baseline, iops, cycles_per_io })
     });
     points.collect()
 }
 
-/// The latencies of a case in every round; `None` when a round has none of it.
+/// The latencies of a case in every round; `None` if a round has none.
 fn latencies(record: View<'_>, case: usize) -> Option<Vec<&Histogram>> {
     let of = |round: &RoundRecord| round.latencies.iter().position(|latency| latency.case == case);
     record.rounds.iter().map(|round| Some(&round.latencies.get(of(round)?)?.ticks)).collect()
 }
 
-/// Over all cells: what the machine can tell apart is what it can tell apart in the noisiest of them.
+/// The noise floor over all cells: the resolution of the noisiest cell.
 fn noise_floor(cells: &[CellFinding], seconds: f64) -> NoiseFloor {
     let noise = |metric: Metric| {
         let found = || cells.iter().filter_map(|cell| cell.metrics.get(metric.name()));
@@ -402,8 +408,9 @@ fn noise_floor(cells: &[CellFinding], seconds: f64) -> NoiseFloor {
     NoiseFloor { metrics: Metric::ALL.into_iter().filter_map(noise).collect() }
 }
 
-/// Every limit in every cell. Where there are many, some cell exceeds one by chance: "exceeded" takes a p-value that is
-/// small enough after Holm's correction over all of them. "Kept" needs none: it is said of each by itself.
+/// Every limit in every cell. With many limits, some are exceeded by chance, so "exceeded" requires a p-value that is
+/// small enough after Holm's correction over all of them. "Kept" requires none, because it applies to each limit
+/// separately.
 fn limits(experiment: &Experiment, cells: &[CellFinding]) -> Vec<LimitFinding> {
     let each = || experiment.limits.iter().flat_map(|limit| cells.iter().map(move |cell| (limit, cell)));
     let p_value = |(limit, cell): (&Limit, &CellFinding)| {
@@ -445,7 +452,7 @@ fn environment(record: View, sums: &ComparisonSums) -> Environment {
     }
 }
 
-/// A step in the rate of all cases together.
+/// A common step in the rate of all cases.
 fn step(record: View, sums: &ComparisonSums) -> Option<EnvironmentStep> {
     let cases = record.header.experiment.cases.len();
     let together = |round: &round_sums::RoundSums| {

@@ -1,59 +1,59 @@
-//! The things that a diagnosis looks at, and why each of them matters.
+//! The topics of the checks, and why each matters.
 
 use serde::{Deserialize, Serialize};
 
-/// What is looked at.
+/// What a check is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {
-    /// A hypervisor underneath.
+    /// The hypervisor, in a guest.
     Hypervisor,
     /// The clock in which cycles are counted.
     ReferenceClock,
-    /// The clock that the kernel tells time by.
+    /// The kernel's clock source.
     Clocksource,
-    /// Who sets the frequency, and to what.
+    /// The frequency governor.
     Governor,
-    /// Frequencies above the nominal one.
+    /// Turbo frequencies.
     Turbo,
-    /// Whether the frequency stays where it is.
+    /// Whether the reference clock and the core clock are constant.
     ConstantFrequency,
     /// Sleep states of idle CPUs.
     IdleStates,
     /// Threads that share a core.
     Hyperthreads,
-    /// Power saving of PCIe links.
+    /// Power management of PCIe links.
     PciePower,
-    /// Protections against faults of the CPU.
+    /// Mitigations of CPU vulnerabilities.
     Mitigations,
-    /// Checks compiled into the kernel.
+    /// Debugging options of the kernel.
     KernelDebugging,
-    /// CPU time that the hypervisor took.
+    /// CPU time stolen by the hypervisor.
     Steal,
     /// Other work on the machine.
     Background,
-    /// Memory nodes.
+    /// NUMA nodes.
     Numa,
-    /// CPUs kept apart from the scheduler.
+    /// Isolated CPUs.
     Isolation,
-    /// A daemon that moves interrupts.
+    /// The daemon that balances interrupts.
     Irqbalance,
-    /// What iotolls that were killed left behind.
+    /// Settings and processes left behind by killed iotoll processes.
     LeftBehind,
     /// io_uring.
     IoUring,
-    /// How much memory may be locked.
+    /// The limit on locked memory.
     LockedMemory,
-    /// Who may use perf events.
+    /// Permission to use perf events.
     PerfEvents,
-    /// Who may see kernel symbols.
+    /// Permission to read kernel symbols.
     KernelSymbols,
-    /// The user.
+    /// User privileges.
     Privilege,
 }
 
 impl Topic {
-    /// As people read it.
+    /// The title in reports.
     pub fn title(self) -> &'static str {
         match self {
             Self::Hypervisor => "hypervisor",
@@ -81,64 +81,62 @@ impl Topic {
         }
     }
 
-    /// What it does to the numbers.
+    /// How it affects the numbers.
     pub fn why_it_matters(self) -> &'static str {
         match self {
             Self::Hypervisor => {
-                "in a guest, cycles are guest reference cycles: what the host does for the I/O, and the \
-                 core's true frequency, are not in them"
+                "in a guest, cycles are guest reference cycles: the host's work for the I/O and the \
+                 core's true frequency are not included"
             }
             Self::ReferenceClock => {
-                "cycles are CPU time in ticks of this clock; it must run at one rate, also while CPUs sleep"
+                "cycles are CPU time in ticks of this clock; it must run at a constant rate, also while CPUs sleep"
             }
             Self::Clocksource => {
-                "every latency takes two readings of it; one that leaves user space or asks a device \
+                "every latency needs two readings; one that leaves user space or accesses a device \
                  costs as much as a small I/O"
             }
             Self::Governor => {
-                "a governor that follows the load makes light loads look expensive and gives A/A differences"
+                "a governor that follows the load makes light loads look expensive and causes false differences"
             }
             Self::Turbo => {
-                "the core's frequency then depends on heat and on what the other cores do, so \
-                 equal work takes unequal time"
+                "the core's frequency then depends on temperature and on the load of other cores, so \
+                 the same work takes different times"
             }
             Self::ConstantFrequency => {
-                "cycles per I/O is CPU time × reference clock: true cycles only while both clocks keep one ratio"
+                "cycles per I/O is CPU time × reference clock: these are true cycles only if the ratio of both clocks is constant"
             }
             Self::IdleStates => {
-                "leaving a deep state takes up to hundreds of microseconds and empties caches; it is charged \
+                "leaving a deep state takes up to hundreds of microseconds and loses cache contents; the cost is charged \
                  to whatever wakes up"
             }
-            Self::Hyperthreads => {
-                "two threads of one core do not add up: a busy sibling makes the same work cost more CPU time"
-            }
+            Self::Hyperthreads => "a busy sibling thread on the same core makes the same work cost more CPU time",
             Self::PciePower => {
-                "a link that sleeps between I/Os adds microseconds to the next one on an NVMe disk or NIC"
+                "a link that sleeps between I/Os adds microseconds to the next I/O of an NVMe disk or NIC"
             }
             Self::Mitigations => {
-                "they are part of what a system call, a switch and an interrupt cost; numbers of machines \
-                 with other ones do not compare"
+                "they add to the cost of system calls, context switches and interrupts; numbers of machines \
+                 with different mitigations are not comparable"
             }
             Self::KernelDebugging => {
-                "kernels built with CPU-intensive checks cost more cycles per I/O, and not equally more on \
-                 every path"
+                "kernels built with expensive checks use more cycles per I/O, and the increase differs \
+                 between code paths"
             }
-            Self::Steal => "a CPU that was taken away makes I/Os slow for a reason that is not in this machine",
-            Self::Background => "it is measured and subtracted, but its own ups and downs stay in the error",
+            Self::Steal => "stolen CPU time slows I/O down for a reason outside this machine",
+            Self::Background => "it is measured and subtracted, but its variation remains in the error",
             Self::Numa => {
-                "the same work costs more when its memory, device or peer is on another node; left \
-                 to chance, it is a hidden difference between arms"
+                "the same work costs more when its memory, device or peer is on another node; if this is left \
+                 to chance, arms may differ for this reason"
             }
-            Self::Isolation => "work that is not pinned never runs on such CPUs, though they count as capacity",
-            Self::Irqbalance => "it moves interrupts to other CPUs in the middle of a measurement",
+            Self::Isolation => "unpinned work never runs on these CPUs, but they count as capacity",
+            Self::Irqbalance => "it moves interrupts to other CPUs during a measurement",
             Self::LeftBehind => {
-                "a setting that was switched and not put back is in all that is measured since, and so is what was left running"
+                "settings that were not restored and processes that still run affect every later measurement"
             }
             Self::IoUring => "the io_uring engine cannot run without it",
-            Self::LockedMemory => "registered buffers of io_uring and perf's sample buffers are charged to this limit",
-            Self::PerfEvents => "the hardware counter and the sampler watch whole CPUs, which the kernel grants to few",
+            Self::LockedMemory => "registered buffers of io_uring and sample buffers of perf count towards this limit",
+            Self::PerfEvents => "the hardware counter and the sampler need permission to measure whole CPUs",
             Self::KernelSymbols => "without them, cycles in the kernel cannot be charged to functions",
-            Self::Privilege => "some meters and the CPU time of other users' tasks are for root only",
+            Self::Privilege => "some meters and the CPU time of other users' tasks are only available to root",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How a machine is booted for each arm, and what each boot has to know of where it all began.
+//! How the machine is booted for each arm, and what each boot needs to know about the start of the experiment.
 
 use crate::plan::value::Wrong;
 use crate::record::Selection;
@@ -6,39 +6,41 @@ use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// How a machine is booted for each arm.
+/// How the machine is booted for each arm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootPlan {
-    /// Boots of each arm: the units of every interval.
+    /// Number of boots of each arm. Boots are the units of every interval.
     pub each: u32,
-    /// A shell command that boots the arm that is next.
+    /// A shell command that boots the next arm.
     pub hook: Option<String>,
-    /// Where and how it was begun; `None` before that.
+    /// Where and how the experiment was started. `None` until then.
     #[serde(default)]
     pub begun: Option<Begun>,
 }
 
-/// Where and how an experiment was begun: every boot goes on there and so, whoever starts it and from where.
+/// Where and how an experiment was started. Every boot continues there, independent of its own working directory and
+/// flags.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begun {
-    /// The folder in which it was begun, from the root: names of files in jobs, hooks and test commands are below it.
+    /// The absolute path of the directory in which it was started. File names in jobs, hooks and test commands are
+    /// relative to it.
     pub directory: PathBuf,
     /// Which meters may run.
     pub meters: Selection,
-    /// The earlier comparison that it stands beside, as given.
+    /// The earlier comparison to show beside it, as given.
     pub stored: Option<PathBuf>,
 }
 
 impl BootPlan {
-    /// Boots of each arm unless it is said.
+    /// Default number of boots of each arm.
     pub const EACH: u32 = 5;
-    /// One boot has no spread; more than these are surely a slip of the hand.
+    /// One boot has no spread. More than 100 is probably a typing error.
     pub const BOOTS: RangeInclusive<u32> = 2..=100;
 
-    /// Whether it can be booted so.
+    /// Checks the plan.
     ///
     /// # Errors
-    /// What cannot be, and what was expected.
+    /// What is out of range, and what was expected.
     pub fn check(&self) -> Result<(), Wrong> {
         let (fewest, most) = (Self::BOOTS.start(), Self::BOOTS.end());
         match self.each {
@@ -54,7 +56,7 @@ mod tests {
     use crate::record::Meter;
 
     #[test]
-    fn plans_of_before_know_nothing_of_where_they_began() {
+    fn old_plans_have_no_start() {
         let plan: BootPlan = serde_json::from_str(r#"{"each":5,"hook":null}"#).unwrap();
         assert_eq!((plan.begun.as_ref(), plan.check()), (None, Ok(())));
         let begun = Begun { directory: "/srv/x".into(), meters: Selection::Only(vec![Meter::Idle]), stored: None };

@@ -1,25 +1,26 @@
-//! Conditions under which all arms are measured: the page cache, and shell commands around the measurement.
+//! Conditions that are the same for all arms: the page cache, and shell commands around the measurement.
 
 use crate::plan::value::{Quoted, Wrong};
 use serde::{Deserialize, Serialize};
 
-/// What the page cache holds of the jobs' files when a slice begins.
+/// What the page cache contains of the jobs' files when a slice begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Cache {
-    /// All of it: read in before the first round, and kept so.
+    /// All pages: read in before the first round, and kept in memory.
     Warm,
-    /// Nothing: dropped before each slice, which ends before it reads anything twice.
+    /// No pages: dropped before each slice, which ends before it reads anything twice.
     Cold,
-    /// What it happens to hold.
+    /// Not controlled.
     AsIs,
 }
 
 impl Cache {
-    /// Every word for it.
+    /// The condition for each word.
     pub const ALL: [(&str, Self); 3] = [("warm", Self::Warm), ("cold", Self::Cold), ("as-is", Self::AsIs)];
 
-    /// `warm`, `cold` or `as-is`.
+    /// Parses `warm`, `cold` or `as-is`.
     ///
     /// # Errors
     /// What was expected.
@@ -29,7 +30,7 @@ impl Cache {
     }
 }
 
-/// Shell commands around what is measured; none of them is measured.
+/// Shell commands that run around the measurement. None of them is measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Around {
     /// Once, before anything else.
@@ -38,13 +39,13 @@ pub struct Around {
     /// Before each execution of a command.
     #[serde(default)]
     pub prepare: Option<String>,
-    /// Once, after everything else, whatever happened.
+    /// Once, after everything else, also after errors.
     #[serde(default)]
     pub cleanup: Option<String>,
 }
 
 impl Around {
-    /// The others' where these say nothing.
+    /// These commands, with missing ones taken from `others`.
     pub fn or(self, others: Self) -> Self {
         Self {
             setup: self.setup.or(others.setup),

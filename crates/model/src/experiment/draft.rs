@@ -1,6 +1,8 @@
-//! What a user wrote, and how it becomes an [`Experiment`].
+//! An experiment as the user wrote it, and how it is resolved into an [`Experiment`].
 
+mod braces;
 mod origin;
+mod published;
 
 pub use origin::Origin;
 
@@ -8,8 +10,8 @@ use super::{
     ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftRules, Experiment, Limit, Metric, Published, Rules, Work,
 };
 use crate::page_cache::is_buffered;
+use crate::plan::service::{Address, Names, ServicePlan};
 use crate::plan::{DeviceWrites, ParseError, Plan, Settings, UnknownOptions, parse};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// An experiment as it was written.
@@ -17,50 +19,52 @@ use std::fmt;
 pub struct Draft {
     /// Where it was written.
     pub origin: Origin,
-    /// In one line; made up of the arms when it is empty.
+    /// A one-line title. If empty, the arms make up the title.
     pub title: String,
-    /// What every arm does.
+    /// What every arm runs.
     pub workload: Workload,
-    /// The arms, baseline first. One alone is compared with itself.
+    /// The arms, baseline first. A single arm is compared with itself.
     pub arms: Vec<ArmPlan>,
-    /// What is varied besides.
+    /// The axes of the sweep.
     pub axes: Vec<Axis>,
-    /// When it ends and what counts.
+    /// When the experiment ends and what counts as a difference.
     pub rules: DraftRules,
-    /// What must not happen.
+    /// The limits of `--fail-on`.
     pub limits: Vec<Limit>,
-    /// What others published.
+    /// Published numbers.
     pub published: Vec<Published>,
-    /// Compare the baseline with itself.
+    /// Whether the baseline is compared with itself.
     pub against_itself: bool,
-    /// Boots of each arm, where arms are boots and it was said.
+    /// Boots of each arm, if given.
     pub boots: Option<u32>,
-    /// What boots the arm that is next.
+    /// A shell command that boots the next arm.
     pub hook: Option<String>,
-    /// What the page cache is to hold, where it was said.
+    /// The requested page cache condition, if any.
     pub cache: Option<Cache>,
-    /// Shell commands around it.
+    /// Shell commands that run around the measurement.
     pub around: Around,
-    /// Where the load is to run, where it was said.
+    /// The requested placement of the load, if any.
     pub place: Option<crate::placement::Place>,
+    /// Servers that it starts.
+    pub services: Vec<ServicePlan>,
 }
 
-/// What every arm does, before its own options.
+/// What every arm runs, before its own options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Workload {
-    /// Nothing was said: each arm has a command.
+    /// No common workload: each arm has a command.
     #[default]
     None,
-    /// A job file, by name and text.
+    /// A job file.
     JobFile {
-        /// What messages call it.
+        /// Its name in messages.
         name: String,
         /// Its text.
         text: String,
-        /// Options on top of it, as `name=value`.
+        /// Options that override the file's, as `name=value`.
         options: Vec<String>,
     },
-    /// Options of a job as flags.
+    /// Options of a job, as flags.
     Flags(Vec<String>),
     /// A foreign command.
     Command(Vec<String>),
@@ -71,19 +75,21 @@ pub enum Workload {
 pub struct Surroundings<'a> {
     /// The environment, for `${NAME}` in job files.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
-    /// What to do with options of a job that are not known.
+    /// The address that was chosen for a service, by name.
+    pub address: &'a dyn Fn(&str) -> Address,
+    /// What to do with unknown job options.
     pub unknown_options: UnknownOptions,
-    /// Whether jobs may write to devices.
+    /// Whether jobs may write to block devices.
     pub device_writes: DeviceWrites,
 }
 
-/// Why a draft is no experiment.
+/// Why a draft could not be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DraftError {
     /// An option of a job.
     #[error(transparent)]
     Job(#[from] ParseError),
-    /// The experiment as a whole: what, and how to mend it.
+    /// The experiment as a whole: what is wrong, and how to fix it.
     #[error("{0}")]
     Wrong(String),
 }
@@ -92,14 +98,14 @@ fn wrong<T>(message: impl fmt::Display) -> Result<T, DraftError> {
     Err(DraftError::Wrong(message.to_string()))
 }
 
-/// More cases than this are surely a slip of the hand; each has a process of its own in every round.
+/// More cases than this are probably a mistake; each has its own process in every round.
 const MOST_CASES: usize = 512;
 
 impl Draft {
-    /// The experiment that it means.
+    /// Resolves the draft.
     ///
     /// # Errors
-    /// What is missing or contradicts itself, in one line.
+    /// What is missing or contradictory, in one line.
     pub fn resolve(self, surroundings: &Surroundings) -> Result<Experiment, DraftError> {
         let origin = self.origin.clone();
         self.resolved(surroundings).map_err(|error| origin.refuses(error))
@@ -112,70 +118,69 @@ impl Draft {
         let commands = matches!(self.workload, Workload::Command(_)) || arms.iter().any(|arm| arm.command.is_some());
         let whole = |metric: &Metric| matches!(metric, Metric::Cycles | Metric::Seconds);
         if rules.targets.is_empty() {
-            return wrong("target: there is none; leave it out, or give cycles_per_io, iops, latency_mean, …");
+            return wrong("target is empty; leave it out, or set it to cycles_per_io, iops, latency_mean, …");
         }
         if !commands && rules.targets.iter().any(whole) {
-            return wrong("target: cycles and seconds are of commands; a job has cycles_per_io, iops, latency_mean, …");
+            return wrong("target: cycles and seconds are only for commands; use cycles_per_io, iops, latency_mean, …");
         }
         if let Some(limit) = self.limits.iter().find(|limit| !commands && whole(&limit.metric)) {
             let flag = self.origin.says("--fail-on", "fail_on");
             return wrong(format!(
-                "{flag} '{limit}': {} is of commands; of a job take cycles_per_io, iops, …",
+                "{flag} '{limit}': {} is only for commands; use cycles_per_io, iops, …",
                 limit.metric.name()
             ));
         }
         if let Some(metric) = rules.targets.iter().find(|metric| metric.percent().is_some()) {
             return wrong(format!(
-                "target: {} is a percentile, and its interval is made at the end, of rounds that are joined; give latency_mean \
-                 (percentiles are shown in any case, and {} takes them)",
+                "target: {} is a percentile, whose interval is only known at the end; use latency_mean \
+                 (percentiles are always reported, and {} accepts them)",
                 metric.name(),
                 self.origin.says("--fail-on", "fail_on")
             ));
         }
         let boots = self.boots(&arms)?;
+        let swept: Vec<String> = self.axes.iter().map(|axis| axis.name.clone()).collect();
+        let services = braces::services(&self.services, &arms, &swept, boots.as_ref(), surroundings)?;
+        let names = Names { services: &services, swept: &swept, arm: None };
         let cells = self.cells()?;
-        if let Some(lost) = self.published.iter().find(|published| !cells.iter().any(|cell| published.fits(cell))) {
-            let place = Cell { values: lost.cell.clone() };
-            return wrong(format!(
-                "published from '{}': {place} is no point of the sweep; write its values as the sweep does, or leave cell out",
-                lost.source
-            ));
-        }
+        published::check(&self.published, &cells, &arms)?;
         if cells.len().saturating_mul(arms.len()) > MOST_CASES {
             let (cells, arms) = (cells.len(), arms.len());
-            return wrong(format!("{cells} cells × {arms} arms: at most {MOST_CASES} cases; sweep fewer values"));
+            return wrong(format!("{cells} cells × {arms} arms exceed {MOST_CASES} cases; sweep fewer values"));
         }
         let mut cases = Vec::new();
         for (cell_index, cell) in cells.iter().enumerate() {
             for (arm_index, arm) in arms.iter().enumerate() {
-                let work = self.work(cell, arm, surroundings)?;
+                let names = Names { arm: (!self.against_itself).then_some(&arm.name), ..names };
+                let work = self.work(cell, arm, &names, surroundings)?;
                 cases.push(Case { cell: cell_index, arm: arm_index, work });
             }
         }
         self.conditions(&cases, &rules)?;
         let title = match self.title.as_str() {
             "" if self.against_itself => format!("{} against itself", arms.first().map_or("", |arm| &arm.name)),
-            "" => arms.iter().map(ArmPlan::what).collect::<Vec<_>>().join(" | "),
+            "" => arms.iter().map(|arm| arm.what(&arms)).collect::<Vec<_>>().join(" | "),
             title => title.to_owned(),
         };
         Ok(Experiment {
             title,
-            arms,
+            arms: arms.into_iter().map(|arm| braces::arm(arm, &names)).collect::<Result<_, _>>()?,
             axes: self.axes,
             cells,
             cases,
             rules,
             limits: self.limits,
-            published: self.published.into_iter().map(with_change).collect(),
+            published: self.published.into_iter().map(Published::with_change).collect(),
             against_itself: self.against_itself,
             boots,
             cache: self.cache,
-            around: self.around,
+            around: braces::around(&self.around, &names)?,
             place: self.place,
+            services,
         })
     }
 
-    /// Whether the conditions that were asked for can be had of these cases.
+    /// Checks whether the requested conditions are possible for these cases.
     fn conditions(&self, cases: &[Case], rules: &Rules) -> Result<(), DraftError> {
         let says = |flag, in_file| self.origin.says(flag, in_file);
         let cache = says("--cache", "cache");
@@ -183,22 +188,20 @@ impl Draft {
         let commands = cases.iter().any(|case| matches!(case.work, Work::Command(_)));
         if self.cache.is_some() && commands {
             return wrong(format!(
-                "{cache} is of jobs, whose files are known; a command opens files of its own: {prepare} 'cat FILE >/dev/null' \
-                 warms them before each execution, {prepare} 'echo 3 >/proc/sys/vm/drop_caches' drops them"
+                "{cache} only works with jobs, whose files iotoll knows. For a command, use {prepare} 'cat FILE >/dev/null' \
+                 (warm) or {prepare} 'echo 3 >/proc/sys/vm/drop_caches' (cold)"
             ));
         }
         if self.rules.slice_seconds.is_some() && commands {
             let slice = says("--slice", "slice");
-            return wrong(format!(
-                "{slice} is of jobs; a command is executed from its beginning to its end: leave it out"
-            ));
+            return wrong(format!("{slice} only works with jobs; omit it for commands, which always run to their end"));
         }
-        // Two rounds are measured in any case: a slice for each case and one for the machine alone.
+        // At least two rounds are measured, each with one slice per case and one of the idle machine.
         let least = rules.slice_seconds.unwrap_or(0.0) * 2.0 * (cases.len() + 1) as f64;
         if least > rules.budget_seconds {
             let (slice, budget) = (says("--slice", "slice"), says("--budget", "budget"));
             return wrong(format!(
-                "{slice} of {} s: two rounds of {} slices take {least:.0} s and {budget} is {:.0} s; give a longer {budget} or a \
+                "{slice} of {} s is too long: two rounds of {} slices take {least:.0} s, and {budget} is {:.0} s; use a longer {budget} or a \
                  shorter {slice}",
                 rules.slice_seconds.unwrap_or(0.0),
                 cases.len() + 1,
@@ -207,8 +210,8 @@ impl Draft {
         }
         if self.around.prepare.is_some() && !commands {
             return wrong(format!(
-                "{prepare} runs before each execution of a command, and jobs have none; {cache} warm or cold prepares their \
-                 files, {} runs once before all",
+                "{prepare} only works with commands. For jobs, {cache} warm or cold prepares the \
+                 files, and {} runs once before the measurement",
                 says("--setup", "setup")
             ));
         }
@@ -217,12 +220,12 @@ impl Draft {
             && let Some(job) = jobs.find(|job| job.invalidate.is_some())
         {
             let bit = u8::from(job.invalidates());
-            return wrong(format!("{cache} and invalidate={bit} both say what the page cache holds; give one of them"));
+            return wrong(format!("{cache} and invalidate={bit} both control the page cache; use only one of them"));
         }
         let all_jobs = cases.iter().filter_map(|case| case.work.phase()).flat_map(|phase| &phase.jobs);
         if self.cache.is_some() && !all_jobs.clone().any(is_buffered) {
             return wrong(format!(
-                "{cache} changes nothing: no job uses the page cache (direct=1, or no files); leave it out"
+                "{cache} has no effect: no job uses the page cache (direct=1, or no files); omit it"
             ));
         }
         let refused = self.place.as_ref().and_then(|place| {
@@ -233,23 +236,23 @@ impl Draft {
         }
         let Around { setup, prepare: before_each, cleanup } = &self.around;
         if [setup, before_each, cleanup].into_iter().flatten().any(|command| command.trim().is_empty()) {
-            return wrong("setup, prepare and cleanup are shell commands, and one is empty; 'true' does nothing");
+            return wrong("one of setup, prepare and cleanup is empty; use 'true' for a command that does nothing");
         }
         Ok(())
     }
 
-    /// What its arms say of boots: all of them something, or none.
+    /// The boot plan: either all arms have a `when`, or none.
     fn boots(&self, arms: &[ArmPlan]) -> Result<Option<BootPlan>, DraftError> {
         let Some(booted) = arms.iter().find(|arm| arm.when.is_some()) else {
             return match (self.boots, &self.hook) {
                 (None, None) => Ok(None),
-                _ => wrong("boots and hook are of arms that are booted: give each arm when = \"uname -r = …\""),
+                _ => wrong("boots and hook need a when for each arm, for example when = \"uname -r = …\""),
             };
         };
         if self.against_itself {
-            // Whatever its second name: it is booted whenever the first is.
+            // Both copies of the arm would match every boot of it.
             return wrong(format!(
-                "arm '{}' has a when, and against itself it would be two arms with the same: which of them is booted? Leave {} out",
+                "arm '{}' has a when, so its boots could not be distinguished from those of its copy; omit {}",
                 booted.name,
                 self.origin.says("--aa", "aa = true")
             ));
@@ -257,13 +260,13 @@ impl Draft {
         for (place, arm) in arms.iter().enumerate() {
             let Some(when) = &arm.when else {
                 return wrong(format!(
-                    "arm '{}' has no when, and arm '{}' has; with boots each needs one",
+                    "arm '{}' has no when, but arm '{}' has one; with boots each arm needs one",
                     arm.name, booted.name
                 ));
             };
             if let Some(other) = arms.iter().take(place).find(|other| other.when.as_ref() == Some(when)) {
                 return wrong(format!(
-                    "arms '{}' and '{}' have the same when: which of them is booted?",
+                    "arms '{}' and '{}' have the same when, so their boots cannot be distinguished",
                     other.name, arm.name
                 ));
             }
@@ -279,11 +282,11 @@ impl Draft {
             if let Some(other) = arms.get(1) {
                 let name = &other.name;
                 return wrong(format!(
-                    "the baseline is compared with itself, and there is arm '{name}'; give one or the other"
+                    "the baseline is compared with itself, but there is also arm '{name}'; use one or the other"
                 ));
             }
             let Some(baseline) = arms.first() else {
-                return wrong("there is no arm to compare with itself: give it as the one [[arm]]");
+                return wrong("there is no arm to compare with itself; add one [[arm]]");
             };
             arms.push(ArmPlan { name: "itself".to_owned(), ..baseline.clone() });
             return Ok(arms);
@@ -293,30 +296,30 @@ impl Draft {
                 "--candidate OPTIONS, --candidate-cmd CMD, --candidate-set … or --aa",
                 "an [[arm]] for each of them, or aa = true",
             );
-            let what = if arms.is_empty() { "there are no arms" } else { "one arm is no comparison" };
-            return wrong(format!("{what}: give {mend}"));
+            let what = if arms.is_empty() { "there are no arms" } else { "a comparison needs two arms" };
+            return wrong(format!("{what}; add {mend}"));
         }
         for (place, arm) in arms.iter().enumerate() {
             if arms.iter().take(place).any(|other| other.name == arm.name) {
-                return wrong(format!("two arms are called '{}'; name them apart", arm.name));
+                return wrong(format!("two arms have the name '{}'; rename one", arm.name));
             }
             if arm.name.trim().is_empty() {
-                return wrong("an arm has no name; give it one");
+                return wrong("an arm has no name; add one");
             }
             if [&arm.setup, &arm.cleanup].into_iter().flatten().any(|command| command.trim().is_empty()) {
                 return wrong(format!(
-                    "arm '{}': setup and cleanup are shell commands, and one is empty; 'true' does nothing",
+                    "arm '{}': setup or cleanup is empty; use 'true' for a command that does nothing",
                     arm.name
                 ));
             }
             if arm.cleanup.is_some() != arm.setup.is_some() {
-                return wrong(format!("arm '{}': setup and cleanup belong together; give both", arm.name));
+                return wrong(format!("arm '{}': setup and cleanup must be given together", arm.name));
             }
             let nameless = |other: &&ArmPlan| ArmPlan { name: String::new(), ..(*other).clone() };
             if arms.iter().take(place).any(|other| nameless(&other) == nameless(&arm)) {
-                let itself = self.origin.says("--aa", "aa = true, and one [[arm]],");
+                let itself = self.origin.says("--aa", "aa = true with a single [[arm]]");
                 return wrong(format!(
-                    "arm '{}' is the same as another; {itself} compares an arm with itself",
+                    "arm '{}' is identical to another arm; to compare an arm with itself, use {itself}",
                     arm.name
                 ));
             }
@@ -333,7 +336,7 @@ impl Draft {
                 return wrong(format!("sweep of {name}: a value is missing; expected {expected}"));
             }
             if self.axes.iter().take(place).any(|other| other.name == axis.name) {
-                return wrong(format!("{} is swept twice; put all its values into one sweep", axis.name));
+                return wrong(format!("{} is swept twice; put all values into one sweep", axis.name));
             }
             if let Some(again) = axis
                 .values
@@ -341,14 +344,14 @@ impl Draft {
                 .enumerate()
                 .find(|(at, value)| axis.values.iter().take(*at).any(|other| other == *value))
             {
-                return wrong(format!("sweep of {}: the value {} stands there twice", axis.name, again.1));
+                return wrong(format!("sweep of {}: the value {} appears twice", axis.name, again.1));
             }
-            // By whatever name: fio has several for some.
+            // Also under fio's other names for the option.
             let option =
                 |name: &str| crate::plan::options::find(name).map_or(name.to_owned(), |option| option.name.to_owned());
             let sets = |text: &String| option(text.split('=').next().unwrap_or(text)) == option(&axis.name);
             if let Some(arm) = self.arms.iter().find(|arm| arm.options.iter().any(sets)) {
-                return wrong(format!("{} is swept, and arm '{}' sets it; choose one", axis.name, arm.name));
+                return wrong(format!("{} is swept, but arm '{}' also sets it; use only one", axis.name, arm.name));
             }
             if cells.len().saturating_mul(axis.values.len()) > MOST_CASES {
                 return wrong(format!("the sweep has more than {MOST_CASES} cells; sweep fewer values"));
@@ -363,11 +366,11 @@ impl Draft {
         Ok(cells)
     }
 
-    fn work(&self, cell: &Cell, arm: &ArmPlan, surroundings: &Surroundings) -> Result<Work, DraftError> {
+    fn work(&self, cell: &Cell, arm: &ArmPlan, names: &Names, surroundings: &Surroundings) -> Result<Work, DraftError> {
         let command = match (&arm.command, &self.workload) {
             (Some(command), Workload::None) => Some(command),
             (Some(_), _) => {
-                return wrong(format!("arm '{}' has a command, and there is a workload for all; choose one", arm.name));
+                return wrong(format!("arm '{}' has a command besides the common workload; use one", arm.name));
             }
             (None, Workload::Command(command)) => Some(command),
             (None, _) => None,
@@ -376,75 +379,62 @@ impl Draft {
             if let Some(option) = arm.options.first() {
                 let name = &arm.name;
                 let mend = match self.origin {
-                    // Other candidates than the first have names that are no flags.
-                    Origin::CommandLine if arm.name == "baseline" => "give --baseline-cmd",
-                    Origin::CommandLine => "give --candidate-cmd",
-                    Origin::File(_) => "give the arm a command = … of its own",
+                    // Only the baseline and the first candidate have flags for a command.
+                    Origin::CommandLine if arm.name == "baseline" => "use --baseline-cmd",
+                    Origin::CommandLine => "use --candidate-cmd",
+                    Origin::File(_) => "add command = … to the arm",
                 };
                 return wrong(format!(
-                    "arm '{name}': '{option}' is an option of a job, and a command has none; {mend}"
+                    "arm '{name}': '{option}' is a job option, but the workload is a command; {mend}"
                 ));
             }
-            return fill_in(command, &cell.values).map(Work::Command);
+            let command = names.fill_in_all(command).or_else(wrong)?;
+            return braces::cell(&command, self.around.prepare.as_ref(), cell).map(Work::Command);
         }
         let swept = cell.values.iter().map(|(name, value)| format!("{name}={value}"));
-        let options: Vec<String> = swept.chain(arm.options.iter().cloned()).collect();
-        let plan = self.plan(&options, surroundings)?;
+        let options =
+            names.fill_in_all(&swept.chain(arm.options.iter().cloned()).collect::<Vec<_>>()).or_else(wrong)?;
+        let plan = self.plan(&options, names, surroundings)?;
         match plan.phases.as_slice() {
             [_] => Ok(Work::Jobs(plan)),
             phases => wrong(format!(
-                "the job has {} phases (stonewall): which of them is compared? Put one into a job file of its own",
+                "the job has {} phases (stonewall), but only one can be compared; move it to a separate job file",
                 phases.len()
             )),
         }
     }
 
-    fn plan(&self, case: &[String], surroundings: &Surroundings) -> Result<Plan, DraftError> {
-        let &Surroundings { environment, unknown_options, device_writes } = surroundings;
+    fn plan(&self, case: &[String], names: &Names, surroundings: &Surroundings) -> Result<Plan, DraftError> {
+        let &Surroundings { environment, unknown_options, device_writes, .. } = surroundings;
         let settings = |overrides| Settings { environment, overrides, unknown_options, device_writes };
         match &self.workload {
             Workload::JobFile { name, text, options } => {
-                let options = [options.as_slice(), case].concat();
-                Ok(parse::job_file(name, text, &settings(&options))?)
+                let options = [names.fill_in_all(options).or_else(wrong)?.as_slice(), case].concat();
+                Ok(parse::job_file(name, &names.fill_in(text).or_else(wrong)?, &settings(&options))?)
             }
             Workload::Flags(flags) => {
-                // A job needs a name only where there are several.
+                // A job needs a name only if there are several.
                 let named = flags.iter().any(|flag| flag == "--name" || flag.starts_with("--name="));
                 let name = (!named).then(|| "--name=job".to_owned());
-                let flags: Vec<String> = name.into_iter().chain(flags.iter().cloned()).collect();
+                let flags: Vec<String> = name.into_iter().chain(names.fill_in_all(flags).or_else(wrong)?).collect();
                 Ok(parse::flags(&flags, &settings(case))?)
             }
             Workload::None | Workload::Command(_) => {
+                if self.arms.iter().any(|other| other.command.is_some()) {
+                    let mend = self.origin.says("--baseline-cmd", "command = … to the arm");
+                    return wrong(format!(
+                        "arm '{}' has no command, but another arm has one; add {mend}",
+                        names.arm.unwrap_or("baseline")
+                    ));
+                }
                 let mend = self.origin.says(
                     "JOB.fio, options such as --rw=randread, or a command after --",
-                    "job = \"…\", command = \"…\", or each arm a command",
+                    "job = \"…\", command = \"…\", or a command in each arm",
                 );
-                wrong(format!("there is no workload: give {mend}"))
+                wrong(format!("there is no workload; add {mend}"))
             }
         }
     }
-}
-
-/// A published change is often left to the reader.
-fn with_change(published: Published) -> Published {
-    let values = published.baseline.zip(published.candidate).filter(|(baseline, _)| *baseline > 0.0);
-    let change = published.change.or(values.map(|(baseline, candidate)| candidate / baseline - 1.0));
-    Published { change, ..published }
-}
-
-/// A command with the values of a cell in the place of their names in braces.
-fn fill_in(command: &[String], values: &BTreeMap<String, String>) -> Result<Vec<String>, DraftError> {
-    let mut filled = command.to_vec();
-    for (name, value) in values {
-        let braced = format!("{{{name}}}");
-        if !filled.iter().any(|word| word.contains(&braced)) {
-            return wrong(format!(
-                "{name} is swept, but the command does not hold {braced}; write it where the value belongs"
-            ));
-        }
-        filled.iter_mut().for_each(|word| *word = word.replace(&braced, value));
-    }
-    Ok(filled)
 }
 
 #[cfg(test)]
@@ -455,6 +445,7 @@ mod tests {
     fn surroundings() -> Surroundings<'static> {
         Surroundings {
             environment: &|_| None,
+            address: &|name| Address { port: 1111, directory: format!("/tmp/{name}") },
             unknown_options: UnknownOptions::Refuse,
             device_writes: DeviceWrites::Refuse,
         }
@@ -503,26 +494,26 @@ mod tests {
         let Work::Command(command) = &experiment.cases[2].work else { panic!("no command") };
         assert_eq!(command, &words("fio --bs=8k j.fio"));
         draft.workload = Workload::Command(words("fio j.fio"));
-        assert!(draft.resolve(&surroundings()).unwrap_err().to_string().contains("does not hold {bs}"));
+        assert!(draft.resolve(&surroundings()).unwrap_err().to_string().contains("does not contain {bs}"));
     }
 
     #[test]
-    fn what_is_no_comparison_is_refused_in_words() {
+    fn invalid_comparisons_are_refused() {
         let says = |draft: Draft| draft.resolve(&surroundings()).unwrap_err().to_string();
-        assert!(says(Draft { arms: vec![arm("baseline", &[])], ..draft() }).contains("one arm is no comparison"));
-        assert!(says(Draft { arms: vec![arm("a", &[]), arm("a", &["bs=8k"])], ..draft() }).contains("called 'a'"));
+        assert!(says(Draft { arms: vec![arm("baseline", &[])], ..draft() }).contains("a comparison needs two arms"));
+        assert!(says(Draft { arms: vec![arm("a", &[]), arm("a", &["bs=8k"])], ..draft() }).contains("name 'a'"));
         assert!(says(Draft { axes: vec![axis("bs", &["4k", "4k"])], ..draft() }).contains("twice"));
-        assert!(says(Draft { axes: vec![axis("inject_ns", &["1"])], ..draft() }).contains("choose one"));
+        assert!(says(Draft { axes: vec![axis("inject_ns", &["1"])], ..draft() }).contains("use only one"));
         assert!(says(Draft { axes: vec![axis("bs", &[""])], ..draft() }).contains("missing"));
         assert!(says(Draft { workload: Workload::None, ..draft() }).contains("no workload"));
         let command = Workload::Command(vec!["fio".to_owned()]);
-        assert!(says(Draft { workload: command, ..draft() }).contains("option of a job"));
+        assert!(says(Draft { workload: command, ..draft() }).contains("is a job option"));
         assert!(says(Draft { arms: vec![arm("a", &[]), arm("b", &["bz=8k"])], ..draft() }).contains("bz"));
         let targets = Some(vec![Metric::Iops, Metric::LatencyP99]);
         let percentile = says(Draft { rules: DraftRules { targets, ..DraftRules::default() }, ..draft() });
         assert!(
             percentile.starts_with("compare: target: latency_p99 is a percentile")
-                && percentile.contains("give latency_mean")
+                && percentile.contains("use latency_mean")
         );
         assert!(!percentile.contains('\n'), "{percentile}");
         let many: Vec<String> = (1..600).map(|number| number.to_string()).collect();
@@ -535,30 +526,19 @@ mod tests {
         let command = Workload::Command(vec!["true".to_owned()]);
         let on = ArmPlan { settings: vec![Setting::parse("sysctl:a.b=1").unwrap()], ..arm("on", &[]) };
         let arms = vec![arm("off", &[]), on];
-        assert!(says(Draft { rules: rules(), workload: command, arms, ..draft() }).contains("--slice is of jobs"));
+        assert!(says(Draft { rules: rules(), workload: command, arms, ..draft() }).contains("--slice only works"));
         let rules = DraftRules { slice_seconds: Some(5.0), budget_seconds: Some(1.0), ..DraftRules::default() };
         let long = says(Draft { rules, ..draft() });
-        assert!(long.contains("two rounds of 3 slices take 30 s and --budget is 1 s"), "{long}");
-        let published = |cell: &[(&str, &str)]| {
-            let cell = cell.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-            let (source, change) = ("a mail".to_owned(), Some(0.1));
-            let published =
-                vec![Published { cell, metric: Metric::Iops, baseline: None, candidate: None, change, source }];
-            Draft { axes: vec![axis("bs", &["4k", "64k"]), axis("iodepth", &["1", "8"])], published, ..draft() }
-        };
-        for lost in [[("bs", "8k")].as_slice(), &[("bs", "4096")], &[("rw", "read")], &[("bs", "4k"), ("iodepth", "2")]]
-        {
-            let why = says(published(lost));
-            assert!(why.contains("published from 'a mail'") && why.contains("no point of the sweep"), "{why}");
-        }
-        for found in [[].as_slice(), &[("bs", "64k")], &[("bs", "4k"), ("iodepth", "8")]] {
-            assert!(published(found).resolve(&surroundings()).is_ok(), "{found:?}");
-        }
+        assert!(long.contains("two rounds of 3 slices take 30 s, and --budget is 1 s"), "{long}");
+        let (cell, source) = ([("bs".to_owned(), "8k".to_owned())].into(), "a mail".to_owned());
+        let lost =
+            Published { cell, arm: None, metric: Metric::Iops, baseline: None, candidate: None, change: None, source };
+        assert!(says(Draft { published: vec![lost], ..draft() }).contains("is not a point of the sweep"));
     }
 
-    /// Each refusal that advises something does it in the language of where the draft was written.
+    /// Each error suggests a fix in the language in which the draft was written.
     #[test]
-    fn a_refusal_says_where_and_what_can_be_written_there() {
+    fn an_error_suggests_a_fix_in_the_language_of_its_origin() {
         let command = || Workload::Command(vec!["fio".to_owned()]);
         let when = |name: &str| ArmPlan { when: When::parse("true").ok(), ..arm(name, &[]) };
         let targets = Some(vec![Metric::LatencyP50]);
@@ -568,7 +548,7 @@ mod tests {
             (Draft { workload: command(), ..draft() }, "--candidate-cmd", "command = …"),
             (Draft { workload: Workload::None, ..draft() }, "JOB.fio", "job = \"…\""),
             (Draft { axes: vec![axis("bs", &[""])], ..draft() }, "bs=A,B,C", "values = ["),
-            (Draft { arms: vec![when("a")], against_itself: true, ..draft() }, "Leave --aa out", "Leave aa = true out"),
+            (Draft { arms: vec![when("a")], against_itself: true, ..draft() }, "omit --aa", "omit aa = true"),
             (Draft { rules: DraftRules { targets, ..DraftRules::default() }, ..draft() }, "--fail-on", "fail_on"),
             (Draft { arms: vec![arm("a", &[]), arm("b", &["bz=8k"])], ..draft() }, "option '--bz'", "option 'bz'"),
         ];
@@ -582,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_file_is_named_by_itself() {
+    fn an_error_in_a_job_file_names_the_job_file() {
         let job = |name: &str| Workload::JobFile {
             name: name.to_owned(),
             text: "[a]\nbz=8k\n".to_owned(),

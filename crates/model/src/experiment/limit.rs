@@ -1,36 +1,38 @@
-//! A limit that fails a build: `cycles_per_io > +3%`.
+//! A limit that makes the exit code fail a build: `cycles_per_io > +3%`.
 
 use super::metric::Metric;
 use crate::plan::value::Wrong;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A change that must not happen.
+/// A limit on the change of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limit {
-    /// Of this metric.
+    /// The metric.
     pub metric: Metric,
-    /// On which side of `change` the failure lies.
+    /// Which changes fail.
     pub beyond: Beyond,
-    /// candidate ÷ baseline − 1.
+    /// The limit, as candidate ÷ baseline − 1.
     pub change: f64,
 }
 
-/// On which side of a limit the failure lies.
+/// Which side of a limit fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Beyond {
     /// `>`: larger changes fail.
     Above,
-    /// `<`: smaller ones do.
+    /// `<`: smaller changes fail.
     Below,
 }
 
 impl Limit {
-    /// Reads `METRIC > +3%` or `METRIC < -5%`.
+    /// Parses `METRIC > +3%` or `METRIC < -5%`.
     ///
     /// # Errors
-    /// In words: the metric is not known, or the text is no limit.
+    /// If the metric is unknown, or the text is not a limit.
     pub fn parse(text: &str) -> Result<Self, Wrong> {
         let expected =
             || Wrong::new(format!("'{text}': expected a limit such as 'cycles_per_io > +3%' or 'iops < -5%'"));
@@ -39,7 +41,7 @@ impl Limit {
         let name = name.trim();
         let metric = Metric::parse(name).ok_or_else(|| {
             let names: Vec<&str> = Metric::ALL.iter().map(|metric| metric.name()).collect();
-            Wrong::new(format!("'{name}' is no metric; expected one of {}", names.join(", ")))
+            Wrong::new(format!("'{name}' is not a metric; expected one of {}", names.join(", ")))
         })?;
         let percent = rest.trim_start_matches(sign).trim().strip_suffix('%').ok_or_else(expected)?;
         let percent: f64 = percent.trim().parse().map_err(|_| expected())?;
@@ -75,10 +77,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_limit_is_refused_in_words() {
+    fn invalid_limits_are_refused() {
         for wrong in ["", "iops", "iops > 3", "iops > x%", "iops > -100%", "iops > NaN%"] {
             assert!(Limit::parse(wrong).unwrap_err().to_string().contains("expected a limit"), "{wrong}");
         }
-        assert!(Limit::parse("speed > 3%").unwrap_err().to_string().contains("'speed' is no metric"));
+        assert!(Limit::parse("speed > 3%").unwrap_err().to_string().contains("'speed' is not a metric"));
     }
 }

@@ -1,4 +1,4 @@
-//! What can be compared: a row of the table for each metric.
+//! The metrics of comparisons, one row of the table for each.
 
 use crate::stats::Good;
 use serde::{Deserialize, Serialize};
@@ -6,34 +6,35 @@ use serde::{Deserialize, Serialize};
 /// A metric of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Metric {
     /// Cycles of the whole machine per I/O, net of the background.
     CyclesPerIo,
-    /// The same per byte.
+    /// Cycles of the whole machine per byte, net of the background.
     CyclesPerByte,
     /// I/Os per second.
     Iops,
     /// Bytes per second.
     BytesPerSecond,
-    /// Context switches of the whole machine per I/O, net.
+    /// Context switches of the whole machine per I/O, net of the background.
     ContextSwitchesPerIo,
     /// Cycles of the workload's own threads per I/O.
     ThreadCyclesPerIo,
-    /// Mean of submission to completion, nanoseconds.
+    /// Mean latency from submission to completion, nanoseconds.
     LatencyMean,
-    /// Median of it.
+    /// Median latency, nanoseconds.
     LatencyP50,
-    /// 99th percentile of it.
+    /// 99th percentile of latency, nanoseconds.
     LatencyP99,
-    /// 99.9th percentile of it.
+    /// 99.9th percentile of latency, nanoseconds.
     LatencyP999,
-    /// Cycles of the whole machine for one execution of a command, net.
+    /// Cycles of the whole machine for one execution of a command, net of the background.
     Cycles,
-    /// Seconds that one execution of a command takes.
+    /// Duration of one execution of a command, seconds.
     Seconds,
 }
 
-/// Facts about a metric.
+/// Properties of a metric.
 struct Row {
     metric: Metric,
     name: &'static str,
@@ -62,7 +63,7 @@ static TABLE: [Row; 12] = [
 ];
 
 impl Metric {
-    /// Every metric, in the order in which they are shown.
+    /// Every metric, in the order in which reports show them.
     pub const ALL: [Self; 12] = [
         Self::CyclesPerIo,
         Self::CyclesPerByte,
@@ -78,7 +79,7 @@ impl Metric {
         Self::Seconds,
     ];
 
-    /// The metric that `name` stands for.
+    /// Finds a metric by name.
     pub fn parse(name: &str) -> Option<Self> {
         TABLE.iter().find(|row| row.name == name).map(|row| row.metric)
     }
@@ -93,17 +94,17 @@ impl Metric {
         self.row().map_or("", |row| row.unit)
     }
 
-    /// Which direction is good.
+    /// Whether lower or higher is better.
     pub fn good(self) -> Good {
         self.row().map_or(Good::Lower, |row| row.good)
     }
 
-    /// Whether it is what the whole machine pays.
+    /// Whether it is a cost of the whole machine.
     pub fn is_of_whole_machine(self) -> bool {
         matches!(self, Self::CyclesPerIo | Self::CyclesPerByte | Self::Cycles)
     }
 
-    /// Which percentile of latency it is, in percent.
+    /// Its percentile, in percent, if it is a latency percentile.
     pub fn percent(self) -> Option<f64> {
         self.row().and_then(|row| row.percent)
     }

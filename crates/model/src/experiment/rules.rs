@@ -1,6 +1,6 @@
-//! When an experiment ends and what counts as a difference: as somebody asked for it, and as it is.
+//! When an experiment ends and what counts as a difference: as requested (`DraftRules`), and resolved (`Rules`).
 //!
-//! Flags and files are read by the same functions here, and what nobody asked for is decided here alone.
+//! Flags and experiment files use the same parsers here, and only this file contains the defaults.
 
 use super::Metric;
 use crate::plan::value::{self, TimeUnit, Wrong};
@@ -10,63 +10,68 @@ use std::ops::RangeInclusive;
 
 /// When an experiment ends and what counts as a difference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rules {
-    /// Metrics that must reach the precision before the budget ends.
+    /// Metrics that must reach the precision before the budget is used up.
     pub targets: Vec<Metric>,
-    /// A change below this is of no interest, as a fraction.
+    /// Changes smaller than this do not matter, as a fraction.
     pub margin: f64,
     /// Half-width of the interval at which the experiment may end, as a fraction.
     pub precision: f64,
-    /// Seconds of measuring in all, at most.
+    /// Maximum measuring time, seconds.
     pub budget_seconds: f64,
-    /// Seconds that one command, worker or toggle is waited for before it counts as hanging; see [`Rules::hang_timeout`].
+    /// Seconds after which a command, worker or toggle counts as hung. `None` means the default; see
+    /// [`Rules::hang_timeout`].
     #[serde(default)]
     pub hang_timeout_seconds: Option<f64>,
-    /// Seconds of a slice of jobs, where it was said.
+    /// Length of a slice of jobs, seconds, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice_seconds: Option<f64>,
 }
 
 impl Rules {
-    /// METHOD.md: a change within ±3 % is no difference.
+    /// docs/method/verdicts.md: a change within ±3 % counts as no difference.
     pub const MARGIN: f64 = 0.03;
     /// Seconds.
     pub const BUDGET: f64 = 60.0;
-    /// Seconds that a budget or hang timeout may be: less holds too few rounds, more is surely a slip of the hand.
+    /// Range of the budget and of the hang timeout, seconds. A shorter budget has too few rounds; a longer one is
+    /// probably a typing error.
     pub const TIMES: RangeInclusive<f64> = 1.0..=86_400.0;
-    /// Seconds that a slice may be: reading the clocks is most of a shorter one, and longer ones make too few rounds.
+    /// Range of the slice length, seconds. In shorter slices, reading the clocks takes most of the time; longer ones
+    /// leave too few rounds.
     pub const SLICES: RangeInclusive<f64> = 0.001..=60.0;
-    /// What may be asked for as margin or precision: less than 0.01 % would never be reached.
+    /// Range of margin and precision. Less than 0.01 % would never be reached.
     pub const FRACTIONS: RangeInclusive<f64> = 0.0001..=1.0;
 
-    /// Seconds that one command, worker or toggle is waited for. Unless it was said, twice the budget and a minute: a sync
-    /// of what was written in a second may take a slow disk that minute.
+    /// Seconds after which a command, worker or toggle counts as hung. The default is twice the budget plus one minute:
+    /// a slow disk may need that minute to sync what was written in a second.
     pub fn hang_timeout(&self) -> f64 {
         self.hang_timeout_seconds.unwrap_or(60.0 + 2.0 * self.budget_seconds)
     }
 
-    /// Seconds of a budget or hang timeout: `90s`, `2min`, `1h 30m`, as in a job `2m`, or a bare number of seconds.
+    /// Parses a budget or hang timeout: `90s`, `2min`, `1h 30m`, `2m` as in a job, or a bare number of seconds. Returns
+    /// seconds.
     ///
     /// # Errors
-    /// What was expected: it is no time, or outside [`Rules::TIMES`].
+    /// If it is not a time, or outside [`Rules::TIMES`].
     pub fn parse_time(text: &str) -> Result<f64, Wrong> {
-        let seconds = seconds(text).ok_or_else(|| Wrong::new("expected a time such as 60s, 2min, 1h 30m"))?;
-        if Self::TIMES.contains(&seconds) { Ok(seconds) } else { Err(Wrong::new("expected at least 1s, at most 1d")) }
+        let seconds = seconds(text).ok_or_else(|| Wrong::new("expected a time, for example 60s, 2min, 1h 30m"))?;
+        if Self::TIMES.contains(&seconds) { Ok(seconds) } else { Err(Wrong::new("expected 1s to 1d")) }
     }
 
-    /// Seconds of a slice, written as those of a budget: `20ms`, `1s`.
+    /// Parses a slice length like a budget: `20ms`, `1s`. Returns seconds.
     ///
     /// # Errors
-    /// What was expected: it is no time, or outside [`Rules::SLICES`].
+    /// If it is not a time, or outside [`Rules::SLICES`].
     pub fn parse_slice(text: &str) -> Result<f64, Wrong> {
         let slice = seconds(text).filter(|seconds| Self::SLICES.contains(seconds));
-        slice.ok_or_else(|| Wrong::new("expected a time from 1ms to 60s, such as 20ms"))
+        slice.ok_or_else(|| Wrong::new("expected a time from 1ms to 60s, for example 20ms"))
     }
 
-    /// A margin or precision as a fraction: `3%`, `3 %` or `3` as 0.03.
+    /// Parses a margin or precision: `3%`, `3 %` or `3` gives 0.03.
     ///
     /// # Errors
-    /// What was expected: it is no number, or outside [`Rules::FRACTIONS`].
+    /// If it is not a number, or outside [`Rules::FRACTIONS`].
     pub fn parse_percent(text: &str) -> Result<f64, Wrong> {
         let text = text.trim();
         let percent = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
@@ -74,10 +79,10 @@ impl Rules {
         fraction.ok_or_else(|| Wrong::new("expected 0.01% to 100%"))
     }
 
-    /// Whether an experiment can be measured by them: in a record that is gone on with they may be anybody's.
+    /// Checks the ranges. Rules read from a record may contain any values.
     ///
     /// # Errors
-    /// Which of them cannot be.
+    /// Names the rule that is out of range.
     pub fn check(&self) -> Result<(), Wrong> {
         let Self { margin, precision, budget_seconds, hang_timeout_seconds, slice_seconds, targets: _ } = self;
         if let Some(seconds) = slice_seconds.filter(|seconds| !Self::SLICES.contains(seconds)) {
@@ -85,13 +90,13 @@ impl Rules {
         }
         for (name, seconds) in [("budget", Some(budget_seconds)), ("hang_timeout", hang_timeout_seconds.as_ref())] {
             if let Some(seconds) = seconds.filter(|seconds| !Self::TIMES.contains(seconds)) {
-                return Err(Wrong::new(format!("{name} of {seconds} s: expected at least 1s, at most 1d")));
+                return Err(Wrong::new(format!("{name} of {seconds} s: expected 1s to 1d")));
             }
         }
         if !Self::FRACTIONS.contains(margin) {
             return Err(Wrong::new(format!("margin of {} %: expected 0.01% to 100%", margin * 100.0)));
         }
-        // A third of the smallest margin is less than can be asked for.
+        // The precision may be below `FRACTIONS`: its default is a third of the margin.
         if !(*precision > 0.0 && precision <= Self::FRACTIONS.end()) {
             return Err(Wrong::new(format!("precision of {} %: expected 0.01% to 100%", precision * 100.0)));
         }
@@ -99,7 +104,7 @@ impl Rules {
     }
 }
 
-/// Seconds as a job writes them (`2m`) or in words (`1h 30m`).
+/// Parses seconds as in a job (`2m`) or in words (`1h 30m`).
 fn seconds(text: &str) -> Option<f64> {
     let text = text.trim();
     let in_words = || humantime::parse_duration(text).ok().map(|duration| duration.as_secs_f64());
@@ -112,10 +117,10 @@ impl Default for Rules {
     }
 }
 
-/// Rules as far as somebody said them.
+/// The rules that the user gave.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DraftRules {
-    /// Metrics that decide when it ends.
+    /// Metrics that decide when the experiment ends.
     pub targets: Option<Vec<Metric>>,
     /// A fraction.
     pub margin: Option<f64>,
@@ -130,7 +135,7 @@ pub struct DraftRules {
 }
 
 impl DraftRules {
-    /// These, and the others' where these say nothing.
+    /// These rules, with missing ones taken from `others`.
     pub fn or(self, others: Self) -> Self {
         Self {
             targets: self.targets.or(others.targets),
@@ -142,7 +147,7 @@ impl DraftRules {
         }
     }
 
-    /// What they come to, with METHOD.md's choice where nothing was said.
+    /// These rules, with docs/method/verdicts.md's defaults for missing ones.
     pub fn resolve(self) -> Rules {
         let margin = self.margin.unwrap_or(Rules::MARGIN);
         Rules {
@@ -177,7 +182,7 @@ mod tests {
             assert_eq!(Rules::parse_time(text), Ok(seconds), "{text}");
         }
         for text in ["", "soon", "-5s", "5 parsecs"] {
-            assert!(Rules::parse_time(text).unwrap_err().to_string().contains("such as 60s"), "{text}");
+            assert!(Rules::parse_time(text).unwrap_err().to_string().contains("for example 60s"), "{text}");
         }
         assert_eq!((Rules::parse_slice("20ms"), Rules::parse_slice("1")), (Ok(0.02), Ok(1.0)));
         for text in ["", "soon", "0", "999us", "61s"] {
@@ -201,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_precision_is_that_of_the_margin_unless_it_was_said() {
+    fn the_default_precision_follows_from_the_margin() {
         let file = DraftRules { margin: Some(0.03), precision: Some(0.005), ..DraftRules::default() };
         let flags = DraftRules { margin: Some(0.06), ..DraftRules::default() };
         let rules = flags.clone().or(file).resolve();
@@ -211,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_named() {
+    fn errors_name_the_rule_out_of_range() {
         let sound = Rules::default();
         assert_eq!(sound.check(), Ok(()));
         let least = DraftRules { margin: Some(*Rules::FRACTIONS.start()), ..DraftRules::default() };

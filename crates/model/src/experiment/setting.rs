@@ -1,26 +1,27 @@
-//! A setting of the system that an arm runs under: `sysctl:NAME=VALUE` or `file:/sys/…=VALUE`.
+//! A system setting that is applied while an arm runs: `sysctl:NAME=VALUE` or `file:/sys/…=VALUE`.
 
 use crate::plan::value::Wrong;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A file of the kernel and the value that is written to it.
+/// A kernel file and the value to write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Setting {
-    /// As it was written: `sysctl:net.ipv4.tcp_autocorking`, `file:/sys/…`.
+    /// The name as written: `sysctl:net.ipv4.tcp_autocorking`, `file:/sys/…`.
     pub name: String,
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// What is written.
+    /// The value to write.
     pub value: String,
 }
 
 impl Setting {
-    /// Reads `sysctl:NAME=VALUE` or `file:PATH=VALUE`.
+    /// Parses `sysctl:NAME=VALUE` or `file:PATH=VALUE`.
     ///
     /// # Errors
-    /// In words, when it is neither.
+    /// If it is neither.
     pub fn parse(text: &str) -> Result<Self, Wrong> {
         let expected = || Wrong::new(format!("'{text}': expected sysctl:NAME=VALUE or file:/sys/…=VALUE"));
         let (name, value) = text.split_once('=').ok_or_else(expected)?;
@@ -30,13 +31,13 @@ impl Setting {
             _ => return Err(expected()),
         };
         if value.is_empty() {
-            return Err(Wrong::new(format!("'{text}': there is no value after =")));
+            return Err(Wrong::new(format!("'{text}': the value after = is missing")));
         }
         Ok(Self { name: name.to_owned(), path, value: value.to_owned() })
     }
 }
 
-/// As sysctl takes it: words between dots or slashes, and no way out of /proc/sys.
+/// Accepts the names of sysctl: words separated by dots or slashes. `..` is refused because it would leave /proc/sys.
 fn is_key(key: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     !key.is_empty() && key.chars().all(plain) && !key.starts_with(['/', '.']) && !key.contains("..")
@@ -62,10 +63,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_refused_in_words() {
+    fn invalid_settings_are_refused() {
         for wrong in ["", "vm.swappiness=1", "sysctl:../etc/passwd=1", "sysctl:=1", "file:relative=1", "sysctl:a"] {
             assert!(Setting::parse(wrong).unwrap_err().to_string().contains("expected sysctl:"), "{wrong}");
         }
-        assert!(Setting::parse("sysctl:a.b=").unwrap_err().to_string().contains("no value"));
+        assert!(Setting::parse("sysctl:a.b=").unwrap_err().to_string().contains("is missing"));
     }
 }

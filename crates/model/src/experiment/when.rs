@@ -1,28 +1,29 @@
-//! By which one recognises that an arm is booted: `uname -r = 6.9-patched`, or any test command of a shell.
+//! The condition by which a boot of an arm is recognized: `uname -r = 6.9-patched`, or any test command of a shell.
 
 use crate::plan::value::Wrong;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A command, and how it says yes.
+/// A shell command and the result that means yes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct When {
-    /// What a shell runs.
+    /// The shell command.
     pub command: String,
-    /// What it prints then, without the space around it; `None` when its exit status says it.
+    /// The expected output, trimmed. `None` means that the exit status decides.
     pub prints: Option<String>,
 }
 
 impl When {
-    /// Reads `COMMAND = TEXT` (it prints this text), or a command that succeeds. What begins with `test` or `[` is a
-    /// command in any case: an equals sign in it is its own.
+    /// Parses `COMMAND = TEXT` (the command must print this text), or a command that must succeed. A text that begins
+    /// with `test` or `[` is always a command: an equals sign in it belongs to the test.
     ///
     /// # Errors
-    /// In words, when there is nothing in it.
+    /// If it is empty.
     pub fn parse(text: &str) -> Result<Self, Wrong> {
         let text = text.trim();
         if text.is_empty() {
-            return Err(Wrong::new("when: there is nothing in it; expected 'uname -r = 6.9', or a test command"));
+            return Err(Wrong::new("when is empty; expected 'uname -r = 6.9', or a test command"));
         }
         let tests = text.starts_with("test ") || text.starts_with('[');
         let split = text.split_once(" = ").filter(|_| !tests);
@@ -34,7 +35,7 @@ impl When {
         })
     }
 
-    /// Whether a command that ended so says yes.
+    /// Whether a command that ended like this means yes.
     pub fn holds(&self, success: bool, printed: &str) -> bool {
         success && self.prints.as_ref().is_none_or(|prints| printed.trim() == prints)
     }
@@ -54,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_says_yes_by_what_it_prints_or_by_its_status() {
+    fn a_condition_tests_the_output_or_the_exit_status() {
         let when = When::parse(" uname -r = 6.9-patched ").unwrap();
         assert_eq!((when.command.as_str(), when.prints.as_deref()), ("uname -r", Some("6.9-patched")));
         assert!(when.holds(true, "6.9-patched\n") && !when.holds(true, "6.9") && !when.holds(false, "6.9-patched"));

@@ -1,4 +1,5 @@
-//! Kind `compare`: a header, a line for each round or boot, and the end. Each line is on disk before the next round begins.
+//! Kind `compare`: a header, one line for each round or boot, and the end. Each line is written before the next round
+//! begins.
 
 use super::{Misplaced, Recorded};
 use crate::comparison::record::{BootRecord, CompareRecord, End, Header, RoundRecord};
@@ -9,7 +10,7 @@ use crate::stored::Stored;
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// A line of its record.
+/// A line of the record.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Line {
@@ -19,16 +20,16 @@ pub enum Line {
     Round(RoundRecord),
     /// A complete boot of an arm.
     Boot(Box<BootLine<BootRecord, RoundRecord>>),
-    /// How it ended.
+    /// How the experiment ended.
     End(Box<End>),
 }
 
-/// One boot, and what was measured in it.
+/// One boot, and its measurement.
 #[derive(Serialize, Deserialize)]
 pub struct BootLine<B, R> {
     /// The boot.
     pub boot: B,
-    /// What was measured in it.
+    /// The measurement.
     pub round: R,
 }
 
@@ -47,7 +48,7 @@ impl Recorded for CompareRecord {
         };
         header.envelope = envelope;
         let mut record = Self { header, rounds: Vec::new(), boots: Vec::new(), end: None };
-        // Boots of the round that is not complete yet.
+        // Boots of the current, incomplete round.
         let mut booted = Vec::new();
         for (line, number) in lines.zip(1..) {
             match line {
@@ -80,7 +81,7 @@ impl Recorded for CompareRecord {
         against_stored::fits(self, plan)
     }
 
-    /// Latencies are most of a record, and are no ratio of sums.
+    /// Drops latencies: they are most of a record, and percentiles are not compared with a stored record.
     fn trimmed(mut self) -> Self {
         self.rounds.iter_mut().for_each(|round| round.latencies = Vec::new());
         self

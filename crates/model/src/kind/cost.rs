@@ -1,4 +1,4 @@
-//! Kind `cost`: one line, written when all was measured.
+//! Kind `cost`: one line, written at the end of the measurement.
 
 use super::{Misplaced, Recorded};
 use crate::envelope::{Envelope, Kind};
@@ -8,11 +8,11 @@ use crate::stored::Stored;
 use crate::study;
 use serde::Deserialize;
 
-/// A line of its record.
+/// A line of the record.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Line {
-    /// All of it.
+    /// The whole record.
     Measured(Box<Record>),
 }
 

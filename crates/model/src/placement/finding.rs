@@ -1,4 +1,4 @@
-//! What is found of where threads ran; a part of the JSON of `run`, `cost` and `compare`.
+//! The placement of threads as part of the JSON of `run`, `cost` and `compare`.
 
 use super::Place;
 use serde::{Deserialize, Serialize};
@@ -7,78 +7,83 @@ use std::collections::BTreeMap;
 /// Whether the two busiest threads of the load shared a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Mode {
-    /// They did.
+    /// They shared a CPU.
     Same,
-    /// Each had a CPU of its own.
+    /// Each had its own CPU.
     Apart,
-    /// Now the one and now the other: each in more than a tenth of the time.
+    /// Both, each in more than a tenth of the time.
     Mixed,
 }
 
-/// Where a phase's threads ran.
+/// The placement of a phase's threads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlacementFinding {
-    /// Which part of the workload's CPU time each CPU had, 0 to 1.
+    /// Fraction of the workload's CPU time on each CPU, 0 to 1.
     pub cpus: BTreeMap<u32, f64>,
-    /// Other processes that were busy meanwhile: servers first, then the busiest.
+    /// Other processes that were busy at the same time: servers first, then the busiest.
     pub peers: Vec<PeerPlacement>,
-    /// How often the kernel moved a thread of the workload to another CPU; `null` where it does not tell.
+    /// Migrations of the workload's threads to another CPU per second; `null` if the kernel does not report them.
     pub migrations_per_second: Option<f64>,
-    /// Whether the two busiest threads of workload and peers shared a CPU; `null` where fewer than two were busy.
+    /// Whether the two busiest threads of workload and peers shared a CPU; `null` if fewer than two were busy.
     pub mode: Option<Mode>,
-    /// What was done in either mode.
+    /// Rates and costs in each mode.
     pub modes: Vec<ModeFinding>,
 }
 
-/// Where another process ran.
+/// The placement of another process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerPlacement {
-    /// Its name.
+    /// Name of the process.
     pub name: String,
-    /// Its id.
+    /// Process ID.
     pub process: Option<u32>,
-    /// It listens on a socket.
+    /// Whether it listens on a socket.
     pub server: bool,
-    /// Which part of its CPU time each CPU had, 0 to 1.
+    /// Fraction of its CPU time on each CPU, 0 to 1.
     pub cpus: BTreeMap<u32, f64>,
 }
 
-/// What was done in one mode.
+/// Rate and cost in one mode.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModeFinding {
-    /// Which: `same` or `apart`.
+    /// The mode: `same` or `apart`.
     pub mode: Mode,
-    /// Windows; slices or executions of a comparison.
+    /// Number of windows; for a comparison, slices or executions.
     pub windows: usize,
-    /// How long they were together.
+    /// Total length of the windows, in seconds.
     pub seconds: f64,
-    /// I/Os per second in them.
+    /// I/Os per second in these windows.
     pub iops: Option<f64>,
-    /// Net cycles of the whole machine per I/O in them.
+    /// Cycles of the whole machine per I/O in these windows, net of the background.
     pub cycles_per_io: Option<f64>,
 }
 
-/// Where a case of a comparison ran.
+/// The placement of a case of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CasePlacement {
-    /// Its arm.
+    /// Name of the arm.
     pub arm: String,
-    /// Its point of the sweep: option and value; empty without a sweep.
+    /// The cell: option and value; empty without a sweep.
     pub cell: BTreeMap<String, String>,
-    /// In which part of its slices, or of the windows of its executions, the two busiest threads shared a CPU, 0 to 1; of
-    /// those in which two were busy.
+    /// Fraction of its slices, or of the windows of its executions, in which the two busiest threads shared a CPU, 0 to
+    /// 1; of those in which two were busy.
     pub same_fraction: f64,
-    /// What was done in either mode.
+    /// Rates and costs in each mode.
     pub modes: Vec<ModeFinding>,
 }
 
-/// From this difference on, two rates are not one load's.
+/// Minimum relative difference between two rates that one mean does not describe.
 const RATES_APART: f64 = 0.25;
-/// A mode is known from this many windows.
+/// Minimum number of windows for a mode.
 const ENOUGH_WINDOWS: usize = 3;
 
-/// Both modes, where each is known and the faster one's rate is so much above the other's that one mean describes neither.
+/// Both modes, if each has enough windows and their rates differ so much that one mean describes neither.
 pub(crate) fn two_rates(modes: &[ModeFinding]) -> Option<[&ModeFinding; 2]> {
     let of = |mode: Mode| modes.iter().find(|found| found.mode == mode && found.windows >= ENOUGH_WINDOWS);
     let (same, apart) = (of(Mode::Same)?, of(Mode::Apart)?);
@@ -86,14 +91,12 @@ pub(crate) fn two_rates(modes: &[ModeFinding]) -> Option<[&ModeFinding; 2]> {
     (low > 0.0 && high / low - 1.0 > RATES_APART).then_some([same, apart])
 }
 
-/// What a reader can do about two rates.
+/// What the user can do about two rates.
 pub(crate) fn mend(place: Option<&Place>) -> String {
     match place {
-        None => "pin them: --place same, or --place apart".to_owned(),
+        None => "pin them with --place same or --place apart".to_owned(),
         Some(place) => {
-            format!(
-                "pin what --place {place} does not place: a server (taskset), or with CPUs each thread (cpus_allowed)"
-            )
+            format!("pin what --place {place} does not: the server (taskset), or each thread (cpus_allowed)")
         }
     }
 }
@@ -102,7 +105,7 @@ pub(crate) fn mend(place: Option<&Place>) -> String {
 pub(crate) fn in_words(found: &ModeFinding) -> String {
     let iops = found.iops.map(|iops| format!("{iops:.0} IOPS"));
     let cycles = found.cycles_per_io.map(|cycles| match cycles {
-        // Less than the background was left of them.
+        // Rounds to 0, or is negative because of the background's error.
         none if none < 0.5 => "≈ 0 cycles/IO".to_owned(),
         few if few < 1000.0 => format!("{few:.0} cycles/IO"),
         many => format!("{:.1} kcycles/IO", many / 1e3),

@@ -1,56 +1,53 @@
-//! Where the load is to run: `--place`.
+//! The requested placement of the load: `--place`.
 
 use crate::plan::JobPlan;
 use crate::plan::value::{self, Wrong};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Where the load is to run.
+/// The requested placement of the load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// All on one CPU.
+    /// All threads on one CPU.
     Same,
-    /// Each thread on a CPU of its own, as far as there are CPUs.
+    /// Each thread on its own CPU, as far as possible.
     Apart,
-    /// All of it on these CPUs.
+    /// All threads on these CPUs.
     Cpus(Vec<u32>),
 }
 
 impl Place {
-    /// What `--place` takes.
+    /// The accepted values.
     pub const FORM: &'static str = "same, apart, or CPUs such as 0,2-3";
 
-    /// Reads it.
+    /// Parses `--place`.
     ///
     /// # Errors
-    /// What is expected, in words.
+    /// The accepted values, in words.
     pub fn parse(text: &str) -> Result<Self, Wrong> {
         match text {
             "same" => Ok(Self::Same),
             "apart" => Ok(Self::Apart),
             cpus => value::cpus(cpus)
                 .map(Self::Cpus)
-                .map_err(|_| Wrong::because(text, format_args!("is no place: expected {}", Self::FORM))),
+                .map_err(|_| Wrong::because(text, format_args!("is not a placement: expected {}", Self::FORM))),
         }
     }
 
-    /// Why it cannot be had of a foreign command.
+    /// Why this placement is impossible for a foreign command.
     pub fn refuses_command(&self) -> Option<String> {
         (*self == Self::Apart).then(|| {
-            "--place apart is of the threads of a job, and a command's cannot be placed one by one from outside; pin them in \
-             the command (taskset), or give it CPUs: --place 0,1"
+            "--place apart only works with jobs, because the threads of a command cannot be pinned one by one; pin them in \
+             the command (taskset), or use --place 0,1"
                 .to_owned()
         })
     }
 
-    /// Why it cannot be had of these jobs: one of them says itself where it runs.
+    /// Why this placement is impossible for these jobs: one of them has its own `cpus_allowed`.
     pub fn refuses_jobs<'a>(&self, jobs: impl IntoIterator<Item = &'a JobPlan>) -> Option<String> {
         let job = jobs.into_iter().find(|job| !job.cpus_allowed.is_empty())?;
-        Some(format!(
-            "--place {self}: job '{}' says itself where it runs (cpus_allowed); leave one of them out",
-            job.name
-        ))
+        Some(format!("--place {self}: job '{}' already sets cpus_allowed; use only one of them", job.name))
     }
 }
 
@@ -84,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_with_cpus_of_its_own_is_not_placed() {
+    fn a_job_with_its_own_cpus_is_not_placed() {
         let job = JobPlan { name: "a".to_owned(), ..JobPlan::default() };
         assert_eq!(Place::Same.refuses_jobs([&job]), None);
         let pinned = JobPlan { name: "b".to_owned(), cpus_allowed: vec![1], ..JobPlan::default() };

@@ -1,32 +1,32 @@
-//! A job while its options are being read.
+//! A job while its options are being parsed.
 
 use super::job::JobPlan;
 use std::collections::BTreeMap;
 
-/// A job that may still be changed by a later option, with what only its reading needs.
+/// A job that later options may still change, with the state that parsing needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Draft {
-    /// What the options so far make of it.
+    /// The job according to the options so far.
     pub job: JobPlan,
-    /// What it waits for.
+    /// When it starts.
     pub start: Start,
-    /// What the section being read says of the page cache.
+    /// What the current section says about the page cache.
     pub cache: CacheWords,
     origins: BTreeMap<&'static str, Origin>,
 }
 
-/// What a job waits for.
+/// When a job starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// Nothing: it starts with the job before it.
+    /// Together with the job before it.
     #[default]
     Together,
-    /// All jobs before it (`stonewall`).
+    /// When all jobs before it have ended (`stonewall`).
     AfterPrevious,
 }
 
-/// `direct` and `buffered` of one section. They are one setting with two names: across sections the
-/// later one wins, as in fio, but one section that says both must not contradict itself.
+/// `direct` and `buffered` of one section. They are one setting with two names: across sections the later one wins, as
+/// in fio, but within one section they must not contradict each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CacheWords {
     /// `direct`.
@@ -42,17 +42,17 @@ pub(crate) enum Origin {
     Line(usize),
     /// As a flag.
     Flag,
-    /// As an override of every job.
+    /// As an override for every job.
     Override,
 }
 
 impl Draft {
-    /// Remembers where `option` was given last.
+    /// Records where `option` was given last.
     pub(crate) fn note(&mut self, option: &'static str, origin: Origin) {
         self.origins.insert(option, origin);
     }
 
-    /// Where `option` was given last, if it was given.
+    /// Where `option` was given last, if at all.
     pub(crate) fn origin(&self, option: &str) -> Option<Origin> {
         self.origins.get(option).copied()
     }

@@ -13,74 +13,80 @@ pub use path_plan::{
     PathReceive, PathSegment, PathSend, PathTxQueue, TxTaskCpus,
 };
 
-/// Everything that one `iotoll run` does.
+/// All jobs of one `iotoll run`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
-    /// The phases, one after the other (fio's `stonewall` begins a new one).
+    /// The phases in order. fio's `stonewall` starts a new one.
     pub phases: Vec<Phase>,
-    /// Caveats of reading the plan: ignored options, options that differ from fio's.
+    /// Caveats of parsing the plan: ignored options, and options that differ from fio's.
     pub warnings: Vec<Warning>,
 }
 
 /// Jobs that run at the same time and share one machine cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Phase {
-    /// The jobs, in file order. `numjobs` copies are made when the phase is run.
+    /// The jobs, in file order. The `numjobs` copies are created when the phase runs.
     pub jobs: Vec<JobPlan>,
 }
 
-/// One job section after defaults, `[global]` and its own options.
+/// One job: the defaults, `[global]` and its own options combined.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobPlan {
     /// The section's name.
     pub name: String,
-    /// What issues the I/O.
+    /// The I/O engine.
     pub engine: EngineKind,
-    /// Which directions, in what mix.
+    /// Which directions it uses.
     pub access: Access,
-    /// In what order blocks are visited.
+    /// The order in which it visits blocks.
     pub order: Order,
-    /// `rwmixread`: percent of I/Os that read, for mixed access. 50 by default.
+    /// `rwmixread`: percentage of reads in mixed access. 50 by default.
     pub read_percent: u8,
     /// Block size of each direction.
     pub block_sizes: BlockSizes,
-    /// Where the I/O goes.
+    /// Files or devices, and the region in them.
     pub target: Target,
-    /// `numjobs`: how many copies run. 1 by default.
+    /// `numjobs`: number of copies. 1 by default.
     pub copies: u32,
-    /// `group_reporting`: copies are reported as one job.
+    /// `group_reporting`: report the copies as one job.
     pub group_reporting: bool,
     /// Queue depth and batching.
     pub depth: Depth,
     /// `direct`: O_DIRECT.
     pub direct: bool,
-    /// How long and how much.
+    /// Time and amount of I/O.
     pub duration: Duration,
-    /// `fsync=N`: an fsync after every N writes; 0 never.
+    /// `fsync=N`: call fsync after every N writes; 0 means never.
     pub fsync_every: u32,
-    /// `fdatasync=N`: an fdatasync after every N writes; 0 never.
+    /// `fdatasync=N`: call fdatasync after every N writes; 0 means never.
     pub fdatasync_every: u32,
-    /// `end_fsync`: one fsync when the job has written everything.
+    /// `end_fsync`: call fsync once when the job has written everything.
     pub end_fsync: bool,
-    /// `norandommap`: random offsets are drawn with replacement.
+    /// `norandommap`: draw random offsets with replacement.
     pub no_random_map: bool,
-    /// `randrepeat`: the same random sequence at each run. On by default, as in fio.
+    /// `randrepeat`: use the same random sequence in each run. On by default, as in fio.
     pub repeatable: bool,
-    /// `randseed`, mixed with the job's index. When given, it decides instead of `repeatable`.
+    /// `randseed`, mixed with the job's index. Overrides `repeatable`.
     pub seed: Option<u64>,
-    /// `invalidate`: drop the file's pages from the page cache before the job. `None`: not said; fio's default is to drop
-    /// them ([`JobPlan::invalidates`]), a comparison has its own (`--cache`).
+    /// `invalidate`: drop the file's pages from the page cache before the job. `None` means not specified: fio's
+    /// default drops them ([`JobPlan::invalidates`]), and a comparison has its own default (`--cache`).
     #[serde(default)]
     pub invalidate: Option<bool>,
-    /// `fallocate` when a file is laid out.
+    /// `unlink`: remove the files that were made for the job at the end.
+    #[serde(default)]
+    pub unlink: bool,
+    /// `fallocate`: how a file is preallocated when it is laid out.
     pub fallocate: Fallocate,
-    /// `fixedbufs`: io_uring registered buffers. `None`: the engine's default.
+    /// `fixedbufs`: registered buffers of io_uring. `None` means the engine's default.
     pub fixed_buffers: Option<bool>,
-    /// `registerfiles`: io_uring registered files. `None`: the engine's default.
+    /// `registerfiles`: registered files of io_uring. `None` means the engine's default.
     pub registered_files: Option<bool>,
     /// `rate_iops` for reads, writes and trims.
     pub rates: Rates,
-    /// `cpus_allowed`: the CPUs that the job may use; empty means all.
+    /// `cpus_allowed`: the CPUs that the job may use. Empty means all.
     pub cpus_allowed: Vec<u32>,
     /// `startdelay`.
     pub start_delay: Nanos,
@@ -91,27 +97,27 @@ pub struct JobPlan {
     /// `uri`: the server and the export of engine `nbd`.
     #[serde(default)]
     pub uri: Option<String>,
-    /// `path_send` and its like: how engine `nbd` moves what it moves.
+    /// The `path_…` options: how engine `nbd` sends and receives.
     #[serde(flatten)]
     pub path: PathPlan,
     /// `spin_cycles`: TSC cycles that engine `spin` burns for each I/O.
     pub spin_cycles: u64,
-    /// `work_steps`: dependent multiply-adds that engine `work` does for each I/O.
+    /// `work_steps`: dependent multiply-adds that engine `work` executes for each I/O.
     pub work_steps: u64,
     /// `inject_ns`: busy work added to each I/O.
     pub inject: Nanos,
-    /// `inject_at`: where.
+    /// `inject_at`: where `inject_ns` is added.
     #[serde(default)]
     pub inject_at: InjectAt,
     /// `allow_device_write` was given on the command line.
     pub allow_device_write: bool,
 }
 
-/// fio's `percentile_list`, so that its numbers and ours stand side by side.
+/// fio's default `percentile_list`, so that the numbers can be compared with fio's.
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
-/// fio's defaults, except that the job has no name.
+/// fio's defaults. The name is empty.
 impl Default for JobPlan {
     fn default() -> Self {
         Self {
@@ -134,6 +140,7 @@ impl Default for JobPlan {
             repeatable: true,
             seed: None,
             invalidate: None,
+            unlink: false,
             fallocate: Fallocate::Native,
             fixed_buffers: None,
             registered_files: None,
@@ -154,12 +161,12 @@ impl Default for JobPlan {
 }
 
 impl JobPlan {
-    /// Whether its files are dropped from the page cache before it, as fio does unless it is told otherwise.
+    /// Whether its files are dropped from the page cache before it starts. The default is fio's.
     pub fn invalidates(&self) -> bool {
         self.invalidate.unwrap_or(true)
     }
 
-    /// The word for its access and order in `rw=`.
+    /// The value of `rw=` for its access and order.
     pub fn rw(&self) -> &'static str {
         let same = |(_, access, order): &&(&str, Access, Order)| (*access, *order) == (self.access, self.order);
         PATTERNS.iter().find(same).map_or("", |(word, _, _)| word)
@@ -169,6 +176,7 @@ impl JobPlan {
 /// Which directions a job uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Access {
     /// Reads only.
     Read,
@@ -176,23 +184,24 @@ pub enum Access {
     Write,
     /// Trims (discards) only.
     Trim,
-    /// Reads and writes, `read_percent` of them reads.
+    /// Reads and writes; `read_percent` of the I/Os are reads.
     ReadWrite,
     /// Each block is trimmed, then written.
     TrimWrite,
 }
 
-/// In what order blocks are visited.
+/// The order in which blocks are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Order {
-    /// One after the other.
+    /// In ascending order.
     Sequential,
-    /// At random; each block once before any twice, unless `no_random_map`.
+    /// In random order. Each block is used once before any is used again, unless `no_random_map` is set.
     Random,
 }
 
-/// The words of `rw=`. Where two mean the same, the first is the one that is shown.
+/// The values of `rw=`. Of two with the same meaning, the first is shown.
 pub const PATTERNS: [(&str, Access, Order); 11] = [
     ("read", Access::Read, Order::Sequential),
     ("write", Access::Write, Order::Sequential),
@@ -209,12 +218,13 @@ pub const PATTERNS: [(&str, Access, Order); 11] = [
 
 /// `bs=R,W,T`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockSizes {
-    /// Of a read.
+    /// Of reads.
     pub read: Bytes,
-    /// Of a write.
+    /// Of writes.
     pub write: Bytes,
-    /// Of a trim.
+    /// Of trims.
     pub trim: Bytes,
 }
 
@@ -225,7 +235,7 @@ impl Default for BlockSizes {
 }
 
 impl BlockSizes {
-    /// The largest block that a job with this access moves.
+    /// The largest block of a job with this access.
     pub fn largest(&self, access: Access) -> Bytes {
         match access {
             Access::Read => self.read,
@@ -237,23 +247,25 @@ impl BlockSizes {
     }
 }
 
-/// Where the I/O goes.
+/// Files or devices, and the region in them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Target {
-    /// `filename`, split at unescaped colons; empty: fio's `JOB.COPY.0` in `directory`.
+    /// `filename`, split at unescaped colons. Empty means fio's `JOB.COPY.0` in `directory`.
     pub files: Vec<String>,
-    /// `directory`: put before file names, with a slash.
+    /// `directory`: prefix of file names, joined with a slash.
     pub directory: Option<String>,
-    /// `size`: of all files of the job together; `None`: the files' own size. Always `Bytes` for an
-    /// engine without files.
+    /// `size` of all files of the job together. `None` means the files' own size. Always `Bytes` for an engine without
+    /// files.
     pub size: Option<Size>,
-    /// `offset` of the first byte used in each file.
+    /// `offset` of the first byte that is used in each file.
     pub offset: Size,
 }
 
-/// A size in bytes or a share of the file.
+/// A size in bytes, or as a percentage of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Size {
     /// Bytes.
     Bytes(Bytes),
@@ -269,15 +281,15 @@ impl Default for Target {
 
 /// Queue depth and batching, with fio's meanings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Depth {
     /// `iodepth`: I/Os in flight.
     pub in_flight: u32,
-    /// `iodepth_batch_submit`: handed over together.
+    /// `iodepth_batch_submit`: submitted at once.
     pub submit: u32,
-    /// `iodepth_batch_complete_min`: waited for together; 0: look without waiting while there is
-    /// room for more I/O.
+    /// `iodepth_batch_complete_min`: completions to wait for; 0 polls without waiting while more I/O can be submitted.
     pub complete_min: u32,
-    /// `iodepth_batch_complete_max`: taken together; at least 1 and at least `complete_min`.
+    /// `iodepth_batch_complete_max`: completions retrieved at once; at least 1 and at least `complete_min`.
     pub complete_max: u32,
 }
 
@@ -289,18 +301,19 @@ impl Default for Depth {
 
 /// When a job ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Duration {
-    /// `runtime`; zero means none.
+    /// `runtime`; 0 means no limit.
     pub runtime: Nanos,
-    /// `time_based`: start over until `runtime` has passed.
+    /// `time_based`: repeat the I/O until `runtime` has passed.
     pub time_based: bool,
-    /// `ramp_time`: run this long before anything counts.
+    /// `ramp_time`: run this long before recording results.
     pub ramp: Nanos,
-    /// `io_size`: bytes to transfer, instead of `size`.
+    /// `io_size`: amount to transfer instead of `size`.
     pub io_size: Option<Size>,
-    /// `number_ios`: I/Os to issue.
+    /// `number_ios`: maximum number of I/Os.
     pub number_ios: Option<u64>,
-    /// `loops`: times over `size`. 1 by default.
+    /// `loops`: number of passes over `size`. 1 by default.
     pub loops: u32,
 }
 
@@ -310,8 +323,9 @@ impl Default for Duration {
     }
 }
 
-/// `rate_iops=R,W,T`; zero means no limit.
+/// `rate_iops=R,W,T`; 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rates {
     /// Reads per second.
     pub read: u64,
@@ -324,10 +338,11 @@ pub struct Rates {
 /// `fallocate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Fallocate {
     /// Do not pre-allocate.
     None,
-    /// fallocate(2); what cannot, goes on without. fio's default (`native`).
+    /// fallocate(2), or no preallocation if that fails. fio's default (`native`).
     Native,
     /// posix_fallocate(3), which writes where the file system cannot allocate.
     Posix,

@@ -1,13 +1,13 @@
-//! The word that was probably meant.
+//! Suggests the word that the user probably meant.
 
-/// Below this Jaro-Winkler similarity a suggestion confuses more than it helps. The misspellings in
-/// this module's tests score above it, unrelated options below.
+/// Below this Jaro-Winkler similarity, a suggestion is more confusing than helpful. The misspellings in this module's
+/// tests score above it, unrelated options below.
 const SIMILAR: f64 = 0.8;
 
-/// Longer texts are not misspelled words, and the comparison is quadratic.
+/// Longer texts are not misspelled words, and the comparison takes quadratic time.
 const LONGEST_WORD: usize = 64;
 
-/// The candidate most like `word`, if any is like it at all.
+/// The candidate most similar to `word`, if any is similar enough.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > LONGEST_WORD {
         return None;
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_misspellings_and_leaves_strangers_alone() {
+    fn suggests_similar_words_only() {
         let words = ["iodepth", "size", "filename", "fsync", "libaio", "io_uring"];
         assert_eq!(nearest("iodepht", words), Some("iodepth"));
         assert_eq!(nearest("io-depth", words), Some("iodepth"));

@@ -1,8 +1,9 @@
-//! The options of a job: what each is called, what values it takes and what it sets.
+//! The options of a job: name, accepted values, and what each one sets.
 //!
-//! The tables in `table.rs` and `path_table.rs` are the only list of them. Parsing, messages, `--help` and the documentation
-//! all come from it.
+//! The tables in `table.rs` and `path_table.rs` are the only list of options. Parsing, messages, `--help` and the
+//! documentation are generated from them.
 
+mod defaults;
 mod fio_names;
 mod path_table;
 mod table;
@@ -19,21 +20,21 @@ mod tests;
 
 /// One row of the table.
 pub(crate) struct JobOption {
-    /// The name under which it is shown.
+    /// The name that help and messages show.
     pub name: &'static str,
     /// fio's other names for it.
     pub aliases: &'static [&'static str],
-    /// What it does, in one line.
+    /// One line of help.
     pub help: &'static str,
-    /// A value that it takes.
+    /// A valid value.
     pub example: &'static str,
-    /// A value that it refuses.
+    /// An invalid value.
     pub bad_example: &'static str,
-    /// The values that it takes, and the function that applies one.
+    /// The accepted values, and the function that applies one.
     pub value: Value,
 }
 
-/// The kinds of value. Each holds its limits and the function that applies a value within them.
+/// The kinds of value, each with its limits and the function that applies a valid value.
 pub(crate) enum Value {
     /// `1` or `0`, or the bare name, which means `1`.
     Switch(fn(&mut Draft, bool)),
@@ -41,24 +42,24 @@ pub(crate) enum Value {
     Boolean(fn(&mut Draft, bool)),
     /// 0 to 100.
     Percent(fn(&mut Draft, u8)),
-    /// A whole number of something.
+    /// A whole number.
     Count(&'static str, RangeInclusive<u32>, fn(&mut Draft, u32)),
-    /// A whole number of something that may be large.
+    /// A whole number that may be large.
     Number(&'static str, RangeInclusive<u64>, fn(&mut Draft, u64)),
-    /// A whole number of something, for reads, writes and trims.
+    /// A whole number for each of reads, writes and trims.
     PerDirection(&'static str, RangeInclusive<u64>, fn(&mut Draft, PerDirection)),
     /// A time.
     Time(TimeUnit, fn(&mut Draft, Nanos)),
-    /// Bytes or a percentage, each within its limits.
+    /// Bytes or a percentage, each with its own range.
     Size(RangeInclusive<u64>, RangeInclusive<u8>, fn(&mut Draft, Size)),
     /// One of the words that the first function lists.
     Choice(fn() -> String, fn(&mut Draft, &str) -> Result<(), Wrong>),
-    /// Whatever the description says.
+    /// Free text, described by the string.
     Text(&'static str, fn(&mut Draft, &str) -> Result<(), Wrong>),
 }
 
 impl JobOption {
-    /// Sets `text`, or what the bare name means, in `draft`.
+    /// Applies `text` to `draft`. `None` means a bare name.
     pub(crate) fn apply(&self, draft: &mut Draft, text: Option<&str>) -> Result<(), Wrong> {
         let outcome = match (text, &self.value) {
             (Some(""), _) => Err(Wrong::new("its value is empty")),
@@ -76,7 +77,7 @@ impl JobOption {
         format!("expected {}, for example {}={}", self.value.form(), self.name, self.example)
     }
 
-    /// Whether the bare name is not enough.
+    /// Whether the option needs a value (a bare name is an error).
     pub(crate) fn needs_value(&self) -> bool {
         !matches!(self.value, Value::Switch(_))
     }
@@ -101,7 +102,7 @@ impl Value {
         Ok(())
     }
 
-    /// The values that it takes, in words.
+    /// The accepted values, in words.
     fn form(&self) -> String {
         match self {
             Self::Switch(_) => "nothing, 1 or 0".to_owned(),
@@ -127,28 +128,36 @@ impl Value {
             Self::Text(form, _) => (*form).to_owned(),
         }
     }
+
+    /// The words that it accepts, if it accepts only words.
+    fn words(&self) -> Vec<String> {
+        match self {
+            Self::Choice(words, _) => words().split(", ").map(str::to_owned).collect(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 fn limits(unit: &str, range: &RangeInclusive<u64>) -> String {
     format!("{} to {} {unit}", Short(*range.start()), Short(*range.end()))
 }
 
-/// All of them, in the order in which help lists them.
+/// All options, in the order in which help lists them.
 fn all() -> impl Iterator<Item = &'static JobOption> {
     table::OPTIONS.iter().chain(path_table::OPTIONS)
 }
 
-/// The option of that name or alias.
+/// Finds an option by name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static JobOption> {
     all().find(|option| option.names().any(|known| known == name))
 }
 
-/// Whether the bare name is enough, so that the word after it is not its value.
+/// Whether `name` is a switch: a bare name is enough, and the next word is not its value.
 pub fn is_switch(name: &str) -> bool {
     find(name).is_some_and(|option| !option.needs_value())
 }
 
-/// Why `name` is refused, when [`find`] does not know it.
+/// Why `name` is refused when [`find`] returns `None`.
 pub(crate) fn unknown(name: &str) -> Wrong {
     let reason = match fio_names::OTHER.binary_search(&name) {
         Ok(_) => "known to fio, not supported yet",
@@ -158,21 +167,25 @@ pub(crate) fn unknown(name: &str) -> Wrong {
     Wrong { reason: reason.to_owned(), suggestion: nearest(name, known).map(str::to_owned) }
 }
 
-/// What `--help` and the documentation say of one option.
+/// The reference entry of one option, for `--help` and the documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// Its name.
     pub name: &'static str,
     /// fio's other names for it.
     pub aliases: &'static [&'static str],
-    /// The values that it takes, with unit and range.
+    /// The accepted values, with unit and range.
     pub value: String,
-    /// What it does, in one line.
+    /// One line of help.
     pub help: &'static str,
-    /// A value that it takes.
+    /// A valid value.
     pub example: &'static str,
-    /// A value that it refuses.
+    /// An invalid value.
     pub bad_example: &'static str,
+    /// The words that it accepts, if it accepts only words.
+    pub words: Vec<String>,
+    /// Its default, as a value or in words.
+    pub default: &'static str,
 }
 
 /// All options, in the order in which help lists them.
@@ -184,5 +197,7 @@ pub fn reference() -> impl Iterator<Item = Reference> {
         help: option.help,
         example: option.example,
         bad_example: option.bad_example,
+        words: option.value.words(),
+        default: defaults::of(option.name),
     })
 }

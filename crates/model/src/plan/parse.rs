@@ -1,9 +1,8 @@
-//! From a job file, or the same options as flags, to a [`Plan`].
+//! Parses a job file, or the same options as flags, into a [`Plan`].
 //!
-//! Three steps: `file` and `flags` cut the input into sections of named values, this file applies them
-//! to drafts as fio does (defaults, then what `[global]` says so far, then the job's own), and `check`
-//! turns a draft into a job that makes sense as a whole. All refusals are [`ParseError`]s, which name a
-//! place and an option or section.
+//! Three steps: `file` and `flags` split the input into sections of named values, this file applies them to drafts as
+//! fio does (defaults, then the `[global]` sections so far, then the job's own options), and `check` turns a draft into
+//! a consistent job. Every error is a [`ParseError`], which names a place and an option or section.
 
 mod check;
 mod error;
@@ -21,20 +20,20 @@ pub use error::{ParseError, Place, Subject};
 #[cfg(test)]
 mod tests;
 
-/// What reading a plan depends on besides its text.
+/// What the resulting plan depends on besides the text.
 #[derive(Clone, Copy)]
 pub struct Settings<'a> {
     /// The environment, for `${NAME}` in job files.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
-    /// Options, as `name=value` or a bare `name`, that are set in every job after its own.
+    /// Options, as `name=value` or a bare `name`, that override those of every job.
     pub overrides: &'a [String],
-    /// What to do with options that are not known.
+    /// What to do with unknown options.
     pub unknown_options: UnknownOptions,
-    /// Whether jobs may write to devices.
+    /// Whether jobs may write to block devices.
     pub device_writes: DeviceWrites,
 }
 
-/// An empty environment, no overrides, and the safe choice where there is one.
+/// An empty environment, no overrides, and the safe choices.
 impl Default for Settings<'_> {
     fn default() -> Self {
         Self {
@@ -46,32 +45,31 @@ impl Default for Settings<'_> {
     }
 }
 
-/// What to do with options that are not known.
+/// What to do with unknown options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownOptions {
     /// Refuse the plan.
     Refuse,
-    /// Go on without them, with a warning for each.
+    /// Ignore them, with a warning for each.
     Ignore,
 }
 
-/// Whether jobs may write to devices.
+/// Whether jobs may write to block devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceWrites {
-    /// A job that would write to one fails.
+    /// Refuse: a job that would write to a device fails.
     Refuse,
-    /// They may.
+    /// Allow.
     Allow,
 }
 
-/// Reads a job file. `file_name` is what messages call it.
+/// Parses a job file. `file_name` is used in messages only.
 pub fn job_file(file_name: &str, text: &str, settings: &Settings) -> Result<Plan, ParseError> {
     let reader = Reader { file_name, settings };
     reader.plan(file::sections(text, settings.environment), file::no_job(text))
 }
 
-/// Reads a plan from flags such as `--name=a --rw=read --bs 4k`. Options before the first `--name`
-/// hold for all jobs.
+/// Parses flags such as `--name=a --rw=read --bs 4k`. Options before the first `--name` apply to all jobs.
 pub fn flags(arguments: &[String], settings: &Settings) -> Result<Plan, ParseError> {
     let reader = Reader { file_name: "", settings };
     reader.plan(flags::sections(arguments), flags::no_job())
@@ -90,16 +88,16 @@ impl Section {
     }
 }
 
-/// Whom the options of a section are for.
+/// What the options of a section apply to.
 enum Kind {
-    /// The jobs after it.
+    /// All later jobs.
     Global,
-    /// One job of this name.
+    /// The job of this name.
     Job(String),
 }
 
 impl Kind {
-    /// A section called `name`. fio takes whatever begins with `global` for a global section.
+    /// The kind of a section called `name`. Like fio, treats every name that begins with `global` as a global section.
     fn of(name: &str) -> Self {
         if name.starts_with("global") { Self::Global } else { Self::Job(name.to_owned()) }
     }
@@ -122,7 +120,7 @@ impl Assignment {
     }
 }
 
-/// A refusal before it knows what the input is called.
+/// An error before the name of the input is added.
 struct Refusal {
     origin: Origin,
     subject: Subject,
@@ -135,7 +133,7 @@ impl Refusal {
     }
 }
 
-/// Applies sections, one after the other.
+/// Applies sections in order.
 struct Reader<'a> {
     file_name: &'a str,
     settings: &'a Settings<'a>,
@@ -159,8 +157,9 @@ impl Reader<'_> {
                 continue;
             };
             if name.chars().any(char::is_control) {
-                // It names threads, files and the lines of a report; a NUL none of them can hold.
-                let wrong = Wrong::new("a job's name must not hold control characters; use letters, digits, - and _");
+                // The name is used for threads, files and lines of a report, and none of them can contain a NUL.
+                let wrong =
+                    Wrong::new("a job's name must not contain control characters; use letters, digits, - and _");
                 return Err(Refusal { origin: section.origin, subject: Subject::Section(name), wrong });
             }
             let mut draft = global.clone();
@@ -177,7 +176,7 @@ impl Reader<'_> {
         if plan.phases.is_empty() { Err(no_job) } else { Ok(plan) }
     }
 
-    /// Sets the options of one section in `draft`.
+    /// Applies the options of one section to `draft`.
     fn apply(&self, section: &[Assignment], draft: &mut Draft, warnings: &mut Vec<Warning>) -> Result<(), Refusal> {
         draft.cache = CacheWords::default();
         for Assignment { name, value, origin } in section {
@@ -191,7 +190,7 @@ impl Reader<'_> {
             if self.settings.unknown_options != UnknownOptions::Ignore {
                 return Err(refusal);
             }
-            // What holds for every job is read once for each, and said once.
+            // An option of all jobs is applied once for each job, but reported once.
             warning::add_once(warnings, Warning::new(Code::OptionIgnored, self.error(refusal).to_string()));
         }
         Ok(())

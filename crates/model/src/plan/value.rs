@@ -1,7 +1,7 @@
-//! The syntax of fio's values: a text enters, a typed value or the reason why not leaves.
+//! Parses values in fio's syntax: from a text to a typed value, or the reason why it is invalid.
 //!
-//! The meanings are those of fio 3.33 with its default `kb_base=1024`. fio reads the leading digits
-//! of a value and lets the rest pass, so that `bs=4.5k` means 4 bytes; here such a value is refused.
+//! Values mean what fio 3.33 with its default `kb_base=1024` makes of them. fio reads the leading digits of a value and
+//! ignores the rest, so that `bs=4.5k` means 4 bytes; here such a value is an error.
 
 mod choice;
 mod list;
@@ -22,8 +22,8 @@ mod tests;
 const POWERS_OF_1024: [(&str, u64); 5] =
     [("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30), ("t", 1 << 40), ("p", 1 << 50)];
 
-/// What a suffix multiplies by. fio 3.33 has `kib` and its like as powers of 1000, for the sake of old
-/// job files; `ki` it reads as `k`, though its manual says otherwise.
+/// The factor of a suffix. fio 3.33 treats `kib` and similar suffixes as powers of 1000, for compatibility with old job
+/// files, and `ki` as `k`, although its manual says otherwise.
 fn factor(suffix: &str) -> Option<u64> {
     let suffix = suffix.to_ascii_lowercase();
     if suffix.is_empty() || suffix == "b" {
@@ -84,7 +84,7 @@ pub fn boolean(text: &str) -> Result<bool, Wrong> {
     }
 }
 
-/// A whole number of percent, without a sign for it.
+/// A whole number of percent, without a percent sign.
 pub fn percent(text: &str) -> Result<u8, Wrong> {
     percent_in(text, text, &(0..=100))
 }
@@ -94,10 +94,10 @@ fn percent_in(number: &str, text: &str, range: &RangeInclusive<u8>) -> Result<u8
     within(percent, range, text)
 }
 
-/// The largest size and offset that Linux has for a file (`loff_t`).
+/// The largest file size and offset of Linux (`loff_t`).
 pub const LARGEST_FILE: u64 = i64::MAX as u64;
 
-/// A number of bytes, or a share of something in percent.
+/// A number of bytes, or a percentage.
 pub fn size(text: &str, bytes: &RangeInclusive<u64>, percent: &RangeInclusive<u8>) -> Result<Size, Wrong> {
     match text.strip_suffix('%') {
         Some(share) => percent_in(share, text, percent).map(Size::Percent),
@@ -105,12 +105,12 @@ pub fn size(text: &str, bytes: &RangeInclusive<u64>, percent: &RangeInclusive<u8
     }
 }
 
-/// What a time without a suffix counts.
+/// The unit of a time without a suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
-    /// As in `runtime`.
+    /// Seconds, as in `runtime`.
     Seconds,
-    /// As in `thinktime`.
+    /// Microseconds, as in `thinktime`.
     Microseconds,
 }
 
@@ -123,11 +123,11 @@ impl TimeUnit {
     }
 }
 
-/// The longest time that an option may ask for: nobody means more, and it fits any clock.
+/// The longest time that an option accepts: longer than anyone needs, and within the range of any clock.
 pub const LONGEST_TIME: Nanos = Nanos(365 * 86_400 * 1_000_000_000);
 
-/// A time with an optional suffix. fio 3.33 takes `10sec` for 10 microseconds; its manual and this
-/// function take it for 10 seconds.
+/// A time with an optional suffix. fio 3.33 reads `10sec` as 10 microseconds; its manual and this function read it as
+/// 10 seconds.
 pub fn time(text: &str, unit: TimeUnit) -> Result<Nanos, Wrong> {
     let (number, suffix) = split_digits(text);
     let number = digits(number, text, 10)?;

@@ -1,37 +1,37 @@
-//! Probes whose names hold a part that the machine decides: an interface, a device, a field, a file.
+//! Probes whose names contain a part that depends on the machine: an interface, a device, a field, a file.
 //!
-//! What follows a family's prefix enters, the file and the place in it leave. A name never leads out of the folder that it
-//! is looked for in.
+//! Parses the part after a family's prefix into a file and a place in it. No name can refer to a file outside the
+//! family's folder.
 
 use super::{Field, Kind, Scope, VMSTAT};
 
-/// Probes of one form.
+/// Probes with a common form.
 pub struct Family {
-    /// How a name begins.
+    /// Prefix of the names.
     pub prefix: &'static str,
-    /// What a name looks like.
+    /// Form of the names.
     pub form: &'static str,
-    /// In words.
+    /// What they read, in words.
     pub meaning: &'static str,
-    /// What such a number is of.
+    /// What a number covers.
     pub scope: Scope,
-    /// How what follows the prefix is read.
+    /// Parses the part after the prefix.
     pub parse: fn(&str) -> Result<FilePart, String>,
-    /// Where its instances on a machine are to be found.
+    /// How to find the probes of a machine.
     pub instances: Instance,
 }
 
-/// Where the instances of a family are to be found.
+/// How to find the probes of a family on a machine.
 pub enum Instance {
-    /// One for each entry of this folder; these may follow its name.
+    /// One for each entry of this folder, with each of these suffixes.
     Folder(&'static str, &'static [&'static str]),
-    /// These follow the prefix.
+    /// The prefix with each of these suffixes.
     Ends(&'static [&'static str]),
-    /// Whatever somebody names.
+    /// Any file that the user names.
     Any,
 }
 
-/// Where a number stands and what it is; of what kind, where that follows from the name.
+/// The place of a number, its meaning, and its kind if the name determines it.
 #[derive(Debug)]
 pub struct FilePart {
     pub(super) path: String,
@@ -47,7 +47,7 @@ pub const FAMILIES: &[Family] = &[
     Family {
         prefix: "softirqs.",
         form: "softirqs.KIND",
-        meaning: "soft interrupts of one kind that were handled, all CPUs together",
+        meaning: "soft interrupts of one kind handled by all CPUs",
         scope: Scope::Machine,
         parse: softirqs,
         instances: Instance::Ends(SOFTIRQS),
@@ -55,7 +55,7 @@ pub const FAMILIES: &[Family] = &[
     Family {
         prefix: "pressure.",
         form: "pressure.RESOURCE.LINE",
-        meaning: "time in which some or all tasks that were not idle waited for a resource (PSI)",
+        meaning: "time in which some or all non-idle tasks waited for a resource (PSI)",
         scope: Scope::Machine,
         parse: pressure,
         instances: Instance::Folder("/proc/pressure", &["some", "full"]),
@@ -63,7 +63,7 @@ pub const FAMILIES: &[Family] = &[
     Family {
         prefix: "net.",
         form: "net.IFACE.STATISTIC",
-        meaning: "what a network interface counts: any file of /sys/class/net/IFACE/statistics",
+        meaning: "statistics of a network interface: any file in /sys/class/net/IFACE/statistics",
         scope: Scope::Device,
         parse: net,
         instances: Instance::Folder("/sys/class/net", &["rx_bytes", "rx_packets", "tx_bytes", "tx_packets"]),
@@ -71,7 +71,7 @@ pub const FAMILIES: &[Family] = &[
     Family {
         prefix: "block.",
         form: "block.DEV.COLUMN",
-        meaning: "what a block device or partition counts: a column of /sys/class/block/DEV/stat",
+        meaning: "statistics of a block device or partition: any column of /sys/class/block/DEV/stat",
         scope: Scope::Device,
         parse: block,
         instances: Instance::Folder("/sys/class/block", BLOCK_NAMES),
@@ -87,20 +87,20 @@ pub const FAMILIES: &[Family] = &[
     Family {
         prefix: "file:",
         form: "counter:file:PATH:PATTERN",
-        meaning: "a number of any file (gauge:file:PATH:PATTERN where it goes down too)",
+        meaning: "a number in any file (gauge:file:PATH:PATTERN if it can decrease)",
         scope: Scope::File,
         parse: file,
         instances: Instance::Any,
     },
 ];
 
-/// Kinds of soft interrupts, as the kernel calls them in small letters.
+/// Kinds of soft interrupts: the kernel's names in lower case.
 const SOFTIRQS: &[&str] =
     &["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
 
 fn softirqs(kind: &str) -> Result<FilePart, String> {
     if !SOFTIRQS.contains(&kind) {
-        return Err(format!("there is no such soft interrupt; expected one of {}", SOFTIRQS.join(", ")));
+        return Err(format!("unknown soft interrupt; expected one of {}", SOFTIRQS.join(", ")));
     }
     Ok(FilePart {
         path: "/proc/softirqs".to_owned(),
@@ -108,20 +108,20 @@ fn softirqs(kind: &str) -> Result<FilePart, String> {
         unit: "softirqs".to_owned(),
         kind: Some(Kind::Counter),
         factor: 1.0,
-        meaning: format!("soft interrupts {kind} that were handled"),
+        meaning: format!("{kind} soft interrupts handled"),
     })
 }
 
 fn pressure(name: &str) -> Result<FilePart, String> {
-    /// What the kernel counts in microseconds.
+    /// The kernel counts in microseconds.
     const MICROS: f64 = 1000.0;
     let (resource, line) = name.split_once('.').ok_or("expected pressure.RESOURCE.LINE, as in pressure.io.some")?;
     if !["cpu", "io", "memory", "irq"].contains(&resource) {
         return Err("expected one of cpu, io, memory, irq after the first dot".to_owned());
     }
     let reader = match line {
-        "some" => "some task",
-        "full" => "every task that was not idle",
+        "some" => "some tasks",
+        "full" => "all non-idle tasks",
         _ => return Err("expected some or full at the end".to_owned()),
     };
     Ok(FilePart {
@@ -135,11 +135,11 @@ fn pressure(name: &str) -> Result<FilePart, String> {
 }
 
 fn net(name: &str) -> Result<FilePart, String> {
-    // An interface may have dots in its name, a statistic has none.
+    // The name of an interface may contain dots, the name of a statistic does not.
     let (interface, statistic) =
         name.rsplit_once('.').ok_or("expected net.IFACE.STATISTIC, as in net.eth0.rx_bytes")?;
-    entry(interface).ok_or_else(|| format!("'{interface}' is no name of an interface"))?;
-    entry(statistic).ok_or_else(|| format!("'{statistic}' is no name of a statistic"))?;
+    entry(interface).ok_or_else(|| format!("'{interface}' is not an interface name"))?;
+    entry(statistic).ok_or_else(|| format!("'{statistic}' is not a statistic name"))?;
     let unit = ["bytes", "packets"].into_iter().find(|unit| statistic.ends_with(unit)).unwrap_or("events");
     Ok(FilePart {
         path: format!("/sys/class/net/{interface}/statistics/{statistic}"),
@@ -151,7 +151,7 @@ fn net(name: &str) -> Result<FilePart, String> {
     })
 }
 
-/// The columns of a device's stat, in their order (Documentation/block/stat.rst), with unit, kind and factor.
+/// The columns of a device's stat file in order (Documentation/block/stat.rst), with unit, kind and factor.
 const BLOCK: [(&str, (&str, Kind, f64)); 17] = {
     use Kind::{Counter, Gauge};
     const SECTOR: f64 = 512.0;
@@ -177,16 +177,16 @@ const BLOCK: [(&str, (&str, Kind, f64)); 17] = {
     ]
 };
 
-/// Those that are listed for each device; a refusal names all.
+/// The columns that `--probe list` lists for each device. An error message lists all.
 const BLOCK_NAMES: &[&str] = &["read_ios", "read_bytes", "write_ios", "write_bytes", "in_flight"];
 
 fn block(name: &str) -> Result<FilePart, String> {
     let (device, column) = name.rsplit_once('.').ok_or("expected block.DEV.COLUMN, as in block.vda.read_bytes")?;
-    entry(device).ok_or_else(|| format!("'{device}' is no name of a block device"))?;
+    entry(device).ok_or_else(|| format!("'{device}' is not a block device name"))?;
     let found = BLOCK.iter().enumerate().find(|(_, (name, _))| *name == column);
     let Some((place, (_, (unit, kind, factor)))) = found else {
         let names: Vec<&str> = BLOCK.iter().map(|(name, _)| *name).collect();
-        return Err(format!("'{column}' is no column of a device; expected one of {}", names.join(", ")));
+        return Err(format!("'{column}' is not a column of a device; expected one of {}", names.join(", ")));
     };
     Ok(FilePart {
         path: format!("/sys/class/block/{device}/stat"),
@@ -199,7 +199,7 @@ fn block(name: &str) -> Result<FilePart, String> {
 }
 
 fn vmstat(name: &str) -> Result<FilePart, String> {
-    /// What begins as gauges do and only grows.
+    /// Fields whose names begin like a gauge's, but which only grow.
     const COUNTERS: &[&str] = &[
         "nr_dirtied",
         "nr_written",
@@ -213,10 +213,10 @@ fn vmstat(name: &str) -> Result<FilePart, String> {
         "nr_tlb_local_flush_all",
         "nr_tlb_local_flush_one",
     ];
-    /// What does not and goes up and down.
+    /// Fields whose names do not begin like a gauge's, but which go up and down.
     const GAUGES: &[&str] = &["workingset_nodes"];
     if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-        return Err(format!("'{name}' is no field of {VMSTAT}"));
+        return Err(format!("'{name}' is not a field of {VMSTAT}"));
     }
     let gauge = GAUGES.contains(&name) || name.starts_with("nr_") && !COUNTERS.contains(&name);
     let (kind, unit) = if gauge { (Kind::Gauge, "pages") } else { (Kind::Counter, "events") };
@@ -230,7 +230,7 @@ fn vmstat(name: &str) -> Result<FilePart, String> {
     })
 }
 
-/// `PATH:PATTERN`, where a colon of the path is written `\:`.
+/// Parses `PATH:PATTERN`. A colon in the path is written `\:`.
 fn file(text: &str) -> Result<FilePart, String> {
     let escaped = |place: usize| place > 0 && text.as_bytes().get(place - 1) == Some(&b'\\');
     let colon = text.match_indices(':').map(|(place, _)| place).find(|place| !escaped(*place));
@@ -245,12 +245,12 @@ fn file(text: &str) -> Result<FilePart, String> {
         unit: String::new(),
         kind: None,
         factor: 1.0,
-        meaning: format!("what {pattern} captures in {path}"),
+        meaning: format!("the number that {pattern} matches in {path}"),
         path,
     })
 }
 
-/// A name that can be an entry of a folder, and no way out of it.
+/// A name that is a plain directory entry, so that it cannot leave the folder.
 fn entry(name: &str) -> Option<&str> {
     let plain = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
     plain.then_some(name)

@@ -1,52 +1,52 @@
-//! Where in a file a probe's number stands. The text of a file enters, the number leaves, or `None` where it is not there.
+//! Finds the number of a probe in the text of a file. Returns `None` if it is missing.
 //!
-//! A text may hold anything. Reading a row allocates nothing and passes over the text once; a pattern is a regular expression
-//! that takes time in proportion to the text.
+//! The text may contain anything. Reading a row does not allocate and scans the text once; matching a pattern takes
+//! time linear in the length of the text.
 
 use regex_lite::Regex;
 
-/// Where in a file a number stands.
+/// The place of a number in a file.
 #[derive(Clone, Debug)]
 pub enum Field {
-    /// In the row that begins with this word, the number in this column after it, from 0.
+    /// The number in this column of the row that begins with this word.
     Row {
         /// The row's first word.
         key: String,
-        /// Which number.
+        /// Column after the first word, from 0.
         column: usize,
     },
-    /// In the row that begins with this word, all numbers together: one of each CPU.
+    /// The sum of all numbers in the row that begins with this word: one number for each CPU.
     RowSum(String),
-    /// In the row that begins with this word, what follows this label.
+    /// The number after this label, in the row that begins with this word.
     Labelled {
         /// The row's first word.
         key: String,
-        /// As in `total=5`.
+        /// The label, as in `total=5`.
         label: &'static str,
     },
-    /// The word at this place of the file, from 0.
+    /// The word at this index of the file, from 0.
     Word(usize),
-    /// What the one group of a pattern captures where the pattern first matches.
+    /// The single capture group of the first match of a pattern.
     Pattern(Regex),
 }
 
 impl Field {
-    /// A pattern as it was typed.
+    /// Compiles a pattern.
     ///
     /// # Errors
-    /// When it is no regular expression, or does not capture exactly one number.
+    /// If it is not a valid regular expression, or does not have exactly one capture group.
     pub fn pattern(text: &str) -> Result<Self, String> {
-        // Lines are what such files are made of: ^ and $ are their ends.
-        let pattern =
-            Regex::new(&format!("(?m:{text})")).map_err(|error| format!("is no regular expression: {error}"))?;
+        // Such files consist of lines, so ^ and $ match at line ends.
+        let pattern = Regex::new(&format!("(?m:{text})"))
+            .map_err(|error| format!("is not a valid regular expression: {error}"))?;
         match pattern.captures_len() {
             2 => Ok(Self::Pattern(pattern)),
-            1 => Err("captures nothing: put the number into parentheses, as in Dirty: +([0-9]+)".to_owned()),
-            _ => Err("captures more than one number: group with (?:…) what is not the number".to_owned()),
+            1 => Err("has no capture group: put the number in parentheses, as in Dirty: +([0-9]+)".to_owned()),
+            _ => Err("has more than one capture group: use (?:…) for groups other than the number".to_owned()),
         }
     }
 
-    /// The number in this text.
+    /// Reads the number from the text of the file.
     pub fn read(&self, text: &str) -> Option<f64> {
         match self {
             Self::Row { key, column } => number(row(text, key)?.nth(*column)?),
@@ -62,7 +62,7 @@ impl Field {
     }
 }
 
-/// The words after the first one of the row that begins with it.
+/// The remaining words of the row that begins with `key`.
 fn row<'a>(text: &'a str, key: &str) -> Option<impl Iterator<Item = &'a str>> {
     text.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace();
@@ -70,7 +70,7 @@ fn row<'a>(text: &'a str, key: &str) -> Option<impl Iterator<Item = &'a str>> {
     })
 }
 
-/// "inf" and "nan" are numbers to a parser and none to a reader.
+/// Rejects "inf" and "nan", which the parser accepts.
 fn number(word: &str) -> Option<f64> {
     word.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }
@@ -116,9 +116,9 @@ mod tests {
         assert_eq!(read("(.*)", "inf\n"), None);
         assert_eq!(read("(.*)", "no number\n"), None);
         let wrong = |pattern: &str| Field::pattern(pattern).unwrap_err();
-        assert!(wrong("Dirty: [0-9]+").contains("captures nothing"));
+        assert!(wrong("Dirty: [0-9]+").contains("has no capture group"));
         assert!(wrong("([0-9]+) ([0-9]+)").contains("more than one"));
-        assert!(wrong("([0-9]+").contains("no regular expression"));
+        assert!(wrong("([0-9]+").contains("not a valid regular expression"));
     }
 
     proptest! {

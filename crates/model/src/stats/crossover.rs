@@ -1,7 +1,7 @@
-//! Where along an axis the candidate begins or ceases to win.
+//! Finds where along an axis the candidate begins or ceases to win.
 //!
-//! The points of a sweep over a numeric axis (block size, queue depth, submitters) enter, each with its rounds; the
-//! place where the difference changes its sign leaves, or why there is none.
+//! The input is the points of a sweep over a numeric axis (block size, queue depth, submitters), each with its rounds.
+//! The result is the place where the difference changes its sign, or the reason why there is none.
 
 use super::estimate::{CONFIDENCE, Estimate, student_t};
 use super::holm::holm;
@@ -12,48 +12,48 @@ use serde::{Deserialize, Serialize};
 /// One point of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepPoint<'a> {
-    /// Where on the axis; positive.
+    /// The value on the axis; positive.
     pub at: f64,
-    /// Its rounds; round r of every point belongs to the same complete block.
+    /// Its rounds. Round r of every point belongs to the same complete block.
     pub rounds: &'a [PairedRound],
 }
 
-/// The arm that is ahead.
+/// The better arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Winner {
-    /// The arm that was compared with.
+    /// The arm that the candidate is compared with.
     Baseline,
-    /// The arm that was judged.
+    /// The arm that is judged.
     Candidate,
 }
 
-/// Where the winner changes.
+/// Where the better arm changes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Crossover {
     /// It changes once.
     At {
-        /// Where on the axis.
+        /// The value on the axis.
         at: Estimate,
-        /// Who wins beyond it.
+        /// The better arm above it.
         winner_above: Winner,
     },
-    /// It does not change: wherever a difference was detected, the same arm wins.
+    /// It does not change: the same arm is better wherever a difference was detected.
     Everywhere {
-        /// Who.
+        /// The better arm.
         winner: Winner,
     },
-    /// It changes more than once, so there is no one place.
+    /// It changes more than once, so there is no single crossover.
     Several {
-        /// How often.
+        /// Number of changes.
         changes: usize,
     },
     /// No point shows a difference.
     Undecided,
 }
 
-/// A point with all that follows from its rounds.
+/// A point with the results of its rounds.
 struct Studied {
     log_at: f64,
     ratio: LogRatio,
@@ -62,12 +62,13 @@ struct Studied {
 
 /// Where the candidate's change crosses 0.
 ///
-/// Only points whose difference is detected after Holm's correction say who wins, so noise around 0 is no crossing.
-/// Between the last of one sign and the first of the other, θ is interpolated linearly in the logarithm of the axis.
-/// The interval holds every place at which the interpolated θ cannot be told from 0, |θ(x)| ≤ t(0.975)·se(x), with
-/// se(x) from the rounds' interpolated influences. That is Fieller's (1954) construction. It is used, and not the
-/// jackknife, because it inverts an exact t test, needs no derivative at the crossing, and cannot lose the crossing in
-/// a replicate. What the interval does not contain is how far θ is from straight between two points.
+/// Only points with a detected difference (after Holm's correction) determine who wins, so noise around 0 is not a
+/// crossover. Between the last of one sign and the first of the other, θ is interpolated linearly in the logarithm of
+/// the axis. The interval contains every place at which the interpolated θ cannot be distinguished from 0, |θ(x)| ≤
+/// t(0.975)·se(x), with se(x) from the rounds' interpolated influences. This is Fieller's (1954) construction. It is
+/// preferred to the jackknife because it inverts an exact t test, needs no derivative at the crossing, and cannot lose
+/// the crossing in a replicate. The interval does not include how far θ deviates from a straight line between two
+/// points.
 ///
 /// `None` with fewer than two points, places that are not positive or not distinct, fewer than two rounds, or points
 /// with different numbers of rounds.
@@ -131,20 +132,20 @@ fn crossing(points: &[Studied]) -> Option<Estimate> {
         zeros.extend(Some(zero).filter(|part| (0.0..=1.0).contains(part)).map(at));
         bounds.extend(indistinct(left, right, t).into_iter().map(at));
     }
-    // θ may cross 0 several times where it cannot be told from 0; the middle one of an odd number is the value.
+    // θ may cross 0 several times where it cannot be distinguished from 0; the middle one of an odd number is used.
     let zero = *zeros.get(zeros.len() / 2)?;
     let low = bounds.iter().copied().fold(zero, f64::min);
     let high = bounds.iter().copied().fold(zero, f64::max);
     Some(Estimate { value: zero.exp(), low: Some(low.exp()), high: Some(high.exp()) })
 }
 
-/// The parts of the way from `left` to `right` at which θ² = t²·se²: ends of the stretches where θ may be 0.
+/// The fractions of the way from `left` to `right` at which θ² = t²·se²: the ends of the ranges in which θ may be 0.
 fn indistinct(left: &Studied, right: &Studied, t: f64) -> Vec<f64> {
     let rounds = left.influences.len() as f64;
     let covariance = |a: &Studied, b: &Studied| -> f64 {
         a.influences.iter().zip(&b.influences).map(|(a, b)| a * b).sum::<f64>() / (rounds * (rounds - 1.0))
     };
-    // At part λ: θ = θ_l + λ·(θ_r − θ_l), and the same of the influences. Both squares are quadratic in λ.
+    // At fraction λ: θ = θ_l + λ·(θ_r − θ_l), and likewise for the influences. Both squares are quadratic in λ.
     let (theta, rise) = (left.ratio.theta, right.ratio.theta - left.ratio.theta);
     let (own, joint, other) = (covariance(left, left), covariance(left, right), covariance(right, right));
     let (variance_rise, variance_both) = (other - 2.0 * joint + own, joint - own);
@@ -152,7 +153,7 @@ fn indistinct(left: &Studied, right: &Studied, t: f64) -> Vec<f64> {
     let half_b = theta * rise - t.powi(2) * variance_both;
     let c = theta.powi(2) - t.powi(2) * own;
     let root = (half_b.powi(2) - a * c).sqrt();
-    // Both forms of the solution, so that neither subtracts two nearly equal numbers. NaN is in no range.
+    // Uses both forms of the solution, so that neither subtracts two nearly equal numbers. A NaN is in no range.
     let q = -(half_b + root.copysign(half_b));
     [q / a, c / q].into_iter().filter(|part| (0.0..=1.0).contains(part)).collect()
 }

@@ -3,17 +3,18 @@
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Confidence of every interval that is shown.
+/// Confidence of every reported interval.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// A value, its standard error, and how many independent units the error comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The value.
     pub value: f64,
-    /// Lower end of the 95 % interval; `None` when too few units were measured for one.
+    /// Lower end of the 95 % interval; `None` if there are too few units.
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper end of the 95 % interval.
     pub high: Option<f64>,
 }
 
@@ -31,17 +32,17 @@ impl Estimate {
         }
     }
 
-    /// Half of the interval's width.
+    /// Half the width of the interval.
     pub fn half_width(&self) -> Option<f64> {
         Some((self.high? - self.low?) / 2.0)
     }
 
-    /// Whether the interval holds `truth`; `None` when there is no interval.
+    /// Whether the interval contains `truth`; `None` without an interval.
     pub fn contains(&self, truth: f64) -> Option<bool> {
         Some(self.low? <= truth && truth <= self.high?)
     }
 
-    /// The same estimate in a unit `factor` times as fine.
+    /// The same estimate in a unit that is `factor` times as fine.
     pub fn scaled(&self, factor: f64) -> Self {
         Self {
             value: self.value * factor,

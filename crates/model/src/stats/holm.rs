@@ -1,8 +1,8 @@
-//! Holm's correction: several cells, and the chance of one false finding among all of them as for a single one.
+//! Holm's correction: over several cells, the chance of a false finding is the same as for a single one.
 
 /// p-values adjusted after Holm (1979): the i-th smallest of m times (m − i + 1), never smaller than that of a smaller
-/// p-value, at most 1. A cell is detected when its adjusted p-value is below 0.05. `None` was not tested, stays `None`
-/// and does not count.
+/// p-value, at most 1. A cell is detected when its adjusted p-value is below 0.05. `None` means not tested; it stays
+/// `None` and does not count.
 pub fn holm(p_values: &[Option<f64>]) -> Vec<Option<f64>> {
     let mut ordered: Vec<(usize, f64)> =
         p_values.iter().enumerate().filter_map(|(index, p)| Some((index, (*p)?))).collect();

@@ -1,15 +1,15 @@
-//! Intervals for what is fitted to several cells at once, by leaving out one round after the other.
+//! Intervals for parameters that are fitted to several cells at once, by leaving out one round at a time.
 //!
-//! All cells of a round share its machine, so their errors belong together. Leaving out the whole round keeps them
-//! together, whatever is fitted to what is left.
+//! All cells of a round share the state of the machine, so their errors are correlated. Leaving out whole rounds
+//! preserves that correlation.
 
 use super::estimate::Estimate;
 
 /// Estimates of N parameters, each ± t(0.975, R − 1) · se with the delete-one jackknife's
 /// se² = (R − 1)/R · Σ(p_r − p̄)² (Efron and Stein, 1981), where p_r is the parameter without round r.
 ///
-/// `fit` gets the round to leave out; `None` leaves out none. The result is `None` when the whole cannot be fitted, and
-/// without intervals when that fails without one of the rounds or there is only one.
+/// `fit` receives the round to leave out; `None` leaves out none. The result is `None` if the whole cannot be fitted,
+/// and has no intervals if the fit fails without one of the rounds, or if there is only one.
 pub fn jackknife<const N: usize>(
     rounds: usize,
     fit: impl Fn(Option<usize>) -> Option<[f64; N]>,
@@ -43,9 +43,9 @@ mod tests {
     use super::*;
     use crate::stats::estimate::student_t;
 
-    /// The jackknife of a mean is the mean with its usual error, exactly (Efron and Stein, 1981).
+    /// The jackknife of a mean is exactly the mean with its usual error (Efron and Stein, 1981).
     #[test]
-    fn of_a_mean_it_is_the_usual_interval() {
+    fn for_a_mean_it_is_the_usual_interval() {
         let values: [f64; 5] = [1.0, 2.0, 4.0, 8.0, 16.0];
         let mean = |out: Option<usize>| {
             let kept: Vec<f64> = values.iter().enumerate().filter(|(i, _)| Some(*i) != out).map(|(_, v)| *v).collect();

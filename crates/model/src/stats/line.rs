@@ -1,13 +1,13 @@
-//! Cost as a line in the block size: what an I/O costs whatever its size, and what each byte adds.
+//! The cost as a line in the block size: a constant cost per I/O, and a cost per byte.
 //!
-//! Cells of several sizes enter, round by round; the two coefficients leave with their intervals, and how far the cells
-//! lie from the line.
+//! The input is cells of several sizes with their rounds. The result is the two coefficients with intervals, and the
+//! deviation of the cells from the line.
 
 use super::estimate::Estimate;
 use super::jackknife::jackknife;
 use super::ratio::Pair;
 
-/// Two sizes lie on a line whatever they cost; it takes a third to contradict it.
+/// Two sizes always lie on a line; a third can contradict it.
 const FEWEST_SIZES: usize = 3;
 
 /// One block size of a sweep.
@@ -15,28 +15,28 @@ const FEWEST_SIZES: usize = 3;
 pub struct SizePoint<'a> {
     /// Bytes of an I/O.
     pub bytes: f64,
-    /// What its I/Os cost (numerator) and how many they were (denominator), in each round.
+    /// Cost of its I/Os (numerator) and number of I/Os (denominator) in each round.
     pub rounds: &'a [Pair],
 }
 
 /// cost(b) = per_io + per_byte·b.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CostLine {
-    /// What an I/O costs before its first byte, in the numerator's unit.
+    /// Cost of an I/O independent of its size, in the numerator's unit.
     pub per_io: Estimate,
-    /// What each byte adds, in the numerator's unit.
+    /// Cost of each byte, in the numerator's unit.
     pub per_byte: Estimate,
-    /// The largest distance of a size's cost from the line, as a fraction of that cost. Where it is far above the
-    /// cells' own errors, the cost is not a line in the size (a cache that overflows, a packet that fills), and the
-    /// coefficients describe no size well.
+    /// Maximum deviation of a size's cost from the line, as a fraction of that cost. If it is far above the cells' own
+    /// errors, the cost is not linear in the size (a cache overflows, a packet fills), and the coefficients describe no
+    /// size well.
     pub misfit: f64,
 }
 
 /// The line through the costs of at least three sizes, with delete-one-round jackknife intervals.
 ///
-/// Each size's cost is its ratio of sums; squares are weighed by 1/cost², because what makes costs vary (another
-/// layout, a slower moment) changes them by a factor. Without weights the largest size alone would decide. `None` with
-/// fewer sizes, a cost that is not positive, or sizes with different numbers of rounds.
+/// The cost of each size is its ratio of sums. Squares are weighted by 1/cost², because what makes costs vary (another
+/// layout, a slower moment) changes them by a factor; without weights, the largest size alone would determine the line.
+/// `None` with fewer sizes, a cost that is not positive, or sizes with different numbers of rounds.
 pub fn cost_line(points: &[SizePoint]) -> Option<CostLine> {
     let rounds = points.first()?.rounds.len();
     if points.iter().any(|point| point.rounds.len() != rounds) {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bend_is_told() {
+    fn a_bend_raises_the_misfit() {
         let found = line(&cells(3000.0, 0.25, &[[1.0, 1.0, 1.0, 1.5]; 5])).unwrap();
         assert!(found.misfit > 0.1, "{found:?}");
     }

@@ -1,34 +1,34 @@
-//! The one estimator of a comparison: how many times a rate or a cost of the baseline the candidate's is.
+//! The estimator of comparisons: the ratio of a rate or cost of the candidate to that of the baseline.
 //!
-//! Rounds enter, each with both arms; the logarithm of the ratio leaves, with the error that the spread of the
-//! rounds gives it. Nothing here decides what the ratio means; that is the verdict's.
+//! The input is rounds with both arms. The result is the logarithm of the ratio, with a standard error from the spread
+//! of the rounds. The verdict interprets it.
 
 use super::estimate::{CONFIDENCE, Estimate, student_t};
 use super::ratio::Pair;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Below this a θ is the rounding of its sums and not a difference: 60 rounds of f64 sums err by about 1e-14.
+/// A smaller |θ| is a rounding error of its sums, not a difference: 60 rounds of f64 sums have an error of about 1e-14.
 const RESOLUTION: f64 = 1e-12;
 
-/// Both arms of one round, measured side by side: a numerator (cycles, I/Os) over a denominator (I/Os, seconds) each.
+/// Both arms of one round, measured side by side: a numerator (cycles, I/Os) and a denominator (I/Os, seconds) each.
 ///
-/// A single round's numerator may be 0 or negative, as net cycles are when the background was subtracted.
+/// The numerator of a single round may be 0 or negative, for example net cycles after subtracting the background.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairedRound {
-    /// The arm that is compared with.
+    /// The arm that the candidate is compared with.
     pub baseline: Pair,
     /// The arm that is judged.
     pub candidate: Pair,
 }
 
 impl PairedRound {
-    /// The round with its arms' names exchanged.
+    /// The round with its arms exchanged.
     pub fn swapped(self) -> Self {
         Self { baseline: self.candidate, candidate: self.baseline }
     }
 
-    /// Both arms together: the common mode, in which a change of the machine shows and one of the candidate hardly.
+    /// Both arms together: the common mode, which shows changes of the machine, but hardly those of the candidate.
     pub fn common_mode(self) -> Pair {
         Pair {
             numerator: self.baseline.numerator + self.candidate.numerator,
@@ -40,20 +40,20 @@ impl PairedRound {
 /// The logarithm of candidate ÷ baseline, with its standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogRatio {
-    /// θ = ln(candidate ÷ baseline): 0.01 is very nearly +1 %.
+    /// θ = ln(candidate ÷ baseline): 0.01 is about +1 %.
     pub theta: f64,
     /// Standard error of θ; `None` with fewer than two units.
     pub standard_error: Option<f64>,
-    /// Independent units that the error comes from: rounds, groups of rounds, boots.
+    /// Independent units that the error is based on: rounds, groups of rounds, boots.
     pub units: usize,
 }
 
 /// θ = ln[(Σn_B/Σd_B)/(Σn_A/Σd_A)] over R rounds, A the baseline and B the candidate.
 ///
-/// The standard error is that of the rounds' influences on θ (the delta method for a ratio of sums; Cochran,
-/// Sampling Techniques, 3rd ed., § 6.4), which sum to 0:
-/// z_r = R·(n_Br/Σn_B − d_Br/Σd_B − n_Ar/Σn_A + d_Ar/Σd_A), se = sd(z)/√R. What both arms of a round share cancels
-/// in its z, so drift from round to round is not counted as error. `None` when one of the four sums is not positive.
+/// The standard error is that of the rounds' influences on θ (the delta method for a ratio of sums; Cochran, Sampling
+/// Techniques, 3rd ed., § 6.4), which sum to 0: z_r = R·(n_Br/Σn_B − d_Br/Σd_B − n_Ar/Σn_A + d_Ar/Σd_A), se = sd(z)/√R.
+/// What both arms of a round share cancels in its z, so drift from round to round does not count as error. `None` if
+/// one of the four sums is not positive.
 pub fn log_ratio(rounds: &[PairedRound]) -> Option<LogRatio> {
     let influences = influences(rounds)?;
     Some(LogRatio { theta: theta(rounds)?, standard_error: standard_error(&influences), units: rounds.len() })
@@ -73,7 +73,7 @@ pub(super) fn influences(rounds: &[PairedRound]) -> Option<Vec<f64>> {
     Some(rounds.iter().map(|r| count * (share(r.candidate, candidate) - share(r.baseline, baseline))).collect())
 }
 
-/// Sums of both arms; `None` unless all four are positive.
+/// The sums of both arms; `None` unless all four are positive.
 fn sums(rounds: &[PairedRound]) -> Option<(Pair, Pair)> {
     let sum = |arm: fn(&PairedRound) -> Pair| Pair {
         numerator: rounds.iter().map(|round| arm(round).numerator).sum(),
@@ -96,7 +96,7 @@ pub(super) fn standard_error(values: &[f64]) -> Option<f64> {
 }
 
 impl LogRatio {
-    /// The mean of independent ln(candidate ÷ baseline), one of each unit; `None` without any.
+    /// The mean of independent values of ln(candidate ÷ baseline), one for each unit; `None` without units.
     pub fn of_units(logs: &[f64]) -> Option<Self> {
         let theta = logs.iter().sum::<f64>() / logs.len() as f64;
         theta.is_finite().then(|| Self { theta, standard_error: standard_error(logs), units: logs.len() })
@@ -122,7 +122,7 @@ impl LogRatio {
         two_sided_p(self.theta / error, degrees)
     }
 
-    /// One-sided p-value of a change beyond `bound`, a fraction: `above` it, or below it. Below 0.025 where the 95 %
+    /// One-sided p-value of a change beyond `bound`, a fraction: `above` it, or below it. It is below 0.025 if the 95 %
     /// interval lies beyond the bound.
     pub fn p_beyond(&self, bound: f64, above: bool) -> Option<f64> {
         let distance = self.theta - bound.ln_1p();
@@ -134,20 +134,20 @@ impl LogRatio {
         Some(if distance > 0.0 { half } else { 1.0 - half })
     }
 
-    /// Whether the 95 % interval leaves out 0: the difference is *detected*. `false` when there is no interval.
+    /// Whether the 95 % interval excludes 0, so that the difference is *detected*. `false` without an interval.
     pub fn excludes_zero(&self) -> bool {
         let half = self.times_t(0.5 + CONFIDENCE / 2.0);
         half.is_some_and(|half| self.theta.abs() > half.max(RESOLUTION))
     }
 
-    /// The smallest change, as a fraction, that an experiment like this one detects with 80 % probability:
-    /// (t(0.975) + t(0.8))·se. What is smaller may well be there and not be seen.
+    /// The smallest change, as a fraction, that such an experiment detects with 80 % probability: (t(0.975) +
+    /// t(0.8))·se. Smaller changes may exist undetected.
     pub fn mde80(&self) -> Option<f64> {
         Some(self.times_t(0.5 + CONFIDENCE / 2.0)? + self.times_t(0.8)?)
     }
 
-    /// t(0.98)·se: what the stopping rule looks at. A little more than half of the interval's width, because an
-    /// experiment stops when its error *seems* small, and then it is somewhat larger than it seems.
+    /// t(0.98)·se, which the stopping rule uses. It is slightly more than half the width of the interval: an experiment
+    /// stops when its estimated error is small, and the true error is then slightly larger.
     pub fn stopping_half_width(&self) -> Option<f64> {
         self.times_t(0.98)
     }
@@ -169,7 +169,7 @@ pub(super) fn two_sided_p(t: f64, degrees_of_freedom: f64) -> Option<f64> {
     if t.is_infinite() {
         return Some(0.0);
     }
-    // The lower tail, because 1 − cdf of the upper one has no digits left where it matters.
+    // Uses the lower tail, because 1 − cdf of the upper tail loses all digits where it matters.
     Some((2.0 * StudentsT::new(0.0, 1.0, degrees_of_freedom).ok()?.cdf(-t.abs())).min(1.0))
 }
 

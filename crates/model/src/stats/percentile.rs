@@ -1,32 +1,34 @@
-//! How the percentiles of a latency changed.
+//! The change of latency percentiles.
 //!
-//! Both arms' histograms of each round enter; the log ratio of a percentile leaves, or what was missing for it. I/Os of
-//! a round share its stalls, its layout and its neighbours, so they are not independent and their number says little of
-//! the error. Groups of rounds are, so the error comes from the spread of groups.
+//! The input is both arms' histograms of each round. The result is the log ratio of a percentile, or the reason why
+//! there is none. I/Os of a round share its stalls, its layout and its neighbours, so they are not independent, and
+//! their number does not determine the error. Groups of rounds are independent, so the error comes from the spread of
+//! groups.
 
 use super::estimate::{CONFIDENCE, student_t};
 use super::log_ratio::LogRatio;
 use crate::histogram::{BUCKET_ERROR, Histogram};
 use thiserror::Error;
 
-/// Fewer groups leave t so wide, and normality so doubtful, that the interval says nothing.
+/// With fewer groups, t is so large and normality so doubtful that the interval is useless.
 const FEWEST_GROUPS: usize = 6;
-/// I/Os that must lie beyond a percentile in each group and arm, so 10/(1 − p) in all, as for `run`'s percentiles.
+/// Number of I/Os beyond a percentile that each group and arm needs, so 10/(1 − p) in total, as for the percentiles of
+/// `run`.
 const SAMPLES_BEYOND: f64 = 10.0;
 
 /// Latencies of both arms in one round.
 #[derive(Clone, Copy, Debug)]
 pub struct LatencyRound<'a> {
-    /// The arm that is compared with.
+    /// The arm that the candidate is compared with.
     pub baseline: &'a Histogram,
     /// The arm that is judged.
     pub candidate: &'a Histogram,
 }
 
-/// How one percentile changed.
+/// The change of one percentile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PercentileShift {
-    /// Which, in percent: 99.9.
+    /// The percentile, in percent: 99.9.
     pub percent: f64,
     /// The baseline's percentile in a typical group of rounds (geometric mean over groups), in the histograms' ticks.
     pub baseline_ticks: f64,
@@ -36,15 +38,15 @@ pub struct PercentileShift {
     pub ratio: LogRatio,
 }
 
-/// Why a percentile cannot be compared, with what would have been enough.
+/// Why a percentile cannot be compared, and what it needs.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NotEnough {
-    /// The groups cannot be made of so few rounds.
+    /// Too few rounds for the groups.
     #[error("p{percent} needs {FEWEST_GROUPS} rounds or more; there were {rounds}")]
     Rounds {
-        /// Which percentile.
+        /// The percentile, in percent.
         percent: f64,
-        /// Rounds that there were.
+        /// Number of rounds.
         rounds: usize,
     },
     /// Too few I/Os lie beyond the percentile.
@@ -53,33 +55,33 @@ pub enum NotEnough {
          there were {ios}, {ios_in_group} in the group with the fewest"
     )]
     Ios {
-        /// Which percentile.
+        /// The percentile, in percent.
         percent: f64,
-        /// I/Os of the arm that had fewer.
+        /// I/Os of the arm with fewer I/Os.
         ios: u64,
-        /// I/Os that an arm needs, when they are spread evenly over the rounds.
+        /// I/Os that an arm needs if they are spread evenly over the rounds.
         needed: u64,
-        /// I/Os of the group and arm that had the fewest.
+        /// I/Os of the group and arm with the fewest.
         ios_in_group: u64,
         /// I/Os that a group needs.
         needed_in_group: u64,
     },
-    /// Nothing lies beyond the 0th and the 100th percentile: an extreme has no interval.
-    #[error("p{percent} is an extreme: nothing lies beyond it that an interval could be made from")]
+    /// No values lie beyond the 0th and the 100th percentile, so an extreme has no interval.
+    #[error("p{percent} is an extreme, which has no interval")]
     Extreme {
-        /// Which percentile.
+        /// The percentile, in percent.
         percent: f64,
     },
 }
 
-/// The change of percentile `percent` (99.9, say): ln(candidate ÷ baseline) of each of G groups of rounds that follow
-/// each other; their mean and t with G − 1 degrees of freedom.
+/// The change of percentile `percent` (for example 99.9): ln(candidate ÷ baseline) of each of G groups of consecutive
+/// rounds, their mean, and t with G − 1 degrees of freedom.
 ///
-/// G is the largest number, up to that of the rounds, with enough I/Os of both arms in each group: each group more adds
-/// a degree of freedom, and "enough" already keeps the bias of a group's percentile small and the same for both arms.
+/// G is the largest number, up to the number of rounds, with enough I/Os of both arms in each group: each additional
+/// group adds a degree of freedom, and "enough" keeps the bias of a group's percentile small and equal in both arms.
 ///
 /// The interval is never narrower than ±0.78 %: each percentile is known to half a bucket of its histogram
-/// ([`BUCKET_ERROR`]), and groups that all fall into one bucket show no spread to tell so.
+/// ([`BUCKET_ERROR`]), and groups that all fall into one bucket have no spread.
 pub fn percentile(rounds: &[LatencyRound], percent: f64) -> Result<PercentileShift, NotEnough> {
     let tail = percent.min(100.0 - percent) / 100.0;
     if tail.is_nan() || tail <= 0.0 {
@@ -88,7 +90,7 @@ pub fn percentile(rounds: &[LatencyRound], percent: f64) -> Result<PercentileShi
     if rounds.len() < FEWEST_GROUPS {
         return Err(NotEnough::Rounds { percent, rounds: rounds.len() });
     }
-    // The last digits of 10/(1 − 0.99) must not ask for one I/O more than 1,000.
+    // Rounding errors of 10/(1 − 0.99) must not require one I/O more than 1,000.
     let needed_in_group = (SAMPLES_BEYOND / tail * (1.0 - 1e-9)).ceil() as u64;
     let enough = |groups: &usize| fewest_ios(rounds, *groups) >= needed_in_group;
     let Some(groups) = (FEWEST_GROUPS..=rounds.len()).rev().find(enough) else {
@@ -103,21 +105,21 @@ pub fn percentile(rounds: &[LatencyRound], percent: f64) -> Result<PercentileShi
     shift(rounds, groups, percent).ok_or(NotEnough::Rounds { percent, rounds: rounds.len() })
 }
 
-/// The shift function: the change at each of several percentiles, each from groups of its own.
+/// The shift function: the change at several percentiles, each with its own groups.
 ///
-/// It shows *where* a distribution moved (Doksum, 1974). Every row has a 95 % interval of its own: of many rows one in
-/// twenty may err.
+/// It shows *where* a distribution moved (Doksum, 1974). Every row has its own 95 % interval, so one in twenty may be
+/// wrong.
 pub fn shift_function(rounds: &[LatencyRound], percents: &[f64]) -> Vec<Result<PercentileShift, NotEnough>> {
     percents.iter().map(|&percent| percentile(rounds, percent)).collect()
 }
 
-/// The rounds in `groups` runs whose lengths differ by at most one.
+/// Splits the rounds into `groups` consecutive runs whose lengths differ by at most one.
 fn grouped<'a, 'b>(rounds: &'b [LatencyRound<'a>], groups: usize) -> impl Iterator<Item = &'b [LatencyRound<'a>]> {
     let bound = move |group: usize| group * rounds.len() / groups;
     (0..groups).map(move |group| rounds.get(bound(group)..bound(group + 1)).unwrap_or_default())
 }
 
-/// I/Os of the arm that did fewer.
+/// I/Os of the arm with fewer I/Os.
 fn fewer_ios(rounds: &[LatencyRound]) -> u64 {
     let total = |arm: fn(&LatencyRound) -> u64| rounds.iter().map(arm).fold(0, u64::saturating_add);
     total(|round| round.baseline.total()).min(total(|round| round.candidate.total()))
@@ -146,7 +148,7 @@ fn shift(rounds: &[LatencyRound], groups: usize, percent: f64) -> Option<Percent
     })
 }
 
-/// ln of a quantile of all histograms together. A tick is the least that can be told apart from nothing.
+/// ln of a quantile of all histograms together. At least one tick, so that the logarithm exists.
 fn log_quantile<'a>(histograms: impl Iterator<Item = &'a Histogram>, fraction: f64) -> Option<f64> {
     let mut merged = Histogram::new();
     histograms.for_each(|histogram| merged.merge(histogram));

@@ -1,24 +1,24 @@
-//! The one estimator for a cost: a ratio of sums with an interval from its units' residuals.
+//! The estimator of costs: a ratio of sums, with an interval from the residuals of its units.
 
 use super::estimate::{Estimate, half_width};
 
-/// Numerator and denominator of one unit (a window, a round, an execution): cycles and I/Os, say.
+/// Numerator and denominator of one unit (a window, a round, an execution), for example cycles and I/Os.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// What is divided.
+    /// The numerator.
     pub numerator: f64,
-    /// What it is divided by.
+    /// The denominator.
     pub denominator: f64,
 }
 
-/// A ratio of sums, with the standard error that the spread of the units gives it.
+/// A ratio of sums, with a standard error from the spread of the units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
     /// Σ numerator / Σ denominator.
     pub value: f64,
     /// Standard error, in the unit of the value; `None` with fewer than two units.
     pub standard_error: Option<f64>,
-    /// Units.
+    /// Number of units.
     pub units: usize,
 }
 
@@ -36,15 +36,15 @@ impl Ratio {
         }
     }
 
-    /// Half of the 95 % interval's width.
+    /// Half the width of the 95 % interval.
     pub fn half_width(&self) -> Option<f64> {
         half_width(self.standard_error?, self.degrees_of_freedom())
     }
 }
 
-/// Σn / Σd. The standard error is that of the classical ratio estimator (Cochran, Sampling
-/// Techniques, 3rd ed., § 6.4): residuals e = n − r·d, se = sqrt(R/(R−1) · Σe²) / Σd. It lets units
-/// have different lengths, as windows do, and weighs each by its work. `None` when Σd is not positive.
+/// Σn / Σd. The standard error is that of the classical ratio estimator (Cochran, Sampling Techniques, 3rd ed., § 6.4):
+/// residuals e = n − r·d, se = sqrt(R/(R−1) · Σe²) / Σd. Units may have different lengths, as windows do, and are
+/// weighted by their work. `None` if Σd is not positive.
 pub fn ratio_of_sums(pairs: &[Pair]) -> Option<Ratio> {
     let numerators: f64 = pairs.iter().map(|pair| pair.numerator).sum();
     let denominators: f64 = pairs.iter().map(|pair| pair.denominator).sum();
@@ -60,10 +60,10 @@ pub fn ratio_of_sums(pairs: &[Pair]) -> Option<Ratio> {
     Some(Ratio { value, standard_error, units })
 }
 
-/// As [`ratio_of_sums`], for units that follow each other in time: neighbours that err the same way make the
-/// error larger than their number says. With ρ the correlation of residuals that follow each other, the
-/// standard error grows by sqrt((1 + ρ)/(1 − ρ)) and the degrees of freedom shrink by the inverse square
-/// (Bartlett, 1935). Twenty units do not tell a large ρ from a trend, so it is taken as at most 0.7.
+/// Like [`ratio_of_sums`], for consecutive units: neighbours with similar errors make the error larger than the number
+/// of units suggests. With ρ the correlation of consecutive residuals, the standard error grows by sqrt((1 + ρ)/(1 −
+/// ρ)), and the degrees of freedom shrink by the inverse square (Bartlett, 1935). Twenty units cannot distinguish a
+/// large ρ from a trend, so ρ is limited to 0.7.
 pub fn ratio_of_series(pairs: &[Pair]) -> Option<Series> {
     const MOST: f64 = 0.7;
     let ratio = ratio_of_sums(pairs)?;
@@ -80,16 +80,16 @@ pub fn ratio_of_series(pairs: &[Pair]) -> Option<Series> {
     })
 }
 
-/// A ratio over units that follow each other.
+/// A ratio over consecutive units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Series {
     /// Σ numerator / Σ denominator.
     pub value: f64,
     /// Standard error; `None` with fewer than two units.
     pub standard_error: Option<f64>,
-    /// What the standard error is worth.
+    /// Degrees of freedom of the standard error.
     pub degrees_of_freedom: f64,
-    /// Units.
+    /// Number of units.
     pub units: usize,
 }
 
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_that_err_alike_widen_the_error() {
+    fn correlated_neighbours_widen_the_error() {
         let alike = pairs(&[(11.0, 1.0); 4].into_iter().chain([(9.0, 1.0); 4]).collect::<Vec<_>>());
         let (plain, series) = (ratio_of_sums(&alike).unwrap(), ratio_of_series(&alike).unwrap());
         assert!(series.standard_error > plain.standard_error);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn no_work_is_no_ratio() {
+    fn without_work_there_is_no_ratio() {
         assert_eq!(ratio_of_sums(&[]), None);
         assert_eq!(ratio_of_sums(&pairs(&[(5.0, 0.0)])), None);
     }

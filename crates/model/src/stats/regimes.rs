@@ -1,29 +1,29 @@
-//! Where a rate steps: a series of readings is cut into stretches of one level each.
+//! Finds steps of a rate: splits a series of readings into ranges with one level each.
 //!
-//! A mean over two regimes (a file read from disk, then from memory) describes neither. Readings in the order of time enter;
-//! ranges of them leave, one range when there is one level. Neither noise, nor a few odd readings, nor a load that comes and
-//! goes makes a regime: the levels rise or fall from each to the next, by half at least.
+//! A mean over two regimes (a file read from disk, then from memory) describes neither. The input is readings in the
+//! order of time. The result is ranges of them; one range if there is one level. Noise, a few outliers, and a load that
+//! comes and goes are not regimes: the levels must rise or fall throughout, by half at least.
 
 use std::ops::Range;
 
-/// Neighbouring levels differ by this factor or more. The noise of a small virtual machine stays below it (Allan deviation
-/// 6 %, METHOD.md), a page cache that is found or missed lies far above.
+/// Minimum factor between neighbouring levels. The noise of a small virtual machine stays below it (Allan deviation 6
+/// %, docs/method/comparing.md); the difference between page cache hits and misses is far above.
 pub const LEAST_STEP: f64 = 1.5;
-/// A regime has this many readings at least: one odd window is a stall.
+/// Minimum number of readings of a regime, because a single outlier is a stall.
 const FEWEST: usize = 2;
-/// More points are joined to this many, so that an hour of rounds takes milliseconds.
+/// Longer series are merged to this number of points, so that an hour of rounds takes milliseconds.
 const MOST_POINTS: usize = 128;
-/// A reading of nothing counts as this part of the typical one: a stall is far away, not infinitely far.
+/// Minimum rate relative to the typical one, so that a reading of 0 has a logarithm.
 const LEAST_RATE: f64 = 1e-3;
-/// This part of a regime's readings lies nearer to its own level than to its neighbour's.
+/// Minimum fraction of a regime's readings that are closer to its own level than to its neighbour's.
 const PURE: f64 = 0.8;
 
-/// The ranges of `rates` that have one level each; their ends meet, and together they are all readings.
+/// The ranges of `rates` with one level each. They are contiguous and cover all readings.
 ///
-/// The cut minimises Σ|ln rate − median of its range| + β · ranges over all cuts, by dynamic programming. Absolute
-/// deviations, so that one odd reading is not worth a range of its own (β is three times the least step, and six times the median
-/// difference of neighbours where that is more). Then neighbours are joined, the most alike first, until levels differ by
-/// [`LEAST_STEP`], rise or fall throughout, and are pure.
+/// The partition minimises Σ|ln rate − median of its range| + β · ranges by dynamic programming. Absolute deviations
+/// are used so that a single outlier does not get its own range (β is three times the least step, or six times the
+/// median difference of neighbours if that is more). Neighbours are then merged, the most similar first, until levels
+/// differ by [`LEAST_STEP`], rise or fall throughout, and are pure.
 pub fn regimes(rates: &[f64]) -> Vec<Range<usize>> {
     let whole = || std::iter::once(0..rates.len()).collect();
     let sound = rates.iter().all(|rate| rate.is_finite() && *rate >= 0.0);
@@ -45,12 +45,12 @@ pub fn regimes(rates: &[f64]) -> Vec<Range<usize>> {
     cuts.iter().map(|cut| cut * joined).zip(ends).map(|(begin, end)| begin..end).collect()
 }
 
-/// Where ranges begin, the first at 0.
+/// The beginnings of the ranges, the first at 0.
 fn cheapest_cuts(points: &[f64]) -> Vec<usize> {
     let mut differences: Vec<f64> =
         points.iter().zip(points.iter().skip(1)).map(|(one, next)| (next - one).abs()).collect();
     let penalty = (3.0 * LEAST_STEP.ln()).max(6.0 * median(&mut differences));
-    // The cheapest way to cut the points before each place, and where its last range begins.
+    // The lowest cost of partitioning the points before each index, and the beginning of its last range.
     let mut best: Vec<(f64, usize)> = vec![(f64::INFINITY, 0); points.len() + 1];
     if let Some(first) = best.first_mut() {
         *first = (-penalty, 0);
@@ -81,7 +81,7 @@ fn cheapest_cuts(points: &[f64]) -> Vec<usize> {
     cuts
 }
 
-/// The border between two ranges that is the least of one, as a place in `cuts`; `None` when all of them stand.
+/// The weakest border between two ranges, as an index into `cuts`; `None` if all of them are valid.
 fn worst_border(points: &[f64], cuts: &[usize]) -> Option<usize> {
     let ends = cuts.iter().skip(1).copied().chain([points.len()]);
     let ranges: Vec<&[f64]> =
@@ -110,7 +110,7 @@ fn worst_border(points: &[f64], cuts: &[usize]) -> Option<usize> {
     worst.map(|place| place + 1)
 }
 
-/// The upper median; 0 of nothing. Sorts.
+/// The upper median; 0 if empty. Sorts the values.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_and_what_comes_and_goes_are_none() {
+    fn stalls_and_intermittent_loads_are_not_regimes() {
         let mut stalls = levels(&[(1e6, 30)]);
         stalls[7] = 0.0;
         stalls[20] = 5e4;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cold_start_is_seen_also_where_the_rest_is_uneven() {
+    fn a_cold_start_is_found_before_an_uneven_rest() {
         let uneven = levels(&[(12.6e3, 8), (1.3e6, 10), (0.7e6, 6), (1.3e6, 10)]);
         assert_eq!(regimes(&uneven), [0..8, 8..34]);
     }
@@ -183,9 +183,9 @@ mod tests {
         assert!(found[0].end.abs_diff(500) <= 16, "{found:?}");
     }
 
-    /// Rates as noisy as this machine's are one regime: white noise, and noise that wanders (AR(1), 0.9).
+    /// Rates with the noise of this machine are one regime: white noise, and noise that wanders (AR(1), 0.9).
     #[test]
-    fn noise_is_no_regime() {
+    fn noise_is_not_a_regime() {
         let mut random = Pcg64Mcg::new(7);
         let normal = Normal::new(0.0, 1.0).unwrap();
         for (spread, memory, most) in [(0.06, 0.0, 0), (0.25, 0.0, 5), (0.06, 0.9, 0), (0.1, 0.9, 5)] {

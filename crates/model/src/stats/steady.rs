@@ -1,40 +1,41 @@
-//! Where a warm-up ends.
+//! Finds the end of a warm-up.
 //!
-//! A series of common-mode readings enters, of all arms together, so that the difference between arms has no say in
-//! what is discarded. The number of readings to discard leaves.
+//! The input is a series of common-mode readings of all arms together, so that the difference between arms does not
+//! influence what is discarded. The result is the number of readings to discard.
 
 use super::step::two_sample;
 
-/// Readings are averaged by fives before they are judged (White, Cobb and Spratt, 2000): MSER of single readings is led
-/// by their noise.
+/// Readings are averaged in batches of five (White, Cobb and Spratt, 2000), because MSER of single readings follows
+/// their noise.
 const BATCH: usize = 5;
-/// With fewer batches than this, half of them are too few to tell a warm-up from noise.
+/// With fewer batches, half of them are too few to distinguish a warm-up from noise.
 const FEWEST_BATCHES: usize = 10;
-/// The last batches are no candidates for a beginning: a spread of so few can be small by chance.
+/// The last batches are not considered as a beginning: a few batches may have a small spread by chance.
 const LAST_BATCHES: usize = 5;
 
-/// Probability with which chance may make a series look as if it never became steady.
+/// Probability that a steady series appears never steady by chance.
 const FALSE_ALARM: f64 = 0.001;
 
-/// Where a series becomes steady.
+/// When a series becomes steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steady {
     /// From this reading on (0: from the first).
     From(usize),
-    /// More than half of it would have to go, and that part differs from the rest: run longer.
+    /// More than half of it would have to be discarded, and that part differs from the rest: run longer.
     Never,
     /// Fewer than 50 readings.
     TooShort,
 }
 
 /// The truncation point by MSER-5 (White, Cobb and Spratt, 2000): the beginning d that minimises Σ_{i ≥ d}(y_i − ȳ_d)²
-/// / (k − d)², the squared standard error of the mean of what is left, over k batches of five readings. It weighs the
-/// warm-up's bias against the readings that discarding it costs. Readings must be finite; their unit does not matter.
+/// / (k − d)², the squared standard error of the mean of the remaining readings, over k batches of five readings. It
+/// weighs the warm-up's bias against the cost of discarding readings. Readings must be finite; their unit does not
+/// matter.
 ///
-/// A minimum beyond the half means that there is no steady state. But the end of a steady series with bursts is often
-/// calm by chance, and MSER prefers it (in 44 % of simulated minutes with bursts). So the part before the minimum must
-/// also differ from the part after it, by a two-sample t test; otherwise the best beginning within the first half is
-/// looked at, and the part before it is discarded if it differs in the same way.
+/// A minimum beyond the half means that there is no steady state. However, the end of a steady series with bursts is
+/// often calm by chance, and MSER prefers it (in 44 % of simulated minutes with bursts). So the part before the minimum
+/// must also differ from the part after it, by a two-sample t test; otherwise the best beginning within the first half
+/// is used, and the part before it is discarded only if it differs in the same way.
 pub fn steady(series: &[f64]) -> Steady {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(|batch| batch.iter().sum::<f64>() / BATCH as f64).collect();
     if batches.len() < FEWEST_BATCHES {
@@ -50,14 +51,14 @@ pub fn steady(series: &[f64]) -> Steady {
     if anywhere > half && differs(anywhere) == Some(true) {
         return Steady::Never;
     }
-    // Nothing is left out that does not differ from the rest.
+    // Only discards readings that differ from the rest.
     let begin = first_minimum(squared_errors.get(..=half).unwrap_or_default());
     Steady::From(if differs(begin) == Some(true) { BATCH * begin } else { 0 })
 }
 
 /// Σ_{i ≥ d}(y_i − ȳ_d)² / (k − d)² for each d.
 fn squared_errors(batches: &[f64]) -> Vec<f64> {
-    // From the end, so that mean and squares of each tail follow from those of the one before (Welford, 1962).
+    // Starts at the end, so that mean and squares of each tail follow from those of the previous one (Welford, 1962).
     let (mut mean, mut squares) = (0.0, 0.0);
     let tails = batches.iter().rev().enumerate().map(|(others, batch)| {
         let count = (others + 1) as f64;
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A series that differs from reading to reading, by a rule without randomness.
+    /// A deterministic series that differs from reading to reading.
     fn rough(index: usize) -> f64 {
         ((index * 7919) % 101) as f64 / 101.0 - 0.5
     }
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_differ_from_the_rest_is_not_left_out() {
+    fn readings_like_the_rest_are_kept() {
         let series: Vec<f64> = (0..200).map(|i| 100.0 + rough(i)).collect();
         assert_eq!(steady(&series), Steady::From(0));
     }
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_changing_has_no_steady_state() {
+    fn a_series_that_keeps_changing_is_never_steady() {
         let slower: Vec<f64> = (0..500).map(|i| 100.0 - i as f64 / 10.0 + rough(i)).collect();
         assert_eq!(steady(&slower), Steady::Never);
         let late: Vec<f64> = (0..500).map(|i| if i < 350 { 100.0 } else { 200.0 } + rough(i)).collect();
@@ -118,15 +119,15 @@ mod tests {
         assert_eq!(steady(&[]), Steady::TooShort);
     }
 
-    /// A steady load, one burst, and then by chance no more of them.
+    /// A steady load with one burst, and by chance no more.
     #[test]
-    fn a_calm_end_is_no_steady_state_of_its_own() {
+    fn a_calm_end_is_not_a_steady_state() {
         let burst = |i: usize| if [40, 41, 120, 121, 260, 261].contains(&i) { 50.0 } else { 100.0 };
         let series: Vec<f64> = (0..400).map(|i| burst(i) + rough(i)).collect();
         assert!(matches!(steady(&series), Steady::From(0..=200)), "{:?}", steady(&series));
     }
 
-    /// By hand: what is left after the jump has no spread at all.
+    /// By hand: after the jump there is no spread.
     #[test]
     fn the_first_of_equal_minima_counts() {
         let series: Vec<f64> = (0..100).map(|i| if i < 20 { 5.0 } else { 1.0 }).collect();
@@ -139,7 +140,7 @@ mod tests {
             values in proptest::collection::vec(-100i32..100, 50..300),
             power in -3i32..4,
         ) {
-            // Powers of two and whole numbers, so that nothing is rounded differently.
+            // Powers of two and whole numbers, so that there are no rounding differences.
             let series: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
             let other: Vec<f64> = values.iter().map(|&value| f64::from(value) * 2f64.powi(power)).collect();
             prop_assert_eq!(steady(&series), steady(&other));

@@ -1,27 +1,27 @@
-//! A step of the environment: the machine became slower or faster for both arms at once.
+//! Finds a step of the environment: the machine became slower or faster for both arms at once.
 //!
-//! The common mode of each round enters. A step is a reason for a warning and never touches the paired verdict, in
-//! which it cancels.
+//! The input is the common mode of each round. A step causes a caveat, but does not affect the paired verdict, in which
+//! it cancels.
 
 use super::log_ratio::two_sided_p;
 use super::ratio::Pair;
 
-/// A smaller step is not worth a warning.
+/// Smaller steps are not reported.
 const LEAST_STEP: f64 = 0.1;
-/// Probability of a step where there is none, over all places where it could be.
+/// Probability of a false step, over all possible places.
 const FALSE_ALARM: f64 = 0.001;
-/// Rounds on either side of a step. Fewer are easily all odd by chance: with three instead of five, twice as many of
-/// the simulated minutes with bursts of load had a step (1.5 %).
+/// Minimum number of rounds on either side of a step. Fewer are often all outliers by chance: with three instead of
+/// five, twice as many of the simulated minutes with bursts of load had a step (1.5 %).
 const FEWEST_ROUNDS: usize = 5;
 
 /// A step of the common mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// Rounds before it.
+    /// Number of rounds before it.
     pub after_round: usize,
-    /// By how much the common mode changed, as a fraction of what it was.
+    /// Relative change of the common mode.
     pub change: f64,
-    /// p-value, after Bonferroni's correction for the places where the step could have been.
+    /// p-value, after Bonferroni's correction for the possible places of the step.
     pub p_value: f64,
 }
 
@@ -29,8 +29,8 @@ pub struct Step {
 /// the smallest p-value of a pooled two-sample t test, if that p-value times the number of splits is below 0.001 and
 /// the step is at least 10 %.
 ///
-/// The test takes rounds as independent. Slow drift is not, so drift may be called a step; to somebody who compares
-/// with yesterday it is one. `None` also with fewer than 10 rounds, and when a round has no positive ratio.
+/// The test assumes independent rounds. Slow drift is not independent, so it may be reported as a step, which it is for
+/// a comparison with another day. `None` also with fewer than 10 rounds, or if a round has no positive ratio.
 pub fn step(rounds: &[Pair]) -> Option<Step> {
     let logs: Vec<f64> = rounds.iter().map(|round| (round.numerator / round.denominator).ln()).collect();
     if logs.iter().any(|log| !log.is_finite()) {
@@ -43,15 +43,15 @@ pub fn step(rounds: &[Pair]) -> Option<Step> {
         let (difference, p) = two_sample(before, after)?;
         Some(Step { after_round, change: difference.exp_m1(), p_value: (p * splits as f64).min(1.0) })
     });
-    // Among equal p-values (0, where there is no noise) the largest step is the place.
+    // Among equal p-values (0 without noise), the largest step is used.
     let order = |a: &Step, b: &Step| {
         a.p_value.total_cmp(&b.p_value).then(b.change.ln_1p().abs().total_cmp(&a.change.ln_1p().abs()))
     };
     steps.min_by(order).filter(|step| step.p_value < FALSE_ALARM && step.change.ln_1p().abs() >= LEAST_STEP.ln_1p())
 }
 
-/// Difference of means (after − before) and p-value of Student's two-sample t test with a pooled variance; `None` when
-/// neither side varies and they are the same.
+/// Difference of means (after − before) and p-value of Student's two-sample t test with a pooled variance; `None` if
+/// neither side varies and they are equal.
 pub(super) fn two_sample(before: &[f64], after: &[f64]) -> Option<(f64, f64)> {
     let moments = |values: &[f64]| {
         let mean = values.iter().sum::<f64>() / values.len() as f64;

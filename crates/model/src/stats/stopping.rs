@@ -1,50 +1,50 @@
-//! When an experiment has measured enough.
+//! Decides when an experiment has measured enough.
 //!
-//! It stops on precision, which does not look at the sign of what it found. Stopping as soon as a difference is
-//! significant finds one in every fourth pair of identical arms (`tests/calibration` shows it).
+//! It stops when it is precise enough, independent of the sign of the result. Stopping as soon as a difference is
+//! significant would find one in every fourth pair of identical arms (see `tests/calibration`).
 
 use super::estimate::{CONFIDENCE, student_t};
 use super::log_ratio::LogRatio;
 
-/// Precision is not judged from fewer rounds: their spread says too little of itself.
+/// Minimum number of rounds to judge precision, because the spread of fewer is unreliable.
 pub const FEWEST_ROUNDS: usize = 10;
-/// A large change need not be known better than to this part of itself.
+/// Maximum useful precision of a large change, as a fraction of the change.
 const PART_OF_THE_CHANGE: f64 = 0.2;
-/// The verdict's margin in wanted half widths. With three, an interval around 0 lies well within the margin, and one
+/// The verdict's margin in wanted half-widths. With three, an interval around 0 lies well within the margin, and one
 /// around twice the margin well beyond it.
 const HALF_WIDTHS_IN_MARGIN: f64 = 3.0;
 
-/// The half width to stop at, as a fraction, for a verdict with this margin.
+/// The half-width at which to stop, as a fraction, for a verdict with this margin.
 pub fn wanted_half_width(margin: f64) -> f64 {
     margin / HALF_WIDTHS_IN_MARGIN
 }
 
-/// The half width at which this change is known well enough: max(wanted, |θ|/5).
+/// The half-width at which this change is known precisely enough: max(wanted, |θ|/5).
 ///
-/// |θ|/5 exceeds the half width only where θ is 12 standard errors from 0, so it cannot make a difference out of none.
+/// |θ|/5 exceeds the half-width only if θ is 12 standard errors from 0, so it cannot cause a false difference.
 pub fn allowed_half_width(ratio: &LogRatio, wanted_half_width: f64) -> f64 {
     wanted_half_width.max(ratio.theta.abs() * PART_OF_THE_CHANGE)
 }
 
-/// Whether to stop: at least [`FEWEST_ROUNDS`], and t(0.98)·se at most the [`allowed_half_width`].
+/// Whether to stop: at least [`FEWEST_ROUNDS`] rounds, and t(0.98)·se at most the [`allowed_half_width`].
 pub fn precise_enough(ratio: &LogRatio, wanted_half_width: f64) -> bool {
     let allowed = allowed_half_width(ratio, wanted_half_width);
     ratio.units >= FEWEST_ROUNDS && ratio.stopping_half_width().is_some_and(|half| half <= allowed)
 }
 
-/// How long the whole experiment would have to be for the wanted half width, from its length so far: errors shrink with
-/// the square root of time, so T·(h/w)². `None` where nothing is known of the error or nothing is wanted.
+/// Total length of the experiment for the wanted half-width, from its length so far: errors shrink with the square root
+/// of time, so T·(h/w)². `None` if the error is unknown or nothing is wanted.
 pub fn seconds_to_decide(elapsed_seconds: f64, ratio: &LogRatio, wanted_half_width: f64) -> Option<f64> {
     let seconds = elapsed_seconds * (ratio.stopping_half_width()? / wanted_half_width).powi(2);
     (wanted_half_width > 0.0 && seconds.is_finite()).then_some(seconds)
 }
 
-/// How long the whole experiment would have to be for a change to be detected among so many `tests`, if it stays what
-/// it is: T·(t(1 − 0.025/tests)/t)², where t is what gave it this two-sided p-value alone.
+/// Total length of the experiment for a change to be detected among this many `tests`, if the change stays the same:
+/// T·(t(1 − 0.025/tests)/t)², where t corresponds to its two-sided p-value without correction.
 pub fn seconds_to_detect(elapsed_seconds: f64, p_value: f64, tests: usize, units: usize) -> Option<f64> {
     let degrees = units.checked_sub(1)? as f64;
     let t = |p: f64| student_t(1.0 - p / 2.0, degrees);
-    // As after Bonferroni: Holm asks as much of the smallest p-value, and of the others never more.
+    // As with Bonferroni: Holm requires the same of the smallest p-value, and never more of the others.
     let seconds = elapsed_seconds * (t((1.0 - CONFIDENCE) / tests.max(1) as f64)? / t(p_value)?).powi(2);
     seconds.is_finite().then_some(seconds)
 }
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn precision_stops_and_significance_does_not() {
+    fn only_precision_stops() {
         assert!(precise_enough(&ratio(0.0, 0.004, 10), 0.01), "2.398 × 0.4 % is below 1 %");
         assert!(!precise_enough(&ratio(0.0, 0.0042, 10), 0.01), "2.398 × 0.42 % is above 1 %");
         assert!(!precise_enough(&ratio(0.0, 0.0001, 9), 0.01), "nine rounds are too few");
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn among_many_a_change_must_be_surer() {
+    fn with_many_tests_detection_takes_longer() {
         let p_value = ratio(0.02, 0.008, 12).p_value().unwrap();
         assert!((0.02..0.05).contains(&p_value), "{p_value}");
         let seconds = |tests| seconds_to_detect(60.0, p_value, tests, 12).unwrap();

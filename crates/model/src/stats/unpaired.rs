@@ -1,12 +1,12 @@
-//! How many times a rate or a cost of one session is that of another, where the two were not measured side by side.
+//! The ratio of a rate or cost in one session to that in another, if the two were not measured side by side.
 //!
-//! The rounds of one arm enter, session by session; nothing cancels between them as it does within a round. So an interval
-//! from here holds what varied within each session, and nothing of what differs between any two.
+//! The input is the rounds of one arm in each session. Nothing cancels as it does within a round, so the interval
+//! covers the variation within each session, but no differences between the sessions.
 
 use super::estimate::{Estimate, half_width};
 use super::ratio::{Pair, ratio_of_series};
 
-/// As for the windows of a run: neighbouring rounds are not independent, groups of them are nearly so.
+/// As for the windows of a run: neighbouring rounds are not independent, groups of them nearly are.
 const GROUPS: usize = 20;
 
 /// ln(Σn/Σd) of one arm in one session.
@@ -16,15 +16,15 @@ pub struct LogLevel {
     pub log: f64,
     /// Its standard error; `None` with fewer than two rounds.
     pub standard_error: Option<f64>,
-    /// What the standard error is worth.
+    /// Degrees of freedom of the standard error.
     pub degrees_of_freedom: f64,
 }
 
-/// The level of one arm over the rounds of a session, which come in order of time.
+/// The level of one arm over the rounds of a session, in order of time.
 ///
 /// The standard error is that of [`ratio_of_series`] over at most 20 groups of rounds, divided by the ratio (the delta
-/// method for a logarithm). Unlike the [jackknife](super::jackknife()), which takes rounds as independent, it grows with the
-/// correlation of neighbours: side by side, drift from round to round cancels; here it does not. `None` when the ratio is
+/// method for a logarithm). Unlike the [jackknife](super::jackknife()), which assumes independent rounds, it grows with
+/// the correlation of neighbours: drift from round to round cancels side by side, but not here. `None` if the ratio is
 /// not positive.
 pub fn log_level(rounds: &[Pair]) -> Option<LogLevel> {
     let series = ratio_of_series(&grouped(rounds))?;
@@ -36,7 +36,7 @@ pub fn log_level(rounds: &[Pair]) -> Option<LogLevel> {
     })
 }
 
-/// Neighbours together, in groups of as nearly the same number as can be.
+/// Merges neighbours into groups of nearly equal size.
 fn grouped(rounds: &[Pair]) -> Vec<Pair> {
     let count = rounds.len().min(GROUPS);
     let mut groups = vec![Pair { numerator: 0.0, denominator: 0.0 }; count];
@@ -65,7 +65,7 @@ impl LogLevel {
     fn half_width(&self, then: &Self) -> Option<f64> {
         let (one, other) = (self.standard_error?.powi(2), then.standard_error?.powi(2));
         let parts = one.powi(2) / self.degrees_of_freedom + other.powi(2) / then.degrees_of_freedom;
-        // Without any spread there is nothing to weigh the two by.
+        // Without any spread, the two cannot be weighted.
         let degrees =
             if parts > 0.0 { (one + other).powi(2) / parts } else { self.degrees_of_freedom + then.degrees_of_freedom };
         half_width((one + other).sqrt(), degrees)
@@ -86,7 +86,8 @@ mod tests {
         values.iter().map(|&numerator| Pair { numerator, denominator: 1.0 }).collect()
     }
 
-    /// Worked by hand: 21, 20, 19 over 10 each is 2 with se √3/30, so its logarithm has se √3/60; neighbours err unlike.
+    /// By hand: 21, 20, 19 over 10 each is 2 with se √3/30, so its logarithm has se √3/60; neighbours have uncorrelated
+    /// errors.
     #[test]
     fn golden() {
         let pairs = [21.0, 20.0, 19.0].map(|numerator| Pair { numerator, denominator: 10.0 });
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_that_err_alike_widen_the_interval() {
+    fn correlated_neighbours_widen_the_interval() {
         let alike: Vec<f64> = (0..60).map(|round| if round < 30 { 11.0 } else { 9.0 }).collect();
         let unlike: Vec<f64> = (0..60).map(|round| if round % 2 == 0 { 11.0 } else { 9.0 }).collect();
         let error = |values: &[f64]| log_level(&rounds(values)).unwrap().standard_error.unwrap();
@@ -137,7 +138,7 @@ mod tests {
 
         #[test]
         fn the_other_way_round_it_is_the_inverse(
-            // Of more than this an interval's ends have no digits left.
+            // Beyond this, the ends of an interval have no digits left.
             one in proptest::collection::vec(50.0f64..100.0, 2..40),
             other in proptest::collection::vec(50.0f64..100.0, 2..40),
         ) {

@@ -1,57 +1,59 @@
-//! What a change means: better, worse, none that matters, or not known yet.
+//! The verdict on a change: better, worse, no relevant difference, or not known yet.
 //!
-//! An interval enters with what was asked of it; one word leaves. The interval is always shown beside the word.
+//! The input is an interval and the requested margin. Reports always show the interval together with the verdict.
 
 use super::estimate::Estimate;
 use serde::{Deserialize, Serialize};
 
-/// The word for a change. Its name in JSON is a promise to scripts.
+/// The verdict on a change. Scripts rely on the names in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Verdict {
-    /// The whole interval lies beyond the margin, on the good side.
+    /// The whole interval is beyond the margin, on the good side.
     Better,
-    /// The whole interval lies beyond the margin, on the bad side.
+    /// The whole interval is beyond the margin, on the bad side.
     Worse,
     /// A difference was detected on the good side; it may be smaller than the margin.
     BetterMaybeSmall,
     /// A difference was detected on the bad side; it may be smaller than the margin.
     WorseMaybeSmall,
-    /// The whole interval lies within the margin. There may be a difference; it does not matter.
+    /// The whole interval is within the margin. There may be a difference, but it does not matter.
     NoDifference,
-    /// The interval holds both 0 and changes that matter.
+    /// The interval contains both 0 and changes beyond the margin.
     Inconclusive,
 }
 
-/// Which direction of a metric is good.
+/// Which direction of a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Good {
-    /// More is better: IOPS, bytes per second.
+    /// Higher is better: IOPS, bytes per second.
     Higher,
-    /// Less is better: costs, latencies, context switches.
+    /// Lower is better: costs, latencies, context switches.
     Lower,
 }
 
-/// What of a change was shown.
+/// What is established about a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// That there is one: the interval excludes 0, or, in a sweep, the p-value after Holm's correction is below 0.05.
+    /// A difference is detected: the interval excludes 0, or, in a sweep, the p-value after Holm's correction is below
+    /// 0.05.
     pub detected: bool,
-    /// That it is beyond the margin: the interval lies beyond it, or, in a sweep, the one-sided p-value for that is
-    /// below 0.025 after Holm's correction. Detecting many changes of less than the margin does not show that any is more.
+    /// It is beyond the margin: the interval is beyond it, or, in a sweep, the one-sided p-value for that is below
+    /// 0.025 after Holm's correction. Detecting many changes below the margin does not show that any is larger.
     pub beyond: bool,
 }
 
-/// The verdict on `change`, a fraction with its interval; the first that holds of
+/// The verdict on `change`, a fraction with its interval. The first of these that applies:
 ///
 /// 1. beyond ±`margin` and detected: `Better` or `Worse`;
 /// 2. the interval within ±`margin`: `NoDifference`;
 /// 3. detected: `BetterMaybeSmall` or `WorseMaybeSmall`;
-/// 4. `Inconclusive`, also when there is no interval.
+/// 4. `Inconclusive`, also without an interval.
 ///
-/// What is not detected is never better or worse. That nothing *matters* (2) needs no correction: an interval within the
-/// margin is wrong no more often in a sweep's cell than alone.
+/// A change that is not detected is never better or worse. "No difference" (2) needs no correction: an interval within
+/// the margin is wrong no more often in a cell of a sweep than alone.
 pub fn verdict(change: &Estimate, shown: Shown, margin: f64, good: Good) -> Verdict {
     let (Some(low), Some(high)) = (change.low, change.high) else { return Verdict::Inconclusive };
     let Shown { detected, beyond } = shown;
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holm_took_back_is_not_better() {
+    fn changes_undetected_after_holm_are_not_better() {
         assert_eq!(verdict(&change(0.04, 0.3), shown(false), Rules::MARGIN, Good::Higher), Verdict::Inconclusive);
         assert_eq!(verdict(&change(0.001, 0.02), shown(false), Rules::MARGIN, Good::Higher), Verdict::NoDifference);
         let small = Shown { detected: true, beyond: false };

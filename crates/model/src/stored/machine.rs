@@ -1,19 +1,20 @@
-//! What is known to differ between the machines of two records, in words: "kernel 6.9.1 → 6.18.44".
+//! Known differences between the machines of two records, in words: "kernel 6.9.1 → 6.18.44".
 
 use crate::record::{Canaries, Host};
 use crate::unit::Bytes;
 use std::collections::BTreeMap;
 
-/// Canaries move by a few percent from one minute to the next on any machine; below this it is no news.
+/// Smaller changes of a canary are not reported: canaries move by a few percent within a minute on any machine.
 const MOVED: f64 = 0.1;
-/// The kernel keeps a little memory for itself, and how much changes with its version.
+/// Smaller changes of memory are not reported: the kernel reserves a little memory, and how much depends on its
+/// version.
 const MEMORY: f64 = 0.01;
-/// A clock's rate is measured to better than this.
+/// Smaller changes of a clock's rate are not reported; rates are measured more precisely than this.
 const CLOCK: f64 = 1e-3;
-/// Mitigations that are named before the rest is only counted: a new kernel may word all of them anew.
+/// Maximum number of mitigations to name. A new kernel may change the wording of all of them.
 const MITIGATIONS: usize = 3;
 
-/// Where something was measured, and every time that its speed was looked at.
+/// Where a measurement ran, and its canaries.
 pub(crate) struct Machine<'a> {
     pub(crate) host: &'a Host,
     pub(crate) canaries: Vec<&'a Canaries>,
@@ -21,7 +22,7 @@ pub(crate) struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Every difference between this one, then, and the one of now; what matters most first.
+    /// All differences from this machine (then) to `now`, the most important first.
     pub(crate) fn differences(&self, now: &Self) -> Vec<String> {
         let (from, to) = (self.host, now.host);
         let none = || "none".to_owned();
@@ -60,7 +61,7 @@ impl Machine<'_> {
         found.into_iter().flatten().collect()
     }
 
-    /// The mean of a canary; `None` when it never flew.
+    /// The mean of a canary; `None` if it was not measured.
     fn speed(&self, of: impl Fn(&Canaries) -> Option<f64>) -> Option<f64> {
         let speeds: Vec<f64> = self.canaries.iter().copied().filter_map(of).collect();
         (!speeds.is_empty()).then(|| speeds.iter().sum::<f64>() / speeds.len() as f64)
@@ -71,7 +72,7 @@ fn word(name: &str, then: &str, now: &str) -> Option<String> {
     (then != now).then(|| format!("{name} {then} → {now}"))
 }
 
-/// Two figures that differ by more than a fraction of the first.
+/// Two figures, if they differ by more than the fraction `least` of the first.
 fn figure(name: &str, then: f64, now: f64, least: f64, words: impl Fn(f64) -> String) -> Option<String> {
     let moved = (now - then).abs() > least * then.abs();
     moved.then(|| format!("{name} {} → {}", words(then), words(now)))
@@ -81,7 +82,7 @@ fn gibibytes(bytes: Bytes) -> String {
     if bytes.0 == 0 { "unknown".to_owned() } else { format!("{:.1} GiB", bytes.as_f64() / 1_073_741_824.0) }
 }
 
-/// In three digits.
+/// Nanoseconds with three digits.
 fn nanos(nanos: f64) -> String {
     match nanos {
         nanos if nanos < 99.95 => format!("{nanos:.1} ns"),
@@ -90,7 +91,7 @@ fn nanos(nanos: f64) -> String {
     }
 }
 
-/// Mitigations as `NAME: STATUS`, those first of which most is known to have changed: the ones that came or went.
+/// Changed mitigations as `NAME: STATUS`. Mitigations that were added or removed come first.
 fn mitigations(then: &[String], now: &[String]) -> Vec<String> {
     fn by_name(mitigations: &[String]) -> BTreeMap<&str, &str> {
         mitigations.iter().map(|line| line.split_once(": ").unwrap_or((line, "on"))).collect()
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_that_hardly_moved_are_no_news() {
+    fn small_changes_of_figures_are_ignored() {
         let call = |then: f64, now: f64| figure("system call", then, now, MOVED, nanos);
         assert_eq!(call(209.0, 260.0).as_deref(), Some("system call 209 ns → 260 ns"));
         assert_eq!(call(209.0, 220.0), None);
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn mitigations_that_came_or_went_are_named_first_and_many_are_counted() {
+    fn added_or_removed_mitigations_come_first_and_many_are_counted() {
         let lines = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect::<Vec<_>>();
         let then = lines(&["a: one", "b: one", "c: one", "d: one", "meltdown: PTI"]);
         let now = lines(&["a: two", "b: two", "c: two", "d: one", "srso: Safe RET"]);

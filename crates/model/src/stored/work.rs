@@ -1,13 +1,14 @@
-//! What differs in the work of two measurements, in words: "bs 4096 → 8192". Names, files and seeds are no work.
+//! Differences between the work of two measurements, in words: "bs 4096 → 8192". Names, files and seeds are ignored.
 
+use crate::plan::service::{Service, named_in};
 use crate::plan::value::word;
 use crate::plan::{BlockSizes, JobPlan, Plan, Rates, Size};
 use std::fmt::Display;
 
-/// Differences that are named before the rest is only counted.
+/// Maximum number of differences to name.
 const NAMED: usize = 6;
 
-/// The first differences, and how many more there are.
+/// The first differences, and the number of further ones.
 pub(crate) fn named(mut found: Vec<String>) -> Vec<String> {
     let more = found.len().saturating_sub(NAMED);
     found.truncate(NAMED);
@@ -21,36 +22,54 @@ pub(crate) fn differs(name: &str, then: impl Display, now: impl Display) -> Opti
     (then != now).then(|| format!("{name} {then} → {now}"))
 }
 
-/// What differs between the jobs of two plans.
-pub(crate) fn of_plans(then: &Plan, now: &Plan) -> Vec<String> {
-    let (before, today) = (jobs(then), jobs(now));
+/// Differences between the commands of services with the same name.
+pub(crate) fn of_services(then: &[Service], now: &[Service]) -> Vec<String> {
+    let command = |services: &[Service], service: &Service| named_in(services, &service.command.join(" "));
+    let pairs = now.iter().filter_map(|today| Some((then.iter().find(|before| before.name == today.name)?, today)));
+    pairs
+        .filter_map(|(before, today)| {
+            differs(&format!("service '{}'", today.name), command(then, before), command(now, today))
+        })
+        .collect()
+}
+
+/// Differences between the jobs of two plans, each with its services.
+pub(crate) fn of_plans((then, before): (&Plan, &[Service]), (now, today): (&Plan, &[Service])) -> Vec<String> {
+    let (before, today) = (jobs(then, before), jobs(now, today));
     if before.len() != today.len() {
         return vec![format!("jobs {} → {}", before.len(), today.len())];
     }
-    before.into_iter().zip(today).flat_map(|(before, today)| of_jobs(before, today)).collect()
+    before.into_iter().zip(today).flat_map(|(before, today)| of_jobs(&before, &today)).collect()
 }
 
-fn jobs(plan: &Plan) -> Vec<&JobPlan> {
-    plan.phases.iter().flat_map(|phase| &phase.jobs).collect()
+/// Jobs that name the services they use: a service has another address each time.
+fn jobs(plan: &Plan, services: &[Service]) -> Vec<JobPlan> {
+    let named = |job: &JobPlan| {
+        let uri = job.uri.as_ref().map(|uri| named_in(services, uri));
+        JobPlan { uri, ..job.clone() }
+    };
+    plan.phases.iter().flat_map(|phase| &phase.jobs).map(named).collect()
 }
 
-/// The words that differ, where as many were said; otherwise the commands.
-pub(crate) fn of_words(then: &[String], now: &[String]) -> Vec<String> {
+/// The words of two commands that differ. If the number of words differs, both commands.
+pub(crate) fn of_words((then, before): (&[String], &[Service]), (now, today): (&[String], &[Service])) -> Vec<String> {
+    let named = |words: &[String], services| words.iter().map(|word| named_in(services, word)).collect::<Vec<_>>();
+    let (then, now) = (named(then, before), named(now, today));
     if then.len() != now.len() {
         return vec![format!("command `{}` → `{}`", then.join(" "), now.join(" "))];
     }
-    then.iter().zip(now).filter_map(|(then, now)| differs("word", then, now)).collect()
+    then.iter().zip(&now).filter_map(|(then, now)| differs("word", then, now)).collect()
 }
 
 fn of_jobs(then: &JobPlan, now: &JobPlan) -> Vec<String> {
-    let (then, now) = (options(then), options(now));
+    let (then, now) = (options_of(then), options_of(now));
     then.into_iter().zip(now).filter_map(|((name, then), (_, now))| differs(name, then, now)).collect()
 }
 
-/// Options that make the work what it is, with fio's names.
-fn options(job: &JobPlan) -> Vec<(&'static str, String)> {
-    // Taken apart whole: who adds an option says here whether it changes the work. What a comparison overrides (times,
-    // delays) does not.
+/// The options that define the work, under fio's names.
+pub fn options_of(job: &JobPlan) -> Vec<(&'static str, String)> {
+    // The exhaustive pattern forces whoever adds an option to decide here whether it changes the work. Options that a
+    // comparison overrides (times, delays) do not.
     let JobPlan {
         name: _,
         engine,
@@ -71,6 +90,7 @@ fn options(job: &JobPlan) -> Vec<(&'static str, String)> {
         repeatable: _,
         seed: _,
         invalidate,
+        unlink: _,
         fallocate,
         fixed_buffers,
         registered_files,
@@ -95,7 +115,7 @@ fn options(job: &JobPlan) -> Vec<(&'static str, String)> {
         ("rw", job.rw().to_owned()),
         ("rwmixread", read_percent.to_string()),
         ("bs", blocks(block_sizes)),
-        // One without a name is one too.
+        // Without a name, a job uses one file.
         ("files", target.files.len().max(1).to_string()),
         ("size", size(&target.size)),
         ("offset", self::size(target.offset)),
@@ -110,7 +130,7 @@ fn options(job: &JobPlan) -> Vec<(&'static str, String)> {
         ("fdatasync", fdatasync_every.to_string()),
         ("end_fsync", end_fsync.to_string()),
         ("norandommap", no_random_map.to_string()),
-        ("invalidate", invalidate.map_or("not said".to_owned(), |invalidate| invalidate.to_string())),
+        ("invalidate", invalidate.map_or("default".to_owned(), |invalidate| invalidate.to_string())),
         ("fallocate", format!("{fallocate:?}").to_lowercase()),
         ("uri", uri.clone().unwrap_or_else(|| "none".to_owned())),
         ("fixedbufs", chosen(fixed_buffers)),
@@ -151,7 +171,7 @@ mod tests {
     use crate::unit::{Bytes, Nanos};
 
     #[test]
-    fn what_matters_is_named_as_fio_does_and_the_rest_is_not() {
+    fn differing_options_have_fio_names_and_others_are_ignored() {
         let then = JobPlan::default();
         let same = JobPlan {
             name: "other".to_owned(),
@@ -172,9 +192,29 @@ mod tests {
     }
 
     #[test]
-    fn of_commands_the_words_that_differ_are_named() {
+    fn the_port_of_a_service_is_no_difference_but_its_command_is() {
+        use crate::plan::service::{Address, ServicePlan, resolve};
+        let at = |port, command: &str| {
+            let plan = ServicePlan::parse(&format!("s={command} {{port}}")).unwrap();
+            resolve(&[plan], &[], &|_| Address { port, directory: format!("/tmp/{port}") }).unwrap()
+        };
+        let plan = |services: &[Service]| {
+            let job = JobPlan { uri: services[0].uri.clone(), ..JobPlan::default() };
+            Plan { phases: vec![crate::plan::Phase { jobs: vec![job] }], ..Plan::default() }
+        };
+        let (then, now) = (at(1111, "serve"), at(2222, "serve"));
+        assert!(of_services(&then, &now).is_empty());
+        assert!(of_plans((&plan(&then), &then), (&plan(&now), &now)).is_empty());
+        let words = |services: &[Service]| vec![services[0].port.to_string(), format!("{}/x", services[0].directory)];
+        assert!(of_words((&words(&then), &then), (&words(&now), &now)).is_empty());
+        assert_eq!(of_services(&then, &at(2222, "sink")), ["service 's' serve {s.port} → sink {s.port}"]);
+    }
+
+    #[test]
+    fn differing_words_of_commands_are_listed() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(of_words(&words("fio a.fio"), &words("fio b.fio")), ["word a.fio → b.fio"]);
-        assert_eq!(of_words(&words("fio a"), &words("fio a b")), ["command `fio a` → `fio a b`"]);
+        let of_words = |then, now| of_words((&words(then), &[]), (&words(now), &[]));
+        assert_eq!(of_words("fio a.fio", "fio b.fio"), ["word a.fio → b.fio"]);
+        assert_eq!(of_words("fio a", "fio a b"), ["command `fio a` → `fio a b`"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Whom the cost is charged to: tasks by name, and what no task is charged for.
+//! The accounts that the cost is charged to: tasks by name, and the rest that no task is charged for.
 
 use super::Context;
 use super::background::BackgroundRates;
@@ -9,10 +9,10 @@ use crate::record::{Execution, TaskOwner};
 use crate::unit::Nanos;
 use std::collections::BTreeMap;
 
-/// Smaller accounts are lumped together: they are noise beside the rest.
+/// Smaller accounts are combined, because they are noise compared with the rest.
 const LEAST_SHARE: f64 = 0.01;
 
-/// Splits `net` cycles per I/O. Empty when nothing is known to split.
+/// Splits `net` cycles per I/O. Empty if nothing is known about tasks.
 pub(super) fn study(
     executions: &[Execution],
     net: Option<f64>,
@@ -29,12 +29,13 @@ pub(super) fn study(
     let mut others = 0.0;
     for execution in executions {
         let Some(tasks) = &execution.stretch.tasks else { return Vec::new() };
-        // Tasks were read before and after all of it; where only a part counts, they get its share by time.
+        // Tasks were read before and after the whole stretch; if only a part is used, they get a share proportional to
+        // time.
         let seconds = tasks.wall_nanos.seconds();
         let part = execution.io_interval.map_or(1.0, |interval| {
             if seconds > 0.0 { interval.end_nanos.since(interval.begin_nanos).seconds() / seconds } else { 1.0 }
         });
-        // Where the jobs say what their threads used while they did I/O, setup and ramps stay out.
+        // If the jobs report the CPU time of their threads during I/O, setup and ramps are excluded.
         let io = execution.jobs.iter().map(|job| job.thread_nanos).sum::<Option<Nanos>>();
         let io = io.filter(|nanos| *nanos > Nanos(0)).map(|nanos| nanos.as_f64());
         let io = if in_interval.is_some() { own_growth(execution) } else { io };
@@ -52,8 +53,8 @@ pub(super) fn study(
             *sums.entry((TaskOwner::Workload, name)).or_default() += per_io(nanos);
         }
         for task in &tasks.tasks {
-            // The workload's tasks are in its own sum, except the kernel's workers for our own engines; soakers
-            // take only time that nobody wanted.
+            // The workload's tasks are in its own sum, except the kernel's workers for iotoll's own engines. Soakers
+            // only use otherwise idle time.
             let helper = task.name.starts_with("iou-") && execution.command_cpu_nanos.is_none();
             let counted = task.owner == TaskOwner::Workload && own.is_some() && !helper;
             if counted || task.name.starts_with(SOAKER) {
@@ -65,11 +66,14 @@ pub(super) fn study(
                 per_io((task.nanos.as_f64() - anyway) * part);
         }
     }
-    // What the command used beyond its I/O threads is its setup, which was paid outside of the I/O, and helpers
-    // that the I/O threads do not know of, such as io_uring's workers.
+    // CPU time of the command beyond its I/O threads: its setup, which is not part of the I/O, and helpers that the I/O
+    // threads do not know about, such as io_uring's workers.
     let helpers = others - outside.unwrap_or(0.0) / ios;
     if helpers > 0.0 {
-        sums.insert((TaskOwner::Workload, "the command's other threads, io_uring's workers too".to_owned()), helpers);
+        sums.insert(
+            (TaskOwner::Workload, "the command's other threads, including io_uring's workers".to_owned()),
+            helpers,
+        );
     }
     let mut accounts: Vec<AccountFinding> = Vec::new();
     let (mut charged, mut small) = (0.0, 0.0);
@@ -96,12 +100,12 @@ pub(super) fn study(
     accounts
 }
 
-/// Workers of one pool are one account: `kworker/u4:2-flush` and `kworker/0:1` differ only in number.
+/// Workers of one pool are one account: `kworker/u4:2-flush` and `kworker/0:1` only differ in numbers.
 fn label(owner: TaskOwner, name: &str) -> String {
     match (owner, name.split_once('/')) {
         (TaskOwner::Kernel, Some((pool, _))) => pool.to_owned(),
         (TaskOwner::Iotoll, _) => "iotoll's own meters".to_owned(),
-        // The kernel's name of a worker that io_uring gives a request to that would block.
+        // The kernel's name of a worker for requests of io_uring that would block.
         (TaskOwner::Workload, _) if name.starts_with("iou-") => "io_uring's workers for it (iou-wrk)".to_owned(),
         (TaskOwner::Workload, _) => "the workload's own threads".to_owned(),
         (TaskOwner::Other, _) => format!("{name} (another process)"),

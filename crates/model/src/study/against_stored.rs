@@ -1,4 +1,4 @@
-//! A run or a command beside an earlier one: what each phase cost then, and by how much that differs from now.
+//! A run or a command next to an earlier one: the earlier cost of each phase, and the change since then.
 
 use super::study;
 use crate::finding::{PhaseFinding, RunFinding, StoredPhase};
@@ -8,23 +8,23 @@ use crate::stored::machine::Machine;
 use crate::stored::{Stored, UnpairedChange, warnings, work};
 use crate::warning::gravest_first;
 
-/// Whether a measurement of `source` can stand beside an earlier record.
+/// Checks whether a measurement of `source` can be compared with an earlier record.
 ///
 /// # Errors
-/// When no phase is in both: why.
+/// If the two have no phase in common.
 pub(crate) fn fits(record: &Record, source: &Source) -> Result<(), String> {
     if record.phases.is_empty() {
-        return Err("it holds no phase that was measured".to_owned());
+        return Err("it contains no measured phase".to_owned());
     }
     if pairs(&record.source, source).iter().any(Option::is_some) {
         return Ok(());
     }
     let label = |source| names(source).iter().map(|names| format!("'{}'", names.join(", "))).collect::<Vec<_>>();
     let (then, now) = (label(&record.source).join("; "), label(source).join("; "));
-    Err(format!("its jobs were {then}, today's are {now}; give one of them the name that it had"))
+    Err(format!("its jobs were {then}, but today's are {now}; use the same job names"))
 }
 
-/// Adds what was found then, and what is known to differ.
+/// Adds the earlier figures and the known differences.
 pub(super) fn stand_beside(finding: &mut RunFinding, record: &Record, stored: &Stored<Record>) {
     let then = &stored.record;
     let earlier = study(then);
@@ -32,12 +32,12 @@ pub(super) fn stand_beside(finding: &mut RunFinding, record: &Record, stored: &S
         phase.stored = place.and_then(|place| earlier.phases.get(place)).map(|then| against(phase, then));
     }
     finding.stored = Some(stored.finding(&then.envelope, machine(then).differences(&machine(record))));
-    let differing = work::named(differing_work(&then.source, &record.source));
+    let differing = work::named(differing_work(then, record));
     finding.warnings.extend(warnings(&then.envelope, &record.envelope, &differing));
     gravest_first(&mut finding.warnings);
 }
 
-/// The jobs of each phase; a command is one phase without any.
+/// The job names of each phase. A command is one phase without jobs.
 fn names(source: &Source) -> Vec<Vec<&str>> {
     match source {
         Source::Run(plan) => {
@@ -47,7 +47,7 @@ fn names(source: &Source) -> Vec<Vec<&str>> {
     }
 }
 
-/// For each phase of now, which one of then it stands beside: that with the same jobs, or the only one there is.
+/// For each phase of `now`, the phase of `then` to compare it with: the one with the same jobs, or the only one.
 fn pairs(then: &Source, now: &Source) -> Vec<Option<usize>> {
     let (then, now) = (names(then), names(now));
     if let ([_], [_]) = (then.as_slice(), now.as_slice()) {
@@ -57,9 +57,9 @@ fn pairs(then: &Source, now: &Source) -> Vec<Option<usize>> {
 }
 
 fn against(now: &PhaseFinding, then: &PhaseFinding) -> StoredPhase {
-    // Two meters have two ideas of a cycle: both are read by the one that speaks now, or not at all.
+    // Meters differ in what they count as busy, so both records are read with the headline meter of now.
     let estimate = |phase: &PhaseFinding| {
-        // A mean that was withheld, for being of two loads, is not to be had here either.
+        // A mean that the study withholds, because it covers two loads, is withheld here too.
         phase.cycles_per_io?;
         let meter = now.headline_meter.as_deref()?;
         phase.by_meter_detail.iter().find(|reading| reading.name == meter)?.cycles_per_io
@@ -85,11 +85,15 @@ fn machine(record: &Record) -> Machine<'_> {
     Machine { host: &record.host, canaries, iotoll_version: &record.envelope.iotoll_version }
 }
 
-fn differing_work(then: &Source, now: &Source) -> Vec<String> {
-    match (then, now) {
-        (Source::Run(before), Source::Run(today)) => work::of_plans(before, today),
-        (Source::Cost { command: before, .. }, Source::Cost { command: today, .. }) => work::of_words(before, today),
+fn differing_work(then: &Record, now: &Record) -> Vec<String> {
+    let (before, today) = (&then.services, &now.services);
+    let found = match (&then.source, &now.source) {
+        (Source::Run(then), Source::Run(now)) => work::of_plans((then, before), (now, today)),
+        (Source::Cost { command: then, .. }, Source::Cost { command: now, .. }) => {
+            work::of_words((then, before), (now, today))
+        }
         (Source::Cost { .. }, Source::Run(_)) => vec!["a command → jobs".to_owned()],
         (Source::Run(_), Source::Cost { .. }) => vec!["jobs → a command".to_owned()],
-    }
+    };
+    work::of_services(before, today).into_iter().chain(found).collect()
 }

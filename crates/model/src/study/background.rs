@@ -1,4 +1,4 @@
-//! What the machine does anyway, as a rate that each meter's figures are relieved of.
+//! The background as a rate, which is subtracted from each meter's figures.
 
 use super::Context;
 use super::caveats::NEVER_IDLE;
@@ -9,10 +9,10 @@ use crate::stats::estimate::half_width;
 use crate::stats::{Pair, ratio_of_series, ratio_of_sums};
 use std::collections::BTreeMap;
 
-/// Tasks that are named in the report of the background.
+/// Maximum number of tasks to report.
 const NAMED_TASKS: usize = 5;
 
-/// Cycles per second of CPU capacity that a meter saw without the workload; of a probe, what it counted in a second.
+/// Busy cycles per second that a meter saw without the workload; for a probe, its counts per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rate {
     pub cycles_per_capacity_second: f64,
@@ -20,7 +20,7 @@ pub(super) struct Rate {
     pub degrees_of_freedom: f64,
 }
 
-/// The background by each meter, and by each task.
+/// The background by meter and by task.
 pub(super) struct BackgroundRates {
     rates: BTreeMap<Meter, Rate>,
     task_nanos_per_second: BTreeMap<(TaskOwner, String), f64>,
@@ -46,17 +46,18 @@ impl BackgroundRates {
         Self { rates, task_nanos_per_second: nanos, switches_per_second: switches_per_second(stretches) }
     }
 
-    /// What `meter` saw; `None` when it did not run then.
+    /// The rate of `meter`; `None` if it did not run.
     pub(super) fn of(&self, meter: Meter) -> Option<Rate> {
         self.rates.get(&meter).copied()
     }
 
-    /// Whether any meter saw a background.
+    /// Whether any meter measured the background.
     pub(super) fn watched(&self) -> bool {
         !self.rates.is_empty()
     }
 
-    /// Whether the machine was so busy alone that what a workload adds cannot be seen. Core cycles are no fraction.
+    /// Whether the machine was so busy without the workload that the workload's cost cannot be seen. Core cycles are
+    /// not a fraction.
     pub(super) fn never_idle(&self, context: &Context) -> bool {
         let times = self.rates.iter().filter(|(meter, _)| meter.counts_time());
         times.map(|(_, rate)| rate.cycles_per_capacity_second / context.clock.0).any(|busy| busy > NEVER_IDLE)
@@ -72,15 +73,17 @@ impl BackgroundRates {
     }
 
     pub(super) fn finding(&self, stretches: &[Stretch], context: &Context) -> Background {
-        // The meter that speaks for the costs speaks for what is taken off them; core cycles are no fraction.
+        // Uses the headline meter of the costs; core cycles are not a fraction.
         let meter = Meter::by_trust().find(|meter| meter.counts_time() && self.of(*meter).is_some());
         let fraction = |cycles: f64| cycles / context.clock.0;
+        // Noise may exceed what the machine has.
+        let of_machine = |fraction: f64| fraction.clamp(0.0, 1.0);
         let rate = meter.and_then(|meter| self.of(meter));
         let half = rate.and_then(|rate| half_width(rate.standard_error, rate.degrees_of_freedom)).map(fraction);
         let busy = rate.map(|rate| fraction(rate.cycles_per_capacity_second));
         let part = |place: usize| {
             let all = windows(stretches.get(place)?, meter?, None, context);
-            Some(fraction(ratio_of_sums(&pairs(&all))?.value).max(0.0))
+            Some(of_machine(fraction(ratio_of_sums(&pairs(&all))?.value)))
         };
         let mut tasks: Vec<BackgroundTask> = Vec::new();
         for ((owner, name), nanos) in &self.task_nanos_per_second {
@@ -91,9 +94,9 @@ impl BackgroundRates {
         tasks.sort_by(|a, b| b.busy_fraction.total_cmp(&a.busy_fraction));
         tasks.truncate(NAMED_TASKS);
         Background {
-            busy_fraction: busy.map(|busy| busy.max(0.0)),
-            busy_fraction_low: busy.zip(half).map(|(busy, half)| (busy - half).max(0.0)),
-            busy_fraction_high: busy.zip(half).map(|(busy, half)| (busy + half).max(0.0)),
+            busy_fraction: busy.map(of_machine),
+            busy_fraction_low: busy.zip(half).map(|(busy, half)| of_machine(busy - half)),
+            busy_fraction_high: busy.zip(half).map(|(busy, half)| of_machine(busy + half)),
             busy_fraction_before: part(0),
             busy_fraction_after: part(1),
             seconds: stretches.iter().filter_map(length_seconds).sum(),
@@ -107,7 +110,7 @@ fn length_seconds(stretch: &Stretch) -> Option<f64> {
     Some(stretch.snapshots.last()?.at_nanos.since(settled(stretch)?.at_nanos).seconds())
 }
 
-/// The first snapshot that counts: what starts or ends just before is not the background.
+/// The first snapshot to use: what starts or ends just before it is not part of the background.
 fn settled(stretch: &Stretch) -> Option<&Snapshot> {
     stretch.snapshots.iter().find(|snapshot| snapshot.mode != Mode::Gap)
 }
@@ -116,9 +119,9 @@ fn pairs(windows: &[Window]) -> Vec<Pair> {
     windows.iter().map(|window| Pair { numerator: window.cycles, denominator: window.capacity_seconds }).collect()
 }
 
-/// Of the windows of all stretches together. When before and after differ, half of their distance is taken for a standard error
-/// if it is the larger one: it supposes that the background during the run lay about between the two, which
-/// nobody saw.
+/// The rate over the windows of all stretches. If the rates before and after differ, half of the difference is used as
+/// a standard error if it is larger: this assumes that the background during the run was between the two, which is not
+/// measured.
 pub(super) fn rate(stretches: impl IntoIterator<Item = Vec<Window>>) -> Option<Rate> {
     let parts: Vec<Vec<Window>> = stretches.into_iter().map(|windows| grouped(&windows)).collect();
     let all: Vec<Pair> = parts.iter().flat_map(|part| pairs(part)).collect();
@@ -126,7 +129,7 @@ pub(super) fn rate(stretches: impl IntoIterator<Item = Vec<Window>>) -> Option<R
     let values: Vec<f64> = parts.iter().filter_map(|part| Some(ratio_of_sums(&pairs(part))?.value)).collect();
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    // With one window nothing is known of its error: then all of it may be wrong.
+    // With one window, the error is unknown, so it may be the whole value.
     let within = whole.standard_error.unwrap_or(whole.value.abs());
     let apart = (high - low) / 2.0;
     Some(Rate {

@@ -1,5 +1,4 @@
-//! Caveats that follow from the numbers: what a careful reader would ask about. Those of comparisons
-//! (`comparison/study/caveats.rs`) begin at the same thresholds.
+//! Caveats that follow from the numbers of a run. Comparisons (`comparison/study/caveats.rs`) use the same thresholds.
 
 use super::Context;
 use super::io_time::{io_seconds, own_in_interval};
@@ -10,29 +9,29 @@ use crate::placement::Place;
 use crate::record::{Canaries, Execution, Meter, Outcome, PhaseRecord, Record};
 use crate::warning::{Code, Warning, gravest_first};
 
-/// A background busier than this is worth a word: its own variation then shows in the result.
+/// Busy fraction of the background above which there is a caveat: its variation then affects the result.
 pub(crate) const BUSY_BACKGROUND: f64 = 0.05;
-/// A machine busier than this without the workload has no idle time left in which a workload could be seen.
+/// Busy fraction of the idle machine above which the added load of a workload cannot be seen.
 pub(crate) const NEVER_IDLE: f64 = 0.95;
-/// A background that moved by this part of the machine between before and after.
+/// Difference between the background before and after, as a fraction of the machine, above which there is a caveat.
 const MOVED_BACKGROUND: f64 = 0.02;
-/// From here on no CPU had time to spare, and the background's work was squeezed by the load.
+/// Busy fraction above which all CPUs count as busy, so that the load squeezes the background.
 pub(crate) const SATURATED: f64 = 0.98;
-/// A background smaller than this, held up by a load, is of no interest.
+/// Smaller backgrounds are ignored, even if the load squeezes them.
 const SQUEEZABLE: f64 = 0.01;
-/// Time stolen by the hypervisor, as a part of the machine's capacity.
+/// Stolen time, as a fraction of the machine's capacity, above which there is a caveat.
 pub(crate) const STOLEN: f64 = 0.005;
-/// Meters that should agree and differ by more than this.
-const DISAGREEMENT: f64 = 0.03;
-/// A load on its CPUs this part of the time does not sleep, so that all meters must agree on it.
+/// Relative difference between meters above which they disagree.
+pub(crate) const DISAGREEMENT: f64 = 0.03;
+/// On-CPU fraction above which a load counts as not sleeping, so that all meters must agree on it.
 const AWAKE: f64 = 0.97;
-/// A canary that moved by more than this. On a shared host they move by a third without anything to see in
-/// longer measurements.
+/// Relative change of a canary above which there is a caveat. On a shared host, canaries move by a third without a
+/// visible effect on longer measurements.
 const CANARY_MOVED: f64 = 0.5;
-/// Windows whose rate differs this much (coefficient of variation) have no one mean.
+/// Coefficient of variation of the rate of windows above which one mean does not describe them.
 const UNSTEADY: f64 = 0.25;
 
-/// Adds the caveats and puts the gravest first.
+/// Adds the caveats, the gravest first.
 pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     let mut found = Vec::new();
     outcome(finding, &mut found);
@@ -57,7 +56,7 @@ fn outcome(finding: &RunFinding, found: &mut Vec<Warning>) {
     match &finding.outcome {
         Outcome::Completed => {}
         Outcome::Interrupted => {
-            let message = "interrupted: the figures are of what was measured until then";
+            let message = "interrupted: the figures cover only the time before the interruption";
             found.push(Warning::new(Code::Interrupted, message));
         }
         Outcome::Failed(why) => {
@@ -71,13 +70,13 @@ fn outcome(finding: &RunFinding, found: &mut Vec<Warning>) {
 fn meters(finding: &RunFinding, found: &mut Vec<Warning>) {
     let whole = |name: &str| Meter::named(name).is_some_and(Meter::sees_whole_machine);
     if !finding.meters.iter().any(|meter| meter.available && whole(&meter.name)) {
-        let message = "no meter sees the whole machine here, so its cost is unknown; `iotoll doctor` says why";
+        let message = "no meter of the whole machine is available, so the cost is unknown; see `iotoll doctor`";
         found.push(Warning::new(Code::MeterUnavailable, message));
     }
     if finding.phases.iter().any(|phase| phase.ios.is_none()) {
         let message = match finding.jobs.is_empty() {
-            true => "the number of I/Os is not known, so there is no cost per I/O; give --ios, --bytes or --count",
-            false => "no I/O was counted, so there is no cost per I/O; did what counts them count what was done?",
+            true => "the number of I/Os is unknown, so there is no cost per I/O; use --ios, --bytes or --count",
+            false => "no I/O was counted, so there is no cost per I/O; check the source of the count",
         };
         found.push(Warning::new(Code::WorkUnknown, message));
     }
@@ -88,7 +87,7 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
     let Some(busy) = background.busy_fraction else {
         if record.background.is_empty() && finding.phases.iter().any(|phase| phase.cycles.is_some()) {
-            let message = "the background was not watched, so costs are gross";
+            let message = "the background was not measured, so costs are gross";
             found.push(Warning::new(Code::Unknown, message));
         }
         return;
@@ -96,8 +95,8 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     if busy > BUSY_BACKGROUND {
         let tasks: Vec<String> = background.tasks.iter().take(3).map(|task| task.name.clone()).collect();
         let consequence = match busy > NEVER_IDLE {
-            true => "what a workload adds to that cannot be seen, so its cost is not known; stop that first",
-            false => "stop that for a narrower interval",
+            true => "the cost of a workload cannot be seen on top of that; stop these tasks first",
+            false => "stop these tasks for a narrower interval",
         };
         let message = format!(
             "the machine was {} busy without the workload ({}); {consequence}",
@@ -110,7 +109,7 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
         && (before - after).abs() > MOVED_BACKGROUND
     {
         let message = format!(
-            "the background was {} busy before and {} after; the interval allows for it",
+            "the background was {} busy before the run and {} after; the interval includes this difference",
             percent(before),
             percent(after)
         );
@@ -124,21 +123,22 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     if let Some((net, own)) =
         finding.phases.iter().filter(|phase| below_own(phase) && !full(phase) && busy <= BUSY_BACKGROUND).find_map(
             |phase| {
-                // cpuidle takes the interrupts that wake a sleeper for idle, and clocks that hold steal are above what it is taken off of.
+                // cpuidle counts the interrupts that wake a sleeping task as idle, and clocks that contain steal exceed
+                // a figure from which steal is subtracted.
                 let known = phase.headline_meter.as_deref() == Some(Meter::Idle.name())
                     || record.host.steal_in_task_clocks == Some(true);
                 if known {
                     return None;
                 }
-                // What the meters cannot tell from it is no disagreement.
+                // If the own threads' cost is within the interval, the meters do not disagree.
                 let high = phase.cycles_per_io_high.or(phase.cycles_per_io)?;
                 phase.thread_cycles_per_io.filter(|own| high < *own).map(|own| (high, own))
             },
         )
     {
         let message = format!(
-            "the workload's own threads used {own:.0} cycles an I/O, and the machine is said to have paid {net:.0} at most, which cannot be: \
-             the I/Os, or the time in which they were done, are not what they are taken for"
+            "the workload's own threads used {own:.0} cycles per I/O, but the whole machine at most {net:.0}, which is impossible: \
+             the number of I/Os or their time is wrong"
         );
         found.push(Warning::new(Code::MetersDisagree, message));
     }
@@ -146,13 +146,15 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     if let Some(phase) = squeezed.filter(|_| busy > SQUEEZABLE) {
         let between = match (phase.thread_cycles_per_io, phase.cycles_per_io_gross) {
             (Some(own), Some(gross)) => {
-                format!("; its own threads used {own:.0}, gross is {gross:.0}, and neither is a bound")
+                format!(
+                    "; its own threads used {own:.0} cycles per I/O and gross is {gross:.0}, but neither is a bound"
+                )
             }
             _ => String::new(),
         };
         let message = format!(
-            "the load left the background ({} of the machine) less time than it had before, so subtracting all of it \
-             says too little{between}",
+            "the load squeezed the background ({} of the machine), so subtracting all of it \
+             gives a cost that is too low{between}",
             percent(busy)
         );
         found.push(Warning::new(Code::BackgroundSqueezed, message));
@@ -172,28 +174,28 @@ fn steal(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     let costs = record.phases.iter().zip(&finding.phases);
     let costs: Vec<(f64, f64)> =
         costs.filter_map(|(phase, found)| taken_off(record, phase, found).zip(found.cycles_per_io_gross)).collect();
-    // A load that uses little of the machine loses much of its cost to little steal.
+    // On a load that uses little of the machine, a little steal is a large part of the cost.
     let matters = costs.iter().any(|(taken, gross)| *taken > DISAGREEMENT * (taken + gross));
     if capacity <= 0.0 || stolen / capacity <= STOLEN && !matters {
         return;
     }
     let left_out = match costs.iter().map(|(taken, _)| *taken).fold(0.0, f64::max) {
-        cost if cost >= 0.5 => format!("for that {cost:.0} cycles an I/O"),
-        _ => "for that cycles".to_owned(),
+        cost if cost >= 0.5 => format!("{cost:.0} cycles per I/O"),
+        _ => "cycles".to_owned(),
     };
     let message = format!(
-        "the hypervisor took {:.1} % of the CPU time away; {left_out} that no task is known to have used are left out of the cost, which is \
-         too low as far as interrupts or tasks that ended did; times are as they were",
+        "the hypervisor stole {:.1} % of the CPU time; {left_out} that no task is known to have used are left out of the cost. The cost is \
+         too low if interrupts or tasks that ended used them; times are not corrected",
         stolen / capacity * 100.0
     );
     found.push(Warning::new(Code::Steal, message));
 }
 
-/// Cycles an I/O that the headline leaves out because a hypervisor took them.
+/// Cycles per I/O that the headline cost leaves out because the hypervisor stole them.
 fn taken_off(record: &Record, phase: &PhaseRecord, found: &PhaseFinding) -> Option<f64> {
     let meter = found.headline_meter.as_deref().and_then(Meter::named)?;
     let context = Context::of(&record.host);
-    // The windows do not cover all of the time; what they show is a rate.
+    // The windows cover only a part of the time, so they give a rate.
     let taken = |execution: &Execution| {
         let seconds: f64 = windows(execution, meter, execution.io_interval, &context).iter().map(Window::seconds).sum();
         (seconds > 0.0).then(|| steal_taken_off(execution, meter, &context) / seconds * io_seconds(execution))
@@ -206,7 +208,7 @@ fn taken_off(record: &Record, phase: &PhaseRecord, found: &PhaseFinding) -> Opti
 fn phase_caveats(phase: &PhaseFinding, place: Option<&Place>, found: &mut Vec<Warning>) {
     let jobs = phase.jobs.join(", ");
     if phase.cycles_per_io.is_some() && phase.cycles_per_io_low.is_none() {
-        let message = format!("{jobs}: too short for an interval; run it longer");
+        let message = format!("{jobs}: too short for an interval; run longer");
         found.push(Warning::new(Code::NoInterval, message));
     }
     let two_places = placement::caveat(phase, &jobs, place);
@@ -214,7 +216,7 @@ fn phase_caveats(phase: &PhaseFinding, place: Option<&Place>, found: &mut Vec<Wa
     found.extend(two_places);
     if let Some(warning) = regimes::caveat(phase, &jobs) {
         found.push(warning);
-        // That one mean does not describe it has been said, with the reason.
+        // This caveat already says that one mean does not describe the phase.
         return;
     }
     let metered = phase.series.iter().filter(|point| point.busy_cpus.is_some());
@@ -236,7 +238,7 @@ fn variation(values: &[f64]) -> Option<f64> {
     (values.len() >= 5 && mean > 0.0).then(|| (square / (count - 1.0)).sqrt() / mean)
 }
 
-/// Two definitions of idle need not agree on a load that sleeps; on one that does not, they must.
+/// Two definitions of idle may disagree on a load that sleeps, but not on one that does not.
 fn agreement(finding: &RunFinding, found: &mut Vec<Warning>) {
     for phase in &finding.phases {
         let Some(net) = phase.cycles_per_io else { continue };
@@ -252,8 +254,8 @@ fn agreement(finding: &RunFinding, found: &mut Vec<Warning>) {
             };
             if apart && !overlap && reading.name != Meter::Thread.name() {
                 let message = format!(
-                    "{}: {} says {:.0} cycles per I/O and {} {net:.0}, on a load that does not sleep; trust neither to \
-                     better than their distance",
+                    "{}: meter {} gives {:.0} cycles per I/O and {} {net:.0} for a load that does not sleep; neither is more \
+                     accurate than their difference",
                     phase.jobs.join(", "),
                     reading.name,
                     other.value,
@@ -269,7 +271,7 @@ fn few_samples(job: &JobFinding, found: &mut Vec<Warning>) {
     let latency = &job.latency_ns;
     let missing = if latency.p50.is_none() { "p50" } else { "p99" };
     if job.ios > 0 && latency.mean.is_some() && latency.p99.is_none() {
-        let message = format!("{}: {} I/Os are too few to tell {missing}", job.name, job.ios);
+        let message = format!("{}: {} I/Os are too few for {missing}", job.name, job.ios);
         found.push(Warning::new(Code::FewSamples, message));
     }
 }
@@ -285,7 +287,7 @@ fn canaries(canaries: &[Canaries], found: &mut Vec<Warning>) {
         let change = after / before - 1.0;
         if change.is_finite() && change.abs() > CANARY_MOVED {
             let message = format!(
-                "{what} took {:+.0} % longer after the run than before: the machine changed speed",
+                "{what} took {:+.0} % longer after the run than before it: the machine changed speed",
                 change * 100.0
             );
             found.push(Warning::new(Code::CanaryMoved, message));

@@ -1,9 +1,9 @@
-//! When an execution did I/O, and what cumulative counters did meanwhile.
+//! The time of I/O in an execution, and the growth of cumulative counters during it.
 
 use crate::record::{Execution, Snapshot};
 use crate::unit::Nanos;
 
-/// How long an execution did I/O.
+/// How long an execution did I/O, in seconds.
 pub(crate) fn io_seconds(execution: &Execution) -> f64 {
     match (execution.io_interval, execution.stretch.snapshots.as_slice()) {
         (Some(interval), _) => interval.end_nanos.since(interval.begin_nanos).seconds(),
@@ -12,9 +12,9 @@ pub(crate) fn io_seconds(execution: &Execution) -> f64 {
     }
 }
 
-/// By how much a cumulative counter grew while an execution did I/O; `read` says when it was read and what it was. The
-/// ends of that time lie between two snapshots, so the first and the last within it stand for all of it, by time.
-/// `None` where fewer than two of them hold the counter.
+/// The growth of a cumulative counter during the time of I/O. `read` returns the time and the value of a reading. The
+/// ends of this time lie between snapshots, so the growth between the first and the last snapshot within it is scaled
+/// by time. `None` if fewer than two snapshots have the counter.
 pub(super) fn growth(execution: &Execution, read: impl Fn(&Snapshot) -> Option<(Nanos, u64)>) -> Option<f64> {
     let within = |snapshot: &&Snapshot| {
         let at = snapshot.at_nanos;
@@ -26,15 +26,16 @@ pub(super) fn growth(execution: &Execution, read: impl Fn(&Snapshot) -> Option<(
     (seconds > 0.0).then(|| after.saturating_sub(before) as f64 / seconds * io_seconds(execution))
 }
 
-/// What the workload's own threads did within one time: their CPU time in nanoseconds, and the I/Os.
+/// The work of the workload's own threads in a common time: CPU time in nanoseconds, and I/Os.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Own {
     pub(super) nanos: f64,
     pub(super) ios: f64,
 }
 
-/// The same of all executions, where the snapshots hold it. Jobs may count from different times on (each after its own start and ramp), and
-/// what they say then cannot be laid beside what a meter saw in the time in which all of them ran.
+/// The sum over all executions, if the snapshots have the values. The jobs' own totals start at different times (each
+/// after its own start and ramp), so they cannot be compared with a meter's reading over the time in which all jobs
+/// ran.
 pub(super) fn own_in_interval(executions: &[Execution]) -> Option<Own> {
     let mut own = Own::default();
     for execution in executions {
@@ -45,7 +46,8 @@ pub(super) fn own_in_interval(executions: &[Execution]) -> Option<Own> {
     (own.ios > 0.0 && own.nanos > 0.0).then_some(own)
 }
 
-/// CPU time of the workload's own threads, in nanoseconds, while an execution did I/O. Of a command the snapshots do not hold it.
+/// CPU time of the workload's own threads during I/O, in nanoseconds. `None` for a command, whose snapshots do not
+/// contain it.
 pub(super) fn own_growth(execution: &Execution) -> Option<f64> {
     if execution.command_cpu_nanos.is_some() {
         return None;
@@ -53,7 +55,7 @@ pub(super) fn own_growth(execution: &Execution) -> Option<f64> {
     growth(execution, |snapshot| snapshot.thread_nanos().map(|nanos| (snapshot.at_nanos, nanos.0)))
 }
 
-/// Context switches of the whole machine while an execution did I/O, the background's included.
+/// Context switches of the whole machine during I/O, including the background.
 pub(crate) fn switches(execution: &Execution) -> Option<f64> {
     growth(execution, |snapshot| snapshot.system.map(|stat| (stat.at_nanos, stat.context_switches)))
 }

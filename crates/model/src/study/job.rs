@@ -1,4 +1,4 @@
-//! What each job did: rates, latencies, I/Os per system call.
+//! The results of each job: rates, latencies, I/Os per system call.
 
 use crate::finding::{DirectionFinding, JobFinding, LatencyFinding, StagesFinding};
 use crate::histogram::{BUCKET_ERROR, Histogram};
@@ -7,23 +7,24 @@ use crate::plan::JobPlan;
 use crate::record::{Direction, JobRecord, Latency, PhaseRecord, StageLatencies, StampError};
 use crate::unit::{Hertz, Nanos, Ticks};
 
-/// A percentile p needs this many I/Os beyond it to be told (METHOD.md: 10/(1 − p) in all).
+/// Number of I/Os beyond a percentile p that it needs (docs/method/latency.md: 10/(1 − p) in total).
 const SAMPLES_BEYOND: f64 = 10.0;
-/// The percentiles that every job has, in percent.
+/// The percentiles of every job, in percent.
 const STANDARD: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
-/// The jobs of a phase; copies of one job together where that was asked for, executions always. `planned` are those that were
-/// to run in it, where they are known.
+/// The jobs of a phase. Copies of one job are combined if requested, executions always. `planned` are the jobs of the
+/// plan, if known.
 pub(super) fn study(phase: &PhaseRecord, planned: Option<&[JobPlan]>, clock: Hertz) -> Vec<JobFinding> {
     let mut groups: Vec<(usize, Vec<&JobRecord>)> = Vec::new();
     for execution in &phase.executions {
         for (place, job) in execution.jobs.iter().enumerate() {
-            // Jobs may have one name and be different: the first of one execution is the first of the others.
+            // Different jobs may have the same name: the nth of a name in one execution corresponds to the nth in the
+            // others.
             let earlier = execution.jobs.get(..place).unwrap_or_default().iter();
             let turn = earlier.filter(|other| other.name == job.name && other.copy == job.copy).count();
             let same = |(of, group): &&mut (usize, Vec<&JobRecord>)| {
                 group.first().is_some_and(|first| {
-                    // fio's copies have no numbers, and those of one group are together.
+                    // fio's copies have no numbers, and those of a group are already combined.
                     let fio = job.engine.starts_with("fio");
                     let together =
                         (fio && first.copy == job.copy) || (!fio && first.group_reporting && job.group_reporting);
@@ -115,7 +116,7 @@ fn latency(parts: &[&Direction], asked: &[f64], stamp: Option<StampError>, clock
                 Some(merged) => merged.merge(histogram),
                 None => merged = Some(histogram.clone()),
             },
-            // Percentiles of different sources cannot be merged: one source speaks for itself.
+            // Percentiles of different sources cannot be merged, so only a single source is used.
             Latency::Reported { mean_nanos, max_nanos, percentiles } => {
                 let mut measured = parts.iter().filter(|part| part.ios > 0);
                 let alone = measured.next().is_some() && measured.next().is_none();
@@ -128,7 +129,7 @@ fn latency(parts: &[&Direction], asked: &[f64], stamp: Option<StampError>, clock
     of_ticks(&histogram, asked, stamp, clock)
 }
 
-/// Of all jobs together; only where each knows its own.
+/// The stages of all jobs together; `None` unless every job has them.
 fn stages(jobs: &[&JobRecord], clock: Hertz) -> Option<StagesFinding> {
     let known: Option<Vec<&StageLatencies>> = jobs.iter().map(|job| job.stages.as_deref()).collect();
     let known = known.filter(|known| !known.is_empty())?;

@@ -1,6 +1,7 @@
-//! What was counted for each I/O, byte or second: the ratio of what windows hold, with its interval.
+//! Counts per I/O, byte or second: the ratio over windows, with its interval.
 //!
-//! Windows of a meter or a probe and the background's rate enter, a [`Cost`] leaves. It is the one estimator of every such
+//! Computes a [`Cost`] from the windows of a meter or a probe and the background's rate. All such figures of a run use
+//! this estimator.
 //! figure of a run.
 
 use super::background::Rate;
@@ -9,7 +10,7 @@ use super::windows::{Window, grouped};
 use crate::record::{Execution, JobRecord};
 use crate::stats::{Estimate, Pair, ratio_of_series, ratio_of_sums};
 
-/// What a cost is divided by.
+/// The divisor of a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Per {
     Io,
@@ -17,19 +18,19 @@ pub(super) enum Per {
     Second,
 }
 
-/// What a unit of work cost: net with its interval, and gross.
+/// The cost of a unit of work: net with its interval, and gross.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     pub net: Estimate,
     pub gross: f64,
-    /// Seconds of windows that it comes from.
+    /// Total length of the windows, in seconds.
     pub seconds: f64,
-    /// Groups of windows, or executions, whose spread its interval is of.
+    /// Number of groups of windows, or of executions, that the interval is based on.
     pub units: usize,
 }
 
-/// What was counted in the windows that `seen` finds in each execution, less the background's rate, for each unit of work;
-/// `None` where it finds none.
+/// The counts in the windows that `seen` finds in each execution, net of the background's rate, per unit of work.
+/// `None` if it finds no windows.
 pub(super) fn per_work(
     executions: &[Execution],
     per: Per,
@@ -60,7 +61,7 @@ pub(super) fn per_work(
         _ => ratio_of_sums(&units)?.into(),
     };
     let work: f64 = units.iter().map(|unit| unit.denominator).sum();
-    // The background's error falls on the phase as a whole.
+    // The background's error affects the whole phase.
     let background = rate.standard_error * capacity / work;
     let net = match ratio.standard_error {
         None => Estimate::bare(ratio.value),
@@ -73,7 +74,7 @@ pub(super) fn per_work(
     Some(Cost { net, gross: cycles / work, seconds, units: units.len() })
 }
 
-/// Work of a window, where the snapshots hold it.
+/// The work in a window, if the snapshots have it.
 fn work(window: &Window, per: Per) -> Option<f64> {
     match per {
         Per::Io => window.done.map(|done| done.ios as f64),
@@ -82,8 +83,8 @@ fn work(window: &Window, per: Per) -> Option<f64> {
     }
 }
 
-/// Work per second of an execution. Where the snapshots do not hold the work, only its total is known, and
-/// each window gets its share by time.
+/// Work per second of an execution. If the snapshots do not have the work, only its total is known, and each window
+/// gets a share proportional to time.
 fn shares(execution: &Execution, found: &[Window], per: Per) -> Option<f64> {
     let jobs = || execution.jobs.iter();
     let counted: Option<f64> = found.iter().map(|window| work(window, per)).sum();
@@ -107,7 +108,7 @@ fn satterthwaite(errors: &[(f64, f64)]) -> f64 {
     if fourth > 0.0 { square.powi(2) / fourth } else { errors.iter().map(|(_, degrees)| *degrees).fold(1.0, f64::max) }
 }
 
-/// A sum over jobs; `None` where it is 0, which is then not known.
+/// A sum over jobs; `None` if it is 0, because the value is then unknown.
 pub(super) fn total<'a>(jobs: impl Iterator<Item = &'a JobRecord>, of: impl Fn(&JobRecord) -> u64) -> Option<u64> {
     Some(jobs.map(of).fold(0, u64::saturating_add)).filter(|total| *total > 0)
 }

@@ -1,4 +1,4 @@
-//! What the jobs of a phase cost together.
+//! The common cost of the jobs of a phase.
 
 use super::Context;
 use super::accounts;
@@ -6,7 +6,7 @@ use super::background::{BackgroundRates, Rate};
 use super::io_time::{self, Own, growth, io_seconds};
 use super::per_work::{Cost, Per, per_work, total};
 use super::windows::windows;
-use super::{placement, probes, regimes, series, storage};
+use super::{page_cache, placement, probes, regimes, series};
 use crate::cost::{BusyTime, WorkloadThreads};
 use crate::finding::{MeterReading, PhaseFinding};
 use crate::plan::JobPlan;
@@ -16,7 +16,7 @@ use crate::record::{
 use crate::stats::Estimate;
 use crate::unit::Nanos;
 
-/// What a phase cost by one meter, divided by each of the three.
+/// The cost of a phase by one meter, per I/O, byte and second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Costs {
     per_io: Option<Cost>,
@@ -31,11 +31,11 @@ impl Costs {
     }
 }
 
-/// What each meter found; of one that did not run, why.
+/// The result of each meter, or the reason why it did not run.
 type Readings<'a> = Vec<(Meter, Result<Costs, &'a str>)>;
 
-/// What was done. The counts are the jobs' own; where the snapshots hold the work, rates are theirs, because jobs may
-/// count from different times on.
+/// The work done. The counts are those of the jobs; rates come from the snapshots if they have the work, because jobs
+/// may start counting at different times.
 struct Work {
     ios: Option<u64>,
     bytes: Option<u64>,
@@ -67,7 +67,7 @@ impl Work {
     }
 }
 
-/// `jobs` are those of the plan, where it is known.
+/// `jobs` are those of the plan, if known.
 pub(super) fn study(
     phase: &PhaseRecord,
     jobs: Option<&[JobPlan]>,
@@ -82,6 +82,9 @@ pub(super) fn study(
     let headline = headline(&readings);
     let Costs { per_io, per_byte, per_second } = headline.map(|(_, costs)| costs).unwrap_or_default();
     let headline = headline.map(|(meter, _)| meter);
+    // Without a meter of the whole machine, only the own threads have an interval.
+    let of_threads = readings.iter().find(|(meter, _)| *meter == Meter::Thread);
+    let of_threads = of_threads.and_then(|(_, costs)| costs.ok()?.per_io);
     let net = per_io.map(|cost| cost.net);
     let thread = thread_cycles_per_io(executions, work.ios, context);
     let switches = switches(executions, rates).zip(work.counted_ios.filter(|ios| *ios > 0.0));
@@ -109,7 +112,7 @@ pub(super) fn study(
         cycles_per_io_high: net.and_then(|net| net.high),
         cycles_per_io_gross: per_io.map(|cost| cost.gross),
         cycles_per_io_background: per_io.map(|cost| cost.gross - cost.net.value),
-        interval_from: interval_from(executions, per_io.or(per_second)),
+        interval_from: interval_from(executions, per_io.or(per_second).or(of_threads)),
         cycles_per_byte: per_byte.map(|cost| cost.net.value),
         cycles_per_byte_low: per_byte.and_then(|cost| cost.net.low),
         cycles_per_byte_high: per_byte.and_then(|cost| cost.net.high),
@@ -120,20 +123,20 @@ pub(super) fn study(
         threads_on_cpu_fraction: threads_on_cpu(executions, work.wall_seconds),
         elsewhere_cycles_per_io: net.zip(thread).map(|(net, thread)| net.value - thread),
         by_meter: readings.iter().map(|reading| by_meter(reading, thread)).collect(),
-        by_meter_detail: readings.iter().map(|reading| detail(reading, thread, &work)).collect(),
+        by_meter_detail: readings.iter().map(|reading| detail(reading, thread, &work, executions, context)).collect(),
         accounts: accounts::study(executions, net.map(|net| net.value), work.ios, cycles_outside_io, rates, context),
         exits: executions.iter().filter_map(|execution| execution.exit).collect(),
         cycles_outside_io,
         sampled_user_fraction: sampled_user(executions),
         regimes,
-        page_cache: storage::page_cache(executions, jobs),
+        page_cache: page_cache::page_cache(executions, jobs),
         placement: placement::study(executions, jobs, headline, rates, context),
         probes: probes::study(asked, executions, background),
         series: series::study(executions, headline, rates, context),
         stored: None,
     };
-    if !storage::makes_regimes(found.page_cache.as_ref()) {
-        // Of a command whose I/Os nobody counts live they are of what storage read.
+    if !page_cache::makes_regimes(found.page_cache.as_ref()) {
+        // For a command whose I/Os are not counted live, the regimes are those of its reads from storage.
         found.regimes.retain(|regime| regime.iops.is_some());
     }
     if regimes::are_loads_apart(&found.regimes) {
@@ -142,7 +145,7 @@ pub(super) fn study(
     found
 }
 
-/// What an I/O cost in a part of an execution.
+/// The cost of an I/O in a part of an execution.
 pub(super) fn cost_within(
     execution: &Execution,
     interval: IoInterval,
@@ -150,13 +153,14 @@ pub(super) fn cost_within(
     rates: &BackgroundRates,
     context: &Context,
 ) -> Option<Estimate> {
-    // Without counts of its own a part would get its share by time, which is just what differs.
+    // Without counts in the snapshots, a part would get a share proportional to time, which is wrong if the rate
+    // differs.
     execution.stretch.snapshots.iter().find(|snapshot| snapshot.done.is_some())?;
     let part = Execution { io_interval: Some(interval), ..execution.clone() };
     cost_of(std::slice::from_ref(&part), meter, rates, context)
 }
 
-/// What an I/O cost in some of the executions.
+/// The cost of an I/O in some of the executions.
 pub(super) fn cost_of(
     executions: &[Execution],
     meter: Meter,
@@ -176,14 +180,14 @@ fn readings<'a>(
     let reading = |status: &'a MeterStatus| match status.status.reason() {
         Some(reason) => (status.meter, Err(reason)),
         None if never_idle && status.meter.sees_whole_machine() => {
-            (status.meter, Err("the machine was never idle, so what the workload added cannot be seen"))
+            (status.meter, Err("the machine was never idle, so the workload's cost cannot be seen"))
         }
         None => (status.meter, Ok(Costs::by(status.meter, executions, rates, context))),
     };
     meters.iter().map(reading).collect()
 }
 
-/// The most trusted meter that has a figure, and its costs.
+/// The most trusted meter with a result, and its costs.
 fn headline(readings: &Readings) -> Option<(Meter, Costs)> {
     let found = |wanted: Meter| {
         let mut of_it = readings.iter().filter(|(meter, _)| *meter == wanted).filter_map(|(_, costs)| costs.ok());
@@ -197,29 +201,49 @@ fn by_meter((meter, costs): &(Meter, Result<Costs, &str>), thread: Option<f64>) 
     (meter.name().to_owned(), if *meter == Meter::Thread { thread } else { per_io })
 }
 
-fn detail((meter, costs): &(Meter, Result<Costs, &str>), thread: Option<f64>, work: &Work) -> MeterReading {
+fn detail(
+    (meter, costs): &(Meter, Result<Costs, &str>),
+    thread: Option<f64>,
+    work: &Work,
+    executions: &[Execution],
+    context: &Context,
+) -> MeterReading {
     let name = meter.name().to_owned();
-    // A command's own CPU time is known as a total even where no window has it.
-    let total = thread.filter(|_| *meter == Meter::Thread);
+    let none = MeterReading { name, cycles_per_io: None, cycles_per_execution: None, seconds: 0.0, reason: None };
+    // The total CPU time of a command is known even if no window has it.
+    let is_thread = *meter == Meter::Thread;
+    let total = thread.filter(|_| is_thread);
     let reason = match (costs.map(|costs| costs.per_io), total) {
         (Ok(Some(cost)), _) => {
-            return MeterReading { name, cycles_per_io: Some(cost.net), seconds: cost.seconds, reason: None };
+            return MeterReading { cycles_per_io: Some(cost.net), seconds: cost.seconds, ..none };
         }
         (_, Some(total)) => {
-            let cycles_per_io = Some(Estimate::bare(total));
-            return MeterReading { name, cycles_per_io, seconds: work.wall_seconds, reason: None };
+            return MeterReading { cycles_per_io: Some(Estimate::bare(total)), seconds: work.wall_seconds, ..none };
         }
         (Err(reason), None) => reason,
-        (Ok(None), None) if work.ios.is_none() => "the number of I/Os is not known",
+        (Ok(None), None) if work.ios.is_none() => "the number of I/Os is unknown",
         (Ok(None), None) => absence(*meter),
     };
-    MeterReading { name, cycles_per_io: None, seconds: 0.0, reason: Some(reason.to_owned()) }
+    let executed = executions.len().max(1) as f64;
+    let per_second = costs.ok().and_then(|costs| costs.per_second);
+    let (cycles_per_execution, seconds) = if work.ios.is_some() {
+        (None, 0.0)
+    } else if is_thread {
+        let nanos: Option<Nanos> = executions.iter().map(|execution| execution.command_cpu_nanos).sum();
+        let cycles = |nanos: Nanos| Estimate::bare(nanos.seconds() * context.clock.0 / executed);
+        (nanos.map(cycles), work.wall_seconds)
+    } else {
+        let cycles = per_second.map(|cost| cost.net.scaled(work.wall_seconds / executed));
+        (cycles, per_second.map_or(0.0, |cost| cost.seconds))
+    };
+    let seconds = cycles_per_execution.map_or(0.0, |_| seconds);
+    MeterReading { cycles_per_execution, seconds, reason: Some(reason.to_owned()), ..none }
 }
 
-/// Why a meter that ran has no figure.
+/// Why a meter that ran has no result.
 fn absence(meter: Meter) -> &'static str {
     if meter.disturbs() {
-        "too few windows of its own, or I/Os counted only in all: run longer, with a longer --background, or choose it alone"
+        "too few own windows, or I/Os only counted in total: run longer, use a longer --background, or select only this meter"
     } else {
         "no complete window was read"
     }
@@ -237,16 +261,16 @@ fn names(executions: &[Execution]) -> Vec<String> {
 
 fn interval_from(executions: &[Execution], cost: Option<Cost>) -> String {
     match cost {
-        Some(cost) if cost.units < 2 => "nothing: the run was too short for two windows".to_owned(),
+        Some(cost) if cost.units < 2 => "the run was too short for two windows".to_owned(),
         Some(cost) if executions.len() > 1 => {
             format!("the spread of {} executions, and the background's error", cost.units)
         }
         Some(cost) => format!(
-            "the spread of {} groups of windows within this one execution, and the background's error; \
-             not what another execution would differ by",
+            "the spread of {} groups of windows within one execution, and the background's error; \
+             excludes the variation between executions",
             cost.units
         ),
-        None => "nothing".to_owned(),
+        None => "no meter gave a cost".to_owned(),
     }
 }
 
@@ -254,21 +278,22 @@ fn interval_from(executions: &[Execution], cost: Option<Cost>) -> String {
 fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRates, context: &Context) -> Option<Cost> {
     let rate = match rates.of(meter) {
         Some(rate) => rate,
-        // The thread clock sees no background, and where none was watched every cost is gross, with a warning.
+        // The thread clock does not see the background. If no background was measured, every cost is gross, and a
+        // caveat says so.
         None if meter == Meter::Thread || !rates.watched() => Rate::default(),
         None => return None,
     };
     let seen = |execution: &Execution| {
         let found = windows(execution, meter, execution.io_interval, context);
         let alone = execution.stretch.snapshots.iter().all(|snapshot| snapshot.mode != Mode::Quiet);
-        // Only the rate of all of the execution may be known, and in this meter's windows it was another.
+        // If only the rate of the whole execution is known, it does not apply to the windows of this meter.
         let uncounted = meter.disturbs() && per != Per::Second && !alone && found.iter().any(|it| it.done.is_none());
         (!uncounted).then_some(found)
     };
     per_work(executions, per, rate, seen)
 }
 
-/// Cycles of the workload's own threads: of our workers, or of a command with all its children.
+/// Cycles of the workload's own threads: iotoll's workers, or a command with all its children.
 pub(super) fn thread_cycles_per_io(executions: &[Execution], ios: Option<u64>, context: &Context) -> Option<f64> {
     let own = io_time::own_in_interval(executions).or_else(|| {
         let nanos: Nanos = executions.iter().map(Execution::own_nanos).sum::<Option<Nanos>>()?;
@@ -277,7 +302,7 @@ pub(super) fn thread_cycles_per_io(executions: &[Execution], ios: Option<u64>, c
     Some(BusyTime::<WorkloadThreads>::from_nanos(own.nanos).cycles(context.clock).count() / own.ios)
 }
 
-/// Which part of the time the workload's own threads were on a CPU.
+/// Fraction of the time that the workload's own threads were on a CPU.
 fn threads_on_cpu(executions: &[Execution], wall_seconds: f64) -> Option<f64> {
     let jobs = || executions.iter().flat_map(|execution| &execution.jobs);
     let threads = jobs().count() as f64 / executions.len().max(1) as f64;
@@ -288,15 +313,15 @@ fn threads_on_cpu(executions: &[Execution], wall_seconds: f64) -> Option<f64> {
     (threads > 0.0 && wall_seconds > 0.0).then(|| nanos / 1e9 / wall_seconds / threads)
 }
 
-/// Context switches of the whole machine, net of the background's. As with every net figure, noise may bring it below
-/// 0, and it is not clipped there: that would bias every mean over runs and every change between arms (METHOD.md).
+/// Context switches of the whole machine, net of the background. Like every net figure, noise may make it negative; it
+/// is not clipped, because that would bias means over runs and changes between arms (docs/method/background.md).
 fn switches(executions: &[Execution], rates: &BackgroundRates) -> Option<f64> {
     let background = rates.switches_per_second().unwrap_or(0.0);
     let net = |execution: &Execution| Some(io_time::switches(execution)? - background * io_seconds(execution));
     executions.iter().map(net).sum()
 }
 
-/// Net cycles of a command before and after the part in which it did I/O.
+/// Net cycles of a command before and after its I/O.
 fn outside(
     executions: &[Execution],
     headline: Option<Meter>,
@@ -318,7 +343,7 @@ fn outside(
     cycles
 }
 
-/// Which part of the sampler's samples fell in user mode.
+/// Fraction of the sampler's samples in user mode.
 fn sampled_user(executions: &[Execution]) -> Option<f64> {
     let (mut user, mut kernel) = (0.0, 0.0);
     let modes = |cpu: &CpuReading| cpu.counts.get(Meter::Sampler)?.modes;

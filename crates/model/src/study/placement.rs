@@ -1,7 +1,8 @@
-//! Where a phase's threads ran, whether the two busiest shared a CPU, and what was done in either case.
+//! The placement of a phase's threads, whether the two busiest shared a CPU, and the rate and cost in both modes.
 //!
-//! Snapshots with their [`Whereabouts`] enter. Of each mode the windows of the snapshots say how fast it was, the windows of the
-//! headline meter what it cost: one of those may hold several of the others, and is of a mode where all of them are.
+//! The rate of a mode comes from the windows between snapshots with their [`Whereabouts`], the cost from the windows of
+//! the headline meter. A meter's window may contain several snapshot windows; it belongs to a mode only if all of them
+//! do.
 
 use super::background::BackgroundRates;
 use super::io_time::{growth, io_seconds};
@@ -18,14 +19,14 @@ use crate::unit::Nanos;
 use crate::warning::{Code, Warning};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A mode that has this part of the time is the phase's; the rest is what happens while threads begin.
+/// Fraction of the time above which a mode is that of the phase; the rest is the start-up of threads.
 pub(crate) const ALMOST_ALL: f64 = 0.9;
 
-/// A window between two snapshots, and where threads ran in it.
+/// A window between two snapshots, and the placement of threads in it.
 pub(crate) struct PlacedWindow<'a> {
     pub begin: Nanos,
     pub end: Nanos,
-    /// I/Os, where they are counted.
+    /// I/Os, if counted.
     pub ios: Option<u64>,
     pub whereabouts: &'a Whereabouts,
     pub mode: Option<Mode>,
@@ -37,7 +38,7 @@ impl PlacedWindow<'_> {
     }
 }
 
-/// Peers that are servers, as far as snapshots say.
+/// The peers that are servers according to the snapshots.
 pub(crate) fn servers<'a>(snapshots: impl IntoIterator<Item = &'a Snapshot>) -> BTreeSet<u32> {
     let whereabouts = snapshots.into_iter().filter_map(|snapshot| snapshot.whereabouts.as_deref());
     whereabouts.flat_map(|whereabouts| &whereabouts.servers).copied().collect()
@@ -47,13 +48,13 @@ fn servers_of(executions: &[Execution]) -> BTreeSet<u32> {
     servers(executions.iter().flat_map(|execution| &execution.stretch.snapshots))
 }
 
-/// The servers that may be the load's; `None` for jobs that use files or nothing, so that no other process is a part of their
-/// load. `jobs` is `None` for a command, of which nobody knows whom it talks to.
+/// The servers that may belong to the load. `None` for jobs that use files or nothing, so that no other process is part
+/// of their load. `jobs` is `None` for a command, whose peers are unknown.
 pub(crate) fn of_load<'a>(jobs: Option<&[JobPlan]>, servers: &'a BTreeSet<u32>) -> Option<&'a BTreeSet<u32>> {
     jobs.is_none_or(|jobs| jobs.iter().any(|job| job.uri.is_some())).then_some(servers)
 }
 
-/// The windows of an execution in which it was noted where threads ran, those in its time of I/O.
+/// The windows of an execution with a recorded placement, within its time of I/O.
 pub(crate) fn placed<'a>(execution: &'a Execution, servers: Option<&BTreeSet<u32>>) -> Vec<PlacedWindow<'a>> {
     let snapshots = &execution.stretch.snapshots;
     let window = |(before, after): (&Snapshot, &'_ Snapshot)| -> Option<(Nanos, Nanos, Option<u64>)> {
@@ -71,7 +72,7 @@ pub(crate) fn placed<'a>(execution: &'a Execution, servers: Option<&BTreeSet<u32
     found.collect()
 }
 
-/// Where the threads of a phase ran; `None` where it was not noted.
+/// The placement of the threads of a phase; `None` if not recorded.
 pub(super) fn study(
     executions: &[Execution],
     jobs: Option<&[JobPlan]>,
@@ -125,7 +126,7 @@ pub(super) fn study(
     })
 }
 
-/// Each CPU's part.
+/// The fraction of each CPU.
 fn shares(mut by_cpu: BTreeMap<u32, f64>) -> BTreeMap<u32, f64> {
     let sum: f64 = by_cpu.values().sum();
     by_cpu.retain(|_, nanos| *nanos > 0.0);
@@ -133,7 +134,7 @@ fn shares(mut by_cpu: BTreeMap<u32, f64>) -> BTreeMap<u32, f64> {
     by_cpu
 }
 
-/// What a phase was in, all in all.
+/// The overall mode of a phase.
 pub(crate) fn mode_of(modes: &[ModeFinding]) -> Option<Mode> {
     let all: f64 = modes.iter().map(|mode| mode.seconds).sum();
     let most = modes.iter().find(|mode| mode.seconds >= ALMOST_ALL * all);
@@ -164,7 +165,7 @@ fn modes(
     found.collect()
 }
 
-/// Net cycles in windows of a meter that are of one mode, and the I/Os in them.
+/// Net cycles in a meter's windows of one mode, and the I/Os in them.
 fn cost(
     all: &[(&Execution, Vec<PlacedWindow>)],
     mode: Mode,
@@ -188,12 +189,12 @@ fn cost(
     (cycles, ios)
 }
 
-/// That a phase was two: it ran at one rate while the two busiest threads shared a CPU, and at another while they did not.
+/// A caveat if the phase ran at two rates, one while the two busiest threads shared a CPU and one while they did not.
 pub(super) fn caveat(phase: &PhaseFinding, jobs: &str, place: Option<&Place>) -> Option<Warning> {
     let [same, apart] = two_rates(&phase.placement.as_ref()?.modes)?;
     let message = format!(
-        "{jobs}: while the two busiest threads shared a CPU ({}) the rate was another than while each had its own ({}); one mean \
-         describes neither, so {}",
+        "{jobs}: the rate while the two busiest threads shared a CPU ({}) differs from that while each had its own ({}); one mean \
+         describes neither; {}",
         in_words(same),
         in_words(apart),
         mend(place)
@@ -201,12 +202,13 @@ pub(super) fn caveat(phase: &PhaseFinding, jobs: &str, place: Option<&Place>) ->
     Some(Warning::new(Code::PlacementModes, message))
 }
 
-/// In more than this part of the windows a server was not where it was wanted.
+/// Fraction of the windows above which a misplaced server is reported.
 const ELSEWHERE: f64 = 0.1;
 
-/// Servers that ran elsewhere than `asked` wants, which nobody but their owner can mend.
+/// Servers that ran on other CPUs than `asked` requests, which only the user can fix.
 pub(crate) fn elsewhere(asked: &Place, windows: &[PlacedWindow], servers: &BTreeSet<u32>, cpus: usize) -> Vec<Warning> {
-    // Of each peer: windows in which it was busy beside the workload, and those of them in which it was not where it was wanted.
+    // For each peer: the windows in which it was busy together with the workload, and those of them in which it was
+    // misplaced.
     let mut peers: BTreeMap<(u32, &str), (usize, usize)> = BTreeMap::new();
     let mut own: BTreeMap<u32, f64> = BTreeMap::new();
     for window in windows {
@@ -244,15 +246,15 @@ pub(crate) fn elsewhere(asked: &Place, windows: &[PlacedWindow], servers: &BTree
             None => "give the workload fewer threads, so that a CPU is left".to_owned(),
         };
         let message = format!(
-            "--place {asked}: {name} (process {process}), which listens on a socket, ran {ran} in {part:.0} % of the windows; iotoll \
-             leaves other processes where they are: if the load talks to it, {mend}"
+            "--place {asked}: server {name} (process {process}) ran {ran} in {part:.0} % of the windows; iotoll \
+             does not move other processes: if the load uses this server, {mend}"
         );
         Warning::new(Code::PlacementElsewhere, message)
     };
     wrong.map(warning).collect()
 }
 
-/// The same of all phases of a run.
+/// The same caveats for all phases of a run.
 pub(super) fn elsewhere_in(record: &Record) -> Vec<Warning> {
     let Some(asked) = &record.place else { return Vec::new() };
     let (mut all, mut windows) = (BTreeSet::new(), Vec::new());
@@ -266,7 +268,7 @@ pub(super) fn elsewhere_in(record: &Record) -> Vec<Warning> {
     elsewhere(asked, &windows, &all, record.host.cpus)
 }
 
-/// Threads of a window that were busy in it, the busiest first.
+/// The busy threads of a window, the busiest first.
 fn busy<'a>(window: &'a PlacedWindow<'a>, side: Side) -> impl Iterator<Item = &'a RanOn> {
     let least = window.end.since(window.begin).as_f64() * BUSY;
     window.whereabouts.ran.iter().filter(move |ran| ran.side == side && ran.nanos.as_f64() >= least)

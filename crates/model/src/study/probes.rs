@@ -1,7 +1,7 @@
-//! What probes showed in a phase: rates and costs of counters, levels of gauges.
+//! The results of probes for a phase: rates and costs of counters, levels of gauges.
 //!
-//! Readings at snapshots enter. Counters go the way of the meters: windows, the background's rate, the one estimator. A gauge's
-//! mean is of its level at the two ends of each window. A counter that went backwards says nothing, and why.
+//! Counters are treated like meters: windows, the background's rate, and the common estimator. A gauge's mean uses its
+//! level at both ends of each window. A counter that decreased has no result, only a reason.
 
 use super::background::{Rate, rate};
 use super::per_work::{Cost, Per, per_work};
@@ -12,13 +12,13 @@ use crate::probe::{Descriptor, Kind};
 use crate::record::{Done, Execution, IoInterval, Mode, Snapshot, Stretch};
 use crate::unit::Nanos;
 
-/// Every probe of a phase. `background` is what was watched without the workload.
+/// The results of all probes for a phase. `background` contains the stretches without the workload.
 pub(super) fn study(asked: &[Descriptor], executions: &[Execution], background: &[Stretch]) -> Vec<ProbeFinding> {
     let of = |(place, descriptor): (usize, &Descriptor)| Probe { place, descriptor }.study(executions, background);
     asked.iter().enumerate().map(of).collect()
 }
 
-/// One probe, and which of a snapshot's readings is its.
+/// One probe, and the index of its readings.
 #[derive(Clone, Copy)]
 struct Probe<'a> {
     place: usize,
@@ -47,7 +47,7 @@ impl Probe<'_> {
                 found.per_second_low = gross.and_then(|gross| gross.low);
                 found.per_second_high = gross.and_then(|gross| gross.high);
                 found.background_per_second = rate.map(|rate| rate.cycles_per_capacity_second);
-                // Where no background was watched, every cost is gross, with a warning.
+                // If no background was measured, every cost is gross, and a caveat says so.
                 let rate = rate.or_else(|| background.is_empty().then(Rate::default));
                 let net = rate.and_then(|rate| per(Per::Io, rate)).map(|Cost { net, .. }| net);
                 found.per_io = net.map(|net| net.value);
@@ -67,13 +67,13 @@ impl Probe<'_> {
         found
     }
 
-    /// When it was read, and what it was.
+    /// The time and value of a reading.
     fn reading(self, snapshot: &Snapshot) -> Option<(Nanos, f64)> {
         let readings = snapshot.probes.as_deref()?;
         Some((readings.at_nanos, (*readings.values.get(self.place)?)?))
     }
 
-    /// Why a counter cannot be believed: it stood lower than before.
+    /// The reason why a counter is unusable: it decreased.
     fn went_backwards(self, stretch: &Stretch) -> Option<String> {
         if self.descriptor.kind == Kind::Gauge {
             return None;
@@ -81,13 +81,13 @@ impl Probe<'_> {
         let readings: Vec<f64> =
             stretch.snapshots.iter().filter_map(|snapshot| Some(self.reading(snapshot)?.1)).collect();
         let (before, after) = readings.iter().zip(readings.iter().skip(1)).find(|(before, after)| after < before)?;
-        Some(format!("it went backwards, from {before} to {after}: it was reset, or a counter of 32 bits began anew"))
+        Some(format!("it decreased from {before} to {after}: it was reset, or a 32-bit counter wrapped"))
     }
 
-    /// What it did from one snapshot to the next: a counter's growth; a gauge's level times the seconds.
+    /// The change between snapshots: a counter's growth, or a gauge's level times the seconds.
     fn windows(self, stretch: &Stretch, interval: Option<IoInterval>) -> Vec<Window> {
         let snapshots = &stretch.snapshots;
-        // Where a meter that disturbs takes turns with quiet windows, these show the load.
+        // If a meter that disturbs the load runs in some windows, only the quiet windows show the load.
         let quiet = snapshots.iter().any(|snapshot| snapshot.mode == Mode::Quiet);
         let counts = |mode: Mode| if quiet { mode == Mode::Quiet } else { mode != Mode::Gap };
         let window = |(before, after): (&Snapshot, &Snapshot)| {
@@ -115,7 +115,7 @@ impl Probe<'_> {
         snapshots.iter().zip(snapshots.iter().skip(1)).filter_map(window).collect()
     }
 
-    /// What it stood at in the time of I/O.
+    /// The levels during the time of I/O.
     fn levels(self, execution: &Execution) -> Vec<f64> {
         let within = |at: &Nanos| execution.io_interval.is_none_or(|io| (io.begin_nanos..=io.end_nanos).contains(at));
         let readings = execution.stretch.snapshots.iter().filter_map(|snapshot| self.reading(snapshot));
@@ -124,7 +124,7 @@ impl Probe<'_> {
 
     fn series(self, execution: &Execution) -> Vec<(f64, f64)> {
         let Some(start) = execution.stretch.snapshots.first().map(|first| first.at_nanos) else { return Vec::new() };
-        // A command's setup is worth seeing, a ramp is not: it was asked for.
+        // The setup of a command is shown, a ramp is not, because the user asked to exclude it.
         let interval = execution.io_interval.filter(|_| execution.command_cpu_nanos.is_none());
         let found = self.windows(&execution.stretch, interval);
         let point = |(window, seconds): (Window, f64)| {
@@ -150,7 +150,7 @@ mod tests {
         Descriptor { name: text(), meaning: text(), unit: text(), kind, scope: Scope::Machine }
     }
 
-    /// A stretch at whose snapshots the probe stood so; 50 I/Os in each window.
+    /// A stretch with these probe values at its snapshots, and 50 I/Os in each window.
     fn stretch(values: &[Option<f64>]) -> Stretch {
         let snapshot = |(number, value): (u64, &Option<f64>)| {
             let at_nanos = Nanos(1_000_000_000 + number * WINDOW);
@@ -178,7 +178,7 @@ mod tests {
         study(&[descriptor(kind)], &[execution(phase)], background).remove(0)
     }
 
-    /// 300 a window of 50 I/Os, of which 100 came anyway: 3000 a second, (300 − 100) / 50 an I/O.
+    /// 300 counts per window of 50 I/Os, of which 100 are background: 3000 per second, (300 − 100) / 50 per I/O.
     #[test]
     fn a_counter_has_a_gross_rate_and_a_net_cost() {
         let found = found(Kind::Counter, growing(7.0, 300.0), &[growing(0.0, 100.0), growing(9.0, 100.0)]);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_went_backwards_is_unknown_and_never_negative() {
+    fn a_counter_that_decreased_is_unknown() {
         let reset = || stretch(&[Some(5.0), Some(4_294_967_290.0), Some(3.0), Some(9.0)]);
         for found in [found(Kind::Counter, reset(), &[]), found(Kind::Counter, growing(0.0, 1.0), &[reset()])] {
             assert_eq!((found.per_second, found.per_io, found.background_per_second), (None, None, None));
@@ -215,15 +215,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_read_is_no_zero() {
+    fn unread_values_are_not_zero() {
         let found = found(Kind::Counter, stretch(&[Some(1.0), None, Some(2.0)]), &[]);
         assert_eq!((found.per_second, found.per_io), (None, None));
         assert!(found.reason.unwrap().contains("not read"));
     }
 
-    /// Without a background nothing is taken off; where it was watched and the probe was not read then, the net is not known.
+    /// Without a measured background, nothing is subtracted. If it was measured but the probe was not read then, the
+    /// net value is unknown.
     #[test]
-    fn a_net_cost_needs_the_background_that_was_watched() {
+    fn a_net_cost_needs_the_measured_background() {
         assert!((found(Kind::Counter, growing(0.0, 300.0), &[]).per_io.unwrap() - 6.0).abs() < 1e-9);
         let found = found(Kind::Counter, growing(0.0, 300.0), &[stretch(&[None, None])]);
         assert_eq!((found.per_io, found.background_per_second), (None, None));

@@ -1,14 +1,15 @@
-//! Regimes of a phase: where its rate stepped, what it did and cost before and after, and that no mean of both is shown.
+//! The regimes of a phase: where its rate stepped, and the rate and cost before and after. No mean over different
+//! regimes is shown.
 //!
-//! Snapshots enter. The rate is I/Os per second where they are counted live, else what storage read per
-//! second, which tells of a command whether it found its files in memory. Of several executions each is one reading.
+//! The rate is I/Os per second if they are counted live, otherwise what storage read per second, which shows whether a
+//! command found its files in memory. If there are several executions, each is one reading.
 
 use super::Context;
 use super::background::BackgroundRates;
 use super::io_time::io_seconds;
+use super::page_cache;
 use super::per_work::total;
 use super::phase::{cost_of, cost_within, thread_cycles_per_io};
-use super::storage;
 use crate::elided_list::elided_list;
 use crate::finding::{PhaseFinding, RegimeFinding};
 use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, Mode, Snapshot};
@@ -18,16 +19,16 @@ use crate::unit::Nanos;
 use crate::warning::{Code, Warning};
 use std::ops::Range;
 
-/// Added to what storage reads per second, so that reading nothing has a rate and a trickle is no regime: 1 MiB/s.
+/// Added to what storage reads per second, so that no reads at all have a rate and a trickle is not a regime: 1 MiB/s.
 const TRICKLE: f64 = 1024.0 * 1024.0;
 
-/// Reads of two loads: the parts of them that storage delivered differ by more than this.
+/// Minimum difference between the fractions of reads from storage for two different loads.
 pub(super) const SOURCES_APART: f64 = 0.05;
 
-/// Why a meter that ran shows no mean.
-pub const MEAN_WITHHELD: &str = "the rate stepped: no single mean describes it; see the regimes";
+/// Why a meter that ran has no mean.
+pub const MEAN_WITHHELD: &str = "the rate stepped, so no single mean describes it; see the regimes";
 
-/// The regimes of the one execution of a phase, in order; empty where there is one.
+/// The regimes of the only execution of a phase, in order; empty if there is only one.
 pub(super) fn study(
     execution: &Execution,
     meter: Option<Meter>,
@@ -74,8 +75,8 @@ pub(super) fn study(
     ranges.filter_map(regime).collect()
 }
 
-/// The regimes of a phase of several executions: one that read from storage what the others found in memory is no part of
-/// their mean.
+/// The regimes of a phase with several executions: an execution that read from storage what the others found in memory
+/// is not part of their mean.
 pub(super) fn of_executions(
     executions: &[Execution],
     meter: Option<Meter>,
@@ -93,8 +94,8 @@ pub(super) fn of_executions(
         let per_second = |value: f64| value / seconds;
         let ios = total(part.iter().flat_map(|execution| &execution.jobs), JobRecord::ios);
         let cost = meter.and_then(|meter| cost_of(part, meter, rates, context));
-        let from_storage: Option<f64> = part.iter().map(storage::from_storage).sum();
-        let read: Option<f64> = part.iter().map(storage::file_reads).sum();
+        let from_storage: Option<f64> = part.iter().map(page_cache::from_storage).sum();
+        let read: Option<f64> = part.iter().map(page_cache::file_reads).sum();
         Some(RegimeFinding {
             first_execution: Some(first_execution),
             last_execution: Some(before),
@@ -110,11 +111,12 @@ pub(super) fn of_executions(
         })
     };
     let found: Vec<RegimeFinding> =
-        executions.chunk_by(|one, next| !storage::are_apart(one, next)).filter_map(regime).collect();
+        executions.chunk_by(|one, next| !page_cache::are_apart(one, next)).filter_map(regime).collect();
     if found.len() > 1 { found } else { Vec::new() }
 }
 
-/// A regime without the windows at its ends in which the rate stepped: a part of their I/Os belongs to the neighbour.
+/// A regime without the windows at its ends in which the rate stepped: a part of their I/Os belongs to the neighbouring
+/// regime.
 fn without_mixed_ends(series: &[f64], range: Range<usize>) -> Range<usize> {
     let Some(rates) = series.get(range.clone()) else { return range };
     let mut sorted = rates.to_vec();
@@ -122,22 +124,22 @@ fn without_mixed_ends(series: &[f64], range: Range<usize>) -> Range<usize> {
     let Some(level) = sorted.get(sorted.len() / 2) else { return range };
     let own = |rate: &f64| *rate > level / LEAST_STEP && *rate < level * LEAST_STEP;
     let (first, last) = (rates.iter().position(own), rates.iter().rposition(own));
-    // One window at each end: a regime may hold odd ones, and those are its own.
+    // At most one window at each end: other outliers are part of the regime.
     let begin = first.map_or(0, |first| first.min(1));
     let end = last.map_or(0, |last| (rates.len() - 1 - last).min(1));
     if begin + end < rates.len() { range.start + begin..range.end - end } else { range }
 }
 
-/// Whether the regimes were two loads, and not one load at two speeds: a CPU that somebody else uses, or a device that slows
-/// down, changes the rate alone, and an I/O costs what it did.
+/// Whether the regimes are different loads rather than one load at two speeds: CPU use by others or a slow device only
+/// changes the rate, not the cost of an I/O.
 pub(super) fn are_loads_apart(regimes: &[RegimeFinding]) -> bool {
     regimes.iter().zip(regimes.iter().skip(1)).any(|(one, next)| {
-        // What others do for the load (writing back, serving) is in the machine's cost alone.
+        // Work of others for the load (writeback, servers) only appears in the machine's cost.
         let machine = one.cycles_per_io.zip(next.cycles_per_io);
         let apart = one.cycles_per_io_low > next.cycles_per_io_high || next.cycles_per_io_low > one.cycles_per_io_high;
         let dearer = machine.is_some_and(|(one, next)| apart && (one / next).max(next / one) >= LEAST_STEP);
         let (Some(own), Some(others)) = (one.thread_cycles_per_io, next.thread_cycles_per_io) else {
-            // Without the threads' cost the machine's decides; of a command's I/Os nobody knows when they were done.
+            // Without the threads' cost, the machine's cost decides. When the I/Os of a command happened is unknown.
             return if machine.is_some() { dearer } else { one.iops.is_some() };
         };
         let sources = one.from_storage_fraction.zip(next.from_storage_fraction);
@@ -145,13 +147,14 @@ pub(super) fn are_loads_apart(regimes: &[RegimeFinding]) -> bool {
     })
 }
 
-/// Whether two costs of the workload's own threads, or the parts of the reads that went to storage, are of two loads.
+/// Whether two costs of the workload's own threads, or two fractions of reads from storage, are those of different
+/// loads.
 pub(crate) fn is_another_load((own, others): (f64, f64), sources: Option<(f64, f64)>) -> bool {
     let ratio = own / others;
     ratio.max(1.0 / ratio) >= LEAST_STEP || sources.is_some_and(|(one, other)| (one - other).abs() > SOURCES_APART)
 }
 
-/// Takes away the means over regimes that differ: what is left of a phase is what each regime did.
+/// Removes the means over different regimes; only the figures of each regime remain.
 pub(super) fn withhold_means(phase: &mut PhaseFinding) {
     for value in [
         &mut phase.cycles_per_io,
@@ -180,7 +183,7 @@ pub(super) fn withhold_means(phase: &mut PhaseFinding) {
     phase.accounts.clear();
 }
 
-/// What stepped, and how the regime that it began with is left out.
+/// A caveat about the step, and how to exclude the first regime.
 pub(super) fn caveat(phase: &PhaseFinding, jobs: &str) -> Option<Warning> {
     let (first, last) = (phase.regimes.first()?, phase.regimes.last()?);
     if first.first_execution.is_some() {
@@ -188,7 +191,7 @@ pub(super) fn caveat(phase: &PhaseFinding, jobs: &str) -> Option<Warning> {
     }
     let step = first.end_seconds;
     let from_storage = |regime: &RegimeFinding| regime.storage_bytes_per_second.unwrap_or(0.0);
-    // By half at least, as rates: a trickle of read-ahead is no reason.
+    // Only if the rates differ by half or more: a trickle of read-ahead is not a reason.
     let reason = match (from_storage(first), from_storage(last)) {
         (first, last) if first > 1.5 * last + TRICKLE => {
             Some("the first read from storage, the last found more in memory")
@@ -199,32 +202,32 @@ pub(super) fn caveat(phase: &PhaseFinding, jobs: &str) -> Option<Warning> {
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let message = if first.iops.is_some() && !are_loads_apart(&phase.regimes) {
         format!(
-            "{jobs}: the rate stepped after {step:.1} s, and what an I/O costs did not: the cost is of all of it, I/Os per \
-             second and latencies are of two speeds"
+            "{jobs}: the rate stepped after {step:.1} s, but not the cost of an I/O: the cost covers all of it, while I/Os per \
+             second and latencies mix two speeds"
         )
     } else if first.iops.is_some() {
-        // In whole seconds from the end of the ramp that there was: fio's unit.
+        // In whole seconds after the actual ramp, as fio counts.
         let ramp = last.begin_seconds.ceil();
         let mend = match phase.page_cache {
             Some(_) if !reason.is_empty() => {
-                "; to measure memory alone, read the file first and set invalidate=0; to measure the disk alone, direct=1"
+                "; to measure only memory, read the file first and set invalidate=0; to measure only the disk, use direct=1"
             }
             _ => "",
         };
         format!(
-            "{jobs}: the rate stepped after {step:.1} s{reason}: no single mean describes it, so none is shown; \
-             ramp_time={ramp:.0}s leaves out what was before the last level{mend}"
+            "{jobs}: the rate stepped after {step:.1} s{reason}, so no single mean is shown; \
+             ramp_time={ramp:.0}s excludes the time before the last level{mend}"
         )
     } else {
         format!(
-            "{jobs}: storage was read at another rate after {step:.1} s{reason}: the figures are of both together; bring the \
-             files into one state first (--prepare), or leave the beginning out in the command itself"
+            "{jobs}: the rate of reads from storage stepped after {step:.1} s{reason}: the figures cover both parts; bring the \
+             files into one state first (--prepare), or exclude the beginning in the command itself"
         )
     };
     Some(Warning::new(Code::TwoRegimes, message))
 }
 
-/// Which executions read from storage, and how all of them come to read from one place.
+/// A caveat about executions that read from storage, and how to make all of them read from one place.
 fn executions_apart(phase: &PhaseFinding, jobs: &str) -> String {
     let told = |regime: &RegimeFinding| {
         let rate = regime.storage_bytes_per_second.unwrap_or(0.0) / 1e6;
@@ -235,8 +238,8 @@ fn executions_apart(phase: &PhaseFinding, jobs: &str) -> String {
     };
     let told = elided_list(&phase.regimes.iter().map(told).collect::<Vec<_>>(), ", ");
     let consequence = match are_loads_apart(&phase.regimes) {
-        true => "no single mean describes them, so none is shown",
-        false => "the figures are of all of them together",
+        true => "no single mean is shown",
+        false => "the figures cover all of them",
     };
     let jobs = if jobs.is_empty() { String::new() } else { format!("{jobs}: ") };
     format!(
@@ -245,7 +248,7 @@ fn executions_apart(phase: &PhaseFinding, jobs: &str) -> String {
     )
 }
 
-/// What was done from one snapshot to the next.
+/// What happened between two snapshots.
 pub(super) struct Step {
     pub begin: Nanos,
     pub end: Nanos,
@@ -260,8 +263,8 @@ impl Step {
     }
 }
 
-/// The steps in the time that counts, without a last one that the end cut short. Whether a meter could be read does not
-/// matter here; but where one that disturbs takes turns with quiet windows, only these have one rate.
+/// The steps in the time that counts, except a last one that the end cut short. Meters do not matter here, except that
+/// if one disturbs the load in some windows, only quiet windows are used.
 pub(super) fn steps(execution: &Execution) -> Vec<Step> {
     let snapshots = &execution.stretch.snapshots;
     let quiet = snapshots.iter().any(|snapshot| snapshot.mode == Mode::Quiet);

@@ -1,5 +1,5 @@
-//! A phase over time: the windows of its headline meter, or what was done between snapshots, become points of rate, load and
-//! cost.
+//! A phase over time: turns the windows of its headline meter, or the intervals between snapshots, into points with
+//! rate, load and cost.
 
 use super::Context;
 use super::background::BackgroundRates;
@@ -8,10 +8,10 @@ use super::windows::{Window, windows};
 use crate::finding::SeriesPoint;
 use crate::record::{Execution, Meter};
 
-/// Points that a series has at most: as many as a chart can show.
+/// Maximum number of points in a series, as many as a chart can show.
 pub(crate) const MOST_POINTS: usize = 400;
 
-/// The series of the first execution. Without a headline meter it says what was done and not what it cost.
+/// The series of the first execution. Without a headline meter, it only contains rates.
 pub(super) fn study(
     executions: &[Execution],
     headline: Option<Meter>,
@@ -40,10 +40,10 @@ pub(super) fn study(
 }
 
 fn metered(execution: &Execution, meter: Meter, context: &Context) -> Vec<Window> {
-    // A command's setup is worth seeing, a ramp is not: it was asked for.
+    // The setup of a command is shown, a ramp is not, because the user asked to exclude it.
     let interval = execution.io_interval.filter(|_| execution.command_cpu_nanos.is_none());
     let mut found = windows(execution, meter, interval, context);
-    // The last window is cut short by the end, and says little.
+    // The last window is cut short by the end, and not representative.
     if let [.., before, last] = found.as_slice()
         && last.seconds() < before.seconds() / 2.0
     {
@@ -61,8 +61,8 @@ fn unmetered(execution: &Execution) -> Vec<Window> {
     counted.map(window).collect()
 }
 
-/// The same in at most [`MOST_POINTS`] windows, each with the seconds that were watched: neighbours are joined, and what lies between
-/// them, when another meter had its turn, is in neither's time.
+/// Merges neighbours into at most [`MOST_POINTS`] windows, each with its measured seconds. Gaps between them, in which
+/// another meter ran, are excluded.
 pub(super) fn merged(windows: &[Window]) -> Vec<(Window, f64)> {
     let each = windows.len().div_ceil(MOST_POINTS).max(1);
     let joined = windows.chunks(each).filter_map(|chunk| {
@@ -104,9 +104,9 @@ mod tests {
         assert_eq!(few, windows[..400]);
     }
 
-    /// Another meter has its turn in every other second.
+    /// Another meter runs in every other second.
     #[test]
-    fn time_in_which_nothing_was_watched_is_in_no_rate() {
+    fn unmeasured_time_is_in_no_rate() {
         let windows: Vec<Window> = (0..1000).map(|number| window(2 * number)).collect();
         for (window, seconds) in merged(&windows) {
             assert_eq!(window.done.unwrap().ios as f64 / seconds, 5.0);

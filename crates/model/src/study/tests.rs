@@ -1,4 +1,4 @@
-//! The study on records whose truth is known, because they were made up from it.
+//! The study of simulated records, whose truth is known.
 
 mod coverage;
 mod hostile;
@@ -19,7 +19,7 @@ const CLOCK: f64 = 2e9;
 const CPUS: usize = 2;
 const WINDOW: u64 = 100_000_000;
 
-/// A machine that is made up: what each of its counters is at the moment.
+/// A simulated machine: the current values of its counters.
 struct Machine {
     now: u64,
     idle: u64,
@@ -32,7 +32,7 @@ struct Machine {
     snapshots: Vec<Snapshot>,
 }
 
-/// What happens in a window.
+/// The load in a window.
 #[derive(Clone, Copy)]
 struct Happening {
     /// CPU time used on the whole machine, nanoseconds.
@@ -107,7 +107,7 @@ fn quiet(windows: usize, happening: Happening) -> Stretch {
     machine.stretch()
 }
 
-/// What each CPU's idle clock stands at, from what it stood at.
+/// The value of each CPU's idle clock, from its previous value.
 fn set_idle(snapshot: &mut Snapshot, change: impl Fn(u64) -> u64) {
     for cpu in &mut snapshot.cpus {
         let count = cpu.counts.get_mut(Meter::Idle).unwrap();
@@ -115,7 +115,7 @@ fn set_idle(snapshot: &mut Snapshot, change: impl Fn(u64) -> u64) {
     }
 }
 
-/// Nobody counts the workload's I/Os and CPU time live.
+/// The workload's I/Os and CPU time are not counted live.
 fn forget_work(snapshot: &mut Snapshot) {
     snapshot.done = None;
     snapshot.clocks.set(Meter::Thread, None);
@@ -151,6 +151,7 @@ fn record(background: Vec<Stretch>, executions: Vec<Execution>) -> Record {
         outcome: Outcome::Completed,
         warnings: vec![],
         place: None,
+        services: vec![],
     }
 }
 
@@ -186,7 +187,7 @@ fn the_cost_is_busy_time_less_the_background_per_io() {
 }
 
 #[test]
-fn beside_a_machine_that_is_never_idle_no_cost_is_known() {
+fn on_a_machine_that_is_never_idle_the_cost_is_unknown() {
     for (busy, known) in [(180_000_000, true), (196_000_000, false)] {
         let background = quiet(10, Happening { busy, ..NOTHING });
         let load = Happening { busy: 199_000_000, thread: 30_000_000, ios: 1000, steal: 0 };
@@ -197,15 +198,17 @@ fn beside_a_machine_that_is_never_idle_no_cost_is_known() {
         let points = &phase.series;
         assert!(points.len() > 5 && points.iter().all(|point| point.iops.is_some()), "{points:?}");
         assert!(points.iter().all(|point| point.cycles_per_io.is_some() == known), "{points:?}");
-        let told = finding.warnings.iter().any(|warning| warning.message.contains("its cost is not known"));
+        let told =
+            finding.warnings.iter().any(|warning| warning.message.contains("the cost of a workload cannot be seen"));
         assert_eq!(told, !known, "{:?}", finding.warnings);
     }
 }
 
-/// A CPU that waits for the hypervisor after a halt is idle to the guest's clocks, and stolen to KVM's: that is taken off once.
+/// A CPU that waits for the hypervisor after a halt is idle for the guest's clocks, and stolen for KVM: it is
+/// subtracted once.
 #[test]
 fn steal_in_idle_time_is_taken_off_once_and_steal_in_busy_time_all() {
-    // Milliseconds in each window: idle, stolen, as the columns have busy, charged to tasks, and what was busy.
+    // Milliseconds in each window: idle, stolen, busy according to the columns, charged to tasks, and truly busy.
     let cases = [
         ("idle, and nobody knows more", 200, 10, None, None, -10.0),
         ("idle, by the columns", 200, 10, Some(0), None, 0.0),
@@ -241,7 +244,8 @@ fn steal_in_idle_time_is_taken_off_once_and_steal_in_busy_time_all() {
     }
 }
 
-/// Laying out files keeps a CPU busy, the I/O after it sleeps: what was stolen from the one is not taken off the other.
+/// Laying out files keeps a CPU busy, and the I/O after it sleeps: time stolen from the layout is not subtracted from
+/// the I/O.
 #[test]
 fn steal_is_taken_off_where_the_i_o_was() {
     let mut machine = Machine::begin(Mode::Quiet);
@@ -254,7 +258,7 @@ fn steal_is_taken_off_where_the_i_o_was() {
     let mut execution = execution(machine.stretch(), 20_000);
     let snapshots = &mut execution.stretch.snapshots;
     let interval = IoInterval { begin_nanos: snapshots[20].at_nanos, end_nanos: snapshots[40].at_nanos };
-    // What was stolen while I/O was done lies in idle time.
+    // The time stolen during the I/O is idle time.
     let stolen = snapshots[20].system.unwrap().steal_nanos.0;
     for snapshot in &mut snapshots[20..] {
         let later = snapshot.system.unwrap().steal_nanos.0 - stolen;
@@ -270,9 +274,10 @@ fn steal_is_taken_off_where_the_i_o_was() {
     assert!((millis - 10.0).abs() < 1e-6, "{millis} ms a window: 9 of the threads, 1 of another");
 }
 
-/// One job counts from the beginning, another one when it is over: what the first one did is not laid beside the cost of the second.
+/// One job counts from the beginning, another one after it: the I/O of the first is not combined with the cost of the
+/// second.
 #[test]
-fn what_threads_used_is_of_the_same_time_as_the_cost() {
+fn the_threads_cost_covers_the_same_time_as_the_machine_s() {
     let mut machine = Machine::begin(Mode::Quiet);
     let (many, few) = (
         Happening { busy: 10_000_000, thread: 10_000_000, ios: 1_000_000, steal: 0 },
@@ -294,9 +299,10 @@ fn what_threads_used_is_of_the_same_time_as_the_cost() {
     assert!((own.share - 1.0).abs() < 1e-6, "accounts are of the same time too: {own:?}");
 }
 
-/// The machine cannot have paid less than the threads of the workload used, unless the clock that says so cannot know.
+/// The machine's cost cannot be below that of the workload's threads, unless the clock is known to be unable to show
+/// it.
 #[test]
-fn a_cost_below_what_the_threads_used_is_doubted() {
+fn a_cost_below_the_threads_own_is_a_caveat() {
     let load = |thread| Happening { busy: 40_000_000, thread, ios: 1000, steal: 0 };
     let doubted = |thread: u64, idle_is_read: bool, steal_in_task_clocks| {
         let stretch = |mut stretch: Stretch| {
@@ -312,7 +318,7 @@ fn a_cost_below_what_the_threads_used_is_doubted() {
         finding
             .warnings
             .iter()
-            .any(|warning| warning.code == Code::MetersDisagree && warning.message.contains("cannot be"))
+            .any(|warning| warning.code == Code::MetersDisagree && warning.message.contains("impossible"))
     };
     assert!(doubted(60_000_000, false, false));
     assert!(!doubted(39_000_000, false, false), "it may");
@@ -320,9 +326,9 @@ fn a_cost_below_what_the_threads_used_is_doubted() {
     assert!(!doubted(60_000_000, true, false), "interrupts that wake a sleeper are idle to cpuidle");
 }
 
-/// Clocks of tasks that hold steal do not tell where it lies; the columns do, as well as they can.
+/// Task clocks that include steal do not show where it is; the columns do, approximately.
 #[test]
-fn clocks_that_hold_steal_are_not_asked_where_it_lies() {
+fn clocks_that_include_steal_do_not_locate_it() {
     let load = Happening { busy: 90_000_000, thread: 0, ios: 1000, steal: 10_000_000 };
     let mut execution = execution(quiet(20, load), 20_000);
     let task = TaskTime { name: "a".into(), owner: TaskOwner::Other, nanos: Nanos(20 * 100_000_000) };
@@ -336,13 +342,14 @@ fn clocks_that_hold_steal_are_not_asked_where_it_lies() {
     assert!((cost(Some(false)) - 100.0).abs() < 1e-6, "{}", cost(Some(false)));
 }
 
-/// A command's tasks have ended when tasks are read, or are about to: its own sum holds them, and they count once.
+/// The tasks of a command have ended, or are about to, when tasks are read: its own sum includes them, and they count
+/// once.
 #[test]
 fn a_command_that_slept_is_not_charged_less_than_its_threads_used() {
     let load = Happening { busy: 30_000_000, thread: 0, ios: 1000, steal: 50_000_000 };
     let mut execution = execution(quiet(20, load), 20_000);
     execution.stretch.snapshots.iter_mut().for_each(|snapshot| {
-        // All that was stolen lies in idle time.
+        // All stolen time is idle time.
         let stolen = snapshot.system.unwrap().steal_nanos.0;
         set_idle(snapshot, |idle| idle + stolen / 2);
     });
@@ -354,15 +361,15 @@ fn a_command_that_slept_is_not_charged_less_than_its_threads_used() {
     let cost = finding.phases[0].cycles_per_io.unwrap() * 20_000.0 / CLOCK * 1e3 / 20.0;
     assert!((cost - 26.0).abs() < 1e-6, "{cost} ms a window: 25 of the command, 1 of another");
     let told = finding.warnings.iter().find(|warning| warning.code == Code::Steal).unwrap();
-    assert!(told.message.contains("8000 cycles an I/O that no task"), "{told:?}");
+    assert!(told.message.contains("8000 cycles per I/O that no task"), "{told:?}");
 }
 
 #[test]
-fn what_could_not_be_read_is_null_and_says_why() {
+fn unread_values_are_null_with_a_reason() {
     let load = Happening { busy: 60_000_000, thread: 30_000_000, ios: 1000, steal: 0 };
     let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution(quiet(30, load), 30_000)]));
     let phase = &finding.phases[0];
-    for (name, why) in [("pmu", "no counters"), ("timer_list", "not root"), ("soaker", "too few windows of its own")] {
+    for (name, why) in [("pmu", "no counters"), ("timer_list", "not root"), ("soaker", "too few own windows")] {
         assert_eq!(phase.by_meter[name], None);
         let detail = phase.by_meter_detail.iter().find(|reading| reading.name == name).unwrap();
         assert!(detail.reason.as_ref().unwrap().contains(why), "{detail:?}");
@@ -371,7 +378,7 @@ fn what_could_not_be_read_is_null_and_says_why() {
     assert!(json["phases"][0]["by_meter"]["pmu"].is_null());
 }
 
-/// The soaker's windows are its own: what happens in them is in no other meter's figure.
+/// The soaker has its own windows, which do not affect any other meter's figure.
 #[test]
 fn windows_of_different_modes_are_never_mixed() {
     let cheap = Happening { busy: 50_000_000, thread: 0, ios: 1000, steal: 0 };
@@ -391,14 +398,14 @@ fn windows_of_different_modes_are_never_mixed() {
 }
 
 #[test]
-fn stolen_time_is_no_cost_and_is_reported() {
+fn stolen_time_is_excluded_and_reported() {
     let load = Happening { busy: 50_000_000, thread: 50_000_000, ios: 1000, steal: 20_000_000 };
     let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution(quiet(20, load), 20_000)]));
     assert!((finding.phases[0].cycles_per_io.unwrap() - 100_000.0).abs() < 1e-6);
     assert!(has(&finding, Code::Steal));
 }
 
-/// The machine switched less under the load than before it. Clipped at 0 the figure would be one that nobody measured.
+/// Fewer context switches with the load than without. Clipping at 0 would invent a figure.
 #[test]
 fn net_context_switches_may_be_below_zero_and_are_unknown_without_two_readings() {
     let busy = |ios| Happening { busy: 50_000_000, ios, ..NOTHING };
@@ -414,14 +421,14 @@ fn net_context_switches_may_be_below_zero_and_are_unknown_without_two_readings()
 }
 
 #[test]
-fn the_gravest_caveat_stands_first_whatever_found_it() {
+fn the_gravest_caveat_is_first() {
     let mut record = record(vec![quiet(10, NOTHING)], vec![execution(quiet(20, NOTHING), 0)]);
     record.warnings = vec![Warning::new(Code::Interrupted, "seen while measuring")];
     let codes: Vec<Code> = study(&record).warnings.iter().map(|warning| warning.code).collect();
     assert_eq!(codes, [Code::Interrupted, Code::WorkUnknown]);
 }
 
-/// A command that lays out a file first: what is outside the time of its I/O is not in the cost of one.
+/// A command that lays out a file first: the cost of an I/O excludes what is outside the time of its I/O.
 #[test]
 fn only_the_time_of_io_counts_where_it_is_known() {
     let mut machine = Machine::begin(Mode::Quiet);
@@ -494,9 +501,9 @@ fn accounts_sum_to_the_cost() {
     assert!((sum / phase.cycles_per_io.unwrap() - 1.0).abs() < 1e-9);
 }
 
-/// fio's own figure is of its I/O threads; io_uring's workers and the setup are in the command's alone.
+/// fio's own figure covers its I/O threads; io_uring's workers and the setup are only in that of the command.
 #[test]
-fn helpers_of_a_command_are_what_its_io_threads_and_its_setup_leave() {
+fn helpers_of_a_command_exclude_its_io_threads_and_setup() {
     let mut machine = Machine::begin(Mode::Quiet);
     (0..10).for_each(|_| machine.pass(Happening { busy: 100_000_000, ..NOTHING }, Mode::Quiet));
     let begin_nanos = Nanos(machine.now);

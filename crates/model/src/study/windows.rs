@@ -1,4 +1,4 @@
-//! What one meter saw between snapshots: busy cycles, capacity, and the work that was done.
+//! What a meter measured between snapshots: busy cycles, capacity, and the work done.
 
 use super::Context;
 use super::io_time::own_growth;
@@ -7,13 +7,13 @@ use crate::meter::{Counts, Meter, ReadAt};
 use crate::record::{Done, Execution, IoInterval, Mode, Snapshot, Stretch, TaskOwner, TaskTime};
 use crate::unit::Nanos;
 
-/// At most so many groups make an interval: neighbouring windows are not independent, groups of them are
-/// nearly so.
+/// Maximum number of groups of windows for an interval: neighbouring windows are not independent, groups of them nearly
+/// are.
 const GROUPS: usize = 20;
-/// Names of the soaker's threads begin so.
+/// Prefix of the names of the soaker's threads.
 pub(super) const SOAKER: &str = "iotoll-soak";
 
-/// What one meter saw from one snapshot to another.
+/// A meter's measurement between two snapshots.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Window {
     /// Begin and end.
@@ -21,9 +21,9 @@ pub(crate) struct Window {
     pub end: Nanos,
     /// Cycles in the meter's scope.
     pub cycles: f64,
-    /// Seconds of CPU that the machine had.
+    /// Seconds of CPU time that the machine had.
     pub capacity_seconds: f64,
-    /// Work done, when it is counted.
+    /// Work done, if counted.
     pub done: Option<Done>,
 }
 
@@ -43,11 +43,11 @@ impl Window {
     }
 }
 
-/// What was watched: snapshots, and what is known of the tasks that ran meanwhile.
+/// What was measured: snapshots, and what is known about the tasks that ran.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched<'a> {
     stretch: &'a Stretch,
-    /// Whose workload ran, if any did.
+    /// The execution of the workload, if it ran.
     execution: Option<&'a Execution>,
 }
 
@@ -64,18 +64,18 @@ impl<'a> From<&'a Execution> for Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// CPU time per second of wall time that the scheduler charged to tasks, in all of the stretch or within an interval of
-    /// I/O. Its clocks leave steal out. `None` where no task could be read.
+    /// CPU time per second of wall time that the scheduler charged to tasks, over the whole stretch or an interval of
+    /// I/O. Its clocks exclude steal. `None` if no task could be read.
     fn charged_nanos_per_second(&self, interval: Option<IoInterval>) -> Option<f64> {
         let tasks =
             self.stretch.tasks.as_ref().filter(|tasks| tasks.wall_nanos > Nanos(0) && !tasks.tasks.is_empty())?;
         let command = self.execution.and_then(|execution| execution.command_cpu_nanos);
-        // A soaker takes only time that nobody wanted, which is idle time.
+        // A soaker only uses otherwise idle time.
         let counted = || tasks.tasks.iter().filter(|task| !task.name.starts_with(SOAKER));
         let sum =
             |of: &dyn Fn(&TaskTime) -> bool| counted().filter(|task| of(task)).map(|task| task.nanos).sum::<Nanos>();
         let per_second = |nanos: Nanos, seconds: f64| if seconds > 0.0 { nanos.as_f64() / seconds } else { 0.0 };
-        // The kernel's workers for our own engines are no threads of the jobs'.
+        // The kernel's workers for iotoll's own engines are not threads of the jobs.
         let of_jobs = |task: &TaskTime| task.owner == TaskOwner::Workload && !task.name.starts_with("iou-");
         let others = per_second(
             sum(&|task| !of_jobs(task) && (command.is_none() || task.owner != TaskOwner::Workload)),
@@ -85,14 +85,14 @@ impl Watched<'_> {
             self.execution.map(|execution| execution.jobs.iter().map(|job| job.thread_nanos).sum::<Option<Nanos>>());
         let jobs = jobs.flatten().filter(|nanos| *nanos > Nanos(0));
         let own = match (interval, jobs, command) {
-            // What the jobs' threads used while they did I/O: a setup may have been another load altogether.
+            // What the jobs' threads used during I/O, because the setup may be a different load.
             (Some(interval), Some(jobs), _) => {
                 let seconds = interval.end_nanos.since(interval.begin_nanos).seconds();
-                // Jobs may count from different times on.
+                // Jobs may start counting at different times.
                 let grown = self.execution.filter(|_| seconds > 0.0).and_then(own_growth);
                 grown.map_or_else(|| per_second(jobs, seconds), |nanos| nanos / seconds)
             }
-            // All that a command used, it used while it was watched.
+            // A command used all of its CPU time while it was measured.
             (_, _, Some(command)) => {
                 let ends = self.stretch.snapshots.first().zip(self.stretch.snapshots.last());
                 per_second(command, ends.map_or(0.0, |(first, last)| last.at_nanos.since(first.at_nanos).seconds()))
@@ -103,7 +103,7 @@ impl Watched<'_> {
     }
 }
 
-/// The windows in which `meter` was read, within `interval` where one is given.
+/// The windows in which `meter` was read, within `interval` if given.
 pub(crate) fn windows<'a>(
     watched: impl Into<Watched<'a>>,
     meter: Meter,
@@ -114,12 +114,12 @@ pub(crate) fn windows<'a>(
     with_steal(&watched.into(), meter, interval, context).into_iter().map(taken_off).collect()
 }
 
-/// Cycles that are taken off the windows in an execution's time of I/O, because a hypervisor took them.
+/// Stolen cycles that are subtracted from the windows in an execution's time of I/O.
 pub(crate) fn steal_taken_off(execution: &Execution, meter: Meter, context: &Context) -> f64 {
     with_steal(&execution.into(), meter, execution.io_interval, context).iter().map(|(_, stolen)| stolen).sum()
 }
 
-/// Each window with the cycles that a hypervisor took in it, as far as the meter has them as busy.
+/// Each window with the stolen cycles that the meter counts as busy.
 fn with_steal(watched: &Watched, meter: Meter, interval: Option<IoInterval>, context: &Context) -> Vec<(Window, f64)> {
     let wanted = Mode::of(meter);
     let mut found: Vec<(Window, Columns)> = Vec::new();
@@ -132,8 +132,8 @@ fn with_steal(watched: &Watched, meter: Meter, interval: Option<IoInterval>, con
             found.push((window, between.unwrap_or_default()));
             open = None;
         }
-        // A meter that is read at every tenth snapshot has windows ten long, but none across a time in
-        // which something else ran.
+        // A meter that is read at every tenth snapshot has windows of ten snapshots, but none that spans another
+        // meter's windows.
         if snapshot.mode != wanted {
             open = None;
         } else if open.is_none_or(|open| !is_read(open, meter)) {
@@ -143,7 +143,8 @@ fn with_steal(watched: &Watched, meter: Meter, interval: Option<IoInterval>, con
     if let Some(interval) = interval {
         found.retain(|(window, _)| window.begin >= interval.begin_nanos && window.end <= interval.end_nanos);
     }
-    // Of all windows together: steal is told in ticks of 10 ms, and tasks were read before and after all of them.
+    // Computed for all windows together: steal is counted in ticks of 10 ms, and tasks were read before and after all
+    // windows.
     let seconds: f64 = found.iter().map(|(window, _)| window.seconds()).sum();
     let not_idle = found.iter().map(|(window, _)| window.cycles).sum::<f64>() / context.clock.0 * 1e9;
     let steal = found.iter().map(|(_, columns)| columns.steal).sum();
@@ -155,7 +156,7 @@ fn with_steal(watched: &Watched, meter: Meter, interval: Option<IoInterval>, con
     found.into_iter().map(|(window, columns)| (window, cycles(columns))).collect()
 }
 
-/// Neighbouring windows together, at most [`GROUPS`] of about equal length.
+/// Merges neighbouring windows into at most [`GROUPS`] groups of about equal length.
 pub(super) fn grouped(windows: &[Window]) -> Vec<Window> {
     let total: f64 = windows.iter().map(Window::seconds).sum();
     let least = total / GROUPS as f64 * 0.999;
@@ -173,7 +174,7 @@ pub(super) fn grouped(windows: &[Window]) -> Vec<Window> {
             }
         }
     }
-    // The last group may be a stub, too short to weigh as one of many.
+    // The last group may be too short to count as one of many.
     if let [.., before, last] = groups.as_mut_slice()
         && last.seconds() < least / 2.0
     {
@@ -184,17 +185,17 @@ pub(super) fn grouped(windows: &[Window]) -> Vec<Window> {
     groups
 }
 
-/// Steal and busy time as the columns of /proc/stat have them, in nanoseconds of all CPUs.
+/// Steal and busy time according to /proc/stat, in nanoseconds over all CPUs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Columns {
     pub(crate) steal: f64,
-    /// Sampled at the tick, and all steal of a CPU is taken off it, that of idle time too: it may be much too little, and is for
-    /// where nothing else is known.
+    /// Sampled at the tick, and reduced by all steal of a CPU, including steal of idle time. It may be much too low,
+    /// and is only used if nothing else is known.
     pub(crate) busy: Option<f64>,
 }
 
 impl Columns {
-    /// `None` when they were not read.
+    /// `None` if they were not read.
     pub(crate) fn between(before: &Snapshot, after: &Snapshot) -> Option<Self> {
         let (before, after) = (before.system.as_ref()?, after.system.as_ref()?);
         let busy = before.busy_nanos.zip(after.busy_nanos).map(|(before, after)| after.since(before).as_f64());
@@ -202,9 +203,9 @@ impl Columns {
     }
 }
 
-/// Which part of steal lies in what an idle clock has as not idle, all in nanoseconds. The rest was a wait after a halt, which is
-/// idle to the guest's clocks and stolen to KVM's. Steal is taken for busy as far as there is time that was charged to
-/// nobody; all of it where that is not known.
+/// The part of the stolen time that an idle clock counts as not idle, in nanoseconds. The rest was a wait after a halt,
+/// which is idle for the guest's clocks and stolen for KVM. Steal counts as busy up to the time that no task is charged
+/// for; if that is unknown, all of it counts.
 pub(crate) fn part_of_steal_in(not_idle: f64, steal: f64, charged: Option<f64>) -> f64 {
     match charged {
         Some(charged) if steal > 0.0 => ((not_idle - charged) / steal).clamp(0.0, 1.0),
@@ -212,7 +213,7 @@ pub(crate) fn part_of_steal_in(not_idle: f64, steal: f64, charged: Option<f64>) 
     }
 }
 
-/// What `meter` saw from one snapshot to another, with what the hypervisor took in it.
+/// What `meter` measured between two snapshots, including stolen time.
 pub(crate) fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context: &Context) -> Option<Window> {
     if after.at_nanos <= before.at_nanos {
         return None;
@@ -238,7 +239,7 @@ pub(crate) fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context:
     Some(Window { begin: before.at_nanos, end: after.at_nanos, cycles, capacity_seconds: capacity.cpu_seconds(), done })
 }
 
-/// Each CPU's counter between that CPU's own two readings.
+/// The change of each CPU's counter between that CPU's own two readings.
 fn counted_on_each_cpu(before: &Snapshot, after: &Snapshot, meter: Meter) -> Option<(Capacity, u64)> {
     let mut lengths = Vec::with_capacity(after.cpus.len());
     let mut counted = 0_u64;
@@ -256,7 +257,7 @@ fn counted_once(before: &Snapshot, after: &Snapshot, meter: Meter, context: &Con
     Some((Capacity::of(context.cpus, after.at_nanos.since(before.at_nanos)), grown.0))
 }
 
-/// Whether a snapshot holds what `meter` read.
+/// Whether a snapshot contains a reading of `meter`.
 fn is_read(snapshot: &Snapshot, meter: Meter) -> bool {
     match meter.descriptor().read_at {
         ReadAt::EachCpu => snapshot.cpus.iter().all(|cpu| cpu.counts.get(meter).is_some()),

@@ -1,24 +1,24 @@
-//! The common mode: warm-ups that end, and steps of the machine's speed.
+//! The common mode: warm-ups, and steps of the machine's speed.
 
 use crate::experiment::{METHOD, Until, experiment};
 use crate::noise::{Machine, Noise, Random, STEP_SECONDS};
 use iotoll_model::stats::{Pair, Steady, Step, steady, step};
 
-/// Readings, of 100 ms each: a block of both arms. A minute.
+/// Number of readings of 100 ms each (a block of both arms): one minute.
 const READINGS: usize = 600;
 const STEPS_IN_READING: usize = 10;
-/// A machine starts 30 % slower than it goes on, and has caught up but for 1/e of that after 1.5 s.
+/// A machine starts 30 % slower, and approaches its speed with a time constant of 1.5 s.
 const COLD: f64 = 0.3;
 const WARM_UP_SECONDS: f64 = 1.5;
 
-/// How a machine begins.
+/// How a machine starts.
 #[derive(Clone, Copy)]
 pub enum Start {
     Warm,
     Cold,
 }
 
-/// What MSER-5 says of a series of speeds, and by which fraction the mean of what it keeps is off.
+/// The result of MSER-5 for a series of speeds, and the relative error of the mean of what it keeps.
 pub fn warm_up(start: Start, noise: Noise, seed: u64) -> (Steady, f64) {
     let random = &mut Random::new(seed);
     let machine = &mut Machine::new(noise, random);
@@ -39,7 +39,7 @@ pub fn warm_up(start: Start, noise: Noise, seed: u64) -> (Steady, f64) {
     (found, kept.iter().sum::<f64>() / kept.len() as f64)
 }
 
-/// The step found in the common mode of 60 rounds when the machine becomes faster by `change` after 25 of them.
+/// The step found in the common mode of 60 rounds if the machine becomes faster by `change` after 25 of them.
 pub fn step_after_25(noise: Noise, change: f64, seed: u64) -> Option<Step> {
     let mut design = METHOD;
     design.until = Until::Rounds(60);

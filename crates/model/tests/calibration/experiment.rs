@@ -1,6 +1,6 @@
 //! One simulated comparison, from the first slice to the stopping rule.
 //!
-//! The default design is METHOD.md's. The others are what the negative controls get wrong.
+//! The default design is that of docs/method/comparing.md. The others are the mistakes of the negative controls.
 
 use crate::noise::{Machine, Noise, Random, STEP_SECONDS};
 use iotoll_model::experiment::Rules;
@@ -10,15 +10,15 @@ use iotoll_model::stats::{FEWEST_ROUNDS, LogRatio, Pair, PairedRound, log_ratio,
 pub const MOST_ROUNDS: usize = 60;
 /// Standard deviation of ln speed from one execution of the same program to the next.
 const EXECUTION: f64 = 0.01;
-/// Blocks of one slice per arm in a round.
+/// Blocks in a round, each with one slice per arm.
 const BLOCKS: usize = 10;
-/// A slice is 50 ms, and its first 10 ms are a guard.
+/// Length of a slice, 50 ms, of which the first 10 ms are discarded.
 const STEPS_IN_SLICE: usize = 5;
 
-/// Who goes first in a block.
+/// Which arm is first in a block.
 #[derive(Clone, Copy)]
 pub enum Order {
-    /// A fair coin says.
+    /// Random, with equal probability.
     Drawn,
     /// AB BA AB BA …
     Alternating,
@@ -48,15 +48,15 @@ pub enum Executions {
 /// When an experiment ends.
 #[derive(Clone, Copy)]
 pub enum Until {
-    /// The stopping rule.
+    /// According to the stopping rule.
     Precise,
     /// As soon as a difference is significant.
     Significant,
-    /// After so many rounds.
+    /// After this number of rounds.
     Rounds(usize),
 }
 
-/// How a comparison is made.
+/// The design of a comparison.
 #[derive(Clone, Copy)]
 pub struct Design {
     pub order: Order,
@@ -64,16 +64,16 @@ pub struct Design {
     pub until: Until,
 }
 
-/// METHOD.md's.
+/// The design of docs/method/comparing.md.
 pub const METHOD: Design = Design { order: Order::Drawn, executions: Executions::EachRound, until: Until::Precise };
 
-/// What an experiment found.
+/// The result of an experiment.
 pub struct Outcome {
     pub ratio: LogRatio,
     pub rounds: Vec<PairedRound>,
 }
 
-/// Compares two arms of which the candidate is faster by `effect`, a fraction.
+/// Compares two arms, of which the candidate is faster by `effect`, a fraction.
 pub fn experiment(design: Design, noise: Noise, effect: f64, seed: u64) -> Outcome {
     let random = &mut Random::new(seed);
     let machine = &mut Machine::new(noise, random);
@@ -97,10 +97,10 @@ pub fn experiment(design: Design, noise: Noise, effect: f64, seed: u64) -> Outco
     }
 }
 
-/// Cells of [`sweep_of_identical_arms`].
+/// Number of cells of [`sweep_of_identical_arms`].
 pub const CELLS: u64 = 8;
 
-/// What the cells of a sweep found that ends when the last of them is precise enough; no arm differs.
+/// The results of the cells of a sweep of identical arms, which ends when the last cell is precise enough.
 pub fn sweep_of_identical_arms(noise: Noise, seed: u64) -> Vec<LogRatio> {
     let whole = Design { until: Until::Rounds(MOST_ROUNDS), ..METHOD };
     let cells: Vec<Vec<PairedRound>> =
@@ -117,7 +117,7 @@ pub fn executions(random: &mut Random) -> [f64; 2] {
     [(); 2].map(|()| (EXECUTION * random.normal()).exp())
 }
 
-/// A round: work done (numerator) over seconds of both arms.
+/// A round: work done (numerator) over seconds, for both arms.
 fn round(order: Order, speeds: [f64; 2], machine: &mut Machine, random: &mut Random) -> PairedRound {
     let mut work = [0.0; 2];
     slices(order, machine, random, |arm, machine_speed, _| work[arm] += speeds[arm] * machine_speed * STEP_SECONDS);
@@ -126,12 +126,12 @@ fn round(order: Order, speeds: [f64; 2], machine: &mut Machine, random: &mut Ran
     PairedRound { baseline, candidate }
 }
 
-/// Goes through the steps of a round's slices: arm and machine's speed, guards left out.
+/// Calls back for the steps of a round's slices, with arm and machine speed, without the discarded beginning.
 pub fn slices(order: Order, machine: &mut Machine, random: &mut Random, mut step: impl FnMut(usize, f64, &mut Random)) {
     for block in 0..BLOCKS {
         let first = order.first(block, random);
         for arm in [first, 1 - first] {
-            machine.speed(random); // the guard
+            machine.speed(random); // discarded
             for _ in 1..STEPS_IN_SLICE {
                 let speed = machine.speed(random);
                 step(arm, speed, random);
@@ -140,12 +140,13 @@ pub fn slices(order: Order, machine: &mut Machine, random: &mut Random, mut step
     }
 }
 
-/// What one execution of a foreign program does at other speeds than the next.
+/// How the speed varies between executions of a foreign program.
 #[derive(Clone, Copy, Debug)]
 pub enum Spread {
-    /// A little: ln speed has a standard deviation of 1 %.
+    /// Slightly: ln speed has a standard deviation of 1 %.
     Small,
-    /// As unmodified fio here in executions of 250 ms: half widths of ±10 to ±12 % from nine rounds (RESULTS.md) are 10 %.
+    /// Like unmodified fio on this machine in executions of 250 ms: half-widths of ±10 to ±12 % from nine rounds
+    /// (docs/validation) correspond to 10 %.
     Large,
     /// One in seven is slow, by a factor whose logarithm is 0.5 on average.
     Skewed,
@@ -158,7 +159,7 @@ impl Spread {
     /// Mean speed.
     pub fn mean(self) -> f64 {
         match self {
-            // exp(σ²/2), and of one in seven E exp(−x/2) = 2/3 for a standard exponential x.
+            // exp(σ²/2), and for one in seven E exp(−x/2) = 2/3 for a standard exponential x.
             Self::Small => (EXECUTION * EXECUTION / 2.0).exp(),
             Self::Large => (0.1_f64 * 0.1 / 2.0).exp(),
             Self::Skewed => (6.0 * Self::Small.mean() + 2.0 / 3.0) / 7.0,
@@ -175,14 +176,14 @@ impl Spread {
     }
 }
 
-/// Compares whole executions: one of each arm a round, in an order that is drawn, and the machine alone after them. The arms may differ
-/// in how much their executions do. Nine rounds of 1.6 s are a budget of 15 s, which is when such comparisons end.
+/// Compares whole executions: one of each arm per round in random order, followed by the idle machine. The work of the
+/// arms' executions may differ. Nine rounds of 1.6 s are a budget of 15 s, after which such comparisons end.
 pub fn whole_executions(order: Order, noise: Noise, spreads: [Spread; 2], effect: f64, seed: u64) -> LogRatio {
     const ROUNDS: usize = 9;
-    /// Starting, which is not counted; then the time of I/O.
+    /// Start-up, which is not counted, then the time of I/O.
     const STARTING: usize = 30;
     const STEPS: usize = 25;
-    /// With the time that it is left to settle.
+    /// Includes the time to settle.
     const ALONE: usize = 50;
     let random = &mut Random::new(seed);
     let machine = &mut Machine::new(noise, random);
@@ -206,7 +207,7 @@ pub fn whole_executions(order: Order, noise: Noise, spreads: [Spread; 2], effect
     log_ratio(&rounds).unwrap()
 }
 
-/// The mistake that everybody makes: 10 s of one arm, then 10 s of the other, samples of 1 s, Welch's t test.
+/// The common mistake: 10 s of one arm, then 10 s of the other, samples of 1 s, Welch's t test.
 /// Returns the p-value.
 pub fn one_after_the_other(noise: Noise, seed: u64) -> f64 {
     const SAMPLES: usize = 10;
@@ -223,7 +224,8 @@ pub fn one_after_the_other(noise: Noise, seed: u64) -> f64 {
     });
     let square = baseline_error + candidate_error;
     let degrees = square.powi(2) * (SAMPLES - 1) as f64 / (baseline_error.powi(2) + candidate_error.powi(2));
-    // Its p-value is that of a log ratio with so many units; Welch's degrees are rounded down, which only helps it.
+    // The p-value is that of a log ratio with this number of units; Welch's degrees of freedom are rounded down, which
+    // favours the test.
     let units = degrees as usize + 1;
     let ratio = LogRatio { theta: candidate - baseline, standard_error: Some(square.sqrt()), units };
     ratio.p_value().unwrap_or(1.0)

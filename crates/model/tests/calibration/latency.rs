@@ -1,5 +1,5 @@
-//! Latencies on a machine that is not quiet, and two tests of their p99: ours by groups of rounds, and the one that
-//! takes I/Os as independent.
+//! Latencies on a noisy machine, and two tests of their p99: iotoll's, by groups of rounds, and one that treats I/Os as
+//! independent.
 
 use crate::experiment::{Order, executions, slices};
 use crate::noise::{Machine, Noise, Random};
@@ -7,13 +7,13 @@ use iotoll_model::histogram::Histogram;
 use iotoll_model::stats::{LatencyRound, PercentileShift, percentile};
 
 const ROUNDS: usize = 30;
-/// I/Os that complete in 10 ms: 400 an arm and round, so a group for p99 is of three rounds.
+/// I/Os completed in 10 ms: 400 per arm and round, so a group for p99 has three rounds.
 const IOS_IN_STEP: usize = 10;
 /// A latency of 10 µs on a quiet machine, and the standard deviation of its logarithm.
 const TICKS: f64 = 30_000.0;
 const SPREAD: f64 = 0.3;
 
-/// Both arms' latencies, round by round; the candidate's are longer by `effect`, a fraction.
+/// Both arms' latencies in each round; the candidate's are longer by `effect`, a fraction.
 pub fn latencies(noise: Noise, effect: f64, seed: u64) -> Vec<[Histogram; 2]> {
     let random = &mut Random::new(seed);
     let machine = &mut Machine::new(noise, random);
@@ -32,14 +32,14 @@ pub fn latencies(noise: Noise, effect: f64, seed: u64) -> Vec<[Histogram; 2]> {
     rounds.collect()
 }
 
-/// Our test.
+/// iotoll's test.
 pub fn p99_by_groups(rounds: &[[Histogram; 2]]) -> PercentileShift {
     let rounds: Vec<LatencyRound> =
         rounds.iter().map(|[baseline, candidate]| LatencyRound { baseline, candidate }).collect();
     percentile(&rounds, 99.0).unwrap()
 }
 
-/// Whether order statistics of all I/Os, taken as independent, find a difference of p99.
+/// Whether order statistics of all I/Os, treated as independent, find a difference of p99.
 pub fn p99_differs_by_order_statistics(rounds: &[[Histogram; 2]]) -> bool {
     let [(baseline, baseline_error), (candidate, candidate_error)] = [0, 1].map(|arm| {
         let mut all = Histogram::new();

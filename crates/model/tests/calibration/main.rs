@@ -1,10 +1,10 @@
-//! Whether the statistics of a comparison keep their promises on machines that are not quiet.
+//! Checks that the statistics of a comparison are calibrated on noisy machines.
 //!
-//! Simulated experiments go through the real estimator and the real stopping rule, thousands for each figure, seeded.
-//! The *negative controls* are what people do instead. They must fail here: if one passed, the machines would be too
-//! quiet for the rest to mean anything. Figures are kept under `target/tmp/calibration`.
+//! Thousands of seeded simulated experiments for each figure use the real estimator and the real stopping rule. The
+//! *negative controls* are common mistakes. They must fail here: if one passed, the simulated machines would be too
+//! quiet for the other results to mean anything. Figures are written to `target/tmp/calibration`.
 
-// clippy.toml allows these in test functions; here everything is one.
+// clippy.toml allows these in test functions; everything here is one.
 #![allow(clippy::unwrap_used)]
 
 mod environment;
@@ -42,7 +42,7 @@ fn contains(estimate: &Estimate, truth: f64) -> bool {
     estimate.contains(truth) == Some(true)
 }
 
-/// METHOD.md's promises, on one machine.
+/// The claims of docs/method, on one machine.
 fn promises(noise: Noise) {
     let name = |what: &str| format!("{noise:?} {what}");
     let found = |seed| experiment(METHOD, noise, 0.0, seed).ratio.excludes_zero();
@@ -91,22 +91,22 @@ fn promises_hold_on_a_recorded_machine() {
     promises(Noise::Recorded);
 }
 
-/// Foreign programs cannot be cut into slices: each of their executions is one.
+/// Foreign programs cannot be divided into slices: each of their executions is one.
 #[test]
 fn promises_hold_for_whole_executions() {
     for (noise, spread) in Noise::ALL.into_iter().flat_map(|noise| Spread::ALL.map(|spread| (noise, spread))) {
         let name = |what: &str| format!("{noise:?} {spread:?} whole executions {what}");
-        // A few slow ones, by themselves or by bursts, make the spread large, and the intervals wider than they need be.
+        // A few slow executions, or bursts, increase the spread, and make the intervals wider than necessary.
         let least = if matches!(spread, Spread::Large) { 2.5 } else { 0.0 };
         let found = |seed| whole_executions(Order::Drawn, noise, [spread; 2], 0.0, seed).excludes_zero();
         within(&name("false positives"), share(WHOLE, found), least, 6.5);
     }
-    // One arm is irregular and the other one is not: a change of the mean, and nothing is symmetric any more.
+    // One arm is irregular and the other is not: the mean changes, and the distribution is not symmetric.
     let truth = Spread::Skewed.mean() / Spread::Small.mean() - 1.0;
     for noise in Noise::ALL {
         let spreads = [Spread::Small, Spread::Skewed];
         let covered = |seed| contains(&whole_executions(Order::Drawn, noise, spreads, 0.0, seed).change(), truth);
-        // Seldom slow executions are not seen in nine rounds, as often as not. METHOD.md says so.
+        // Rare slow executions are often not seen in nine rounds; docs/method/comparing.md documents this.
         let name = format!("{noise:?} whole executions coverage of an arm with rare slow ones");
         note(&name, &format!("{:.2} %", 100.0 * share(SPREAD, covered).part));
         let wider = [Spread::Small, Spread::Large];
@@ -121,7 +121,7 @@ fn promises_hold_for_whole_executions() {
     }
 }
 
-/// Negative control: the baseline always first, where rounds keep step with something on the machine.
+/// Negative control: the baseline is always first, and rounds are in step with a disturbance of the machine.
 #[test]
 fn whole_executions_in_a_fixed_order_find_differences_between_identical_arms_under_periodic_stalls() {
     let found = |seed| whole_executions(Order::Fixed, Noise::Stalls, [Spread::Small; 2], 0.0, seed).excludes_zero();
@@ -129,7 +129,7 @@ fn whole_executions_in_a_fixed_order_find_differences_between_identical_arms_und
 }
 
 #[test]
-fn typical_rounds_are_covered_and_noise_is_no_change_of_shape() {
+fn typical_rounds_are_covered_and_noise_does_not_change_the_shape() {
     for noise in Noise::ALL {
         let outcomes: Vec<(Estimate, Estimate)> = (0..EXPERIMENTS)
             .map(|seed| experiment(METHOD, noise, 0.03, SHAPE << 32 | seed))
@@ -146,9 +146,9 @@ fn typical_rounds_are_covered_and_noise_is_no_change_of_shape() {
     }
 }
 
-/// Negative control: the typical round as if it were all rounds. The candidate stalls for half of every tenth round.
+/// Negative control: the typical round used for all rounds. The candidate stalls for half of every tenth round.
 #[test]
-fn typical_rounds_miss_rare_stalls_and_that_is_told() {
+fn typical_rounds_miss_rare_stalls_and_the_shape_changes() {
     let stalled = |seed: u64| {
         let random = &mut Random::new(!seed);
         let mut outcome = experiment(Design { until: Until::Rounds(60), ..METHOD }, Noise::Grain, 0.0, seed);
@@ -165,12 +165,12 @@ fn typical_rounds_miss_rare_stalls_and_that_is_told() {
         shape_changed(&sums(&rounds), &typical(&rounds).unwrap())
     });
     note("Grain rare stalls told as a change of shape", &format!("{:.2} %", 100.0 * told.part));
-    // With six stalls the spread of the sums is not normal yet, and their coverage a little short of 95 %.
+    // With six stalls, the spread of the sums is not normal yet, and their coverage is slightly below 95 %.
     let covered = share(SHAPE, |seed| contains(&sums(&stalled(seed)), -0.05));
     note("Grain coverage of the sums of a load with rare stalls", &format!("{:.2} %", 100.0 * covered.part));
 }
 
-/// Identical arms in all cells: the chance of one detection among them is that of a single cell.
+/// Identical arms in all cells: the probability of a detection in any of them is that of a single cell.
 #[test]
 fn sweeps_find_no_more_than_single_cells() {
     for noise in [Noise::Drift, Noise::Grain] {
@@ -185,22 +185,22 @@ fn sweeps_find_no_more_than_single_cells() {
     }
 }
 
-/// Negative control: one arm after the other. It fails where the machine's mood outlives a sample, and where executions
-/// differ more than samples do.
+/// Negative control: one arm after the other. It fails if the machine's state lasts longer than a sample, or if
+/// executions differ more than samples.
 #[test]
 fn sequential_measurement_finds_differences_between_identical_arms() {
     for noise in Noise::ALL {
         let found = share(CONTROL, |seed| one_after_the_other(noise, seed) < 0.05);
         let name = format!("{noise:?} control sequential");
         match noise {
-            // Noise that a sample of a second averages, and that hides the difference between executions.
+            // Noise that averages out within a sample of one second, and hides the difference between executions.
             Noise::Bursts => note(&name, &format!("{:.2} %", 100.0 * found.part)),
             _ => within(&name, found, 10.0, 100.0),
         }
     }
 }
 
-/// Negative control: a fixed alternation, in step with something on the machine.
+/// Negative control: a fixed alternation, in step with a disturbance of the machine.
 #[test]
 fn fixed_alternation_finds_differences_between_identical_arms_under_periodic_stalls() {
     let design = Design { order: Order::Alternating, ..METHOD };
@@ -216,7 +216,7 @@ fn one_execution_of_each_arm_finds_differences_between_identical_arms() {
     within("Grain control one execution", found, 10.0, 100.0);
 }
 
-/// Negative control: looking after every round, and stopping when it looks good.
+/// Negative control: testing after every round, and stopping at the first significant result.
 #[test]
 fn stopping_on_significance_finds_differences_between_identical_arms() {
     let design = Design { until: Until::Significant, ..METHOD };
@@ -224,7 +224,7 @@ fn stopping_on_significance_finds_differences_between_identical_arms() {
     within("Drift control stopping on significance", found, 10.0, 100.0);
 }
 
-/// Where all that disturbs a machine averages out within a session.
+/// All disturbances average out within a session.
 #[test]
 fn environments_between_sessions_are_covered() {
     for noise in [Noise::Grain, Noise::Bursts] {
@@ -232,7 +232,8 @@ fn environments_between_sessions_are_covered() {
         let covered = share(STORED, |seed| contains(&environment(seed), stored::ENVIRONMENT));
         within(&format!("{noise:?} coverage of the environment"), covered, 92.0, 98.0);
     }
-    // As `compare` does it. A session that ends when its rounds seem alike has met too few bursts, so it is short of 95 %.
+    // As in `compare`. A session that ends when its rounds look similar had too few bursts, so the coverage is below 95
+    // %.
     for noise in Noise::ALL {
         let environment = |seed| stored::environment(Until::Precise, noise, seed);
         let covered = share(STORED, |seed| contains(&environment(seed), stored::ENVIRONMENT));
@@ -243,10 +244,10 @@ fn environments_between_sessions_are_covered() {
     }
 }
 
-/// Negative control: a mood that outlives a session, and stalls in step with its slices, are differences between sessions,
-/// and no interval from within them holds those. METHOD.md says so.
+/// Negative control: states of the machine that last longer than a session, and stalls in step with its slices, are
+/// differences between sessions, and no interval from within them covers those. docs/method/stored.md documents this.
 #[test]
-fn environments_do_not_hold_what_differs_between_sessions() {
+fn environments_do_not_cover_differences_between_sessions() {
     for noise in [Noise::Drift, Noise::Stalls] {
         let environment = |seed| stored::environment(Until::Rounds(30), noise, seed);
         let missed = share(STORED, |seed| !contains(&environment(seed), stored::ENVIRONMENT));
@@ -255,7 +256,7 @@ fn environments_do_not_hold_what_differs_between_sessions() {
 }
 
 #[test]
-fn p99_by_groups_keeps_its_promises() {
+fn p99_by_groups_is_calibrated() {
     for noise in [Noise::Drift, Noise::Bursts, Noise::Levels] {
         let found = |seed| latency::p99_by_groups(&latency::latencies(noise, 0.0, seed)).ratio.excludes_zero();
         within(&format!("{noise:?} false positives of p99"), share_of(SLOW_EXPERIMENTS, LATENCY, found), 2.5, 6.5);
@@ -265,7 +266,7 @@ fn p99_by_groups_keeps_its_promises() {
     within("Bursts coverage of p99 at 0.1", share_of(SLOW_EXPERIMENTS, LATENCY, covered), 93.0, 97.0);
 }
 
-/// Negative control: I/Os as if they were independent.
+/// Negative control: I/Os treated as independent.
 #[test]
 fn order_statistics_find_differences_of_p99_between_identical_arms() {
     let found = |seed| latency::p99_differs_by_order_statistics(&latency::latencies(Noise::Bursts, 0.0, seed));
@@ -303,7 +304,7 @@ fn steps_are_found_and_noise_is_none() {
         let found = |seed| step_after_25(noise, 0.15, seed).is_some_and(|step| step.after_round.abs_diff(25) <= 2);
         within(&format!("{noise:?} steps of 15 % found"), share(ENVIRONMENT, found), 99.0, 100.0);
     }
-    // Slow drift is not independent from round to round, and may truly be a step of 10 %: no promise, only a figure.
+    // Slow drift is correlated from round to round, and may really be a step of 10 %: no claim, only a figure.
     let drift = share(ENVIRONMENT, |seed| step_after_25(Noise::Drift, 0.0, seed).is_some());
     note("Drift steps without a step", &format!("{:.2} %", 100.0 * drift.part));
 }
@@ -318,7 +319,7 @@ fn warm_ups_are_discarded() {
         let warm = share(ENVIRONMENT, warm);
         note(&format!("{noise:?} warm-ups discarded to within 0.5 %"), &format!("{:.2} %", 100.0 * warm.part));
     }
-    // On these machines a minute really has no steady state, as often as not.
+    // On these machines, a minute often has no steady state.
     for noise in [Noise::Drift, Noise::Levels] {
         let never = share(ENVIRONMENT, |seed| warm_up(Start::Warm, noise, seed).0 == Steady::Never);
         note(&format!("{noise:?} called unsteady"), &format!("{:.2} %", 100.0 * never.part));

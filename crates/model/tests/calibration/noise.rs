@@ -1,21 +1,21 @@
-//! Machines that are not quiet, as METHOD.md lists them, each in simulated steps of 10 ms.
+//! Noisy machines, as docs/method/comparing.md lists them, each simulated in steps of 10 ms.
 //!
-//! What a machine is doing hits whichever arm runs at that moment. A statistic is calibrated when it is right on all of
-//! them, not when it is right on average.
+//! The state of the machine affects the arm that runs at that moment. A statistic is calibrated if it is right on each
+//! of them, not only on average.
 
 use rand_distr::{Distribution, Exp1, StandardNormal, StandardUniform};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
 use std::sync::LazyLock;
 
-/// The grain of the simulation.
+/// The step of the simulation.
 pub const STEP_SECONDS: f64 = 0.01;
 
 /// A seeded source of random numbers.
 pub struct Random(Pcg64Mcg);
 
 impl Random {
-    /// The same numbers for the same seed.
+    /// The same seed gives the same numbers.
     pub fn new(seed: u64) -> Self {
         Self(Pcg64Mcg::seed_from_u64(seed))
     }
@@ -41,29 +41,29 @@ impl Random {
     }
 }
 
-/// What disturbs a machine.
+/// The disturbances of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noise {
-    /// Speed wanders: 5 % with a memory of 20 s, and 3 % with one of 0.5 s (Ornstein-Uhlenbeck).
+    /// The speed wanders: 5 % with a memory of 20 s, and 3 % with a memory of 0.5 s (Ornstein-Uhlenbeck).
     Drift,
-    /// Each 10 ms have a speed of their own, lognormal with 10 %.
+    /// Each step of 10 ms has its own speed, lognormal with 10 %.
     Grain,
-    /// Every 2 s on average the speed is halved, for 200 ms on average.
+    /// Every 2 s on average, the speed is halved for 200 ms on average.
     Bursts,
-    /// Every 5 s on average the speed becomes 0.85, 1 or 1.15.
+    /// Every 5 s on average, the speed becomes 0.85, 1 or 1.15.
     Levels,
-    /// Every 200 ms, on the dot, nothing moves for 5 ms. A cycle of four slices meets it always in the same arm.
+    /// Every 200 ms exactly, nothing runs for 5 ms. A cycle of four slices always meets it in the same arm.
     Stalls,
-    /// What a real machine did, from a random moment on (`recorded.txt` says which, and how).
+    /// A recording of a real machine, from a random moment on (`recorded.txt` describes it).
     Recorded,
 }
 
 impl Noise {
-    /// All of them.
+    /// All disturbances.
     pub const ALL: [Self; 6] = [Self::Drift, Self::Grain, Self::Bursts, Self::Levels, Self::Stalls, Self::Recorded];
 }
 
-/// Speeds in the 10 ms steps of a real machine; their mean is 1.
+/// Speeds of a real machine in steps of 10 ms; their mean is 1.
 static RECORDED: LazyLock<Vec<f64>> = LazyLock::new(|| {
     let lines = include_str!("recorded.txt").lines().filter(|line| !line.starts_with('#'));
     let counts: Vec<f64> = lines.map(|line| line.parse().unwrap()).collect();
@@ -71,12 +71,12 @@ static RECORDED: LazyLock<Vec<f64>> = LazyLock::new(|| {
     counts.iter().map(|count| count / mean).collect()
 });
 
-/// A machine, step by step.
+/// A simulated machine.
 pub struct Machine {
     noise: Noise,
-    /// Drift: ln speed, slow and fast. Levels: the speed. Stalls: how far into its period. Recorded: where it began.
+    /// Drift: ln speed, slow and fast. Levels: the speed. Stalls: position in the period. Recorded: the beginning.
     state: (f64, f64),
-    /// Until the burst or the level ends.
+    /// Time until the burst or the level ends.
     seconds_left: f64,
     steps: u64,
 }
@@ -88,7 +88,7 @@ const BETWEEN_BURSTS_SECONDS: f64 = 2.0;
 const LEVEL_SECONDS: f64 = 5.0;
 
 impl Machine {
-    /// A machine that has been as it is for long.
+    /// A machine in its stationary state.
     pub fn new(noise: Noise, random: &mut Random) -> Self {
         let state = match noise {
             Noise::Drift => (0.05 * random.normal(), 0.03 * random.normal()),

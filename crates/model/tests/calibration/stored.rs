@@ -1,13 +1,13 @@
-//! Two sessions that know nothing of each other: the baseline then, on a machine in one mood, and now, in another.
+//! Two independent sessions: the stored baseline on a machine in one state, and today's on a machine in another.
 
 use crate::experiment::{Design, METHOD, Until, experiment};
 use crate::noise::Noise;
 use iotoll_model::stats::{Estimate, Pair, log_level};
 
-/// How much more today's machine does than the stored one did, a fraction: the truth.
+/// The true change: how much faster today's machine is than the stored one, a fraction.
 pub const ENVIRONMENT: f64 = 0.69;
 
-/// The environment as it is found between two sessions that end by `until`.
+/// The environment as estimated between two sessions that end by `until`.
 pub fn environment(until: Until, noise: Noise, seed: u64) -> Estimate {
     let session = |seed: u64, faster: f64| -> Vec<Pair> {
         let outcome = experiment(Design { until, ..METHOD }, noise, 0.04, seed);

@@ -1,18 +1,18 @@
-//! Simulated sweeps, whose cells share their rounds: a cost line and a crossover with known truths.
+//! Simulated sweeps whose cells share their rounds: a cost line and a crossover with known truths.
 
 use crate::experiment::executions;
 use crate::noise::Random;
 use iotoll_model::stats::{CostLine, Crossover, Good, Pair, PairedRound, SizePoint, SweepPoint, cost_line, crossover};
 
 const ROUNDS: usize = 10;
-/// What a whole round is faster or slower by: the same in all of its cells.
+/// Variation of a whole round, the same in all of its cells.
 const OF_A_ROUND: f64 = 0.05;
-/// What a cell's slices in a round differ by from the round.
+/// Variation of a cell's slices relative to the round.
 const OF_A_CELL: f64 = 0.01;
 
-/// What an I/O and a byte cost.
+/// Cost of an I/O.
 pub const PER_IO: f64 = 10_000.0;
-/// Of a byte.
+/// Cost of a byte.
 pub const PER_BYTE: f64 = 0.5;
 
 /// The line through the costs of five sizes.
@@ -33,10 +33,10 @@ pub fn line(seed: u64) -> CostLine {
     cost_line(&points).unwrap()
 }
 
-/// Where the candidate of [`crossing`] begins to win.
+/// The true crossover of [`crossing`].
 pub const CROSSES_AT: f64 = 6000.0;
 
-/// A candidate whose rate gains `slope` (of ln rate) with each doubling of the size and is even at [`CROSSES_AT`].
+/// A candidate whose ln rate gains `slope` with each doubling of the size and is equal at [`CROSSES_AT`].
 pub fn crossing(slope: f64, seed: u64) -> Crossover {
     let random = &mut Random::new(seed);
     let sizes: Vec<f64> = (0..8).map(|power| 512.0 * 2f64.powi(power)).collect();

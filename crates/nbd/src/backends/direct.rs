@@ -1,4 +1,4 @@
-//! A file past the page cache: O_DIRECT, which wants whole blocks in memory that begins where a page does.
+//! Direct I/O to a file (O_DIRECT), which requires whole blocks and page-aligned memory.
 
 use rustix::fs::OFlags;
 use std::fs::File;
@@ -9,29 +9,30 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sys::buffer::AlignedBuffer;
 use sys::send_batch::SendBatch;
 
-/// Read or written at one go: a multiple of every block.
+/// Bytes read or written per call: a multiple of every block size.
 const PIECE: usize = 128 << 10;
-/// Nothing smaller goes this way, even where the device would take it: a page is in the cache as a whole or not at all, and what two ways do to
-/// one page at a time agrees only where the file system sees to it (open(2) asks not to mix them).
+/// Smallest unit of direct I/O, even if the device allows smaller ones: the page cache contains whole pages, and direct
+/// and cached I/O to one page at the same time are coherent only if the file system ensures it (open(2) advises against
+/// mixing them).
 const PAGE: u64 = 4096;
-/// Buffers that are kept while nobody uses them.
+/// Unused buffers kept for reuse.
 const KEPT: usize = 64;
 
-/// The way past the cache.
+/// A file opened for direct I/O.
 #[derive(Debug)]
 pub(crate) struct Direct {
     file: File,
-    /// Offsets and lengths are multiples of this, and a page at least.
+    /// Block size: offsets and lengths are multiples of it; at least a page.
     block: u64,
     buffers: Mutex<Vec<AlignedBuffer>>,
 }
 
 impl Direct {
-    /// A second way to an open file.
+    /// Opens a file a second time, with O_DIRECT.
     pub(super) fn to(file: &File, writable: bool) -> io::Result<Self> {
         let mut options = File::options();
         options.read(true).write(writable).custom_flags(OFlags::DIRECT.bits().cast_signed());
-        // The very file, whatever its name leads to by now.
+        // The same file even if its name now refers to another.
         let direct = options.open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
         let block = match sys::device::direct_alignment(&direct)? {
             Some(block) if block > PIECE as u64 => return Err(io::ErrorKind::InvalidInput.into()),
@@ -41,17 +42,17 @@ impl Direct {
         Ok(Self { file: direct, block, buffers: Mutex::default() })
     }
 
-    /// Whether a range can go this way.
+    /// Whether a range is aligned for direct I/O.
     pub(super) fn takes(&self, offset: u64, length: u64) -> bool {
         offset.is_multiple_of(self.block) && length.is_multiple_of(self.block)
     }
 
-    /// Whether these bytes can.
+    /// Whether the range and the memory of these bytes are aligned for direct I/O.
     pub(super) fn takes_bytes(&self, offset: u64, data: &[u8]) -> bool {
         self.takes(offset, data.len() as u64) && (data.as_ptr().addr() as u64).is_multiple_of(PAGE)
     }
 
-    /// Puts a range that it takes at the end of `batch`; when it fails, a part may be there.
+    /// Appends an aligned range to `batch`; on failure, a part may have been appended.
     pub(super) fn read(&self, offset: u64, length: usize, batch: &mut SendBatch) -> io::Result<()> {
         let mut buffer = self.borrow()?;
         let outcome = self.read_through(&mut buffer, offset, length, batch);
@@ -70,12 +71,12 @@ impl Direct {
         Ok(())
     }
 
-    /// Puts bytes that it takes at `offset`; when it fails, a part may be there.
+    /// Writes aligned bytes at `offset`; on failure, a part may have been written.
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.file.write_all_at(data, offset)
     }
 
-    /// [`PIECE`] bytes of memory that begin where a page does.
+    /// Borrows a page-aligned buffer of [`PIECE`] bytes.
     pub(crate) fn borrow(&self) -> io::Result<AlignedBuffer> {
         match self.lock().pop() {
             Some(buffer) => Ok(buffer),
@@ -83,7 +84,7 @@ impl Direct {
         }
     }
 
-    /// They are not used any more.
+    /// Returns a buffer.
     pub(crate) fn give_back(&self, buffer: AlignedBuffer) {
         let mut buffers = self.lock();
         if buffers.len() < KEPT {
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_blocks_where_pages_begin_and_nothing_else() {
+    fn only_aligned_whole_blocks_use_direct_io() {
         let direct = Direct { file: tempfile::tempfile().unwrap(), block: PAGE, buffers: Mutex::default() };
         let memory = direct.borrow().unwrap();
         for (offset, range, taken) in [

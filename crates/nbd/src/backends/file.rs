@@ -1,4 +1,4 @@
-//! A file or a block device as a storage.
+//! A file or a block device as a storage: translates reads, writes, flushes, zeroing, and extents into system calls.
 
 use super::direct::Direct;
 use super::{Extent, ExtentKind, Outcome, Zeroing};
@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use sys::mapped_file::MappedFile;
 use sys::send_batch::SendBatch;
 
-/// Zeros that are written where the file system cannot make any.
+/// Zeros to write if the file system cannot make any.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// An open file.
@@ -20,32 +20,34 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 pub struct FileBackend {
     file: Arc<File>,
     size: u64,
-    /// A device may write zeros itself, one after the other, and what it forgets it forgets before it says that it cannot.
+    /// Whether it is a block device, which may write zeros itself, block by block, and may discard data before it
+    /// reports that zeroing is not supported.
     device: bool,
-    /// The way past the page cache, if that is wanted.
+    /// Direct I/O, if requested.
     direct: Option<Direct>,
-    /// Where it is sent from its page cache.
+    /// The mapping from which pages are sent, if requested.
     mapping: Option<Arc<MappedFile>>,
-    /// Why a flush failed, the first time: the kernel says once that something could not be written, and takes it for written then.
+    /// The error of the first failed flush: the kernel reports a failed write-back once and then treats the data as
+    /// written.
     lost: OnceLock<WireError>,
 }
 
 impl FileBackend {
     pub(super) fn new(mut file: File) -> io::Result<Self> {
-        // Of a block device too, whose metadata say 0.
+        // Seek also works for a block device, whose metadata report size 0.
         let size = file.seek(SeekFrom::End(0))?;
         let device = file.metadata()?.file_type().is_block_device();
         let (direct, mapping) = (None, None);
         Ok(Self { file: Arc::new(file), size, device, direct, mapping, lost: OnceLock::new() })
     }
 
-    /// The same, mapped if that can be.
+    /// Maps the file if possible.
     pub(super) fn mapped(self) -> Self {
         let mapping = usize::try_from(self.size).ok().and_then(|length| MappedFile::new(&self.file, length).ok());
         Self { mapping: mapping.map(Arc::new), ..self }
     }
 
-    /// The same, past the page cache where that is possible.
+    /// Uses direct I/O where ranges allow it.
     pub(super) fn direct_io(self) -> io::Result<Self> {
         let flags = rustix::fs::fcntl_getfl(&self.file)?;
         let writable = flags.intersection(OFlags::ACCMODE) != OFlags::RDONLY;
@@ -77,11 +79,11 @@ impl FileBackend {
             if direct.read(offset, length as usize, batch).is_ok() {
                 return Ok(());
             }
-            // What is wrong the other way says better: behind a short read nothing is a whole block any more.
+            // Buffered I/O reports the error better: the data behind a short read are not whole blocks.
             batch.take_back(mark);
         }
         batch.put_file(&self.file, offset, length as usize).map_err(|error| match error.kind() {
-            // Somebody made the file shorter.
+            // The file was truncated.
             io::ErrorKind::UnexpectedEof => WireError::EIO,
             _ => WireError::from_system(&error),
         })
@@ -91,16 +93,16 @@ impl FileBackend {
         if let Some(direct) = self.direct().filter(|direct| direct.takes_bytes(offset, data)) {
             match direct.write(offset, data) {
                 Ok(()) => return Ok(()),
-                // It does not go this way after all.
+                // Not possible with direct I/O after all.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
-                // Through the cache it would seem to succeed.
+                // A retry through the page cache would seem to succeed.
                 Err(error) => return Err(WireError::from_system(&error)),
             }
         }
         self.file.write_all_at(data, offset).map_err(|error| WireError::from_system(&error))
     }
 
-    /// Once it has failed it fails for everybody and for good: nobody can say what was lost.
+    /// After one failure, every later flush fails on every connection: the kernel does not report what was lost.
     pub(super) fn flush(&self) -> Outcome {
         match self.lost.get() {
             Some(error) => Err(*error),
@@ -122,7 +124,7 @@ impl FileBackend {
         }
         match rustix::fs::fallocate(&self.file, flags, offset, u64::from(length)) {
             Ok(()) => Ok(()),
-            // Not of this file system, or not of a range that is no multiple of its blocks.
+            // Not supported by this file system, or not for a range that is not a multiple of its blocks.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NODEV | rustix::io::Errno::INVAL) => {
                 if how.fast {
                     Err(WireError::ENOTSUP)
@@ -146,7 +148,7 @@ impl FileBackend {
 
     pub(super) fn trim(&self, offset: u64, length: u32) -> Outcome {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        // It is advice: a file system that cannot need not.
+        // Trim is advisory: ignore that a file system does not support it.
         if length > 0 {
             let _ = rustix::fs::fallocate(&self.file, flags, offset, u64::from(length));
         }
@@ -167,16 +169,16 @@ impl FileBackend {
         let mut extents = Vec::new();
         while at < end && extents.len() < most {
             let (kind, next) = self.extent(at);
-            // Somebody may change the file meanwhile; whatever it says, this goes on.
+            // The file may change meanwhile; always make progress.
             let next = next.clamp(at + 1, end);
-            // Not more than `length`.
+            // At most `length`, so it fits.
             extents.push(Extent { length: (next - at) as u32, kind });
             at = next;
         }
         extents
     }
 
-    /// What is at `offset`, and where that ends. What the file system does not say counts as data.
+    /// The kind of data at `offset`, and where it ends. Counts as data if the file system does not report it.
     fn extent(&self, offset: u64) -> (ExtentKind, u64) {
         match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(offset)) {
             Ok(data) if data > offset => (ExtentKind::Hole, data),
@@ -184,7 +186,7 @@ impl FileBackend {
                 let hole = rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Hole(offset));
                 (ExtentKind::Data, hole.unwrap_or(self.size))
             }
-            // ENXIO: there are no data up to the end.
+            // ENXIO: no data up to the end.
             Err(rustix::io::Errno::NXIO) => (ExtentKind::Hole, self.size),
             Err(_) => (ExtentKind::Data, self.size),
         }
@@ -195,19 +197,19 @@ impl FileBackend {
 mod tests {
     use super::*;
 
-    /// The kernel takes what it could not write for written once it has said so.
+    /// The kernel reports a failed write-back only once.
     #[test]
-    fn after_a_flush_has_failed_none_succeeds() {
+    fn after_a_failed_flush_every_flush_fails() {
         let backend = FileBackend::new(tempfile::tempfile().unwrap()).unwrap();
         assert_eq!(backend.flush(), Ok(()));
-        // A device whose fdatasync fails, because it has none.
+        // A device that does not support fdatasync.
         let lost = FileBackend { file: Arc::new(File::open("/dev/zero").unwrap()), ..backend };
         assert!(lost.flush().is_err());
-        let mended = FileBackend { file: Arc::new(tempfile::tempfile().unwrap()), ..lost };
-        assert!(mended.flush().is_err());
+        let fixed = FileBackend { file: Arc::new(tempfile::tempfile().unwrap()), ..lost };
+        assert!(fixed.flush().is_err());
     }
 
-    /// A device would write zeros one after the other, or forget what it cannot make zero.
+    /// A device would write zeros block by block, or discard data that it cannot make zero.
     #[test]
     fn a_device_is_never_asked_for_fast_zeros() {
         let file = tempfile::tempfile().unwrap();

@@ -1,28 +1,28 @@
-//! Counting what is in flight where others can see it, up and down with each request: what a file system does for each direct
-//! I/O of an inode (i_dio_count), and what a word that all CPUs write costs.
+//! Counters of requests in flight, incremented and decremented by each request. They reproduce what a file system does
+//! for each direct I/O of an inode (i_dio_count), and so the cost of a counter that all CPUs write.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where requests in flight are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accounting {
-    /// Nobody but the connection itself.
+    /// Only in the connection itself.
     #[default]
     None,
-    /// Each connection, in a word that no other writes.
+    /// In a counter per connection.
     PerThread,
-    /// All connections of the process, in one word.
+    /// In one counter for all connections of the process.
     Shared,
 }
 
-/// A word in cache lines of its own; two, because processors fetch them in pairs.
+/// A counter in cache lines of its own; two lines, because processors prefetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Apart(AtomicU64);
 
 static SHARED: Apart = Apart(AtomicU64::new(0));
 
-/// One connection's count.
+/// The counter that a connection uses.
 #[derive(Debug)]
 pub(super) enum Account {
     None,
@@ -47,7 +47,7 @@ impl Account {
         }
     }
 
-    /// As inode_dio_begin.
+    /// Like inode_dio_begin.
     #[inline]
     pub(super) fn begin(&self) {
         if let Some(word) = self.word() {
@@ -55,7 +55,7 @@ impl Account {
         }
     }
 
-    /// As inode_dio_end: whoever sees zero sees what the requests did.
+    /// Like inode_dio_end. Release: a thread that reads zero also sees the effects of the requests.
     #[inline]
     pub(super) fn end(&self) {
         if let Some(word) = self.word() {
@@ -63,7 +63,8 @@ impl Account {
         }
     }
 
-    /// So many are in flight that are counted here; `None` when nobody counts.
+    /// Requests in flight in this counter; `None` if they are not counted.
+    #[cfg(test)]
     pub(super) fn in_flight(&self) -> Option<u64> {
         self.word().map(|word| word.load(Ordering::Acquire))
     }

@@ -1,6 +1,7 @@
-//! One connection for many threads: each has slots of its own and submits through one transmit queue; one thread receives for all.
+//! One connection for several threads: each thread has its own slots and submits through one transmit queue; one thread
+//! receives for all.
 //!
-//! How the queue is filled and who drains it is [`transmit_queue`]'s.
+//! [`transmit_queue`] defines how the queue is filled and who drains it.
 
 mod receiver;
 mod sender;
@@ -9,7 +10,7 @@ mod table;
 use super::connect::{negotiate, reach};
 pub use super::transmit_queue::Queueing;
 use super::transmit_queue::{self, Then, TransmitQueue};
-use super::{Ask, Done, GLANCE, MEMORY_BYTES, Uri};
+use super::{Ask, Done, MEMORY_BYTES, POLL_INTERVAL, Uri};
 use crate::error::{Error, Result};
 use crate::handshake::client::Export;
 use crate::socket::Socket;
@@ -25,38 +26,39 @@ use std::time::{Duration, Instant};
 use sys::byte_store::ByteStore;
 use table::Table;
 
-/// How a shared connection goes about it.
+/// Options of a shared connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedOptions {
-    /// Of these, how payloads are sent, received and copied. Nothing is coalesced; whatever else is not the default is refused.
+    /// The switches. Those for sending, receiving, and copying payloads apply. Replies are not coalesced; any other
+    /// switch that is not at its default is refused.
     pub tuning: Tuning,
-    /// Which thread sends.
+    /// How the threads send.
     pub queueing: Queueing,
-    /// For how long a server may take nothing while there is something to send.
+    /// Time limit for a server to accept more data while there are data to send.
     pub silence: Duration,
-    /// Where the thread runs that drains the ring of [`Queueing::RingTask`]; none: where the thread may run that connects, as the one that
-    /// receives does.
+    /// CPUs of the thread that drains the ring of [`Queueing::RingTask`]; empty: the CPUs allowed to the connecting
+    /// thread, as for the receiving thread.
     pub task_cpus: Vec<u32>,
-    /// How long a server may take to agree, from the first byte to the last.
+    /// Time limit of the handshake, from the first byte to the last.
     pub handshake_timeout: Duration,
 }
 
-/// What was done on a shared connection.
+/// System calls of a shared connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedSyscalls {
-    /// System calls that sent something.
+    /// Sending system calls.
     pub sends: u64,
-    /// System calls that received something.
+    /// Receiving system calls.
     pub receives: u64,
 }
 
-/// A connection that several threads share. It ends with the last of its [`Submitter`]s.
+/// A connection that several threads share. It closes when the last of its [`Submitter`]s is dropped.
 #[derive(Debug)]
 pub struct SharedClient {
     inner: Arc<Inner>,
     export: Export,
     depth: u32,
-    /// Which submitters are taken.
+    /// Which submitter numbers are in use.
     taken: Mutex<Vec<bool>>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -68,9 +70,9 @@ struct Inner {
     queue: TransmitQueue,
     sender: Mutex<Sender>,
     mailboxes: Vec<Mailbox>,
-    /// Slots of each submitter.
+    /// Slots per submitter.
     depth: u32,
-    /// Why nothing goes any more.
+    /// Why the connection was lost, if it was.
     lost: Mutex<Option<String>>,
     ended: AtomicBool,
     silence: Duration,
@@ -78,7 +80,7 @@ struct Inner {
     receives: AtomicU64,
 }
 
-/// What was replied to one submitter.
+/// Completed requests of one submitter.
 #[derive(Debug, Default)]
 struct Mailbox {
     mail: Mutex<Mail>,
@@ -88,21 +90,22 @@ struct Mailbox {
 #[derive(Debug, Default)]
 struct Mail {
     done: Vec<Done>,
-    /// Whether its owner sleeps until there is some.
+    /// Whether the submitter is waiting for the condition variable.
     awaited: bool,
     lost: bool,
 }
 
-/// A thread that panicked with the lock left whole what it protects.
+/// No code panics while it changes the data under the lock, so a poisoned lock still protects valid data.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SharedClient {
-    /// Connects, agrees, and provides `depth` slots of `slot_bytes` each to at most `submitters` threads.
+    /// Connects, negotiates the export, and provides `depth` slots of `slot_bytes` each to up to `submitters` threads.
     ///
     /// # Errors
-    /// When there is no server, or it does not agree, or there is no memory, or the tuning is not for shared connections.
+    /// When the server is unreachable or refuses, when memory is not available, or when the tuning is not supported on
+    /// shared connections.
     pub fn connect(
         uri: &Uri,
         submitters: u32,
@@ -114,13 +117,15 @@ impl SharedClient {
         let slots = submitters as usize * depth as usize;
         if 2 * slots > transmit_queue::MOST {
             let most = transmit_queue::MOST / 2;
-            return Err(Error::Server(format!("{slots} slots are more than one connection has, {most}")));
+            return Err(Error::Server(format!(
+                "{slots} requests in flight exceed the limit of a shared connection, {most}"
+            )));
         }
         let socket = reach(uri, options.handshake_timeout)?;
         let mut memory = vec![0; MEMORY_BYTES];
         let (export, begin, end) = negotiate(&socket, &uri.export, false, options.handshake_timeout, &mut memory)?;
         let arena = ByteStore::zeroed(slot_bytes.saturating_mul(slots));
-        let arena = arena.map_err(|error| Error::system("memory for payloads", error))?;
+        let arena = arena.map_err(|error| Error::system("allocating memory for payloads", error))?;
         let table = Table::new(Arc::new(arena.copied(options.tuning.copying)), slots, slot_bytes);
         let inner = Arc::new(Inner {
             socket,
@@ -152,23 +157,23 @@ impl SharedClient {
         Ok(())
     }
 
-    /// What the server said of the export.
+    /// The server's description of the export.
     pub fn export(&self) -> &Export {
         &self.export
     }
 
-    /// System calls so far, of all.
+    /// System calls so far, of all threads.
     pub fn syscalls(&self) -> SharedSyscalls {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         SharedSyscalls { sends: of(&self.inner.sends), receives: of(&self.inner.receives) }
     }
 
-    /// Why nothing goes any more, if that is so.
+    /// Why the connection was lost, if it was.
     pub fn lost(&self) -> Option<String> {
         lock(&self.inner.lost).clone()
     }
 
-    /// A place for one more thread; `None` when all are taken.
+    /// A submitter for one more thread; `None` if all are in use.
     pub fn submitter(self: &Arc<Self>) -> Option<Submitter> {
         let mut taken = lock(&self.taken);
         let number = taken.iter().position(|taken| !taken)?;
@@ -183,50 +188,34 @@ impl Drop for SharedClient {
     fn drop(&mut self) {
         self.inner.ended.store(true, Ordering::Release);
         lock(&self.inner.sender).disconnect(&self.inner);
-        // It can only fail where there is no connection any more.
+        // Fails only if the connection is already closed.
         let _ = shutdown(&self.inner.socket, Shutdown::Both);
         self.inner.queue.wake_task();
         for thread in self.threads.drain(..) {
-            // A panic there was printed; nothing is to be had from it.
+            // The runtime has already reported a panic there.
             let _ = thread.join();
         }
     }
 }
 
-/// What is not for shared connections.
+/// Refuses switches that shared connections do not support.
 fn refuse(tuning: &Tuning) -> Result<()> {
-    let Tuning {
-        pull_up: _,
-        zero_copy,
-        copy_out: _,
-        copying: _,
-        checksums,
-        framing,
-        segment,
-        coalesce: _,
-        busy_poll,
-        delay,
-    } = tuning;
-    let wrong = if *zero_copy != u32::MAX {
-        "zero copy"
-    } else if *checksums {
-        "a checksum"
-    } else if *framing != Framing::OneGo {
-        "another framing"
-    } else if *segment != u32::MAX {
-        "sending in segments"
-    } else if !busy_poll.is_zero() {
-        "busy polling"
-    } else if delay.burner.is_some() {
-        "busy work (inject_at=wire)"
-    } else {
-        return Ok(());
-    };
-    Err(Error::Server(format!("{wrong} is not for a connection that threads share")))
+    let unsupported = [
+        (tuning.zero_copy != u32::MAX, "zero copy (path_send=zero-copy)"),
+        (tuning.checksums, "a checksum (path_crc=on)"),
+        (tuning.framing != Framing::OneGo, "a framing other than one-go (path_framing)"),
+        (tuning.segment != u32::MAX, "sending in segments (path_segment)"),
+        (!tuning.busy_poll.is_zero(), "busy polling"),
+        (tuning.delay.burner.is_some(), "busy work (inject_at=wire)"),
+    ];
+    match unsupported.into_iter().find(|(used, _)| *used) {
+        Some((_, name)) => Err(Error::Server(format!("{name} is not supported on a connection that threads share"))),
+        None => Ok(()),
+    }
 }
 
 impl Inner {
-    /// Sees to it that slots are sent, which are filled in.
+    /// Queues or sends the requests in these slots.
     fn submit(&self, slots: &[u32]) {
         match self.queue.put(slots) {
             Then::Nothing => {}
@@ -235,28 +224,28 @@ impl Inner {
         }
     }
 
-    /// Sends what is in the queue.
+    /// Sends everything in the queue.
     fn drain(&self) {
         let mut sender = lock(&self.sender);
-        let mut scratch = sender.take_scratch();
+        let mut scratch = std::mem::take(&mut sender.scratch);
         self.queue.drain(&mut scratch, |slots| sender.send(slots, self));
-        sender.give_scratch(scratch);
+        sender.scratch = scratch;
     }
 
-    /// The thread that drains the queue.
+    /// The main function of the thread that drains the queue.
     fn transmit(&self, cpus: &[u32]) {
         if !cpus.is_empty()
             && let Err(error) = sys::schedule::pin_to(cpus)
         {
-            return self.lose(format!("no thread can be had on CPU {cpus:?}: {error}"));
+            return self.lose(format!("cannot pin the transmit thread to CPU {cpus:?}: {error}"));
         }
         self.queue.run_task(&self.ended, || self.drain());
     }
 
-    /// Nothing goes any more: everybody is told.
+    /// Marks the connection as lost and wakes every submitter.
     fn lose(&self, why: String) {
         lock(&self.lost).get_or_insert(why);
-        // A thread that waits for the socket to take more waits no longer.
+        // Wakes a thread that waits for the socket to become writable.
         let _ = shutdown(&self.socket, Shutdown::Both);
         for mailbox in &self.mailboxes {
             let mut mail = lock(&mailbox.mail);
@@ -265,7 +254,7 @@ impl Inner {
         }
     }
 
-    /// Gives a submitter what was replied to it.
+    /// Delivers completed requests to a submitter.
     fn deliver(&self, number: usize, done: &mut Vec<Done>) {
         let Some(mailbox) = self.mailboxes.get(number).filter(|_| !done.is_empty()) else { return };
         let mut mail = lock(&mailbox.mail);
@@ -276,12 +265,12 @@ impl Inner {
     }
 }
 
-/// One thread's part of a shared connection.
+/// One thread's handle of a shared connection.
 #[derive(Debug)]
 pub struct Submitter {
     shared: Arc<SharedClient>,
     number: usize,
-    /// The first of its slots.
+    /// Its first slot.
     first: u32,
     staged: Vec<u32>,
     staged_bytes: usize,
@@ -295,41 +284,43 @@ impl Submitter {
         &self.shared
     }
 
-    /// The memory of all slots, of all threads. What lies in the slot of a read that is in flight or has failed may be another's bytes.
+    /// The memory of all slots of all threads. The slot of a read that is in flight or has failed may contain data of
+    /// another request.
     pub fn arena(&self) -> &ByteStore {
         self.shared.inner.table.arena()
     }
 
-    /// Where one of its slots begins there.
+    /// Offset of one of its slots in the arena.
     pub fn begin(&self, slot: u32) -> usize {
         self.shared.inner.table.begin(self.first + slot)
     }
 
-    /// Requests that were staged and not replied to.
+    /// Requests staged and not completed.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// Bytes of requests that were staged and not handed over.
+    /// Bytes of requests staged and not submitted.
     pub fn staged_bytes(&self) -> usize {
         self.staged_bytes
     }
 
-    /// System calls so far that sent or received for all; the first submitter tells them, and the others none.
+    /// System calls so far on the connection. The first submitter reports all of them, the others 0, so that sums count
+    /// each once.
     pub fn calls(&self) -> u64 {
         let syscalls = self.shared.syscalls();
         if self.number == 0 { syscalls.sends + syscalls.receives } else { 0 }
     }
 
-    /// Adds a request to those that the next [`submit`](Self::submit) hands over.
+    /// Stages a request for the next [`submit`](Self::submit).
     ///
     /// # Errors
-    /// When the slot has a request already, does not exist, or is too small.
+    /// When the slot is in use, does not exist, or is too small.
     #[inline]
     pub fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()> {
         let own = slot < self.shared.depth;
         if !own || !self.shared.inner.table.fill(self.first + slot, ask, offset, length) {
-            return Err(Error::Server(format!("slot {slot} is in use, or is smaller than {length} bytes")));
+            return Err(Error::Server(format!("slot {slot} is in use or smaller than {length} bytes")));
         }
         self.staged.push(self.first + slot);
         self.staged_bytes += REQUEST_BYTES + if ask == Ask::Write { length as usize } else { 0 };
@@ -337,7 +328,7 @@ impl Submitter {
         Ok(())
     }
 
-    /// Hands over what was staged: it is sent now or soon, by this thread or another.
+    /// Submits the staged requests: this thread or another sends them, now or soon.
     pub fn submit(&mut self) {
         if !self.staged.is_empty() {
             self.shared.inner.submit(&self.staged);
@@ -346,11 +337,11 @@ impl Submitter {
         }
     }
 
-    /// Waits until at least one more reply has come, unless nothing is in flight, and gives all that have. Whether any has: if not,
-    /// the server has been silent for [`GLANCE`].
+    /// Submits, then waits until at least one request is completed (unless none is in flight), and passes all completed
+    /// ones to `each`. Returns false if nothing was received for [`POLL_INTERVAL`].
     ///
     /// # Errors
-    /// When the connection is lost, or the server says what it must not.
+    /// When the connection is lost or the server breaks the protocol.
     pub fn wait(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
         self.submit();
         if self.in_flight == 0 {
@@ -358,7 +349,7 @@ impl Submitter {
         }
         let inner = &self.shared.inner;
         let Some(mailbox) = inner.mailboxes.get(self.number) else { return Ok(false) };
-        let end = Instant::now() + GLANCE;
+        let end = Instant::now() + POLL_INTERVAL;
         let mut mail = lock(&mailbox.mail);
         while mail.done.is_empty() {
             if mail.lost {
@@ -383,7 +374,7 @@ impl Submitter {
 
 impl Drop for Submitter {
     fn drop(&mut self) {
-        // What is in flight still writes to its slots: nobody gets them then.
+        // Requests in flight still write to its slots, so they cannot be reused.
         if self.in_flight == 0
             && let Some(taken) = lock(&self.shared.taken).get_mut(self.number)
         {

@@ -1,4 +1,4 @@
-//! A client that belongs to one thread.
+//! A client that belongs to one thread: stages requests, sends them, and waits for replies. It starts no thread.
 
 mod in_place;
 mod receive_coalescing;
@@ -6,7 +6,9 @@ mod replies;
 
 use super::accounting::Account;
 use super::connect::{is_nothing, negotiate, reach};
-use super::{Ask, Done, GLANCE, MEMORY_BYTES, Options, Syscalls, Uri, Wire, apart, lost, simple_header, together};
+use super::{
+    Ask, Done, MEMORY_BYTES, Options, POLL_INTERVAL, Syscalls, Uri, Wire, apart, lost, simple_header, together,
+};
 use crate::error::{Error, Result};
 use crate::filters::crc::{CHECKSUM_BYTES, Checksum};
 use crate::handshake::client::Export;
@@ -15,7 +17,7 @@ use crate::tuning::{Sending, Tuning};
 use crate::wire::{Command, REQUEST_BYTES, Request, SIMPLE_REPLY_BYTES};
 use in_place::InPlace;
 use receive_coalescing::{Coalescing, Outcome};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -24,19 +26,21 @@ use sys::byte_store::{ByteStore, Waiting};
 use sys::clock::ticks;
 use sys::send_batch::SendBatch;
 
-/// With fewer in flight receive coalescing cost more than it saved: both were equal at 3.4 [2.8, 4.0] (RESULTS.md).
+/// Fewest requests in flight for which receive coalescing pays: cost and savings were equal at 3.4 [2.8, 4.0]
+/// (docs/validation/switches.md).
 const MIN_IN_FLIGHT: u32 = 4;
-/// More than so many bytes are not waited for: a wake-up for each costs little then, and they still lie in the cache.
+/// Largest number of bytes to wait for: beyond this, a wake-up for each reply costs little in comparison, and the data
+/// are still in the cache.
 const MAX_COALESCED: usize = 256 << 10;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// What the request is; `None` while there is none.
+    /// The operation of the slot's request; `None` if the slot is free.
     ask: Option<Ask>,
     length: u32,
-    /// Counts requests of this slot.
+    /// Counts the requests of this slot.
     generation: u32,
-    /// When its first byte was handed over, in ticks.
+    /// When its first byte was handed to the kernel, in ticks.
     handed_over: u64,
 }
 
@@ -44,7 +48,7 @@ struct Slot {
 #[derive(Debug)]
 pub struct Client {
     socket: Socket,
-    /// Whether pages of the arena can be sent, and the socket never waits.
+    /// Whether pages of the arena can be sent; the socket is then nonblocking.
     zero_copy: bool,
     export: Export,
     arena: Arc<ByteStore>,
@@ -53,21 +57,21 @@ pub struct Client {
     in_flight: u32,
     tuning: Tuning,
     batch: SendBatch,
-    /// What is in the batch and was not handed over: slot, and how many bytes of the batch are before it.
+    /// Requests in the batch that have not been sent: slot, and the number of batch bytes before it.
     staged: VecDeque<(u32, usize)>,
-    /// Bytes of the replies to all that is in flight, of which some may have arrived.
+    /// Bytes of the replies to all requests in flight, some of which may have arrived.
     expected: usize,
     coalescing: Coalescing,
-    /// Received to.
+    /// The receive buffer.
     memory: Vec<u8>,
     /// The part of `memory` that was received and not used yet.
     begin: usize,
     end: usize,
-    /// A read whose data are arriving, or their checksum: slot, bytes that are there.
+    /// A read whose payload or checksum is arriving: slot, and payload bytes that have arrived.
     arriving: Option<(u32, usize)>,
-    /// Of what has arrived of it.
+    /// Checksum of the payload that has arrived.
     sum: Checksum,
-    /// Where payloads are not copied out of `memory`.
+    /// In-place receiving; `None` if payloads are always copied out of `memory`.
     in_place: Option<InPlace>,
     account: Account,
     wire: Wire,
@@ -75,10 +79,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects, agrees, and provides `slots` slots of `slot_bytes` each.
+    /// Connects, negotiates the export, and provides `slots` slots of `slot_bytes` each.
     ///
     /// # Errors
-    /// When there is no server, or it does not agree, or there is no memory.
+    /// When the server is unreachable or refuses, or when memory is not available.
     pub fn connect(uri: &Uri, slots: u32, slot_bytes: usize, options: Options) -> Result<Self> {
         let socket = reach(uri, options.handshake_timeout)?;
         let mut memory = vec![0; MEMORY_BYTES];
@@ -89,18 +93,18 @@ impl Client {
         let length = slot_bytes.saturating_mul(slots as usize);
         let zero_copy = slot_bytes > options.tuning.zero_copy as usize;
         let arena = if zero_copy { ByteStore::in_file(length) } else { ByteStore::zeroed(length) };
-        let arena = arena.map_err(|error| Error::system("memory for payloads", error))?;
+        let arena = arena.map_err(|error| Error::system("allocating memory for payloads", error))?;
         let arena = arena.copied(options.tuning.copying);
         if zero_copy {
-            // Where pages are sent nothing else keeps a call from waiting.
-            socket.never_wait().map_err(|error| Error::system("setting up", error))?;
+            // Sending pages has no per-call flag against blocking.
+            socket.set_nonblocking().map_err(|error| Error::system("setting up", error))?;
         }
         let (arena, slots) = (Arc::new(arena), vec![Slot::default(); slots as usize]);
         let framing = options.tuning.framing;
         let batch = SendBatch::new(Some(arena.clone())).with_pages_of(arena.file().cloned());
         let batch = batch.in_pieces_of(options.tuning.most_sent()).in_segments_of(options.tuning.segment as usize);
         let copied = options.tuning.copy_out as usize;
-        // What is summed is copied: the sum and the copy take it from the cache then.
+        // A payload with a checksum is copied: the copy and the sum then share the cache.
         let guesses = slot_bytes > copied
             && framing.most_received().is_none()
             && !options.tuning.checksums
@@ -131,34 +135,35 @@ impl Client {
         })
     }
 
-    /// What the server said of the export.
+    /// The server's description of the export.
     pub fn export(&self) -> &Export {
         &self.export
     }
 
-    /// Whether the server takes what this asks for.
+    /// Whether the server supports this operation.
     pub fn takes(&self, ask: Ask) -> bool {
         self.export.takes(ask)
     }
 
-    /// The memory of all slots; slot `n` begins at `n` times the bytes of a slot. What lies in the slot of a read that is in
-    /// flight or has failed may be another's bytes.
+    /// The memory of all slots; slot `n` starts at `n` times the slot size. The slot of a read that is in flight or has
+    /// failed may contain data of another request.
     pub fn arena(&self) -> &ByteStore {
         &self.arena
     }
 
-    /// Bytes of requests that were staged and not handed over.
+    /// Bytes of requests staged and not sent.
     pub fn staged_bytes(&self) -> usize {
         self.batch.unsent()
     }
 
-    /// Requests that were staged and not replied to.
+    /// Requests staged and not completed.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// Requests that were staged and not replied to, of all that count with it ([`Options::in_flight`]).
-    pub fn counted_in_flight(&self) -> Option<u64> {
+    /// Requests staged and not completed, of all clients that use the same counter ([`Options::in_flight`]).
+    #[cfg(test)]
+    pub(crate) fn counted_in_flight(&self) -> Option<u64> {
         self.account.in_flight()
     }
 
@@ -167,17 +172,17 @@ impl Client {
         self.syscalls
     }
 
-    /// Adds a request to those that the next [`submit`](Self::submit) hands over.
+    /// Stages a request for the next [`submit`](Self::submit).
     ///
     /// # Errors
-    /// When the slot has a request already, does not exist, or is too small.
+    /// When the slot is in use, does not exist, or is too small.
     #[inline]
     pub fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()> {
         let (index, slot_bytes) = (slot as usize, self.slot_bytes);
         let state = self.slots.get_mut(index).filter(|state| state.ask.is_none());
         let fits = length as usize <= slot_bytes || matches!(ask, Ask::Trim | Ask::Flush);
         let (Some(state), true) = (state, fits) else {
-            return Err(Error::Server(format!("slot {slot} is in use, or is smaller than {length} bytes")));
+            return Err(Error::Server(format!("slot {slot} is in use or smaller than {length} bytes")));
         };
         state.generation = state.generation.wrapping_add(1);
         (state.ask, state.length) = (Some(ask), length);
@@ -196,7 +201,7 @@ impl Client {
                     self.batch.pull_up(begin, bytes);
                     self.syscalls.pulled_up_bytes += u64::from(length);
                 }
-                // Nobody changes a slot before its request is replied to.
+                // Slots are not changed before their request is completed.
                 Sending::ZeroCopy if self.zero_copy => self.batch.hand_over(begin, bytes),
                 Sending::Gather | Sending::ZeroCopy => self.batch.gather(begin, bytes),
             }
@@ -210,8 +215,8 @@ impl Client {
         Ok(())
     }
 
-    /// Hands over what was staged. Waits while the server takes nothing, and receives meanwhile what it sends. Whether all
-    /// went: if not, nothing has moved for [`GLANCE`].
+    /// Sends the staged requests. While the server accepts no data, waits and processes its replies. Returns false if
+    /// nothing was sent or received for [`POLL_INTERVAL`].
     ///
     /// # Errors
     /// When the connection is lost.
@@ -222,7 +227,7 @@ impl Client {
         let corked = self.batch.has_pages() && self.socket.cork(true).is_ok();
         let all = self.send(&mut each);
         if corked {
-            // It can only fail on a socket that has gone.
+            // Fails only if the connection is closed.
             let _ = self.socket.cork(false);
         }
         all
@@ -257,7 +262,7 @@ impl Client {
         SIMPLE_REPLY_BYTES + if ask == Ask::Read { length + checksum } else { 0 }
     }
 
-    /// What was staged is done, by claim.
+    /// Claims that the staged requests are done.
     fn claim(&mut self, each: &mut impl FnMut(Done)) {
         self.batch.clear();
         let now = ticks();
@@ -269,20 +274,14 @@ impl Client {
         }
     }
 
-    /// What there is of these within a [`GLANCE`]; after a signal, whatever may be.
+    /// Waits up to [`POLL_INTERVAL`] for these events and returns those that occurred; after a signal, all of them.
     fn glance(&self, wanted: PollFlags) -> PollFlags {
-        let mut fds = [PollFd::new(&self.socket, wanted)];
-        let limit = Timespec { tv_sec: 0, tv_nsec: GLANCE.subsec_nanos().into() };
-        if poll(&mut fds, Some(&limit)).is_err() {
-            return wanted;
-        }
-        let [socket] = fds;
-        socket.revents()
+        self.socket.wait_for(wanted, POLL_INTERVAL).unwrap_or(wanted)
     }
 
-    /// What was sent until now and was not before went at this time.
+    /// Records `now` as the send time of the requests sent since the last call.
     fn note_handed_over(&mut self, now: u64) {
-        // A batch that is all sent begins anew.
+        // A batch that is completely sent starts over.
         let sent = if self.batch.unsent() == 0 { usize::MAX } else { self.batch.sent() };
         while let Some(&(slot, before)) = self.staged.front()
             && before < sent
@@ -294,11 +293,11 @@ impl Client {
         }
     }
 
-    /// Hands over what was staged and waits until at least one more reply has come, unless nothing is in flight; gives all that have.
-    /// Whether anything came: if not, nothing has moved for [`GLANCE`].
+    /// Sends the staged requests and waits until at least one request is completed, unless none is in flight; passes
+    /// all completed ones to `each`. Returns false if nothing was sent or received for [`POLL_INTERVAL`].
     ///
     /// # Errors
-    /// When the connection is lost, or the server says what it must not.
+    /// When the connection is lost or the server breaks the protocol.
     pub fn exchange(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
         let before = self.in_flight;
         if !self.submit(&mut each)? {
@@ -310,14 +309,14 @@ impl Client {
         self.wait(each)
     }
 
-    /// Waits until at least one more reply has come, unless nothing is in flight, and gives all that have. Whether anything
-    /// came: if not, the server has been silent for [`GLANCE`].
+    /// Waits until at least one request is completed, unless none is in flight; passes all completed ones to `each`.
+    /// Returns false if nothing was received for [`POLL_INTERVAL`].
     ///
     /// # Errors
-    /// When the connection is lost, or the server says what it must not.
+    /// When the connection is lost or the server breaks the protocol.
     pub fn wait(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
         let (before, mut came) = (self.in_flight, false);
-        // What was received already, when a wait ended in the middle of it.
+        // Data that were already received when an earlier wait ended.
         self.parse(&mut each)?;
         while self.in_flight > 0 && self.in_flight == before {
             let waiting = self.coalesce()?;
@@ -333,7 +332,7 @@ impl Client {
         Ok(true)
     }
 
-    /// Looks for something as long as it is wanted. Whether there was something.
+    /// Polls for data for the busy-poll time. Returns whether any were received.
     fn look_for(&mut self, each: &mut impl FnMut(Done)) -> Result<bool> {
         if self.tuning.busy_poll.is_zero() {
             return Ok(false);
@@ -347,14 +346,14 @@ impl Client {
         Ok(false)
     }
 
-    /// Waits for half of what is in flight if that is worth it. How to receive then.
+    /// Waits for half of what is in flight if that pays. Returns how to receive afterwards.
     fn coalesce(&mut self) -> Result<Waiting> {
         let worth = self.worth_waiting_for();
         let outcome = self.coalescing.wait(&self.socket, worth, &mut self.syscalls.receives);
         outcome.map(Outcome::receiving).map_err(|error| Error::system("waiting for replies", error))
     }
 
-    /// How many more bytes are worth waiting for.
+    /// The number of further bytes worth waiting for.
     fn worth_waiting_for(&self) -> Option<usize> {
         let there = self.end - self.begin + self.arriving.map_or(0, |(_, there)| there);
         let half = (self.expected / 2).min(MAX_COALESCED).saturating_sub(there);
@@ -366,9 +365,9 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         (0..self.in_flight).for_each(|_| self.account.end());
-        // A disconnect is a courtesy: a server that does not hear it sees the connection end.
+        // A disconnect request is a courtesy: without it, the server sees the connection close.
         if self.batch.sent() > 0 {
-            // A part of a request has gone: whatever follows would be taken for the rest of it.
+            // A request is partly sent: the server would take whatever follows for the rest of it.
             return;
         }
         let bye = Request { flags: 0, command: Command::Disconnect, cookie: 0, offset: 0, length: 0 }.encode();

@@ -1,5 +1,5 @@
-//! How the requests of many threads get to the one connection that they share: what a network interface's transmit queue has between
-//! many CPUs and one ring (seed 004). What is queued are numbers of slots.
+//! Passes the requests of several threads to their shared connection, as a network interface's transmit queue does
+//! between many CPUs and one ring (seed 004). Queue entries are slot numbers; nothing here sends.
 
 mod mp_ring;
 mod swap_list;
@@ -11,32 +11,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
 use swap_list::SwapList;
 
-/// Entries at most.
+/// Maximum number of entries.
 pub(super) const MOST: usize = mp_ring::MOST;
 
-/// How the requests of many threads get to their connection.
+/// How threads that share a connection send their requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queueing {
-    /// Each thread sends its own, under a lock.
+    /// Each thread sends its own requests under a lock.
     Lock,
-    /// A ring, drained by a thread of its own, which is woken when it sleeps.
+    /// A ring drained by a dedicated thread, which is woken if it sleeps.
     RingTask,
-    /// A ring, drained by the thread that finds it idle, for a budget.
+    /// A ring drained by the thread that finds it idle, up to a budget.
     MpRing,
-    /// A list, of which the thread that finds it idle takes all with one exchange, until it is empty.
+    /// A list that the thread that finds it idle takes as a whole with one exchange, until it is empty.
     SwapAll,
 }
 
-/// What a producer has to do once it has published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Duty {
-    /// Nothing: somebody drains.
-    None,
-    /// To see to it that it is drained: nobody else does.
-    Drain,
-}
-
-/// A queue, and who drains it.
+/// A queue, and the state of the thread that drains it.
 #[derive(Debug)]
 pub(super) enum TransmitQueue {
     Lock,
@@ -45,21 +36,22 @@ pub(super) enum TransmitQueue {
     SwapAll(SwapList),
 }
 
-/// What a thread does that has put something into the queue.
+/// What a thread does after it has queued slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     /// Nothing: another thread sends it.
     Nothing,
-    /// It sends what it has itself.
+    /// Send its own slots.
     Send,
-    /// It drains the queue.
+    /// Drain the queue.
     Drain,
 }
 
 impl TransmitQueue {
-    /// For names below `slots`.
+    /// A queue for slot numbers below `slots`.
     pub(super) fn new(queueing: Queueing, slots: usize) -> Self {
-        // What is being sent stays in the ring until it is sent, and may be replied to and asked for again by then.
+        // Slots stay in the ring until they are sent, and may by then be completed and queued again: hence twice the
+        // size.
         let ring = || MpRing::new(2 * slots);
         match queueing {
             Queueing::Lock => Self::Lock,
@@ -69,24 +61,23 @@ impl TransmitQueue {
         }
     }
 
-    /// Puts slots, which are filled in, at the end.
+    /// Queues slots whose requests are filled in.
     pub(super) fn put(&self, slots: &[u32]) -> Then {
-        let duty = match self {
-            Self::Lock => return Then::Send,
+        match self {
+            Self::Lock => Then::Send,
             Self::RingTask { ring, due, .. } => {
-                if put(ring, slots) == Duty::Drain {
+                if put(ring, slots) == Then::Drain {
                     due.store(true, Ordering::Release);
                     self.wake_task();
                 }
-                Duty::None
+                Then::Nothing
             }
             Self::MpRing(ring) => put(ring, slots),
             Self::SwapAll(list) => list.put(slots),
-        };
-        if duty == Duty::Drain { Then::Drain } else { Then::Nothing }
+        }
     }
 
-    /// Gives all that is there to `take`, in order. For the one whose duty it is.
+    /// Passes all entries to `take`, in order. Only for the thread whose duty it is.
     pub(super) fn drain(&self, scratch: &mut Vec<u32>, take: impl FnMut(&[u32])) {
         match self {
             Self::Lock => {}
@@ -95,7 +86,7 @@ impl TransmitQueue {
         }
     }
 
-    /// Wakes the thread that drains, if there is one.
+    /// Wakes the dedicated thread, if there is one.
     pub(super) fn wake_task(&self) {
         if let Self::RingTask { task, .. } = self
             && let Some(task) = &*lock(task)
@@ -104,7 +95,7 @@ impl TransmitQueue {
         }
     }
 
-    /// The loop of the thread that drains, until it `ended`.
+    /// The loop of the dedicated thread, until `ended`.
     pub(super) fn run_task(&self, ended: &AtomicBool, drain: impl Fn()) {
         let Self::RingTask { due, task, .. } = self else { return };
         *lock(task) = Some(std::thread::current());
@@ -114,12 +105,40 @@ impl TransmitQueue {
     }
 }
 
-/// Puts slots into a ring that has room for them, or will have it soon.
-fn put(ring: &MpRing, slots: &[u32]) -> Duty {
+/// Puts slots into a ring, waiting for room if it is full.
+fn put(ring: &MpRing, slots: &[u32]) -> Then {
     loop {
         match ring.put(slots) {
-            Some(duty) => return duty,
+            Some(then) => return then,
             None => std::thread::yield_now(),
         }
+    }
+}
+
+/// Four threads `put` pairs of the numbers below `each`, shifted by the thread's number, and drain when told to. Every
+/// item must arrive exactly once, and those of each thread in order.
+#[cfg(test)]
+fn assert_nothing_is_lost(
+    each: u32,
+    put: impl Fn(&[u32]) -> Then + Sync,
+    drain: impl Fn(&mut Vec<u32>, &mut dyn FnMut(&[u32])) + Sync,
+) {
+    let taken = Mutex::new(Vec::new());
+    let work = |thread: u32| {
+        for pair in 0..each / 2 {
+            let item = thread * each + pair * 2;
+            if put(&[item, item + 1]) == Then::Drain {
+                // The previous consumer may still hold the lock.
+                let mut taken = lock(&taken);
+                drain(&mut Vec::new(), &mut |items| taken.extend_from_slice(items));
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..4).for_each(|thread| _ = scope.spawn(move || work(thread))));
+    let taken = lock(&taken);
+    assert_eq!(taken.len() as u32, 4 * each);
+    for thread in 0..4 {
+        let own = taken.iter().filter(|item| **item / each == thread).map(|item| item % each);
+        assert!(own.eq(0..each), "thread {thread}");
     }
 }

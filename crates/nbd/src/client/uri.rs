@@ -1,12 +1,12 @@
-//! Where a server is: `nbd://HOST[:PORT][/EXPORT]`, `nbd+unix:///[EXPORT]?socket=PATH`.
+//! NBD URIs: `nbd://HOST[:PORT][/EXPORT]`, `nbd+unix:///[EXPORT]?socket=PATH`.
 //!
-//! As in the NBD project's `doc/uri.md`.
+//! The format is that of the NBD project's `doc/uri.md`. No name is resolved here.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The port that NBD has with IANA.
+/// NBD's port, assigned by IANA.
 const PORT: u16 = 10_809;
 
 /// A server's address.
@@ -14,9 +14,9 @@ const PORT: u16 = 10_809;
 pub enum Address {
     /// TCP.
     Tcp {
-        /// Name or number.
+        /// Host name or IP address.
         host: String,
-        /// Port.
+        /// Port number.
         port: u16,
     },
     /// A Unix socket.
@@ -26,15 +26,15 @@ pub enum Address {
 /// A server and one of its exports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uri {
-    /// Where.
+    /// Address of the server.
     pub address: Address,
-    /// Which; the empty name is the default export.
+    /// Name of the export; the empty name is the default export.
     pub export: String,
 }
 
-/// Why a text is no URI of a server.
+/// The text is not an NBD URI.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no NBD URI: nbd://HOST[:PORT][/EXPORT] or nbd+unix:///[EXPORT]?socket=PATH")]
+#[error("'{0}' is not an NBD URI: expected nbd://HOST[:PORT][/EXPORT] or nbd+unix:///[EXPORT]?socket=PATH")]
 pub struct BadUri(String);
 
 impl FromStr for Uri {
@@ -52,7 +52,7 @@ impl FromStr for Uri {
         let rest = text.strip_prefix("nbd://").ok_or_else(bad)?;
         let (authority, export) = rest.split_once('/').unwrap_or((rest, ""));
         let export = decode(export).ok_or_else(bad)?;
-        // An address of IPv6 has colons of its own and stands in brackets.
+        // An IPv6 address contains colons and is written in brackets.
         let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((host, "")) => (host, None),
             Some((host, port)) => (host, Some(port.strip_prefix(':').ok_or_else(bad)?)),
@@ -82,14 +82,14 @@ impl fmt::Display for Uri {
     }
 }
 
-/// Puts %XX for everything that means something in a URI, and for what is no ASCII.
+/// Percent-encodes all but unreserved ASCII characters and `/`.
 fn encode(bytes: &[u8]) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     let one = |&byte: &u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     bytes.iter().map(one).collect()
 }
 
-/// Undoes %XX.
+/// Decodes percent-encoding; `None` if it is malformed or not UTF-8.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = text.bytes();
     let mut found = Vec::with_capacity(text.len());
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn display_and_parse_round_trip() {
         let unix = Address::Unix("/tmp/a b%c?d&e=ü".into());
         let tcp = |host: &str| Address::Tcp { host: host.into(), port: 7 };
         for (address, export) in [(unix, "x y"), (tcp("localhost"), ""), (tcp("::1"), "e?f/g")] {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none() {
+    fn malformed_uris_are_refused() {
         for text in [
             "",
             "http://x",

@@ -1,37 +1,36 @@
-//! Checksums of payloads, for clients and servers that both want them: NBD itself has none and leaves it to TCP.
+//! Checksums of payloads, for clients and servers that negotiate them: NBD itself has none and relies on TCP.
 //!
-//! Where it was agreed on ([`CHECKSUMS`](crate::handshake::option::CHECKSUMS)), the payload of each write and of each reply to a read
-//! that went well is followed by its CRC-32C (Castagnoli), four bytes, the most significant first. A server that finds another one
-//! replies with EIO; what it has stored by then is whatever came, as after any failed write. A client that finds another one gives
-//! the connection up.
+//! If negotiated ([`CHECKSUMS`](crate::handshake::option::CHECKSUMS)), the payload of each write and of each successful
+//! reply to a read is followed by its CRC-32C (Castagnoli): four bytes, big-endian. On a mismatch a server replies EIO
+//! (the storage may then contain the received data, as after any failed write), and a client closes the connection.
 
 use sys::byte_store::ByteStore;
 
-/// Bytes of one.
+/// Size of a checksum.
 pub const CHECKSUM_BYTES: usize = 4;
 
-/// Copied out at a time to be summed; it stays in the first cache.
+/// Bytes copied out per step; they stay in the L1 cache.
 const PART: usize = 4096;
 
-/// A sum that goes on.
+/// A running checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checksum(u32);
 
 impl Checksum {
-    /// Of what is in a store.
+    /// The checksum of a range of a store.
     ///
     /// # Panics
-    /// When the range is not inside.
+    /// When the range is out of bounds.
     pub fn of(store: &ByteStore, begin: usize, length: usize) -> Self {
         let mut sum = Self::default();
         sum.add_stored(store, begin, length);
         sum
     }
 
-    /// What is in a store follows.
+    /// Adds a range of a store.
     ///
     /// # Panics
-    /// When the range is not inside.
+    /// When the range is out of bounds.
     pub fn add_stored(&mut self, store: &ByteStore, begin: usize, length: usize) {
         let (mut part, mut done) = ([0; PART], 0);
         while done < length {
@@ -42,12 +41,12 @@ impl Checksum {
         }
     }
 
-    /// These bytes follow.
+    /// Adds bytes.
     pub fn add(&mut self, bytes: &[u8]) {
         self.0 = crc32c::crc32c_append(self.0, bytes);
     }
 
-    /// As it is sent.
+    /// The checksum as it is sent.
     pub fn bytes(self) -> [u8; CHECKSUM_BYTES] {
         self.0.to_be_bytes()
     }
@@ -57,9 +56,10 @@ impl Checksum {
 mod tests {
     use super::*;
 
-    /// The check value of the catalogues of CRCs (of "123456789"), and 32 zeros of RFC 3720, B.4, where its bytes are in the other order.
+    /// The check value in CRC catalogues (of "123456789"), and 32 zeros from RFC 3720, B.4, which lists the bytes in
+    /// the other order.
     #[test]
-    fn it_is_the_castagnoli_polynomial_however_it_is_cut() {
+    fn the_polynomial_is_castagnoli_and_pieces_give_the_sum_of_the_whole() {
         let mut sum = Checksum::default();
         sum.add(b"1234");
         sum.add(b"56789");

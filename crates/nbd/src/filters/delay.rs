@@ -1,44 +1,45 @@
-//! Busy work that is added to each request (`inject_ns`), to see whether what is measured finds it where it is.
+//! Busy work added to each request (`inject_ns`), a known cost that tests whether a measurement attributes it to the
+//! right layer.
 
 use sys::burner::Burner;
 
-/// How much is added, and where. The thread that does it does nothing else meanwhile.
+/// How much busy work to add, and where. The thread does nothing else meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
-    /// Where.
+    /// The layer.
     pub at: Layer,
-    /// What, if anything. A server's threads calibrate it, each for itself; a client uses it as it is.
+    /// The work, if any. Each server thread calibrates its own copy; a client uses it as it is.
     pub burner: Option<Burner>,
 }
 
-/// A part of the path that busy work can be added to. What is only claimed to be done adds none.
+/// A layer that busy work can be added to. Requests that are only claimed to be done get none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
-    /// A client, with each reply that it has understood.
+    /// The client, for each reply that it has parsed.
     Wire,
-    /// A server, with each request that it has understood.
+    /// The server, for each request that it has parsed.
     Server,
-    /// A server, with each request that its storage is asked for: before what is read, after what is written.
+    /// The server, for each request that reaches its storage: before a read, after a write.
     Storage,
 }
 
 impl Delay {
-    /// Nothing is added.
+    /// No busy work.
     pub const NONE: Self = Self { at: Layer::Server, burner: None };
 
-    /// So many ticks, if any (`sys::clock::ticks`).
+    /// Busy work of this many ticks (`sys::clock::ticks`); 0: none.
     pub fn new(at: Layer, ticks: u64) -> Self {
         Self { at, burner: (ticks > 0).then(|| Burner::uncalibrated(ticks)) }
     }
 
-    /// Calibrates it for the calling thread: what it burns each time, in ticks; `None` where nothing is added.
+    /// Calibrates the work for the calling thread. Returns the actual cost in ticks; `None` if there is no work.
     pub fn calibrate(&mut self) -> Option<f64> {
         let calibrated = Burner::calibrated(self.burner?.asked_ticks());
         self.burner = Some(calibrated.burner);
         Some(calibrated.burnt_ticks)
     }
 
-    /// Does it, if it is to be done here.
+    /// Performs the work if it belongs to this layer.
     #[inline(always)]
     pub(crate) fn at(self, layer: Layer) {
         if let Some(burner) = self.burner.filter(|_| self.at == layer) {

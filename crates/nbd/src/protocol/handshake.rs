@@ -1,80 +1,81 @@
-//! How a client and a server agree on an export, as bytes: NBD's fixed newstyle negotiation. No I/O.
+//! NBD's fixed newstyle negotiation of an export, as bytes. No I/O.
 //!
-//! [`server::Negotiation`] and the client's functions in [`client`] are two ends of the same conversation. Names of constants are
-//! those of the specification (`doc/proto.md` of the NBD project) without their `NBD_`.
+//! [`server::Negotiation`] and [`client::Negotiation`] are the two ends. Constants have the names of the specification
+//! (`doc/proto.md` of the NBD project) without `NBD_`.
 
 pub mod client;
 pub mod server;
 
-/// Begins the server's greeting: "NBDMAGIC".
+/// Starts the server's greeting: "NBDMAGIC".
 pub const MAGIC: u64 = u64::from_be_bytes(*b"NBDMAGIC");
-/// Follows it in the newstyle, and begins each option: "IHAVEOPT".
+/// Follows [`MAGIC`] in the newstyle greeting, and starts each option: "IHAVEOPT".
 pub const OPTION_MAGIC: u64 = u64::from_be_bytes(*b"IHAVEOPT");
-/// Begins each reply to an option.
+/// Starts each reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 
-/// The longest name of an export or a context, and the longest description.
+/// Longest name of an export or a context, and longest description, in bytes.
 pub const MAX_STRING: usize = 4096;
 
-/// Bits of both ends' handshake flags.
+/// Handshake flags of both ends.
 pub mod handshake_flag {
-    /// Unknown options are replied to instead of ending the connection.
+    /// The server replies to unknown options instead of closing the connection.
     pub const FIXED_NEWSTYLE: u16 = 1;
-    /// The 124 zeros after the oldest way to choose an export are left out.
+    /// Omit the 124 zero bytes after EXPORT_NAME.
     pub const NO_ZEROES: u16 = 1 << 1;
 }
 
 /// Options.
 pub mod option {
-    /// Chooses an export and ends the negotiation, without a way to say no.
+    /// Selects an export and ends the negotiation; the server cannot reply with an error.
     pub const EXPORT_NAME: u32 = 1;
     /// Ends the connection.
     pub const ABORT: u32 = 2;
-    /// Asks for the names of the exports.
+    /// Lists the exports.
     pub const LIST: u32 = 3;
-    /// Goes on encrypted.
+    /// Switches to TLS.
     pub const STARTTLS: u32 = 5;
-    /// Asks what an export is.
+    /// Requests information about an export.
     pub const INFO: u32 = 6;
-    /// Asks what an export is, and begins to use it.
+    /// Requests information about an export and enters the transmission phase.
     pub const GO: u32 = 7;
-    /// Replies may be structured.
+    /// Negotiates structured replies.
     pub const STRUCTURED_REPLY: u32 = 8;
-    /// Asks which metadata contexts there are.
+    /// Lists the metadata contexts.
     pub const LIST_META_CONTEXT: u32 = 9;
-    /// Chooses metadata contexts.
+    /// Selects metadata contexts.
     pub const SET_META_CONTEXT: u32 = 10;
-    /// Payloads are followed by their checksums ([`crate::filters::crc`]). Not of the specification; "iocs", which it does not use.
+    /// Negotiates checksums behind payloads ([`crate::filters::crc`]). Not in the specification, which does not use the
+    /// number ("iocs").
     pub const CHECKSUMS: u32 = u32::from_be_bytes(*b"iocs");
 }
 
 /// Replies to options.
 pub mod reply {
-    /// Done.
+    /// Success, or the end of a list.
     pub const ACK: u32 = 1;
     /// The name of an export.
     pub const SERVER: u32 = 2;
-    /// Something about an export.
+    /// Information about an export.
     pub const INFO: u32 = 3;
     /// A metadata context.
     pub const META_CONTEXT: u32 = 4;
-    /// From here on replies are errors.
+    /// Replies with this bit are errors.
     pub const ERROR: u32 = 1 << 31;
-    /// The option is not known.
+    /// Unknown option.
     pub const ERR_UNSUP: u32 = ERROR | 1;
-    /// Not allowed.
+    /// Refused by policy.
     pub const ERR_POLICY: u32 = ERROR | 2;
-    /// The option's data make no sense.
+    /// Malformed option data.
     pub const ERR_INVALID: u32 = ERROR | 3;
-    /// First STARTTLS.
+    /// The server requires TLS.
     pub const ERR_TLS_REQD: u32 = ERROR | 5;
-    /// There is no such export.
+    /// No such export.
     pub const ERR_UNKNOWN: u32 = ERROR | 6;
-    /// The option's data are too long.
+    /// The option data are too long.
     pub const ERR_TOO_BIG: u32 = ERROR | 9;
 }
 
-/// What a reply of kind [`reply::INFO`] is about.
+/// Type of the information in a [`reply::INFO`].
 pub mod info {
     /// Size and transmission flags.
     pub const EXPORT: u16 = 0;
@@ -82,40 +83,45 @@ pub mod info {
     pub const NAME: u16 = 1;
     /// A description.
     pub const DESCRIPTION: u16 = 2;
-    /// Block sizes: least, preferred, largest payload.
+    /// Block sizes: minimum, preferred, maximum payload.
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// What a server offers for an export, as bits.
+/// Transmission flags of an export.
 pub mod transmission_flag {
-    /// Always there.
+    /// Always set.
     pub const HAS_FLAGS: u16 = 1;
-    /// Writes are refused.
+    /// The export is read-only.
     pub const READ_ONLY: u16 = 1 << 1;
-    /// FLUSH is known.
+    /// FLUSH is supported.
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// The FUA flag is known.
+    /// The FUA flag is supported.
     pub const SEND_FUA: u16 = 1 << 3;
-    /// TRIM is known.
+    /// TRIM is supported.
     pub const SEND_TRIM: u16 = 1 << 5;
-    /// WRITE_ZEROES is known.
+    /// WRITE_ZEROES is supported.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// The DF flag is known.
+    /// The DF flag is supported.
     pub const SEND_DF: u16 = 1 << 7;
-    /// A flush on one connection covers writes replied to on all.
+    /// A flush on one connection covers completed writes of all connections.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
-    /// CACHE is known.
+    /// CACHE is supported.
     pub const SEND_CACHE: u16 = 1 << 10;
-    /// The FAST_ZERO flag is known.
+    /// The FAST_ZERO flag is supported.
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
-/// The only metadata context that is offered, and its number.
+/// The only metadata context that the server offers.
 pub const BASE_ALLOCATION: &[u8] = b"base:allocation";
-/// See [`BASE_ALLOCATION`].
+/// The identifier of [`BASE_ALLOCATION`].
 pub const BASE_ALLOCATION_ID: u32 = 1;
 
-/// Takes fields off the front of a message; `None` when it is shorter than its fields say.
+/// An option as a client sends it.
+pub(crate) fn option_bytes(number: u32, data: &[u8]) -> Vec<u8> {
+    [&OPTION_MAGIC.to_be_bytes()[..], &number.to_be_bytes(), &(data.len() as u32).to_be_bytes(), data].concat()
+}
+
+/// Reads fields from the front of a message; each method returns `None` if the message is too short.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
@@ -126,25 +132,29 @@ impl<'a> Fields<'a> {
         Some(taken)
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*taken)
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_be_bytes)
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A length and so many bytes, not more than a string may have.
+    /// A length-prefixed string of at most [`MAX_STRING`] bytes.
     pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.u32()?).ok()?;
         if length > MAX_STRING { None } else { self.bytes(length) }

@@ -1,93 +1,90 @@
-//! NBD's transmission phase as bytes: requests, replies, errors. No I/O: bytes go in, values come out.
+//! NBD's transmission phase as bytes: requests, replies, errors. Bytes go in, values come out; no I/O.
 //!
-//! Numbers and layouts are of the protocol's specification, `doc/proto.md` of the NBD project
-//! (<https://github.com/NetworkBlockDevice/nbd>), whose names the constants keep. All fields are big-endian.
+//! Numbers and layouts are those of the specification, `doc/proto.md` of the NBD project
+//! (<https://github.com/NetworkBlockDevice/nbd>); constants have its names. All fields are big-endian.
 
+use super::handshake::Fields;
+use rustix::io::Errno;
 use std::num::NonZeroU32;
 
-/// Begins each request.
+/// Starts each request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// Begins each simple reply.
+/// Starts each simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-/// Begins each chunk of a structured reply.
+/// Starts each chunk of a structured reply.
 pub const CHUNK_MAGIC: u32 = 0x668e_33ef;
 
-/// Bytes of a request, before a write's payload.
+/// Size of a request's header; a write's payload follows it.
 pub const REQUEST_BYTES: usize = 28;
-/// Bytes of a simple reply, before a read's payload.
+/// Size of a simple reply's header; a read's payload follows it.
 pub const SIMPLE_REPLY_BYTES: usize = 16;
-/// Bytes of a chunk's header, before its payload.
+/// Size of a chunk's header; its payload follows it.
 pub const CHUNK_BYTES: usize = 20;
-/// Bytes of a chunk's header with the offset that begins its data.
+/// Size of a data chunk's header, including the offset.
 pub const DATA_CHUNK_BYTES: usize = CHUNK_BYTES + 8;
 
-/// The largest payload that is accepted and sent: what the specification says portable clients use at most.
+/// Maximum payload accepted and sent in bytes: the most that portable clients use, according to the specification.
 pub const MAX_PAYLOAD: u32 = 32 << 20;
 
-/// What a client asks for.
+/// The command of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Read `length` bytes at `offset`.
     Read,
     /// Write the payload at `offset`.
     Write,
-    /// The end: what is in flight is finished, nothing is replied.
+    /// Disconnect after requests in flight have finished; there is no reply.
     Disconnect,
-    /// Everything written and replied to before is durable after the reply.
+    /// All writes completed before are durable after the reply.
     Flush,
-    /// The range may be forgotten.
+    /// Discard the range.
     Trim,
-    /// The range is going to be read.
+    /// Prefetch the range.
     Cache,
-    /// The range reads as zeros from now on.
+    /// Make the range read as zeros.
     WriteZeroes,
-    /// What of the range is allocated.
+    /// Report which parts of the range are allocated.
     BlockStatus,
-    /// Something that this end does not know.
+    /// A command that this end does not know.
     Unknown(u16),
 }
 
+/// The known commands; the index is the number on the wire.
+const COMMANDS: [Command; 8] = [
+    Command::Read,
+    Command::Write,
+    Command::Disconnect,
+    Command::Flush,
+    Command::Trim,
+    Command::Cache,
+    Command::WriteZeroes,
+    Command::BlockStatus,
+];
+
 impl Command {
     fn decode(number: u16) -> Self {
-        match number {
-            0 => Self::Read,
-            1 => Self::Write,
-            2 => Self::Disconnect,
-            3 => Self::Flush,
-            4 => Self::Trim,
-            5 => Self::Cache,
-            6 => Self::WriteZeroes,
-            7 => Self::BlockStatus,
-            other => Self::Unknown(other),
-        }
+        COMMANDS.get(usize::from(number)).copied().unwrap_or(Self::Unknown(number))
     }
 
     fn encode(self) -> u16 {
         match self {
-            Self::Read => 0,
-            Self::Write => 1,
-            Self::Disconnect => 2,
-            Self::Flush => 3,
-            Self::Trim => 4,
-            Self::Cache => 5,
-            Self::WriteZeroes => 6,
-            Self::BlockStatus => 7,
             Self::Unknown(number) => number,
+            known => COMMANDS.iter().position(|command| *command == known).unwrap_or(0) as u16,
         }
     }
 }
 
 /// Bits of a request's flags.
 pub mod command_flag {
-    /// Durable before the reply.
+    /// Force unit access: durable before the reply.
     pub const FUA: u16 = 1;
-    /// Write zeros, do not punch a hole.
+    /// Keep the blocks allocated: do not punch a hole.
     pub const NO_HOLE: u16 = 1 << 1;
-    /// Reply to a read in one piece.
+    /// Reply to a read in a single chunk.
     pub const DF: u16 = 1 << 2;
     /// Reply to a block status with one extent.
     pub const REQ_ONE: u16 = 1 << 3;
-    /// Fail when zeros cannot be had faster than by writing them.
+    /// Fail if making zeros is no faster than writing them.
     pub const FAST_ZERO: u16 = 1 << 4;
 }
 
@@ -96,33 +93,29 @@ pub mod command_flag {
 pub struct Request {
     /// Bits of [`command_flag`].
     pub flags: u16,
-    /// What is asked for.
+    /// The command.
     pub command: Command,
-    /// The client's name for the request, sent back with each reply.
+    /// The client's identifier of the request, returned in each reply.
     pub cookie: u64,
-    /// First byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u32,
 }
 
 impl Request {
-    /// `None` when the magic number is wrong: the two ends have lost each other, and nothing that follows can be trusted.
+    /// `None` if the magic number is wrong: the stream is out of step, and nothing that follows can be trusted.
     #[inline]
     pub fn decode(bytes: &[u8; REQUEST_BYTES]) -> Option<Self> {
-        if be32(bytes, 0) != REQUEST_MAGIC {
+        let mut fields = Fields(bytes);
+        if fields.u32()? != REQUEST_MAGIC {
             return None;
         }
-        Some(Self {
-            flags: be16(bytes, 4),
-            command: Command::decode(be16(bytes, 6)),
-            cookie: be64(bytes, 8),
-            offset: be64(bytes, 16),
-            length: be32(bytes, 24),
-        })
+        let (flags, command) = (fields.u16()?, Command::decode(fields.u16()?));
+        Some(Self { flags, command, cookie: fields.u64()?, offset: fields.u64()?, length: fields.u32()? })
     }
 
-    /// The bytes of this header.
+    /// Encodes the header.
     #[inline]
     pub fn encode(&self) -> [u8; REQUEST_BYTES] {
         let mut bytes = [0; REQUEST_BYTES];
@@ -135,38 +128,38 @@ impl Request {
         bytes
     }
 
-    /// Bytes that follow the header.
+    /// Size of the payload behind the header.
     pub fn payload(&self) -> u32 {
         if self.command == Command::Write { self.length } else { 0 }
     }
 }
 
-/// Why a request failed, by the numbers that the protocol knows.
+/// Why a request failed, as an error number of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireError(NonZeroU32);
 
 impl WireError {
-    /// Not allowed: a write to a read-only export.
+    /// Operation not permitted: a write to a read-only export.
     pub const EPERM: Self = Self::constant(1);
-    /// The storage failed.
+    /// I/O error of the storage.
     pub const EIO: Self = Self::constant(5);
-    /// Not enough memory.
+    /// Out of memory.
     pub const ENOMEM: Self = Self::constant(12);
-    /// The request makes no sense.
+    /// Invalid request.
     pub const EINVAL: Self = Self::constant(22);
-    /// Beyond the end, or the storage is full.
+    /// Write beyond the end, or the storage is full.
     pub const ENOSPC: Self = Self::constant(28);
-    /// The reply does not fit one chunk.
+    /// The reply does not fit in one chunk.
     pub const EOVERFLOW: Self = Self::constant(75);
-    /// Not supported, or not fast.
+    /// Not supported, or not possible fast (FAST_ZERO).
     pub const ENOTSUP: Self = Self::constant(95);
-    /// The server is about to end.
+    /// The server is shutting down.
     pub const ESHUTDOWN: Self = Self::constant(108);
 
     const fn constant(number: u32) -> Self {
         match NonZeroU32::new(number) {
             Some(number) => Self(number),
-            // Never: every caller passes a number above 0, and the compiler evaluates it.
+            // Unreachable: every caller passes a constant above 0.
             None => Self(NonZeroU32::MIN),
         }
     }
@@ -176,39 +169,38 @@ impl WireError {
         self.0.get()
     }
 
-    /// What a client may make of an error number it was sent: those not in the specification count as EINVAL.
+    /// Decodes an error number from the wire: numbers that the specification does not list count as EINVAL.
     pub fn received(number: u32) -> Option<Self> {
-        let known = [1, 5, 12, 22, 28, 75, 95, 108];
-        let number = if number == 0 || known.contains(&number) { number } else { 22 };
-        NonZeroU32::new(number).map(Self)
+        if number == 0 {
+            return None;
+        }
+        let known = [
+            Self::EPERM,
+            Self::EIO,
+            Self::ENOMEM,
+            Self::EINVAL,
+            Self::ENOSPC,
+            Self::EOVERFLOW,
+            Self::ENOTSUP,
+            Self::ESHUTDOWN,
+        ];
+        Some(known.into_iter().find(|error| error.number() == number).unwrap_or(Self::EINVAL))
     }
 
-    /// An operating system's error, as near as the protocol can say it.
+    /// The closest error of the protocol to an operating system error.
     pub fn from_system(error: &std::io::Error) -> Self {
-        match error.raw_os_error().unwrap_or(0) {
-            libc_number::EPERM | libc_number::EROFS => Self::EPERM,
-            libc_number::ENOMEM => Self::ENOMEM,
-            libc_number::EINVAL => Self::EINVAL,
-            libc_number::ENOSPC | libc_number::EDQUOT | libc_number::EFBIG => Self::ENOSPC,
-            libc_number::EOPNOTSUPP => Self::ENOTSUP,
+        match Errno::from_io_error(error) {
+            Some(Errno::PERM | Errno::ROFS) => Self::EPERM,
+            Some(Errno::NOMEM) => Self::ENOMEM,
+            Some(Errno::INVAL) => Self::EINVAL,
+            Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => Self::ENOSPC,
+            Some(Errno::OPNOTSUPP) => Self::ENOTSUP,
             _ => Self::EIO,
         }
     }
 }
 
-/// Linux's numbers of the errors that become another on the wire.
-mod libc_number {
-    pub const EPERM: i32 = 1;
-    pub const ENOMEM: i32 = 12;
-    pub const EINVAL: i32 = 22;
-    pub const EFBIG: i32 = 27;
-    pub const ENOSPC: i32 = 28;
-    pub const EROFS: i32 = 30;
-    pub const EOPNOTSUPP: i32 = 95;
-    pub const EDQUOT: i32 = 122;
-}
-
-/// The header of a simple reply; a read's payload follows when there is no error.
+/// Encodes a simple reply's header; a read's payload follows it unless there is an error.
 #[inline]
 pub fn simple_reply(cookie: u64, error: Option<WireError>) -> [u8; SIMPLE_REPLY_BYTES] {
     let mut bytes = [0; SIMPLE_REPLY_BYTES];
@@ -218,49 +210,31 @@ pub fn simple_reply(cookie: u64, error: Option<WireError>) -> [u8; SIMPLE_REPLY_
     bytes
 }
 
-/// What a chunk of a structured reply holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChunkKind {
-    /// Nothing: the end of a reply, or its only chunk.
-    None,
-    /// An offset and data.
-    Data,
-    /// An offset and a length that reads as zeros.
-    Hole,
-    /// Extents.
-    BlockStatus,
-    /// An error for the whole request.
-    Error,
-    /// An error at one offset.
-    ErrorAt,
-    /// A kind that this end does not know; from bit 15 on it is an error.
-    Unknown(u16),
+/// Decodes the header of the simple reply at the start of `bytes`: cookie and error; `None` while it is incomplete.
+///
+/// # Errors
+/// The magic number, when it is not that of a simple reply.
+#[inline]
+pub fn decode_simple_reply(bytes: &[u8]) -> Result<Option<(u64, Option<WireError>)>, u32> {
+    let mut fields = Fields(bytes);
+    match fields.u32() {
+        Some(SIMPLE_REPLY_MAGIC) => {
+            Ok(fields.u32().zip(fields.u64()).map(|(error, cookie)| (cookie, WireError::received(error))))
+        }
+        Some(other) => Err(other),
+        None => Ok(None),
+    }
 }
 
-impl ChunkKind {
-    fn decode(number: u16) -> Self {
-        match number {
-            0 => Self::None,
-            1 => Self::Data,
-            2 => Self::Hole,
-            5 => Self::BlockStatus,
-            0x8001 => Self::Error,
-            0x8002 => Self::ErrorAt,
-            other => Self::Unknown(other),
-        }
-    }
-
-    fn encode(self) -> u16 {
-        match self {
-            Self::None => 0,
-            Self::Data => 1,
-            Self::Hole => 2,
-            Self::BlockStatus => 5,
-            Self::Error => 0x8001,
-            Self::ErrorAt => 0x8002,
-            Self::Unknown(number) => number,
-        }
-    }
+/// The content of a structured reply's chunk; the numbers are those on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkKind {
+    /// An offset and data.
+    Data = 1,
+    /// Extents.
+    BlockStatus = 5,
+    /// An error for the whole request.
+    Error = 0x8001,
 }
 
 /// The header of one chunk.
@@ -268,40 +242,29 @@ impl ChunkKind {
 pub struct Chunk {
     /// Whether this is the reply's last chunk.
     pub done: bool,
-    /// What follows.
+    /// Type of the content.
     pub kind: ChunkKind,
-    /// The request's.
+    /// Cookie of the request.
     pub cookie: u64,
-    /// Bytes that follow.
+    /// Size of the content in bytes.
     pub length: u32,
 }
 
 impl Chunk {
-    /// The bytes of this header.
+    /// Encodes the header.
     #[inline]
     pub fn encode(&self) -> [u8; CHUNK_BYTES] {
         let mut bytes = [0; CHUNK_BYTES];
         put(&mut bytes, 0, CHUNK_MAGIC.to_be_bytes());
         put(&mut bytes, 4, u16::from(self.done).to_be_bytes());
-        put(&mut bytes, 6, self.kind.encode().to_be_bytes());
+        put(&mut bytes, 6, (self.kind as u16).to_be_bytes());
         put(&mut bytes, 8, self.cookie.to_be_bytes());
         put(&mut bytes, 16, self.length.to_be_bytes());
         bytes
     }
-
-    /// What follows a magic number that said "chunk". Unknown flags are left out, as the specification asks.
-    #[inline]
-    fn decode(bytes: &[u8; CHUNK_BYTES]) -> Self {
-        Self {
-            done: be16(bytes, 4) & 1 != 0,
-            kind: ChunkKind::decode(be16(bytes, 6)),
-            cookie: be64(bytes, 8),
-            length: be32(bytes, 16),
-        }
-    }
 }
 
-/// The only chunk of a read's reply: header and offset, which `length` bytes of data follow.
+/// Encodes the header of a read's only chunk, with the offset; `length` bytes of data follow it.
 #[inline]
 pub fn data_chunk(cookie: u64, offset: u64, length: u32) -> [u8; DATA_CHUNK_BYTES] {
     let chunk = Chunk { done: true, kind: ChunkKind::Data, cookie, length: length.saturating_add(8) };
@@ -311,69 +274,10 @@ pub fn data_chunk(cookie: u64, offset: u64, length: u32) -> [u8; DATA_CHUNK_BYTE
     bytes
 }
 
-/// What begins the next message from a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplyHeader {
-    /// A simple reply.
-    Simple {
-        /// The request's.
-        cookie: u64,
-        /// What went wrong, if anything.
-        error: Option<WireError>,
-    },
-    /// One chunk of a structured reply.
-    Chunk(Chunk),
-}
-
-/// Why bytes are not a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadMagic(pub u32);
-
-impl ReplyHeader {
-    /// The header at the start of `bytes` and its length; `None` while it is not complete.
-    ///
-    /// # Errors
-    /// When no reply begins here.
-    #[inline]
-    pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, BadMagic> {
-        let Some(magic) = bytes.first_chunk::<4>() else { return Ok(None) };
-        match u32::from_be_bytes(*magic) {
-            SIMPLE_REPLY_MAGIC => Ok(bytes.first_chunk::<SIMPLE_REPLY_BYTES>().map(|header| {
-                let (error, cookie) = (WireError::received(be32(header, 4)), be64(header, 8));
-                (Self::Simple { cookie, error }, SIMPLE_REPLY_BYTES)
-            })),
-            CHUNK_MAGIC => {
-                Ok(bytes.first_chunk::<CHUNK_BYTES>().map(|header| (Self::Chunk(Chunk::decode(header)), CHUNK_BYTES)))
-            }
-            other => Err(BadMagic(other)),
-        }
-    }
-}
-
-/// Copies a field into a header. The places are constants, so the compiler checks them away.
+/// Copies a field into a header. The positions are constants, so the compiler removes the bounds checks.
 #[inline(always)]
 fn put<const N: usize>(bytes: &mut [u8], at: usize, field: [u8; N]) {
     if let Some(place) = bytes.get_mut(at..at + N) {
         place.copy_from_slice(&field);
     }
-}
-
-#[inline(always)]
-fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes.get(at..).and_then(|rest| rest.first_chunk::<N>()).copied().unwrap_or([0; N])
-}
-
-#[inline(always)]
-fn be16(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes(field(bytes, at))
-}
-
-#[inline(always)]
-fn be32(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes(field(bytes, at))
-}
-
-#[inline(always)]
-fn be64(bytes: &[u8], at: usize) -> u64 {
-    u64::from_be_bytes(field(bytes, at))
 }

@@ -1,5 +1,5 @@
-//! A client's connection from the greeting to the end: what arrives goes to the handshake or to the requests, what they put out is
-//! sent.
+//! One client's connection from the greeting to its end: received bytes go to the handshake or to the requests, their
+//! output is sent. Never waits.
 
 use super::export::Exports;
 use super::receive_coalescing::{MAX_BYTES, Target, Wait};
@@ -15,29 +15,31 @@ use sys::byte_store::Waiting;
 use sys::receive_batch::ReceiveBatch;
 use sys::send_batch::SendBatch;
 
-/// A client that goes without waiting for the replies has what it asked for done, if it takes no longer than this.
+/// Requests of a client that disconnects without waiting for the replies are still executed, for this long at most.
 const ABANDONED_FOR: Duration = Duration::from_secs(5);
-/// The client ended the connection before it had all replies.
-const ABANDONED: &str = "it went away with replies on the way";
-/// On a Unix socket the thread sleeps so long at most before it looks again whether enough has come: nobody else is served meanwhile.
+/// The client closed the connection before it had received all replies.
+const ABANDONED: &str = "client disconnected before it received all replies";
+/// Longest sleep before the thread checks again whether enough has arrived on a Unix socket. It serves no other client
+/// meanwhile.
 const SLEEP: Duration = Duration::from_micros(50);
 
-/// One client.
+/// One client's connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     socket: Socket,
     peer: Peer,
     phase: Phase,
-    /// Replies that are not sent yet.
+    /// Replies that have not been sent.
     batch: SendBatch,
-    /// What it needs once the batch is sent.
+    /// What the connection needs once the batch is sent.
     next: Next,
-    /// What has arrived and was not used yet: the begin of a message, or all that waits behind a client that takes no replies.
-    carry: Vec<u8>,
-    /// Where payloads are received to that are not copied.
+    /// Received bytes that have not been used: the start of a message, or everything behind a client that does not take
+    /// its replies.
+    unparsed: Vec<u8>,
+    /// Scatter list for payloads that are received in place.
     places: Option<ReceiveBatch>,
     coalescing: Coalescing,
-    /// Since when nobody receives the replies.
+    /// When the client stopped receiving replies.
     abandoned_since: Option<Instant>,
 }
 
@@ -47,17 +49,17 @@ enum Phase {
     Requests(Box<Requests>),
 }
 
-/// What is waited for as one.
+/// State of receive coalescing.
 #[derive(Debug, Default)]
 struct Coalescing {
     target: Target,
     low_water: LowWater,
-    /// What is waited for where the socket has no low-water mark.
+    /// The current wait if the socket has no low-water mark.
     unmarked: Option<Wait>,
 }
 
 impl Connection {
-    /// A client that has just come. The greeting waits to be sent.
+    /// A new client's connection. The greeting is ready to be sent.
     pub(super) fn new(socket: Socket, peer: Peer) -> Self {
         let mut batch = SendBatch::new(None);
         batch.put(&greeting());
@@ -67,24 +69,22 @@ impl Connection {
             phase: Phase::Handshake { state: State::default(), since: Instant::now() },
             batch,
             next: Next::Receive,
-            carry: Vec::new(),
+            unparsed: Vec::new(),
             places: None,
             coalescing: Coalescing::default(),
             abandoned_since: None,
         }
     }
 
-    /// Its socket.
     pub(super) fn socket(&self) -> &Socket {
         &self.socket
     }
 
-    /// Who is at the other end.
     pub(super) fn peer(&self) -> Peer {
         self.peer
     }
 
-    /// Since when it is in the handshake, while it is.
+    /// When the handshake started; `None` after it.
     pub(super) fn handshake_since(&self) -> Option<Instant> {
         match self.phase {
             Phase::Handshake { since, .. } => Some(since),
@@ -92,7 +92,7 @@ impl Connection {
         }
     }
 
-    /// Its requests, once there may be some.
+    /// The transmission phase, once it has started.
     pub(super) fn requests(&self) -> Option<&Requests> {
         match &self.phase {
             Phase::Handshake { .. } => None,
@@ -100,19 +100,19 @@ impl Connection {
         }
     }
 
-    /// Whether replies wait until the client takes them.
+    /// Whether replies wait for the client to receive.
     pub(super) fn is_sending(&self) -> bool {
         self.batch.unsent() > 0
     }
 
-    /// Whether all that has arrived is done and replied to.
+    /// Whether everything that has arrived is executed and replied to.
     pub(super) fn is_done(&self) -> bool {
-        let between = self.requests().is_none_or(Requests::is_between_requests) && self.carry.is_empty();
+        let between = self.requests().is_none_or(Requests::is_between_requests) && self.unparsed.is_empty();
         between && !self.is_sending() && self.abandoned_since.is_none() && self.socket.unread() == 0
     }
 
-    /// Sends what waits, receives once (a page at a time: until there is nothing), and does what that asks for; never waits. `memory` is
-    /// where it receives to; all connections of a thread have the same.
+    /// Sends pending replies, receives once (with page-at-a-time framing: until nothing is left), and executes the
+    /// requests received. Never waits. `memory` is the receive buffer, which all connections of a thread share.
     pub(super) fn advance(&mut self, exports: &Exports, tuning: Tuning, memory: &mut [u8]) -> Next {
         if tuning.framing.most_received().is_none() {
             return self.advance_once(exports, tuning, memory);
@@ -121,7 +121,7 @@ impl Connection {
         loop {
             let before = self.receives();
             let next = self.advance_once(exports, tuning, memory);
-            // What is there after a turn is seen by the next wait.
+            // The next poll reports what is left after a turn.
             if next != Next::Receive || self.receives() == before || begun.elapsed() >= TURN {
                 return next;
             }
@@ -143,24 +143,24 @@ impl Connection {
         self.receive(memory, exports, tuning)
     }
 
-    /// Sends what waits, and does what waits behind it.
+    /// Sends pending replies, and executes the requests held back behind them.
     fn use_carry(&mut self, exports: &Exports, tuning: Tuning) -> Next {
         match (self.flush(), self.next) {
             (Next::Receive, Next::Send | Next::Yield) => {
-                let carry = std::mem::take(&mut self.carry);
-                self.consume(&carry, exports, tuning)
+                let unparsed = std::mem::take(&mut self.unparsed);
+                self.consume(&unparsed, exports, tuning)
             }
             (next, _) => next,
         }
     }
 
-    /// Receives behind what is there of a message.
+    /// Receives, appending to the start of a message that is already there.
     fn receive(&mut self, memory: &mut [u8], exports: &Exports, tuning: Tuning) -> Next {
-        let there = self.carry.len();
+        let there = self.unparsed.len();
         let Some((front, back)) = memory.split_at_mut_checked(there).filter(|(_, back)| !back.is_empty()) else {
-            return Next::End(Some("a message longer than any that is allowed"));
+            return Next::End(Some("message exceeds the maximum size"));
         };
-        front.copy_from_slice(&self.carry);
+        front.copy_from_slice(&self.unparsed);
         let most = self.requests().map_or(usize::MAX, |requests| requests.most_to_receive(there)).min(back.len());
         let received = self.socket.receive(back.get_mut(..most).unwrap_or_default(), Waiting::Never);
         let count = match received {
@@ -169,7 +169,7 @@ impl Connection {
         };
         self.count_received(count);
         let input = memory.get(..there + count).unwrap_or_default();
-        self.carry.clear();
+        self.unparsed.clear();
         let asked = |connection: &Self| connection.requests().map_or(0, |requests| requests.counters.requests);
         let (before, now) = (asked(self), Instant::now());
         let next = self.consume(input, exports, tuning);
@@ -177,11 +177,12 @@ impl Connection {
         next
     }
 
-    /// Lays out places for the rest of a write's payload, where it belongs, and for the next request behind it and no more, because
-    /// that one's payload may go the same way. How long the first is; `None` where that is not possible.
+    /// Prepares to receive the rest of a write's payload in place, and behind it only one request header, because the
+    /// payload of that request may be received in place too. Returns the length of the first part; `None` if the
+    /// payload cannot be received in place.
     fn lay_out_places(&mut self, tuning: Tuning) -> Option<usize> {
         let Phase::Requests(requests) = &mut self.phase else { return None };
-        debug_assert!(requests.in_place().is_none() || self.carry.is_empty(), "what is there was used");
+        debug_assert!(requests.in_place().is_none() || self.unparsed.is_empty(), "unparsed was consumed");
         let (store, begin, length) = requests.in_place()?;
         let places = self.places.get_or_insert_with(|| ReceiveBatch::new(store.clone()));
         places.clear();
@@ -194,7 +195,7 @@ impl Connection {
         Some(length)
     }
 
-    /// Receives to the places, of which the first is so long.
+    /// Receives into the scatter list, whose first part has this length.
     fn receive_in_place(&mut self, length: usize, exports: &Exports, tuning: Tuning) -> Next {
         let received = self.places.as_mut().map(|places| places.receive(&self.socket, Waiting::Never));
         let count = match received.unwrap_or(Ok(0)) {
@@ -212,14 +213,14 @@ impl Connection {
         self.consume(behind, exports, tuning)
     }
 
-    /// What comes of a receive that brought nothing.
+    /// Handles a receive call that returned no bytes.
     fn nothing_received(&mut self, received: io::Result<usize>) -> Next {
         self.coalescing.target.cancel();
         match received {
             _ if self.abandoned_since.is_some() => Next::End(Some(ABANDONED)),
             Ok(_) => Next::End(None),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Next::Receive,
-            Err(_) => Next::End(Some("it reset the connection")),
+            Err(_) => Next::End(Some("client reset the connection")),
         }
     }
 
@@ -230,7 +231,7 @@ impl Connection {
         }
     }
 
-    /// Uses `input`, sends what comes of it, and keeps what is left.
+    /// Consumes `input`, sends the output, and keeps the unused rest.
     fn consume(&mut self, input: &[u8], exports: &Exports, tuning: Tuning) -> Next {
         let (mut rest, mut begun) = (input, None);
         let next = loop {
@@ -238,17 +239,17 @@ impl Connection {
             rest = rest.get(taken..).unwrap_or_default();
             self.next = next;
             match (self.flush(), next) {
-                // A client that takes replies as fast as they are made could have the thread for itself.
+                // Without this limit, a client that takes replies as fast as they are produced could occupy the thread.
                 (Next::Receive, Next::Send) if begun.get_or_insert_with(Instant::now).elapsed() < TURN => {}
                 (Next::Receive, Next::Send | Next::Yield) => break Next::Yield,
                 (next, _) => break next,
             }
         };
-        self.carry.extend_from_slice(rest);
+        self.unparsed.extend_from_slice(rest);
         next
     }
 
-    /// Gives how many bytes were used, and what it needs then.
+    /// Returns the number of bytes used, and what the connection needs next.
     fn use_up(&mut self, input: &[u8], exports: &Exports, tuning: Tuning) -> (usize, Next) {
         let state = match &mut self.phase {
             Phase::Requests(requests) => return requests.advance(input, &mut self.batch),
@@ -265,32 +266,32 @@ impl Connection {
             Step::End(why) => Next::End(why),
             Step::Agreed(agreed) => match exports.requests(&agreed, tuning) {
                 Some(requests) => {
-                    // The last words of the handshake go first.
+                    // The handshake's last output is sent first.
                     let mut batch = requests.batch();
                     batch.put(self.batch.own());
                     self.batch = batch;
                     self.phase = Phase::Requests(Box::new(requests));
                     Next::Send
                 }
-                None => Next::End(Some("the export is not there")),
+                None => Next::End(Some("no such export")),
             },
         };
         (taken, next)
     }
 
-    /// Sends the batch: [`Next::Send`] while the client does not take all of it, [`Next::End`] when that was the last, else
-    /// [`Next::Receive`].
+    /// Sends the batch. Returns [`Next::Send`] while the client does not take all of it, [`Next::End`] if that was the
+    /// last output, else [`Next::Receive`].
     fn flush(&mut self) -> Next {
         if let Some(since) = self.abandoned_since {
             self.batch.clear();
             if !matches!(self.next, Next::End(_)) && since.elapsed() >= ABANDONED_FOR {
-                return Next::End(Some("it went away before all that it asked for was done"));
+                return Next::End(Some("client disconnected before its requests finished"));
             }
         }
         let corked = self.batch.has_pages() && self.socket.cork(true).is_ok();
         let next = self.send();
         if corked {
-            // It can only fail on a socket that has gone.
+            // Fails only if the connection is closed.
             let _ = self.socket.cork(false);
         }
         next
@@ -313,10 +314,11 @@ impl Connection {
                     next => return next,
                 },
                 Err(error) => {
-                    // What was promised cannot be had, or not be sent; the client is still there, and has to hear of it somehow.
+                    // The data that the header promised cannot be read or sent. The client is still connected; closing
+                    // the connection is the only way to report it.
                     let unmapped = error.raw_os_error() == Some(Errno::FAULT.raw_os_error());
                     let storage = pages || unmapped;
-                    let why = if storage { FAILED_IN_THE_MIDDLE } else { "its replies cannot be sent" };
+                    let why = if storage { FAILED_IN_THE_MIDDLE } else { "cannot send its replies" };
                     return Next::End(Some(why));
                 }
             }
@@ -324,25 +326,25 @@ impl Connection {
         if let Next::End(_) = self.next { self.next } else { Next::Receive }
     }
 
-    /// The client has gone. What it has asked for before it may rely on (a disconnect comes after all requests, and need not wait
-    /// for the replies), so what has arrived is still done, and then it ends.
+    /// The client has disconnected. It may rely on requests sent before (a disconnect follows all requests and need not
+    /// wait for replies), so requests that have arrived are still executed.
     fn abandon(&mut self) -> Next {
         let Phase::Requests(requests) = &mut self.phase else { return Next::End(Some(ABANDONED)) };
-        requests.leave_out_replies();
+        requests.suppress_replies();
         self.batch.clear();
-        self.socket.expect_no_more();
+        self.socket.shutdown_both();
         self.abandoned_since = Some(Instant::now());
         Next::Receive
     }
 }
 
-/// The storage failed behind a header that had promised data.
+/// The storage failed after the header had promised data.
 pub(super) const FAILED_IN_THE_MIDDLE: &str = "the storage failed in the middle of a reply";
 
 /// Receive coalescing.
 impl Connection {
-    /// Before it is waited for: until when the rest of a payload, or further requests, are waited for as one, `most` of the time at most.
-    /// They are not unless they `may` be.
+    /// Called before the thread waits. Returns the deadline until which to wait for the rest of a payload or for more
+    /// requests as one, `most` from now at the latest; `None` without coalescing (always if `may` is false).
     ///
     /// # Errors
     /// As setsockopt(2).
@@ -351,11 +353,11 @@ impl Connection {
         let Coalescing { target, low_water, unmarked } = &mut self.coalescing;
         let (marked, rest) = (self.socket.has_low_water(), requests.in_place().map(|(_, _, rest)| rest));
         if let Some(rest) = rest.filter(|_| may && marked) {
-            // It is sure to come, and as far as the client is concerned it is one.
+            // The rest of the payload is certain to arrive, and the client sees one message.
             low_water.about(&self.socket, rest.min(MAX_BYTES))?;
             return Ok(Some(Instant::now() + most));
         }
-        // What is known of requests says nothing of the rest of one.
+        // The request target does not apply to the rest of a payload.
         let wait = if may && rest.is_none() {
             let now = Instant::now();
             target.wait(most, now).map(|wait| (wait, now + wait.timeout))
@@ -370,8 +372,8 @@ impl Connection {
         Ok(wait.map(|(_, until)| until))
     }
 
-    /// Something has come on a socket without a low-water mark: how long to sleep before it is looked at again. `None`: it is used now.
-    /// Where the thread is not `alone` with it, nobody sleeps.
+    /// Data have arrived on a socket without a low-water mark. Returns how long to sleep before checking again; `None`:
+    /// use the data now. The thread does not sleep unless it is `alone` with this connection.
     pub(super) fn sleep_for_more(&mut self, alone: bool) -> Option<Duration> {
         let wait = self.coalescing.unmarked?;
         if !alone {
@@ -383,13 +385,13 @@ impl Connection {
     }
 }
 
-/// Whether the other end has gone.
+/// Whether the error means that the client has disconnected.
 fn is_of_peer(error: &io::Error) -> bool {
     use ErrorKind::{
         BrokenPipe, ConnectionAborted, ConnectionReset, HostUnreachable, NetworkDown, NetworkUnreachable, NotConnected,
         TimedOut,
     };
-    // One whose machine or network has gone is told of by what the network last said of it.
+    // A client whose machine or network is down is reported with the network's last error.
     let no_network = matches!(error.kind(), HostUnreachable | NetworkDown | NetworkUnreachable);
     no_network || matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | TimedOut)
 }

@@ -1,27 +1,27 @@
-//! What a server did.
+//! Counters of a server: requests, bytes, and system calls.
 
 use crate::tuning::Sending;
 
-/// Sums over one connection, or over all.
+/// Counters of one connection, or sums over all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Requests, good and bad.
+    /// All requests, including failed ones.
     pub requests: u64,
-    /// Requests that were answered with an error.
+    /// Requests that failed.
     pub errors: u64,
-    /// Bytes of storage sent.
+    /// Payload bytes of reads.
     pub read_bytes: u64,
-    /// Of these, bytes that were copied behind their header before they were sent.
+    /// Of these, bytes copied behind their header before sending.
     pub pulled_up_bytes: u64,
-    /// Of these, bytes that were sent as pages.
+    /// Of these, bytes sent as pages (zero copy).
     pub zero_copy_bytes: u64,
-    /// Bytes of writes that were received to where they belong.
+    /// Payload bytes of writes received in place.
     pub in_place_bytes: u64,
-    /// System calls that waited for something to receive, or looked whether there was.
+    /// System calls that waited or polled for input.
     pub waits: u64,
-    /// System calls that received something.
+    /// Receiving system calls.
     pub receives: u64,
-    /// System calls that sent something.
+    /// Sending system calls.
     pub sends: u64,
     /// Bytes received.
     pub received_bytes: u64,
@@ -41,7 +41,7 @@ impl Counters {
         }
     }
 
-    /// Adds what another connection did.
+    /// Adds another connection's counters.
     pub fn add(&mut self, other: &Self) {
         let Self {
             requests,

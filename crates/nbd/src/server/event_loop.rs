@@ -1,4 +1,5 @@
-//! A thread of the server with its connections: waits for any of them (epoll), and does what they ask for.
+//! One server thread with its connections: waits for any of them (epoll) and lets it advance. In: clients from the
+//! inbox; out: counters and log lines. No other thread touches its connections.
 
 use super::connection::Connection;
 use super::counters::Counters;
@@ -7,9 +8,9 @@ use super::inbox::Inbox;
 use super::requests::Next;
 use super::{Observer, Options};
 use crate::error::{Error, Result};
-use crate::socket::{Peer, Socket};
+use crate::socket::{Peer, Socket, timespec};
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
@@ -18,47 +19,47 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Received at one go: more than a hundred requests, or several writes.
+/// Size of the receive buffer: more than a hundred requests, or several writes.
 const MEMORY_BYTES: usize = 256 << 10;
-/// How often handshakes are looked at that take too long.
+/// Interval at which handshakes are checked for their time limit.
 const HANDSHAKE_CHECK: Duration = Duration::from_secs(1);
-/// So many events of epoll are taken at one time.
+/// Epoll events taken per call.
 const MAX_EVENTS: usize = 256;
-/// The place that stands for the inbox.
+/// The epoll data value of the inbox.
 const INBOX: usize = usize::MAX;
 
-/// One thread.
+/// The state of one thread.
 pub(super) struct EventLoop<'a> {
     pub(super) inbox: Arc<Inbox>,
     epoll: OwnedFd,
     exports: &'a Exports,
-    /// Its own: the delay is calibrated for this thread.
+    /// A copy for this thread, because the busy work is calibrated per thread.
     options: Options,
-    /// Clients of all threads.
+    /// Number of clients of all threads.
     clients: &'a AtomicUsize,
     observer: &'a dyn Observer,
     pub(super) slots: Vec<Option<Slot>>,
     memory: Vec<u8>,
-    /// The one connection of which several messages are waited for, and until when.
+    /// The one connection on which requests are being coalesced, and the deadline.
     coalescing: Option<(usize, Instant)>,
-    /// Whether there may be one now.
+    /// Whether coalescing may start now.
     pub(super) may_coalesce: bool,
-    /// Connections that have more to do.
-    pub(super) due: Vec<usize>,
-    /// From then on nothing more is begun.
+    /// Connections that yielded and have more to do.
+    pub(super) runnable: Vec<usize>,
+    /// No request starts after this time.
     pub(super) deadline: Option<Instant>,
     done: Counters,
 }
 
-/// What epoll said of a connection, or of the inbox.
+/// An epoll event of a connection or of the inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ready {
     place: usize,
-    /// Nothing more is to come.
+    /// The other end has closed the connection.
     hung_up: bool,
 }
 
-/// A connection, and what epoll waits for.
+/// A connection and its epoll interest.
 pub(super) struct Slot {
     pub(super) connection: Connection,
     interest: EventFlags,
@@ -72,7 +73,7 @@ impl<'a> EventLoop<'a> {
         clients: &'a AtomicUsize,
         observer: &'a dyn Observer,
     ) -> Result<Self> {
-        let failed = |error: rustix::io::Errno| Error::system("making an epoll", error.into());
+        let failed = |error: rustix::io::Errno| Error::system("creating an epoll instance", error.into());
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
         epoll::add(&epoll, &inbox.waker, EventData::new_u64(INBOX as u64), EventFlags::IN).map_err(failed)?;
         Ok(Self {
@@ -86,15 +87,15 @@ impl<'a> EventLoop<'a> {
             memory: vec![0; MEMORY_BYTES],
             coalescing: None,
             may_coalesce: false,
-            due: Vec::new(),
+            runnable: Vec::new(),
             deadline: None,
             done: Counters::default(),
         })
     }
 
-    /// Serves until the inbox is closed, and shuts down.
+    /// Serves until the inbox is closed, then shuts down.
     pub(super) fn run(mut self) -> Counters {
-        // A timeout is as long as it is told to be, and not 50 µs longer. Where that cannot be had, it is longer.
+        // By default the kernel extends a timeout by up to 50 µs. A failure leaves it at that.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         if let Some(burnt) = self.options.tuning.delay.calibrate() {
             self.observer.delays(burnt);
@@ -102,10 +103,10 @@ impl<'a> EventLoop<'a> {
         let mut ready = Vec::with_capacity(MAX_EVENTS);
         let (mut checked, mut handshakes) = (Instant::now(), false);
         while !self.inbox.is_closed() {
-            // A client that connects wakes this loop, and from then on waits have a timeout.
+            // A connecting client wakes this loop; until its handshake is finished, waits have a timeout.
             self.wait(&mut ready, handshakes);
             self.end_coalescing_timeout();
-            // Where several clients have something to ask, requests are coalesced without a wait.
+            // With several clients ready, requests accumulate without a wait.
             let (tuning, alone) = (&self.options.tuning, ready.len() == 1);
             self.may_coalesce = alone && !tuning.coalesce.is_zero() && tuning.framing.most_received().is_none();
             handshakes |= ready.iter().any(|ready| ready.place == INBOX);
@@ -119,24 +120,24 @@ impl<'a> EventLoop<'a> {
         self.done
     }
 
-    /// Does what there is to do for those that are ready, and for those that had to let others have their turn.
+    /// Advances the connections that are ready, and then those that yielded.
     pub(super) fn attend(&mut self, ready: &mut Vec<Ready>) {
-        let due = std::mem::take(&mut self.due);
-        let alone = ready.len() == 1 && due.is_empty();
+        let runnable = std::mem::take(&mut self.runnable);
+        let alone = ready.len() == 1 && runnable.is_empty();
         for Ready { place, hung_up } in ready.drain(..) {
             match place {
                 INBOX => self.welcome(),
-                // Whatever it sent since then waits for its turn, its disconnect too.
-                place if due.contains(&place) || !hung_up && self.sleeps_for_more(place, alone) => {}
+                // It takes its turn below; so does anything it sent since, including its disconnect.
+                place if runnable.contains(&place) || !hung_up && self.sleeps_for_more(place, alone) => {}
                 place => self.advance(place),
             }
         }
-        due.into_iter().for_each(|place| self.advance(place));
+        runnable.into_iter().for_each(|place| self.advance(place));
     }
 
-    /// Waits for something to happen.
+    /// Waits for events.
     fn wait(&mut self, ready: &mut Vec<Ready>, handshakes: bool) {
-        if !self.due.is_empty() {
+        if !self.runnable.is_empty() {
             return self.poll(ready, Some(Duration::ZERO));
         }
         let busy_poll = self.options.tuning.busy_poll;
@@ -154,11 +155,11 @@ impl<'a> EventLoop<'a> {
         self.poll(ready, until.or(handshakes.then_some(HANDSHAKE_CHECK)));
     }
 
-    /// Adds to `ready` what is, and waits for so long at most until something is.
+    /// Appends events to `ready`, waiting for at most `timeout`.
     pub(super) fn poll(&mut self, ready: &mut Vec<Ready>, timeout: Option<Duration>) {
         let mut timeout = timeout;
         if let Some(short) = timeout.filter(|timeout| timeout.subsec_nanos() > 0) {
-            // epoll_wait knows milliseconds only.
+            // epoll_wait has a resolution of milliseconds.
             self.done.waits += 1;
             let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&timespec(short)));
             timeout = Some(Duration::ZERO);
@@ -172,24 +173,24 @@ impl<'a> EventLoop<'a> {
             })),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
-                self.observer.note(&format!("waiting for clients: {}", io::Error::from(error)));
+                self.observer.note(&format!("epoll_wait failed: {}", io::Error::from(error)));
                 std::thread::sleep(Duration::from_millis(100));
             }
         }
     }
 
-    /// What came until the timeout is done.
+    /// Executes what has arrived when a coalescing wait reaches its deadline.
     fn end_coalescing_timeout(&mut self) {
         if let Some((place, until)) = self.coalescing
             && Instant::now() >= until
         {
-            // Nothing is coalesced again before something has come.
+            // Do not coalesce again before something arrives.
             self.may_coalesce = false;
             self.advance(place);
         }
     }
 
-    /// Whether the thread slept because more is to come where something has.
+    /// Sleeps if more is expected on this connection. Returns whether it did.
     fn sleeps_for_more(&mut self, place: usize, alone: bool) -> bool {
         let Some((_, until)) = self.coalescing.filter(|(other, _)| *other == place) else { return false };
         let Some(Some(slot)) = self.slots.get_mut(place) else { return false };
@@ -200,13 +201,13 @@ impl<'a> EventLoop<'a> {
         true
     }
 
-    /// Answers the thread that asked for counters, and takes clients that have connected.
+    /// Answers a request for counters, and admits new clients.
     fn welcome(&mut self) {
         if let Some(asked) = self.inbox.asked() {
             let mut sum = self.done;
             let requests = self.slots.iter().flatten().filter_map(|slot| slot.connection.requests());
             requests.for_each(|requests| sum.add(&requests.counters));
-            // The thread that asked may have given up waiting.
+            // The requester may have stopped waiting.
             let _ = asked.send(sum);
         }
         for (socket, peer) in self.inbox.take() {
@@ -215,7 +216,7 @@ impl<'a> EventLoop<'a> {
             }
             if let Err(why) = self.admit(socket, peer) {
                 self.clients.fetch_sub(1, Ordering::Relaxed);
-                self.observer.note(&format!("{peer} was turned away: {why}"));
+                self.observer.note(&format!("{peer} refused: {why}"));
             }
         }
     }
@@ -223,7 +224,7 @@ impl<'a> EventLoop<'a> {
     fn admit(&mut self, socket: Socket, peer: Peer) -> std::result::Result<(), String> {
         let too_many = self.clients.load(Ordering::Relaxed) > self.options.connections;
         if too_many && !self.end_slowest_handshake() {
-            return Err("there are too many".to_owned());
+            return Err("too many clients".to_owned());
         }
         let place = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
         let interest = EventFlags::IN;
@@ -252,7 +253,7 @@ impl<'a> EventLoop<'a> {
         let interest = if next == Next::Send { EventFlags::OUT } else { EventFlags::IN };
         match next {
             Next::Receive | Next::Send => {}
-            Next::Yield => self.due.push(place),
+            Next::Yield => self.runnable.push(place),
             Next::End(why) => return self.end(place, why),
         }
         let may = next == Next::Receive && self.may_coalesce && self.coalescing.is_none();
@@ -267,7 +268,7 @@ impl<'a> EventLoop<'a> {
             modified = epoll::modify(&self.epoll, slot.connection.socket(), data, interest);
         }
         if waits.is_err() || modified.is_err() {
-            self.end(place, Some("it cannot be waited for"));
+            self.end(place, Some("cannot wait for events of its socket"));
         }
     }
 
@@ -275,7 +276,7 @@ impl<'a> EventLoop<'a> {
         drop(self.release(place, why));
     }
 
-    /// A connection that is nobody's any more, and is closed when it is dropped.
+    /// Removes a connection from the loop. Dropping it closes the socket.
     pub(super) fn release(&mut self, place: usize, why: Option<&str>) -> Option<Connection> {
         let Slot { connection, .. } = self.slots.get_mut(place).and_then(Option::take)?;
         if self.coalescing.is_some_and(|(other, _)| other == place) {
@@ -287,7 +288,7 @@ impl<'a> EventLoop<'a> {
             self.done.add(&requests.counters);
         }
         if let Some(why) = why {
-            self.observer.note(&format!("{}: the connection was ended: {why}", connection.peer()));
+            self.observer.note(&format!("{}: connection closed: {why}", connection.peer()));
         }
         Some(connection)
     }
@@ -296,27 +297,24 @@ impl<'a> EventLoop<'a> {
         self.slots.get(place)?.as_ref()?.connection.handshake_since()
     }
 
-    /// Ends handshakes that take too long; whether anybody is still in one.
+    /// Closes connections whose handshake exceeds the time limit. Returns whether any handshake is in progress.
     fn end_slow_handshakes(&mut self, timeout: Duration) -> bool {
         for place in 0..self.slots.len() {
             if self.handshake_since(place).is_some_and(|since| since.elapsed() >= timeout) {
-                self.end(place, Some("it did not finish the handshake in time"));
+                self.end(place, Some("handshake timed out"));
             }
         }
         (0..self.slots.len()).any(|place| self.handshake_since(place).is_some())
     }
 
-    /// A client in the handshake makes room for one who may have something to do; whether there was one.
+    /// Closes the connection that has been in the handshake longest, to make room for a client that may have requests.
+    /// Returns whether there was one.
     fn end_slowest_handshake(&mut self) -> bool {
         let places = (0..self.slots.len()).filter(|place| self.handshake_since(*place).is_some());
         let slowest = places.min_by_key(|place| self.handshake_since(*place));
         if let Some(place) = slowest {
-            self.end(place, Some("it made room for another client while it was in the handshake"));
+            self.end(place, Some("still in the handshake when another client needed its place"));
         }
         slowest.is_some()
     }
-}
-
-fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() }
 }

@@ -1,4 +1,4 @@
-//! What a server offers, by name.
+//! A server's exports: their names, what clients are told about them, and the one storage behind them.
 
 use super::requests::{Requests, Rights};
 use crate::backends::Backend;
@@ -10,9 +10,9 @@ use crate::wire::MAX_PAYLOAD;
 /// Whether clients may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// They may.
+    /// Clients may read and write.
     ReadWrite,
-    /// They get EPERM.
+    /// Writes fail with EPERM.
     ReadOnly,
 }
 
@@ -25,19 +25,19 @@ pub struct Exports {
 }
 
 impl Exports {
-    /// One storage under each of `names`.
+    /// Exports one storage under each of `names`.
     pub fn new(names: Vec<String>, backend: Backend, access: Access) -> Self {
         let mut flags = flag::HAS_FLAGS | flag::SEND_FLUSH | flag::SEND_FUA | flag::SEND_DF | flag::SEND_CACHE;
-        // What is replied to is in the one storage that all connections share, so a flush on any covers it.
+        // All connections share one storage, so a flush on any of them covers the completed writes of all.
         flags |= flag::CAN_MULTI_CONN;
         flags |= match access {
             Access::ReadWrite => flag::SEND_TRIM | flag::SEND_WRITE_ZEROES | flag::SEND_FAST_ZERO,
             Access::ReadOnly => flag::READ_ONLY,
         };
         let description = match &backend {
-            Backend::Memory(_) => "memory, gone with the server",
+            Backend::Memory(_) => "memory, lost when the server exits",
             Backend::File(_) => "a file",
-            Backend::Null { .. } => "nothing: reads are zeros, writes are forgotten",
+            Backend::Null { .. } => "null: reads return zeros, writes are discarded",
         };
         let info = |name| ExportInfo {
             name,
@@ -50,18 +50,18 @@ impl Exports {
         Self { infos: names.into_iter().map(info).collect(), backend, access }
     }
 
-    /// Payloads of at most so many bytes are taken: at least 4096, at most [`MAX_PAYLOAD`].
+    /// Sets the maximum payload: at least 4096, at most [`MAX_PAYLOAD`].
     pub fn with_max_payload(mut self, bytes: u32) -> Self {
         self.infos.iter_mut().for_each(|info| info.max_payload = bytes.clamp(info.preferred_block, MAX_PAYLOAD));
         self
     }
 
-    /// What clients are told.
+    /// The descriptions that clients get.
     pub fn infos(&self) -> &[ExportInfo] {
         &self.infos
     }
 
-    /// The requests of a client that agreed on an export.
+    /// The transmission phase of a client that negotiated an export.
     pub(super) fn requests(&self, agreed: &Agreed, tuning: Tuning) -> Option<Requests> {
         let max_payload = self.infos.get(agreed.export)?.max_payload;
         let rights = Rights {

@@ -1,4 +1,4 @@
-//! What the thread that accepts hands to the thread of an event loop: new clients, questions, and the end.
+//! What the accepting thread passes to an event loop: new clients, requests for counters, and the request to shut down.
 
 use super::counters::Counters;
 use super::waker::Waker;
@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Of one event loop.
+/// The inbox of one event loop.
 #[derive(Debug)]
 pub(super) struct Inbox {
     clients: Mutex<Vec<(Socket, Peer)>>,
-    /// Whom to tell what the event loop did so far.
+    /// Where to send the counters, if they were requested.
     asked: Mutex<Option<Sender<Counters>>>,
     closed: AtomicBool,
     /// Wakes the event loop.
     pub(super) waker: Waker,
 }
 
-/// A thread that panicked with the lock left whole what it protects.
+/// No code panics while it changes the data under the lock, so a poisoned lock still protects valid data.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -35,13 +35,13 @@ impl Inbox {
         self.waker.wake();
     }
 
-    /// Clients that have come.
+    /// Takes the new clients.
     pub(super) fn take(&self) -> Vec<(Socket, Peer)> {
         self.waker.clear();
         std::mem::take(&mut *lock(&self.clients))
     }
 
-    /// The event loop is to finish what has arrived, and to end.
+    /// Asks the event loop to finish what has arrived and shut down.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         self.waker.wake();
@@ -51,7 +51,7 @@ impl Inbox {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Asks the event loop what it did; it answers when it is done with what it is at.
+    /// Requests the counters; the event loop answers once it has finished its current work.
     pub(super) fn ask(&self) -> Receiver<Counters> {
         let (asked, answer) = channel();
         *lock(&self.asked) = Some(asked);
@@ -59,7 +59,7 @@ impl Inbox {
         answer
     }
 
-    /// Whom to answer, if somebody has asked.
+    /// Where to send the counters, if they were requested.
     pub(super) fn asked(&self) -> Option<Sender<Counters>> {
         lock(&self.asked).take()
     }

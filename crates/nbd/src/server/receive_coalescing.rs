@@ -1,76 +1,80 @@
-//! Receive coalescing: how many bytes of requests are worth waiting for, and for how long, learnt from what a client sends.
+//! Receive coalescing on the server: how many bytes of requests to wait for, and for how long, learned from what a
+//! client sends. No I/O: the connection reports what arrived and when.
 //!
-//! A client that sends its requests one by one (libnbd does) wakes the server for each. While it has several in flight the next ones
-//! are on the way, and whether it has shows: two requests are there at one time. A client that never has two in flight is never waited for.
+//! A client that sends its requests one by one (as libnbd does) wakes the server for each. While it has several in
+//! flight, the next ones are about to arrive. Two requests that arrive together show that it has several in flight; a
+//! client that never does this is never waited for.
 //!
-//! The target is half of what is in flight. Such a client is slower than the server, so what is in flight is mostly replies that it
-//! has not come to: while half of it is waited for, the client works on the other half. With little in flight both ends would sleep
-//! in turn (experiments/path-coalesce-server.toml). How much is in flight shows when a wait times out, so now and then more is waited
-//! for.
+//! The target is half of what is in flight. Such a client is slower than the server, so most of what is in flight is
+//! replies that it has not processed yet: while the server waits for half, the client works on the other half. With
+//! little in flight, both ends would sleep in turn (experiments/path-coalesce-server.toml). A wait that times out shows
+//! how much is in flight, so the target grows from time to time.
 //!
-//! A client that sends many requests at one time (iotoll's engine) has coalesced them itself, and timers and calls would be lost
-//! there: an eighth of all cycles at depth 32. It shows in what comes without a wait, so now and then there is none.
+//! A client that sends many requests at once (as iotoll's engine does) has already coalesced them, and timers and
+//! system calls would be wasted: an eighth of all cycles at depth 32. What arrives without a wait shows this, so some
+//! rounds do not wait.
 
 use crate::wire::REQUEST_BYTES;
 use std::time::{Duration, Instant};
 
 /// Fewer bytes are not worth a wait.
 const MIN_BYTES: usize = 2 * REQUEST_BYTES;
-/// More is never waited for: a thread receives 256 KiB at one go.
+/// Largest target: a thread receives up to 256 KiB per call.
 pub(super) const MAX_BYTES: usize = 192 << 10;
-/// With fewer requests in flight nothing is waited for: 8 were measured to be too few, and 16 enough.
+/// Smallest number of requests in flight to wait for: 8 were measured to be too few, and 16 enough.
 const MIN_IN_FLIGHT: u64 = 12;
 /// A shorter timeout is not worth its timer.
 const MIN_TIMEOUT: Duration = Duration::from_micros(20);
-/// A target that is not known to be half of what is in flight grows by half after so many waits that were worth it.
+/// A growing target (not known to be half of what is in flight) grows by half after this many successful waits.
 const GROW_AFTER: u32 = 8;
-/// One that is known to be is kept for so many.
+/// A target known to be half of what is in flight is kept for this many waits.
 const KEEP_FOR: u32 = 256;
-/// After so many waits it is seen what comes without one.
+/// After this many waits, the server checks what arrives without one.
 const LOOK_AFTER: u32 = 64;
-/// As often as this nothing is waited for when there is nothing to be gained; each time twice as often.
+/// Receives without a wait after waits proved useless; the pause doubles each time.
 const FIRST_PAUSE: u32 = 1024;
 const LONGEST_PAUSE: u32 = 64 << 10;
-/// What comes so long after a timeout was not waited for: this thread, or the client's, had no CPU.
+/// Data that arrive this long after the timeout are ignored: this thread or the client had no CPU.
 const LATE: Duration = Duration::from_millis(1);
 
-/// What is waited for on one connection.
+/// What the server has learned about one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Target {
-    /// Bytes to wait for; fewer than [`MIN_BYTES`]: not known.
+    /// Bytes to wait for; below [`MIN_BYTES`]: unknown.
     bytes: usize,
-    /// Half of what is in flight, as far as it is known; 0: not known.
+    /// Half of what is in flight; 0: unknown.
     half: usize,
-    /// Whether `bytes` grows to see how much is in flight.
+    /// Whether `bytes` grows to find out how much is in flight.
     growing: bool,
-    /// Waits that have to be worth it until `bytes` grows.
+    /// Successful waits left until `bytes` grows.
     until_growth: u32,
-    /// Whether the last wait that timed out found few requests, and none since then has found enough.
+    /// Whether the last wait that timed out found few requests, and none since has found enough.
     few: bool,
-    /// So many times that something is received, until anything is waited for.
+    /// Receives left until waiting resumes.
     pause: u32,
     last_pause: u32,
-    /// Waits since it was seen what comes without one; above [`LOOK_AFTER`], how often in a row that was enough.
+    /// Waits since the last check of what arrives without one; above [`LOOK_AFTER`], how many times in a row that was
+    /// enough.
     waits: u32,
-    /// How long it takes until enough is there.
+    /// Usual time until enough has arrived.
     usual: Option<Duration>,
-    /// Since when it is waited, and for how long at most.
+    /// Start and timeout of the current wait.
     waiting: Option<(Instant, Duration)>,
 }
 
-/// A wait.
+/// A wait to perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wait {
-    /// For so much.
+    /// Bytes to wait for.
     pub(super) bytes: usize,
-    /// For so long at most.
+    /// Longest time to wait.
     pub(super) timeout: Duration,
 }
 
 impl Target {
-    /// What is worth waiting for from `now` on, but not longer than `most`. It is taken for granted that it is waited for then.
+    /// The wait to perform from `now`, at most `most` long; `None`: do not wait. The caller is assumed to perform it.
     pub(super) fn wait(&mut self, most: Duration, now: Instant) -> Option<Wait> {
-        // Twice as long as usual; until that is known, a part of what is allowed.
+        // Twice the usual time; until that is known, a quarter of the maximum.
         let timeout = self.usual.map_or(most / 4, |usual| usual * 2).max(MIN_TIMEOUT).min(most);
         let worth = self.bytes >= MIN_BYTES && self.pause == 0 && self.waits < LOOK_AFTER;
         self.waiting = worth.then_some((now, timeout));
@@ -78,12 +82,12 @@ impl Target {
         worth.then_some(Wait { bytes: self.bytes, timeout })
     }
 
-    /// It is not waited for after all, or nothing at all came.
+    /// Cancels the wait: the caller did not perform it, or nothing arrived.
     pub(super) fn cancel(&mut self) {
         self.waiting = None;
     }
 
-    /// So many bytes came together until `now`, with so many requests in them.
+    /// Records that `bytes` with `requests` requests in them arrived together at `now`.
     pub(super) fn received(&mut self, bytes: usize, requests: u64, now: Instant) {
         self.pause = self.pause.saturating_sub(1);
         match self.waiting.take() {
@@ -104,7 +108,7 @@ impl Target {
         if self.waits < LOOK_AFTER {
             return;
         }
-        // A client that sends that much at one time, again and again, has coalesced it.
+        // A client that repeatedly sends this much at once coalesces by itself.
         let enough = bytes * 2 >= self.bytes && requests >= 4;
         self.waits = if enough { self.waits + 1 } else { 0 };
         if self.waits >= LOOK_AFTER + GROW_AFTER {
@@ -125,7 +129,7 @@ impl Target {
         if self.until_growth == 0 {
             self.grow();
         } else if !self.growing {
-            // More comes until this thread is awake: half should be there then.
+            // More arrives while this thread wakes up: aim for half at that time.
             let corrected = (self.bytes + self.half / 4).saturating_sub(bytes / 4);
             self.bytes = corrected.clamp(MIN_BYTES, self.half.max(MIN_BYTES));
         }
@@ -141,15 +145,16 @@ impl Target {
         }
     }
 
-    /// What came is most likely all that is in flight. If the client was only slower, the next timeout is longer.
+    /// A wait timed out: what arrived is most likely all that is in flight. If the client was only slower, the next
+    /// timeout is longer.
     fn timed_out(&mut self, bytes: usize, requests: u64, timeout: Duration) {
-        // A client that was delayed once may still have more in flight.
+        // Reduce slowly: a client that was delayed once may have more in flight.
         let half = (bytes / 2).max(self.half - self.half / 4);
         (self.bytes, self.half, self.growing, self.usual) = (half, half, false, Some(timeout));
         if requests >= MIN_IN_FLIGHT {
             (self.few, self.until_growth, self.last_pause) = (false, KEEP_FOR, 0);
         } else if std::mem::replace(&mut self.few, true) {
-            // Once may be chance.
+            // Pause only after two in a row: one may be chance.
             *self = Self { usual: self.usual, waits: self.waits, last_pause: self.last_pause, ..Self::default() };
             self.pause();
         } else {
@@ -165,17 +170,17 @@ mod tests {
     const LONGEST: Duration = Duration::from_micros(200);
     const FAST: Duration = Duration::from_nanos(100);
 
-    /// A client that sends a request in each `pace` until so many are in flight.
+    /// A simulated client that sends one request per `pace` while fewer than `in_flight` are in flight.
     #[derive(Clone, Copy)]
     struct Client {
         in_flight: usize,
         pace: Duration,
         request: usize,
-        /// So many requests come while the server wakes up.
+        /// Requests that arrive while the server wakes up.
         late: usize,
     }
 
-    /// How a client was served: how many requests were waited for in each turn, how many waits timed out, and the last limit.
+    /// What the server did: requests waited for in each round (0: no wait), number of timeouts, and the last timeout.
     struct Served {
         waited: Vec<usize>,
         timeouts: usize,
@@ -210,7 +215,7 @@ mod tests {
                         let paced = (wait.timeout.as_nanos() / self.pace.as_nanos()) as usize;
                         if enough { (asked + self.late).min(self.in_flight) } else { paced.clamp(1, self.in_flight) }
                     }
-                    // Now and then two meet by chance.
+                    // Occasionally two arrive together by chance.
                     None => 1 + usize::from(turn % 10 == 0 && self.in_flight > 1),
                 };
                 target.received(there * self.request, there as u64, now);
@@ -220,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_flight_is_never_waited_for() {
+    fn one_request_in_flight_is_never_waited_for() {
         let served = Client::new(1, FAST).play(&mut Target::default(), 10_000);
         assert_eq!((served.waits(), served.timeouts), (0, 0));
     }
@@ -239,14 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn half_is_there_when_the_server_has_woken_up() {
+    fn half_has_arrived_when_the_server_has_woken_up() {
         let client = Client { late: 10, ..Client::new(32, FAST) };
         let late = client.play(&mut Target::default(), 10_000).waited.split_off(2_000);
         let right = late.iter().filter(|goal| (5..=7).contains(*goal)).count();
         assert!(right * 10 >= late.len() * 8, "{right} of {}", late.len());
     }
 
-    /// A client that sends all that it has in flight, or half of it, at one time.
+    /// A client that sends everything it has in flight, or half of it, at once.
     #[test]
     fn clients_that_send_batches_are_hardly_ever_waited_for() {
         for (most, least) in [(32, 32), (32, 16), (16, 9)] {
@@ -261,7 +266,7 @@ mod tests {
         }
     }
 
-    /// There is no memory to see all that is in flight.
+    /// The receive buffer cannot hold everything that is in flight.
     #[test]
     fn large_payloads_do_not_raise_the_target_above_the_receive_buffer() {
         let client = Client { request: 65_564, ..Client::new(64, FAST) };
@@ -308,7 +313,8 @@ mod tests {
         assert!(served.waits() > 8_000 && target.usual > Some(LONGEST / 4), "{} {target:?}", served.waits());
     }
 
-    /// A client that thinks for a second between bursts: what comes after a wait in which nothing came says nothing.
+    /// A client that is idle for a second between bursts: what arrives after a wait that found nothing carries no
+    /// information.
     #[test]
     fn an_idle_client_changes_nothing() {
         let client = Client::new(32, Duration::from_micros(1));
@@ -324,7 +330,8 @@ mod tests {
         }
     }
 
-    /// The target falls below the minimum when a wait finds one or two requests, and rises when two come together again.
+    /// The target falls below the minimum when a wait finds one or two requests, and rises again when two arrive
+    /// together.
     #[test]
     fn clients_are_waited_for_again_after_a_timeout_with_one_request() {
         let mut target = Target::default();
@@ -337,7 +344,7 @@ mod tests {
         assert!(target.wait(LONGEST, now).is_some());
     }
 
-    /// The thread was stolen from once, and found less than there is.
+    /// The thread lost its CPU once, and found less than there is.
     #[test]
     fn one_timeout_is_no_reason_to_pause() {
         let client = Client::new(32, FAST);

@@ -1,8 +1,8 @@
-//! The transmission phase of one connection: bytes of requests go in, replies come out. The socket is somebody else's.
+//! The transmission phase of one connection: bytes of requests go in, replies come out. It does no I/O on the socket.
 //!
-//! Nothing here waits and nothing grows with what a client sends: a write's payload goes to the storage as it arrives
-//! ([`writing`]), and a long reply is made piece by piece as the one before is sent ([`reading`]). [`check`] refuses what makes no
-//! sense before anything is done.
+//! Nothing here waits for the client, and nothing grows with what a client sends: a write's payload goes to the storage
+//! as it arrives ([`writing`]), and a long reply is produced piece by piece as earlier pieces are sent ([`reading`]).
+//! [`check`] refuses invalid requests before anything is executed.
 
 mod check;
 mod reading;
@@ -25,27 +25,28 @@ use sys::byte_store::ByteStore;
 use sys::send_batch::SendBatch;
 use writing::Writing;
 
-/// A batch that holds so many bytes of its own is sent before more is put into it.
+/// A batch with this many bytes copied into it is sent before more is added.
 const MAX_OWN_BYTES: usize = 256 << 10;
-/// The same of all bytes where some are sent from the page cache: they may have to be read first, and others wait meanwhile.
+/// The same limit on all bytes, if some are sent from the page cache: the kernel may have to read them from the device,
+/// and other clients wait meanwhile.
 const MAX_MAPPED: usize = 512 << 10;
-/// The same of all bytes, copied or not: sending them takes some milliseconds, if they do not come from a disk.
+/// The same limit on all bytes: sending them takes some milliseconds if they do not come from a device.
 const MAX_UNSENT: usize = 8 << 20;
-/// After so long with requests of one client it is the others' turn.
+/// After this long with requests of one client, other clients have their turn.
 pub(super) const TURN: Duration = Duration::from_millis(5);
-/// A delay of a request that others would notice, in ticks: some tens of microseconds.
+/// Busy work per request that other clients would notice, in ticks: some tens of microseconds.
 const LONG_DELAY: u64 = 100_000;
 
 /// What a connection needs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// More bytes of the client.
+    /// More bytes from the client.
     Receive,
-    /// That its batch is sent. Then it goes on with the bytes that it has.
+    /// Its batch sent; then it continues with the bytes it has.
     Send,
-    /// The same, when other connections had their turn: it has taken long.
+    /// The same, after the turn of other connections, because this one has taken long.
     Yield,
-    /// That it is closed once its batch is sent, and why if that is worth a line.
+    /// To be closed once its batch is sent; a reason if that is worth a log line.
     End(Option<&'static str>),
 }
 
@@ -57,16 +58,16 @@ pub struct Requests {
     tuning: Tuning,
     writing: Option<Writing>,
     reading: Option<Reading>,
-    /// Whether somebody receives the replies.
+    /// Whether the client still receives replies.
     replying: bool,
-    /// When the first request of this turn began that may take long.
+    /// When the first possibly slow request of this turn started.
     slow_since: Option<Instant>,
-    /// What it did.
+    /// Counters of this connection.
     pub counters: Counters,
 }
 
 impl Requests {
-    /// A connection to `backend`.
+    /// The transmission phase of a connection to `backend`.
     pub fn new(backend: Backend, rights: Rights, tuning: Tuning) -> Self {
         Self {
             backend,
@@ -85,12 +86,14 @@ impl Requests {
         self.backend.batch().in_pieces_of(self.tuning.most_sent()).in_segments_of(self.tuning.segment as usize)
     }
 
-    /// From now on only what changes or secures the storage is done: nobody receives the replies.
-    pub fn leave_out_replies(&mut self) {
+    /// Stops replying, because the client has disconnected: from now on only requests that change or flush the storage
+    /// are executed.
+    pub fn suppress_replies(&mut self) {
         (self.replying, self.reading) = (false, None);
     }
 
-    /// Where in the storage the rest of a write's payload may be received to, begin and length, and what that storage is.
+    /// The place in memory where the rest of a write's payload may be received (start and length), and the memory
+    /// itself. `None` if it cannot be received in place.
     pub fn in_place(&self) -> Option<(&Arc<ByteStore>, usize, usize)> {
         let (Backend::Memory(store), Some(writing)) = (&self.backend, &self.writing) else { return None };
         let (begin, length) = writing.in_place()?;
@@ -98,7 +101,7 @@ impl Requests {
         straight.then_some((store, begin, length))
     }
 
-    /// So many bytes at most are received next, `there` being the begin of a request that has come.
+    /// Limit of the next receive call, given that `there` bytes of a message have arrived.
     pub fn most_to_receive(&self, there: usize) -> usize {
         let Some(most) = self.tuning.framing.most_received() else { return usize::MAX };
         let rest_of_request = match &self.writing {
@@ -109,12 +112,12 @@ impl Requests {
         most.min(rest_of_request)
     }
 
-    /// Whether nothing is begun that is not ended.
+    /// Whether no request is partly processed.
     pub fn is_between_requests(&self) -> bool {
         self.writing.is_none() && self.reading.is_none()
     }
 
-    /// So many bytes were received there.
+    /// Records that `count` bytes were received in place.
     pub fn received_in_place(&mut self, count: usize, batch: &mut SendBatch) {
         let Some(writing) = &mut self.writing else { return };
         writing.pass(count);
@@ -124,12 +127,12 @@ impl Requests {
         }
     }
 
-    /// Does what the bytes ask for and puts the replies into `batch`. Gives how many bytes were taken.
+    /// Executes the requests in `input` and appends the replies to `batch`. Returns the number of bytes used.
     pub fn advance(&mut self, input: &[u8], batch: &mut SendBatch) -> (usize, Next) {
         let mut rest = input;
         self.slow_since = None;
         let next = loop {
-            // A client of which all is done does not wait for its turn: it may disconnect now.
+            // A client with nothing left does not yield: it may disconnect now.
             let more = !rest.is_empty() || self.reading.is_some();
             if more && self.slow_since.is_some_and(|begin| begin.elapsed() >= TURN) {
                 break Next::Yield;
@@ -153,7 +156,7 @@ impl Requests {
             }
             let Some((header, behind)) = rest.split_first_chunk::<REQUEST_BYTES>() else { break Next::Receive };
             let Some(request) = Request::decode(header) else {
-                break Next::End(Some("no request begins where one has to"));
+                break Next::End(Some("expected a request, got something else"));
             };
             rest = behind;
             match self.request(&request, batch) {
@@ -172,9 +175,9 @@ impl Requests {
         }
         match (request.command, outcome) {
             (Command::Disconnect, _) => return Next::End(None),
-            // Its payload would have to be read over first.
+            // Skipping the payload would take too long.
             (Command::Write, _) if request.length > MAX_PAYLOAD => {
-                return Next::End(Some("a write larger than any that is allowed"));
+                return Next::End(Some("write exceeds the maximum payload"));
             }
             (Command::Write, outcome) => self.writing = Some(Writing::new(request, outcome, self.rights.checksums)),
             (Command::Read | Command::BlockStatus | Command::Cache, _) if !self.replying => {}
@@ -189,23 +192,24 @@ impl Requests {
         Next::Receive
     }
 
-    /// Makes a request dearer, if that is wanted here.
+    /// Adds the configured busy work, if it belongs to this layer.
     #[inline]
     fn delay(&mut self, layer: Layer) {
         let delay = self.tuning.delay;
         if delay.burner.is_some_and(|burner| burner.asked_ticks() >= LONG_DELAY) {
-            // It counts to the turn, after which it is the others'. A look at the clock would be a part of what is added.
+            // Counts toward the turn limit, so that other clients get their turn. For short delays, reading the clock
+            // would add to the measured delay.
             self.may_be_slow();
         }
         delay.at(layer);
     }
 
-    /// What begins now may take long: it counts to the turn.
+    /// Starts counting toward the turn limit, because the request may be slow.
     fn may_be_slow(&mut self) {
         self.slow_since.get_or_insert_with(Instant::now);
     }
 
-    /// Whatever has no payload.
+    /// Executes a request without payload.
     fn execute(&mut self, request: &Request) -> Outcome {
         self.may_be_slow();
         self.delay(Layer::Storage);
@@ -238,7 +242,7 @@ impl Requests {
         }
     }
 
-    /// A reply without payload. Reads and block status get errors as chunks where replies are structured.
+    /// Replies without payload. Reads and block status report errors as chunks if replies are structured.
     fn reply(&mut self, request: &Request, outcome: Outcome, batch: &mut SendBatch) {
         let chunk = self.rights.structured && matches!(request.command, Command::Read | Command::BlockStatus);
         match outcome {
@@ -254,7 +258,7 @@ impl Requests {
         self.counters.errors += 1;
         batch.put(&Chunk { done: true, kind: ChunkKind::Error, cookie, length: 6 }.encode());
         batch.put(&error.number().to_be_bytes());
-        // No words.
+        // No message text.
         batch.put(&0_u16.to_be_bytes());
     }
 }
@@ -264,10 +268,10 @@ fn is_durable(request: &Request) -> bool {
     request.flags & command_flag::FUA != 0
 }
 
-/// Whether a batch is to be sent before more is put into it.
+/// Whether the batch has to be sent before more is added.
 fn is_full(batch: &SendBatch) -> bool {
     let mapped = batch.has_mapped() && batch.unsent() >= MAX_MAPPED;
-    batch.own_bytes() >= MAX_OWN_BYTES || batch.unsent() >= MAX_UNSENT || !batch.has_room() || mapped
+    batch.own().len() >= MAX_OWN_BYTES || batch.unsent() >= MAX_UNSENT || !batch.has_room() || mapped
 }
 
 #[cfg(test)]
@@ -284,9 +288,10 @@ mod tests {
         max_payload: MAX_PAYLOAD,
     };
 
-    /// A storage that takes hours for each request is not asked for what is refused, and a server that takes some time takes it for that too.
+    /// Busy work at the storage is not spent on requests that are refused; busy work at the server is spent on every
+    /// request.
     #[test]
-    fn busy_work_of_storage_is_for_what_it_is_asked_and_that_of_the_server_for_all() {
+    fn storage_delay_applies_to_executed_requests_and_server_delay_to_all() {
         let took = |at, ticks| {
             let tuning = Tuning { delay: Delay::new(at, ticks), ..Tuning::default() };
             let backend = Backend::memory(4096, &tuning).unwrap();
@@ -303,15 +308,15 @@ mod tests {
         assert!(took(Layer::Server, 90_000) >= 3 * 90_000);
     }
 
-    /// However payloads are sent, a server's memory does not grow with what is asked for.
+    /// A server's memory does not grow with the length of a read, even if payloads are copied.
     #[test]
-    fn long_replies_that_are_copied_are_made_in_pieces() {
+    fn long_copied_replies_are_produced_in_pieces() {
         let tuning = Tuning { pull_up: u32::MAX, ..Tuning::default() };
         let backend = Backend::memory(u64::from(MAX_PAYLOAD), &tuning).unwrap();
         let mut requests = Requests::new(backend, RIGHTS, tuning);
         let mut batch = requests.batch();
         let request = Request { flags: 0, command: Command::Read, cookie: 1, offset: 0, length: MAX_PAYLOAD }.encode();
         assert_eq!(requests.advance(&request, &mut batch), (REQUEST_BYTES, Next::Send));
-        assert!(batch.own_bytes() < 1 << 20, "{}", batch.own_bytes());
+        assert!(batch.own().len() < 1 << 20, "{}", batch.own().len());
     }
 }

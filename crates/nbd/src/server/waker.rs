@@ -1,10 +1,10 @@
-//! Wakes a thread that waits in poll or epoll.
+//! Wakes a thread that waits in poll or epoll (an eventfd).
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Readable once somebody called [`wake`](Self::wake).
+/// Readable after [`wake`](Self::wake).
 #[derive(Debug)]
 pub(super) struct Waker(OwnedFd);
 
@@ -14,11 +14,11 @@ impl Waker {
     }
 
     pub(super) fn wake(&self) {
-        // It can only fail when it is readable already.
+        // Fails only if the eventfd is readable already.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Not readable any more. What was said before [`wake`](Self::wake) is to be looked at after this.
+    /// Resets it. The caller checks afterwards for the work that was announced by [`wake`](Self::wake).
     pub(super) fn clear(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }

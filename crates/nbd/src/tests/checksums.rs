@@ -1,8 +1,8 @@
-//! Payloads with checksums: whoever gets something else than was summed says so.
+//! Checksums behind payloads: an end that receives a mismatch reports it.
 
 use super::*;
 use crate::filters::crc::{CHECKSUM_BYTES, Checksum};
-use crate::wire::{REQUEST_BYTES, simple_reply};
+use crate::wire::REQUEST_BYTES;
 
 fn summed() -> Tuning {
     Tuning { checksums: true, ..Tuning::default() }
@@ -14,52 +14,48 @@ fn sum(data: &[u8]) -> [u8; CHECKSUM_BYTES] {
     sum.bytes()
 }
 
-/// A client by hand that asks for checksums.
+/// A hand-written client that requests checksums.
 fn agreed_on_checksums(served: &Served) -> UnixStream {
     let mut stream = served.raw();
     stream.read_exact(&mut [0; 18]).unwrap();
     let mut hello = 3_u32.to_be_bytes().to_vec();
     for number in [option::CHECKSUMS, option::STRUCTURED_REPLY, option::EXPORT_NAME] {
-        hello.extend(OPTION_MAGIC.to_be_bytes());
-        hello.extend(number.to_be_bytes());
-        hello.extend(0_u32.to_be_bytes());
+        hello.extend(option_bytes(number, &[]));
     }
     stream.write_all(&hello).unwrap();
     let mut replies = [0; 20 + 20 + "not with checksums".len() + 10];
     stream.read_exact(&mut replies).unwrap();
-    assert_eq!(replies[12..16], 1_u32.to_be_bytes(), "agreed");
-    assert_eq!(replies[32..36], (1_u32 << 31 | 3).to_be_bytes(), "structured replies have none");
+    assert_eq!(replies[12..16], 1_u32.to_be_bytes(), "accepted");
+    assert_eq!(replies[32..36], (1_u32 << 31 | 3).to_be_bytes(), "refused with checksums");
     stream
 }
 
 #[test]
 fn a_write_with_a_wrong_checksum_gets_eio_and_the_next_is_served() {
     let options = Options { tuning: summed(), ..Options::default() };
-    let backend = Backend::memory(SIZE, &Tuning::default()).unwrap();
-    let served = Served::new(backend, Access::ReadWrite, options, true);
+    let served = Served::with(options, true);
     let mut stream = agreed_on_checksums(&served);
     for length in [1_usize, 5000, 300_000] {
         let data = vec![9; length];
         for (sum, expected) in [(sum(&data[1..]), WireError::EIO.number()), (sum(&data), 0)] {
             stream.write_all(&ask(Command::Write, 0, 0, length as u32)).unwrap();
             stream.write_all(&data).unwrap();
-            // It may come late, and in parts.
+            // The checksum may arrive late and in parts.
             stream.write_all(&sum[..1]).unwrap();
             std::thread::sleep(Duration::from_millis(5));
-            stream.write_all(&sum[1..]).unwrap();
-            assert_eq!(error(&mut stream), expected, "{length}");
+            assert_eq!(reply(&mut stream, &sum[1..]), expected, "{length}");
         }
-        stream.write_all(&ask(Command::Read, 0, 0, length as u32)).unwrap();
-        assert_eq!(error(&mut stream), 0);
+        assert_eq!(reply(&mut stream, &ask(Command::Read, 0, 0, length as u32)), 0);
         let mut found = vec![0; length + CHECKSUM_BYTES];
         stream.read_exact(&mut found).unwrap();
         assert!(found == [&data[..], &sum(&data)].concat(), "{length}");
     }
-    // An error has no payload, and so no checksum; what was refused is read over with its own.
-    stream.write_all(&ask(Command::Read, 0, SIZE, 1)).unwrap();
-    assert_eq!(error(&mut stream), WireError::EINVAL.number());
-    stream.write_all(&[&ask(Command::Write, 0, SIZE, 1)[..], &[1], &sum(&[1])].concat()).unwrap();
-    assert_eq!(error(&mut stream), WireError::ENOSPC.number());
+    // An error has no payload and so no checksum; a refused write's payload is skipped with its checksum.
+    assert_eq!(reply(&mut stream, &ask(Command::Read, 0, SIZE, 1)), WireError::EINVAL.number());
+    assert_eq!(
+        reply(&mut stream, &[&ask(Command::Write, 0, SIZE, 1)[..], &[1], &sum(&[1])].concat()),
+        WireError::ENOSPC.number()
+    );
     drop(stream);
     assert_eq!(served.ended().0.errors, 5);
 }
@@ -67,8 +63,7 @@ fn a_write_with_a_wrong_checksum_gets_eio_and_the_next_is_served() {
 #[test]
 fn clients_that_do_not_ask_get_no_checksums() {
     let options = Options { tuning: summed(), ..Options::default() };
-    let backend = Backend::memory(SIZE, &Tuning::default()).unwrap();
-    let served = Served::new(backend, Access::ReadWrite, options, true);
+    let served = Served::with(options, true);
     let mut stream = agreed(&served);
     stream.write_all(&[&ask(Command::Write, 0, 0, 3)[..], b"abc", &ask(Command::Read, 0, 0, 3)].concat()).unwrap();
     assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
@@ -98,7 +93,7 @@ fn a_reply_with_a_wrong_checksum_ends_the_connection() {
                 let data = vec![3; request.length as usize];
                 let sum = if right { sum(&data) } else { sum(&data[1..]) };
                 stream.write_all(&[&simple_reply(request.cookie, None)[..], &data, &sum].concat()).unwrap();
-                // Until the client has gone.
+                // Until the client disconnects.
                 let _ = stream.read(&mut [0]);
             });
             let options = client::Options { tuning: summed(), ..client::Options::default() };

@@ -1,31 +1,22 @@
-//! More clients than there is room for.
+//! More clients than the limit.
 
-use super::{SIZE, Served, ask, error, shaken};
-use crate::backends::Backend;
-use crate::client::Address;
+use super::*;
 use crate::filters::delay::{Delay, Layer};
-use crate::server::{Access, BACKLOG, Options};
-use crate::tuning::Tuning;
-use crate::wire::Command;
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
+use crate::server::BACKLOG;
 
-/// The thread looks at nobody for a second or so.
+/// The event loop is busy with one request for about a second.
 #[test]
-fn clients_are_turned_away_while_the_event_loop_is_busy() {
+fn clients_over_the_limit_are_refused_while_the_event_loop_is_busy() {
     const ALLOWED: usize = 4;
     const COMING: usize = 60;
     let delay = Delay::new(Layer::Server, 3_000_000_000);
     let tuning = Tuning { delay, ..Tuning::default() };
     let options = Options { tuning, connections: ALLOWED, threads: 1, ..Options::default() };
-    let served = Served::new(Backend::memory(SIZE, &tuning).unwrap(), Access::ReadWrite, options, false);
-    let Address::Tcp { host, port } = served.uri.address.clone() else { unreachable!() };
-    let connect = || TcpStream::connect((host.as_str(), port)).unwrap();
-    let mut first = shaken(connect());
+    let served = Served::with(options, false);
+    let mut first = shaken(served.tcp());
     first.write_all(&ask(Command::Flush, 0, 0, 0)).unwrap();
     std::thread::sleep(Duration::from_millis(50));
-    let others: Vec<TcpStream> = (0..COMING).map(|_| connect()).collect();
+    let others: Vec<TcpStream> = (0..COMING).map(|_| served.tcp()).collect();
     std::thread::sleep(Duration::from_millis(300));
     let gone = |mut stream: &TcpStream| {
         stream.set_nonblocking(true).unwrap();

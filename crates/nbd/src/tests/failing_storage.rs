@@ -1,17 +1,11 @@
-//! What a client is told when the storage fails.
+//! What a client receives when the storage fails.
 
-use super::{Served, agreed, ask, error};
-use crate::backends::Backend;
-use crate::server::{Access, Options};
-use crate::tuning::Tuning;
-use crate::wire::{Command, WireError};
+use super::*;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::fs::File;
-use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
 
-/// Short and long reads of a file that somebody made shorter: EIO, and the next request is served.
+/// Short and long reads of a truncated file: EIO, and the next request is served.
 #[test]
 fn reads_that_fail_get_eio_and_the_connection_goes_on() {
     let file = memfd_create("short", MemfdFlags::CLOEXEC).unwrap();
@@ -22,20 +16,16 @@ fn reads_that_fail_get_eio_and_the_connection_goes_on() {
     let mut client = agreed(&served);
     ftruncate(&ours, 1 << 20).unwrap();
     for length in [4096, 256 << 10, 1 << 20] {
-        client.write_all(&ask(Command::Read, 0, 1 << 20, length)).unwrap();
-        assert_eq!(error(&mut client), WireError::EIO.number(), "{length}");
+        assert_eq!(reply(&mut client, &ask(Command::Read, 0, 1 << 20, length)), WireError::EIO.number(), "{length}");
     }
-    client.write_all(&ask(Command::Read, 0, 0, 512 << 10)).unwrap();
-    assert_eq!(error(&mut client), 0);
+    assert_eq!(reply(&mut client, &ask(Command::Read, 0, 0, 512 << 10)), 0);
     client.read_exact(&mut vec![0; 512 << 10]).unwrap();
-    // The second half of it is gone.
-    client.write_all(&ask(Command::Read, 0, 512 << 10, 1 << 20)).unwrap();
-    assert_eq!(error(&mut client), WireError::EIO.number());
-    client.write_all(&ask(Command::Read, 0, 0, 512)).unwrap();
-    assert_eq!(error(&mut client), 0);
+    // Its second half is beyond the new end.
+    assert_eq!(reply(&mut client, &ask(Command::Read, 0, 512 << 10, 1 << 20)), WireError::EIO.number());
+    assert_eq!(reply(&mut client, &ask(Command::Read, 0, 0, 512)), 0);
 }
 
-/// Sending from the page cache is asked for: its price is that the storage's failure shows behind the header.
+/// Sending from the page cache is opt-in: a storage failure then shows only behind the header.
 #[test]
 fn a_page_that_cannot_be_sent_from_the_page_cache_ends_that_connection_only() {
     const BYTES: u32 = 4096;
@@ -54,7 +44,7 @@ fn a_page_that_cannot_be_sent_from_the_page_cache_ends_that_connection_only() {
     read(&mut first);
     file.set_len(1 << 20).unwrap();
     first.write_all(&ask(Command::Read, 0, 1 << 20, BYTES)).unwrap();
-    // With a header and not all of the payload, or with nothing.
+    // A header and part of the payload, or nothing.
     assert!(first.read_exact(&mut [0; 16 + BYTES as usize]).is_err());
     read(&mut second);
     let (done, notes) = served.ended();

@@ -1,4 +1,4 @@
-//! One connection for many threads: nothing is lost or mixed up, and its end is everybody's.
+//! One connection for several threads: no request is lost or mixed up, and every thread is notified of its end.
 
 use super::*;
 use crate::client::shared_client::{Queueing, SharedClient, SharedOptions, Submitter};
@@ -18,9 +18,9 @@ fn shared_options(queueing: Queueing) -> SharedOptions {
     }
 }
 
-/// Writes blocks of its own part of the storage, reads them again, and holds what it finds against what it wrote.
+/// Writes blocks of its own part of the storage, reads them back, and compares.
 fn play(submitter: &mut Submitter, part: u64, turns: u32) {
-    // From short ones, which are copied, to long ones, which are not.
+    // From short payloads, which are copied, to long ones, which are not.
     let lengths = [512, 5000, SLOT as u32, 100];
     for turn in 0..turns {
         for ask in [Ask::Write, Ask::Read] {
@@ -39,7 +39,7 @@ fn play(submitter: &mut Submitter, part: u64, turns: u32) {
             while submitter.in_flight() > 0 {
                 let done = |done: crate::client::Done| {
                     assert_eq!((done.error, done.length), (None, lengths[done.slot as usize]));
-                    assert!(std::mem::take(&mut left[done.slot as usize]), "it was replied to once already");
+                    assert!(std::mem::take(&mut left[done.slot as usize]), "completed twice");
                     assert!(done.handed_over > 0 && done.answered >= done.handed_over);
                 };
                 submitter.wait(done).unwrap();
@@ -62,35 +62,33 @@ fn threads_on_a_shared_connection_get_their_own_replies() {
         let served = Served::memory();
         let client = SharedClient::connect(&served.uri, 8, DEPTH, SLOT, shared_options(queueing)).unwrap();
         let submitters: Vec<Submitter> = (0..8).map(|_| client.submitter().unwrap()).collect();
-        assert!(client.submitter().is_none(), "all are taken");
+        assert!(client.submitter().is_none(), "all are in use");
         std::thread::scope(|scope| {
             for (part, mut submitter) in submitters.into_iter().enumerate() {
                 scope.spawn(move || play(&mut submitter, part as u64, 40));
             }
         });
         let syscalls = client.syscalls();
-        assert!(client.submitter().is_some(), "who has nothing in flight gives its place back");
+        assert!(client.submitter().is_some(), "a submitter with nothing in flight becomes free again");
         drop(client);
         let (counters, notes) = served.ended();
-        // And the good-bye.
+        // And the disconnect.
         assert_eq!((counters.requests, counters.errors, notes), (8 * 40 * 8 + 1, 0, Vec::new()), "{queueing:?}");
         assert!(syscalls.sends > 0 && syscalls.receives > 0, "{queueing:?}: {syscalls:?}");
     }
 }
 
 #[test]
-fn the_end_of_a_shared_connection_is_told_to_every_thread() {
+fn every_thread_is_notified_of_a_lost_shared_connection() {
     for queueing in ALL {
         let (_folder, listener, uri) = by_hand();
-        for (lie, expected) in [
-            (vec![], "closed"),
-            (vec![0; 16], "magic 0x0"),
-            ([&[0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0][..], &99_u64.to_be_bytes()].concat(), "not asked"),
-        ] {
+        for (lie, expected) in
+            [(vec![], "closed"), (vec![0; 16], "magic 0x0"), (simple_reply(99, None).to_vec(), "not in flight")]
+        {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     let mut stream = agreeing(&listener);
-                    // What is not read when the connection is closed makes the end a reset.
+                    // Unread data at close would turn the end of the connection into a reset.
                     stream.read_exact(&mut [0; 2 * 28]).unwrap();
                     stream.write_all(&lie).unwrap();
                 });
@@ -101,8 +99,8 @@ fn the_end_of_a_shared_connection_is_told_to_every_thread() {
                         submitter.stage(0, Ask::Read, 0, 4096).unwrap();
                         let begun = Instant::now();
                         let error = loop {
-                            match submitter.wait(|_| panic!("nothing was replied to")) {
-                                Ok(_) => assert!(begun.elapsed() < Duration::from_secs(60), "it waits for ever"),
+                            match submitter.wait(|_| panic!("no request was completed")) {
+                                Ok(_) => assert!(begun.elapsed() < Duration::from_secs(60), "wait never ends"),
                                 Err(error) => break error.to_string(),
                             }
                         };
@@ -130,12 +128,12 @@ fn tuning_that_shared_connections_lack_is_refused() {
         assert!(error.contains(word), "{error}");
     }
     let many = SharedClient::connect(&served.uri, 64, 1024, 512, shared_options(Queueing::MpRing));
-    assert!(many.unwrap_err().to_string().contains("more than one connection has"));
+    assert!(many.unwrap_err().to_string().contains("exceed the limit"));
 }
 
-/// Whoever drains the queue does not wait for ever.
+/// The thread that drains the queue does not wait forever.
 #[test]
-fn a_server_that_takes_nothing_is_given_up() {
+fn a_server_that_accepts_no_data_times_out() {
     const BIG: usize = 4 << 20;
     for queueing in ALL {
         let (_folder, listener, uri) = by_hand();
@@ -155,29 +153,27 @@ fn a_server_that_takes_nothing_is_given_up() {
             }
             let begun = Instant::now();
             let error = loop {
-                match submitter.wait(|_| panic!("nothing was replied to")) {
-                    Ok(_) => assert!(begun.elapsed() < Duration::from_secs(60), "it waits for ever"),
+                match submitter.wait(|_| panic!("no request was completed")) {
+                    Ok(_) => assert!(begun.elapsed() < Duration::from_secs(60), "wait never ends"),
                     Err(error) => break error.to_string(),
                 }
             };
-            assert!(error.contains("taken nothing for 0.3 s"), "{queueing:?}: {error}");
+            assert!(error.contains("accepted no data for 0.3 s"), "{queueing:?}: {error}");
             end.send(()).unwrap();
         });
     }
 }
 
-/// A server that knows what is going to be asked does not free what waits in a queue.
+/// A server that predicts a cookie cannot free a queued slot.
 #[test]
-fn a_reply_to_what_was_not_sent_yet_is_a_reply_to_what_was_not_asked() {
+fn a_reply_to_a_queued_request_is_an_error() {
     let (_folder, listener, uri) = by_hand();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut stream = agreeing(&listener);
             stream.read_exact(&mut [0; 1]).unwrap();
-            // To the first request of slot 1, which was staged and not submitted.
-            let cookie = 1_u64 | 1 << 32;
-            let lie = [&[0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0][..], &cookie.to_be_bytes()].concat();
-            stream.write_all(&lie).unwrap();
+            // To the first request of slot 1, which is staged and not submitted.
+            stream.write_all(&simple_reply(1 | 1 << 32, None)).unwrap();
             let _ = stream.read_to_end(&mut Vec::new());
         });
         let client = SharedClient::connect(&uri, 1, 2, 512, shared_options(Queueing::SwapAll)).unwrap();
@@ -186,11 +182,11 @@ fn a_reply_to_what_was_not_sent_yet_is_a_reply_to_what_was_not_asked() {
         submitter.submit();
         submitter.stage(1, Ask::Read, 0, 512).unwrap();
         let begun = Instant::now();
-        // Not submitted: that is what wait does first.
+        // Not `wait`, which would submit first.
         while submitter.shared().lost().is_none() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "it is believed");
+            assert!(begun.elapsed() < Duration::from_secs(60), "the reply was accepted");
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert!(submitter.shared().lost().unwrap().contains("not asked"));
+        assert!(submitter.shared().lost().unwrap().contains("not in flight"));
     });
 }

@@ -1,11 +1,11 @@
-//! Whatever the tuning, data are what they should be, and what it says is done.
+//! Data are correct under any tuning, and each switch has the effect it names.
 
 use super::*;
 use crate::backends::Backend;
 use crate::client::{Accounting, Wire};
 use crate::server::Counters;
 use crate::tuning::Framing;
-use crate::wire::{REQUEST_BYTES, simple_reply};
+use crate::wire::REQUEST_BYTES;
 use proptest::prelude::*;
 use sys::shared_copy::Copying;
 
@@ -17,7 +17,7 @@ fn backends(folder: &tempfile::TempDir, tuning: &Tuning) -> Vec<Backend> {
         file.set_len(SIZE).unwrap();
         file
     };
-    // What is not in memory is read: one that is, and one that is not.
+    // One file in memory that is mapped, one that is read.
     let in_memory = file("m");
     std::os::unix::fs::FileExt::write_all_at(&in_memory, &vec![0; SIZE as usize], 0).unwrap();
     let files = [Backend::page_cache(in_memory).unwrap(), Backend::file(file("f")).unwrap()];
@@ -30,7 +30,7 @@ fn backends(folder: &tempfile::TempDir, tuning: &Tuning) -> Vec<Backend> {
     backends
 }
 
-/// What one request of a random workload is.
+/// One request of a random workload.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     ask: Ask,
@@ -49,7 +49,21 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// Does every step against a server, several at a time as long as they do not touch, and holds reads against a model.
+/// Submits and waits until every request is completed.
+fn finish(client: &mut Client, mut each: impl FnMut(client::Done)) {
+    client.submit(&mut each).unwrap();
+    let begun = Instant::now();
+    while client.in_flight() > 0 {
+        client.wait(&mut each).unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(60), "wait never ends");
+    }
+}
+
+fn succeeds(done: client::Done) {
+    assert_eq!(done.error, None);
+}
+
+/// Executes every step against a server, several at a time if they do not overlap, and compares reads with a model.
 fn play(steps: &[Step], client: &mut Client, slot_bytes: usize) {
     let mut model = vec![0_u8; SIZE as usize];
     for group in steps.chunks(4) {
@@ -70,14 +84,11 @@ fn play(steps: &[Step], client: &mut Client, slot_bytes: usize) {
             client.stage(slot as u32, step.ask, step.offset, step.length).unwrap();
         }
         let mut left: Vec<u32> = (0..used.len() as u32).collect();
-        let mut done = |done: crate::client::Done| {
+        let mut done = |done: client::Done| {
             assert_eq!(done.error, None);
             left.retain(|slot| *slot != done.slot);
         };
-        client.submit(&mut done).unwrap();
-        while client.in_flight() > 0 {
-            client.wait(&mut done).unwrap();
-        }
+        finish(client, &mut done);
         assert!(left.is_empty());
         for (slot, step) in used.iter().enumerate() {
             let range = step.offset as usize..step.offset as usize + step.length as usize;
@@ -97,9 +108,9 @@ fn play(steps: &[Step], client: &mut Client, slot_bytes: usize) {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
-    /// Every switch and both kinds of socket: data are what they should be.
+    /// Every switch and both kinds of socket.
     #[test]
-    fn what_is_written_is_read_under_any_tuning(steps in steps(), pull_up in prop_oneof![Just(0), Just(2048), Just(u32::MAX)],
+    fn data_read_back_match_under_any_tuning(steps in steps(), pull_up in prop_oneof![Just(0), Just(2048), Just(u32::MAX)],
         zero_copy in prop_oneof![Just(0), Just(4096), Just(u32::MAX)],
         copy_out in prop_oneof![Just(0), Just(2048), Just(u32::MAX)],
         framing in prop_oneof![2 => Just(Framing::OneGo), 1 => Just(Framing::SegmentAtATime), 1 => Just(Framing::PageAtATime)],
@@ -133,16 +144,16 @@ proptest! {
     }
 }
 
-/// What a server that is not ours has at an offset.
+/// The content that a hand-written server has at an offset.
 fn content(offset: u64, length: u32) -> Vec<u8> {
     (offset..offset + u64::from(length)).map(|place| (place.wrapping_mul(0x9e37_79b9) >> 16) as u8).collect()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// A server may reply in any order, with errors between, and what it sends arrives cut anywhere.
+    /// A server may reply in any order, with errors in between, and its data may arrive in any pieces.
     #[test]
-    fn replies_in_any_order_and_cut_anywhere_come_to_their_slots(
+    fn replies_in_any_order_and_any_pieces_reach_their_slots(
         order in prop_oneof![Just((0..8_usize).collect::<Vec<_>>()), Just((0..8_usize).collect::<Vec<_>>()).prop_shuffle()],
         lengths in prop::collection::vec(prop_oneof![1_u32..5000, 40_000_u32..90_000], 8),
         writes in prop::collection::vec(prop::bool::weighted(0.2), 8),
@@ -191,12 +202,7 @@ proptest! {
                     client.stage(slot as u32, ask, turn * 1000 + slot as u64 * 100_000, *length).unwrap();
                 }
                 let mut done = Vec::new();
-                client.submit(|reply| done.push(reply)).unwrap();
-                let begun = Instant::now();
-                while client.in_flight() > 0 {
-                    client.wait(|reply| done.push(reply)).unwrap();
-                    assert!(begun.elapsed() < Duration::from_secs(20), "replies came, and were not understood");
-                }
+                finish(&mut client, |reply| done.push(reply));
                 assert_eq!(done.iter().map(|reply| reply.slot as usize).collect::<Vec<_>>(), order);
                 for reply in done {
                     let slot = reply.slot as usize;
@@ -212,7 +218,7 @@ proptest! {
     }
 }
 
-/// Nobody else of this process counts in the shared word.
+/// No other test of this process uses the shared counter.
 #[test]
 fn in_flight_counters_count_per_thread_or_shared() {
     let served = Served::memory();
@@ -231,18 +237,15 @@ fn in_flight_counters_count_per_thread_or_shared() {
             (0..2).for_each(|slot| client.stage(slot, Ask::Read, 0, 512).unwrap());
         }
         assert_eq!(counts(&clients), both_ask);
-        clients[0].submit(|_| {}).unwrap();
-        while clients[0].in_flight() > 0 {
-            clients[0].wait(|_| {}).unwrap();
-        }
+        finish(&mut clients[0], succeeds);
         assert_eq!(counts(&clients), one_is_done);
     }
-    // They went with two that were never handed over.
+    // The clients were dropped with two requests that were never sent.
     assert_eq!(connect(Accounting::Shared).counted_in_flight(), Some(0));
 }
 
 #[test]
-fn a_null_wire_sends_nothing_and_claims_all() {
+fn a_null_wire_sends_nothing_and_claims_every_request() {
     let served = Served::memory();
     let options = client::Options { wire: Wire::Null, ..client::Options::default() };
     let mut client = Client::connect(&served.uri, 4, 4096, options).unwrap();
@@ -253,29 +256,25 @@ fn a_null_wire_sends_nothing_and_claims_all() {
         let mut done = Vec::new();
         assert!(client.submit(|reply| done.push((reply.slot, reply.error))).unwrap(), "{turn}");
         assert_eq!(done, [(0, None), (1, None), (2, None)]);
-        assert!(client.wait(|_| panic!("all was claimed")).unwrap());
+        assert!(client.wait(|_| panic!("all requests were claimed")).unwrap());
     }
     assert_eq!(client.syscalls().sends, 0);
     drop(client);
-    // The good-bye.
+    // The disconnect.
     assert_eq!(served.ended().0.requests, 1);
 }
 
-/// Writes and reads 64 KiB; what both ends say of it.
+/// Writes and reads 64 KiB; returns what both ends count.
 fn once(tuning: Tuning) -> (client::Syscalls, Counters) {
     const LENGTH: usize = 64 << 10;
-    let backend = Backend::memory(SIZE, &tuning).unwrap();
     let options = Options { tuning, ..Options::default() };
-    let served = Served::new(backend, Access::ReadWrite, options, false);
+    let served = Served::with(options, false);
     let options = client::Options { tuning, ..client::Options::default() };
     let mut client = Client::connect(&served.uri, 1, LENGTH, options).unwrap();
     client.arena().write(0, &[7; LENGTH]);
     for ask in [Ask::Write, Ask::Read] {
         client.stage(0, ask, 0, LENGTH as u32).unwrap();
-        client.submit(|_| {}).unwrap();
-        while client.in_flight() > 0 {
-            client.wait(|_| {}).unwrap();
-        }
+        finish(&mut client, succeeds);
     }
     let mut found = vec![0; LENGTH];
     client.arena().read(0, &mut found);
@@ -296,14 +295,14 @@ fn tuning_changes_how_payloads_are_moved() {
     let (client, server) = once(Tuning { pull_up: 0, copy_out: 0, ..default });
     assert_eq!((client.pulled_up_bytes, client.in_place_bytes), (0, LENGTH));
     assert_eq!((server.pulled_up_bytes, server.zero_copy_bytes), (0, 0));
-    // All but what came with the header.
+    // All but the bytes that arrived with the header.
     assert!(server.in_place_bytes > 0 && server.in_place_bytes <= LENGTH, "{server:?}");
     assert!(client.sends < 17 && server.sends < 17, "{client:?} {server:?}");
 
     let (_, server) = once(Tuning { pull_up: 0, zero_copy: 0, ..default });
     assert_eq!((server.pulled_up_bytes, server.zero_copy_bytes), (0, LENGTH));
 
-    // A header and sixteen segments each, with so many calls, or as pieces of few.
+    // A header and sixteen segments per payload: one call each, or gathered in few calls.
     let segments = Tuning { segment: 4096, framing: Framing::SegmentAtATime, ..default };
     let (client, server) = once(segments);
     assert!(client.sends >= 18 && server.sends >= 18, "{client:?} {server:?}");
@@ -311,13 +310,13 @@ fn tuning_changes_how_payloads_are_moved() {
     assert!(client.sends < 17 && server.sends < 17, "{client:?} {server:?}");
 
     let (client, server) = once(Tuning { framing: Framing::PageAtATime, ..default });
-    // A header and sixteen pages, each by itself, and what is the other's.
+    // A header and sixteen pages per payload, one call each, and the messages of the other direction.
     assert!(client.sends >= 18 && client.receives >= 17, "{client:?}");
     assert!(server.sends >= 18 && server.receives >= 17, "{server:?}");
 }
 
 #[test]
-fn a_null_backend_forgets_writes_and_reads_zeros() {
+fn a_null_backend_discards_writes_and_reads_zeros() {
     for unix in [false, true] {
         for checksums in [false, true] {
             let tuning = Tuning { checksums, ..Tuning::default() };
@@ -329,16 +328,11 @@ fn a_null_backend_forgets_writes_and_reads_zeros() {
             for ask in [Ask::Write, Ask::Read] {
                 for turn in 0..40_u32 {
                     let slot = turn % 4;
-                    // Shorter and longer than what is received together with a header.
+                    // Shorter and longer than what arrives together with a header.
                     let length = [1, 3000, 70_000, 1 << 20][(turn / 4) as usize % 4];
                     client.stage(slot, ask, 0, length).unwrap();
-                    let begun = Instant::now();
                     if slot == 3 {
-                        client.submit(|done| assert_eq!(done.error, None)).unwrap();
-                        while client.in_flight() > 0 {
-                            client.wait(|done| assert_eq!(done.error, None)).unwrap();
-                            assert!(begun.elapsed() < Duration::from_secs(60), "it waits for ever");
-                        }
+                        finish(&mut client, succeeds);
                     }
                 }
             }
@@ -351,13 +345,12 @@ fn a_null_backend_forgets_writes_and_reads_zeros() {
     }
 }
 
-/// More than there are places for with one system call.
+/// More replies than one scatter list has room for.
 #[test]
-fn replies_to_many_requests_in_flight_come_to_their_slots() {
+fn replies_to_many_requests_in_flight_reach_their_slots() {
     const SLOTS: u32 = 200;
     const BLOCK: u32 = 8192;
-    let backend = Backend::memory(SIZE, &Tuning::default()).unwrap();
-    let served = Served::new(backend, Access::ReadWrite, Options::default(), false);
+    let served = Served::with(Options::default(), false);
     let mut client = Client::connect(&served.uri, SLOTS, BLOCK as usize, client::Options::default()).unwrap();
     for ask in [Ask::Write, Ask::Read] {
         for slot in 0..SLOTS {
@@ -365,10 +358,7 @@ fn replies_to_many_requests_in_flight_come_to_their_slots() {
             client.arena().write(place, &vec![if ask == Ask::Write { slot as u8 } else { 0 }; BLOCK as usize]);
             client.stage(slot, ask, u64::from(slot * BLOCK), BLOCK).unwrap();
         }
-        client.submit(|done| assert_eq!(done.error, None)).unwrap();
-        while client.in_flight() > 0 {
-            client.wait(|done| assert_eq!(done.error, None)).unwrap();
-        }
+        finish(&mut client, succeeds);
     }
     for slot in 0..SLOTS {
         let mut found = vec![0; BLOCK as usize];

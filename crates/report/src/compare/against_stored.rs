@@ -1,5 +1,5 @@
-//! A comparison beside an earlier one in words: what changed in all, how much of it is the change and how much everything
-//! else, and what is known to differ between then and now.
+//! A comparison next to an earlier one, in words: the total change, how much of it is due to the change and how much to
+//! everything else, and the known differences between the sessions.
 
 use super::{contents, words};
 use crate::change::Change;
@@ -12,7 +12,7 @@ use model::elided_list::elided_list;
 use model::experiment::Metric;
 use model::stored::UnpairedChange;
 
-/// Nothing without a stored record.
+/// `None` without a stored record.
 pub fn block(finding: &CompareFinding) -> Option<Block> {
     let stored = finding.stored.as_ref()?;
     let metrics = contents::targets(finding);
@@ -20,8 +20,8 @@ pub fn block(finding: &CompareFinding) -> Option<Block> {
         finding.cells.iter().partition(|cell| is_known(cell));
     let lines = matched.iter().flat_map(|cell| metrics.iter().map(move |metric| line(finding, cell, *metric)));
     let facts: Vec<Fact> = lines.flatten().collect();
-    let caution = "environment is all that changed between the two sessions, from the kernel to the neighbours; its interval and \
-                   that of the whole hold only what varied within each of them";
+    let caution = "environment includes everything that changed between the two sessions, such as the kernel or other guests; its interval and \
+                   that of the total only cover the variation within each session";
     let remarks = missing(&matched, &metrics).into_iter().chain(unmatched(finding, &others));
     Some(stored::block("baseline", stored, facts, caution, remarks))
 }
@@ -39,7 +39,8 @@ fn line(finding: &CompareFinding, cell: &CellFinding, metric: Metric) -> Option<
     let place = [contents::point(finding, &cell.cell), if several { cell.arm.clone() } else { String::new() }];
     let place = place.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
     let head = words::of(metric).head;
-    // With one cell and one arm the metric is all that tells lines apart; a name of a cell leaves no room for it.
+    // With one cell and one arm, the metric is the label. With a cell name as the label, the metric moves into the
+    // text.
     Some(if place.is_empty() { Fact::new(head, split) } else { Fact::new(place, format!("{head} {split}")) })
 }
 
@@ -53,17 +54,17 @@ fn split(found: &MetricFinding, stored: &AgainstStored) -> String {
     )
 }
 
-/// Metrics that have a value now and none in common with the stored record.
+/// Metrics that have a value now, but not in the stored record.
 fn missing(cells: &[&CellFinding], metrics: &[Metric]) -> Option<String> {
     let lacks = |metric: &&Metric| {
         let mut found = cells.iter().filter_map(|cell| contents::metric(cell, **metric));
         found.any(|found| contents::has_value(found) && found.stored.is_none())
     };
     let heads: Vec<&str> = metrics.iter().filter(lacks).map(|metric| words::of(*metric).head).collect();
-    (!heads.is_empty()).then(|| format!("not measured then, or not by the meter of now: {}", heads.join(", ")))
+    (!heads.is_empty()).then(|| format!("not in the stored record, or measured by another meter: {}", heads.join(", ")))
 }
 
-/// Cells that the stored record does not have.
+/// Cells that the stored record does not contain.
 fn unmatched(finding: &CompareFinding, cells: &[&CellFinding]) -> Option<String> {
     let mut points: Vec<String> = Vec::new();
     for cell in cells {
@@ -96,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_a_sweep_say_their_cell_and_cells_that_were_not_stored_are_named() {
+    fn rows_of_a_sweep_name_their_cell_and_missing_cells_are_listed() {
         let section = block(&fixture::stored_sweep()).unwrap();
         let texts = texts(&section);
         assert_eq!(texts[0].0, "rw=randread bs=4k");
         assert!(texts[0].1.starts_with("cycles/IO ") && texts[1].1.starts_with("IOPS "), "{texts:?}");
         assert!(section.notes.iter().any(|note| note.text.starts_with("not in the stored record: rw=randwrite")));
-        assert!(section.notes[0].text.starts_with("nothing that is known"), "{:?}", section.notes);
+        assert!(section.notes[0].text.starts_with("no known difference"), "{:?}", section.notes);
     }
 
     #[test]

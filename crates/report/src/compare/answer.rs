@@ -1,4 +1,4 @@
-//! The answer in words: what the comparison says, before any table.
+//! The answer in words, before any table.
 
 use super::{conditions, contents, words};
 use crate::change::Change;
@@ -10,10 +10,10 @@ use model::comparison::finding::{CellFinding, MetricFinding, NoiseFloor};
 use model::experiment::Metric;
 use model::stats::Verdict;
 
-/// What an arm is stands in the sentence when it is no longer than this.
+/// Maximum length of an arm's description in the answer.
 const SHORT: usize = 48;
 
-/// The answer, arm by arm.
+/// The answer for each arm.
 pub fn answer(finding: &CompareFinding) -> Vec<Sentence> {
     if let Some(floor) = &finding.noise_floor {
         let mut lines = noise_floor(finding, floor);
@@ -37,7 +37,7 @@ pub fn answer(finding: &CompareFinding) -> Vec<Sentence> {
     lines
 }
 
-/// An arm's name, and what it is where that is short.
+/// The name of an arm, with its description if that is short.
 fn subject(finding: &CompareFinding, arm: &str) -> String {
     match contents::what(finding, arm).filter(|what| what.chars().count() <= SHORT) {
         Some(what) => format!("{arm} ({what})"),
@@ -48,7 +48,7 @@ fn subject(finding: &CompareFinding, arm: &str) -> String {
 fn of_cell(finding: &CompareFinding, subject: &str, cell: &CellFinding) -> Vec<Sentence> {
     let mut lines = Vec::new();
     for (index, metric) in contents::targets(finding).into_iter().enumerate() {
-        // The arm is introduced once; from then on its name is enough.
+        // The first sentence describes the arm; later ones only name it.
         let subject = if index == 0 { subject } else { cell.arm.as_str() };
         lines.push(match contents::metric(cell, metric) {
             Some(found) if contents::has_value(found) => of_metric(finding, subject, metric, found),
@@ -60,8 +60,8 @@ fn of_cell(finding: &CompareFinding, subject: &str, cell: &CellFinding) -> Vec<S
 
 fn unmeasured(subject: &str, metric: Metric, found: Option<&MetricFinding>) -> Sentence {
     let reason = found.and_then(|found| found.reason.as_deref()).unwrap_or("it was not measured");
-    let reason = conditions::reason(reason);
-    Sentence::judged(format!("{subject}: {} not known", words::of(metric).noun), Tone::Notice, reason)
+    let text = format!("{subject}: {}", words::of(metric).noun);
+    Sentence { detail: Some(conditions::reason(reason).to_owned()), ..Sentence::judged(text, Tone::Notice, "unknown") }
 }
 
 fn of_metric(finding: &CompareFinding, subject: &str, metric: Metric, found: &MetricFinding) -> Sentence {
@@ -78,7 +78,7 @@ fn of_metric(finding: &CompareFinding, subject: &str, metric: Metric, found: &Me
             let text = format!("{subject}: {} {}", tied(&change.whole()), words.noun);
             let time = found
                 .seconds_to_decide
-                .map(|seconds| format!("; {} of measuring in all would decide", tied(&number::lasting(seconds))));
+                .map(|seconds| format!("; {} of measuring in total would decide", tied(&number::lasting(seconds))));
             text + &time.unwrap_or_default()
         }
     };
@@ -114,7 +114,7 @@ fn of_sweep(finding: &CompareFinding, subject: &str, cells: &[&CellFinding]) -> 
     lines
 }
 
-/// Where the largest change was detected.
+/// The cell with the largest detected change.
 fn extreme<'a>(
     finding: &CompareFinding,
     cells: impl Iterator<Item = (&'a CellFinding, &'a MetricFinding)>,
@@ -123,10 +123,10 @@ fn extreme<'a>(
     let detected = cells.filter(|(_, metric)| metric.detected && metric.change.is_some());
     let (cell, metric) = detected.max_by(|(_, one), (_, other)| size(one).total_cmp(&size(other)))?;
     let point = contents::point(finding, &cell.cell);
-    Some(format!("most at {}: {}", tied(&point), tied(&Change::from(metric).whole())))
+    Some(format!("largest at {}: {}", tied(&point), tied(&Change::from(metric).whole())))
 }
 
-/// What a comparison of the baseline with itself says of the machine.
+/// What a comparison of the baseline with itself shows about the machine.
 fn noise_floor(finding: &CompareFinding, floor: &NoiseFloor) -> Vec<Sentence> {
     let known = |metric: &Metric| floor.metrics.contains_key(metric.name());
     let mut shown: Vec<Metric> = contents::targets(finding).into_iter().filter(known).collect();
@@ -139,7 +139,7 @@ fn noise_floor(finding: &CompareFinding, floor: &NoiseFloor) -> Vec<Sentence> {
     });
     let told = told.collect::<Vec<_>>();
     if told.is_empty() {
-        return vec![Sentence::plain("What this machine can tell apart is not known")];
+        return vec![Sentence::plain("The resolution of this machine is unknown")];
     }
     let seconds = tied(&number::seconds(finding.seconds));
     let different = Metric::ALL
@@ -147,10 +147,10 @@ fn noise_floor(finding: &CompareFinding, floor: &NoiseFloor) -> Vec<Sentence> {
         .filter(|metric| floor.metrics.get(metric.name()).is_some_and(|noise| noise.false_difference));
     let different = different.map(|metric| words::of(metric).head).collect::<Vec<_>>();
     let identical = if different.is_empty() {
-        Sentence::plain("Identical arms were not called different")
+        Sentence::plain("Identical arms were not reported as different")
     } else {
-        let text = "Identical arms were called different".to_owned();
-        Sentence::judged(text, Tone::Bad, different.join(", "))
+        let text = format!("Identical arms were reported as different in {}", different.join(", "));
+        Sentence::judged(text, Tone::Bad, "false difference")
     };
-    vec![Sentence::plain(format!("This machine tells {} apart in {seconds}", told.join(" and "))), identical]
+    vec![Sentence::plain(format!("This machine resolves {} in {seconds}", told.join(" and "))), identical]
 }

@@ -1,4 +1,4 @@
-//! The conditions of a comparison in sentences: regimes that were in it, and where the arms' reads came from.
+//! The conditions of a comparison in sentences: regimes, and where the arms' reads came from.
 
 use crate::cost::DIRECT_FROM_MEMORY;
 use crate::number::{self, COUNT, CYCLES, MISSING};
@@ -9,23 +9,23 @@ use model::comparison::record::CacheCondition;
 use model::elided_list::elided_list;
 use model::page_cache::CacheState;
 
-/// Reasons that scripts know by a word, in words.
+/// Texts for reasons that scripts know by a word.
 const REASONS: [(&str, &str); 1] = [(
     model::comparison::TWO_REGIMES,
-    "the rate stepped while it was measured, and too few rounds followed to compare the rest",
+    "the rate stepped during the measurement, and too few rounds followed for a comparison",
 )];
 
-/// A reason as people read it.
+/// The text of a reason.
 pub fn reason(reason: &str) -> &str {
     REASONS.iter().find(|(word, _)| *word == reason).map_or(reason, |(_, words)| words)
 }
 
-/// What the answer rests on, a sentence each.
+/// The conditions of the answer, one sentence each.
 pub fn sentences(finding: &CompareFinding) -> Vec<String> {
     regimes(&finding.regimes).into_iter().chain(page_cache(finding)).chain(direct_from_memory(finding)).collect()
 }
 
-/// That direct reads did not reach storage either.
+/// A note that direct reads did not reach storage either.
 fn direct_from_memory(finding: &CompareFinding) -> Option<String> {
     let so = |case: &&CaseCache| case.state == CacheState::DirectFromMemory;
     let mut arms: Vec<String> = finding.page_cache.iter().filter(so).map(|case| case.arm.clone()).collect();
@@ -33,24 +33,26 @@ fn direct_from_memory(finding: &CompareFinding) -> Option<String> {
     (!arms.is_empty()).then(|| format!("Direct reads: {DIRECT_FROM_MEMORY} ({})", elided_list(&arms, ", ")))
 }
 
-/// "Two regimes: 12.6 k IOPS in rounds 1 to 8, then 1.31 M IOPS in rounds 9 to 23; the answer is for the last".
+/// "Two regimes: 12.6 k IOPS in rounds 1 to 8, then 1.31 M IOPS in rounds 9 to 23; the answer uses only the last".
 fn regimes(regimes: &[RoundsRegime]) -> Option<String> {
     let last = regimes.last()?;
     let one = |regime: &RoundsRegime| {
         let rate = tied(&format!("{} IOPS", number::known(COUNT, regime.iops)));
         let cost = regime.cycles_per_io.map(|cost| {
-            format!(" at {}", tied(&(number::net(Some(cost), |cost| number::with_unit(CYCLES, cost)) + "/IO")))
+            let cost =
+                if number::is_about_0(cost) { "≈ 0 cycles".to_owned() } else { number::with_unit(CYCLES, cost) };
+            format!(" at {}", tied(&format!("{cost}/IO")))
         });
         let rounds = match (regime.first_round, regime.last_round) {
             (first, last) if first == last => format!("round {first}"),
             (first, last) => format!("rounds {first} to {last}"),
         };
         let disk = regime.from_storage_fraction.filter(|part| *part >= model::page_cache::WARM);
-        let disk = disk.map(|part| format!(", {} of reads from the disk", tied(&number::percent(part))));
+        let disk = disk.map(|part| format!(", {} of reads from storage", tied(&number::percent(part))));
         format!("{rate}{} in {}{}", cost.unwrap_or_default(), tied(&rounds), disk.unwrap_or_default())
     };
     let told = regimes.iter().map(one).collect::<Vec<_>>().join("; then ");
-    let end = if last.counted { "the answer is for the last" } else { "the last is too short for an answer" };
+    let end = if last.counted { "the answer uses only the last" } else { "the last is too short for an answer" };
     Some(format!("Two regimes: {told}; {end}"))
 }
 
@@ -61,18 +63,18 @@ fn page_cache(finding: &CompareFinding) -> Option<String> {
     let Some(cache) = &finding.cache else { return (!buffered.is_empty()).then(|| format!("Page cache: {state}")) };
     let mixed = buffered.iter().any(|case| !matches!(case.state, CacheState::Warm | CacheState::Written));
     let condition = match cache.condition {
-        CacheCondition::Warm if mixed => "was to be warm",
+        CacheCondition::Warm if mixed => "requested warm",
         CacheCondition::Warm => "warm",
         CacheCondition::Cold => "cold, dropped before each slice",
-        CacheCondition::AsIs => "as it is",
+        CacheCondition::AsIs => "not controlled",
         CacheCondition::DroppedOnce => "dropped once before the first round",
-        CacheCondition::ByArm => "by arm, dropped or read in before each slice",
+        CacheCondition::ByArm => "differs by arm, dropped or read in before each slice",
     };
     let past = bypassing(finding).map(|arms| format!("; {arms} bypasses it (direct=1)")).unwrap_or_default();
     Some(format!("Page cache: {condition} ({}); {state}{past}", cache.reason))
 }
 
-/// Arms that bypass the page cache in every cell, where others do not.
+/// Arms that bypass the page cache in every cell, if other arms do not.
 fn bypassing(finding: &CompareFinding) -> Option<String> {
     let bypasses = |arm: &str| {
         let mut cells = finding.page_cache.iter().filter(|case| case.arm == arm).peekable();
@@ -83,22 +85,22 @@ fn bypassing(finding: &CompareFinding) -> Option<String> {
     (!arms.is_empty() && arms.len() < names().count()).then(|| arms.join(", "))
 }
 
-/// Where the reads came from: of all arms together where they agree, else one by one.
+/// Where the reads came from: one figure if the arms agree, otherwise one for each arm.
 fn reads(finding: &CompareFinding, cases: &[&CaseCache]) -> String {
     let from = |part: f64| match part {
         0.0 => format!("{} of reads from memory", tied("100 %")),
         part if part < model::page_cache::WARM => format!("{} of reads from memory", tied("> 99.9 %")),
-        part => format!("{} of reads from the disk", tied(&number::percent(part))),
+        part => format!("{} of reads from storage", tied(&number::percent(part))),
     };
     let known: Vec<(&CaseCache, f64)> =
         cases.iter().filter_map(|case| Some((*case, case.reads_from_storage_fraction?))).collect();
     let least = known.iter().map(|(_, part)| *part).fold(f64::INFINITY, f64::min);
     let most = known.iter().map(|(_, part)| *part).fold(0.0, f64::max);
     if cases.iter().all(|case| case.state == CacheState::Written) && !cases.is_empty() {
-        return "nothing is read".to_owned();
+        return "no reads".to_owned();
     }
     if known.is_empty() {
-        return format!("{MISSING} where reads came from is not known");
+        return format!("{MISSING} unknown where reads came from");
     }
     if known.len() < cases.len() || most - least < 0.01 {
         return if most - least < 0.01 { from(most) } else { format!("up to {}", from(most)) };
@@ -110,7 +112,7 @@ fn reads(finding: &CompareFinding, cases: &[&CaseCache]) -> String {
             .collect::<Vec<_>>()
             .join(", ");
     }
-    format!("{} to {} of reads from the disk, by cell and arm", number::percent(least), number::percent(most))
+    format!("{} to {} of reads from storage, by cell and arm", number::percent(least), number::percent(most))
 }
 
 #[cfg(test)]
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn arms_that_read_alike_are_told_together_and_others_apart() {
+    fn arms_with_equal_reads_are_reported_together() {
         let (warm, cold) =
             (case("baseline", CacheState::Warm, Some(0.0)), case("candidate", CacheState::Cold, Some(1.0)));
         let alike =
@@ -139,7 +141,7 @@ mod tests {
         assert_eq!(alike, "Page cache: warm (why); 100 % of reads from memory");
         let apart = text(CacheCondition::ByArm, vec![warm.clone(), cold]);
         assert!(
-            apart.ends_with("baseline: 100 % of reads from memory, candidate: 100 % of reads from the disk"),
+            apart.ends_with("baseline: 100 % of reads from memory, candidate: 100 % of reads from storage"),
             "{apart}"
         );
         let direct = case("candidate", CacheState::Bypassed, None);
@@ -151,11 +153,11 @@ mod tests {
         };
         assert!(sentences(&memory)[0].starts_with("Direct reads: served from memory"), "{:?}", sentences(&memory));
         let writes = case("baseline", CacheState::Written, None);
-        assert!(text(CacheCondition::Warm, vec![writes]).ends_with("nothing is read"));
+        assert!(text(CacheCondition::Warm, vec![writes]).ends_with("no reads"));
     }
 
     #[test]
-    fn regimes_say_which_of_them_answers() {
+    fn the_regime_of_the_answer_is_named() {
         let regime = |first, last, iops, counted| RoundsRegime {
             first_round: first,
             last_round: last,
@@ -169,8 +171,8 @@ mod tests {
         let text = sentences(&finding).join("\n").replace('\u{a0}', " ");
         assert_eq!(
             text,
-            "Two regimes: 12.6 k IOPS in rounds 1 to 8, 100 % of reads from the disk; then 1.31 M IOPS in rounds 9 to 23; the \
-             answer is for the last"
+            "Two regimes: 12.6 k IOPS in rounds 1 to 8, 100 % of reads from storage; then 1.31 M IOPS in rounds 9 to 23; the \
+             answer uses only the last"
         );
         assert_eq!(reason("two_regimes"), REASONS[0].1);
         assert_eq!(reason("another"), "another");

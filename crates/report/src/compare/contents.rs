@@ -1,4 +1,4 @@
-//! What a finding holds, in the order in which every format shows it: arms, axes, cells, metrics.
+//! The contents of a finding in the order of every format: arms, axes, cells, metrics.
 
 use super::{conditions, words};
 use crate::number::{BYTES, with_unit};
@@ -34,12 +34,12 @@ pub fn cells<'a>(finding: &'a CompareFinding, arm: &str) -> Vec<&'a CellFinding>
     finding.cells.iter().filter(|cell| cell.arm == arm).collect()
 }
 
-/// Whether anything but the arms was varied.
+/// Whether there is a sweep.
 pub fn is_sweep(finding: &CompareFinding) -> bool {
     !axes(finding).is_empty()
 }
 
-/// The names of what was varied, in the order in which it was given.
+/// The names of the axes, in the order in which they were given.
 pub fn axes(finding: &CompareFinding) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     let declared = finding.axes.iter().map(|axis| axis.name.as_str());
@@ -69,17 +69,17 @@ pub fn metric(cell: &CellFinding, metric: Metric) -> Option<&MetricFinding> {
     cell.metrics.get(metric.name())
 }
 
-/// Whether there is anything to show of it.
+/// Whether it has a value to show.
 pub fn has_value(metric: &MetricFinding) -> bool {
     metric.baseline.is_some() || metric.candidate.is_some() || metric.change.is_some()
 }
 
-/// The metrics that the answer is about.
+/// The metrics that the answer covers.
 pub fn targets(finding: &CompareFinding) -> Vec<Metric> {
     finding.targets.clone()
 }
 
-/// Why metrics have no value, those with the same reason together: "p99 latency, p99.9 latency: too few I/Os".
+/// Why metrics have no value, grouped by reason: "p99 latency, p99.9 latency: too few I/Os".
 pub fn reasons(cells: &[&CellFinding]) -> Vec<String> {
     let mut found: Vec<(&str, Vec<Metric>)> = Vec::new();
     for metric in Metric::ALL {
@@ -98,16 +98,16 @@ pub fn reasons(cells: &[&CellFinding]) -> Vec<String> {
     found.iter().map(|(reason, metrics)| format!("{}: {}", heads(metrics), conditions::reason(reason))).collect()
 }
 
-/// Options whose values are bytes, also where they are written without a suffix.
+/// Options whose values are bytes, even without a suffix.
 const SIZES: [&str; 4] = ["bs", "blocksize", "size", "path_max_payload"];
 
-/// Whether the values of an axis are sizes: fio's `4k` is 4 KiB.
+/// Whether the values of an axis are sizes, where `4k` is 4 KiB.
 fn is_size(axis: &Axis) -> bool {
     let suffixed = |value: &String| value.ends_with(|letter: char| letter.is_ascii_alphabetic());
     SIZES.contains(&axis.name.as_str()) || axis.values.iter().any(suffixed)
 }
 
-/// A value of the numeric axis `name`, in its unit.
+/// A value of the numeric axis `name`, with its unit.
 pub fn axis_value(finding: &CompareFinding, name: &str, value: f64) -> String {
     match finding.axes.iter().find(|axis| axis.name == name) {
         Some(axis) if is_size(axis) => with_unit(BYTES, value),
@@ -116,13 +116,13 @@ pub fn axis_value(finding: &CompareFinding, name: &str, value: f64) -> String {
     }
 }
 
-/// The axis along which curves are drawn: the first whose values are numbers that grow.
+/// The axis of the curves: the first with ascending numeric values.
 pub fn curve_axis(finding: &CompareFinding) -> Option<(&Axis, Vec<f64>)> {
     let numeric = finding.axes.iter().filter_map(|axis| Some((axis, axis.numbers()?)));
     numeric.into_iter().find(|(_, numbers)| numbers.len() > 1)
 }
 
-/// The place of an arm among all; what was not declared stands beside the baseline.
+/// The index of an arm. An unknown arm gets the index after the baseline.
 pub fn arm_index(finding: &CompareFinding, arm: &str) -> usize {
     finding.arms.iter().position(|other| other.name == arm).unwrap_or(1)
 }

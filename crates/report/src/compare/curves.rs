@@ -1,6 +1,5 @@
-//! A sweep as curves: how the change goes along the numeric axis, what each arm cost, and where they cross.
+//! A sweep as curves: the change along the numeric axis, the cost of each arm, and where they cross.
 
-use super::tables::LARGEST;
 use super::{contents, words};
 use crate::change::Change;
 use crate::document::{Axis, Chart, Mark, Point, Series};
@@ -9,13 +8,13 @@ use model::comparison::finding::{CellFinding, MetricFinding};
 use model::experiment::Metric;
 use std::collections::BTreeMap;
 
-/// Radius of a cell's dot.
+/// Radius of the dot of a cell.
 const DOT: u32 = 8;
 
-/// The other axes' values.
+/// The values of the other axes.
 type Group = BTreeMap<String, String>;
 
-/// Two charts for each target metric and each combination of the other axes' values: the change, and the values.
+/// Two charts for each target metric and each combination of the other axes' values: the changes and the values.
 pub fn charts(finding: &CompareFinding) -> Vec<Chart> {
     let Some((axis, numbers)) = contents::curve_axis(finding) else { return Vec::new() };
     let named: Vec<(f64, String)> = numbers.into_iter().zip(axis.values.iter().cloned()).collect();
@@ -45,7 +44,7 @@ impl Sweep<'_> {
         others.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// The cells of an arm in a group, each with its place.
+    /// The cells of an arm in a group, each with its value on the axis.
     fn cells(&self, arm: &str, group: &Group) -> Vec<(f64, &CellFinding)> {
         let cells = self.finding.cells.iter().filter(|cell| cell.arm == arm && self.group(cell) == *group);
         let mut cells: Vec<_> = cells.filter_map(|cell| Some((self.place(cell)?, cell))).collect();
@@ -58,7 +57,7 @@ impl Sweep<'_> {
         self.named.iter().find(|(_, name)| name == value).map(|(place, _)| *place)
     }
 
-    /// The change with its interval, each arm in its colour.
+    /// The changes with their intervals, one colour for each arm.
     fn changes(&self, metric: Metric, group: &Group) -> Option<Chart> {
         let margin = self.finding.rules.margin;
         let series = contents::candidates(self.finding).into_iter().map(|arm| {
@@ -72,9 +71,7 @@ impl Sweep<'_> {
             Series { subject: contents::arm_index(self.finding, arm), joined: true, dot: DOT, points }
         });
         let series: Vec<Series> = series.collect();
-        let ends = |point: &Point| point.ends.into_iter().flat_map(<[f64; 2]>::from).chain([point.y]);
-        let mut all = series.iter().flat_map(|series| &series.points).flat_map(ends);
-        let drawable = series.iter().any(|series| !series.points.is_empty()) && all.all(|end| end.abs() <= LARGEST);
+        let drawable = series.iter().any(|series| !series.points.is_empty());
         let mut marks = self.crossings(metric, group);
         marks.extend([Mark::Band(-margin, margin), Mark::Level(0.0)]);
         let title = format!("change in {}", words::of(metric).noun);
@@ -90,7 +87,7 @@ impl Sweep<'_> {
             let cells = self.cells(arm, group);
             let found = || cells.iter().filter_map(|(place, cell)| Some((*place, contents::metric(cell, metric)?)));
             let mut add = |subject, points| all.push(Series { subject, joined: true, dot: DOT, points });
-            // The baseline is the same beside every arm: the first one shows it.
+            // All arms share the baseline, so it is drawn once.
             if index == 0 {
                 add(0, found().filter_map(|(place, found)| Some(Point::new(place, finite(found.baseline)?))).collect());
             }
@@ -111,7 +108,7 @@ impl Sweep<'_> {
         Chart { title, of, x: Axis::Named(self.named.clone()), y, marks, series }
     }
 
-    /// What a pointer finds at a cell.
+    /// The tooltip of a cell.
     fn hint(&self, metric: Metric, arm: &str, place: f64, found: &MetricFinding) -> String {
         let (baseline, candidate) = words::of(metric).pair(found.baseline, found.candidate);
         let at = self.named.iter().find(|(other, _)| *other == place).map_or("", |(_, name)| name.as_str());
@@ -119,7 +116,7 @@ impl Sweep<'_> {
         format!("{arm}, {}={at}: {baseline} → {candidate}, {change}, {verdict}", self.axis)
     }
 
-    /// Where the curves cross: a line within the stretch of its interval.
+    /// The crossovers: a line within the shaded range of its interval.
     fn crossings(&self, metric: Metric, group: &Group) -> Vec<Mark> {
         let ends = self.named.first().zip(self.named.last());
         let Some(((first, _), (last, _))) = ends else { return Vec::new() };

@@ -1,18 +1,18 @@
-//! The machine and the method in a few labelled lines, in bare text.
+//! The machine and the method in a few labelled lines of plain text.
 
 use super::contents;
 use super::words;
 use crate::document::Fact;
 use crate::number::{self, MISSING, NANOS, bare_percent};
 use crate::phrase::{tied, units_tied};
-use crate::{machine, placement};
+use crate::{machine, placement, services};
 use model::comparison::CompareFinding;
 use model::experiment::Metric;
 use model::reading::Reading;
 use model::record::{Canaries, Meter};
 use std::collections::BTreeSet;
 
-/// How it was measured.
+/// How the comparison was measured.
 pub fn method(finding: &CompareFinding) -> Vec<Fact> {
     let mut facts = Vec::new();
     if !finding.method.is_empty() {
@@ -38,7 +38,7 @@ fn amount(finding: &CompareFinding) -> String {
     )
 }
 
-/// The change that would be found in 8 of 10 such experiments; of a sweep the largest over its cells.
+/// The change that such an experiment detects with 80 % probability. For a sweep, the largest over all cells.
 fn detectable(finding: &CompareFinding) -> Option<String> {
     let parts = contents::targets(finding).into_iter().filter_map(|metric: Metric| {
         let found = finding.cells.iter().filter_map(|cell| contents::metric(cell, metric)?.mde80);
@@ -46,11 +46,11 @@ fn detectable(finding: &CompareFinding) -> Option<String> {
         Some(format!("{} in {}", tied(&number::percent(largest)), words::of(metric).noun))
     });
     let parts = parts.collect::<Vec<_>>();
-    let cell = if finding.cells.len() > 1 { ", in the cell where it is hardest" } else { "" };
-    (!parts.is_empty()).then(|| format!("{}, in 8 of 10 such experiments{cell}", parts.join(", ")))
+    let cell = if finding.cells.len() > 1 { ", least sensitive cell" } else { "" };
+    (!parts.is_empty()).then(|| format!("{} (80 % power{cell})", parts.join(", ")))
 }
 
-/// What it was measured on and what that did meanwhile.
+/// The machine and its state during the measurement.
 pub fn environment(finding: &CompareFinding) -> Vec<Fact> {
     let environment = &finding.environment;
     let host = &environment.host;
@@ -58,11 +58,12 @@ pub fn environment(finding: &CompareFinding) -> Vec<Fact> {
     facts.extend(boots(finding).map(|text| Fact::new("Boots", text)));
     facts.push(Fact::new("Cycles", cycles(finding)));
     facts.push(Fact::new("Background", background(finding)));
+    facts.extend(services::facts(&finding.services));
     facts.extend(placement::of_cases(&finding.placement).map(|text| Fact::new("Placement", text)));
     facts.extend(canaries(&environment.canaries).map(|text| Fact::new("Canaries", text)));
     facts.extend(environment.step.map(|step| {
         let (round, size) = (step.after_round, tied(&signed(step.change)));
-        Fact::new("Step", format!("all arms changed together by {size} after round {round}"))
+        Fact::new("Step", format!("all arms changed by {size} after round {round}"))
     }));
     facts
 }
@@ -80,18 +81,18 @@ fn boots(finding: &CompareFinding) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// What a cycle is here and which meter counted it.
+/// What a cycle means on this machine, and the meter that counted it.
 fn cycles(finding: &CompareFinding) -> String {
     let environment = &finding.environment;
     let meter = environment.meter.as_deref();
     let cycles = machine::cycles(&environment.host, meter == Some(Meter::Pmu.name()));
     match meter {
-        Some(meter) => format!("{cycles}, by the {meter} meter, less the background"),
-        None => format!("{MISSING} no meter of the whole machine could be read"),
+        Some(meter) => format!("{cycles}, by the {meter} meter, net of the background"),
+        None => format!("{MISSING} no meter of the whole machine available"),
     }
 }
 
-/// What the machine did without the workload, and what the hypervisor took.
+/// How busy the machine was without the workload, and the stolen time.
 fn background(finding: &CompareFinding) -> String {
     let environment = &finding.environment;
     let share = |fraction: Option<f64>| fraction.map(|fraction| tied(&number::percent(fraction)));
@@ -101,7 +102,7 @@ fn background(finding: &CompareFinding) -> String {
     format!("{busy}; steal {steal}")
 }
 
-/// The speeds before and after, side by side.
+/// The canaries before and after.
 fn canaries(canaries: &[Canaries]) -> Option<String> {
     let (first, last) = (canaries.first()?, canaries.last()?);
     let taken = |reading: &Reading<f64>| match reading {

@@ -1,16 +1,15 @@
-//! The answer at a glance: a figure for each metric that the experiment was made for.
+//! The answer at a glance: a figure for each target metric.
 
-use super::tables::LARGEST;
 use super::{contents, words};
 use crate::change::Change;
-use crate::document::{Figure, Interval, Note, Scale, Span, Tone};
+use crate::document::{Figure, Interval, LARGEST, Note, Scale, Span, Tone};
 use crate::number;
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding, NoiseFloor};
 use model::experiment::Metric;
 use model::stats::Verdict;
 
-/// The figures, a line for each arm.
+/// The figures, one line for each arm.
 pub fn figures(finding: &CompareFinding) -> Vec<Vec<Figure>> {
     match &finding.noise_floor {
         Some(floor) => vec![noise_floor(finding, floor)],
@@ -39,7 +38,7 @@ fn of_change(finding: &CompareFinding, what: String, metric: Metric, found: &Met
     let change = Change::from(found);
     let (baseline, candidate) = words::of(metric).pair(found.baseline, found.candidate);
     let margin = finding.rules.margin;
-    // Each figure has its own scale: as wide as its interval needs, and never so narrow that the margin is not seen.
+    // Each figure has its own scale: wide enough for its interval and for the margin.
     let ends = [change.value, change.low, change.high].into_iter().flatten();
     let widest = ends.map(f64::abs).fold(margin * 2.0, f64::max);
     let drawn = change.value.filter(|_| widest > 0.0 && widest < LARGEST);
@@ -55,7 +54,7 @@ fn of_change(finding: &CompareFinding, what: String, metric: Metric, found: &Met
     }
 }
 
-/// How many cells came to which verdict.
+/// How many cells have each verdict.
 fn of_sweep(what: &str, metric: Metric, cells: &[&CellFinding]) -> Option<Figure> {
     let found = cells.iter().filter_map(|cell| contents::metric(cell, metric));
     let found: Vec<&MetricFinding> = found.filter(|found| contents::has_value(found)).collect();
@@ -82,7 +81,7 @@ fn noise_floor(finding: &CompareFinding, floor: &NoiseFloor) -> Vec<Figure> {
         };
         Figure {
             what: words::of(metric).noun.to_owned(),
-            note: format!("told apart in {}", number::seconds(finding.seconds)),
+            note: format!("resolved in {}", number::seconds(finding.seconds)),
             verdict: Some(Note::new(tone, word)),
             ..Figure::new(tone, format!("±{}", number::percent(noise.half_width)))
         }

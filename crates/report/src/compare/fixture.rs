@@ -1,4 +1,4 @@
-//! Comparisons as they occur, for the tests of every format.
+//! Typical comparisons, for the tests of every format.
 
 mod stored;
 
@@ -15,7 +15,7 @@ use model::stored::{StoredFinding, UnpairedChange};
 use model::warning::{Code, Warning};
 use std::collections::BTreeMap;
 
-/// Every finding with its name.
+/// All findings with their names.
 pub fn all() -> Vec<(&'static str, CompareFinding)> {
     vec![
         ("options", options()),
@@ -34,7 +34,7 @@ pub fn all() -> Vec<(&'static str, CompareFinding)> {
     ]
 }
 
-/// One option, two arms, a clear answer, and a mean that hides what happened.
+/// One option, two arms, a clear answer, and a mean that hides a changed distribution.
 pub fn options() -> CompareFinding {
     let mut finding = empty();
     finding.title = "bs=4k beside bs=8k".to_owned();
@@ -60,6 +60,7 @@ pub fn options() -> CompareFinding {
     ];
     finding.published = vec![Published {
         cell: BTreeMap::new(),
+        arm: None,
         metric: Metric::Iops,
         baseline: Some(25_263.0),
         candidate: Some(27_617.0),
@@ -73,7 +74,7 @@ pub fn options() -> CompareFinding {
     finding
 }
 
-/// Nine sizes, two directions: what a patch thread pastes.
+/// Nine sizes and two directions, as in a patch thread.
 pub fn sweep() -> CompareFinding {
     const BEFORE: [[f64; 9]; 2] = [
         [62.5e3, 55.5e3, 40.6e3, 24.6e3, 14.8e3, 8687.0, 4733.0, 3156.0, 1901.0],
@@ -107,6 +108,7 @@ pub fn sweep() -> CompareFinding {
             cell.slices = slices(change).into_iter().take(60).collect();
             finding.published.push(Published {
                 cell: cell.cell.clone(),
+                arm: None,
                 metric: Metric::Iops,
                 baseline: Some(before),
                 candidate: Some(after),
@@ -141,7 +143,7 @@ pub fn sweep() -> CompareFinding {
         value: Some(9830.0),
         low: Some(7400.0),
         high: Some(13_100.0),
-        words: "candidate wins above bs 9830, baseline below".to_owned(),
+        words: "candidate is better above it, baseline below it".to_owned(),
     }];
     let line = |arm: &str, per_io: f64, per_byte: f64| LineFinding {
         arm: arm.to_owned(),
@@ -207,7 +209,7 @@ pub fn identical() -> CompareFinding {
     finding
 }
 
-/// Commands on a machine without a meter: most metrics have no value, and say why.
+/// Commands on a machine without a meter: most metrics have only a reason.
 pub fn unmeasured() -> CompareFinding {
     let mut finding = options();
     finding.title = "tar -c beside tar -c --sparse".to_owned();
@@ -234,7 +236,7 @@ pub fn unmeasured() -> CompareFinding {
     finding
 }
 
-/// Commands whose I/Os nobody counts: whole executions are compared.
+/// Commands whose I/Os are not counted: whole executions are compared.
 pub fn executions() -> CompareFinding {
     let mut finding = unmeasured();
     finding.outcome = Outcome::Completed;
@@ -255,7 +257,7 @@ pub fn executions() -> CompareFinding {
     finding
 }
 
-/// Two candidates, three ways to send.
+/// Two candidates with different send methods.
 pub fn three_arms() -> CompareFinding {
     let mut finding = options();
     finding.title = "three ways to send".to_owned();
@@ -273,7 +275,7 @@ pub fn three_arms() -> CompareFinding {
     finding
 }
 
-/// Nothing was measured.
+/// No measurement.
 pub fn empty() -> CompareFinding {
     CompareFinding {
         schema: SCHEMA.to_owned(),
@@ -311,6 +313,7 @@ pub fn empty() -> CompareFinding {
         page_cache: Vec::new(),
         placement: Vec::new(),
         regimes: Vec::new(),
+        services: Vec::new(),
         boots: Vec::new(),
         cases: Vec::new(),
         outcome: Outcome::Completed,
@@ -318,7 +321,7 @@ pub fn empty() -> CompareFinding {
     }
 }
 
-/// Two kernels, three boots of each.
+/// Two kernels with three boots each.
 pub fn booted() -> CompareFinding {
     let mut finding = options();
     finding.title = "two kernels".to_owned();
@@ -343,7 +346,7 @@ fn boot((number, arm): (usize, &&str)) -> BootFinding {
     }
 }
 
-/// A finding with `number` wherever a number can be and `text` wherever a name can be.
+/// A finding with `number` for all numbers and `text` for all names.
 pub fn hostile(number: f64, text: &str) -> CompareFinding {
     let mut finding = sweep();
     let interval = Interval { change: number, low: -number, high: number };
@@ -500,7 +503,7 @@ fn metric(metric: Metric, baseline: f64, change: f64, half: f64) -> (String, Met
     (metric.name().to_owned(), found)
 }
 
-/// Every metric of a comparison in which costs changed by `cost` and rates by `rate`.
+/// All metrics of a comparison in which costs changed by `cost` and rates by `rate`.
 fn usual(cost: f64, rate: f64) -> BTreeMap<String, MetricFinding> {
     let mut metrics: BTreeMap<String, MetricFinding> = [
         metric(Metric::CyclesPerIo, 6910.0, cost, 0.0055),
@@ -514,7 +517,7 @@ fn usual(cost: f64, rate: f64) -> BTreeMap<String, MetricFinding> {
         metric(Metric::LatencyP99, 8440.0, 0.117, 0.062),
     ]
     .into();
-    // The verdict of a cost that changed by 3.1 % with this interval: the margin is crossed by it.
+    // The verdict of a cost that changed by 3.1 % with this interval, which contains the margin.
     if let Some(cycles) = metrics.get_mut("cycles_per_io").filter(|_| cost == 0.031) {
         (cycles.low, cycles.high, cycles.verdict) = (Some(0.0302), Some(0.0368), Verdict::Worse);
     }
@@ -541,7 +544,7 @@ fn shift() -> Vec<ShiftPoint> {
     percents.into_iter().enumerate().map(point).collect()
 }
 
-/// Slices of half a minute, the same in every test: a drift, noise, and a stall now and then.
+/// Slices of half a minute, the same in every test: a drift, noise, and occasional stalls.
 fn slices(change: f64) -> Vec<SlicePoint> {
     let mut state = 20_251_009_u64;
     let mut noise = move || {

@@ -1,4 +1,4 @@
-//! What is said under a table: what was not measured, what would decide, what a mean hides, what a correction took.
+//! Remarks below a table: missing metrics, the time to decide, changes that a mean hides, and corrections.
 
 use super::{contents, words};
 use crate::change::Change;
@@ -23,11 +23,11 @@ pub fn notes(finding: &CompareFinding, arm: &str, metrics: &[Metric]) -> Vec<Not
     }
     notes.extend(time(finding, &cells, &shown));
     let missing = contents::reasons(&cells).into_iter();
-    notes.extend(missing.map(|text| Note::new(Tone::Faint, format!("not measured: {text}"))));
+    notes.extend(missing.map(|text| Note::new(Tone::Faint, format!("not compared: {text}"))));
     notes
 }
 
-/// The cells in which something holds of a metric.
+/// The cells in which a metric satisfies a condition.
 fn found<'a>(
     cells: &[&'a CellFinding],
     metric: Metric,
@@ -43,14 +43,15 @@ fn shape(finding: &CompareFinding, cells: &[&CellFinding], metric: Metric) -> Op
     let places = places(finding, &changed, |metric| {
         let typical = metric.typical.map(|typical| tied(&Change::from(typical).whole()));
         let typical = typical.map(|typical| format!(", {typical} in a typical round"));
-        format!("{} in sum{}", tied(&Change::from(metric).whole()), typical.unwrap_or_default())
+        format!("{} overall{}", tied(&Change::from(metric).whole()), typical.unwrap_or_default())
     })?;
     let head = words::of(metric).head;
-    let text = format!("{head}: the shape changed, in rare slow parts or in all but them: {places}");
+    let text =
+        format!("{head}: the shape of the distribution changed, either in rare slow parts or in the rest: {places}");
     Some(Note::new(Tone::Notice, text))
 }
 
-/// The interval excludes 0, and yet nothing counts as detected.
+/// The interval excludes 0, but the change is not detected after the correction.
 fn taken_back(finding: &CompareFinding, cells: &[&CellFinding], metric: Metric) -> Option<Note> {
     let excludes_zero = |low: f64, high: f64| low > 0.0 || high < 0.0;
     let undetected = found(cells, metric, |metric| {
@@ -62,9 +63,11 @@ fn taken_back(finding: &CompareFinding, cells: &[&CellFinding], metric: Metric) 
     Some(Note::new(Tone::Faint, text))
 }
 
-/// How long a decision would take, for what the answer has not said.
+/// The time to decide, for metrics that the answer does not cover.
 fn time(finding: &CompareFinding, cells: &[&CellFinding], metrics: &[Metric]) -> Option<Note> {
-    let said = |metric: &Metric| !contents::is_sweep(finding) && contents::targets(finding).contains(metric);
+    // The answer of a comparison of the baseline with itself covers no single change.
+    let answered = !contents::is_sweep(finding) && finding.noise_floor.is_none();
+    let said = |metric: &Metric| answered && contents::targets(finding).contains(metric);
     let open = |metric: &MetricFinding| metric.verdict == Verdict::Inconclusive && metric.seconds_to_decide.is_some();
     let mut parts = Vec::new();
     for metric in metrics.iter().filter(|metric| !said(metric)) {
@@ -77,11 +80,11 @@ fn time(finding: &CompareFinding, cells: &[&CellFinding], metrics: &[Metric]) ->
         parts.extend(longest.map(|longest| format!("{} {}", words::of(*metric).head, number::lasting(longest))));
     }
     let cell = if contents::is_sweep(finding) { " in every cell" } else { "" };
-    let text = || format!("measuring that would decide what is inconclusive{cell}: {}", parts.join(", "));
+    let text = || format!("measuring time that would decide inconclusive results{cell}: {}", parts.join(", "));
     (!parts.is_empty()).then(|| Note::new(Tone::Faint, text()))
 }
 
-/// The first cells of a list with what is said of each; the rest is counted.
+/// The first cells of a list with a text for each, and the number of further ones.
 fn places(
     finding: &CompareFinding,
     cells: &[(&CellFinding, &MetricFinding)],

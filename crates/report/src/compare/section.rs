@@ -1,17 +1,17 @@
-//! What stands below the tables of changes: limits, the noise floor, where arms cross, cost by size, published numbers.
+//! The sections below the tables of changes: limits, the noise floor, crossovers, cost by size.
 
-use super::{against_stored, contents, words};
-use crate::change::Change;
-use crate::document::{Block, Body, Cell, Column, Fact, Note, Section, Table, Tone};
-use crate::number::{self, COUNT, MISSING, bare_percent};
+use super::{against_stored, contents, published, words};
+use crate::document::{Block, Body, Cell, Column, Fact, Section, Table, Tone};
+use crate::number::{self, COUNT, bare_percent};
 use crate::phrase::tied;
 use model::comparison::CompareFinding;
-use model::comparison::finding::{CellFinding, CrossoverFinding, LimitFinding, LimitState, MetricFinding, TimeNeeded};
-use model::experiment::{Metric, Published};
+use model::comparison::finding::{CrossoverFinding, LimitFinding, LimitState, TimeNeeded};
+use model::elided_list::elided_list;
+use model::experiment::Metric;
 use model::stats::Estimate;
 use std::collections::BTreeMap;
 
-/// Every section that the finding has something for.
+/// Every section that has contents.
 pub fn sections(finding: &CompareFinding) -> Vec<Section> {
     let all = [
         against_stored::block(finding),
@@ -19,24 +19,23 @@ pub fn sections(finding: &CompareFinding) -> Vec<Section> {
         noise_floor(finding),
         crossovers(finding),
         lines(finding),
-        published(finding),
+        published::block(finding),
     ];
     all.into_iter().flatten().map(|block| Section::new("", vec![block])).collect()
 }
 
-/// A table under its title, which stands at the head of its first column.
-fn grid(title: &str, columns: Vec<Column>, rows: Vec<Vec<Cell>>, notes: Vec<String>) -> Option<Block> {
+/// A table with its title in the header of its first column.
+fn grid(title: &str, columns: Vec<Column>, rows: Vec<Vec<Cell>>) -> Option<Block> {
     let mut table = Table::new(columns);
     rows.into_iter().for_each(|row| table.row(row));
-    let notes = notes.into_iter().map(|text| Note::new(Tone::Faint, text)).collect();
-    (!table.rows.is_empty()).then(|| Block::new(title, Body::Table(table)).with(notes))
+    (!table.rows.is_empty()).then(|| Block::new(title, Body::Table(table)))
 }
 
 fn facts(title: &str, facts: Vec<Fact>) -> Option<Block> {
     (!facts.is_empty()).then(|| Block::new(title, Body::Facts(facts)))
 }
 
-/// What `--fail-on` asked for and what became of it. Of a sweep, cells in which a limit was kept are only counted.
+/// The limits of `--fail-on` and their states. In a sweep, cells within a limit are only counted.
 fn limits(finding: &CompareFinding) -> Option<Block> {
     let in_sweep = finding.limits.iter().any(|limit| !limit.cell.is_empty());
     let several = contents::candidates(finding).len() > 1;
@@ -64,19 +63,19 @@ fn limits(finding: &CompareFinding) -> Option<Block> {
     }
     let cells = |count| if count == 1 { "1 cell".to_owned() } else { format!("{count} cells") };
     rows.extend(counted.iter().map(|(limit, count)| row(limit, &cells(*count))));
-    grid("Limits", heads, rows, Vec::new())
+    grid("Limits", heads, rows)
 }
 
-/// What this machine can tell apart.
+/// The resolution of this machine.
 fn noise_floor(finding: &CompareFinding) -> Option<Block> {
     let floor = finding.noise_floor.as_ref()?;
     let known: Vec<_> =
         Metric::ALL.into_iter().filter_map(|metric| Some((metric, floor.metrics.get(metric.name())?))).collect();
     let (_, first) = known.first()?;
-    let mut heads = vec![Column::rows("metric"), Column::number("tells apart")];
+    let mut heads = vec![Column::rows("metric"), Column::number("resolution")];
     let head = |needed: &TimeNeeded| Column::number(format!("±{} in", bare_percent(needed.half_width)));
     heads.extend(first.seconds_needed.iter().map(head));
-    heads.push(Column::verdict("called different"));
+    heads.push(Column::verdict("false difference"));
     let rows = known.iter().map(|(metric, noise)| {
         let mut row = vec![Cell::from(words::of(*metric).head)];
         row.push(Cell::from(format!("±{}", number::percent(noise.half_width))));
@@ -85,36 +84,36 @@ fn noise_floor(finding: &CompareFinding) -> Option<Block> {
         row.push(Cell::new(tone, text));
         row
     });
-    grid("Noise floor", heads, rows.collect(), Vec::new())
+    grid("Noise floor", heads, rows.collect())
 }
 
-/// Where the candidate starts to win: the magic numbers.
+/// Where the candidate becomes better than the baseline.
 fn crossovers(finding: &CompareFinding) -> Option<Block> {
     let several = contents::candidates(finding).len() > 1;
     let metric = |crossover: &CrossoverFinding| {
         Metric::parse(&crossover.metric).map_or(crossover.metric.clone(), |metric| words::of(metric).head.to_owned())
     };
-    // Ways through the sweep along which nothing crosses, and the same is to be said of them.
+    // Without a crossover and with the same text.
     let alike = |one: &CrossoverFinding, other: &CrossoverFinding| {
-        one.value.is_none() && other.value.is_none() && one.metric == other.metric && one.words == other.words
+        let same = (&one.metric, &one.arm, &one.words) == (&other.metric, &other.arm, &other.words);
+        one.value.is_none() && other.value.is_none() && same
     };
     let mut found = Vec::new();
     for (place, crossover) in finding.crossovers.iter().enumerate() {
-        let others = finding.crossovers.iter().filter(|other| alike(crossover, other)).count();
-        if others > 1 {
+        let arm = if several { format!("{}: ", crossover.arm) } else { String::new() };
+        let others: Vec<_> = finding.crossovers.iter().filter(|other| alike(crossover, other)).collect();
+        if others.len() > 1 {
             if finding.crossovers.iter().position(|other| alike(crossover, other)) == Some(place) {
-                let text = format!("{}: along {others} lines through the sweep", crossover.words);
+                let places: Vec<String> = others.iter().map(|other| contents::point(finding, &other.at)).collect();
+                let text = format!("{arm}{} (for {})", crossover.words, elided_list(&places, ", "));
                 found.push(Fact::new(metric(crossover), text));
             }
             continue;
         }
-        let mut label = metric(crossover) + &at(finding, &crossover.at);
-        if several {
-            label += &format!(", {}", crossover.arm);
-        }
-        found.push(Fact::new(label, format!("{}{}", crossover.words, crossing(finding, crossover))));
+        let label = metric(crossover) + &at(finding, &crossover.at);
+        found.push(Fact::new(label, format!("{arm}{}{}", crossing(finding, crossover), crossover.words)));
     }
-    facts("Magic numbers", found)
+    facts("Crossover points", found)
 }
 
 fn at(finding: &CompareFinding, at: &BTreeMap<String, String>) -> String {
@@ -122,13 +121,13 @@ fn at(finding: &CompareFinding, at: &BTreeMap<String, String>) -> String {
     if point.is_empty() { point } else { format!(" at {point}") }
 }
 
-/// The value of the axis with its interval, which may end outside of what was swept.
+/// The axis value of the crossover with its interval, which may extend beyond the sweep.
 fn crossing(finding: &CompareFinding, crossover: &CrossoverFinding) -> String {
     let Some(value) = crossover.value else { return String::new() };
     let text = |value: f64| contents::axis_value(finding, &crossover.axis, value);
     let low = crossover.low.map_or_else(|| "below the sweep".to_owned(), text);
     let high = crossover.high.map_or_else(|| "above the sweep".to_owned(), text);
-    format!("; they cross at {} = {}", crossover.axis, tied(&format!("{} [{low}, {high}]", text(value))))
+    format!("at {} = {}; ", crossover.axis, tied(&format!("{} [{low}, {high}]", text(value))))
 }
 
 /// cost(b) = c0 + c1 × b.
@@ -141,7 +140,7 @@ fn lines(finding: &CompareFinding) -> Option<Block> {
     };
     let found = finding.lines.iter().map(|line| {
         let text = format!(
-            "{} cycles per I/O + {} cycles per byte; no size is further from it than {}",
+            "{} cycles per I/O + {} cycles per byte; largest deviation {}",
             estimate(&line.per_io),
             estimate(&line.per_byte),
             tied(&number::percent(line.misfit)),
@@ -149,59 +148,4 @@ fn lines(finding: &CompareFinding) -> Option<Block> {
         Fact::new(format!("{}{}", line.arm, at(finding, &line.at)), text)
     });
     facts("Cost by size", found.collect())
-}
-
-/// What others published, with ours beside it.
-fn published(finding: &CompareFinding) -> Option<Block> {
-    let rows = &finding.published;
-    let in_sweep = rows.iter().any(|row| !row.cell.is_empty());
-    let one_metric =
-        rows.windows(2).all(|pair| pair.first().map(|row| row.metric) == pair.last().map(|row| row.metric));
-    let mut sources: Vec<&str> = Vec::new();
-    rows.iter().for_each(|row| {
-        if !sources.contains(&row.source.as_str()) {
-            sources.push(&row.source);
-        }
-    });
-    let mut heads = vec![Column::rows(if in_sweep { "cell" } else { "metric" })];
-    if in_sweep && !one_metric {
-        heads.push(Column::text("metric"));
-    }
-    heads.extend(["baseline", "candidate"].map(|arm| Column::number(arm).spare(0)));
-    heads.extend(["change", "ours"].map(Column::number));
-    heads.extend((sources.len() > 1).then(|| Column::number("source")));
-    let row = |row: &Published| {
-        let words = words::of(row.metric);
-        let (baseline, candidate) = words.pair(row.baseline, row.candidate);
-        let point = contents::point(finding, &row.cell);
-        let mut fields = vec![Cell::from(if in_sweep { point } else { words.head.to_owned() })];
-        if in_sweep && !one_metric {
-            fields.push(words.head.into());
-        }
-        let change = Change { value: row.change, low: None, high: None };
-        fields.extend([baseline, candidate, change.percent(), ours(finding, row)].map(Cell::from));
-        let number = sources.iter().position(|source| *source == row.source).map_or(0, |index| index + 1);
-        fields.extend((sources.len() > 1).then(|| Cell::from(format!("[{number}]"))));
-        fields
-    };
-    let mut notes = Vec::new();
-    if in_sweep && one_metric {
-        notes.extend(rows.first().map(|row| format!("all of {}", words::of(row.metric).noun)));
-    }
-    let numbered = |(index, source): (usize, &&str)| {
-        if sources.len() > 1 { format!("[{}] {source}", index + 1) } else { format!("source: {source}") }
-    };
-    notes.extend(sources.iter().enumerate().map(numbered));
-    grid("Published", heads, rows.iter().map(row).collect(), notes)
-}
-
-/// What we measured where that was published; nothing when more than one comparison fits.
-fn ours(finding: &CompareFinding, published: &Published) -> String {
-    let fits = |cell: &&CellFinding| published.cell.iter().all(|(axis, value)| cell.cell.get(axis) == Some(value));
-    let mut fitting = finding.cells.iter().filter(fits);
-    let found: Option<&MetricFinding> = match (fitting.next(), fitting.next()) {
-        (Some(cell), None) => contents::metric(cell, published.metric),
-        _ => None,
-    };
-    found.map_or_else(|| MISSING.to_owned(), |found| Change::from(found).whole())
 }

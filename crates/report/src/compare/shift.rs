@@ -1,6 +1,5 @@
-//! The latency shift: how much each percentile moved, from the quick I/Os to the slow ones.
+//! The latency shift: the change of each percentile, from the fastest I/Os to the slowest.
 
-use super::tables::LARGEST;
 use super::{contents, words};
 use crate::change::Change;
 use crate::document::{Axis, Block, Body, Cell, Chart, Column, Mark, Note, Point, Series, Table, Tone};
@@ -13,7 +12,7 @@ use model::experiment::Metric;
 pub fn blocks(finding: &CompareFinding, cell: &CellFinding) -> Vec<Block> {
     let charts = Body::Charts(chart(finding, cell).into_iter().collect());
     let missing = cell.shift.iter().any(|point| point.change.is_none());
-    let note = Note::new(Tone::Faint, format!("{MISSING} without a change: too few I/Os for its interval"));
+    let note = Note::new(Tone::Faint, format!("{MISSING} no change: too few I/Os for an interval"));
     let table = Block::new("", Body::Table(table(finding, cell)));
     let blocks = vec![Block::new("", charts), table.with(missing.then_some(note).into_iter().collect())];
     if cell.shift.is_empty() { Vec::new() } else { blocks }
@@ -27,13 +26,13 @@ fn chart(finding: &CompareFinding, cell: &CellFinding) -> Option<Chart> {
     let margin = finding.rules.margin;
     let point = |(place, point): (usize, &ShiftPoint)| {
         let change = Change::from(point.change?);
-        let ends = change.ends().filter(|(low, high)| low.abs() < LARGEST && high.abs() < LARGEST)?;
+        let ends = change.ends()?;
         let hint = format!("{}: {}", name(point), change.whole());
         Some(Point { x: place as f64, y: change.value?, ends: Some(ends), hint })
     };
     let points: Vec<Point> = cell.shift.iter().enumerate().filter_map(point).collect();
     (!points.is_empty()).then(|| Chart {
-        title: "change of latency at each percentile, with its interval".to_owned(),
+        title: "change of latency at each percentile with its interval".to_owned(),
         of: String::new(),
         x: Axis::Steps(cell.shift.iter().map(name).collect()),
         y: Axis::Change,

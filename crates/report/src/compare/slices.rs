@@ -1,4 +1,4 @@
-//! Every slice over time, one arm's beside the other's: drifts, steps and stalls are seen here and nowhere else.
+//! Every slice of two arms over time. Only this chart shows drifts, steps and stalls.
 
 use super::{contents, words};
 use crate::document::{Axis, Chart, Point, Series};

@@ -1,4 +1,4 @@
-//! The tables of changes: baseline, candidate, change, interval and verdict, a line for each metric or each cell.
+//! The tables of changes: baseline, candidate, change, interval and verdict, one row for each metric or cell.
 
 use super::{contents, words};
 use crate::change::Change;
@@ -7,10 +7,7 @@ use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding};
 use model::experiment::Metric;
 
-/// Changes beyond this (a thousand times as much) are not drawn: one of them would hide all others.
-pub const LARGEST: f64 = 1e3;
-
-/// A line before its table knows its scale.
+/// A row before the scale of its table is known.
 struct Line<'a> {
     metric: Metric,
     names: Vec<Cell>,
@@ -18,7 +15,7 @@ struct Line<'a> {
     change: Change,
 }
 
-/// Without a sweep: a line for each metric.
+/// Without a sweep: one row for each metric.
 pub fn by_metric(finding: &CompareFinding, arm: &str) -> Table {
     let cells = contents::cells(finding, arm);
     let measured = cells.into_iter().flat_map(contents::measured);
@@ -30,7 +27,7 @@ pub fn by_metric(finding: &CompareFinding, arm: &str) -> Table {
     table(finding, arm, &["metric"], lines.collect(), true)
 }
 
-/// Of a sweep: a line for each cell, of one metric.
+/// With a sweep: one row for each cell, for one metric.
 pub fn by_cell(finding: &CompareFinding, arm: &str, metric: Metric) -> Table {
     let axes = contents::axes(finding);
     let lines = contents::cells(finding, arm).into_iter().filter_map(|cell: &CellFinding| {
@@ -62,7 +59,7 @@ fn table(finding: &CompareFinding, arm: &str, names: &[&str], lines: Vec<Line>, 
         cells.extend([Cell::from(baseline), Cell::from(candidate)]);
         cells.extend(change(line.change, tone, words::verdict(line.found.verdict)));
         table.row(cells);
-        // The typical round, where it does not agree.
+        // The typical round, if it disagrees.
         let typical = line.found.typical.filter(|_| by_metric && line.found.shape_changed);
         if let Some(typical) = typical {
             let mut cells = vec![Cell::from("typical").in_full("in a typical round"), "".into(), "".into()];
@@ -73,12 +70,13 @@ fn table(finding: &CompareFinding, arm: &str, names: &[&str], lines: Vec<Line>, 
     table
 }
 
-/// The scale on which all intervals are drawn: it holds 0, the margin and every interval.
+/// The common scale of most intervals: it includes 0 and the margin.
 fn scale(margin: f64, changes: impl Iterator<Item = Change>) -> Option<Scale> {
-    let ends = changes.flat_map(|change| [change.value, change.low, change.high]).flatten();
-    let ends: Vec<f64> = ends.filter(|end| end.abs() < LARGEST).collect();
     let around = if margin.is_finite() && margin > 0.0 { margin } else { 0.0 };
-    let low = ends.iter().copied().fold(-around, f64::min);
-    let high = ends.iter().copied().fold(around, f64::max);
-    (!ends.is_empty() && high > low).then(|| Scale { span: Span::new(low, high), margin: Some(margin) })
+    let range = |change: Change| {
+        let ends = [change.value, change.low, change.high].into_iter().flatten();
+        ends.map(|end| (end, end)).reduce(|(low, high), (end, _)| (low.min(end), high.max(end)))
+    };
+    let span = Span::of_most(&changes.filter_map(range).collect::<Vec<_>>(), around)?;
+    Some(Scale { span, margin: Some(margin) })
 }

@@ -1,4 +1,4 @@
-//! The comparison of every fixture on a terminal: essential lines, widths, whole texts as snapshots.
+//! All fixtures on a terminal: important lines, widths, and whole texts as snapshots.
 
 use super::*;
 use crate::text::page::{fits_closely, width};
@@ -48,14 +48,14 @@ fn the_answer_is_first() {
 }
 
 #[test]
-fn the_verdict_has_its_colour_and_its_word() {
+fn the_verdict_has_a_colour_and_a_word() {
     let text = terminal(&fixture::options(), Ink::Colour, 80);
     assert!(text.lines().next().unwrap().ends_with("\u{1b}[31mworse\u{1b}[0m"), "{text}");
     assert!(text.contains("\u{1b}[33mundecided\u{1b}[0m") && text.contains("\u{1b}[32mkept\u{1b}[0m"), "{text}");
 }
 
 #[test]
-fn colour_moves_nothing() {
+fn colour_does_not_change_the_layout() {
     for (name, finding) in fixture::all() {
         let widths = |text: String| text.lines().map(width).collect::<Vec<_>>();
         let coloured = widths(terminal(&finding, Ink::Colour, 100));
@@ -75,8 +75,8 @@ fn no_column_is_left_out_at_80() {
 #[test]
 fn metrics_without_a_value_have_one_line_for_each_reason() {
     let text = text(&fixture::unmeasured());
-    assert_eq!(text.matches("not measured: ").count(), 2, "{text}");
-    assert!(text.starts_with("Interrupted: what follows was measured until then.\n"), "{text}");
+    assert_eq!(text.matches("not compared: ").count(), 2, "{text}");
+    assert!(text.starts_with("Interrupted: the figures cover only the time before the interruption.\n"), "{text}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What metrics and verdicts are called: a row of the table for each metric.
+//! Words for metrics and verdicts, one row of the table for each metric.
 
 use crate::document::Tone;
 use crate::number::{BYTES, COUNT, NANOS, Scale, Units, bare_percent, net, with_unit};
@@ -6,24 +6,24 @@ use model::comparison::finding::LimitState;
 use model::experiment::Metric;
 use model::stats::Verdict;
 
-/// Values this many times apart do not share a unit.
+/// Values with a ratio above this do not share a unit.
 const FAR_APART: f64 = 30.0;
 
-/// Lengths of time, from seconds.
+/// Units of durations, from seconds.
 const SECONDS: Units = &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")];
 
 /// The words for a metric.
 pub struct Words {
     metric: Metric,
-    /// At the head of a row or a column.
+    /// In the header of a row or column.
     pub head: &'static str,
     /// In a sentence.
     pub noun: &'static str,
     /// "*costs* 3 % more cycles per I/O".
     pub verb: &'static str,
-    /// "takes 3 % more *time for the median I/O*"; empty where it is the noun.
+    /// "takes 3 % more *time for the median I/O*"; empty means the noun.
     amount: &'static str,
-    /// What its values are counted in.
+    /// The units of its values.
     pub units: Units,
 }
 
@@ -42,7 +42,7 @@ static TABLE: [Words; 12] = [
     row(Metric::Seconds, ["time", "seconds", "takes", "time"], SECONDS),
 ];
 
-/// A row: head, noun, verb, and what there is more of, where that is not the noun.
+/// A row: head, noun, verb, and the amount if it is not the noun.
 const fn row(metric: Metric, [head, noun, verb, amount]: [&'static str; 4], units: Units) -> Words {
     Words { metric, head, noun, verb, amount, units }
 }
@@ -61,12 +61,12 @@ impl Words {
         format!("{} {amount}", if is_more { "more" } else { less })
     }
 
-    /// A value of this metric.
+    /// Formats a value of this metric.
     pub fn value(&self, value: Option<f64>) -> String {
         net(value, |value| with_unit(self.units, value))
     }
 
-    /// Two values of it, in one unit where they are near each other.
+    /// Formats two values in one unit if they are close.
     pub fn pair(&self, first: Option<f64>, second: Option<f64>) -> (String, String) {
         let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
         let apart = (self.value(first), self.value(second));
@@ -75,7 +75,7 @@ impl Words {
         if most > least * FAR_APART || one < 0.0 || other < 0.0 {
             return apart;
         }
-        // The smaller one keeps three digits; the larger one has as many decimals.
+        // The smaller value has three digits; the larger one has as many decimals.
         let scale = Scale::of(self.units, if least > 0.0 { least } else { most });
         let gap = if scale.unit.is_empty() { "" } else { " " };
         let cell = |value| format!("{}{gap}{}", scale.cell(value), scale.unit);
@@ -83,7 +83,7 @@ impl Words {
     }
 }
 
-/// The word for a verdict where there is little room: in a column of a table.
+/// A short word for a verdict, for table columns.
 pub fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "better",
@@ -95,7 +95,7 @@ pub fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The same in a sentence, which has the room to say what is small.
+/// A verdict in a sentence, with the margin.
 pub fn verdict_in_full(verdict: Verdict, margin: f64) -> String {
     let small = |word: &str| format!("{word} (maybe by less than {})", bare_percent(margin));
     match verdict {
@@ -107,7 +107,7 @@ pub fn verdict_in_full(verdict: Verdict, margin: f64) -> String {
     }
 }
 
-/// How a verdict looks.
+/// The tone of a verdict.
 pub fn tone(verdict: Verdict) -> Tone {
     match verdict {
         Verdict::Better | Verdict::BetterMaybeSmall => Tone::Own,
@@ -117,7 +117,7 @@ pub fn tone(verdict: Verdict) -> Tone {
     }
 }
 
-/// The word for a limit's state, and how it looks.
+/// The word for a limit's state, and its tone.
 pub fn limit(state: LimitState) -> (&'static str, Tone) {
     match state {
         LimitState::Kept => ("kept", Tone::Own),
@@ -126,7 +126,7 @@ pub fn limit(state: LimitState) -> (&'static str, Tone) {
     }
 }
 
-/// The order in which verdicts are counted up.
+/// The order in which verdicts are counted.
 pub const VERDICTS: [Verdict; 6] = [
     Verdict::Better,
     Verdict::BetterMaybeSmall,

@@ -1,4 +1,4 @@
-//! A run or a command beside an earlier one in words: how far each phase is from what it was.
+//! A run or a command next to an earlier one, in words: the change of each phase.
 
 use super::name;
 use crate::change::Change;
@@ -8,7 +8,7 @@ use crate::phrase::tied;
 use crate::stored;
 use model::finding::{PhaseFinding, RunFinding, StoredPhase};
 
-/// Nothing without a stored record.
+/// `None` without a stored record.
 pub fn block(finding: &RunFinding) -> Option<Block> {
     let stored = finding.stored.as_ref()?;
     let several = finding.phases.len() > 1;
@@ -16,8 +16,8 @@ pub fn block(finding: &RunFinding) -> Option<Block> {
         let prefix = if several { format!("{} ", name(phase)) } else { String::new() };
         facts(phase).into_iter().map(move |(head, text)| Fact::new(format!("{prefix}{head}"), text))
     });
-    let caution = "the two were not measured side by side: the difference is all that changed in between, from the kernel to the \
-                   neighbours, and its interval holds only what varied within each of them; iotoll compare tells a change apart";
+    let caution = "the two were not measured side by side: the difference includes everything that changed in between, such as the kernel or \
+                   other guests, and its interval only the variation within each; use iotoll compare to isolate a change";
     let unknown = finding.phases.iter().filter(|phase| facts_of(phase).is_none());
     let unknown: Vec<String> = unknown.map(name).filter(|name| !name.is_empty()).collect();
     let remark = (!unknown.is_empty()).then(|| format!("not in the stored record: {}", unknown.join(", ")));
@@ -60,7 +60,7 @@ mod tests {
     use crate::document::Body;
 
     #[test]
-    fn each_phase_says_how_far_it_is_from_what_it_was() {
+    fn each_phase_shows_its_change() {
         let block = block(&fixture::stored()).unwrap();
         assert_eq!(block.title, "Against the stored run of 2025-05-03");
         let Body::Facts(facts) = &block.body else { panic!("no facts") };

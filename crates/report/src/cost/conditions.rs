@@ -1,17 +1,16 @@
-//! The conditions of a run in words: where reads came from, and which regimes were in it.
+//! The conditions of a run in words: where reads came from, and its regimes.
 
 use crate::document::{Column, Note, Table, Tone};
 use crate::number::{self, BYTES, COUNT, CYCLES, MISSING, Scale};
 use crate::phrase::tied;
 use model::elided_list::elided_list;
-use model::finding::{PhaseFinding, RegimeFinding};
+use model::finding::{JobFinding, PhaseFinding, RegimeFinding, RunFinding};
 use model::page_cache::{CacheFinding, CacheState};
 
-/// Dirty bytes below this are the last pages of a log or so, and not worth a word: 1 MiB.
+/// Fewer dirty bytes (1 MiB), such as the last pages of a log, are not reported.
 const DIRTY: u64 = 1 << 20;
 
-/// What became of direct reads of which storage has delivered none. Of a file system that does not account its reads it
-/// cannot be told apart.
+/// A note on direct reads that storage did not deliver. A file system that does not account its reads looks the same.
 pub(crate) const DIRECT_FROM_MEMORY: &str =
     "served from memory: storage delivered nothing, or the file system (FUSE, virtiofs) does not account its reads";
 
@@ -21,12 +20,11 @@ pub fn page_cache(cache: &CacheFinding) -> String {
     if matches!(cache.state, CacheState::Warming | CacheState::Partial)
         && let (Some(before), Some(after)) = (cache.resident_before_fraction, cache.resident_after_fraction)
     {
-        text += &format!("; {} of the files in memory before, {} after", percent(before), percent(after));
+        text += &format!("; {} of the files cached before, {} after", percent(before), percent(after));
     }
     if let Some(dirty) = cache.dirty_after_bytes.filter(|dirty| *dirty >= DIRTY) {
         let dirty = tied(&number::with_unit(BYTES, dirty as f64));
-        text +=
-            &format!("; {dirty} still dirty at the end: the kernel writes it back later, and that is not in this cost");
+        text += &format!("; {dirty} still dirty at the end: the cost excludes their writeback");
     }
     if cache.dropped && cache.state != CacheState::Warm {
         text += "; dropped before the first I/O (invalidate=1, fio's default)";
@@ -34,33 +32,33 @@ pub fn page_cache(cache: &CacheFinding) -> String {
     text
 }
 
-/// Where the reads of a command came from: "storage: 31 % of the bytes that it read came from the disk".
+/// Where the reads of a command came from: "reads: 31 % of the bytes came from storage".
 pub fn storage(cache: &CacheFinding) -> String {
     let bytes = cache.storage_read_bytes.map(|bytes| tied(&number::with_unit(BYTES, bytes)));
     match (cache.reads_from_storage_fraction, bytes) {
         (Some(_), _) if cache.state == CacheState::Warm => {
-            format!("storage: {} of the bytes that it read came from memory", from_memory(cache))
+            format!("reads: {} of the bytes came from memory", from_memory(cache))
         }
-        (Some(part), _) => format!("storage: {} of the bytes that it read came from the disk", percent(part)),
-        (None, Some(bytes)) => format!("storage: {bytes} read from the disk"),
-        (None, None) => format!("storage: {MISSING} not known"),
+        (Some(part), _) => format!("reads: {} of the bytes came from storage", percent(part)),
+        (None, Some(bytes)) => format!("reads: {bytes} came from storage"),
+        (None, None) => format!("reads: {MISSING} unknown where they came from"),
     }
 }
 
 fn state(cache: &CacheFinding) -> String {
     let from_disk = || match cache.reads_from_storage_fraction {
-        Some(part) => format!("{} of reads went to the disk", percent(part)),
-        None => "the kernel does not tell how many reads went to the disk".to_owned(),
+        Some(part) => format!("{} of reads went to storage", percent(part)),
+        None => "the kernel does not report how many reads went to storage".to_owned(),
     };
     match cache.state {
         CacheState::Warm => format!("warm, {} of reads came from memory", from_memory(cache)),
         CacheState::Cold => format!("cold, {}", from_disk()),
         CacheState::Warming => format!("cold and warming: {}", from_disk()),
         CacheState::Partial => format!("partly cached: {}", from_disk()),
-        CacheState::Written => "written into".to_owned(),
+        CacheState::Written => "used for writes".to_owned(),
         CacheState::Bypassed => "bypassed (direct=1)".to_owned(),
         CacheState::DirectFromMemory => format!("bypassed (direct=1), {DIRECT_FROM_MEMORY}"),
-        CacheState::Unknown => format!("{MISSING} the kernel does not tell where reads came from"),
+        CacheState::Unknown => format!("{MISSING} the kernel does not report where reads came from"),
     }
 }
 
@@ -80,7 +78,7 @@ fn regimes(regimes: &[RegimeFinding]) -> String {
     let one = |regime: &RegimeFinding| {
         let rate = match (regime.iops, regime.storage_bytes_per_second) {
             (Some(iops), _) => format!("{} IOPS", number::with_unit(COUNT, iops)),
-            (None, Some(bytes)) => format!("{} from the disk", number::bytes_per_second(bytes)),
+            (None, Some(bytes)) => format!("{} from storage", number::bytes_per_second(bytes)),
             (None, None) => MISSING.to_owned(),
         };
         match regime.executions() {
@@ -93,7 +91,7 @@ fn regimes(regimes: &[RegimeFinding]) -> String {
     elided_list(&regimes.iter().map(one).collect::<Vec<_>>(), ", then ")
 }
 
-/// How many regimes there are, in words that open a line.
+/// The number of regimes, capitalized.
 fn how_many(phase: &PhaseFinding) -> String {
     match phase.regimes.len() {
         2 => "Two regimes".to_owned(),
@@ -102,32 +100,39 @@ fn how_many(phase: &PhaseFinding) -> String {
     }
 }
 
-/// Whether one rate and one latency describe a phase: those of two regimes together describe neither.
+/// Whether one rate and one latency describe the phase. With two regimes, they describe neither.
 pub fn is_one_rate(phase: &PhaseFinding) -> bool {
     phase.regimes.iter().all(|regime| regime.iops.is_none())
 }
 
-/// What stands in place of one mean, where the rate stepped.
+/// Whether the rate of a job's phase stepped, so that its rates and mean latency describe no part of it.
+pub fn is_mixed(finding: &RunFinding, job: &JobFinding) -> bool {
+    let phase = finding.phases.iter().find(|phase| phase.jobs.contains(&job.name));
+    phase.is_some_and(|phase| !is_one_rate(phase))
+}
+
+/// A note instead of one mean, if the rate stepped.
 pub fn regimes_in_words(phase: &PhaseFinding) -> Option<Note> {
     let last = phase.regimes.last()?;
     let (how_many, which) = (how_many(phase), regimes(&phase.regimes));
     let text = match (last.iops, phase.cycles_per_io) {
         (Some(_), None) => format!("{how_many}, no single mean: {which}"),
         (Some(_), Some(_)) => format!("{how_many}: {which}"),
-        (None, _) => format!("{how_many}: {which}; the figures are of all of it together"),
+        (None, _) => format!("{how_many}: {which}; the figures cover all of it"),
     };
     Some(Note::new(Tone::Notice, text))
 }
 
-/// Each regime with its own cost; a row each. Nothing where the I/Os of a regime are not known.
+/// Each regime with its cost, one row each. `None` if the I/Os of a regime are unknown.
 pub fn table(phase: &PhaseFinding) -> Option<Table> {
     phase.regimes.iter().find(|regime| regime.iops.is_some())?;
     let mut table = Table::new(vec![
         Column::rows("time"),
         Column::number("cycles/IO"),
         Column::text("95 %"),
+        Column::number("own cycles/IO").spare(1),
         Column::number("IOPS"),
-        Column::number("from the disk").spare(0),
+        Column::number("from storage").spare(0),
     ]);
     for regime in &phase.regimes {
         let begin = if regime.begin_seconds > 0.0 { number::seconds(regime.begin_seconds) } else { "0 s".to_owned() };
@@ -140,6 +145,7 @@ pub fn table(phase: &PhaseFinding) -> Option<Table> {
             interval
                 .map_or_else(|| MISSING.to_owned(), |(value, (low, high))| Scale::of(CYCLES, value).interval(low, high))
                 .into(),
+            number::known(CYCLES, regime.thread_cycles_per_io).into(),
             number::known(COUNT, regime.iops).into(),
             regime.from_storage_fraction.map_or_else(|| MISSING.to_owned(), number::percent).into(),
         ]);
@@ -168,32 +174,32 @@ mod tests {
     }
 
     #[test]
-    fn where_reads_came_from_is_one_sentence() {
+    fn the_source_of_reads_is_one_sentence() {
         let of = |state, fraction| plain(&page_cache(&cache(state, fraction)));
         assert_eq!(of(CacheState::Warm, Some(0.0)), "page cache: warm, 100 % of reads came from memory");
         assert_eq!(of(CacheState::Warm, Some(0.0004)), "page cache: warm, > 99.9 % of reads came from memory");
         assert_eq!(
             of(CacheState::Warming, Some(0.31)),
-            "page cache: cold and warming: 31 % of reads went to the disk; 0 % of the files in memory before, 100 % after"
+            "page cache: cold and warming: 31 % of reads went to storage; 0 % of the files cached before, 100 % after"
         );
         assert_eq!(of(CacheState::Bypassed, None), "page cache: bypassed (direct=1)");
         let dropped = CacheFinding { dropped: true, ..cache(CacheState::Cold, Some(1.0)) };
         assert!(page_cache(&dropped).ends_with("dropped before the first I/O (invalidate=1, fio's default)"));
         let dirty = CacheFinding { dirty_after_bytes: Some(64 << 20), ..cache(CacheState::Written, None) };
-        assert!(plain(&page_cache(&dirty)).starts_with("page cache: written into; 64.0 MiB still dirty at the end"));
+        assert!(plain(&page_cache(&dirty)).starts_with("page cache: used for writes; 64.0 MiB still dirty at the end"));
     }
 
     #[test]
-    fn a_command_s_reads_are_told_by_part_or_by_bytes() {
+    fn reads_of_a_command_are_shown_as_fraction_or_bytes() {
         let of = |state, fraction| plain(&storage(&cache(state, fraction)));
-        assert_eq!(of(CacheState::Partial, Some(0.31)), "storage: 31 % of the bytes that it read came from the disk");
-        assert_eq!(of(CacheState::Warm, Some(0.0)), "storage: 100 % of the bytes that it read came from memory");
+        assert_eq!(of(CacheState::Partial, Some(0.31)), "reads: 31 % of the bytes came from storage");
+        assert_eq!(of(CacheState::Warm, Some(0.0)), "reads: 100 % of the bytes came from memory");
         let unknown = CacheFinding { storage_read_bytes: Some(1.5e9), ..cache(CacheState::Unknown, None) };
-        assert_eq!(plain(&storage(&unknown)), "storage: 1.40 GiB read from the disk");
+        assert_eq!(plain(&storage(&unknown)), "reads: 1.40 GiB came from storage");
     }
 
     #[test]
-    fn regimes_are_told_in_order() {
+    fn regimes_are_listed_in_order() {
         let regime = |begin, end, iops| RegimeFinding {
             begin_seconds: begin,
             end_seconds: end,

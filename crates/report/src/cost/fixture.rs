@@ -1,4 +1,4 @@
-//! Findings as they occur, for the tests of every format.
+//! Typical findings, for the tests of every format.
 
 use model::finding::*;
 use model::placement::{Mode, ModeFinding, PeerPlacement, PlacementFinding};
@@ -9,7 +9,7 @@ use model::stored::{StoredFinding, UnpairedChange};
 use model::unit::Bytes;
 use model::warning::{Code, Warning};
 
-/// Every finding with its name.
+/// All findings with their names.
 pub fn all() -> Vec<(&'static str, RunFinding)> {
     vec![
         ("psync_4k", psync_4k()),
@@ -42,7 +42,7 @@ pub fn psync_4k() -> RunFinding {
     }
 }
 
-/// Small packets over loopback: the senders' own threads see 40 % of what the machine pays.
+/// Small packets over loopback: the senders' own threads account for 40 % of the machine's cost.
 pub fn udp_like() -> RunFinding {
     let mut finding = psync_4k();
     finding.title = "udp-64".to_owned();
@@ -75,7 +75,7 @@ pub fn udp_like() -> RunFinding {
     finding
 }
 
-/// A run beside which a counter, a gauge, a counter that was reset and one that nobody divides by I/Os were read.
+/// A run with a counter, a gauge, a counter that was reset, and a counter without a cost per I/O.
 pub fn probed() -> RunFinding {
     let mut finding = udp_like();
     let probe = |name: &str, unit: &str, kind| ProbeFinding {
@@ -116,7 +116,7 @@ pub fn probed() -> RunFinding {
     finding
 }
 
-/// A command whose I/Os nobody counted.
+/// A command whose I/Os are not counted.
 pub fn cost_without_ios() -> RunFinding {
     RunFinding {
         title: "dd if=/dev/zero of=/srv/scratch/f bs=1M count=4096 conv=fsync".to_owned(),
@@ -141,6 +141,7 @@ pub fn cost_without_ios() -> RunFinding {
             by_meter_detail: vec![MeterReading {
                 name: "idle".to_owned(),
                 cycles_per_io: None,
+                cycles_per_execution: Some(Estimate { value: 4.2086e10, low: Some(4.161e10), high: Some(4.256e10) }),
                 seconds: 13.42,
                 reason: Some("the number of I/Os is unknown".to_owned()),
             }],
@@ -157,7 +158,7 @@ pub fn cost_without_ios() -> RunFinding {
     }
 }
 
-/// A file that was read from the disk first and from memory then: two loads, and no mean of both.
+/// A file that was read from the disk first, then from memory: two loads, and no mean of both.
 pub fn stepped() -> RunFinding {
     let mut finding = psync_4k();
     for phase in &mut finding.phases {
@@ -180,7 +181,7 @@ pub fn stepped() -> RunFinding {
     finding
 }
 
-/// 100 windows of 100 ms: the rate and the cost at each time, with a ripple that repeats.
+/// 100 windows of 100 ms: the rate and the cost at each time, with a periodic ripple.
 fn series(at: impl Fn(f64) -> (f64, f64)) -> Vec<SeriesPoint> {
     let point = |window: u32| {
         let seconds = f64::from(window) / 10.0 + 0.05;
@@ -200,7 +201,7 @@ fn series(at: impl Fn(f64) -> (f64, f64)) -> Vec<SeriesPoint> {
     (0..100).map(point).collect()
 }
 
-/// A command that fio-like tools can count, cut short by a full disk.
+/// A command with counted I/Os that ended early because the disk was full.
 pub fn failed() -> RunFinding {
     let mut finding = psync_4k();
     finding.outcome = Outcome::Failed(
@@ -214,7 +215,7 @@ pub fn failed() -> RunFinding {
     finding
 }
 
-/// More jobs in one phase than one looks at.
+/// More jobs in one phase than the report shows.
 pub fn many_jobs() -> RunFinding {
     let names: Vec<_> = (0..32).map(|index| format!("writer-{index:02}")).collect();
     RunFinding {
@@ -225,7 +226,7 @@ pub fn many_jobs() -> RunFinding {
     }
 }
 
-/// A layout phase and a mixed one after it.
+/// A layout phase followed by a mixed one.
 pub fn two_phases() -> RunFinding {
     let mut mixed = job("mixed");
     mixed.write = DirectionFinding { latency_ns: latency(4.0), short: 2, ..mixed.read.clone() };
@@ -263,7 +264,7 @@ pub fn no_interval() -> RunFinding {
     finding
 }
 
-/// A machine on which nothing but the thread clocks can be read.
+/// A machine on which only the thread clocks can be read.
 pub fn meters_unavailable() -> RunFinding {
     let mut finding = psync_4k();
     let reason = "permission denied: /sys/devices/system/cpu/cpu0/cpuidle is hidden in this container; \
@@ -297,7 +298,7 @@ pub fn meters_unavailable() -> RunFinding {
     finding
 }
 
-/// Nothing was measured.
+/// No measurement.
 pub fn empty() -> RunFinding {
     RunFinding {
         schema: SCHEMA.to_owned(),
@@ -312,13 +313,14 @@ pub fn empty() -> RunFinding {
         phases: Vec::new(),
         jobs: Vec::new(),
         stored: None,
+        services: Vec::new(),
         canaries: Vec::new(),
         outcome: Outcome::Completed,
         warnings: Vec::new(),
     }
 }
 
-/// Beside an earlier run.
+/// A run with a stored record.
 pub fn stored() -> RunFinding {
     let mut finding = psync_4k();
     finding.stored = Some(StoredFinding {
@@ -338,7 +340,7 @@ pub fn stored() -> RunFinding {
     finding
 }
 
-/// A finding with `number` wherever a number can be and `text` wherever a name can be.
+/// A finding with `number` for all numbers and `text` for all names.
 pub fn hostile(number: f64, text: &str) -> RunFinding {
     let mut finding = two_phases();
     let estimate = Estimate { value: number, low: Some(number), high: Some(number) };
@@ -481,6 +483,7 @@ fn phase(job: &str) -> PhaseFinding {
     let reading = |name: &str, value: f64, half: f64| MeterReading {
         name: name.to_owned(),
         cycles_per_io: Some(Estimate { value, low: Some(value - half), high: Some(value + half) }),
+        cycles_per_execution: None,
         seconds: 9.6,
         reason: None,
     };
@@ -522,6 +525,7 @@ fn phase(job: &str) -> PhaseFinding {
             MeterReading {
                 name: "soaker".to_owned(),
                 cycles_per_io: None,
+                cycles_per_execution: None,
                 seconds: 0.0,
                 reason: Some("not chosen: it disturbs; --meters all or soaker gives it windows of its own".to_owned()),
             },

@@ -1,12 +1,13 @@
-//! The jobs one by one: what each did and what its own threads used.
+//! The jobs one by one: the I/O of each, and the cost of its own threads.
 
-use super::SHOWN;
+use super::{SHOWN, conditions};
 use crate::document::{Audience, Block, Body, Cell, Column, Note, Table, Tone};
 use crate::number::{self, BYTES, COUNT, CYCLES, Scale};
-use model::finding::JobFinding;
+use model::finding::{JobFinding, RunFinding};
 
-/// A line per job, and the first error of each.
-pub fn block(jobs: &[JobFinding]) -> Block {
+/// One row for each job, and its first error.
+pub fn block(finding: &RunFinding) -> Block {
+    let jobs = &finding.jobs;
     let shown = || jobs.iter().take(SHOWN);
     let scale = shown().filter_map(|job| job.thread_cycles_per_io).reduce(f64::max);
     let scale = scale.map(|largest| Scale::of(CYCLES, largest));
@@ -22,28 +23,36 @@ pub fn block(jobs: &[JobFinding]) -> Block {
         Column::number("errors").spare(5),
     ]);
     for job in shown() {
+        let mixed = conditions::is_mixed(finding, job);
+        let of_one_rate = |text: String| if mixed { number::MISSING.to_owned() } else { text };
         let errors = if job.errors == 0 { Tone::Plain } else { Tone::Bad };
         table.row(vec![
             name(job).into(),
             job.engine.as_str().into(),
             number::count(job.ios).into(),
             number::with_unit(BYTES, job.bytes as f64).into(),
-            number::with_unit(COUNT, job.iops).into(),
-            number::bytes_per_second(job.bytes_per_second).into(),
+            of_one_rate(number::with_unit(COUNT, job.iops)).into(),
+            of_one_rate(number::bytes_per_second(job.bytes_per_second)).into(),
             number::known_significant(job.ios_per_crossing).into(),
             own_cycles(scale, job).into(),
             Cell::new(errors, number::count(job.errors)),
         ]);
     }
     let mut notes = Vec::new();
+    if shown().any(|job| conditions::is_mixed(finding, job)) {
+        let text = "the rate stepped, so a rate or mean over all of it is not shown; see the regimes";
+        notes.push(Note::new(Tone::Faint, text));
+    }
     for job in shown() {
         let error = job.error.iter();
         notes.extend(error.map(|error| Note::new(Tone::Bad, format!("error  {}: {error}", job.name))));
         notes.extend(remarks(job).map(|remarks| Note::new(Tone::Faint, remarks)));
     }
     if jobs.len() > SHOWN {
-        let hidden =
-            format!("and {} jobs more: --format json has them all, group_reporting merges them", jobs.len() - SHOWN);
+        let hidden = format!(
+            "and {} more jobs: use --format json for all, or group_reporting to merge them",
+            jobs.len() - SHOWN
+        );
         notes.push(Note::new(Tone::Faint, hidden));
     }
     Block::new("Jobs", Body::Table(table)).with(notes).of(Audience::SCREEN.or(Audience::PAGE))
@@ -61,7 +70,7 @@ fn own_cycles(scale: Option<Scale>, job: &JobFinding) -> String {
     }
 }
 
-/// What most jobs do not have.
+/// Properties that most jobs do not have.
 fn remarks(job: &JobFinding) -> Option<String> {
     let mut parts = Vec::new();
     if job.syncs > 0 {
@@ -69,7 +78,7 @@ fn remarks(job: &JobFinding) -> Option<String> {
     }
     let short = job.read.short.saturating_add(job.write.short).saturating_add(job.trim.short);
     if short > 0 {
-        parts.push(format!("{short} I/Os moved less than was asked for"));
+        parts.push(format!("{short} short I/Os"));
     }
     parts.extend(job.injected_ns.map(|injected| format!("inject_ns={} {}", injected.asked, injected.in_words())));
     (!parts.is_empty()).then(|| format!("{}: {}", job.name, parts.join(", ")))

@@ -1,17 +1,18 @@
-//! Latencies of each job and direction, and how exact they are.
+//! Latencies of each job and direction, and their precision.
 
-use super::SHOWN;
+use super::{SHOWN, conditions};
 use crate::document::{Block, Body, Cell, Column, Note, Table, Tone};
 use crate::number::{self, NANOS};
 use crate::phrase::tied;
-use model::finding::{JobFinding, LatencyFinding, StagesFinding};
+use model::finding::{JobFinding, LatencyFinding, RunFinding, StagesFinding};
 use model::plan::JobPlan;
 
-/// Percentiles that have a column, in percent.
+/// Percentiles with a column, in percent.
 const COLUMNS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
-/// A line per job and direction.
-pub fn block(jobs: &[JobFinding]) -> Block {
+/// One row for each job and direction.
+pub fn block(finding: &RunFinding) -> Block {
+    let jobs = &finding.jobs;
     let mut table = Table::new(vec![
         Column::rows("direction"),
         Column::number("I/Os").spare(0),
@@ -25,16 +26,20 @@ pub fn block(jobs: &[JobFinding]) -> Block {
     ]);
     let mut notes = Vec::new();
     for job in jobs.iter().take(SHOWN) {
+        let mixed = conditions::is_mixed(finding, job);
         for (direction, ios, latency) in rows(job) {
             let label = if jobs.len() > 1 { format!("{} {direction}", job.name) } else { direction.to_owned() };
-            table.row(cells(label, &number::count(ios), latency));
+            table.row(cells(label, &number::count(ios), latency, mixed));
         }
-        // Their I/Os are those of the lines above.
+        // The rows of stages have no count of their own.
         for (stage, latency) in job.stages_ns.iter().flat_map(StagesFinding::named) {
-            table.sub_row(cells(stage.to_owned(), "", latency));
+            table.sub_row(cells(stage.to_owned(), "", latency, mixed));
         }
         let name = if jobs.len() > 1 { format!("{}: ", job.name) } else { String::new() };
         notes.extend(asked_for(job).map(|text| Note::new(Tone::Plain, name + &text)));
+    }
+    if jobs.iter().take(SHOWN).any(|job| conditions::is_mixed(finding, job)) {
+        notes.push(Note::new(Tone::Faint, "the rate stepped: percentiles are of all I/Os of all regimes"));
     }
     notes.extend(exactness(jobs).map(|text| Note::new(Tone::Faint, text)));
     Block::new("Latency", Body::Table(table)).with(notes)
@@ -44,18 +49,20 @@ fn rows(job: &JobFinding) -> Vec<(&'static str, u64, &LatencyFinding)> {
     let directions = [("read", &job.read), ("write", &job.write), ("trim", &job.trim)];
     let done = directions.into_iter().filter(|(_, direction)| direction.ios > 0);
     let rows: Vec<_> = done.map(|(name, direction)| (name, direction.ios, &direction.latency_ns)).collect();
-    // A foreign program may report its I/Os without saying which way they went.
+    // A foreign program may report its I/Os without their direction.
     if rows.is_empty() && job.ios > 0 { vec![("all", job.ios, &job.latency_ns)] } else { rows }
 }
 
-fn cells(label: String, ios: &str, latency: &LatencyFinding) -> Vec<Cell> {
+/// If the rate stepped (`mixed`), the mean describes no part of the job; a percentile is still one of its I/Os.
+fn cells(label: String, ios: &str, latency: &LatencyFinding, mixed: bool) -> Vec<Cell> {
     let LatencyFinding { mean, p50, p90, p99, p999, p9999, max, .. } = latency;
+    let mean = if mixed { &None } else { mean };
     let mut cells = vec![label.into(), ios.into()];
     cells.extend([mean, p50, p90, p99, p999, p9999, max].map(|value| Cell::from(number::known(NANOS, *value))));
     cells
 }
 
-/// Percentiles that were asked for and have no column. fio's default list was not asked for.
+/// Requested percentiles without a column. fio's default list was not requested.
 fn asked_for(job: &JobFinding) -> Option<String> {
     let asked = &job.latency_ns.percentiles;
     if asked.iter().map(|(percent, _)| *percent).eq(JobPlan::default().percentiles) {
@@ -67,19 +74,19 @@ fn asked_for(job: &JobFinding) -> Option<String> {
     (!others.is_empty()).then(|| others.join(", "))
 }
 
-/// How far a percentile can be off. The worst job speaks for all.
+/// The maximum error of percentiles, over all jobs.
 fn exactness(jobs: &[JobFinding]) -> Option<String> {
     let worst =
         |of: fn(&LatencyFinding) -> Option<f64>| jobs.iter().filter_map(|job| of(&job.latency_ns)).reduce(f64::max);
     let mut parts = Vec::new();
     if let Some(fraction) = worst(|latency| latency.bucket_error_fraction) {
-        parts.push(format!("percentiles are within {}", tied(&number::percent(fraction))));
+        parts.push(format!("percentile error at most {}", tied(&number::percent(fraction))));
     }
     if let Some(mean) = worst(|latency| latency.stamp_error_mean) {
         let largest = number::known(NANOS, worst(|latency| latency.stamp_error_max));
         let mean = number::with_unit(NANOS, mean);
         parts.push(format!(
-            "a time stamp that I/Os share is up to {} off on average, at most {}",
+            "timestamps shared by a batch of I/Os are off by up to {} on average, at most {}",
             tied(&mean),
             tied(&largest)
         ));
@@ -96,7 +103,8 @@ mod tests {
     use crate::terminal::terminal;
 
     fn shown(jobs: &[JobFinding]) -> String {
-        let sections = vec![Section::new("", vec![block(jobs)])];
+        let finding = RunFinding { jobs: jobs.to_vec(), ..fixture::psync_4k() };
+        let sections = vec![Section::new("", vec![block(&finding)])];
         terminal(&Document { sections, ..Document::default() }, Ink::Plain, 100)
     }
 
@@ -107,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn shared_stamps_say_how_far_they_are_off() {
+    fn the_error_of_shared_timestamps_is_reported() {
         let mut jobs = fixture::two_phases().jobs;
         for (job, mean) in jobs.iter_mut().zip([120.0, 80.0]) {
             job.latency_ns.stamp_error_mean = Some(mean);
             job.latency_ns.stamp_error_max = Some(mean * 10.0);
         }
         let text = shown(&jobs);
-        assert!(text.contains("a time stamp that I/Os share is up to 120 ns off on average, at most"), "{text}");
+        assert!(text.contains("timestamps shared by a batch of I/Os are off by up to 120 ns on"), "{text}");
     }
 
     #[test]

@@ -1,33 +1,38 @@
-//! The meters beside each other: those that ran with their intervals on one scale, so that one sees
-//! whether they agree, and those that did not with the reason.
+//! The meters next to each other: those that ran, with their intervals on one scale, so that disagreement is visible,
+//! and the others with the reason.
 
 use crate::document;
 use crate::document::{Audience, Block, Body, Cell, Column, Draw, Interval, Note, Raw, Span, Table, Tone};
 use crate::number::{self, CYCLES, Scale};
 use model::finding::{MeterReading, PhaseFinding, RunFinding};
 use model::record::Meter;
+use model::stats::Estimate;
 use model::study::regimes::MEAN_WITHHELD;
 
-/// The meters of the phase at `index`. Those that the machine does not have come with the last phase.
+/// The meters of the phase at `index`. Meters that the machine does not have are listed once, in the last phase.
 pub fn block(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Block {
     let readings = &phase.by_meter_detail;
-    let values = readings.iter().filter_map(|reading| reading.cycles_per_io.map(|estimate| estimate.value));
+    // Without a count of I/Os, the meters are compared by their cost of an execution.
+    let of_execution = readings.iter().any(|reading| reading.cycles_per_execution.is_some());
+    let per = if of_execution { "" } else { "/IO" };
+    let values = readings.iter().filter_map(|reading| cost(reading).map(|estimate| estimate.value));
     let scale = phase.cycles_per_io.or(values.reduce(f64::max)).map(|value| Scale::of(CYCLES, value));
     let drawn = range(readings);
     let mut table = Table::new(vec![
         Column::rows("meter"),
-        Column::number(scale.map_or_else(|| "cycles/IO".to_owned(), |scale| format!("{}/IO", scale.unit))),
+        Column::number(format!("{}{per}", scale.map_or("cycles", |scale| scale.unit))),
         Column::text("95 % interval"),
-        Column::number("watched").spare(1),
+        Column::number("measured").spare(1),
     ]);
     table.columns.extend(drawn.map(|scale| Column::drawing(Draw::Interval(scale))));
     let last = index + 1 == finding.phases.len();
     let lacking = |name: &str| finding.meters.iter().any(|meter| meter.name == name && !meter.available);
+    let mut withheld: Option<&str> = None;
     for reading in readings {
         let headline = phase.headline_meter.as_ref() == Some(&reading.name);
         let tone = if headline { Tone::Strong } else { Tone::Plain };
         let name = Cell::new(tone, label(&reading.name));
-        match (reading.cycles_per_io, scale) {
+        match (cost(reading), scale) {
             (Some(estimate), Some(scale)) => {
                 let interval = estimate.low.zip(estimate.high).map(|(low, high)| scale.interval(low, high));
                 let mut cells = vec![
@@ -42,9 +47,15 @@ pub fn block(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Block 
                 cells.extend(drawn.map(|_| Cell::drawn(tone, raw)));
                 table.row(cells);
             }
-            // Said at the top, once for all.
-            _ if reading.reason.as_deref() == Some(MEAN_WITHHELD) => {}
-            // What this machine lacks is the same in every phase: said once, in the last.
+            _ if reading.reason.as_deref() == Some(MEAN_WITHHELD) => {
+                let text = match withheld {
+                    Some(first) => format!("{} as {first}", number::MISSING),
+                    None => missing(Some(MEAN_WITHHELD)),
+                };
+                withheld = withheld.or(Some(&reading.name));
+                table.note(name, text);
+            }
+            // The same in every phase, so it is stated once, in the last.
             _ if !last && lacking(&reading.name) => {}
             _ => table.note(name, missing(reading.reason.as_deref())),
         }
@@ -60,12 +71,20 @@ pub fn block(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Block 
             table.note(label(&meter.name).into(), text);
         }
     }
-    let withheld = readings.iter().any(|reading| reading.reason.as_deref() == Some(MEAN_WITHHELD));
+    let mut costs = readings.iter().filter_map(cost).peekable();
     let mut notes = Vec::new();
-    if !withheld && !table.rows.is_empty() && !phase.interval_from.is_empty() {
-        notes.push(Note::new(Tone::Faint, format!("interval from {}", phase.interval_from)));
+    if costs.peek().is_some() && !phase.interval_from.is_empty() {
+        let known = costs.any(|estimate| estimate.low.is_some());
+        let from = if known { "interval from" } else { "no interval:" };
+        let what = if of_execution { "cycles of one execution; " } else { "" };
+        notes.push(Note::new(Tone::Faint, format!("{what}{from} {}", phase.interval_from)));
     }
     Block::new("Meters", Body::Table(table)).with(notes).of(Audience::SCREEN.or(Audience::PAGE))
+}
+
+/// The cost of an I/O, or of an execution if the I/Os are not counted.
+fn cost(reading: &MeterReading) -> Option<Estimate> {
+    reading.cycles_per_io.or(reading.cycles_per_execution)
 }
 
 fn label(name: &str) -> String {
@@ -77,15 +96,14 @@ fn missing(reason: Option<&str>) -> String {
     format!("{} {}", number::MISSING, reason.unwrap_or("not read"))
 }
 
-/// The thread clocks see less on purpose; on the scale of the others they would only squeeze them.
+/// The thread clock measures less by definition; on a common scale it would squeeze the other intervals.
 fn whole_machine(reading: &MeterReading) -> bool {
     reading.name != Meter::Thread.name()
 }
 
-/// The scale of the drawn intervals: from the lowest end of an interval to the highest. One meter alone has
-/// nothing to agree with.
+/// The common scale of the intervals, from the lowest end to the highest. `None` for a single meter.
 fn range(readings: &[MeterReading]) -> Option<document::Scale> {
-    let shown = readings.iter().filter(|reading| whole_machine(reading)).filter_map(|reading| reading.cycles_per_io);
+    let shown = readings.iter().filter(|reading| whole_machine(reading)).filter_map(cost);
     let ends: Vec<_> = shown.map(|it| (it.low.unwrap_or(it.value), it.high.unwrap_or(it.value))).collect();
     let low = ends.iter().map(|(low, _)| *low).fold(f64::INFINITY, f64::min);
     let high = ends.iter().map(|(_, high)| *high).fold(f64::NEG_INFINITY, f64::max);
@@ -96,11 +114,16 @@ fn range(readings: &[MeterReading]) -> Option<document::Scale> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::stats::Estimate;
 
     fn reading(name: &str, value: f64, half: f64) -> MeterReading {
         let estimate = Estimate { value, low: Some(value - half), high: Some(value + half) };
-        MeterReading { name: name.to_owned(), cycles_per_io: Some(estimate), seconds: 1.0, reason: None }
+        MeterReading {
+            name: name.to_owned(),
+            cycles_per_io: Some(estimate),
+            cycles_per_execution: None,
+            seconds: 1.0,
+            reason: None,
+        }
     }
 
     #[test]

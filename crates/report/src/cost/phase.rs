@@ -1,4 +1,4 @@
-//! What a phase cost, in one line of figures, and what it did, in the next.
+//! One line for the cost of a phase, and one for its rates.
 
 use super::conditions;
 use crate::document::{Audience, Block, Body, Figure, Note, Section, Tone};
@@ -33,15 +33,20 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
     }));
     if phase.jobs.len() > 1 {
         let jobs = phase.jobs.len();
-        let text = format!("The cost is shared by {jobs} jobs that ran together; it is not divided among them.");
+        let text =
+            format!("The cost is shared by {jobs} jobs that ran at the same time; it is not divided among them.");
         notes.push(Note::new(Tone::Faint, text));
+    }
+    let per_io = phase.cycles_per_io.or(phase.cycles).filter(|_| phase.regimes.is_empty());
+    if [per_io, phase.context_switches_per_io].into_iter().flatten().any(number::is_about_0) {
+        notes.push(Note::new(Tone::Faint, "≈ 0: below the noise of the background"));
     }
     let counted_by = finding.counted_by.iter();
     notes.extend(counted_by.map(|counted_by| Note::new(Tone::Faint, format!("I/O count: {counted_by}"))));
     notes
 }
 
-/// A mixture must not be overlooked.
+/// A mixture of cached and uncached reads is highlighted.
 fn cache_tone(state: CacheState) -> Tone {
     match state {
         CacheState::Warming | CacheState::Partial | CacheState::Unknown | CacheState::DirectFromMemory => Tone::Notice,
@@ -56,15 +61,23 @@ fn cost(phase: &PhaseFinding) -> Vec<Figure> {
         ..Figure::new(Tone::Strong, value)
     };
     let interval = |value: Option<f64>, low: Option<f64>, high: Option<f64>| {
-        // Beside a value of nothing the ends have a unit of their own.
+        // If the value is 0, the ends determine the unit.
         let reference = value.filter(|value| *value > 0.0).unwrap_or(low?.abs().max(high?.abs()));
         value.and(Some(Scale::of(CYCLES, reference).interval(low?, high?)))
     };
-    let ends = interval(phase.cycles_per_io, phase.cycles_per_io_low, phase.cycles_per_io_high);
-    let per_io = figure("one I/O costs", cycles(phase.cycles_per_io, "/IO"), ends);
+    let (low, high) = (phase.cycles_per_io_low, phase.cycles_per_io_high);
+    let ends = interval(phase.cycles_per_io, low, high);
+    // A net cost that noise made negative is shown as about 0, in the unit of its interval.
+    let value = match (phase.cycles_per_io, low.zip(high)) {
+        (Some(cost), Some((low, high))) if cost <= 0.0 => {
+            format!("≈ 0 {}/IO", Scale::of(CYCLES, low.abs().max(high.abs())).unit)
+        }
+        (cost, _) => cycles(cost, "/IO"),
+    };
+    let per_io = figure("cost of one I/O", value, ends);
     if phase.ios.is_none() && phase.cycles_per_io.is_none() {
         let ends = interval(phase.cycles, phase.cycles_low, phase.cycles_high);
-        let whole = figure("all of it costs", cycles(phase.cycles, ""), ends);
+        let whole = figure("total cost", cycles(phase.cycles, ""), ends);
         let per_io = Figure { tone: Tone::Plain, ..per_io };
         return if phase.bytes.is_some() {
             vec![whole, per_io, per_byte(phase), switches(phase)]
@@ -76,19 +89,19 @@ fn cost(phase: &PhaseFinding) -> Vec<Figure> {
 }
 
 fn per_byte(phase: &PhaseFinding) -> Figure {
-    // Where the I/Os are known, the interval of their cost is that of the bytes' too, in other units.
+    // With known I/Os, the interval is only shown in cycles per I/O, because that per byte is the same in other units.
     let error = phase.cycles_per_byte.filter(|_| phase.cycles_per_io.is_none());
     let error = error.map(|value| number::plus_minus(value, phase.cycles_per_byte_low, phase.cycles_per_byte_high));
     let value = cycles(phase.cycles_per_byte, "/byte");
-    Figure { what: "one byte costs".to_owned(), interval: error, ..Figure::new(Tone::Strong, value) }
+    Figure { what: "cost of one byte".to_owned(), interval: error, ..Figure::new(Tone::Strong, value) }
 }
 
 fn switches(phase: &PhaseFinding) -> Figure {
     let value = format!("{} context switches/IO", number::net(phase.context_switches_per_io, number::significant));
-    Figure { what: "one I/O makes".to_owned(), ..Figure::new(Tone::Strong, value) }
+    Figure { what: "context switches".to_owned(), ..Figure::new(Tone::Strong, value) }
 }
 
-/// A number of cycles; the unit stays when the number is missing.
+/// A number of cycles. The unit is shown even if the number is missing.
 fn cycles(value: Option<f64>, per: &str) -> String {
     let value = value.filter(|value| value.is_finite());
     match number::net(value, |value| number::with_unit(CYCLES, value)) {
@@ -126,7 +139,7 @@ fn work(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Figure> {
     chips
 }
 
-/// Equal ends of executions together, in the order in which they first occurred.
+/// The exit statuses of executions, equal ones together, in the order of their first occurrence.
 fn exits(exits: &[Exit]) -> Vec<Figure> {
     let mut counted: Vec<(Exit, usize)> = Vec::new();
     for exit in exits {

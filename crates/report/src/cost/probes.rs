@@ -1,11 +1,12 @@
-//! The probes of a phase: counters have a rate and what an I/O added, gauges a level; of one that shows nothing stands why.
+//! The probes of a phase: the rate and the cost per I/O of counters, the level of gauges, or the reason for a missing
+//! value.
 
 use crate::document::{Audience, Axis, Block, Body, Cell, Chart, Column, Point, Section, Series, Table};
 use crate::number::{self, BYTES, COUNT, MISSING, NANOS, Units};
 use model::finding::{PhaseFinding, ProbeFinding};
 use model::probe::Kind;
 
-/// Counters, then gauges, and both over time.
+/// Counters, then gauges, then both over time.
 pub fn sections(phase: &PhaseFinding, suffix: &str) -> [Section; 2] {
     let charts = Body::Charts(phase.probes.iter().filter_map(chart).collect());
     let over_time = Block::new("", charts).of(Audience::PAGE);
@@ -35,7 +36,7 @@ fn counters() -> Table {
         Column::number("95 %").spare(2),
         Column::number("per I/O"),
         Column::number("95 %").spare(3),
-        // The rate is gross, an I/O's part is net of this.
+        // The rate is gross, the figure per I/O is net of the background.
         Column::number("background").spare(1),
     ])
 }
@@ -45,8 +46,8 @@ fn gauges() -> Table {
         Column::rows("probe"),
         Column::number("mean"),
         Column::number("95 %").spare(1),
-        Column::number("least"),
-        Column::number("most"),
+        Column::number("min"),
+        Column::number("max"),
     ])
 }
 
@@ -74,7 +75,7 @@ fn cells(probe: &ProbeFinding) -> Vec<Cell> {
     }
 }
 
-/// Bytes and times have units that fit their size; what is only counted has its unit beside its name, where that does not say it.
+/// The units of bytes and times fit the size. Other units follow the name, unless the name contains them.
 fn units(probe: &ProbeFinding) -> Units {
     match probe.unit.as_str() {
         "bytes" => BYTES,
@@ -93,7 +94,7 @@ fn label(probe: &ProbeFinding) -> String {
 fn chart(probe: &ProbeFinding) -> Option<Chart> {
     let sound = probe.series.iter().filter(|(seconds, value)| seconds.is_finite() && value.is_finite());
     let points: Vec<Point> = sound.map(|(seconds, value)| Point::new(*seconds, *value)).collect();
-    // One window is the mean again.
+    // A single window is the same as the mean.
     (points.len() > 1).then(|| Chart {
         title: label(probe) + if probe.kind == Kind::Counter { ", per second" } else { "" },
         of: String::new(),

@@ -1,10 +1,10 @@
-//! A phase over time as charts: the rate, and what an I/O cost, with its mean and its regimes.
+//! A phase over time as charts: the rate and the cost per I/O, with the mean and regimes.
 
 use crate::document::{Audience, Axis, Block, Body, Chart, Mark, Note, Point, Section, Series, Tone};
 use crate::number::{self, COUNT};
 use model::finding::{PhaseFinding, SeriesPoint};
 
-/// A pointer finds nothing at more points than this: they would lie upon each other.
+/// Maximum number of points with tooltips; more would overlap.
 const HINTED: usize = 120;
 
 /// The charts of a phase.
@@ -14,16 +14,16 @@ pub fn section(phase: &PhaseFinding) -> Section {
     let mean = mean.into_iter().chain(phase.cycles_per_io.map(Mark::Level)).collect();
     let cost = chart(phase, "cycles per I/O", |point| point.cycles_per_io, mean);
     let mut charts: Vec<Chart> = rate.into_iter().chain(cost).collect();
-    // Where nobody counts I/Os live, the load is all that can be seen.
+    // If I/Os are not counted live, show the load instead.
     if charts.is_empty() {
-        charts.extend(chart(phase, "CPUs busy, the background's included", |point| point.busy_cpus, Vec::new()));
+        charts.extend(chart(phase, "CPUs busy, including the background", |point| point.busy_cpus, Vec::new()));
     }
     let mut notes = Vec::new();
     if !charts.is_empty() && phase.cycles_per_io.is_some() {
-        notes.push("The dashed level is the mean of the phase, in the band of its 95 % interval.");
+        notes.push("The dashed line is the mean of the phase; the band is its 95 % interval.");
     }
     if !charts.is_empty() && phase.regimes.iter().any(|regime| regime.first_execution.is_none()) {
-        notes.push("A dashed upright line is where the rate stepped and another regime began.");
+        notes.push("A dashed vertical line marks where the rate stepped and another regime began.");
     }
     let notes = notes.into_iter().map(|text| Note::new(Tone::Faint, text)).collect();
     Section::on_page("Over time", vec![Block::new("", Body::Charts(charts)).of(Audience::PAGE).with(notes)])
@@ -43,7 +43,7 @@ fn chart(
         Some(Point { hint, ..Point::new(point.seconds, y) })
     };
     let points: Vec<Point> = phase.series.iter().filter(|point| point.seconds.is_finite()).filter_map(point).collect();
-    // One window is the mean again.
+    // A single window is the same as the mean.
     if points.len() < 2 {
         return None;
     }

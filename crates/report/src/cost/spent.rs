@@ -1,5 +1,5 @@
-//! Where the cycles went: the accounts, what a per-process figure would have missed, and how much of
-//! the gross figure was the machine's background.
+//! Where the cycles went: the accounts, what a per-process figure would miss, and the background's part of the gross
+//! figure.
 
 use crate::document::{Block, Body, Cell, Column, Draw, Note, Raw, Table, Tone};
 use crate::number::{self, CYCLES, Scale};
@@ -7,15 +7,14 @@ use crate::phrase::tied;
 use model::finding::{AccountFinding, PhaseFinding};
 use model::record::TaskOwner;
 
-/// Below this relative difference a per-process figure is near enough to say nothing about it: it is
-/// the error of the better meters.
+/// Smaller relative differences of a per-process figure are not reported: this is the error of the better meters.
 const NEAR: f64 = 0.05;
-/// Accounts below this share of the cost are not named in the sentence on the per-process figure.
+/// Accounts with a smaller share are not named in the sentence on the per-process figure.
 const LEAST_SHARE: f64 = 0.01;
-/// Accounts named in that sentence.
+/// Maximum number of accounts to name in that sentence.
 const NAMED: usize = 3;
 
-/// The accounts of a phase and what they add up to.
+/// The accounts of a phase and their sum.
 pub fn block(phase: &PhaseFinding, suffix: &str) -> Block {
     let notes = [per_process(phase), modes(phase), gross(phase)];
     let accounts = Body::Table(accounts(phase));
@@ -49,35 +48,36 @@ fn tone(account: &AccountFinding) -> Tone {
 fn per_process(phase: &PhaseFinding) -> Option<Note> {
     let (net, threads) = (phase.cycles_per_io?, phase.thread_cycles_per_io?);
     let ratio = threads / net;
-    // A net figure below the threads' own is a matter of the background, and a warning says so.
+    // A net cost below the cost of the own threads is caused by the background, and a caveat explains it.
     if !ratio.is_finite() || ratio <= 0.0 || ratio >= 1.0 - NEAR {
         return None;
     }
     let scale = Scale::of(CYCLES, net);
     let say = |value: f64| tied(&format!("{} {}/IO", scale.cell(value), scale.unit));
     let mut text = format!(
-        "A per-process figure would say {}: {} of what the machine paid.",
+        "A per-process figure would show {}: {} of the machine's cost.",
         say(threads),
         tied(&number::percent(ratio))
     );
     let elsewhere = phase.elsewhere_cycles_per_io.filter(|elsewhere| *elsewhere > 0.0);
     if let Some(elsewhere) = elsewhere {
-        // What is small or negative (the background's error) is in the table; a sentence is for the rest.
+        // The table contains all accounts, including small and negative ones (the background's error); the sentence
+        // only names large ones.
         let others = phase.accounts.iter().filter(|account| account.owner != Some(TaskOwner::Workload));
         let others = others.filter(|account| account.share >= LEAST_SHARE);
         let others = others.take(NAMED).map(|other| format!("{}\u{a0}{}", other.name, scale.cell(other.cycles_per_io)));
         let others = others.collect::<Vec<_>>().join(", ");
         let colon = if others.is_empty() { "" } else { ": " };
-        text += &format!(" {} more were spent elsewhere for it{colon}{others}.", say(elsewhere));
+        text += &format!(" Another {} were spent elsewhere{colon}{others}.", say(elsewhere));
     }
     Some(Note::new(Tone::Notice, text))
 }
 
-/// What the sampler saw of the two modes.
+/// The fractions of samples in user and kernel mode.
 fn modes(phase: &PhaseFinding) -> Option<Note> {
     let user = phase.sampled_user_fraction?;
     let text =
-        format!("samples: {} in user mode, {} in the kernel", number::percent(user), number::percent(1.0 - user));
+        format!("samples: {} in user mode, {} in kernel mode", number::percent(user), number::percent(1.0 - user));
     Some(Note::new(Tone::Faint, text))
 }
 
@@ -87,7 +87,7 @@ fn gross(phase: &PhaseFinding) -> Option<Note> {
     let text = format!(
         "gross {} = net {} + the machine's background {} {}/IO",
         scale.cell(gross),
-        scale.cell(net),
+        number::net(Some(net), |net| scale.cell(net)),
         scale.cell(background),
         scale.unit
     );
@@ -107,21 +107,31 @@ mod tests {
     }
 
     #[test]
-    fn a_per_process_figure_that_misses_much_is_named() {
+    fn a_misleading_per_process_figure_is_reported() {
         let text = spent(|_| {});
-        let sentence = "would say 2.76 kcycles/IO: 40 % of what the machine paid. 4.15 kcycles/IO more were spent";
+        let sentence = "would show 2.76 kcycles/IO: 40 % of the machine's cost. Another 4.15 kcycles/IO were spent";
         assert!(text.contains(sentence), "{text}");
         assert!(text.contains("ksoftirqd 2.35, iperf3 (another process) 1.52"), "{text}");
     }
 
     #[test]
-    fn a_per_process_figure_that_is_near_is_not() {
+    fn a_close_per_process_figure_is_not_reported() {
         let text = spent(|phase| phase.thread_cycles_per_io = Some(6800.0));
         assert!(!text.contains("per-process"), "{text}");
     }
 
     #[test]
-    fn threads_above_the_net_cost_are_left_to_a_warning() {
+    fn a_net_cost_that_noise_made_negative_is_about_0() {
+        let text = spent(|phase| {
+            phase.cycles_per_io = Some(-0.4);
+            phase.cycles_per_io_gross = Some(2000.0);
+            phase.cycles_per_io_background = Some(2000.4);
+        });
+        assert!(text.contains("gross 2.00 = net ≈ 0 + the machine's background 2.00 kcycles/IO"), "{text}");
+    }
+
+    #[test]
+    fn a_net_cost_below_the_threads_is_left_to_the_caveat() {
         let text = spent(|phase| {
             phase.thread_cycles_per_io = Some(7600.0);
             phase.elsewhere_cycles_per_io = Some(-690.0);

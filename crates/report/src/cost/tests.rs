@@ -1,4 +1,4 @@
-//! The cost sheet of every fixture: essential lines, widths, whole sheets as snapshots.
+//! The cost report of all fixtures: important lines, widths, and whole texts as snapshots.
 
 use super::*;
 use crate::text::page::{fits_closely, width};
@@ -41,7 +41,7 @@ fn the_headline_is_first() {
 }
 
 #[test]
-fn what_cannot_be_told_from_nothing_is_about_0() {
+fn a_cost_within_noise_of_0_is_about_0() {
     let mut finding = fixture::psync_4k();
     let phase = &mut finding.phases[0];
     phase.context_switches_per_io = Some(-1.47e-5);
@@ -53,7 +53,7 @@ fn what_cannot_be_told_from_nothing_is_about_0() {
 }
 
 #[test]
-fn a_mail_shows_no_rate_of_two_regimes_together() {
+fn a_mail_shows_no_common_rate_of_two_regimes() {
     let mut finding = fixture::stepped();
     finding.phases[0].iops = Some(111e3);
     let text = Format::Mail.render(&finding, Ink::Plain, 72);
@@ -61,7 +61,17 @@ fn a_mail_shows_no_rate_of_two_regimes_together() {
 }
 
 #[test]
-fn what_failed_is_said_at_the_top_and_in_its_row() {
+fn a_job_of_two_regimes_has_no_common_rate_and_mean() {
+    let mut finding = fixture::stepped();
+    finding.jobs[0].iops = 111e3;
+    finding.jobs[0].read.latency_ns.mean = Some(5550.0);
+    let text = sheet(&finding);
+    assert!(!text.contains("111 k") && !text.contains("5.55 µs"), "{text}");
+    assert!(text.contains("percentiles are of all I/Os of all regimes"), "{text}");
+}
+
+#[test]
+fn failures_are_shown_at_the_top_and_in_the_row() {
     let text = sheet(&fixture::failed());
     assert!(text.lines().nth(1).unwrap().starts_with("Failed: job randread-4k: read at offset 4096"), "{text}");
     assert!(text.contains("error  randread-4k: read at offset 4096: Input/output error"), "{text}");
@@ -70,8 +80,8 @@ fn what_failed_is_said_at_the_top_and_in_its_row() {
 #[test]
 fn a_cost_that_jobs_share_is_not_divided() {
     let text = sheet(&fixture::many_jobs());
-    assert!(text.contains("shared by 32 jobs that ran together; it is not divided among them."), "{text}");
-    assert!(text.contains("writer-15") && !text.contains("writer-16") && text.contains("and 16 jobs more"), "{text}");
+    assert!(text.contains("shared by 32 jobs that ran at the same time; it is not divided among them."), "{text}");
+    assert!(text.contains("writer-15") && !text.contains("writer-16") && text.contains("and 16 more jobs"), "{text}");
 }
 
 #[test]
@@ -104,7 +114,7 @@ fn one_kind_of_cycle_is_named() {
     let mut finding = fixture::psync_4k();
     assert!(sheet(&finding).contains("guest reference cycles: TSC 2.596 GHz × CPU time"));
     finding.phases.iter_mut().for_each(|phase| phase.headline_meter = Some("pmu".to_owned()));
-    assert!(sheet(&finding).contains("counted by the processor (PMU)"));
+    assert!(sheet(&finding).contains("counted by the PMU"));
 }
 
 proptest! {

@@ -1,11 +1,11 @@
-//! What each phase cost, a line each: for readers who have no screen of figures.
+//! The cost of each phase, one row each, for formats without figures.
 
 use super::{conditions, name};
 use crate::document::{Audience, Block, Body, Column, Table};
 use crate::number::{self, COUNT, CYCLES, MISSING, Scale};
 use model::finding::{PhaseFinding, RunFinding};
 
-/// Phases whose I/Os are counted, and those of which only the whole is known.
+/// Phases with counted I/Os, and phases with only a total cost.
 pub fn blocks(finding: &RunFinding) -> Vec<Block> {
     let (counted, others): (Vec<_>, Vec<_>) = finding.phases.iter().partition(|phase| phase.ios.is_some());
     let block = |table| Block::new("Cost", Body::Table(table)).of(Audience::POST);
@@ -47,9 +47,9 @@ fn costs(phases: &[&PhaseFinding]) -> Table {
     table
 }
 
-/// Phases whose I/Os nobody counted: what they cost as a whole.
+/// Phases without counted I/Os: their total cost.
 fn wholes(phases: &[&PhaseFinding]) -> Table {
-    let heads = ["in all", "CPUs busy", "wall time", "per I/O"].map(Column::number);
+    let heads = ["total", "CPUs busy", "wall time", "per I/O"].map(Column::number);
     let mut table = Table::new([vec![Column::rows("phase")], heads.to_vec()].concat());
     for phase in phases {
         table.row(vec![

@@ -1,85 +1,85 @@
-//! Charts as data: which points there are, on which axes, and what is marked. Where they stand is the renderer's matter.
+//! Charts as data: points, axes and marks. Renderers compute the positions.
 
 use crate::number::Units;
 
-/// What the values of an axis are.
+/// The kind of values on an axis.
 #[derive(Clone, Debug)]
 pub enum Axis {
-    /// Amounts; logarithmic where they are far apart.
+    /// Amounts; logarithmic if they cover a large range.
     Amount {
-        /// What they are counted in.
+        /// Their units.
         units: Units,
-        /// Whether lengths are compared, and not only places.
+        /// Whether the axis starts at 0, so that lengths can be compared.
         from_zero: bool,
     },
     /// Changes, as fractions.
     Change,
-    /// Seconds from a beginning.
+    /// Seconds from the start.
     Time,
-    /// Values that have names: sizes, depths. Logarithmic where they are far apart.
+    /// Named values such as sizes and depths. Logarithmic if they cover a large range.
     Named(Vec<(f64, String)>),
     /// Steps of equal width, each with a name: 0, 1, 2…
     Steps(Vec<String>),
 }
 
-/// One point.
+/// A point.
 #[derive(Clone, Debug, Default)]
 pub struct Point {
-    /// Where it stands.
+    /// Its position on the horizontal axis.
     pub x: f64,
     /// Its value.
     pub y: f64,
     /// The ends of its interval.
     pub ends: Option<(f64, f64)>,
-    /// What a pointer finds there; may be empty.
+    /// Its tooltip; may be empty.
     pub hint: String,
 }
 
 impl Point {
-    /// Without an interval.
+    /// A point without an interval.
     pub fn new(x: f64, y: f64) -> Self {
         Self { x, y, ..Self::default() }
     }
 }
 
-/// Points of one colour.
+/// Points with one colour.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// The subject whose colour it has.
+    /// The subject that determines the colour.
     pub subject: usize,
-    /// Whether a line joins them.
+    /// Whether a line connects them.
     pub joined: bool,
-    /// Radius of a point's dot, in units of a drawing of 960 by 470; 0 for a line alone.
+    /// Radius of a dot, in units of a drawing of 960 by 470; 0 for only a line.
     pub dot: u32,
     /// The points.
     pub points: Vec<Point>,
 }
 
-/// What is marked behind the points.
+/// A mark behind the points.
 #[derive(Clone, Copy, Debug)]
 pub enum Mark {
-    /// The stretch between two heights.
+    /// A band between two values.
     Band(f64, f64),
-    /// The stretch between two places of the horizontal axis.
+    /// A band between two positions on the horizontal axis.
     Column(f64, f64),
-    /// A line at a height.
+    /// A horizontal line.
     Level(f64),
-    /// A line at a place of the horizontal axis.
+    /// A vertical line.
     Upright(f64),
 }
 
 /// A chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// What is drawn.
+    /// What it shows.
     pub title: String,
-    /// Of which part; may be empty.
+    /// The part that it covers; may be empty.
     pub of: String,
     /// The horizontal axis.
     pub x: Axis,
-    /// The vertical one.
+    /// The vertical axis.
     pub y: Axis,
-    /// Behind the points.
+    /// Marks behind the points.
     pub marks: Vec<Mark>,
     /// The points.
     pub series: Vec<Series>,

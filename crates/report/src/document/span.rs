@@ -1,11 +1,14 @@
-//! Where a number stands between two ends: what every drawing has in common.
+//! The position of a number between two ends, for all drawings.
 
-/// A stretch of numbers.
+/// Larger changes (by a factor of a thousand) do not determine a scale.
+pub const LARGEST: f64 = 1e3;
+
+/// A range of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
-    /// Where it begins.
+    /// Its beginning.
     pub low: f64,
-    /// Where it ends.
+    /// Its end.
     pub high: f64,
 }
 
@@ -15,8 +18,24 @@ impl Span {
         Self { low, high }
     }
 
-    /// How far from the beginning to the end a number stands, 0 to 1. What has no place, because it is not a number or
-    /// there is no stretch, stands at the beginning.
+    /// The range of most of `ranges` and of ±`least`. A range that reaches this many times as far as a typical one is
+    /// left out, because it would squeeze all others; renderers draw arrows to what is outside. `None` if it is empty.
+    pub fn of_most(ranges: &[(f64, f64)], least: f64) -> Option<Self> {
+        /// The others then have about a tenth of the width.
+        const TIMES: f64 = 8.0;
+        let reach = |&(low, high): &(f64, f64)| low.abs().max(high.abs());
+        let mut reaches: Vec<f64> = ranges.iter().map(reach).filter(|reach| reach.is_finite()).collect();
+        reaches.sort_by(f64::total_cmp);
+        let typical = reaches.get(reaches.len().saturating_sub(1) / 2)?;
+        let limit = (typical.max(least) * TIMES).min(LARGEST);
+        let most = || ranges.iter().filter(|range| reach(range) <= limit);
+        let low = most().map(|(low, _)| *low).fold(-least, f64::min);
+        let high = most().map(|(_, high)| *high).fold(least, f64::max);
+        (most().next().is_some() && high > low).then(|| Self::new(low, high))
+    }
+
+    /// The relative position of a number between the beginning and the end, 0 to 1. Returns 0 if it is not a number, or
+    /// if the range is empty.
     pub fn fraction(self, value: f64) -> f64 {
         let fraction = (value - self.low) / (self.high - self.low);
         if fraction.is_finite() { fraction.clamp(0.0, 1.0) } else { 0.0 }
@@ -29,10 +48,22 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_lies_beyond_an_end_stands_at_it() {
+    fn values_beyond_an_end_are_at_the_end() {
         let span = Span::new(-1.0, 3.0);
         assert_eq!([-2.0, -1.0, 0.0, 3.0, 1e300].map(|value| span.fraction(value)), [0.0, 0.0, 0.25, 1.0, 1.0]);
         assert_eq!(Span::new(1.0, 1.0).fraction(1.0), 0.0);
+    }
+
+    #[test]
+    fn one_outlier_does_not_squeeze_the_others() {
+        let most = |ranges: &[(f64, f64)]| Span::of_most(ranges, 0.03);
+        let usual = [(-0.08, 0.11), (-0.04, 0.03), (-0.11, 0.09)];
+        assert_eq!(most(&usual), Some(Span::new(-0.11, 0.11)));
+        assert_eq!(most(&[usual.as_slice(), &[(-0.76, 11.8)]].concat()), Some(Span::new(-0.11, 0.11)));
+        assert_eq!(most(&[(-0.01, 0.02), (0.1, 0.2)]), Some(Span::new(-0.03, 0.2)), "within eight margins");
+        assert_eq!(most(&[(1.0, 11.8)]), Some(Span::new(-0.03, 11.8)), "alone");
+        assert_eq!(most(&[(1e300, f64::INFINITY)]), None);
+        assert_eq!(most(&[]), None);
     }
 
     proptest! {

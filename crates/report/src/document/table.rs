@@ -1,64 +1,64 @@
-//! Tables: columns that say how they are aligned, drawn and spared, and rows of cells.
+//! Tables: columns with alignment, drawing and priority, and rows of cells.
 
 use super::{Span, Tone};
 
-/// Where a cell's text stands.
+/// The alignment of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Names.
+    /// Left, for names.
     Left,
-    /// Numbers.
+    /// Right, for numbers.
     Right,
 }
 
-/// Whether a column can be left out.
+/// Whether a column may be omitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// It cannot, as long as anything else can.
+    /// Only if no other column can be omitted.
     Must,
-    /// It can; the lowest goes first.
+    /// Yes; the lowest number first.
     Spare(u8),
 }
 
 /// How cells are shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Draw {
-    /// By their text.
+    /// As text.
     Text,
-    /// By their text, which is a verdict.
+    /// As a verdict.
     Verdict,
-    /// As a bar: their raw number is a part of 1.
+    /// As a bar: the raw number is a fraction of 1.
     Bar,
     /// As an interval on this scale.
     Interval(Scale),
 }
 
-/// The scale on which all intervals of a column are drawn.
+/// The common scale of all intervals of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// Its ends, finite and rising.
+    /// Its ends, finite and ascending.
     pub span: Span,
-    /// For changes: the stretch around 0 that does not matter. Other scales have no mark.
+    /// For changes: the margin around 0. Other scales have none.
     pub margin: Option<f64>,
 }
 
-/// The head of a column.
+/// A column.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Its text.
+    /// The text of its header.
     pub head: String,
-    /// Where its cells stand.
+    /// The alignment of its cells.
     pub align: Align,
-    /// Whether it can be left out.
+    /// Whether it may be omitted.
     pub need: Need,
     /// How its cells are shown.
     pub draw: Draw,
-    /// Whether its head gives way to the table's title where there is no room for both.
+    /// Whether the table's title replaces its header if there is no room for both.
     pub gives_way: bool,
 }
 
 impl Column {
-    /// The column that names the rows.
+    /// The column with the names of the rows.
     pub fn rows(head: impl Into<String>) -> Self {
         Self { gives_way: true, ..Self::text(head) }
     }
@@ -78,17 +78,17 @@ impl Column {
         Self { draw: Draw::Verdict, ..Self::text(head) }
     }
 
-    /// A column of drawings, which goes first where there is no room.
+    /// A column of drawings, which is omitted first.
     pub fn drawing(draw: Draw) -> Self {
         Self { draw, ..Self::text("").spare(0) }
     }
 
-    /// The same column, left out at need.
+    /// The same column, omitted if needed.
     pub fn spare(self, rank: u8) -> Self {
         Self { need: Need::Spare(rank), ..self }
     }
 
-    /// Whether its cells are drawn and have no text.
+    /// Whether its cells are drawings without text.
     pub fn is_drawn(&self) -> bool {
         matches!(self.draw, Draw::Bar | Draw::Interval(_))
     }
@@ -99,53 +99,53 @@ impl Column {
 pub struct Interval {
     /// The value.
     pub value: f64,
-    /// The ends, where they are known.
+    /// The ends, if known.
     pub ends: Option<(f64, f64)>,
 }
 
-/// What a cell holds beside its text.
+/// The raw value of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Raw {
     /// Nothing.
     #[default]
     None,
-    /// A number, in the unit that its row or column names.
+    /// A number, in the unit of its row or column.
     Number(f64),
-    /// A number with its interval, to be drawn.
+    /// A number with its interval, for drawings.
     Interval(Interval),
 }
 
-/// One field.
+/// A cell.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     /// Its text.
     pub text: String,
-    /// The same in whole words, for where there is room.
+    /// The long form of the text, for formats with more room.
     pub in_full: Option<String>,
-    /// How it looks.
+    /// Its tone.
     pub tone: Tone,
-    /// Its number.
+    /// Its raw value.
     pub raw: Raw,
 }
 
 impl Cell {
-    /// A field in a tone.
+    /// A cell with a tone.
     pub fn new(tone: Tone, text: impl Into<String>) -> Self {
         Self { text: text.into(), tone, ..Self::default() }
     }
 
-    /// A field that is drawn.
+    /// A cell with a drawing.
     pub fn drawn(tone: Tone, raw: Raw) -> Self {
         Self { tone, raw, ..Self::default() }
     }
 
-    /// A number for programs; what is unknown is an empty field.
+    /// A number for programs. An unknown value is an empty field.
     pub fn number(value: Option<f64>) -> Self {
         let raw = value.filter(|value| value.is_finite()).map_or(Raw::None, Raw::Number);
         Self { raw, ..Self::default() }
     }
 
-    /// The same with whole words for where there is room.
+    /// Adds a long form for formats with more room.
     pub fn in_full(self, text: impl Into<String>) -> Self {
         Self { in_full: Some(text.into()), ..self }
     }
@@ -157,48 +157,48 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// One line.
+/// A row.
 #[derive(Clone, Debug)]
 pub enum Row {
-    /// A field for each column. A line below another one says more of the same: it is moved in by so many levels.
+    /// One cell for each column. A row with more details about the one above is indented by this number of levels.
     Cells(usize, Vec<Cell>),
-    /// Text in place of all columns but the first: why there are no numbers.
+    /// Text instead of all columns but the first: why there are no numbers.
     Note(Cell, String),
 }
 
-/// Rows under heads.
+/// Rows with a header.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// The heads.
+    /// The columns.
     pub columns: Vec<Column>,
-    /// So many columns name a row. Rows that share the first name are a group where there are several.
+    /// Number of columns that name a row. If there are several, rows with the same first name form a group.
     pub keys: usize,
-    /// The lines.
+    /// The rows.
     pub rows: Vec<Row>,
 }
 
 impl Table {
-    /// A table without rows; its first column names them.
+    /// A table without rows. Its first column names the rows.
     pub fn new(columns: Vec<Column>) -> Self {
         Self { columns, keys: 1, rows: Vec::new() }
     }
 
-    /// Adds a line of cells, one per column.
+    /// Adds a row of cells, one for each column.
     pub fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(Row::Cells(0, cells));
     }
 
-    /// Adds a line that says more of the one above.
+    /// Adds a row with more details about the one above.
     pub fn sub_row(&mut self, cells: Vec<Cell>) {
         self.rows.push(Row::Cells(1, cells));
     }
 
-    /// Adds a line that says why there are no numbers.
+    /// Adds a row with the reason why there are no numbers.
     pub fn note(&mut self, label: Cell, text: impl Into<String>) {
         self.rows.push(Row::Note(label, text.into()));
     }
 
-    /// The names of a row, where it has cells.
+    /// The names of a row, if it has cells.
     pub fn names<'a>(&self, row: &'a Row) -> &'a [Cell] {
         match row {
             Row::Cells(_, cells) => cells.get(..self.keys).unwrap_or(cells),
@@ -206,7 +206,7 @@ impl Table {
         }
     }
 
-    /// Whether each row opens a group: its first name is not that of the row above.
+    /// Whether each row starts a group: its first name differs from that of the row above.
     pub fn opens_group(&self) -> Vec<bool> {
         let first = |row| self.names(row).first().map(|cell| cell.text.as_str());
         let pairs = self.rows.iter().zip(self.rows.iter().skip(1));

@@ -1,4 +1,4 @@
-//! The deserializer that lies. It knows a field's type and not its name.
+//! The deserializer that returns wrong values. It knows the type of a field, but not its name.
 
 use super::Fate;
 use serde::de::value::{Error, StrDeserializer};
@@ -8,7 +8,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 use serde_json::Value;
 
-/// A value that may be told wrong.
+/// A value that may be replaced by a wrong one.
 #[derive(Clone, Copy)]
 pub(super) struct Wild<'a> {
     pub(super) value: &'a Value,
@@ -54,7 +54,7 @@ impl<'de, 'a, I: Iterator<Item = (&'a str, Wild<'a>)>> MapAccess<'de> for Fields
     }
 }
 
-/// A variant by its name, and what is in it.
+/// A variant, by name, and its contents.
 struct Variant<'a>(&'a str, Wild<'a>);
 
 impl<'de, 'a> EnumAccess<'de> for Variant<'a> {

@@ -1,22 +1,22 @@
-//! An axis of a chart: where a value stands, and which numbers stand beside it.
+//! An axis of a chart: the positions of values, and the numbers along it.
 
-use crate::document::{Chart, Mark, Span, chart};
+use crate::document::{Chart, Mark, Point, Span, chart};
 use crate::number::{self, Units, bare_percent};
 use plotters::coord::ranged1d::{BoldPoints, KeyPointHint, NoDefaultFormatting, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::Ranged;
 use std::ops::Range;
 
-/// Numbers on an axis, at most.
+/// Maximum number of numbers on an axis.
 const NUMBERS: usize = 6;
-/// Values this many times apart are shown on a logarithmic axis.
+/// Minimum ratio of the values for a logarithmic axis.
 const SPREAD: f64 = 12.0;
-/// Named values this many times apart are: sizes are doubled, not added to.
-const NAMED_SPREAD: f64 = 8.0;
-/// What is larger or smaller than any measurement is not drawn.
+/// The same for named values, because sizes usually double, and a crossover is interpolated in the logarithm.
+const NAMED_SPREAD: f64 = 4.0;
+/// Values outside the range of any measurement are not drawn.
 const DRAWABLE: Range<f64> = 1e-12..1e18;
 
-/// One axis: its ends, in places, and its numbers.
+/// An axis: its ends, in positions, and its numbers.
 #[derive(Clone, Debug)]
 pub struct Axis {
     span: Span,
@@ -24,13 +24,13 @@ pub struct Axis {
     is_logarithmic: bool,
 }
 
-/// Whether a number can have a place.
+/// Whether a number has a position.
 fn drawable(value: f64) -> bool {
     value == 0.0 || DRAWABLE.contains(&value.abs())
 }
 
 impl Axis {
-    /// Both axes of a chart; nothing where a value has no place.
+    /// Both axes of a chart; `None` if a value has no position.
     pub fn both(chart: &Chart) -> Option<(Self, Self)> {
         let points = || chart.series.iter().flat_map(|series| &series.points);
         let marked = chart.marks.iter().flat_map(|mark| match *mark {
@@ -38,8 +38,17 @@ impl Axis {
             Mark::Level(level) => vec![level],
             Mark::Column(..) | Mark::Upright(_) => Vec::new(),
         });
-        let ends = points().flat_map(|point| point.ends.into_iter().flat_map(<[f64; 2]>::from).chain([point.y]));
-        let up: Vec<f64> = ends.chain(marked).collect();
+        let range = |point: &Point| {
+            let ends = point.ends.unwrap_or((point.y, point.y));
+            (ends.0.min(point.y), ends.1.max(point.y))
+        };
+        let ranges: Vec<(f64, f64)> = points().map(range).collect();
+        let ranges = match chart.y {
+            // What is outside has an arrow.
+            chart::Axis::Change => Span::of_most(&ranges, 0.0).map(|span| vec![(span.low, span.high)])?,
+            _ => ranges,
+        };
+        let up: Vec<f64> = ranges.into_iter().flat_map(<[f64; 2]>::from).chain(marked).collect();
         Self::of(&chart.x, points().map(|point| point.x).collect()).zip(Self::of(&chart.y, up))
     }
 
@@ -62,7 +71,7 @@ impl Axis {
         }
     }
 
-    /// Logarithmic where the values are far apart. `from_zero` says whether lengths are compared and not only places.
+    /// Logarithmic if the values cover a large range. `from_zero` says whether lengths are compared.
     fn of_amounts(units: Units, values: impl Iterator<Item = f64>, from_zero: bool) -> Option<Self> {
         let values: Vec<f64> = values.collect();
         if !values.iter().all(|value| drawable(*value)) {
@@ -77,7 +86,8 @@ impl Axis {
         Self::linear(low, high, |value| shortest(&number::with_unit(units, value)))
     }
 
-    /// From `low` to `high` with some room, numbers chosen by plotters, which does not end where a step overflows.
+    /// From `low` to `high` with some padding, with numbers chosen by plotters. Guards against an endless loop in
+    /// plotters if a step overflows.
     fn linear(low: f64, high: f64, text: impl Fn(f64) -> String) -> Option<Self> {
         if ![low, high].iter().all(|end| end.abs() < DRAWABLE.end) {
             return None;
@@ -86,11 +96,13 @@ impl Axis {
         let low = if low == 0.0 { 0.0 } else { low - room };
         let high = high + room;
         let numbers = RangedCoordf64::from(low..high).key_points(BoldPoints(NUMBERS));
-        let numbers = numbers.into_iter().map(|number| (number, text(number))).collect();
+        // Rounding leaves a trace of a step where 0 is meant, and a trace has a sign.
+        let zero = |number: f64| if number.abs() < (high - low) * 1e-9 { 0.0 } else { number };
+        let numbers = numbers.into_iter().map(zero).map(|number| (number, text(number))).collect();
         Some(Self { span: Span::new(low, high), numbers, is_logarithmic: false })
     }
 
-    /// Both ends above 0; numbers at 1, 2 and 5 of each power of ten, as many as there is room for.
+    /// Both ends are above 0. Numbers are at 1, 2 and 5 of each power of ten, as many as fit.
     fn logarithmic(low: f64, high: f64, units: Units) -> Self {
         let (low, high) = (low.log10() - 0.08, high.log10() + 0.08);
         let powers = || (low.floor() as i32)..=(high.ceil() as i32);
@@ -101,14 +113,14 @@ impl Axis {
         let choices: [&[f64]; 2] = [&[1.0, 2.0, 5.0], &[1.0, 3.0]];
         let numbers = choices.iter().map(|steps| within(steps)).find(|numbers| numbers.len() <= NUMBERS);
         let numbers = numbers.unwrap_or_else(|| within(&[1.0]));
-        // Too many powers of ten: every second, third… of them.
+        // If there are too many powers of ten, uses every second, third… of them.
         let step = numbers.len().div_ceil(NUMBERS).max(1);
         let numbers = numbers.into_iter().step_by(step);
         let numbers = numbers.map(|number| (number, shortest(&number::with_unit(units, number)))).collect();
         Self { span: Span::new(low, high), numbers, is_logarithmic: true }
     }
 
-    /// An axis with a number for each of the named values: sizes, depths. Logarithmic where they are far apart.
+    /// An axis with a number for each named value (sizes, depths). Logarithmic if they cover a large range.
     fn of_named(values: &[(f64, String)]) -> Option<Self> {
         if !values.iter().all(|(value, _)| drawable(*value)) {
             return None;
@@ -121,7 +133,7 @@ impl Axis {
         Some(Self { span: Span::new(low - room, high + room), numbers: values.to_vec(), is_logarithmic })
     }
 
-    /// An axis of steps of equal width, each with a name: percentiles.
+    /// An axis with steps of equal width, each with a name: percentiles.
     fn of_steps(names: &[String]) -> Option<Self> {
         let span = Span::new(-0.5, names.len() as f64 - 0.5);
         let numbers = names.iter().enumerate().map(|(place, name)| (place as f64, name.clone())).collect();
@@ -134,18 +146,18 @@ impl Axis {
         if self.is_logarithmic { (10f64.powf(low), 10f64.powf(high)) } else { (low, high) }
     }
 
-    /// How many numbers stand beside it.
+    /// How many numbers it has.
     pub fn numbers(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Where a value stands, between 0 and 1.
+    /// The position of a value, between 0 and 1.
     fn place(&self, value: f64) -> f64 {
         let value = if self.is_logarithmic { value.max(f64::MIN_POSITIVE).log10() } else { value };
         self.span.fraction(value)
     }
 
-    /// The value that stands `part` of the axis further on.
+    /// The value that is `part` of the axis further than `value`.
     pub fn beside(&self, value: f64, part: f64) -> f64 {
         let Span { low, high } = self.span;
         let place = low + (self.place(value) + part) * (high - low);
@@ -178,7 +190,7 @@ impl ValueFormatter<f64> for Axis {
     }
 }
 
-/// A change beside its axis: "+5 %".
+/// A change on an axis: "+5 %".
 fn signed_percent(change: f64) -> String {
     let sign = if change > 0.0 {
         "+"
@@ -190,7 +202,7 @@ fn signed_percent(change: f64) -> String {
     format!("{sign}{}", bare_percent(change.abs()))
 }
 
-/// "20.0 k" as "20 k": on an axis, digits that are all zeros say nothing.
+/// "20.0 k" as "20 k": trailing zeros mean nothing on an axis.
 fn shortest(text: &str) -> String {
     let (number, unit) = text.split_once(' ').map_or((text, ""), |(number, unit)| (number, unit));
     let number = if number.contains('.') && !number.contains('e') {
@@ -229,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_measurement_gives_has_no_axis() {
+    fn impossible_values_have_no_axis() {
         for high in [f64::MAX, f64::INFINITY, 1e18] {
             assert!(Axis::linear(0.0, high, |value| value.to_string()).is_none());
             assert!(Axis::linear(-high, 0.0, |value| value.to_string()).is_none());

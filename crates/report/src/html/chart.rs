@@ -1,6 +1,6 @@
-//! Charts as drawings: two axes, what is drawn between them, and what a pointer finds there.
+//! Charts as drawings: two axes, the contents, and tooltips.
 //!
-//! plotters lays out and draws; here it is told what. Nothing is computed of the numbers but their place.
+//! plotters computes the layout and draws. This file computes only positions from the numbers.
 
 use super::axis::Axis;
 use super::markup::escape;
@@ -10,18 +10,20 @@ use plotters::prelude::*;
 use plotters_backend::BackendCoord;
 use std::fmt::Write;
 
-/// Units of a drawing: two to a point of the screen where two charts stand side by side.
+/// Size of a drawing in units: two units per screen pixel if two charts are next to each other.
 const SIZE: (u32, u32) = (960, 470);
-/// Height of letters, in units, from which plotters works out where they go.
+/// Font height, in units, from which plotters computes positions.
 const LETTERS: u32 = 24;
-/// Room for the numbers of the vertical axis.
+/// Width of the numbers of the vertical axis.
 const LEFT: u32 = 104;
-/// Room for those of the horizontal one.
+/// Height of the numbers of the horizontal axis.
 const BELOW: u32 = 48;
-/// Half the width of an interval's ends, as a part of the axis.
+/// Half the width of an interval's end marks, as a fraction of the axis.
 const CAP: f64 = 0.009;
+/// Height of the arrow to an end that is outside the axis, as a fraction of the axis.
+const ARROW: f64 = 0.04;
 
-/// A chart as a figure; nothing when it cannot be drawn.
+/// A chart as a figure; empty if it cannot be drawn.
 pub fn figure(chart: &Chart) -> String {
     let mut inside = String::new();
     let Some(hints) = draw(&mut inside, chart) else { return String::new() };
@@ -40,7 +42,7 @@ pub fn figure(chart: &Chart) -> String {
     )
 }
 
-/// Draws, and says where a pointer finds what.
+/// Draws a chart, and returns the positions of tooltips.
 fn draw<'a>(into: &mut String, described: &'a Chart) -> Option<Vec<(BackendCoord, &'a str)>> {
     let (x, y) = Axis::both(described)?;
     let ((left, right), (low, high)) = (x.ends(), y.ends());
@@ -66,6 +68,7 @@ fn draw<'a>(into: &mut String, described: &'a Chart) -> Option<Vec<(BackendCoord
     let line = |points: Vec<(f64, f64)>, width, paint: Paint| {
         area.draw(&PathElement::new(points, paint.colour().stroke_width(width)))
     };
+    let inside = |value: f64| (low..=high).contains(&value);
     for mark in &described.marks {
         match *mark {
             Mark::Band(from, to) => rectangle((left, from), (right, to)),
@@ -77,18 +80,28 @@ fn draw<'a>(into: &mut String, described: &'a Chart) -> Option<Vec<(BackendCoord
     }
     for Series { subject, joined, dot, points } in &described.series {
         let paint = Paint::Subject(*subject);
-        for Point { x: place, ends, .. } in points {
-            let Some((from, to)) = *ends else { continue };
+        for Point { x: place, y: value, ends, .. } in points {
             let (before, after) = (x.beside(*place, -CAP), x.beside(*place, CAP));
-            line(vec![(*place, from), (*place, to)], 4, paint).ok()?;
-            line(vec![(before, from), (after, from)], 4, paint).ok()?;
-            line(vec![(before, to), (after, to)], 4, paint).ok()?;
+            if let Some((from, to)) = *ends {
+                line(vec![(*place, from), (*place, to)], 4, paint).ok()?;
+                for end in [from, to].into_iter().filter(|end| inside(*end)) {
+                    line(vec![(before, end), (after, end)], 4, paint).ok()?;
+                }
+            }
+            // What is outside the axis is an arrow at its edge.
+            let (least, most) = ends.unwrap_or((*value, *value));
+            let outside = [(least < low, low, ARROW), (most > high, high, -ARROW)];
+            for (_, edge, inwards) in outside.into_iter().filter(|(is_outside, ..)| *is_outside) {
+                let base = y.beside(edge, inwards);
+                let arrow = vec![(before, base), (*place, edge), (after, base)];
+                area.draw(&Polygon::new(arrow, paint.colour().filled())).ok()?;
+            }
         }
         let places: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
         if *joined {
             line(places.clone(), 4, paint).ok()?;
         }
-        for place in places.into_iter().filter(|_| *dot > 0) {
+        for place in places.into_iter().filter(|(_, value)| *dot > 0 && inside(*value)) {
             area.draw(&Circle::new(place, *dot, paint.colour().filled())).ok()?;
         }
     }
@@ -96,4 +109,32 @@ fn draw<'a>(into: &mut String, described: &'a Chart) -> Option<Vec<(BackendCoord
     let hints = hinted.map(|point| (area.map_coordinate(&(point.x, point.y)), point.hint.as_str())).collect();
     root.present().ok()?;
     Some(hints)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Axis;
+
+    #[test]
+    fn an_end_outside_the_axis_is_an_arrow() {
+        let point = |x: usize, y, low, high| Point { x: x as f64, y, ends: Some((low, high)), hint: String::new() };
+        let points = vec![
+            point(0, 0.02, -0.01, 0.05),
+            point(1, 0.03, 0.0, 0.06),
+            point(2, 0.1, -0.7, 9.0),
+            point(3, 3.0, 2.0, 4.0),
+        ];
+        let chart = Chart {
+            title: "change".to_owned(),
+            of: String::new(),
+            x: Axis::Steps(["p50", "p90", "p99", "p99.9"].map(str::to_owned).to_vec()),
+            y: Axis::Change,
+            marks: vec![Mark::Band(-0.03, 0.03), Mark::Level(0.0)],
+            series: vec![Series { subject: 1, joined: true, dot: 9, points }],
+        };
+        let drawn = figure(&chart);
+        assert_eq!(drawn.matches("<polygon class=\"f subject1\"").count(), 3, "{drawn}");
+        assert!(drawn.contains(">+6 %<") && !drawn.contains(">+400 %<"), "{drawn}");
+    }
 }

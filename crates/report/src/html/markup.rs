@@ -1,6 +1,6 @@
-//! Text that is safe between tags and in attributes.
+//! Escapes text for use between tags and in attributes.
 
-/// `text` in which nothing is markup, on one line.
+/// `text` without markup, on one line.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -17,12 +17,12 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Marks that turn the direction of what follows: a name with one could rewrite the line it stands in.
+/// Characters that change the text direction: a name that contains one could rewrite its line.
 fn is_hidden(letter: char) -> bool {
     matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// An element of a class around markup.
+/// An element with a class around markup.
 pub fn element(tag: &str, class: &str, inside: &str) -> String {
     if class.trim().is_empty() {
         format!("<{tag}>{inside}</{tag}>")
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_markup_any_more() {
+    fn markup_is_escaped() {
         assert_eq!(
             escape("<a href=\"x\" onclick='y'>&\u{1b}\n\u{202e}"),
             "&lt;a href=&quot;x&quot; onclick=&#39;y&#39;&gt;&amp;   "

@@ -1,5 +1,5 @@
-//! A backend of plotters that writes classes in place of colours: one drawing serves the light page, the dark page and
-//! the printer, because the style sheet paints it.
+//! A backend of plotters that writes classes instead of colours, so that one drawing works on the light page, the dark
+//! page and the printer, with colours from the style sheet.
 
 use super::markup::escape;
 use plotters::style::RGBColor;
@@ -12,26 +12,26 @@ use std::fmt::Write;
 
 type Drawn = Result<(), DrawingErrorKind<Infallible>>;
 
-/// Subjects that have a colour of their own; further ones begin again.
+/// Number of subjects with their own colour; further ones repeat them.
 const SUBJECTS: usize = 6;
 
-/// What something drawn is, from which the style sheet makes a colour.
+/// The role of a drawn element, which the style sheet turns into a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paint {
     /// Lines of the grid.
     Grid,
     /// Axes and their numbers.
     Axis,
-    /// The line of no change.
+    /// The line at 0, for no change.
     Zero,
-    /// Changes that do not matter.
+    /// The margin.
     Margin,
-    /// What is compared, by its index: 0 is the baseline.
+    /// A subject, by its index; 0 is the baseline.
     Subject(usize),
 }
 
 impl Paint {
-    /// plotters carries colours. Ours are numbers of classes, which [`Drawing`] reads back.
+    /// plotters only has colours, so they encode class numbers, which [`Drawing`] decodes.
     pub fn colour(self) -> RGBColor {
         let number = match self {
             Self::Grid => 0,
@@ -61,16 +61,16 @@ fn class(colour: BackendColor) -> String {
     }
 }
 
-/// Where an SVG is written.
+/// Writes an SVG.
 pub struct Drawing<'a> {
     into: &'a mut String,
     size: (u32, u32),
-    /// Dots of one class and size are one path: thousands of slices stay a small file.
+    /// Dots with the same class and size are one path, so that thousands of slices result in a small file.
     dots: Option<(String, u32)>,
 }
 
 impl<'a> Drawing<'a> {
-    /// A drawing of so many units; what it draws is appended to `into`, without the `svg` element around it.
+    /// A drawing of this size in units. Its elements are appended to `into`, without an enclosing `svg` element.
     pub fn new(into: &'a mut String, size: (u32, u32)) -> Self {
         Self { into, size, dots: None }
     }
@@ -166,7 +166,7 @@ impl DrawingBackend for Drawing<'_> {
             let _ = write!(self.into, "<path class=\"dots {class}\"{opacity} stroke-width=\"{}\" d=\"", radius * 2);
             self.dots = Some(dots);
         }
-        // A line of no length with round ends is a dot.
+        // A line of zero length with round ends is a dot.
         let _ = write!(self.into, "M{x},{y}h0");
         Ok(())
     }

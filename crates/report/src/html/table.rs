@@ -1,14 +1,14 @@
-//! Tables in which each interval is drawn beside its numbers, all of a column on one scale.
+//! Tables in which each interval is drawn next to its numbers, with one scale for each column.
 
 use super::markup::{element, escape};
 use super::{class, pill};
 use crate::document::{Align, Cell, Column, Draw, Interval, Note, Raw, Row, Scale, Table, Tone};
 use crate::number::{self, bare_percent};
 
-/// Room at both ends of a scale, in percent of its width, so that no mark touches an edge.
+/// Padding at both ends of a scale, in percent of its width, so that no mark touches an edge.
 const PAD: f64 = 3.0;
 
-/// A table under its title. On a phone a table with drawings becomes cards, so each field says its head.
+/// A table with its title. On a phone, a table with drawings is shown as cards, so each cell also contains its header.
 pub fn table(title: &str, table: &Table) -> String {
     let heads: String = table.columns.iter().map(head).collect();
     let rows = table.rows.iter().zip(table.opens_group());
@@ -87,12 +87,12 @@ fn field(cell: &Cell, column: &Column, names: bool) -> String {
     }
 }
 
-/// Where a value stands, in percent of the width.
+/// The position of a value, in percent of the width.
 fn place(scale: Scale, value: f64) -> f64 {
     PAD + scale.span.fraction(value) * (100.0 - 2.0 * PAD)
 }
 
-/// The margin shaded, and 0.
+/// The shaded margin, and a line at 0.
 fn ground(scale: Scale) -> String {
     let Some(margin) = scale.margin else { return String::new() };
     let (from, to, zero) = (place(scale, -margin), place(scale, margin), place(scale, 0.0));
@@ -103,15 +103,30 @@ fn ground(scale: Scale) -> String {
     )
 }
 
-/// An interval and its middle. Its numbers stand in other columns; `about` says the value to who cannot see it.
+/// An interval and its centre. Its numbers are in other columns; `about` is the accessible text.
 pub fn strip(scale: Scale, interval: Interval, about: &str) -> String {
+    let inside = |value: f64| (scale.span.low..=scale.span.high).contains(&value);
+    let arrow = |value: f64| {
+        let (at, path) = if value < scale.span.low { (0.0, "M0,12l9,-6v12z") } else { (100.0, "M0,12l-9,-6v12z") };
+        format!("<svg class=\"arrow\" x=\"{at}%\"><path d=\"{path}\"/></svg>")
+    };
     let ends = interval.ends.map(|(low, high)| {
-        let (low, high) = (place(scale, low), place(scale, high));
-        let cap = |place: f64| format!("<line x1=\"{place:.2}%\" x2=\"{place:.2}%\" y1=\"7\" y2=\"17\"/>");
-        let line = format!("<line class=\"thick\" x1=\"{low:.2}%\" x2=\"{high:.2}%\" y1=\"12\" y2=\"12\"/>");
-        line + &cap(low) + &cap(high)
+        let end = |value: f64| {
+            let place = place(scale, value);
+            if inside(value) {
+                format!("<line x1=\"{place:.2}%\" x2=\"{place:.2}%\" y1=\"7\" y2=\"17\"/>")
+            } else {
+                arrow(value)
+            }
+        };
+        let (from, to) = (place(scale, low), place(scale, high));
+        let line = format!("<line class=\"thick\" x1=\"{from:.2}%\" x2=\"{to:.2}%\" y1=\"12\" y2=\"12\"/>");
+        line + &end(low) + &end(high)
     });
-    let middle = format!("<circle cx=\"{:.2}%\" cy=\"12\" r=\"4.5\"/>", place(scale, interval.value));
+    let middle = match interval.value {
+        value if inside(value) => format!("<circle cx=\"{:.2}%\" cy=\"12\" r=\"4.5\"/>", place(scale, value)),
+        value => arrow(value),
+    };
     format!(
         "<svg class=\"interval\" role=\"img\" aria-label=\"{}\" height=\"24\">{}{}{middle}</svg>",
         escape(about),
@@ -120,7 +135,7 @@ pub fn strip(scale: Scale, interval: Interval, about: &str) -> String {
     )
 }
 
-/// Of a scale of changes the ends, 0 and the margin in numbers; what would touch its neighbour is left out.
+/// The numbers of a scale of changes: the ends, 0 and the margin. A number that would touch its neighbour is omitted.
 fn axis(scale: Scale) -> String {
     let Some(margin) = scale.margin else { return String::new() };
     let mut texts = vec![(place(scale, 0.0), "0".to_owned(), "middle")];
@@ -146,7 +161,7 @@ mod tests {
     use crate::document::Span;
 
     #[test]
-    fn an_interval_stands_where_its_numbers_say() {
+    fn an_interval_is_drawn_at_its_numbers() {
         let scale = Scale { span: Span::new(-0.05, 0.05), margin: Some(0.03) };
         let strip = strip(scale, Interval { value: 0.0, ends: Some((-0.05, 0.05)) }, "0.0 %");
         assert!(strip.contains("cx=\"50.00%\"") && strip.contains("x1=\"3.00%\" x2=\"97.00%\""), "{strip}");
@@ -154,7 +169,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_drawn() {
+    fn what_is_outside_has_an_arrow() {
+        let scale = Scale { span: Span::new(-0.05, 0.05), margin: Some(0.03) };
+        let strip = strip(scale, Interval { value: 0.01, ends: Some((-0.04, 11.0)) }, "+1.0 %");
+        assert_eq!(
+            (strip.matches("class=\"arrow\" x=\"100%\"").count(), strip.matches("<circle").count()),
+            (1, 1),
+            "{strip}"
+        );
+    }
+
+    #[test]
+    fn unknown_intervals_are_not_drawn() {
         let scale = Scale { span: Span::new(-0.05, 0.05), margin: Some(0.03) };
         let text = field(&Cell::drawn(Tone::Plain, Raw::None), &Column::drawing(Draw::Interval(scale)), false);
         assert_eq!(text, "<td class=\"strip\"></td>");

@@ -1,11 +1,11 @@
-//! The file as a browser reads it: balanced, escaped, and without anything that is fetched.
+//! The file as a browser parses it: balanced, escaped, and without external resources.
 
 use super::*;
 use crate::compare::{document, fixture};
 use model::comparison::CompareFinding;
 use proptest::prelude::*;
 
-/// The page of every fixture of every kind.
+/// The pages of all fixtures.
 fn pages() -> Vec<(String, String)> {
     let page = |kind: &str, name: &str, document| (format!("{kind}_{name}"), super::html(&document));
     let runs =
@@ -19,10 +19,10 @@ fn html(finding: &CompareFinding) -> String {
     super::html(&document(finding))
 }
 
-/// Elements that have no end.
+/// Void elements.
 const VOID: [&str; 1] = ["meta"];
 
-/// The tags of a page in order: name, attributes, whether it ends an element, whether it has no inside.
+/// The tags of a page in order: name, attributes, whether it is an end tag, whether it is empty.
 fn tags(page: &str) -> Vec<(String, String, bool, bool)> {
     let body = page.replace(STYLE, "");
     let tags = body.split('<').skip(1).filter(|tag| !tag.starts_with('!'));
@@ -35,7 +35,7 @@ fn tags(page: &str) -> Vec<(String, String, bool, bool)> {
     .collect()
 }
 
-/// What is open at a tag that does not fit, or nothing.
+/// The open elements at the first tag that does not match; `None` if balanced.
 pub fn unbalanced(page: &str) -> Option<String> {
     let mut open: Vec<String> = Vec::new();
     for (name, _, ends, closed) in tags(page) {
@@ -86,7 +86,7 @@ fn the_answer_is_the_first_heading() {
 }
 
 #[test]
-fn what_there_is_is_drawn() {
+fn charts_and_intervals_are_drawn() {
     let page = html(&fixture::options());
     assert_eq!(page.matches("<svg class=\"chart\"").count(), 3, "cycles, I/Os, latency shift");
     let page = html(&fixture::sweep());
@@ -130,10 +130,10 @@ fn without_numbers_there_are_no_empty_parts() {
     let page = html(&fixture::empty());
     assert!(!page.contains("Changes</h2>") && !page.contains("<svg") && !page.contains("Along the sweep"), "{page}");
     let page = html(&fixture::unmeasured());
-    assert!(page.contains("not measured: ") && page.contains("not enough samples"), "{page}");
+    assert!(page.contains("not compared: ") && page.contains("not enough samples"), "{page}");
 }
 
-/// `IOTOLL_REPORT_PAGES=DIR` leaves the pages in a folder, for looking at.
+/// `IOTOLL_REPORT_PAGES=DIR` writes the pages to a folder, for visual inspection.
 #[test]
 fn every_page_can_be_kept_beside_the_others() {
     let kept = std::env::var_os("IOTOLL_REPORT_PAGES").map(std::path::PathBuf::from);

@@ -1,16 +1,16 @@
-//! Intervals and bars drawn in characters: `├──●──┤` on one scale, with 0 and the margin where changes are drawn.
+//! Intervals and bars drawn with characters: `├──●──┤` on one scale, with 0 and the margin for changes.
 
-use crate::document::{Draw, Interval, Raw, Scale};
+use crate::document::{Draw, Interval, Raw, Scale, Span};
 use crate::number::bare_percent;
 
 /// Columns of an interval on a scale of changes.
 const CHANGE: usize = 29;
 /// Columns of an interval on a scale without marks.
 const PLAIN: usize = 19;
-/// A part of 1 is a bar this long.
+/// Length of a bar for a fraction of 1.
 const BAR: usize = 32;
 
-/// What a column's cell shows in place of its text; `None` where it is text.
+/// The drawing of a cell; `None` if the column shows text.
 pub fn draw(how: Draw, raw: Raw) -> Option<String> {
     match (how, raw) {
         (Draw::Text | Draw::Verdict, _) => None,
@@ -26,7 +26,7 @@ fn bar(part: f64) -> String {
     "█".repeat(eighths / 8) + EIGHTHS.get(eighths % 8).unwrap_or(&"")
 }
 
-/// The ends of a scale of changes and its 0.
+/// The ends of a scale of changes, and its 0.
 pub fn head(scale: Scale) -> String {
     if scale.margin.is_none() {
         return String::new();
@@ -40,7 +40,7 @@ pub fn head(scale: Scale) -> String {
     for (place, text) in texts {
         let length = text.chars().count();
         let start = place.min(CHANGE.saturating_sub(length));
-        // What would touch its neighbour is left out.
+        // A number that would touch its neighbour is omitted.
         let around = start.saturating_sub(1)..start.saturating_add(length + 1).min(CHANGE);
         if head.get(around).is_some_and(|letters| letters.iter().all(|letter| *letter == ' ')) {
             head.iter_mut().skip(start).zip(text.chars()).for_each(|(old, new)| *old = new);
@@ -55,7 +55,15 @@ fn interval(scale: Scale, Interval { value, ends }: Interval) -> String {
     // Without a margin there is no mark, and no column has this number.
     let marks = scale.margin.map(|margin| [-margin, 0.0, margin].map(|mark| column(scale, mark)));
     let [left, zero, right] = marks.unwrap_or([usize::MAX; 3]);
+    // An arrow at the edge points to what is outside.
+    let Span { low: first, high: last } = scale.span;
+    let (least, most) = ends.unwrap_or((value, value));
+    let (below, above) = (least.min(value) < first, most.max(value) > last);
+    let edge = columns(scale) - 1;
     let letter = |column: usize| match column {
+        0 if below => '◄',
+        _ if column == edge && above => '►',
+        _ if column == middle && (value < first || value > last) => '─',
         _ if column == middle => '●',
         _ if column == low => '├',
         _ if column == high => '┤',
@@ -79,7 +87,6 @@ fn column(scale: Scale, value: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Span;
 
     fn changes(low: f64, high: f64) -> Scale {
         Scale { span: Span::new(low, high), margin: Some(0.03) }
@@ -90,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_stand_beside_zero_and_the_margin() {
+    fn intervals_are_drawn_with_zero_and_the_margin() {
         let scale = changes(-0.07, 0.07);
         let lines = [drawn(0.031, 0.026, 0.037), drawn(0.0, -0.05, 0.05), drawn(-0.06, -0.07, -0.05)];
         let lines = lines.map(|change| interval(scale, change));
@@ -99,6 +106,14 @@ mod tests {
             lines,
             ["        ┊     │    ├●┤", "    ├─────────●─────────┤    ", "├─●─┤   ┊     │     ┊"].map(str::trim_end)
         );
+    }
+
+    #[test]
+    fn what_is_outside_has_an_arrow() {
+        let outside = [drawn(0.77, -0.76, 11.8), drawn(0.05, 0.02, 0.5), drawn(-3.0, -4.0, -2.0)];
+        let lines = outside.map(|change| interval(changes(-0.07, 0.07), change));
+        let right = "        ┊     │   ├─────●───►";
+        assert_eq!(lines, ["◄─────────────┼─────────────►", right, "◄       ┊     │     ┊"]);
     }
 
     #[test]
@@ -115,9 +130,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_of_what_is_not_known() {
+    fn unknown_values_are_not_drawn() {
         assert_eq!(draw(Draw::Interval(changes(-0.1, 0.1)), Raw::None).as_deref(), Some(""));
-        assert!(interval(changes(-0.1, 0.1), drawn(1e300, -1e300, f64::NAN)).contains('●'));
+        assert!(interval(changes(-0.1, 0.1), drawn(1e300, -1e300, f64::NAN)).contains('►'));
     }
 
     #[test]

@@ -1,25 +1,25 @@
-//! What a report is laid out on: so many columns, with or without colour, in these characters.
+//! The page of a text report: its width, colours and characters.
 //!
-//! Lines are broken and measured here and nowhere else. Text from outside (job names, command lines,
-//! host strings) loses its control characters on the way, so that no name can move the cursor.
+//! All wrapping and measuring of lines happens here. Text from outside (job names, command lines, host strings) loses
+//! its control characters, so that no name can move the cursor.
 
 use crate::document::{Audience, Tone};
 use crate::ink::Ink;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
-/// Fewer columns than this cannot hold a table; narrower terminals get lines of this length.
+/// Minimum width for a table; narrower terminals get lines of this length.
 pub const LEAST_COLUMNS: usize = 60;
 
-/// Which characters a page may use of its own.
+/// The characters of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Glyphs {
     /// All of Unicode.
     Unicode,
-    /// ASCII, for a mail that passes through many hands. Names from outside stay as they are.
+    /// ASCII, for mail. Names from outside are unchanged.
     Ascii,
 }
 
-/// A surface of a given width.
+/// A page of a given width.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
     ink: Ink,
@@ -38,7 +38,7 @@ impl Page {
         Self { ink: Ink::Plain, glyphs: Glyphs::Ascii, columns: columns.max(LEAST_COLUMNS) }
     }
 
-    /// Whose page it is.
+    /// The readers of this page.
     pub fn reader(self) -> Audience {
         match self.glyphs {
             Glyphs::Unicode => Audience::SCREEN,
@@ -46,7 +46,7 @@ impl Page {
         }
     }
 
-    /// What stands before lines that belong to a title: a mail has no room for it.
+    /// The indentation of lines below a title; a mail has none.
     pub fn indent(self) -> &'static str {
         match self.glyphs {
             Glyphs::Unicode => "  ",
@@ -54,17 +54,17 @@ impl Page {
         }
     }
 
-    /// Whether it has the characters that drawings are made of.
+    /// Whether it has the characters for drawings.
     pub fn can_draw(self) -> bool {
         self.glyphs == Glyphs::Unicode
     }
 
-    /// The longest line.
+    /// The maximum line length.
     pub fn columns(self) -> usize {
         self.columns
     }
 
-    /// The same page with lines shorter by `columns`.
+    /// The same page with lines that are shorter by `columns`.
     pub fn narrower(self, columns: usize) -> Self {
         Self { columns: self.columns.saturating_sub(columns), ..self }
     }
@@ -81,7 +81,7 @@ impl Page {
         }
     }
 
-    /// `text` on one line, in this page's characters and free of control characters.
+    /// `text` on one line, in this page's characters, without control characters.
     pub fn spell(self, text: &str) -> String {
         let text = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
         match self.glyphs {
@@ -96,7 +96,7 @@ impl Page {
         }
     }
 
-    /// `text` broken into lines: the first after `first`, the others after as many blanks.
+    /// `text` wrapped into lines: the first after `first`, the others indented to the same width.
     pub fn wrap(self, first: &str, text: &str) -> String {
         self.wrap_toned(Tone::Plain, first, text)
     }
@@ -112,12 +112,12 @@ impl Page {
             .word_splitter(WordSplitter::NoHyphenation);
         let text = self.spell(text);
         let lines = textwrap::wrap(&text, options);
-        // A blank that ties may end a line all the same, where what it ties is longer than one.
+        // A no-break space may end a line if the tied text is longer than a line.
         let lines = lines.iter().map(|line| self.paint(tone, &free(line.trim_end_matches('\u{a0}'))));
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// `text` beside a label that stands out; the lines after the first are under the text.
+    /// `text` after a highlighted label; further lines are aligned with the text.
     pub fn labelled(self, tone: Tone, label: &str, columns: usize, text: &str) -> String {
         let label = self.spell(label);
         let first = format!("{label}{}", " ".repeat(columns.saturating_sub(width(&label))));
@@ -128,7 +128,7 @@ impl Page {
         }
     }
 
-    /// At most `columns` of a text that is spelled already; what is missing shows as an ellipsis.
+    /// The first `columns` columns of a text that is already spelled, with an ellipsis if it is cut.
     pub fn cut(self, text: &str, columns: usize) -> String {
         if width(text) <= columns {
             return text.to_owned();
@@ -148,7 +148,7 @@ impl Page {
         kept + ellipsis
     }
 
-    /// Short texts side by side, as many to a line as there is room for.
+    /// Short texts next to each other, as many per line as fit.
     pub fn flow(self, indent: usize, gap: usize, chips: &[(Tone, String)]) -> String {
         let room = self.columns.saturating_sub(indent);
         let mut lines = vec![String::new()];
@@ -176,7 +176,7 @@ impl Page {
     }
 }
 
-/// How many columns `text` takes.
+/// The width of `text` in columns.
 pub fn width(text: &str) -> usize {
     textwrap::core::display_width(text)
 }
@@ -201,7 +201,7 @@ fn ascii(letter: char) -> Option<&'static str> {
     })
 }
 
-/// Whether `text` keeps to so many columns; otherwise the first line that does not.
+/// Checks that `text` has at most this many columns; otherwise returns the first line that is too long.
 #[cfg(test)]
 pub fn fits(text: &str, columns: usize) -> Result<(), String> {
     match text.lines().find(|line| width(line) > columns) {
@@ -210,7 +210,7 @@ pub fn fits(text: &str, columns: usize) -> Result<(), String> {
     }
 }
 
-/// [`fits`], and no line ends in a blank.
+/// [`fits`], and no line ends with a blank.
 #[cfg(test)]
 pub fn fits_closely(text: &str, columns: usize) -> Result<(), String> {
     match text.lines().find(|line| line.ends_with(' ')) {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_is_not_broken_at_its_hyphens() {
+    fn options_are_not_wrapped_at_hyphens() {
         let text = Page::mail(60).wrap("", &format!("{} --group-reporting", "y".repeat(50)));
         assert!(text.ends_with("\n--group-reporting"), "{text}");
     }

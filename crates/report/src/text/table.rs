@@ -1,6 +1,6 @@
 //! Aligned columns that always fit the page.
 //!
-//! A table that is too wide first shortens its first column, then sets the names that rows share above them, then leaves out the
+//! A table that is too wide first shortens its first column, then moves shared names of rows above them, then omits the
 //! columns that it can spare, the least needed first. Cells carry their tone, so widths are those of the bare text.
 
 use super::drawing;
@@ -9,24 +9,24 @@ use crate::document::{Align, Cell, Column, Draw, Need, Row, Table, Tone};
 
 /// Blanks between columns.
 const GAP: usize = 2;
-/// The first column is not shortened below this part of the page.
+/// The first column is not shortened below this fraction of the page.
 const LEAST_FIRST: usize = 3;
-/// A head that is wider than its cells is cut to this.
+/// A header that is wider than its cells is cut to this width.
 const WIDEST_HEAD: usize = 14;
 
-/// A line as it is laid out.
+/// A line of the layout.
 enum Line {
     Cells(Vec<(Tone, String)>),
     /// Text in place of all columns but the first.
     Note(String, String),
     /// An empty line, between groups.
     Gap,
-    /// A line of its own, however long the names in the first column are.
+    /// A separate line, independent of the width of the first column.
     Title(String),
 }
 
-/// The lines, joined; nothing when there are no rows. The title stands at the head of the first column where that gives way to
-/// it, else above the table.
+/// The lines, joined; empty without rows. The title replaces the header of the first column if that allows it,
+/// otherwise it is above the table.
 pub fn table(page: Page, title: &str, table: &Table) -> String {
     if table.rows.is_empty() {
         return String::new();
@@ -47,7 +47,7 @@ struct Grid {
 }
 
 impl Grid {
-    /// `stacked`: all names of a row but the last stand above the rows that share them.
+    /// `stacked`: all names of a row but the last are above the rows that share them.
     fn new(page: Page, title: &str, table: &Table, stacked: bool) -> Self {
         let left_out = if stacked { table.keys - 1 } else { 0 };
         let mut columns: Vec<Column> = table.columns.iter().skip(left_out).cloned().collect();
@@ -107,7 +107,7 @@ impl Grid {
         self.lines.push(Line::Cells(cells.collect()));
     }
 
-    /// A page that cannot draw has no columns of drawings.
+    /// A page that cannot draw omits columns of drawings.
     fn spare_empty(&mut self) {
         if self.page.can_draw() {
             return;
@@ -146,7 +146,7 @@ impl Grid {
         lines.join("\n")
     }
 
-    /// The width of every column, `None` for those left out.
+    /// The width of every column; `None` for omitted ones.
     fn fit(&self, room: usize) -> Vec<Option<usize>> {
         let mut widths = self.natural();
         let excess = total(&widths).saturating_sub(room);
@@ -165,16 +165,21 @@ impl Grid {
                 None => break,
             }
         }
+        // What was omitted may leave room for the first column.
+        let free = room.saturating_sub(total(&widths));
+        if let (Some(Some(first)), Some(Some(natural))) = (widths.first_mut(), self.natural().first()) {
+            *first = (*natural).min(*first + free);
+        }
         widths
     }
 
-    /// The width of all columns but those that are only drawn.
+    /// The width of all columns except drawings.
     fn needed(&self) -> usize {
         let widths = self.natural().into_iter().zip(&self.columns);
         total(&widths.filter(|(_, column)| !column.is_drawn()).map(|(width, _)| width).collect::<Vec<_>>())
     }
 
-    /// The width that each column would have where there is room.
+    /// The width of each column if there is enough room.
     fn natural(&self) -> Vec<Option<usize>> {
         let of = |(index, column): (usize, &Column)| {
             let cells = self.lines.iter().filter_map(|line| match line {
@@ -202,7 +207,7 @@ impl Grid {
             let text = self.page.cut(text, room);
             let blank = room.saturating_sub(width(&text));
             let (before, after) = if column.align == Align::Right { (blank, 0) } else { (0, blank) };
-            // Blanks are owed until something follows them, so that no line ends in any.
+            // Blanks are only written before further text, so that no line ends with a blank.
             if !text.is_empty() {
                 line.push_str(&" ".repeat(owed + before));
                 line.push_str(&self.page.paint(*tone, &text));
@@ -262,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_spared_goes_first() {
+    fn spare_columns_are_omitted_first() {
         let wide = "x".repeat(50);
         let mut jobs = Table::new(vec![
             Column::text("Jobs"),
@@ -276,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_cannot_fit_still_does() {
+    fn every_table_is_made_to_fit() {
         let mut jobs = Table::new(vec![Column::text("Jobs"), Column::number("a"), Column::number("b")]);
         jobs.row(vec!["n".repeat(200).into(), "1".repeat(50).into(), "2".repeat(50).into()]);
         let text = table(Page::terminal(Ink::Plain, 60), "", &jobs);

@@ -1,4 +1,4 @@
-//! Hardware cycles of one CPU, whoever runs on it.
+//! Counts the hardware cycles of one CPU, whatever runs on it.
 
 use super::{
     Attributes, FORMAT_TOTAL_TIME_ENABLED, FORMAT_TOTAL_TIME_RUNNING, HARDWARE_CPU_CYCLES, TYPE_HARDWARE, open_on_cpu,
@@ -6,13 +6,13 @@ use super::{
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Counts the cycles of one CPU while it is not halted.
+/// A counter of one CPU's cycles while it is not halted.
 pub struct CycleCounter {
     event: File,
 }
 
 impl CycleCounter {
-    /// Starts counting on `cpu`. Fails where there is no PMU or no permission; the error says which.
+    /// Starts counting on `cpu`. Fails without a PMU or permission; the error reports which.
     pub fn open_cpu(cpu: u32) -> io::Result<Self> {
         let event = open_on_cpu(
             Attributes {
@@ -26,16 +26,16 @@ impl CycleCounter {
         Ok(Self { event: File::from(event) })
     }
 
-    /// Cycles since the counter was opened, scaled up to the whole time when the kernel had to share the
-    /// hardware counter with others. Scaled values are estimates and need not grow monotonically.
+    /// Cycles since the counter was opened, extrapolated to the whole time if the kernel multiplexed the hardware
+    /// counter. Extrapolated values are estimates and need not grow monotonically.
     pub fn read(&self) -> io::Result<u64> {
         let mut bytes = [0u8; 24];
         (&self.event).read_exact(&mut bytes)?;
         let [value, enabled, running] = words(bytes);
         scaled(value, enabled, running).ok_or_else(|| {
             io::Error::other(
-                "the event never got a hardware counter: others hold them all \
-                 (the NMI watchdog holds one: `sysctl kernel.nmi_watchdog=0`)",
+                "the event never got a hardware counter: other events use all of them \
+                 (the NMI watchdog uses one: `sysctl kernel.nmi_watchdog=0`)",
             )
         })
     }
@@ -49,7 +49,7 @@ fn words(bytes: [u8; 24]) -> [u64; 3] {
     words
 }
 
-/// `None` when the event was enabled but never counted: that is a missing reading, not 0 cycles.
+/// `None` if the event was enabled but never counted: that is a missing reading, not 0 cycles.
 fn scaled(value: u64, enabled: u64, running: u64) -> Option<u64> {
     match (enabled, running) {
         (0, _) => Some(value),
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shared_counter_is_scaled_to_the_whole_time() {
+    fn a_multiplexed_counter_is_scaled_to_the_whole_time() {
         assert_eq!(scaled(1_000, 400, 100), Some(4_000));
         assert_eq!(scaled(1_000, 400, 400), Some(1_000));
         assert_eq!(scaled(u64::MAX, u64::MAX, 1), Some(u64::MAX));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_grow_or_the_reason_is_told() {
+    fn cycles_grow_or_the_error_has_a_reason() {
         match CycleCounter::open_cpu(0) {
             Ok(counter) => {
                 let first = counter.read().unwrap();

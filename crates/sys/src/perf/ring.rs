@@ -1,9 +1,8 @@
-//! The memory through which the kernel hands over samples: one page of control data, then a ring.
+//! The ring buffer in which the kernel delivers samples: one page of control data, then the ring.
 //!
-//! The kernel writes at `data_head`, we read at `data_tail`; both only ever grow, and their remainder by
-//! the size of the ring is the place. The kernel never writes between tail and head, so the bytes there
-//! are ours until the tail moves. Nothing here ever makes a slice of the shared memory: bytes are copied
-//! out first.
+//! The kernel writes at `data_head`, this process reads at `data_tail`; both only grow, and their remainder modulo the
+//! ring size is the position. The kernel never writes between tail and head, so those bytes are stable until the tail
+//! moves. No slice of the shared memory is ever created: bytes are copied out first.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -19,25 +18,25 @@ const DATA_TAIL_OFFSET: usize = 1032;
 /// A mapped sample buffer.
 pub(super) struct Ring {
     base: NonNull<u8>,
-    /// Size of the control page, and so the place where the ring begins.
+    /// Size of the control page, and so the offset of the ring.
     page: usize,
     /// Size of the ring: a power of two.
     size: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone and is not tied to the thread that made it; the other
-// party is the kernel, with which the atomics below synchronise.
+// SAFETY: the mapping belongs to this value alone and is not tied to the thread that created it; the other party is the
+// kernel, with which the atomics below synchronise.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Maps a buffer of `pages` pages of samples, rounded up to a power of two as the kernel demands.
+    /// Maps a buffer of `pages` pages of samples, rounded up to a power of two as the kernel requires.
     pub(super) fn map(event: &OwnedFd, pages: NonZeroUsize) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let too_large = || io::Error::from(io::ErrorKind::InvalidInput);
         let size = pages.get().checked_next_power_of_two().and_then(|pages| pages.checked_mul(page));
         let size = size.ok_or_else(too_large)?;
         let length = size.checked_add(page).ok_or_else(too_large)?;
-        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of ours.
+        // SAFETY: a new mapping at an address that the kernel chooses overlaps nothing.
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -60,20 +59,20 @@ impl Ring {
         self.size
     }
 
-    /// Moves all bytes that the kernel has finished writing into `into`, oldest first, and gives their
-    /// room back to the kernel. Does not allocate when `into` has the capacity of the ring.
+    /// Moves all bytes that the kernel has finished writing into `into`, oldest first, and frees their space. Does not
+    /// allocate if `into` has the capacity of the ring.
     pub(super) fn take(&mut self, into: &mut Vec<u8>) {
         into.clear();
-        // Acquire: the records before the head are seen as the kernel wrote them.
+        // Acquire: the records before the head are complete.
         let head = self.position(DATA_HEAD_OFFSET).load(Ordering::Acquire);
-        // Nobody else moves the tail.
+        // Only this process moves the tail.
         let tail = self.position(DATA_TAIL_OFFSET).load(Ordering::Relaxed);
         for piece in pieces(tail, head, self.size) {
             let length = piece.len();
             into.reserve(length);
-            // SAFETY: `pieces` gives ranges inside the ring, which lies behind the control page in the
-            // mapping; the kernel does not write between tail and head; `into` is memory of ours with
-            // room for `length` more bytes, which are initialised before they are counted in.
+            // SAFETY: `pieces` returns ranges inside the ring, which is behind the control page in the mapping; the
+            // kernel does not write between tail and head; `into` has room for `length` more bytes, which are
+            // initialised before they are included in its length.
             unsafe {
                 let from = self.base.as_ptr().add(self.page + piece.start);
                 let to = into.as_mut_ptr().add(into.len());
@@ -81,13 +80,13 @@ impl Ring {
                 into.set_len(into.len() + length);
             }
         }
-        // Release: the bytes have been copied before the kernel may write over them.
+        // Release: the bytes have been copied before the kernel may overwrite them.
         self.position(DATA_TAIL_OFFSET).store(head, Ordering::Release);
     }
 
     fn position(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: both offsets are in the control page, which lives as long as `self`, and are multiples
-        // of 8 from a page boundary; the kernel reads and writes these words as whole words.
+        // SAFETY: both offsets are in the control page, which lives as long as `self`, and are multiples of 8 from a
+        // page boundary; the kernel reads and writes these words as whole words.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 }
@@ -99,8 +98,7 @@ impl Drop for Ring {
     }
 }
 
-/// Where the bytes from `tail` to `head` lie in a ring of `size` bytes: in one piece, or in two when
-/// they run over the end.
+/// The ranges of the bytes from `tail` to `head` in a ring of `size` bytes: one, or two if they wrap around.
 fn pieces(tail: u64, head: u64, size: usize) -> [Range<usize>; 2] {
     let length = usize::try_from(head.wrapping_sub(tail)).unwrap_or(usize::MAX).min(size);
     let start = usize::try_from(tail % size as u64).unwrap_or(0);
@@ -113,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_that_run_over_the_end_come_in_two_pieces() {
+    fn bytes_that_wrap_around_are_two_pieces() {
         assert_eq!(pieces(0, 24, 64), [0..24, 0..0]);
         assert_eq!(pieces(48, 80, 64), [48..64, 0..16]);
         assert_eq!(pieces(64, 128, 64), [0..64, 0..0]);
@@ -121,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_may_wrap_and_nonsense_stays_inside_the_ring() {
+    fn positions_may_wrap_and_invalid_ones_stay_inside_the_ring() {
         assert_eq!(pieces(u64::MAX - 7, 8, 64), [56..64, 0..8]);
         assert_eq!(pieces(0, 1 << 40, 64), [0..64, 0..0]);
     }

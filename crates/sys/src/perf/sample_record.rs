@@ -1,23 +1,23 @@
-//! What the kernel wrote into a sample buffer, as counts. Pure: bytes enter, counts leave.
+//! Counts the records in a sample buffer. Pure: bytes in, counts out.
 //!
-//! A record is a header (`struct perf_event_header`: type, mode flags, size) and a body. Where a sample
-//! fell, user or kernel, is in the header already.
+//! A record is a header (`struct perf_event_header`: type, mode flags, size) and a body. The header contains the mode
+//! of a sample, user or kernel.
 
 use std::ops::AddAssign;
 
-/// Samples by where they fell.
+/// Samples by mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// In user mode, a guest of this machine included: to its host a guest is a process.
+    /// In user mode, including guests of this machine: to its host, a guest is a process.
     pub user: u64,
-    /// In the kernel, interrupts included.
+    /// In the kernel, including interrupts.
     pub kernel: u64,
     /// Taken but not stored, because the buffer was full.
     pub lost: u64,
 }
 
 impl Counts {
-    /// All samples that the clock fired for.
+    /// All samples, including lost ones.
     pub fn total(self) -> u64 {
         self.user.saturating_add(self.kernel).saturating_add(self.lost)
     }
@@ -39,8 +39,8 @@ const CPUMODE_GUEST_KERNEL: u16 = 4;
 const CPUMODE_GUEST_USER: u16 = 5;
 const HEADER_SIZE: usize = 8;
 
-/// Counts the records in `bytes`, which begin at a record. Unknown kinds are passed over; a record that
-/// does not fit ends the count, for nothing after it can be found.
+/// Counts the records in `bytes`, which starts at a record. Skips unknown types; a record that does not fit ends the
+/// count, because the next one cannot be located.
 pub(super) fn count(mut bytes: &[u8]) -> Counts {
     let mut counts = Counts::default();
     while let Some((kind, misc, body, rest)) = split(bytes) {
@@ -55,7 +55,7 @@ pub(super) fn count(mut bytes: &[u8]) -> Counts {
     counts
 }
 
-/// Type, mode flags and body of the first record, and what follows it.
+/// Type, mode flags, and body of the first record, and the bytes behind it.
 fn split(bytes: &[u8]) -> Option<(u32, u16, &[u8], &[u8])> {
     let (header, _) = bytes.split_first_chunk::<HEADER_SIZE>()?;
     let [k0, k1, k2, k3, m0, m1, s0, s1] = *header;
@@ -65,7 +65,7 @@ fn split(bytes: &[u8]) -> Option<(u32, u16, &[u8], &[u8])> {
     Some((u32::from_ne_bytes([k0, k1, k2, k3]), u16::from_ne_bytes([m0, m1]), body, rest))
 }
 
-/// The body of a lost record is the id of the event and how many samples it lost.
+/// The body of a lost record is the event's id and the number of samples lost.
 fn lost(body: &[u8]) -> u64 {
     body.get(8..).and_then(|tail| tail.first_chunk::<8>()).map_or(0, |count| u64::from_ne_bytes(*count))
 }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_told_apart_by_mode_and_losses_are_added() {
+    fn samples_are_counted_by_mode_and_losses_are_added() {
         let lost = [7u64.to_ne_bytes(), 40u64.to_ne_bytes()].concat();
         let bytes = [
             record(RECORD_SAMPLE, CPUMODE_USER, &[0; 16]),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn torn_and_senseless_bytes_end_the_count() {
+    fn truncated_and_invalid_records_end_the_count() {
         let whole = record(RECORD_SAMPLE, CPUMODE_USER, &[0; 16]);
         let torn = [&whole[..], &whole[..20]].concat();
         assert_eq!(count(&torn).user, 1);

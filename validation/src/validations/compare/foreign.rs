@@ -1,4 +1,4 @@
-//! Unmodified fio under a shell toggle that starts a burner: what the toggle costs each I/O is known.
+//! Unmodified fio under a shell toggle that starts a burner with a known cost per I/O.
 
 use super::{COVERAGE, compare, half_widths, holds, lengths, metric};
 use crate::bench::Bench;
@@ -8,23 +8,23 @@ use anyhow::Context;
 use model::comparison::CompareFinding;
 use model::experiment::Metric;
 
-/// One kind of experiment.
+/// One experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cell {
     pace: Pace,
-    /// What is burnt, as a part of the CPU on which fio runs too.
+    /// The burner's fraction of the CPU on which fio runs too.
     burnt: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
-    /// fio does what it can: what is burnt is taken away from it.
+    /// fio runs at full speed: the burner takes CPU time from it.
     FlatOut,
-    /// fio rests between bursts: it does as much as before, and the machine pays more for it.
+    /// fio pauses between bursts: it does as much as before, and the machine pays more for it.
     Resting,
 }
 
-/// A resting fio has a fifth of the CPU, so that its I/Os pay five times as much for what is burnt.
+/// A pausing fio uses a fifth of the CPU, so its I/Os pay five times as much for the burner.
 const CELLS: [Cell; 4] = [
     Cell { pace: Pace::FlatOut, burnt: 0.05 },
     Cell { pace: Pace::FlatOut, burnt: 0.10 },
@@ -35,12 +35,12 @@ const CELLS: [Cell; 4] = [
 impl Pace {
     fn name(self) -> &'static str {
         match self {
-            Self::FlatOut => "flat out",
-            Self::Resting => "with rests",
+            Self::FlatOut => "full speed",
+            Self::Resting => "with pauses",
         }
     }
 
-    /// 200 reads are some 200 µs.
+    /// 200 reads take some 200 µs.
     fn options(self) -> &'static str {
         match self {
             Self::FlatOut => "",
@@ -51,8 +51,8 @@ impl Pace {
 
 pub fn toggled(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let file = bench.file("toggled", 16)?;
-    // Both on one CPU: on another one the burner would slow fio where two CPUs share a core, and nobody could say by
-    // how much. Here it takes what it burns away from fio, and nothing else.
+    // Both run on one CPU: on another, the burner would slow fio by an unknown amount if the two CPUs share a core.
+    // Here it only takes its share away from fio.
     let cpu = sys::schedule::allowed_cpus()?.first().copied().unwrap_or(0);
     let pinned = format!("taskset -c {cpu}");
     let fio = |pace: Pace| {
@@ -67,7 +67,7 @@ pub fn toggled(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let found = bench.in_rounds(
         &CELLS,
         |_| 0,
-        |cell| format!("fio {}, a burner of {} % of the CPU", cell.pace.name(), cell.burnt * 100.0),
+        |cell| format!("fio {}, burner with {} % of the CPU", cell.pace.name(), cell.burnt * 100.0),
         |bench, cell| {
             let burner = bench.load(&["burner", &(cell.burnt * 100.0).to_string()]).join(" ");
             let arms = [
@@ -104,20 +104,20 @@ pub fn toggled(bench: &mut Bench) -> anyhow::Result<Evidence> {
             lengths(runs),
         ]);
     }
-    let text = format!("cycles_per_io: the interval holds the truth in {held} of {of} experiments");
+    let text = format!("cycles_per_io: the interval contains the true change in {held} of {of} experiments");
     evidence.criterion(held as f64 >= COVERAGE * of as f64, text);
     evidence.note(
-        "Unmodified fio, cached 4 KiB reads by psync, 500 ms an execution, and in the candidate a burner of a stated part \
-         of the CPU's time, both on one CPU. Change of cycles per I/O; truth: what is burnt in the time of one I/O of the \
-         candidate, over the baseline's cost in the same experiment; means. Flat out, IOPS are the other side of the same \
-         coin; with rests they hardly move, and only the cost tells.",
+        "Unmodified fio, cached 4 KiB reads by psync, 500 ms per execution; in the candidate, a burner with a fixed share \
+         of the CPU, both on one CPU. Change of cycles per I/O; true change: the cycles burnt per I/O of the \
+         candidate divided by the baseline's cost in the same experiment; means. At full speed, IOPS fall as the cost \
+         rises; with pauses IOPS hardly change, and only the cost shows the burner.",
     );
-    let header = ["", "IOPS", "truth", "found", "held", "detected", "half-width", "seconds"];
+    let header = ["", "IOPS", "true change", "found", "in interval", "detected", "half-width", "seconds"];
     evidence.table(&header, &rows);
     Ok(evidence)
 }
 
-/// What the burner adds to an I/O, as a part of what it costs.
+/// The burner's cost per I/O as a fraction of the baseline's cost.
 fn truth(run: &CompareFinding, burnt: f64) -> anyhow::Result<f64> {
     let iops = metric(run, Metric::Iops)?.candidate.context("the candidate has no IOPS")?;
     let cost = metric(run, Metric::CyclesPerIo)?.baseline.context("the baseline has no cost")?;

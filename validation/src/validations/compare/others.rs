@@ -1,5 +1,5 @@
-//! What people do today, at equal machine time: the same fio twice, fio in turn with a t-test, hyperfine; and iotoll.
-//! The arms are identical, so each difference that is found is false.
+//! Today's methods at equal machine time: the same fio twice, alternating fio runs with a t-test, hyperfine; and
+//! iotoll. The arms are identical, so each difference found is false.
 
 use super::{compare, metric};
 use crate::bench::Bench;
@@ -11,14 +11,14 @@ use model::stats::Estimate;
 use serde_json::Value;
 use std::path::Path;
 
-/// What fio takes to start and end, about, in seconds; it is part of the machine time.
+/// Approximate time that fio takes to start and exit, in seconds; part of the machine time.
 const START: f64 = 0.3;
-/// Runs of an arm, where there are several.
+/// Runs per arm, for methods with several.
 const RUNS: usize = 5;
-/// A difference beyond this is believed by those who have no interval: the margin that iotoll begins with.
+/// Without an interval, people believe a difference beyond this: iotoll's default margin.
 const MARGIN: f64 = 0.03;
 
-/// How two arms are compared.
+/// A method of comparing two arms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Method {
     Twice,
@@ -30,7 +30,7 @@ enum Method {
 }
 
 impl Method {
-    /// The two ways to read two fio runs share their runs.
+    /// The two analyses of two fio runs share their runs.
     const MEASURED: [Self; 5] = [Self::Twice, Self::Alternated, Self::Hyperfine, Self::IotollOverFio, Self::Iotoll];
     const ALL: [Self; 6] =
         [Self::Twice, Self::TwiceSamples, Self::Alternated, Self::Hyperfine, Self::IotollOverFio, Self::Iotoll];
@@ -39,15 +39,15 @@ impl Method {
         match self {
             Self::Twice => "fio twice, different beyond 3 %",
             Self::TwiceSamples => "fio twice, t-test on fio's own samples",
-            Self::Alternated => "fio 5 times an arm in turn, t-test on the runs",
-            Self::Hyperfine => "hyperfine, 5 runs an arm, beyond the ± that it prints",
+            Self::Alternated => "fio alternating 5 times per arm, t-test on the runs",
+            Self::Hyperfine => "hyperfine, 5 runs per arm, beyond the ± that it prints",
             Self::IotollOverFio => "iotoll compare, unmodified fio",
             Self::Iotoll => "iotoll compare, its own engine",
         }
     }
 }
 
-/// What a method said of two identical arms.
+/// A method's verdict on two identical arms.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     different: bool,
@@ -84,7 +84,7 @@ pub fn others(bench: &mut Bench) -> anyhow::Result<Evidence> {
         evidence.criterion(different as f64 <= super::FALSE_SHARE * answers.len() as f64, text);
     }
     evidence.note(format!(
-        "I/Os per second (hyperfine: time) of cached 4 KiB reads by psync, against themselves; {} s of machine time for each \
+        "I/Os per second (hyperfine: time) of cached 4 KiB reads by psync on identical arms; {} s of machine time for each \
          method in each of {} rounds, methods in random order.",
         bench.options.seconds, bench.options.rounds
     ));
@@ -122,7 +122,7 @@ fn fio_job(file: &Path, seconds: f64) -> Vec<String> {
     fio::job("psync", seconds, &["--bs=4k", "--size=16m", "--invalidate=0", &filename])
 }
 
-/// Both readings of two runs of fio, each half of the time long.
+/// Both analyses of two fio runs, each half the time long.
 fn twice(bench: &Bench, file: &Path) -> anyhow::Result<Vec<Answer>> {
     let job = fio_job(file, bench.options.seconds / 2.0 - START);
     let (one, other) = (samples(bench, &job)?, samples(bench, &job)?);
@@ -143,14 +143,14 @@ fn alternated(bench: &Bench, file: &Path) -> anyhow::Result<Answer> {
     Ok(welch(one, other))
 }
 
-/// As many I/Os in each run as fit into the time.
+/// As many I/Os per run as fit in the time.
 fn hyperfine(bench: &Bench, file: &Path) -> anyhow::Result<Answer> {
     let seconds = bench.options.seconds / (2 * RUNS) as f64 - START;
     let iops = fio::run(bench, &fio_job(file, 0.1))?.iops;
     let mut words = vec!["fio".to_owned(), "--output-format=json".to_owned()];
     let timed = |word: &String| !word.starts_with("--time_based") && !word.starts_with("--runtime");
     words.extend(fio_job(file, seconds).into_iter().filter(timed));
-    // A loop is the file once; what is left of a loop is not worth a word.
+    // A loop reads the file once; the remainder of a loop does not matter.
     let loops = (iops * seconds / (16.0 * 256.0)).round().max(1.0);
     words.push(format!("--loops={loops}"));
     let (command, export) = (words.join(" "), bench.path("hyperfine.json"));
@@ -163,7 +163,7 @@ fn hyperfine(bench: &Bench, file: &Path) -> anyhow::Result<Answer> {
         found.with_context(|| format!("hyperfine's JSON has no {key}"))
     };
     let ratio = number(1, "mean")? / number(0, "mean")?;
-    // As its comparison prints it: "1.02 ± 0.03 times faster", the errors of both carried over.
+    // As hyperfine prints it: "1.02 ± 0.03 times faster", with the errors of both propagated.
     let relative = |place| anyhow::Ok(number(place, "stddev")? / number(place, "mean")?);
     let half_width = ratio * relative(0)?.hypot(relative(1)?);
     Ok(Answer { different: (ratio - 1.0).abs() > half_width, change: 1.0 / ratio - 1.0, half_width: Some(half_width) })
@@ -177,7 +177,7 @@ fn iotoll(bench: &Bench, job: &[String], arms: &[&str]) -> anyhow::Result<Answer
     Ok(Answer { different: found.detected, change, half_width })
 }
 
-/// Values of one arm.
+/// Summary of one arm's values.
 #[derive(Clone, Copy, Debug)]
 struct Samples {
     mean: f64,
@@ -199,7 +199,7 @@ impl Samples {
     }
 }
 
-/// fio's own samples of a run, two a second.
+/// fio's own samples of a run, two per second.
 fn samples(bench: &Bench, job: &[String]) -> anyhow::Result<Samples> {
     let value = fio::json(&bench.output(bench.command("fio").arg("--output-format=json").args(job))?)?;
     let read = |key: &str| {

@@ -1,4 +1,4 @@
-//! io_uring from the page cache at depth 32, iotoll against fio at the same batches, both plain and with
+//! io_uring from the page cache at depth 32, iotoll compared with fio at the same batch sizes, both plain and with
 //! registered buffers and files.
 
 use crate::bench::evidence::{self, Evidence, rate};
@@ -12,12 +12,12 @@ use std::path::PathBuf;
 const BATCHES: [u32; 2] = [16, 1];
 const BLOCKS: [&str; 2] = ["4k", "512"];
 const REGISTERED: [bool; 2] = [false, true];
-/// How many times fio's rate is to be shown, where blocks are this large and batches this long.
+/// Required ratio to fio's rate, for these block and batch sizes.
 const LEAST: f64 = 1.4;
 const SHOWN: (&str, u32) = ("4k", 16);
-/// How far apart the I/Os per syscall may be, so that the kernel's part is alike.
+/// Largest relative difference of I/Os per system call, so that the kernel's share is the same.
 const SYSCALLS: f64 = 0.05;
-/// Long enough to count system calls in, which needs no precision of time.
+/// Long enough to count system calls, which needs no precision of time.
 const COUNTING_SECONDS: f64 = 0.3;
 
 /// A file in the page cache.
@@ -28,7 +28,7 @@ pub struct File {
     pub mebibytes: usize,
 }
 
-/// What both generators are compared at.
+/// A point at which both generators are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Setting {
     file: usize,
@@ -81,9 +81,9 @@ pub fn validate(bench: &mut Bench, files: &[File], evidence: &mut Evidence) -> a
     }
     evidence.note(
         "io_uring at depth 32, random reads from the page cache (ext4 unless the current directory is on another): \
-         IOPS, means over rounds. A batch is both iodepth_batch_submit and iodepth_batch_complete_min; registered is \
-         fixedbufs and registerfiles. A time stamp that a batch shares is off by the stamp error, a percentile by the \
-         bucket error besides.",
+         IOPS, means over rounds. Batch: iodepth_batch_submit and iodepth_batch_complete_min; registered: \
+         fixedbufs and registerfiles. Stamp error: error of a time stamp that a batch shares; bucket error: additional error of a \
+         percentile.",
     );
     let header = [
         "I/O",
@@ -121,8 +121,8 @@ fn row(
     if (setting.block, setting.batch) == SHOWN {
         let equal = our_syscalls.zip(syscalls).map(|(our, theirs)| (our / theirs - 1.0).abs() <= SYSCALLS);
         let syscalls_each = match equal {
-            Some(true) => "at as many I/Os per syscall",
-            Some(false) => "but NOT at as many I/Os per syscall",
+            Some(true) => "with equal I/Os per syscall",
+            Some(false) => "but NOT with equal I/Os per syscall",
             None => "I/Os per syscall unknown",
         };
         let ratio_text = evidence::interval(&ratio, 2);

@@ -1,4 +1,4 @@
-//! I/Os per second of `null`, which does nothing: all that is left is the generator, full histograms included.
+//! I/Os per second of `null`, which does nothing: only the generator remains, including full histograms.
 
 use crate::bench::Bench;
 use crate::bench::evidence::{self, Evidence, rate};
@@ -6,7 +6,7 @@ use crate::bench::iotoll::{self, Measuring};
 use crate::bench::{fio, rounds};
 
 const DEPTHS: [u32; 2] = [1, 32];
-/// How many times fio's rate is to be shown.
+/// Required ratio to fio's rate.
 const LEAST: f64 = 8.0;
 
 pub fn validate(bench: &mut Bench, evidence: &mut Evidence) -> anyhow::Result<()> {
@@ -31,7 +31,7 @@ pub fn validate(bench: &mut Bench, evidence: &mut Evidence) -> anyhow::Result<()
             format!("null at depth {depth}: {} times fio's IOPS, at least {LEAST}", evidence::interval(&ratio, 2));
         evidence.criterion(ratio.value >= LEAST, text);
     }
-    evidence.note("`null`, histograms of every I/O on: IOPS.");
+    evidence.note("`null`, with histograms of every I/O: IOPS.");
     evidence.table(&["depth", "fio", "iotoll", "iotoll ÷ fio"], &rows);
     Ok(())
 }

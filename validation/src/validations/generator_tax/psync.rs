@@ -1,4 +1,4 @@
-//! psync from the page cache against the least that any program can do: pread in a loop.
+//! psync from the page cache compared with the minimum of any program: pread in a loop.
 
 use super::cached::File;
 use crate::bench::evidence::{self, Evidence, rate};
@@ -7,7 +7,7 @@ use crate::bench::{Bench, read_through};
 use crate::bench::{fio, rounds};
 use anyhow::Context;
 
-/// How much slower than the bare loop it may be.
+/// Largest slowdown relative to the bare loop.
 const TAX: f64 = 0.03;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +52,8 @@ pub fn validate(bench: &mut Bench, files: &[File], evidence: &mut Evidence) -> a
         evidence.criterion(ratio.value >= 1.0 - TAX, text);
     }
     evidence.note(
-        "4 KiB random reads from the page cache, one at a time: IOPS. Where in a page a loop's system call instruction lies moves what \
-         the call costs by up to a tenth, so a ratio of two programs holds for these two builds.",
+        "4 KiB random reads from the page cache, one at a time: IOPS. The position of the system call instruction within its page changes \
+         the cost of the call by up to a tenth, so a ratio of two programs applies to these two builds only.",
     );
     evidence.table(&["file", "bare pread loop", "iotoll psync", "fio psync", "iotoll ÷ bare", "iotoll ÷ fio"], &rows);
     Ok(())

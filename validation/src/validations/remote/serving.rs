@@ -1,4 +1,4 @@
-//! Servers that are measured, ours and those that people run.
+//! Starts the servers that are measured: iotoll's and those that people run.
 
 use crate::bench::{Bench, Beside};
 use anyhow::{Context, bail, ensure};
@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Of memory that is served.
+/// Size of the memory that is served.
 pub const MEBIBYTES: usize = 256;
-/// For how long the polling ones look, in microseconds: longer than a round trip.
+/// Busy-poll time of the polling servers and clients in microseconds: longer than a round trip.
 pub const POLL: &str = "100";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Server {
     Iotoll,
     /// With a bounded busy poll.
     Polling,
-    /// No server at all: the same bytes, and nothing else (`validation load bare-server`).
+    /// No NBD server: only the same bytes (`validation load bare-server`).
     Bare,
 }
 
@@ -33,15 +33,15 @@ pub enum Socket {
 /// Where client and server run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Where the scheduler puts them: on a CPU each, as a rule.
+    /// Wherever the scheduler places them: usually on one CPU each.
     Anywhere,
-    /// Both on the first CPU: a wake-up is a switch then, and nobody is woken from idle.
+    /// Both on the first CPU: a wake-up is a context switch, and no CPU wakes from idle.
     OneCpu,
     /// The client on the first CPU, the server on the second.
     Apart,
 }
 
-/// What the servers serve.
+/// The storage of the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
     Memory,
@@ -49,7 +49,7 @@ pub enum Storage {
     File,
 }
 
-/// Which server, and where.
+/// A server to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     pub server: Server,
@@ -58,7 +58,7 @@ pub struct Wanted {
     pub storage: Storage,
 }
 
-/// A server that ends with this.
+/// A running server that is killed when this is dropped.
 pub struct Served {
     /// Its address.
     pub uri: String,
@@ -66,7 +66,8 @@ pub struct Served {
 }
 
 impl Served {
-    /// Starts a server: of memory that has room for the data, or of the file that holds it, which qemu-nbd only reads.
+    /// Starts a server: of memory with room for the data, or of the file that contains it (qemu-nbd serves it
+    /// read-only).
     pub fn start(bench: &Bench, wanted: &Wanted, data: &Path) -> anyhow::Result<Self> {
         let Wanted { server, socket, place, storage } = *wanted;
         let path = bench.path(&format!("{server:?}-{place:?}-{storage:?}.socket"));
@@ -87,19 +88,16 @@ impl Served {
                     }
                 };
                 command.args(["memory", &format!("{MEBIBYTES}m")]);
-                (Beside { child: command.spawn().context("nbdkit cannot be run; install it")? }, uri)
+                (Beside { child: command.spawn().context("cannot run nbdkit; install it")? }, uri)
             }
             Server::QemuNbd => {
                 let port = free_port()?;
                 let mut command = placed(bench, place, "qemu-nbd")?;
                 command.args(["--read-only", "--persistent", "--shared=0", "--format=raw", "--bind=127.0.0.1"]);
                 let child = command.arg(format!("--port={port}")).arg(data).spawn();
-                (
-                    Beside { child: child.context("qemu-nbd cannot be run; install it")? },
-                    format!("nbd://127.0.0.1:{port}"),
-                )
+                (Beside { child: child.context("cannot run qemu-nbd; install it")? }, format!("nbd://127.0.0.1:{port}"))
             }
-            Server::Bare => bail!("a bare server knows no storage"),
+            Server::Bare => bail!("a bare server has no storage"),
             Server::Iotoll | Server::Polling => {
                 let mut command = placed(bench, place, bench.iotoll().get_program())?;
                 let backend = match storage {
@@ -132,14 +130,14 @@ impl Served {
         Ok(Self { uri, _process: process })
     }
 
-    /// Starts a bare exchange of so many blocks at one time.
+    /// Starts a bare server for this block size and queue depth.
     pub fn bare(bench: &Bench, socket: Socket, place: Place, block: u64, depth: u32) -> anyhow::Result<Self> {
         let address = match socket {
             Socket::Tcp => "127.0.0.1:0".to_owned(),
             Socket::Unix => bench.path(&format!("bare-{place:?}-{block}-{depth}.socket")).display().to_string(),
         };
         let words = bench.load(&["bare-server", &address, &block.to_string(), &depth.to_string()]);
-        let (program, arguments) = words.split_first().context("no load")?;
+        let (program, arguments) = words.split_first().context("no command")?;
         let mut command = placed(bench, place, program)?;
         let mut process = Beside { child: command.args(arguments).stdout(Stdio::piped()).spawn()? };
         let uri = first_line(&mut process)?;
@@ -148,12 +146,12 @@ impl Served {
     }
 }
 
-/// Nobody else takes it between here and there, on a machine on which nothing else runs.
+/// A free port. Another process could take it before its use, but not on a machine that runs nothing else.
 fn free_port() -> anyhow::Result<String> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string())
 }
 
-/// A server that runs there.
+/// A command that runs a server at that place.
 fn placed(bench: &Bench, place: Place, program: impl AsRef<Path>) -> anyhow::Result<Command> {
     let Some(words) = place.servers_cpu()?.map(on_cpu) else { return Ok(bench.command(program)) };
     let mut command = bench.command(words.first().map_or("", String::as_str));
@@ -162,7 +160,7 @@ fn placed(bench: &Bench, place: Place, program: impl AsRef<Path>) -> anyhow::Res
 }
 
 impl Place {
-    /// Where the client runs, if that is not the scheduler's to say.
+    /// The client's CPU, if it is pinned.
     pub fn clients_cpu(self) -> anyhow::Result<Option<u32>> {
         match self {
             Self::Anywhere => Ok(None),
@@ -170,7 +168,7 @@ impl Place {
         }
     }
 
-    /// Where the server runs.
+    /// The server's CPU, if it is pinned.
     fn servers_cpu(self) -> anyhow::Result<Option<u32>> {
         match self {
             Self::Anywhere => Ok(None),
@@ -183,10 +181,10 @@ impl Place {
 /// One of the CPUs that this process may run on.
 fn allowed_cpu(number: usize) -> anyhow::Result<u32> {
     let cpus = sys::schedule::allowed_cpus()?;
-    cpus.get(number).copied().context("this process may run on one CPU only; allow it two (taskset, cpuset)")
+    cpus.get(number).copied().context("this process may use only one CPU; allow it two (taskset, cpuset)")
 }
 
-/// What goes before a command that runs on one CPU.
+/// The prefix that runs a command on one CPU.
 pub fn on_cpu(cpu: u32) -> Vec<String> {
     ["taskset".to_owned(), "-c".to_owned(), cpu.to_string()].to_vec()
 }

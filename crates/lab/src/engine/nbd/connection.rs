@@ -1,14 +1,14 @@
-//! What the engine asks of a connection, whether it has it for itself or not.
+//! The engine's interface to a connection, exclusive or shared.
 
 use nbd::Result;
 use nbd::client::shared_client::Submitter;
 use nbd::client::{Ask, Client, Done};
 use sys::byte_store::ByteStore;
 
-/// A connection, as one job sees it. What each does is said where it is implemented.
+/// A connection, as one job sees it. The implementations document each function.
 pub(super) trait Connection {
     fn arena(&self) -> &ByteStore;
-    /// Where a slot begins in the arena, slots being so long.
+    /// Offset of a slot in the arena, for slots of this length.
     fn begin(&self, slot: usize, slot_bytes: usize) -> usize;
     fn takes(&self, ask: Ask) -> bool;
     fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()>;
@@ -95,7 +95,7 @@ impl Connection for Submitter {
         self.in_flight()
     }
 
-    /// Those of all are told with the first of them.
+    /// The calls of all jobs are reported by the first of them.
     fn calls(&self) -> u64 {
         self.calls()
     }

@@ -1,4 +1,4 @@
-//! One connection for several jobs: who comes first makes it, the others join.
+//! One connection for several jobs: the first job makes it, the others join.
 
 use super::{SILENCE_TIMEOUT, place, unreachable_server, uri};
 use crate::error::{Error, Result};
@@ -7,34 +7,32 @@ use nbd::client::shared_client::{Queueing, SharedClient, SharedOptions, Submitte
 use nbd::client::{Accounting, Options, Wire};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Slots of one connection at most: what its queue holds.
+/// Most slots of one connection: the capacity of its queue.
 const MOST_SLOTS: u32 = 1 << 14;
 
-/// What jobs have in common that share a connection.
+/// Parameters that jobs must share to use one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Sharing {
     uri: String,
-    /// At most so many of them.
+    /// Most jobs.
     jobs: u32,
     depth: u32,
     slot_bytes: usize,
     options: SharedOptions,
 }
 
-/// The connections of this process that jobs may join.
+/// The connections of this process that jobs can join.
 static SHARED: Mutex<Vec<(Sharing, Weak<SharedClient>)>> = Mutex::new(Vec::new());
 
-/// A place at the connection that the job shares with others of its kind.
+/// Joins the shared connection, or makes it.
 ///
 /// # Errors
-/// Refused, when there is no server, or something is not for shared connections.
+/// Refused, when there is no server, or an option does not suit shared connections.
 pub(super) fn join(plan: &JobPlan, depth: u32, slot_bytes: usize, options: Options) -> Result<Submitter> {
     let refused = |why: &str| Err(Error::Refused(format!("job '{}': {why}", plan.name)));
     let Options { tuning, in_flight, wire, handshake_timeout } = options;
     if in_flight != Accounting::None || wire != Wire::Real {
-        return refused(
-            "path_in_flight and path_null are not for a connection that jobs share; leave out path_tx_queue",
-        );
+        return refused("path_in_flight and path_null do not work with a shared connection; leave out path_tx_queue");
     }
     let queueing = match plan.path.tx_queue {
         PathTxQueue::None | PathTxQueue::Lock => Queueing::Lock,
@@ -42,7 +40,7 @@ pub(super) fn join(plan: &JobPlan, depth: u32, slot_bytes: usize, options: Optio
         PathTxQueue::MpRing => Queueing::MpRing,
         PathTxQueue::SwapAll => Queueing::SwapAll,
     };
-    // Of the other queues nothing depends on it.
+    // Only this queue has a thread of its own.
     let task_cpus = if queueing == Queueing::RingTask { task_cpus(plan)? } else { Vec::new() };
     let options = SharedOptions { tuning, queueing, task_cpus, handshake_timeout, silence: SILENCE_TIMEOUT };
     let jobs = plan.path.submitters.min(MOST_SLOTS / depth.max(1)).max(1);
@@ -58,14 +56,14 @@ pub(super) fn join(plan: &JobPlan, depth: u32, slot_bytes: usize, options: Optio
     shared.push((sharing, Arc::downgrade(&client)));
     match client.submitter() {
         Some(submitter) => Ok(submitter),
-        None => refused("a connection for no job at all"),
+        None => refused("the shared connection has no place for a job; please report this"),
     }
 }
 
-/// Where the thread runs that drains the queue; empty: anywhere.
+/// CPUs of the thread that drains the queue; empty means any.
 fn task_cpus(plan: &JobPlan) -> Result<Vec<u32>> {
     let relative = |word: &str| {
-        let why = format!("tx_task_cpus={word} is relative to cpus_allowed; say that as well, or a list of CPUs");
+        let why = format!("tx_task_cpus={word} is relative to cpus_allowed; give that too, or a list of CPUs");
         Error::Refused(format!("job '{}': {why}", plan.name))
     };
     let own = &plan.cpus_allowed;

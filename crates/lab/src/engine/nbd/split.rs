@@ -1,11 +1,11 @@
-//! I/Os that are larger than a request may be: several requests for one, which is done when all of them are.
+//! Splits I/Os that exceed the largest request into several requests; an I/O is done when all of them are.
 
 use super::connection::Connection;
 use nbd::Result;
 use nbd::client::{Ask, Done};
 use sys::byte_store::ByteStore;
 
-/// A connection whose slots stand together in groups, one for each I/O.
+/// A connection whose slots form groups, one for each I/O.
 pub(super) struct Split<C> {
     inner: C,
     /// Slots of a group.
@@ -18,9 +18,9 @@ pub(super) struct Split<C> {
 /// One I/O.
 #[derive(Clone, Copy, Debug)]
 struct Group {
-    /// Requests that were not replied to.
+    /// Requests without a reply yet.
     rest: u32,
-    /// What is to be said when there are none.
+    /// The result to report after the last one.
     done: Done,
 }
 
@@ -32,7 +32,7 @@ impl<C: Connection> Split<C> {
     }
 }
 
-/// A part of a group's I/O is done; what to say when it was the last.
+/// Counts a finished request of a group; returns the result of the I/O after the last one.
 fn note(groups: &mut [Group], parts: u32, part: Done) -> Option<Done> {
     let group = groups.get_mut((part.slot / parts) as usize)?;
     group.rest = group.rest.saturating_sub(1);
@@ -59,7 +59,7 @@ impl<C: Connection> Connection for Split<C> {
     fn stage(&mut self, slot: u32, ask: Ask, offset: u64, length: u32) -> Result<()> {
         let part = match ask {
             Ask::Read | Ask::Write => self.part_bytes,
-            // Nothing comes with them.
+            // These have no payload.
             Ask::Trim | Ask::Flush => u32::MAX,
         };
         let count = length.div_ceil(part).max(1);
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use nbd::wire::WireError;
 
-    /// Replies to nothing before it is told to, and then in the wrong order.
+    /// Replies only when told to, and in reverse order.
     struct Late {
         arena: ByteStore,
         staged: Vec<(u32, Ask, u64, u32)>,

@@ -1,4 +1,4 @@
-//! Records that were cut off, changed or never there.
+//! Records that are incomplete, damaged or missing.
 
 use super::*;
 use crate::compare::{RecordWriter, boots};
@@ -19,6 +19,7 @@ fn experiment(when: bool) -> Experiment {
     let text = format!("job = '''\n[a]\nioengine=null\nsize=1m\n'''\n{}{}", arm("stock", 1), arm("patched", 2));
     let surroundings = Surroundings {
         environment: &|_| None,
+        address: &|_| model::plan::service::Address::default(),
         unknown_options: UnknownOptions::Refuse,
         device_writes: DeviceWrites::Refuse,
     };
@@ -81,15 +82,15 @@ fn arms(record: &CompareRecord) -> Vec<usize> {
     record.boots.iter().map(|boot| boot.arm).collect()
 }
 
-/// Whatever reading left out is not there any more when the next line is written, and what it took is.
+/// The next line follows exactly what was read; the rest has been removed.
 #[test]
-fn resuming_leaves_in_the_file_what_reading_took_from_it() {
+fn resuming_keeps_only_what_was_read() {
     let whole = text(begun().path());
     let without_end = whole.strip_suffix(b"\n").unwrap();
     let tails: [(&[u8], &[u8]); 5] = [
         (&whole, b""),
         (&whole, b"{\"boot\":{\"bo"),
-        // A disk that lost bits, or an editor: damaged, and still a line.
+        // A complete line with damaged content, from a bad disk or an editor.
         (&whole, b"{\"boot\":{\"bo\n"),
         (&whole, b"\0\0\0\0\n\n"),
         (without_end, b""),
@@ -121,7 +122,7 @@ fn a_folder_and_its_file_are_the_same_record() {
 }
 
 #[test]
-fn what_cannot_be_gone_on_with_says_why_and_is_left_as_it_is() {
+fn a_record_that_cannot_be_resumed_says_why_and_is_unchanged() {
     let folder = begun();
     let says = |text: &[u8]| {
         fs::write(folder.path().join(RECORD), text).unwrap();
@@ -157,9 +158,9 @@ fn what_cannot_be_gone_on_with_says_why_and_is_left_as_it_is() {
     assert!(why.contains("is complete") && why.contains("iotoll report"), "{why}");
 }
 
-/// Each refusal says what was found and what to do about it.
+/// Each error says what was found and what to do about it.
 #[test]
-fn what_is_no_record_says_what_to_give() {
+fn a_file_that_is_not_a_record_says_what_to_give() {
     let folder = begun();
     let whole = String::from_utf8(text(folder.path())).unwrap();
     let [envelope, header, boot]: [&str; 3] = whole.lines().collect::<Vec<_>>().try_into().unwrap();
@@ -184,7 +185,7 @@ fn what_is_no_record_says_what_to_give() {
             format!("{envelope}\n{}\n", header.replacen("\"seed\":1", "\"seed\":\"one\"", 1)),
             &["line 2: is damaged", give],
         ),
-        (format!("{envelope}\n{header}\n{{\"bo\n{boot}"), &["line 3: is damaged", "remove it and all after it"]),
+        (format!("{envelope}\n{header}\n{{\"bo\n{boot}"), &["line 3: is damaged", "remove it and all lines after it"]),
         (format!("{envelope}\n{header}\n\n{header}\n"), &["line 4: is a second header", "remove it"]),
     ];
     for (text, named) in cases {
@@ -198,7 +199,7 @@ fn what_is_no_record_says_what_to_give() {
     }
 }
 
-/// What every program that reads records must tell from the first line alone.
+/// What every program that reads records must learn from the first line alone.
 #[test]
 fn the_envelope_says_the_kind() {
     let folder = begun();
@@ -215,7 +216,7 @@ fn the_envelope_says_the_kind() {
 }
 
 #[test]
-fn a_run_without_its_measurement_is_no_record() {
+fn a_run_without_its_measurement_is_not_a_record() {
     let folder = tempfile::tempdir().unwrap();
     let mut text = Vec::new();
     line(&mut text, "envelope", &Envelope::new(Kind::Cost, 0.0, Vec::new())).unwrap();

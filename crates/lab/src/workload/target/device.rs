@@ -1,4 +1,4 @@
-//! Care with devices, and what O_DIRECT asks for.
+//! Safety checks for devices, and the alignment that O_DIRECT needs.
 
 use super::Target;
 use crate::error::{Error, Result};
@@ -18,14 +18,14 @@ fn number(metadata: &Metadata) -> Option<(u32, u32)> {
     metadata.file_type().is_char_device().then(|| (rustix::fs::major(number), rustix::fs::minor(number)))
 }
 
-/// Whether this is `/dev/zero` or `/dev/null`, by whatever name: no storage, but all of the way to it.
+/// Whether this is `/dev/zero` or `/dev/null`, under any name: no storage, but the whole system call path.
 pub(super) fn is_endless(metadata: &Metadata) -> bool {
     number(metadata).is_some_and(|number| number == NULL || number == ZERO)
 }
 
-/// Refuses to read `/dev/null`, where every read is at the end.
+/// Refuses to read `/dev/null`, where every read is at end of file.
 pub(super) fn refuse_nothing_to_read(path: &Path, plan: &JobPlan) -> Result<()> {
-    let metadata = fs::metadata(path).map_err(|error| Error::file(path, "looking at the device", error))?;
+    let metadata = fs::metadata(path).map_err(|error| Error::file(path, "reading the device's metadata", error))?;
     if number(&metadata) != Some(NULL) {
         return Ok(());
     }
@@ -36,34 +36,34 @@ pub(super) fn refuse_nothing_to_read(path: &Path, plan: &JobPlan) -> Result<()> 
 /// Size of a block device.
 pub(super) fn size(path: &Path) -> Result<u64> {
     let device = File::open(path).map_err(|error| Error::file(path, "opening the device", error))?;
-    sys::device::size(&device).map_err(|error| Error::file(path, "asking for the device's size", error))
+    sys::device::size(&device).map_err(|error| Error::file(path, "reading the device's size", error))
 }
 
-/// Refuses to write to a device that holds something, or when it was not said that this is meant.
+/// Refuses to write to a device that is in use, or without the user's permission.
 pub(super) fn refuse_unsafe_write(path: &Path, plan: &JobPlan) -> Result<()> {
     let refused = |why: String| Err(Error::Refused(format!("job '{}': {}: {why}", plan.name, path.display())));
     if !plan.allow_device_write {
         return refused(
-            "is a block device, and writing destroys what it holds; --allow-device-write if that is meant".into(),
+            "is a block device, and writing destroys its data; add --allow-device-write to allow it".into(),
         );
     }
-    let metadata = fs::metadata(path).map_err(|error| Error::file(path, "looking at the device", error))?;
+    let metadata = fs::metadata(path).map_err(|error| Error::file(path, "reading the device's metadata", error))?;
     let number = metadata.rdev();
     let number = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
     match in_use(Path::new("/"), &number) {
         None => Ok(()),
-        Some(use_) => refused(format!("{use_}; not written to, whatever is allowed")),
+        Some(use_) => refused(format!("{use_}; iotoll never writes to a device in use")),
     }
 }
 
-/// Opens a device so that, while it is open, nobody can mount it or claim it as well. What the files of
-/// /proc and /sys do not show (another mount namespace, a device-mapper table being made), the kernel knows.
+/// Opens a device exclusively, so that no other process can mount or claim it meanwhile. The kernel also knows uses
+/// that the files of /proc and /sys do not show (another mount namespace, a device-mapper table that is being made).
 pub(super) fn claim(path: &Path, plan: &JobPlan) -> Result<File> {
     let exclusive = OFlags::EXCL.bits().cast_signed();
     let device = OpenOptions::new().read(true).custom_flags(exclusive).open(path);
     device.map_err(|error| match error.kind() {
         ErrorKind::ResourceBusy => Error::Refused(format!(
-            "job '{}': {}: is in use (mounted, or part of something); not written to, whatever is allowed",
+            "job '{}': {}: is in use (mounted, or part of another device); iotoll never writes to a device in use",
             plan.name,
             path.display()
         )),
@@ -102,7 +102,7 @@ fn in_use(root: &Path, number: &str) -> Option<String> {
     swaps.lines().any(|line| line.starts_with(&format!("/dev/{name} "))).then(|| "is used for swap".to_owned())
 }
 
-/// Refuses what O_DIRECT would answer with EINVAL, in words.
+/// Refuses requests that O_DIRECT would answer with EINVAL, and says why.
 pub(super) fn refuse_misalignment(plan: &JobPlan, target: &Target, file: &File) -> Result<()> {
     let Some(align) = direct_alignment(file) else { return Ok(()) };
     let sizes = plan.block_sizes;
@@ -116,7 +116,7 @@ pub(super) fn refuse_misalignment(plan: &JobPlan, target: &Target, file: &File) 
     for (option, bytes) in used.into_iter().chain([("offset", target.span.begin)]) {
         if bytes % align != 0 {
             return Err(Error::Refused(format!(
-                "job '{}': {option}={bytes} with direct=1: {} takes multiples of {align} bytes only; \
+                "job '{}': {option}={bytes} with direct=1: {} requires multiples of {align} bytes; \
                  use a multiple of {align} or direct=0",
                 plan.name,
                 target.path.display()
@@ -126,8 +126,8 @@ pub(super) fn refuse_misalignment(plan: &JobPlan, target: &Target, file: &File) 
     Ok(())
 }
 
-/// What O_DIRECT's offsets and lengths must be multiples of. statx says it since Linux 6.1; before, the
-/// kernel's answer to the first I/O has to do.
+/// O_DIRECT offsets and lengths must be multiples of this. statx reports it since Linux 6.1; on older kernels the first
+/// I/O shows it.
 fn direct_alignment(file: &File) -> Option<u64> {
     sys::device::direct_alignment(file).ok().flatten()
 }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn every_use_of_a_device_is_seen() {
+    fn every_use_of_a_device_is_detected() {
         let root = machine("22 1 8:1 / /home rw - ext4 /dev/sda1 rw\n");
         let use_of = |number| in_use(root.path(), number);
         assert_eq!(use_of("8:0").as_deref(), Some("is mounted on /home"));

@@ -1,4 +1,4 @@
-//! Files are found, made, refused and removed as a user would expect.
+//! Files are found, made, refused and removed as a user expects.
 
 use super::*;
 use crate::workload::job_copy::JobCopy;
@@ -41,7 +41,23 @@ fn a_file_to_be_read_is_written_first_and_removed_unless_kept() {
 }
 
 #[test]
-fn a_file_that_was_there_is_never_removed_nor_shortened() {
+fn unlink_removes_new_files_and_keeps_existing_ones() {
+    let directory = tempfile::tempdir().unwrap();
+    let [made, there, kept] = ["made", "there", "kept"].map(|name| directory.path().join(name));
+    fs::write(&there, vec![1; 8192]).unwrap();
+    let created = Created::default();
+    for path in [&made, &there] {
+        let plan = JobPlan { unlink: true, ..job(path, Access::Write, Some(4096)) };
+        prepare_quietly(&plan, &created).unwrap();
+    }
+    prepare_quietly(&job(&kept, Access::Write, Some(4096)), &created).unwrap();
+    created.keep();
+    drop(created);
+    assert!(!made.exists() && there.exists() && kept.exists());
+}
+
+#[test]
+fn an_existing_file_is_never_removed_nor_shortened() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("f");
     fs::write(&path, vec![1; 8192]).unwrap();
@@ -52,9 +68,9 @@ fn a_file_that_was_there_is_never_removed_nor_shortened() {
     assert_eq!(fs::metadata(&path).unwrap().len(), 8192);
 }
 
-/// Somebody else's: a file in the place of what was made or made longer, and what was put behind that.
+/// Files of another process: one that replaced a file that was made or lengthened, and bytes appended to one.
 #[test]
-fn only_what_was_made_is_taken_back() {
+fn only_own_changes_are_undone() {
     let directory = tempfile::tempdir().unwrap();
     let [made, longer, replaced, appended, given_away] =
         ["made", "longer", "replaced", "appended", "given-away"].map(|name| directory.path().join(name));
@@ -65,7 +81,7 @@ fn only_what_was_made_is_taken_back() {
     for path in [&made, &longer, &replaced, &appended, &given_away] {
         prepare_quietly(&job(path, Access::Write, Some(4096)), &created).unwrap();
     }
-    // Beside the one that is there, so that it has another number.
+    // Made while the old file exists, so that it gets another inode number.
     let other = directory.path().join("other");
     for path in [&replaced, &given_away] {
         fs::write(&other, [2; 2000]).unwrap();
@@ -79,12 +95,12 @@ fn only_what_was_made_is_taken_back() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_in_one_line() {
+fn impossible_targets_are_refused_in_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let created = Created::default();
     let missing = directory.path().join("missing");
     let says = |plan: &JobPlan| prepare_quietly(plan, &created).unwrap_err().to_string();
-    assert!(says(&job(&missing, Access::Read, None)).contains("does not exist: give size="));
+    assert!(says(&job(&missing, Access::Read, None)).contains("does not exist; give size="));
     assert!(says(&job(directory.path(), Access::Read, Some(1))).contains("is a directory"));
     assert!(says(&job(Path::new("/dev/random"), Access::Read, Some(1))).contains("neither a file nor a block device"));
     assert!(
@@ -94,11 +110,11 @@ fn what_cannot_be_is_refused_in_one_line() {
     let nowhere = directory.path().join("no/such/place");
     assert!(says(&job(&nowhere, Access::Write, Some(1))).contains("check filename="));
     let huge = job(&missing, Access::Write, Some(u64::MAX));
-    assert!(says(&huge).contains("more than a file can hold"));
+    assert!(says(&huge).contains("exceeds the largest possible file"));
 }
 
 #[test]
-fn what_stores_nothing_is_used_as_it_is() {
+fn devices_without_storage_need_no_layout() {
     let created = Created::default();
     for (path, access) in [("/dev/zero", Access::Read), ("/dev/zero", Access::ReadWrite), ("/dev/null", Access::Write)]
     {
@@ -136,9 +152,9 @@ fn misaligned_direct_io_names_the_multiple() {
     open(&plan, &targets[0]).unwrap();
 }
 
-/// A job file that is harmless with fio writes nowhere else here.
+/// A job file that is harmless with fio must not write elsewhere with iotoll.
 #[test]
-fn a_directory_is_put_before_every_name() {
+fn the_directory_is_prepended_to_every_name() {
     for (name, whole) in [("f", "d/f"), ("/abs/f", "d//abs/f")] {
         let mut plan = job(Path::new(name), Access::Write, None);
         plan.target.directory = Some("d".to_owned());

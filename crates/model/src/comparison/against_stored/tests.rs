@@ -1,4 +1,4 @@
-//! Two made-up sessions of which it is known by how much they differ, and why.
+//! Two simulated sessions with a known difference and known causes.
 
 use super::super::study::tests::{Load, experiment, record, wobble};
 use super::*;
@@ -10,13 +10,13 @@ use crate::record::Outcome;
 use crate::unit::Nanos;
 use crate::warning::Code;
 
-/// Nanoseconds of an I/O before anything changed.
+/// Nanoseconds per I/O before any change.
 const BEFORE: f64 = 100_000.0;
 
-/// A session of a machine that costs `environment` times as much as it did once, with a candidate that costs 4 % more. The
-/// noise has no mean, so what is made up is the truth and not nearly so.
+/// A session on a machine that costs `environment` times as much as it did once, with a candidate that costs 4 % more.
+/// The noise has mean 0, so the results are exact.
 fn session(draft: Draft, environment: f64) -> CompareRecord {
-    // 21 rounds go once through all that it does.
+    // 21 rounds are one period of the noise.
     let mean = 139.0 / 21.0;
     let noise = |round, case| 1e-3 * (wobble(round, case) as f64 - mean);
     record(experiment(draft), 21, |round, case| {
@@ -39,7 +39,7 @@ fn holds(change: &UnpairedChange, truth: f64) -> bool {
 }
 
 #[test]
-fn what_is_known_is_split_into_change_and_environment() {
+fn known_changes_are_split_into_change_and_environment() {
     let now = session(Draft::default(), 1.69);
     let found = study_against(&now, Some(&stored(session(Draft::default(), 1.0))));
     let metric = &found.cells[0].metrics["cycles_per_io"];
@@ -54,7 +54,7 @@ fn what_is_known_is_split_into_change_and_environment() {
     assert!((against.baseline / (2.0 * BEFORE) - 1.0).abs() < 1e-4, "{against:?}");
     let from = found.stored.unwrap();
     assert_eq!((from.from.as_str(), from.differs.as_slice()), ("old", [].as_slice()));
-    // As many I/Os in every slice: nothing changed and nothing varied.
+    // The same number of I/Os in every slice: no change and no variation.
     let rate = found.cells[0].metrics["iops"].stored.unwrap();
     for change in [rate.environment, rate.total] {
         assert!(
@@ -118,9 +118,9 @@ fn a_single_round_has_a_value_and_no_interval() {
     assert!((0.6..0.8).contains(&environment.change) && environment.low.is_none(), "{environment:?}");
 }
 
-/// Whatever a stored record holds.
+/// The contents of a stored record may be arbitrary.
 #[test]
-fn changed_records_are_no_trouble() {
+fn changed_records_do_not_panic() {
     let (now, vandal) = (session(Draft::default(), 1.0), Vandal::new(&session(Draft::default(), 1.0)));
     let mut fitting = 0;
     for seed in 0..200 {
@@ -134,7 +134,7 @@ fn changed_records_are_no_trouble() {
     assert!(fitting > 50, "{fitting}");
 }
 
-/// The stored session was read by a meter that this one does not have: their cycles are no common unit.
+/// The stored session used a meter that this one does not have, so their cycles cannot be compared.
 #[test]
 fn cycles_of_different_meters_are_not_compared() {
     let mut now = session(Draft::default(), 1.69);
@@ -157,7 +157,7 @@ fn cycles_of_different_meters_are_not_compared() {
 }
 
 #[test]
-fn what_is_known_to_differ_is_said() {
+fn known_differences_are_listed() {
     let mut old = session(Draft::default(), 1.0);
     let now = session(Draft::default(), 1.69);
     let header = &mut old.header;
@@ -183,7 +183,7 @@ fn what_is_known_to_differ_is_said() {
 }
 
 #[test]
-fn other_work_and_another_method_are_warned_of() {
+fn different_work_and_method_are_caveats() {
     let mut old = session(Draft::default(), 1.0);
     old.header.envelope.method_version += 1;
     for case in &mut old.header.experiment.cases {
@@ -194,6 +194,6 @@ fn other_work_and_another_method_are_warned_of() {
     let found = study_against(&session(Draft::default(), 1.0), Some(&stored(old)));
     let message_of = |code| found.warnings.iter().find(|warning| warning.code == code).unwrap().message.as_str();
     assert!(message_of(Code::StoredWorkDiffers).contains("thinktime 5 ns → 0 ns"), "{found:?}");
-    assert!(message_of(Code::StoredMethodDiffers).contains("of method 2"), "{found:?}");
+    assert!(message_of(Code::StoredMethodDiffers).contains("with method 2"), "{found:?}");
     assert_eq!(found.outcome, Outcome::Completed);
 }

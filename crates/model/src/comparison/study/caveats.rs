@@ -1,14 +1,14 @@
-//! Caveats of a comparison, a function each. They begin where those of a run do (`study/caveats.rs`).
+//! Caveats of a comparison, one function each. The thresholds are those of a run (`study/caveats.rs`).
 
 use super::course::{self, WarmUp};
-use super::round_sums::ComparisonSums;
+use super::round_sums::{CaseLoad, ComparisonSums};
 use super::{View, step};
 use crate::comparison::finding::EnvironmentStep;
 use crate::stats::stopping::FEWEST_ROUNDS;
-use crate::study::caveats::{BUSY_BACKGROUND, SATURATED, STOLEN};
+use crate::study::caveats::{BUSY_BACKGROUND, DISAGREEMENT, SATURATED, STOLEN};
 use crate::warning::{Code, Warning, add_once, gravest_first};
 
-/// What was seen while measuring and what follows from the numbers, the gravest first.
+/// The caveats of the record and those that follow from the numbers, the gravest first.
 pub(super) fn caveats(record: View, sums: &ComparisonSums, warm_up: &WarmUp) -> Vec<Warning> {
     let mut warnings = record.end.map(|end| end.warnings.clone()).unwrap_or_default();
     record.boots.iter().flat_map(|boot| &boot.warnings).for_each(|warning| add_once(&mut warnings, warning.clone()));
@@ -31,7 +31,7 @@ pub(super) fn caveats(record: View, sums: &ComparisonSums, warm_up: &WarmUp) -> 
 fn few_rounds(record: View) -> Option<Warning> {
     let rounds = record.rounds.len();
     let message = format!(
-        "only {rounds} rounds: with fewer than {FEWEST_ROUNDS} the interval itself is uncertain; give more --budget"
+        "only {rounds} rounds: with fewer than {FEWEST_ROUNDS}, the interval itself is uncertain; increase --budget"
     );
     let few = rounds < FEWEST_ROUNDS && record.boots.is_empty();
     few.then(|| Warning::new(Code::NoInterval, message))
@@ -44,7 +44,7 @@ fn no_boots(record: View) -> Option<Warning> {
     });
     let again = again.count();
     let message = format!(
-        "{again} of {} boots were none: the kernel's boot id was that of one before, so what a boot draws anew is not in the \
+        "{again} of {} boots did not happen: the kernel's boot id was the same as before, so the variation between boots is not in the \
          interval",
         record.boots.len()
     );
@@ -52,42 +52,53 @@ fn no_boots(record: View) -> Option<Warning> {
 }
 
 fn unmetered(sums: &ComparisonSums) -> Option<Warning> {
-    let message = "no meter of the whole machine could be read; see iotoll doctor";
+    let message = "no meter of the whole machine is available; see `iotoll doctor`";
     let unmetered = sums.meter.is_none() && !sums.rounds.is_empty();
     unmetered.then(|| Warning::new(Code::MeterUnavailable, message))
 }
 
 fn busy_background(sums: &ComparisonSums) -> Option<Warning> {
     let busy = sums.background_fraction().filter(|busy| *busy > BUSY_BACKGROUND)?;
-    let message = format!(
-        "the machine was {:.1} % busy without the workload; what else runs makes intervals wider",
-        busy * 100.0
-    );
+    let message =
+        format!("the machine was {:.1} % busy without the workload; other work widens the intervals", busy * 100.0);
     Some(Warning::new(Code::BusyBackground, message))
 }
 
-/// Of each case by itself: where only one is squeezed, the change is wrong as well.
+/// Tests each case separately: if only one is squeezed, the change is wrong as well. If the machine was never idle, no
+/// cost is shown that could be too low.
 fn squeezed_background(record: View, sums: &ComparisonSums) -> Option<Warning> {
     let margin = record.header.experiment.rules.margin;
-    let squeezed = |case: &usize| {
-        let load = sums.load(*case);
-        load.is_some_and(|load| load.busy > SATURATED && load.background > margin)
-    };
-    let cases: Vec<usize> = (0..sums.cases()).filter(squeezed).collect();
-    let of = match cases.len() {
-        0 => return None,
-        count if count == sums.cases() => "arms".to_owned(),
-        _ => {
-            let experiment = &record.header.experiment;
-            let name = |case: &usize| Some(experiment.arms.get(experiment.cases.get(*case)?.arm)?.name.as_str());
-            let mut names: Vec<&str> = cases.iter().filter_map(name).collect();
-            names.dedup();
-            names.join(" and ")
+    let busy = sums.background_fraction().is_some_and(|busy| busy > BUSY_BACKGROUND);
+    let full = |load: &CaseLoad| load.busy > SATURATED && load.background > margin;
+    let below_own = |load: &CaseLoad| busy && load.own.is_some_and(|own| own * (1.0 - DISAGREEMENT) > 1.0);
+    let loads = (0..sums.cases()).filter(|case| sums.never_idle(*case).is_none());
+    let loads = loads.filter_map(|case| Some((case, sums.load(case)?)));
+    let squeezed: Vec<(usize, CaseLoad)> = loads.filter(|(_, load)| full(load) || below_own(load)).collect();
+    squeezed.first()?;
+    let of = if squeezed.len() == sums.cases() {
+        "all arms".to_owned()
+    } else {
+        let experiment = &record.header.experiment;
+        let name =
+            |(case, _): &(usize, CaseLoad)| Some(experiment.arms.get(experiment.cases.get(*case)?.arm)?.name.as_str());
+        let mut names: Vec<&str> = Vec::new();
+        for name in squeezed.iter().filter_map(name) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
         }
+        names.join(" and ")
     };
+    let seen = if squeezed.iter().any(|(_, load)| full(load)) {
+        format!("all CPUs were busy while {of} ran")
+    } else {
+        format!("the net cost of {of} is below that of the workers' own threads")
+    };
+    // Without a cost that remains, none is shown.
+    let shown = squeezed.iter().any(|(_, load)| load.background.is_finite());
+    let too_low = if shown { ", and the net costs are too low" } else { "" };
     let message = format!(
-        "all CPUs were busy while {of} ran: what else runs was held up, so taking it off in full takes off too much, and net \
-         costs are too low there; measure on a quieter machine"
+        "{seen}: the load squeezed the background, so subtracting all of it is too much{too_low}; measure on a quieter machine"
     );
     Some(Warning::new(Code::BackgroundSqueezed, message))
 }
@@ -95,8 +106,8 @@ fn squeezed_background(record: View, sums: &ComparisonSums) -> Option<Warning> {
 fn steal(sums: &ComparisonSums) -> Option<Warning> {
     let steal = sums.steal_fraction().filter(|steal| *steal > STOLEN)?;
     let message = format!(
-        "the hypervisor took {:.1} % of the CPU time away; for that {:.1} % of an arm's gross cost is left out, or less: time that was neither \
-         idle nor known to be a task's, and too much as far as that was interrupts or others' work",
+        "the hypervisor stole {:.1} % of the CPU time; up to {:.1} % of an arm's gross cost is left out: time that was neither idle \
+         nor known to be a task's. Costs are too low if that was interrupts or other work",
         steal * 100.0,
         sums.most_left_out() * 100.0
     );
@@ -104,16 +115,16 @@ fn steal(sums: &ComparisonSums) -> Option<Warning> {
 }
 
 fn unsettled(warm_up: &WarmUp) -> Option<Warning> {
-    let message = "the rate of all arms together never settled: nothing was left out, and absolute values depend on \
-                   when they were measured; run it longer";
+    let message = "the rate of all arms together never settled: no rounds were left out, and absolute values depend on \
+                   when they were measured; run longer";
     (!warm_up.settles).then(|| Warning::new(Code::NoSteadyState, message))
 }
 
 fn carry_over(record: View) -> Option<Warning> {
     let change = course::carry_over(record)?;
     let message = format!(
-        "an arm's slices run {:+.1} % as fast after its own as after another arm's: arms disturb each other, and up to a third \
-         of that is in the change; compare whole executions instead (commands)",
+        "an arm's slices are {:+.1} % faster after one of its own than after another arm's: arms disturb each other, and up to a third \
+         of that is in the change; compare whole executions of a command instead",
         change * 100.0
     );
     Some(Warning::new(Code::CarryOver, message))
@@ -123,8 +134,8 @@ fn moved(record: View, sums: &ComparisonSums) -> Option<Warning> {
     let EnvironmentStep { after_round, change } = step(record, sums)?;
     let percent = change * 100.0;
     let message = format!(
-        "after round {after_round} all arms together changed their rate by {percent:+.0} %: the machine changed. The comparison \
-         within each round is not touched by it, absolute values are"
+        "after round {after_round} the rate of all arms together changed by {percent:+.0} %: the machine changed. This affects absolute values, \
+         but not the comparison within each round"
     );
     Some(Warning::new(Code::EnvironmentStep, message))
 }
@@ -145,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn steal_is_told_from_where_it_is_told_of_a_run() {
+    fn steal_has_the_threshold_of_a_run() {
         for (part, told) in [(0.003, false), (0.007, true)] {
             let mut record = record(experiment(Draft::default()), 12, |_, _| LOAD);
             for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {
@@ -158,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gravest_stands_first_whatever_found_it() {
+    fn the_gravest_is_first() {
         let mut record = record(experiment(Draft::default()), 3, |_, _| LOAD);
         record.end.as_mut().unwrap().warnings = vec![Warning::new(Code::FewSamples, "seen while measuring")];
         assert_eq!(codes(&record), [Code::NoInterval, Code::BusyBackground, Code::FewSamples]);

@@ -1,4 +1,4 @@
-//! One comparison: each metric's change with its interval and verdict, and the latency's shift.
+//! One comparison: each metric's change with its interval and verdict, and the shift of latency percentiles.
 
 use super::round_sums::ComparisonSums;
 use super::{View, latencies};
@@ -14,20 +14,20 @@ use std::collections::BTreeMap;
 
 /// Percentiles of the shift function: the whole distribution, and its tail.
 const SHIFT: [f64; 11] = [5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99];
-/// Below this p-value, after Holm's correction, a difference is detected in a sweep.
+/// A difference in a sweep is detected below this p-value after Holm's correction.
 const LEVEL: f64 = 0.05;
-/// The same of a p-value that looks to one side.
+/// The same level for one-sided p-values.
 pub(super) const ONE_SIDED: f64 = LEVEL / 2.0;
 
-/// What judging needs.
+/// The inputs of the judgement.
 pub(super) struct Judge<'a> {
     pub sums: &'a ComparisonSums,
     pub record: View<'a>,
-    /// How long it was measured.
+    /// Length of the measurement, in seconds.
     pub seconds: f64,
 }
 
-/// A metric's change and the values on both sides of it.
+/// A metric's change and its values in both arms.
 struct Found {
     ratio: LogRatio,
     typical: Option<Estimate>,
@@ -36,7 +36,7 @@ struct Found {
 }
 
 impl Judge<'_> {
-    /// Every metric.
+    /// Judges every metric.
     pub fn metrics(&self, baseline: usize, candidate: usize) -> BTreeMap<String, MetricFinding> {
         let finding = |metric: Metric| {
             let found = match metric.percent() {
@@ -51,9 +51,8 @@ impl Judge<'_> {
     fn ratio(&self, metric: Metric, baseline: usize, candidate: usize) -> Result<Found, String> {
         let rounds = self.sums.paired(metric, baseline, candidate).filter(|rounds| !rounds.is_empty());
         let rounds = rounds.ok_or_else(|| self.absence(metric, [baseline, candidate]))?;
-        let ratio = log_ratio(&rounds).ok_or_else(|| {
-            "an arm's sum is not positive: it did nothing, or its cost is below the background's noise".to_owned()
-        })?;
+        let ratio = log_ratio(&rounds)
+            .ok_or_else(|| "≈ 0 in an arm: below the noise of the background, or nothing was done".to_owned())?;
         let value = |arm: fn(&PairedRound) -> Pair| {
             let sum = |of: fn(&Pair) -> f64| rounds.iter().map(|round| of(&arm(round))).sum::<f64>();
             sum(|pair| pair.numerator) / sum(|pair| pair.denominator)
@@ -67,8 +66,8 @@ impl Judge<'_> {
             && let Some(busy) = cases.into_iter().find_map(|case| self.sums.never_idle(case))
         {
             return format!(
-                "the machine was {:.0} % busy without the workload: what an arm adds to that cannot be seen; end what else \
-                 runs",
+                "the machine was {:.0} % busy without the workload, so the cost of an arm cannot be seen; stop other \
+                 work",
                 busy * 100.0
             );
         }
@@ -76,11 +75,11 @@ impl Judge<'_> {
         match metric {
             _ if self.sums.rounds.is_empty() => "no round was completed",
             Metric::CyclesPerIo | Metric::CyclesPerByte | Metric::Cycles if unmetered => {
-                "no meter of the whole machine could be read"
+                "no meter of the whole machine is available"
             }
-            Metric::Cycles | Metric::Seconds => "a slice is as long as it was told to be",
-            Metric::ThreadCyclesPerIo | Metric::LatencyMean => "not every execution said so",
-            _ => "the number of I/Os or bytes is not known",
+            Metric::Cycles | Metric::Seconds => "the length of a slice is fixed",
+            Metric::ThreadCyclesPerIo | Metric::LatencyMean => "not every execution reported it",
+            _ => "the number of I/Os or bytes is unknown",
         }
         .to_owned()
     }
@@ -94,7 +93,7 @@ impl Judge<'_> {
         Ok(Found { ratio: shift.ratio, typical: None, baseline, candidate })
     }
 
-    /// Percentiles as a foreign program reports them cannot be pooled; each execution's own is one unit.
+    /// Percentiles reported by a foreign program cannot be pooled, so each execution is one unit.
     fn reported(&self, percent: f64, baseline: usize, candidate: usize) -> Result<Found, String> {
         let of = |case: usize| -> Option<Vec<f64>> {
             let value = |reported: &[(f64, f64)]| {
@@ -108,7 +107,9 @@ impl Judge<'_> {
         if let [first, _, ..] = logs.as_slice()
             && logs.iter().all(|log| log == first)
         {
-            return Err("every round reported the same: the values are rounded more coarsely than they vary".to_owned());
+            return Err(
+                "every round reported the same value: the program rounds more coarsely than the values vary".to_owned()
+            );
         }
         let ratio = LogRatio::of_units(&logs).ok_or_else(unknown)?;
         let mean = |values: &[f64]| (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp();
@@ -125,7 +126,7 @@ impl Judge<'_> {
         ticks * 1e9 / self.record.header.host.tsc_hertz
     }
 
-    /// Latency at a range of percentiles.
+    /// The shift of latency at several percentiles.
     pub fn shift(&self, baseline: usize, candidate: usize) -> Vec<ShiftPoint> {
         let rounds = self.latency_rounds(baseline, candidate).unwrap_or_default();
         let shifts = shift_function(&rounds, &SHIFT).into_iter().filter_map(Result::ok);
@@ -155,7 +156,7 @@ impl Judge<'_> {
             high: change.high,
             mde80: found.ratio.mde80(),
             detected,
-            // Alone, the interval itself says whether it is beyond.
+            // Without other cells, the interval alone decides whether the change is beyond the margin.
             verdict: verdict(&change, Shown { detected, beyond: true }, rules.margin, metric.good()),
             p_value: found.ratio.p_value(),
             log_ratio: Some(found.ratio),
@@ -173,7 +174,7 @@ fn interval(estimate: &Estimate) -> Option<Interval> {
     Some(Interval { change: estimate.value, low: estimate.low?, high: estimate.high? })
 }
 
-/// What only all cells together tell: which of them are decided after Holm's correction.
+/// Decides what depends on all cells: which changes are detected after Holm's correction.
 pub(super) fn conclude(cells: &mut [CellFinding], margin: f64, seconds: f64) {
     if cells.len() > 1 {
         correct_for_many(cells, margin, seconds);
@@ -183,7 +184,7 @@ pub(super) fn conclude(cells: &mut [CellFinding], margin: f64, seconds: f64) {
     }
 }
 
-/// Where there are many cells, some differ by chance: Holm's correction, metric by metric, over cells and arms.
+/// With many cells, some differ by chance: applies Holm's correction for each metric over cells and arms.
 fn correct_for_many(cells: &mut [CellFinding], margin: f64, seconds: f64) {
     for metric in Metric::ALL {
         let p_values: Vec<Option<f64>> =
@@ -200,7 +201,7 @@ fn correct_for_many(cells: &mut [CellFinding], margin: f64, seconds: f64) {
             let Some(value) = found.change else { continue };
             let detected = found.detected && corrected.is_some_and(|p| p < LEVEL);
             if found.detected && !detected {
-                // The precision that decides a cell alone may be reached already; among many it must be surer.
+                // The precision for a single cell may be reached already; with many cells, more is needed.
                 let surer = found.p_value.and_then(|p| stopping::seconds_to_detect(seconds, p, tests, found.units));
                 found.seconds_to_decide = found.seconds_to_decide.zip(surer).map(|(alone, surer)| alone.max(surer));
             }

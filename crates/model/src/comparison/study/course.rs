@@ -1,5 +1,5 @@
-//! The course of an experiment: where its warm-up ends, and whether a slice depends on which arm ran before it. Neither
-//! looks at the difference between arms.
+//! The course of an experiment: where its warm-up ends, and whether a slice depends on the arm before it. Neither
+//! depends on the difference between arms.
 
 use super::View;
 use crate::comparison::record::{RoundRecord, Schedule, SliceReading, SliceRecord};
@@ -7,22 +7,22 @@ use crate::stats::steady::{Steady, steady};
 use crate::stats::stopping::FEWEST_ROUNDS;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// What is left out at the beginning.
+/// The rounds to discard at the beginning.
 pub(super) struct WarmUp {
-    /// Whole rounds.
+    /// Number of whole rounds.
     pub rounds: usize,
-    /// Whether there is a steady state after them.
+    /// Whether the rate is steady after them.
     pub settles: bool,
 }
 
-/// Rounds before the common rate of all arms is steady. Only of slices: executions are too few to tell.
+/// Rounds before the common rate of all arms is steady. Only for slices, because there are too few executions to judge.
 pub(super) fn warm_up(record: View) -> WarmUp {
     let Schedule::Slices { blocks, .. } = record.header.schedule else { return WarmUp { rounds: 0, settles: true } };
     let blocks = blocks.max(1) as usize;
     let series: Vec<f64> = record.rounds.iter().flat_map(|round| rates_of_blocks(round, blocks)).collect();
     let settled = series.len() == record.rounds.len() * blocks && series.iter().all(|rate| rate.is_finite());
     match if settled { steady(&series) } else { Steady::TooShort } {
-        // What is left must still be enough to judge by.
+        // The remaining rounds must be enough for an answer.
         Steady::From(block) if record.rounds.len() >= block.div_ceil(blocks) + FEWEST_ROUNDS => {
             WarmUp { rounds: block.div_ceil(blocks), settles: true }
         }
@@ -32,7 +32,7 @@ pub(super) fn warm_up(record: View) -> WarmUp {
     }
 }
 
-/// I/Os per second of all arms together in each block of a round.
+/// I/Os per second of all arms together, for each block of a round.
 fn rates_of_blocks(round: &RoundRecord, blocks: usize) -> Vec<f64> {
     let turns = (round.slices.len() / blocks).max(1);
     let rate = |slices: &[SliceRecord]| {
@@ -45,7 +45,7 @@ fn rates_of_blocks(round: &RoundRecord, blocks: usize) -> Vec<f64> {
     round.slices.chunks(turns).map(rate).collect()
 }
 
-/// I/Os and seconds of a slice of an arm.
+/// I/Os and seconds of an arm's slice.
 fn work(slice: &SliceRecord) -> Option<(f64, f64)> {
     match (&slice.reading, slice.case) {
         (SliceReading::Slice { work, .. }, Some(_)) => Some((work.ios as f64, work.wall_nanos.seconds())),
@@ -53,19 +53,20 @@ fn work(slice: &SliceRecord) -> Option<(f64, f64)> {
     }
 }
 
-/// How much faster an arm's slices are that follow its own than those that follow another's, as a fraction, for the arm
-/// where that is largest, when it is detected and not negligible. Slices after the machine alone say nothing of it.
+/// How much faster an arm's slices are after one of its own than after another arm's, as a fraction, for the arm with
+/// the largest effect, if it is detected and not negligible. Slices after the idle machine are ignored.
 pub(super) fn carry_over(record: View) -> Option<f64> {
-    /// A smaller one blurs the change by less than the margin does.
+    /// A smaller effect changes the result by less than the margin.
     const LEAST: f64 = 0.01;
-    /// It is looked for in every comparison, so chance must hardly ever find it.
+    /// Every comparison is tested, so false alarms must be very rare.
     const FALSE_ALARM: f64 = 0.001;
     if record.header.schedule == Schedule::Boots {
-        // A boot comes after nothing that could be carried over.
+        // Nothing is carried over into a boot.
         return None;
     }
     let cases = record.header.experiment.cases.len();
-    // Each arm by itself: an arm that slows every successor down does so to its own and to another's.
+    // Each arm is compared only with itself: an arm that slows down all successors affects both its own slices and
+    // those of others.
     let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = vec![(Vec::new(), Vec::new()); cases];
     for round in record.rounds {
         let logs: Vec<Option<(usize, f64)>> = round.slices.iter().map(log_rate).collect();
@@ -78,7 +79,7 @@ pub(super) fn carry_over(record: View) -> Option<f64> {
         let means: Vec<f64> = sums.into_iter().map(|(sum, count)| sum / count).collect();
         for pair in logs.windows(2) {
             let [Some((before, _)), Some((case, log))] = pair else { continue };
-            // Against the arm's own mean of the round, so that arms and rounds may differ.
+            // Relative to the arm's mean in the round, because arms and rounds may differ.
             let (Some((own, other)), Some(mean)) = (pairs.get_mut(*case), means.get(*case)) else { continue };
             if before == case { own } else { other }.push(log - mean);
         }
@@ -97,8 +98,8 @@ fn median(values: &[f64]) -> Option<f64> {
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// Two-sided p-value of the rank-sum test (Wilcoxon, 1945; Mann and Whitney, 1947) by its normal approximation: a few
-/// slices in a stall must not look like an effect. `None` with fewer than 10 values on either side.
+/// Two-sided p-value of the rank-sum test (Wilcoxon, 1945; Mann and Whitney, 1947) by its normal approximation. Unlike
+/// a t test, it ignores a few slices in a stall. `None` with fewer than 10 values on either side.
 fn rank_sum_p(one: &[f64], other: &[f64]) -> Option<f64> {
     const FEWEST: usize = 10;
     if one.len() < FEWEST || other.len() < FEWEST {

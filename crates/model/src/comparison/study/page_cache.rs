@@ -1,4 +1,4 @@
-//! Where the reads of each case came from, and what was done that they came from there.
+//! Where the reads of each case came from, and the page cache condition.
 
 use super::View;
 use super::round_sums::ComparisonSums;
@@ -9,10 +9,10 @@ use crate::page_cache::{self, COLD, CachedPages, ReadBytes, WARM, is_buffered};
 use crate::plan::JobPlan;
 use crate::warning::{Code, Warning, add_once};
 
-/// Arms whose reads come from the disk by parts further apart than this are not compared in one condition.
+/// Maximum difference between the arms' fractions of reads from storage for the same condition.
 const APART: f64 = 0.05;
 
-/// What was done about the page cache.
+/// The page cache condition.
 pub(super) fn setup(header: &Header) -> Option<CacheFound> {
     let setup = header.page_cache.as_ref()?;
     Some(CacheFound {
@@ -35,7 +35,7 @@ pub(super) fn cases(record: View, sums: &ComparisonSums) -> Vec<CaseCache> {
                 .filter(|found| found.reads_from_storage_fraction.is_some()),
             Work::Jobs(_) => {
                 let jobs: Vec<&JobPlan> = case.work.phase()?.jobs.iter().collect();
-                // Of jobs of both kinds nobody tells whose reads are whose.
+                // With both buffered and direct jobs, the reads cannot be attributed.
                 let one_kind = jobs.iter().all(|job| is_buffered(job));
                 let direct = if jobs.iter().any(|job| is_buffered(job)) { 0.0 } else { read.unwrap_or(0.0) };
                 page_cache::of_jobs(&jobs, &ReadBytes { buffered: read.filter(|_| one_kind), direct, from_storage })
@@ -51,7 +51,7 @@ pub(super) fn cases(record: View, sums: &ComparisonSums) -> Vec<CaseCache> {
     cases.collect()
 }
 
-/// What the reader must know of a change: that arms read from elsewhere, or that the condition was not kept.
+/// Caveats about a change: arms read from different places, or the condition was not kept.
 pub(super) fn caveats(finding: &CompareFinding) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let by_arm = finding.cache.as_ref().is_some_and(|cache| cache.condition == CacheCondition::ByArm);
@@ -64,7 +64,7 @@ pub(super) fn caveats(finding: &CompareFinding) -> Vec<Warning> {
         let other = other.and_then(|other| Some((other.arm.as_str(), other.reads_from_storage_fraction?)));
         if let Some((arm, others)) = other.filter(|(_, others)| !by_arm && (part - others).abs() > APART) {
             let message = format!(
-                "{case}: {} of its reads went to the disk, of arm '{arm}' {}: the change holds that difference",
+                "{case}: {} of its reads went to storage, of arm '{arm}' {}: the change includes that difference",
                 percent(part),
                 percent(others)
             );
@@ -76,7 +76,7 @@ pub(super) fn caveats(finding: &CompareFinding) -> Vec<Warning> {
             _ => continue,
         };
         let message = format!(
-            "{case}: the page cache was to be {wanted}, and {} of the reads went to the disk: something else drops or reads the files, or \
+            "{case}: the page cache should be {wanted}, but {} of the reads went to storage: another process drops or reads the files, or \
              the kernel reclaims their pages",
             percent(part)
         );
@@ -85,7 +85,7 @@ pub(super) fn caveats(finding: &CompareFinding) -> Vec<Warning> {
     warnings
 }
 
-/// With a digit for parts of a percent: 0.1 % of the reads from a disk can be half of a cached job's time.
+/// With decimals below 1 %: 0.1 % of the reads from a disk can take half of a cached job's time.
 fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     if percent < 1.0 { format!("{percent:.2} %") } else { format!("{percent:.0} %") }

@@ -1,7 +1,7 @@
-//! Where the arms of a comparison ran: how often the two busiest threads shared a CPU, and what each arm did in either case.
+//! The placement of arms: how often the two busiest threads shared a CPU, and each arm's rate and cost in both modes.
 //!
-//! A slice is of one mode, and so is an execution of which nearly all windows are. An arm whose threads share a CPU more often than
-//! another's is compared with that difference in the change.
+//! A slice belongs to one mode; an execution only if nearly all of its windows do. If an arm's threads share a CPU more
+//! often than those of another arm, the change includes that difference.
 
 use super::View;
 use super::round_sums::ComparisonSums;
@@ -16,9 +16,9 @@ use crate::study::placement::{self, ALMOST_ALL, PlacedWindow};
 use crate::warning::{Code, Warning};
 use std::collections::BTreeSet;
 
-/// Arms that share a CPU in parts of their slices that are further apart than this are not compared in one place.
+/// Maximum difference between the arms' fractions of slices with a shared CPU for the same placement.
 const APART: f64 = 0.2;
-/// With fewer slices or executions in a mode nothing is said of how often an arm was in it.
+/// Minimum number of slices or executions per mode to judge how often an arm was in it.
 const FEWEST: usize = 5;
 
 /// A slice or execution in one mode.
@@ -29,12 +29,13 @@ struct Unit {
     cycles: Option<f64>,
 }
 
-/// Each case of which two threads were busy.
+/// Each case with two busy threads.
 pub(super) fn cases(record: View, sums: &ComparisonSums) -> Vec<CasePlacement> {
     let experiment = &record.header.experiment;
     let servers = servers(record);
     let found = experiment.cases.iter().enumerate().filter_map(|(place, case)| {
         let (mut same, mut all, mut units) = (0, 0, Vec::new());
+        let unseen = sums.never_idle(place).is_some();
         for (round, slice) in slices(record, place) {
             let windows = windows(slice, placement::of_load(jobs(case), &servers));
             let in_mode = |mode| windows.iter().filter(|window| window.mode == Some(mode)).count();
@@ -47,7 +48,8 @@ pub(super) fn cases(record: View, sums: &ComparisonSums) -> Vec<CasePlacement> {
                 (here, all) if all - here >= ALMOST_ALL * all => Mode::Apart,
                 _ => continue,
             };
-            units.push(unit(mode, round, slice, sums));
+            let unit = unit(mode, round, slice, sums);
+            units.push(if unseen { Unit { cycles: None, ..unit } } else { unit });
         }
         (all > 0).then_some(())?;
         Some(CasePlacement {
@@ -60,7 +62,7 @@ pub(super) fn cases(record: View, sums: &ComparisonSums) -> Vec<CasePlacement> {
     found.collect()
 }
 
-/// The slices of a case, each with its round.
+/// The slices of a case with their rounds.
 fn slices<'a>(record: View<'a>, case: usize) -> impl Iterator<Item = (usize, &'a SliceRecord)> {
     let rounds = record.rounds.iter().enumerate();
     let all = rounds.flat_map(|(number, round)| round.slices.iter().map(move |slice| (number, slice)));
@@ -78,7 +80,7 @@ fn servers(record: View) -> BTreeSet<u32> {
     placement::servers(snapshots)
 }
 
-/// The jobs of a case; `None` of a command.
+/// The jobs of a case; `None` for a command.
 fn jobs(case: &Case) -> Option<&[JobPlan]> {
     case.work.phase().map(|phase| phase.jobs.as_slice())
 }
@@ -119,7 +121,7 @@ fn together(mode: Mode, units: &[Unit]) -> Option<ModeFinding> {
     })
 }
 
-/// That an arm was two, that arms ran in different places, that a server was not where it was wanted.
+/// Caveats: an arm ran in two modes, arms ran in different modes, or a server was misplaced.
 pub(super) fn caveats(finding: &CompareFinding, record: View) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let experiment = &record.header.experiment;
@@ -150,7 +152,7 @@ fn differs(baseline: &CasePlacement, case: &CasePlacement, mend: &str) -> Option
     }
     let part = |case: &CasePlacement| format!("{:.0} % of the time ({})", case.same_fraction * 100.0, figures(case));
     let message = format!(
-        "{}: the two busiest threads shared a CPU in {}, of arm '{}' in {}: the change holds that difference; {mend}",
+        "{}: the two busiest threads shared a CPU in {}, of arm '{}' in {}: the change includes that difference; {mend}",
         name(case),
         part(case),
         baseline.arm,
@@ -162,8 +164,8 @@ fn differs(baseline: &CasePlacement, case: &CasePlacement, mend: &str) -> Option
 fn modes(case: &CasePlacement, mend: &str) -> Option<Warning> {
     two_rates(&case.modes)?;
     let message = format!(
-        "{}: its rate was another while the two busiest threads shared a CPU than while they did not ({}); what is shown is the mix of \
-         both, so {mend}",
+        "{}: its rate depends on whether the two busiest threads shared a CPU ({}); the results mix \
+         both; {mend}",
         name(case),
         figures(case)
     );

@@ -1,8 +1,8 @@
-//! Regimes of a comparison: rounds in which a case's rate had one level, and which of them the answer is for.
+//! Regimes of a comparison: rounds in which a case's rate had one level, and the regime that the answer uses.
 //!
-//! Within a round all arms saw the same machine, so a step cancels in the difference; but a file that was read from the disk in
-//! some rounds and from memory in others makes two comparisons, and a sum of both answers neither. So the last regime
-//! answers, if it has rounds enough, and otherwise nothing does.
+//! Within a round all arms saw the same machine, so a step cancels in the difference. But if a file is read from the
+//! disk in some rounds and from memory in others, there are two comparisons, and a sum over both is meaningless. So the
+//! answer uses only the last regime, if it has enough rounds, and otherwise there is none.
 
 use super::round_sums::{CaseSums, ComparisonSums, RoundSums};
 use crate::comparison::finding::{CellFinding, MetricFinding, RoundsRegime};
@@ -14,9 +14,10 @@ use crate::study::regimes::is_another_load;
 use crate::warning::{Code, Warning};
 use std::ops::Range;
 
-/// The last regime answers from this many rounds on; with fewer its own interval is hardly one (t(0.975, 3) is 3.2).
+/// Minimum number of rounds of the last regime for an answer; with fewer, its interval is too wide (t(0.975, 3) is
+/// 3.2).
 const ENOUGH: usize = 5;
-/// The level that a case's reads have settled at is that of so many rounds at the end.
+/// Number of rounds at the end that define the final level of a case's reads.
 const LAST: usize = 3;
 /// Why there is no verdict, for scripts.
 pub const TWO_REGIMES: &str = "two_regimes";
@@ -24,51 +25,51 @@ pub const TWO_REGIMES: &str = "two_regimes";
 /// The regimes of all rounds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Regimes {
-    /// Rounds before the last regime; 0 where there is one.
+    /// Rounds before the last regime; 0 if there is only one.
     pub before: usize,
     /// All rounds.
     pub rounds: usize,
 }
 
 impl Regimes {
-    /// Where the rate of any case stepped: a step of one among many cases is not seen in their sum.
+    /// Examines each case separately: a step in one of many cases is not visible in their sum.
     pub fn of(sums: &ComparisonSums, schedule: Schedule) -> Self {
         let begin = |case: usize| {
             let rates: Vec<f64> = sums.rounds.iter().map(|round| rate(round, case)).collect::<Option<_>>()?;
             let ranges = regimes(&rates);
-            // The last step that made another load of it.
+            // The last step to a different load.
             let steps = ranges.iter().zip(ranges.iter().skip(1));
             let (_, next) = steps.rev().find(|(one, next)| is_step(sums, case, &rates, (one, next)))?;
             let last = &(next.start..rates.len());
-            // The step may lie within a round, which is then of neither.
+            // The step may be within a round, which then belongs to neither regime.
             let level = median(rates.get(last.clone())?)?;
             let own = |rate: &&f64| **rate > level / LEAST_STEP && **rate < level * LEAST_STEP;
             let mixed = rates.get(last.clone())?.iter().take_while(|rate| !own(rate)).count();
             Some(last.start + mixed)
         };
         let cases = || 0..sums.cases();
-        // Each execution of a command begins anew: how much of it found its file in memory depends on how long it ran, but
-        // how much it read from the disk is the same where it found the same in memory.
+        // Each execution of a command starts anew: its fraction of cached reads depends on its duration, but the bytes
+        // read from storage are the same if the same pages are in memory.
         let executions = schedule == Schedule::Executions;
         let settled = |case| if executions { settled_bytes(sums, case) } else { settled_source(sums, case) };
         let settled = cases().filter_map(settled);
         let before = cases().filter_map(begin).chain(settled).max().unwrap_or(0);
-        // What still moves in the last round has no regime that is over: the last round stands for it.
+        // If the last round still changes, no regime is complete, and the last round stands for it.
         let rounds = sums.rounds.len();
         Self { before: before.min(rounds.saturating_sub(1)), rounds }
     }
 
-    /// Whether the last regime can answer.
+    /// Whether the last regime gives an answer.
     pub fn answers(&self) -> bool {
         self.before == 0 || self.rounds.saturating_sub(self.before) >= ENOUGH
     }
 
-    /// Rounds that are left out of the answer: those before the last regime, where that can answer.
+    /// Rounds that the answer excludes: those before the last regime, if that gives an answer.
     pub fn left_out(&self) -> usize {
         if self.answers() { self.before } else { 0 }
     }
 
-    /// What was done in the rounds before the last regime, and in it; empty where there is one.
+    /// The results of the rounds before the last regime, and of the last regime; empty if there is only one.
     pub fn findings(&self, sums: &ComparisonSums) -> Vec<RoundsRegime> {
         if self.before == 0 {
             return Vec::new();
@@ -81,7 +82,8 @@ impl Regimes {
             };
             let ios = sum(&|round, case| round.cases.get(case)?.ios);
             let seconds = sum(&|round, case| Some(round.cases.get(case)?.seconds));
-            let cycles = sum(&|round, case| round.net_cycles(case));
+            let seen = (0..sums.cases()).all(|case| sums.never_idle(case).is_none());
+            let cycles = sum(&|round, case| round.net_cycles(case)).filter(|_| seen);
             let read = sum(&|round, case| round.cases.get(case)?.read_bytes).filter(|bytes| *bytes > 0.0);
             let from_storage = sum(&|round, case| round.cases.get(case)?.storage_read);
             let over = |value: Option<f64>, by: Option<f64>| Some(value? / by.filter(|by| *by > 0.0)?);
@@ -98,30 +100,31 @@ impl Regimes {
         vec![part(0, self.before, false), part(self.before, self.rounds, counted)]
     }
 
-    /// What is to be said of them.
+    /// A caveat about the regimes.
     pub fn caveat(&self) -> Option<Warning> {
         let last = self.rounds - self.before;
         let message = match (self.before, self.answers()) {
             (0, _) => return None,
             (before, true) => format!(
-                "the rate stepped after round {before}: two regimes. The answer is for the {last} rounds after it; those \
-                 before are left out"
+                "the rate stepped after round {before}. The answer uses only the {last} rounds after it; those \
+                 before are excluded"
             ),
             (before, false) => format!(
-                "the rate stepped after round {before}, and {last} rounds after it are too few for an answer: there is no verdict. \
-                 Give more --budget, or bring the machine into one state first (--cache warm, --prepare, --setup)"
+                "the rate stepped after round {before}, and {last} rounds after it are too few for a verdict. \
+                 Increase --budget, or bring the machine into one state first (--cache warm, --prepare, --setup)"
             ),
         };
         Some(Warning::new(Code::TwoRegimes, message))
     }
 }
 
-/// The round from which on a case's reads came from the disk by one part: a file that comes into memory read by read changes the
-/// load in every round, without any step. `None` where that is not known.
+/// The round from which a case's reads came from storage by a constant fraction: a file that is cached read by read
+/// changes the load in every round without a step. `None` if unknown.
 fn settled_source(sums: &ComparisonSums, case: usize) -> Option<usize> {
-    /// Parts of reads that are further apart are of two states of the page cache.
+    /// Minimum difference of fractions between two states of the page cache.
     const APART: f64 = 0.1;
-    /// Unless a round holds so few reads that chance puts them as far apart: this many standard deviations of a binomial part.
+    /// Unless a round has so few reads that noise explains the difference: number of standard deviations of a binomial
+    /// fraction.
     const CHANCE: f64 = 4.0;
     let part = |round: &RoundSums| {
         let sums = round.cases.get(case)?;
@@ -134,11 +137,11 @@ fn settled_source(sums: &ComparisonSums, case: usize) -> Option<usize> {
     })
 }
 
-/// The round from which on each execution of a command read about as much from the disk. `None` where that is not known.
+/// The round from which each execution of a command read about the same amount from storage. `None` if unknown.
 fn settled_bytes(sums: &ComparisonSums, case: usize) -> Option<usize> {
     /// More than twice or less than half of what the last executions read is another state of the page cache.
     const TIMES: f64 = 2.0;
-    /// Less is of the program's own pages, not of its data.
+    /// Less is read for the program's own pages, not for its data.
     const LEAST: f64 = 4.0 * 1024.0 * 1024.0;
     let read = |round: &RoundSums| {
         let sums = round.cases.get(case)?;
@@ -147,7 +150,7 @@ fn settled_bytes(sums: &ComparisonSums, case: usize) -> Option<usize> {
     settled(sums, read, |_, bytes, level| (bytes - level).abs() > LEAST && bytes.max(level) > TIMES * bytes.min(level))
 }
 
-/// The round from which on no value is apart from the level that the last ones have; `None` where one is not known.
+/// The round from which no value differs from the level of the last ones; `None` if one is unknown.
 fn settled(
     sums: &ComparisonSums,
     value: impl Fn(&RoundSums) -> Option<f64>,
@@ -159,8 +162,8 @@ fn settled(
     Some(rounds.rposition(|(round, value)| is_apart(round, *value, level)).map_or(0, |place| place + 1))
 }
 
-/// Whether the rate stepped because the load is another one. Else the machine became faster or slower for all arms at once,
-/// which cancels within each round; but by this factor and more it is no matter of a neighbour.
+/// Whether the rate stepped because the load changed. Otherwise the machine became faster or slower for all arms at
+/// once, which cancels within each round; but a step by this factor is too large for that.
 fn is_step(sums: &ComparisonSums, case: usize, rates: &[f64], (one, next): (&Range<usize>, &Range<usize>)) -> bool {
     const WHATEVER_IT_IS: f64 = 4.0;
     let level = |range: &Range<usize>| median(rates.get(range.clone())?);
@@ -171,7 +174,7 @@ fn is_step(sums: &ComparisonSums, case: usize, rates: &[f64], (one, next): (&Ran
         let (above, below) = sums.iter().fold((0.0, 0.0), |sum, more| (sum.0 + more.0, sum.1 + more.1));
         (above > 0.0 && below > 0.0).then(|| above / below)
     };
-    // Of a command whose I/Os nobody counts, each execution is one.
+    // If the I/Os of a command are not counted, each execution counts as one.
     let own = |sums: &CaseSums| Some((sums.thread_cycles?, sums.ios.unwrap_or(sums.count)));
     let source = |sums: &CaseSums| Some((sums.storage_read?, sums.read_bytes?));
     let sources = over(one, source).unwrap_or(0.0);
@@ -180,11 +183,11 @@ fn is_step(sums: &ComparisonSums, case: usize, rates: &[f64], (one, next): (&Ran
     another || ratio.max(1.0 / ratio) >= WHATEVER_IT_IS
 }
 
-/// What a round says of how fast a case was.
+/// The rate of a case in a round.
 fn rate(round: &RoundSums, case: usize) -> Option<f64> {
     let pair = round.pair(Metric::Iops, case).filter(|pair| pair.denominator > 0.0);
     let ios = pair.map(|pair| pair.numerator / pair.denominator);
-    // A command whose I/Os nobody counts is known by how long it takes.
+    // If the I/Os of a command are not counted, its duration gives the rate.
     ios.or_else(|| round.pair(Metric::Seconds, case).map(|pair| pair.denominator / pair.numerator))
         .filter(|rate| rate.is_finite())
 }
@@ -195,7 +198,7 @@ fn median(values: &[f64]) -> Option<f64> {
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// Takes away every change and verdict, because they would be of two regimes together.
+/// Removes every change and verdict, because they would cover two regimes.
 pub(super) fn withhold(cells: &mut [CellFinding], reason: &str) {
     for cell in cells {
         cell.shift.clear();

@@ -1,6 +1,6 @@
-//! What each case did in each round, summed from its slices: all that the statistics look at.
+//! Sums over the slices of each case in each round, the input of all statistics.
 //!
-//! Kept up to date while measuring, because the experiment ends when it is precise enough.
+//! They are updated during the measurement, because the experiment ends when it is precise enough.
 
 use super::View;
 use super::slice_readings::SliceReadings;
@@ -11,36 +11,36 @@ use crate::stats::{Pair, PairedRound};
 use crate::study::Context;
 use crate::study::caveats::NEVER_IDLE;
 use crate::study::io_time::{self, io_seconds};
-use crate::study::storage;
+use crate::study::page_cache;
 use crate::study::windows::{Window, steal_taken_off, window, windows};
 use crate::unit::Bytes;
 use std::collections::BTreeMap;
 
-/// Sums of one case in one round. What could not be read is `None`, and then the sum is of no use.
+/// Sums of one case in one round. A value that could not be read is `None`, and makes the sum unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CaseSums {
-    /// Slices or executions.
+    /// Number of slices or executions.
     pub count: f64,
-    /// Of executions from their beginning to their end, whenever they did I/O; a slice is as long as it was told to be.
+    /// Total duration of executions, including time without I/O. Not used for slices, whose length is fixed.
     pub whole_seconds: Option<f64>,
     pub whole_cycles: Option<f64>,
     pub whole_capacity_seconds: Option<f64>,
     pub seconds: f64,
     pub ios: Option<f64>,
     pub bytes: Option<f64>,
-    /// Cycles of the whole machine, the background included.
+    /// Cycles of the whole machine, including the background.
     pub gross_cycles: Option<f64>,
-    /// What was taken off that because the hypervisor may have taken it.
+    /// Cycles that were subtracted because the hypervisor may have stolen them.
     pub stolen_cycles: f64,
-    /// Seconds of CPU that the machine had meanwhile.
+    /// Seconds of CPU time that the machine had.
     pub capacity_seconds: f64,
     pub switches: Option<f64>,
     pub thread_cycles: Option<f64>,
     pub latency_nanos: Option<f64>,
     pub read_bytes: Option<f64>,
-    /// What storage read for the case.
+    /// Bytes that storage read for the case.
     pub storage_read: Option<f64>,
-    /// Percentiles as a foreign program reported them: percent and nanoseconds.
+    /// Percentiles reported by a foreign program: percent and nanoseconds.
     pub reported: Vec<(f64, f64)>,
 }
 
@@ -49,36 +49,36 @@ pub(crate) struct CaseSums {
 pub(crate) struct RoundSums {
     /// By case.
     pub cases: Vec<CaseSums>,
-    /// The machine alone.
+    /// The idle machine.
     pub background: CaseSums,
-    /// The machine alone in the boot of a case, by case; empty where a round is of one boot.
+    /// The idle machine in the boot of a case, by case; empty if the round has one boot.
     booted: BTreeMap<usize, CaseSums>,
-    /// How a case's slices are read, by case.
+    /// How to read a case's slices, by case.
     readings: BTreeMap<usize, SliceReadings>,
-    /// CPU time that the hypervisor took, and the CPU time in which it was watched: longer than the I/O of commands.
+    /// Stolen CPU time, and the CPU time over which it was measured, which is longer than the I/O of commands.
     pub stolen: (f64, f64),
 }
 
 impl RoundSums {
-    /// Cycles of a case, relieved of what the machine does anyway.
+    /// Cycles of a case, net of the background.
     pub fn net_cycles(&self, case: usize) -> Option<f64> {
         let sums = self.cases.get(case)?;
         Some(sums.gross_cycles? - self.background_rate(case)? * sums.capacity_seconds)
     }
 
-    /// The machine alone as it was for a case.
+    /// The idle machine that belongs to a case.
     fn background_of(&self, case: usize) -> &CaseSums {
         self.booted.get(&case).unwrap_or(&self.background)
     }
 
-    /// Cycles of the machine alone for each second of CPU that it had.
+    /// Cycles of the idle machine per second of CPU time.
     fn background_rate(&self, case: usize) -> Option<f64> {
         let background = self.background_of(case);
         let capacity = background.capacity_seconds;
         (capacity > 0.0).then_some(background.gross_cycles? / capacity)
     }
 
-    /// Not clipped at 0, as in the study of a run: a sum over rounds would be biased.
+    /// Not clipped at 0, as in the study of a run, because a sum over rounds would be biased.
     fn net_switches(&self, case: usize) -> Option<f64> {
         let sums = self.cases.get(case)?;
         let background = self.background_of(case);
@@ -89,7 +89,7 @@ impl RoundSums {
         Some(sums.switches? - rate * sums.seconds)
     }
 
-    /// What a metric that is a ratio of sums divides in this round.
+    /// Numerator and denominator of a metric in this round.
     pub fn pair(&self, metric: Metric, case: usize) -> Option<Pair> {
         let sums = self.cases.get(case)?;
         let (numerator, denominator) = match metric {
@@ -111,12 +111,12 @@ impl RoundSums {
     }
 }
 
-/// Who says which meter cycles come from.
+/// How the meter of the cycles is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// The first round: the rest is not measured yet.
+    /// By the first round; the others are not measured yet.
     FirstRound,
-    /// It is decided, also that there is none.
+    /// Already chosen; may be none.
     Fixed(Option<Meter>),
 }
 
@@ -125,7 +125,7 @@ pub(crate) struct ComparisonSums {
     cases: usize,
     context: Context,
     choice: Choice,
-    /// The meter that cycles come from.
+    /// The meter of the cycles.
     pub meter: Option<Meter>,
     pub rounds: Vec<RoundSums>,
 }
@@ -145,7 +145,7 @@ impl ComparisonSums {
         }
     }
 
-    /// All rounds of a record, with the first meter that read every slice of it.
+    /// All rounds of a record, with the first meter that read every slice.
     pub fn of(record: View) -> Self {
         let meter = first_that_reads(record.rounds, &Context::of(&record.header.host));
         let mut sums = Self::new(record.header, Choice::Fixed(meter));
@@ -167,12 +167,12 @@ impl ComparisonSums {
             let cases = boot.iter().filter_map(|slice| slice.case);
             sums.booted.extend(cases.map(|case| (case, alone.clone())));
         }
-        // Of no boot in particular: all slices, where a round is of one boot.
+        // All slices, if the round has one boot.
         self.sum(slices, &mut sums);
         self.rounds.push(sums);
     }
 
-    /// Adds slices to the sums of a round: what the machine did alone in them.
+    /// Adds slices to the sums of a round. Returns those of the idle machine.
     fn sum(&self, slices: &[SliceRecord], sums: &mut RoundSums) -> CaseSums {
         let mut alone = CaseSums::default();
         let by_case = SliceReadings::by_case(slices, self.meter, &self.context);
@@ -198,9 +198,9 @@ impl ComparisonSums {
         alone
     }
 
-    /// How busy the machine was alone beside a case, where that leaves no idle time in which the case could be seen.
+    /// How busy the machine was without the workload of a case, if the cost of the case cannot be seen for that reason.
     pub fn never_idle(&self, case: usize) -> Option<f64> {
-        // Core cycles are no fraction of time.
+        // Core cycles are not a fraction of time.
         self.meter.filter(|meter| meter.counts_time())?;
         let alone = || self.rounds.iter().map(|round| round.background_of(case));
         let cycles: f64 = alone().filter_map(|sums| sums.gross_cycles).sum();
@@ -214,14 +214,14 @@ impl ComparisonSums {
         Some(both.map(|(baseline, candidate)| PairedRound { baseline, candidate }).collect())
     }
 
-    /// One case in every round; `None` when a round lacks it, or nothing can be known of it.
+    /// One case in every round; `None` if a round lacks it, or a value is unknown.
     pub fn pairs(&self, metric: Metric, case: usize) -> Option<Vec<Pair>> {
         let unseen = metric.is_of_whole_machine() && self.never_idle(case).is_some();
         let pairs = self.rounds.iter().map(|round| round.pair(metric, case));
         if unseen { None } else { pairs.collect() }
     }
 
-    /// Net cycles and I/Os per second of one slice, its round's background taken off.
+    /// Net cycles and I/Os per second of one slice, net of the background of its round.
     pub fn point(&self, round: usize, slice: &SliceRecord) -> (Option<f64>, Option<f64>) {
         let known = self.rounds.get(round).and_then(|round| round.readings.get(&slice.case?).copied());
         let readings = known.unwrap_or(SliceReadings { context: self.context, kept: 1.0 });
@@ -237,31 +237,36 @@ impl ComparisonSums {
         (cost, iops)
     }
 
-    /// Part of the capacity that the machine used without the workload.
+    /// Busy fraction of the machine without the workload.
     pub fn background_fraction(&self) -> Option<f64> {
         let cycles: Option<f64> = self.rounds.iter().map(|round| round.background.gross_cycles).sum();
         let capacity: f64 = self.rounds.iter().map(|round| round.background.capacity_seconds).sum();
         (capacity > 0.0).then_some(cycles? / capacity / self.context.clock.0)
     }
 
-    /// How busy the machine was while one case ran.
+    /// How busy the machine was while a case ran.
     pub fn load(&self, case: usize) -> Option<CaseLoad> {
         let sums = || self.rounds.iter().filter_map(|round| round.cases.get(case));
         let gross: Option<f64> = sums().map(|sums| sums.gross_cycles).sum();
         let net: Option<f64> = self.rounds.iter().map(|round| round.net_cycles(case)).sum();
         let capacity: f64 = sums().map(|sums| sums.capacity_seconds).sum();
+        let own: Option<f64> = sums().map(|sums| sums.thread_cycles).sum();
         let (gross, net) = (gross?, net?);
-        // What the hypervisor took nobody could be busy in.
+        // Stolen time was not available to anyone.
         let had = capacity * self.context.clock.0 * (1.0 - self.steal_fraction().unwrap_or(0.0));
-        (had > 0.0 && net > 0.0).then(|| CaseLoad { busy: gross / had, background: (gross - net) / net })
+        (had > 0.0).then(|| CaseLoad {
+            busy: gross / had,
+            background: if net > 0.0 { (gross - net) / net } else { f64::INFINITY },
+            own: own.filter(|own| *own > 0.0).map(|own| own / net.max(0.0)),
+        })
     }
 
-    /// How many cases there are.
+    /// Number of cases.
     pub fn cases(&self) -> usize {
         self.cases
     }
 
-    /// The largest part of a case's cycles that is left out of them because the hypervisor may have taken it.
+    /// The largest fraction of a case's cycles that was subtracted because the hypervisor may have stolen them.
     pub fn most_left_out(&self) -> f64 {
         let part = |case: usize| {
             let sums = || self.rounds.iter().filter_map(|round| round.cases.get(case));
@@ -272,7 +277,7 @@ impl ComparisonSums {
         (0..self.cases).map(part).fold(0.0, f64::max)
     }
 
-    /// Part of the capacity that the hypervisor took.
+    /// Stolen time as a fraction of the capacity.
     pub fn steal_fraction(&self) -> Option<f64> {
         let stolen: f64 = self.rounds.iter().map(|round| round.stolen.0).sum();
         let watched: f64 = self.rounds.iter().map(|round| round.stolen.1).sum();
@@ -283,10 +288,12 @@ impl ComparisonSums {
 /// How busy the machine was while a case ran.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CaseLoad {
-    /// Part of the CPU time that the machine had.
+    /// Busy fraction of the available CPU time.
     pub busy: f64,
-    /// What was taken off as background, as a part of what was left.
+    /// The subtracted background, as a fraction of the net cost; infinite if nothing remains.
     pub background: f64,
+    /// The cost of the case's own threads, as a fraction of the net cost; infinite if nothing remains.
+    pub own: Option<f64>,
 }
 
 /// The first meter that read every slice of these rounds.
@@ -299,7 +306,7 @@ fn first_that_reads(rounds: &[RoundRecord], context: &Context) -> Option<Meter> 
 
 impl CaseSums {
     fn add(&mut self, other: &Self) {
-        // The first slice sets what is known; later ones that lack it make it unknown.
+        // The first slice defines what is known; a later one without a value makes it unknown.
         let add = |sum: &mut Option<f64>, more: Option<f64>, first: bool| {
             *sum = if first { more } else { (*sum).zip(more).map(|(sum, more)| sum + more) };
         };
@@ -370,14 +377,15 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings) 
             switches: io_time::switches(execution),
             thread_cycles: execution.own_nanos().map(|nanos| nanos.seconds() * context.clock.0),
             latency_nanos: reported_mean(execution),
-            read_bytes: storage::file_reads(execution),
-            storage_read: storage::from_storage(execution),
+            read_bytes: page_cache::file_reads(execution),
+            storage_read: page_cache::from_storage(execution),
             reported: reported_percentiles(execution),
         },
     }
 }
 
-/// Cycles of the whole machine in a slice, what the hypervisor took of short ones left in, and the seconds of CPU that it had meanwhile.
+/// Cycles of the whole machine in a slice (including stolen ones for short slices), and the available seconds of CPU
+/// time.
 pub(super) fn cycles(slice: &SliceRecord, meter: Meter, context: &Context) -> Option<(f64, f64)> {
     match &slice.reading {
         SliceReading::Slice { before, after, .. } => {
@@ -387,19 +395,19 @@ pub(super) fn cycles(slice: &SliceRecord, meter: Meter, context: &Context) -> Op
         SliceReading::Execution(execution) => {
             let whole = io_seconds(execution) * context.cpus as f64;
             let (cycles, capacity) = during_io(execution, meter, context);
-            // Windows cover all of the time but its ends: their rate holds there too.
+            // Windows cover all of the time except its ends, so their rate is used for the whole time.
             (capacity > 0.0).then(|| (cycles / capacity * whole, whole))
         }
     }
 }
 
-/// From before a command was started until after it had ended.
+/// From before the start of a command until after its end.
 fn whole_seconds(execution: &Execution) -> Option<f64> {
     let snapshots = &execution.stretch.snapshots;
     Some(snapshots.last()?.at_nanos.since(snapshots.first()?.at_nanos).seconds())
 }
 
-/// Cycles and capacity over all of an execution.
+/// Cycles and capacity over a whole execution.
 fn whole(execution: &Execution, meter: Meter, context: &Context) -> Option<(f64, f64)> {
     let windows = windows(execution, meter, None, context);
     let sum = |of: fn(&Window) -> f64| windows.iter().map(of).sum::<f64>();
@@ -408,8 +416,8 @@ fn whole(execution: &Execution, meter: Meter, context: &Context) -> Option<(f64,
     (capacity > 0.0).then(|| (cycles / capacity * all, all))
 }
 
-/// Cycles and capacity of the windows in which the command did I/O. Where that time is so short that windows cover less
-/// than half of it, those at its ends count with the part that lies in it.
+/// Cycles and capacity of the windows in which the command did I/O. If these windows cover less than half of that time,
+/// the windows at its ends are included in proportion.
 fn during_io(execution: &Execution, meter: Meter, context: &Context) -> (f64, f64) {
     let sum = |windows: &[(f64, Window)]| {
         let add = |(cycles, capacity): (f64, f64), (part, window): &(f64, Window)| {
@@ -451,7 +459,7 @@ fn reported_mean(execution: &Execution) -> Option<f64> {
     (sum > 0.0).then_some(sum)
 }
 
-/// Percentiles of several jobs or directions cannot be pooled, so there are none then.
+/// Percentiles of several jobs or directions cannot be pooled, so the result is then empty.
 fn reported_percentiles(execution: &Execution) -> Vec<(f64, f64)> {
     let directions = execution.jobs.iter().flat_map(|job| [&job.read, &job.write, &job.trim]);
     let active: Vec<_> = directions.filter(|direction| direction.ios > 0).collect();
@@ -466,7 +474,7 @@ fn reported_percentiles(execution: &Execution) -> Vec<(f64, f64)> {
     }
 }
 
-/// CPU seconds that the hypervisor took, and how many there were between the two readings.
+/// Stolen CPU seconds, and the CPU seconds between the two readings.
 fn stolen(slice: &SliceRecord, cpus: f64) -> (f64, f64) {
     let ends = match &slice.reading {
         SliceReading::Slice { before, after, .. } => Some((before.as_ref(), after.as_ref())),

@@ -1,4 +1,4 @@
-//! How the slices of a round are read: on how many CPUs, and less what the hypervisor took.
+//! How to read the slices of a round: the number of CPUs, and the correction for steal.
 
 use super::round_sums::cycles;
 use crate::comparison::record::{SliceReading, SliceRecord};
@@ -7,18 +7,18 @@ use crate::study::Context;
 use crate::study::windows::{Columns, part_of_steal_in};
 use std::collections::BTreeMap;
 
-/// What the slices of one case in one boot have in common.
+/// Common properties of the slices of one case in one boot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SliceReadings {
-    /// CPUs of the machine: a boot may have others than the one before.
+    /// The CPUs of the machine, which may differ between boots.
     pub context: Context,
-    /// What is left of busy time when the hypervisor's part is taken off. Steal is told in ticks of 10 ms, which would be
-    /// all or nothing of a slice; over a round it is known.
+    /// The fraction of busy time that remains after subtracting steal. Steal is counted in ticks of 10 ms, which is too
+    /// coarse for a slice, but not for a round.
     pub kept: f64,
 }
 
 impl SliceReadings {
-    /// Each case's, and those of the machine alone.
+    /// For each case, and for the idle machine (`None`).
     pub fn by_case(slices: &[SliceRecord], meter: Option<Meter>, context: &Context) -> BTreeMap<Option<usize>, Self> {
         let context = Context { cpus: cpus(slices).unwrap_or(context.cpus), ..*context };
         let meter = meter.filter(|meter| meter.takes_steal_for_busy());
@@ -31,7 +31,7 @@ impl SliceReadings {
             steal += columns.steal;
             let read = meter.and_then(|meter| cycles(slice, meter, &context));
             of_case.not_idle += read.map_or(0.0, |(cycles, _)| cycles / context.clock.0 * 1e9);
-            // Clocks that hold steal say nothing of where it lies.
+            // Clocks that include steal do not show where it is.
             of_case.charged += match tasks {
                 _ if context.steal_in_task_clocks => 0.0,
                 Some(tasks) => charged_in(tasks, before, after),
@@ -43,7 +43,8 @@ impl SliceReadings {
         }
         let sum = |of: fn(&Busy) -> f64| busy.values().map(of).sum::<f64>();
         let (not_idle, charged) = (sum(|busy| busy.not_idle), sum(|busy| busy.charged));
-        // The workers' clocks leave out what others did, the columns may be too little: the truth is above both.
+        // The workers' clocks exclude the work of others, and the columns may be too low: the true value is at least
+        // the larger one.
         let charged = sampled.map_or(charged, |sampled: f64| sampled.max(charged));
         let taken = steal * part_of_steal_in(not_idle, steal, Some(charged));
         let kept = shares(&busy, taken).into_iter();
@@ -51,8 +52,8 @@ impl SliceReadings {
     }
 }
 
-/// CPU time that tasks were charged between two snapshots, nanoseconds. Tasks were read before the one and after the other, and
-/// iotoll's own did little else meanwhile.
+/// CPU time that tasks were charged between two snapshots, in nanoseconds. Tasks were read before the first and after
+/// the second, and iotoll did little else in between.
 fn charged_in(tasks: &TaskTimes, before: &Snapshot, after: &Snapshot) -> f64 {
     let others = tasks.tasks.iter().filter(|task| task.owner != TaskOwner::Iotoll);
     let nanos: f64 = others.map(|task| task.nanos.as_f64()).sum();
@@ -60,16 +61,17 @@ fn charged_in(tasks: &TaskTimes, before: &Snapshot, after: &Snapshot) -> f64 {
     if read > 0.0 { nanos * (slice / read).min(1.0) } else { 0.0 }
 }
 
-/// CPU time in the slices of one case, nanoseconds.
+/// CPU time in the slices of one case, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Busy {
     not_idle: f64,
-    /// Of it, what is known to have been charged to tasks.
+    /// The part that is known to have been charged to tasks.
     charged: f64,
 }
 
-/// What each case keeps when so much is taken from all of them: they bear it by the time that they were busy, but none more than
-/// it has beyond what its tasks were charged. One that sleeps has little of that, because it loses the CPU while it is idle.
+/// The fraction that each case keeps when `taken` is subtracted from all of them, in proportion to their busy time, but
+/// at most the time that no task was charged for. A case that sleeps has little of that, because it loses the CPU while
+/// it is idle.
 fn shares(busy: &BTreeMap<Option<usize>, Busy>, taken: f64) -> BTreeMap<Option<usize>, f64> {
     let mut kept: BTreeMap<Option<usize>, f64> = busy.keys().map(|case| (*case, 1.0)).collect();
     let mut open: Vec<Option<usize>> =
@@ -98,7 +100,7 @@ fn shares(busy: &BTreeMap<Option<usize>, Busy>, taken: f64) -> BTreeMap<Option<u
     kept
 }
 
-/// How many CPUs the machine had, as its own clocks say.
+/// Number of CPUs according to the machine's own clocks.
 fn cpus(slices: &[SliceRecord]) -> Option<usize> {
     let of = |snapshot: &Snapshot| {
         let listed = snapshot.clocks.iter().map(|(_, clocks)| clocks.nanos.len()).max().unwrap_or(0);
@@ -114,7 +116,7 @@ fn cpus(slices: &[SliceRecord]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// What is kept of each case's time, when so much is taken from all of them: not idle, charged to tasks.
+    /// The kept fraction of each case when `taken` is subtracted, for pairs of busy time and time charged to tasks.
     fn kept(cases: &[(f64, f64)], taken: f64) -> Vec<f64> {
         let busy = cases.iter().map(|&(not_idle, charged)| Busy { not_idle, charged });
         let busy: BTreeMap<Option<usize>, Busy> = busy.enumerate().map(|(case, busy)| (Some(case), busy)).collect();
@@ -122,17 +124,17 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_sleeps_loses_no_more_than_no_task_was_charged_for() {
+    fn a_sleeping_load_loses_at_most_its_uncharged_time() {
         let near = |found: Vec<f64>, expected: &[f64]| {
             let same = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9);
             assert!(same && found.len() == expected.len(), "{found:?}, not {expected:?}");
         };
-        // One is busy all the time and 0.3 s were taken from it; the other one sleeps, and lost the CPU while it did.
+        // One is busy all the time, and 0.3 s were stolen from it; the other sleeps, and lost the CPU while idle.
         near(kept(&[(2.0, 1.7), (0.2, 0.19)], 0.31), &[0.85, 0.95]);
-        // Alike: alike. Whose work others do has no other share.
+        // Equal cases keep equal fractions, whoever does their work.
         near(kept(&[(1.0, 0.9), (1.0, 0.9)], 0.1), &[0.95, 0.95]);
         near(kept(&[(1.05, 1.0), (1.05, 0.5)], 0.1), &[1.0 / 1.05, 1.0 / 1.05]);
-        // Nothing was taken; all that can be; more than that; a case that did nothing.
+        // Nothing stolen; as much as possible; more than that; a case that did nothing.
         near(kept(&[(1.0, 0.5), (2.0, 0.5)], 0.0), &[1.0, 1.0]);
         near(kept(&[(1.0, 0.5), (2.0, 0.5)], 2.0), &[0.5, 0.25]);
         near(kept(&[(1.0, 0.5), (2.0, 0.5)], 9.0), &[0.5, 0.25]);

@@ -1,4 +1,4 @@
-//! What a sweep shows beyond its cells: where the candidate starts to win, and what each byte costs.
+//! Results over the cells of a sweep: crossovers, and the cost per byte.
 
 use super::comparisons;
 use super::round_sums::ComparisonSums;
@@ -9,16 +9,16 @@ use crate::stats::line::{SizePoint, cost_line};
 use crate::stats::{Pair, PairedRound};
 use std::collections::BTreeMap;
 
-/// The option whose values are sizes of an I/O.
+/// The option with the size of an I/O.
 const SIZE: &str = "bs";
 
-/// A line through the sweep: all points that differ in one numeric axis only.
+/// A line through the sweep: all points that differ only in one numeric axis.
 struct Along<'a> {
     axis: &'a Axis,
-    /// The other axes.
+    /// The values of the other axes.
     at: BTreeMap<String, String>,
     arm: usize,
-    /// Place on the axis, and the case there.
+    /// The values on the axis, and the case of each.
     points: Vec<(f64, usize)>,
 }
 
@@ -44,7 +44,7 @@ fn lines_along(experiment: &Experiment) -> Vec<Along<'_>> {
     all
 }
 
-/// Where each arm starts to win, along each numeric axis, in each metric that the answer is about.
+/// The crossovers of each arm along each numeric axis, in each target metric.
 pub(super) fn crossovers(experiment: &Experiment, targets: &[Metric], sums: &ComparisonSums) -> Vec<CrossoverFinding> {
     let pairs = comparisons(experiment);
     let baseline =
@@ -58,26 +58,28 @@ pub(super) fn crossovers(experiment: &Experiment, targets: &[Metric], sums: &Com
             let points = points.unwrap_or_default();
             let points: Vec<SweepPoint> = points.iter().map(|(at, rounds)| SweepPoint { at: *at, rounds }).collect();
             let Some(place) = crossover(&points, metric.good()) else { continue };
-            let arm = experiment.arms.get(along.arm).map_or("", |arm| arm.name.as_str());
-            found.push(in_words(&place, along, arm, metric));
+            let arms = [0, along.arm].map(|arm| experiment.arms.get(arm).map_or("", |arm| arm.name.as_str()));
+            found.push(in_words(&place, along, arms, metric));
         }
     }
     found
 }
 
-fn in_words(place: &Crossover, along: &Along, arm: &str, metric: Metric) -> CrossoverFinding {
+fn in_words(place: &Crossover, along: &Along, [baseline, arm]: [&str; 2], metric: Metric) -> CrossoverFinding {
     let axis = &along.axis.name;
-    let name = |winner: &Winner| if *winner == Winner::Candidate { arm } else { "baseline" };
+    let name = |winner: &Winner| if *winner == Winner::Candidate { arm } else { baseline };
     let (at, words) = match place {
-        Crossover::At { at, winner_above: Winner::Candidate } => {
-            (Some(at), format!("{arm} wins above {axis} {:.0}, baseline below", at.value))
+        Crossover::At { at, winner_above } => {
+            let (above, below) = if *winner_above == Winner::Candidate { (arm, baseline) } else { (baseline, arm) };
+            (Some(at), format!("{above} is better above it, {below} below it"))
         }
-        Crossover::At { at, winner_above: Winner::Baseline } => {
-            (Some(at), format!("{arm} wins below {axis} {:.0}, baseline above", at.value))
+        Crossover::Everywhere { winner } => {
+            (None, format!("none: {} is better at every {axis} where a difference was detected", name(winner)))
         }
-        Crossover::Everywhere { winner } => (None, format!("{} wins wherever a difference was detected", name(winner))),
-        Crossover::Several { changes } => (None, format!("the winner changes {changes} times: there is no one place")),
-        Crossover::Undecided => (None, "no difference was detected anywhere".to_owned()),
+        Crossover::Several { changes } => {
+            (None, format!("no single one: the better arm changes {changes} times along {axis}"))
+        }
+        Crossover::Undecided => (None, format!("unknown: no difference was detected at any {axis}")),
     };
     CrossoverFinding {
         axis: axis.clone(),
@@ -91,7 +93,7 @@ fn in_words(place: &Crossover, along: &Along, arm: &str, metric: Metric) -> Cros
     }
 }
 
-/// cost(b) = c0 + c1·b for each arm, where block sizes were swept.
+/// cost(b) = c0 + c1·b for each arm, if block sizes were swept.
 pub(super) fn lines(experiment: &Experiment, sums: &ComparisonSums) -> Vec<LineFinding> {
     let mut found = Vec::new();
     for along in lines_along(experiment).iter().filter(|along| along.axis.name == SIZE) {

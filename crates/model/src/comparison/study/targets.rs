@@ -1,12 +1,12 @@
-//! Which metrics the answer is about: those that were asked for, or what could be had in their place.
+//! The metrics that the answer covers: the requested ones, or the available ones.
 
 use crate::experiment::Metric;
 
-/// What tells executions of a command apart that says nothing of its I/O.
+/// Metrics of whole executions that do not depend on the I/O.
 const OF_EXECUTIONS: [Metric; 2] = [Metric::Cycles, Metric::Seconds];
 
-/// The metrics that were `asked` for, if any of them has a value: one that has none is shown with its reason. Otherwise
-/// those of whole executions that have one, otherwise all that have one.
+/// The `asked` metrics, if any of them has a value; the others are shown with their reason. Otherwise the metrics of
+/// whole executions that have a value, otherwise all that have one.
 pub(super) fn targets(asked: &[Metric], has_value: impl Fn(Metric) -> bool) -> Vec<Metric> {
     if asked.iter().any(|metric| has_value(*metric)) {
         return asked.to_vec();
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_for_stays_while_any_of_it_is_known() {
+    fn requested_targets_stay_while_any_has_a_value() {
         let asked = [Metric::CyclesPerIo, Metric::Iops];
         let of = |known: &[Metric]| targets(&asked, |metric| known.contains(&metric));
         assert_eq!(of(&[Metric::Iops, Metric::Seconds]), asked);

@@ -1,4 +1,4 @@
-//! The study on records whose truth is known, because they were made up from it.
+//! The study of simulated records, whose truth is known.
 
 mod hostile;
 mod placement;
@@ -23,7 +23,7 @@ use crate::warning::Code;
 const CLOCK: f64 = 2e9;
 const SLICE: u64 = 50_000_000;
 
-/// What a case does: CPU time of the machine for each I/O, and I/Os in a slice.
+/// The load of a case: CPU time of the machine per I/O, and I/Os per slice.
 #[derive(Clone, Copy)]
 pub(in crate::comparison) struct Load {
     pub nanos_per_io: u64,
@@ -51,13 +51,14 @@ pub(in crate::comparison) fn experiment(draft: Draft) -> crate::experiment::Expe
     arms.extend((!draft.against_itself).then(|| arm("candidate", &["inject_ns=1"])));
     let surroundings = Surroundings {
         environment: &|_| None,
+        address: &|_| crate::plan::service::Address::default(),
         unknown_options: UnknownOptions::Refuse,
         device_writes: DeviceWrites::Refuse,
     };
     Draft { workload, arms, ..draft }.resolve(&surroundings).unwrap()
 }
 
-/// A machine that is made up: its clocks at the moment, and how busy it is without the workload.
+/// A simulated machine: the current values of its clocks, and its background.
 struct Machine {
     now: u64,
     idle: u64,
@@ -98,7 +99,7 @@ impl Machine {
     }
 }
 
-/// Rounds of one block; what each case does in each round is asked for.
+/// Rounds of one block. The callback returns the load of each case in each round.
 pub(in crate::comparison) fn record(
     experiment: crate::experiment::Experiment,
     rounds: usize,
@@ -135,7 +136,7 @@ pub(in crate::comparison) fn record(
     CompareRecord { header, rounds, boots: Vec::new(), end: Some(end) }
 }
 
-/// A little of everything from round to round, the same for both arms and then not.
+/// Small variations between rounds, some of them common to both arms.
 pub(in crate::comparison) fn wobble(round: usize, case: usize) -> u64 {
     [0, 7, 3, 11, 5, 2, 9][round % 7] + [0, 1, 3][(round * 5 + case) % 3]
 }
@@ -146,7 +147,7 @@ fn cost_is_net_of_the_background_and_its_change_is_found() {
         |round, case| Load { nanos_per_io: if case == 0 { 1000 } else { 1100 } + wobble(round, case), ios: 40_000 };
     let found = study(&record(experiment(Draft::default()), 12, load));
     let metric = &found.cells[0].metrics["cycles_per_io"];
-    // 1006.1 ns in the mean, at 2 GHz; the background's 10 ms a slice are not in it.
+    // 1006.1 ns on average, at 2 GHz; the background of 10 ms per slice is subtracted.
     let baseline = metric.baseline.unwrap();
     assert!((2005.0..2025.0).contains(&baseline), "{baseline}");
     let change = metric.change.unwrap();
@@ -161,7 +162,7 @@ fn cost_is_net_of_the_background_and_its_change_is_found() {
 }
 
 #[test]
-fn what_was_not_read_is_unknown_with_a_reason() {
+fn unread_values_are_unknown_with_a_reason() {
     let mut record = record(experiment(Draft::default()), 12, |_, _| Load { nanos_per_io: 1000, ios: 1000 });
     for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {
         if let SliceReading::Slice { before, after, .. } = &mut slice.reading {
@@ -177,9 +178,9 @@ fn what_was_not_read_is_unknown_with_a_reason() {
     assert!(found.warnings.iter().any(|warning| warning.code == Code::MeterUnavailable));
 }
 
-/// A meter that reads a part of the rounds does not speak for all of them, nor does it for those that it reads.
+/// A meter that reads only a part of the rounds is not used at all.
 #[test]
-fn no_meter_speaks_for_rounds_that_it_did_not_read() {
+fn a_meter_must_read_all_rounds() {
     let mut record = record(experiment(Draft::default()), 12, |_, _| Load { nanos_per_io: 1000, ios: 1000 });
     for (number, round) in record.rounds.iter_mut().enumerate() {
         for slice in &mut round.slices {
@@ -195,7 +196,7 @@ fn no_meter_speaks_for_rounds_that_it_did_not_read() {
     assert!(found.warnings.iter().any(|warning| warning.code == Code::MeterUnavailable));
     let reason = found.cells[0].metrics["cycles_per_io"].reason.as_deref();
     assert!(reason.unwrap().contains("no meter of the whole machine"), "{reason:?}");
-    // While it is measured nobody knows: there the first round decides.
+    // During the measurement the later rounds are unknown, so the first round decides.
     let mut progress = Progress::new(&record.header);
     record.rounds.iter().take(1).for_each(|round| progress.add(round));
     assert_eq!(progress.sums.meter.map(|meter| meter.name()), Some("timer_list"));
@@ -204,9 +205,10 @@ fn no_meter_speaks_for_rounds_that_it_did_not_read() {
     assert_eq!(fixed.meter, None);
 }
 
-/// Where nobody says how many I/Os there were, executions are compared: in the answer, in the stop rule and along a sweep.
+/// If the number of I/Os is unknown, whole executions are compared: in the answer, in the stopping rule, and along a
+/// sweep.
 #[test]
-fn what_could_be_had_instead_is_the_target_everywhere() {
+fn fallback_targets_are_used_everywhere() {
     let axis = Axis { name: "bs".to_owned(), values: ["4k", "16k", "64k"].map(str::to_owned).to_vec() };
     let experiment = experiment(Draft { axes: vec![axis], ..Draft::default() });
     let mut record = record(experiment, 12, |round, case| Load { nanos_per_io: 1000 + wobble(round, case), ios: 1000 });
@@ -241,7 +243,7 @@ fn a_step_and_a_time_are_named_in_the_json() {
         ios: if round < 20 { 40_000 } else { 50_000 } + wobble(round, case),
     };
     let mut record = record(itself, 40, load);
-    // No warm-up is looked for in these.
+    // No warm-up is searched for in these.
     record.header.schedule = Schedule::WholeRounds { slice_nanos: Nanos(SLICE) };
     let json = serde_json::to_value(study(&record)).unwrap();
     let length = format!("every arm once for {} ms", SLICE / 1_000_000);
@@ -259,7 +261,7 @@ fn a_step_and_a_time_are_named_in_the_json() {
 fn a_sweep_finds_where_the_candidate_starts_to_win() {
     let axis = Axis { name: "bs".to_owned(), values: ["4k", "16k", "64k", "256k"].map(str::to_owned).to_vec() };
     let experiment = experiment(Draft { axes: vec![axis], ..Draft::default() });
-    // A fixed cost against one for each byte: they meet at 32 KiB.
+    // A fixed cost and a cost per byte: they cross at 32 KiB.
     let load = |round, case: usize| {
         let bytes = [4, 16, 64, 256][case / 2] * 1024;
         let nanos = if case.is_multiple_of(2) { 1000 + bytes / 16 } else { 3048 };
@@ -270,7 +272,11 @@ fn a_sweep_finds_where_the_candidate_starts_to_win() {
     let place = found.crossovers.iter().find(|place| place.metric == "cycles_per_io").unwrap();
     let value = place.value.unwrap();
     assert!((24_000.0..44_000.0).contains(&value), "{place:?}");
-    assert!(place.low.unwrap() < value && value < place.high.unwrap() && place.words.contains("candidate wins above"));
+    assert!(
+        place.low.unwrap() < value
+            && value < place.high.unwrap()
+            && place.words.contains("candidate is better above it")
+    );
     let line = found.lines.iter().find(|line| line.arm == "baseline").unwrap();
     assert!((line.per_io.value - 2012.0).abs() < 20.0 && (line.per_byte.value - 0.125).abs() < 0.001, "{line:?}");
 }
@@ -310,10 +316,11 @@ fn the_noise_floor_is_that_of_the_noisiest_cell() {
 }
 
 #[test]
-fn what_holm_takes_back_has_a_time_too_and_what_is_decided_has_none() {
+fn changes_undetected_after_holm_have_a_time_to_decide() {
     let values: Vec<String> = (1..=16).map(|number| (4096 * number).to_string()).collect();
     let many = experiment(Draft { axes: vec![Axis { name: "bs".to_owned(), values }], ..Draft::default() });
-    // In every cell a change that alone would be detected, among 16 not; the last one is dearer without a doubt.
+    // Every cell has a change that would be detected in a single cell, but not among 16; only the last one is clearly
+    // more expensive.
     let load = |round, case: usize| {
         let noise = [0_u64, 210, 90, 330, 150, 60, 270][(round + case) % 7];
         let dearer = match case {
@@ -336,7 +343,7 @@ fn what_holm_takes_back_has_a_time_too_and_what_is_decided_has_none() {
 }
 
 #[test]
-fn progress_stands_where_the_widest_target_does() {
+fn progress_follows_the_widest_target() {
     let load =
         |round, case| Load { nanos_per_io: if case == 0 { 1000 } else { 2000 } + wobble(round, case), ios: 40_000 };
     let record = record(experiment(Draft::default()), 12, load);
@@ -354,8 +361,8 @@ fn progress_stands_where_the_widest_target_does() {
 }
 
 #[test]
-fn a_slice_that_depends_on_the_one_before_it_is_told() {
-    // After its own arm (never, with one block of each in order) it would be faster: made up by hand.
+fn carry_over_is_a_caveat() {
+    // Simulated carry-over: faster after its own arm (which never happens with one block of each in order).
     let mut record = record(experiment(Draft::default()), 60, |_, _| Load { nanos_per_io: 1000, ios: 1000 });
     for (number, round) in record.rounds.iter_mut().enumerate() {
         let (mut first, second) = (round.slices[0].clone(), round.slices[1].clone());
@@ -376,9 +383,9 @@ fn a_slice_that_depends_on_the_one_before_it_is_told() {
     assert!((0.02..0.2).contains(&change), "{change}");
 }
 
-/// The hypervisor takes 5 % of what is busy, all the time, and tells it in ticks of 10 ms, which fall into few slices.
+/// The hypervisor constantly steals 5 % of busy time, and reports it in ticks of 10 ms, which fall into few slices.
 #[test]
-fn steal_is_borne_by_the_time_that_slices_were_busy() {
+fn steal_is_divided_by_busy_time() {
     const TICK: u64 = 10_000_000;
     let load = |_, case: usize| Load { nanos_per_io: if case == 0 { 1000 } else { 2000 }, ios: 20_000 };
     let clean = study(&record(experiment(Draft::default()), 12, load));
@@ -403,14 +410,14 @@ fn steal_is_borne_by_the_time_that_slices_were_busy() {
     let ((clean, change, _), (robbed, robbed_change, width)) = (of(&clean), of(&found));
     assert!((robbed / clean - 1.0).abs() < 0.05, "{robbed} {clean}");
     assert!((robbed_change / change - 1.0).abs() < 0.05, "{robbed_change} {change}");
-    // A tick taken off where it falls is half of what a baseline's slice has: ±30 %.
+    // Subtracting a tick from the slice where it falls would be half of a baseline's slice: ±30 %.
     assert!(width < 0.1, "{width}");
     assert!(found.warnings.iter().any(|warning| warning.code == Code::Steal));
 }
 
 /// Eighteen cells that are all nearly 3 % worse, twenty times: each is detected, and none is beyond 3 %.
 #[test]
-fn in_a_sweep_neither_limit_nor_margin_is_exceeded_by_chance() {
+fn in_a_sweep_limits_and_margins_are_corrected() {
     use rand_distr::Distribution;
     let axes = vec![Axis { name: "bs".to_owned(), values: (1..=18).map(|bytes| format!("{bytes}k")).collect() }];
     let limits = vec![Limit::parse("cycles_per_io > +3%").unwrap()];
@@ -432,14 +439,14 @@ fn in_a_sweep_neither_limit_nor_margin_is_exceeded_by_chance() {
         by_limit += usize::from(found.limits.iter().any(|limit| limit.state == LimitState::Exceeded));
         by_verdict += usize::from(metrics().any(|metric| metric.verdict == Verdict::Worse));
     }
-    // 1 − 0.975¹⁸ is 37 %; after Holm's correction 2.5 % are left.
+    // 1 − 0.975¹⁸ is 37 %; after Holm's correction it is 2.5 %.
     assert!(by_interval >= 4, "{by_interval}");
     assert!(by_limit <= 2 && by_verdict <= 2, "{by_limit} {by_verdict}");
 }
 
-/// One arm keeps both CPUs busy and squeezes what else runs; the other does not.
+/// One arm keeps both CPUs busy and squeezes other work; the other does not.
 #[test]
-fn an_arm_that_leaves_no_room_for_the_background_is_named() {
+fn an_arm_that_squeezes_the_background_is_a_caveat() {
     let load = |_, case: usize| Load { nanos_per_io: 1000, ios: if case == 0 { 40_000 } else { 90_000 } };
     let found = study(&record(experiment(Draft::default()), 12, load));
     let squeezed = found.warnings.iter().find(|warning| warning.code == Code::BackgroundSqueezed);
@@ -448,9 +455,26 @@ fn an_arm_that_leaves_no_room_for_the_background_is_named() {
     assert!(calm.warnings.iter().all(|warning| warning.code != Code::BackgroundSqueezed));
 }
 
-/// Idle clocks that stand still tell nothing apart, and rounding must not be taken for a difference.
+/// The CPUs are not full, but a net cost below that of the own threads shows that the background gave way.
 #[test]
-fn beside_a_machine_that_is_never_idle_no_cost_is_known() {
+fn a_net_cost_below_the_own_threads_is_a_caveat() {
+    let mut record = record(experiment(Draft::default()), 12, |_, _| Load { nanos_per_io: 1000, ios: 40_000 });
+    let squeezed = |record: &CompareRecord| {
+        let found = study(record);
+        found.warnings.into_iter().find(|warning| warning.code == Code::BackgroundSqueezed)
+    };
+    assert_eq!(squeezed(&record), None);
+    for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices).filter(|slice| slice.case == Some(1)) {
+        let SliceReading::Slice { work, .. } = &mut slice.reading else { continue };
+        work.thread_nanos = Nanos(work.thread_nanos.0 * 2);
+    }
+    let message = squeezed(&record).unwrap().message;
+    assert!(message.starts_with("the net cost of candidate is below that of the workers' own threads"), "{message}");
+}
+
+/// Idle clocks that do not advance give no difference, and rounding must not look like one.
+#[test]
+fn on_a_machine_that_is_never_idle_the_cost_is_unknown() {
     let limits = vec![Limit::parse("cycles_per_io > +3%").unwrap()];
     let draft = Draft { limits, ..Draft::default() };
     let mut record = record(experiment(draft), 12, |_, _| Load { nanos_per_io: 1000, ios: 40_000 });
@@ -467,14 +491,16 @@ fn beside_a_machine_that_is_never_idle_no_cost_is_known() {
     assert!(cost.reason.as_ref().unwrap().contains("100 % busy without the workload"), "{cost:?}");
     assert_eq!(found.limits[0].state, LimitState::Undecided);
     assert!(found.cells[0].metrics["iops"].change.is_some());
+    assert!(found.warnings.iter().all(|warning| warning.code != Code::BackgroundSqueezed), "no cost is too low");
+    assert!(found.cells[0].slices.iter().all(|slice| slice.cycles_per_io.is_none()));
     let mut progress = Progress::new(&record.header);
     record.rounds.iter().for_each(|round| progress.add(round));
     assert!(progress.standing().is_none_or(|standing| standing.metric != Metric::CyclesPerIo));
 }
 
-/// A comparison of which one candidate never says what it did is not precise because the other is.
+/// With one candidate that never reports its work, a comparison is not precise, even if the other candidate is.
 #[test]
-fn what_has_no_value_is_not_precise() {
+fn missing_values_are_not_precise() {
     let draft = Draft {
         axes: vec![Axis { name: "bs".to_owned(), values: vec!["4k".into(), "8k".into()] }],
         ..Draft::default()
@@ -495,16 +521,16 @@ fn what_has_no_value_is_not_precise() {
     assert!(!standing(&silent).precise);
 }
 
-/// The header is of another boot, with half of the CPUs that this one has.
+/// The header is of another boot, with half the CPUs of this one.
 #[test]
-fn a_boot_is_read_with_the_cpus_that_it_has() {
+fn a_boot_is_studied_with_its_own_cpus() {
     let load = |_, case: usize| Load { nanos_per_io: if case == 0 { 1000 } else { 1100 }, ios: 40_000 };
     let small = study(&record(experiment(Draft::default()), 12, load));
     let mut large = record(experiment(Draft::default()), 12, load);
     for slice in large.rounds.iter_mut().flat_map(|round| &mut round.slices) {
         let SliceReading::Slice { before, after, .. } = &mut slice.reading else { continue };
         for snapshot in [before, after] {
-            // Two CPUs more, which do nothing.
+            // Two more CPUs, which are idle.
             let idle = snapshot.at_nanos;
             snapshot.clocks.get_mut(Meter::TimerList).unwrap().nanos.extend([idle, idle]);
         }

@@ -1,4 +1,4 @@
-//! Where an experiment was written: a refusal says so, and names what mends it in that language.
+//! Where an experiment was written. An error names that place and suggests a fix in its language.
 
 use super::DraftError;
 use crate::plan::ParseError;
@@ -6,7 +6,7 @@ use crate::plan::parse::{Place, Subject};
 use crate::plan::value::Quoted;
 use std::fmt;
 
-/// Where a draft was written: a refusal begins with it, and says what mends it in its language.
+/// Where a draft was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
     /// As flags.
@@ -17,7 +17,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// What is written there.
+    /// Picks the text for this origin.
     pub(super) fn says<'a>(&self, as_flags: &'a str, in_file: &'a str) -> &'a str {
         match self {
             Self::CommandLine => as_flags,
@@ -25,12 +25,12 @@ impl Origin {
         }
     }
 
-    /// A refusal of what was written there.
+    /// Adds this origin to an error.
     pub(super) fn refuses(&self, error: DraftError) -> DraftError {
         match (self, error) {
             // It names the job file itself.
             (_, DraftError::Job(error @ ParseError { place: Place::Line { .. }, .. })) => DraftError::Job(error),
-            // An arm's option, or a sweep's: as a flag it has dashes, in a file it has none.
+            // Shows an option of an arm or a sweep without dashes, unless it was given as a flag.
             (
                 Self::File(_),
                 DraftError::Job(ParseError { subject: Subject::Option(name), message, suggestion, .. }),

@@ -1,16 +1,17 @@
-//! The engines by name, and what a plan needs to know of each.
+//! The engines by name, and the properties of each that a plan depends on.
 
 use serde::{Deserialize, Serialize};
 
-/// What issues the I/O. The table of engines in the lab has one row for each.
+/// Issues the I/O. The table of engines in `lab` has one row for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum EngineKind {
-    /// Completes every I/O at once: the floor of the generator itself.
+    /// Completes every I/O at once. Measures the overhead of iotoll itself.
     Null,
-    /// Burns `spin_cycles` TSC cycles for each I/O: a known cost.
+    /// Burns `spin_cycles` TSC cycles for each I/O: a known cost in time.
     Spin,
-    /// Does `work_steps` dependent instructions for each I/O: it feels a slower CPU.
+    /// Executes `work_steps` dependent instructions for each I/O. Unlike `Spin`, its time depends on the CPU's speed.
     Work,
     /// pread, pwrite.
     Psync,
@@ -27,7 +28,7 @@ impl EngineKind {
     pub const ALL: [Self; 7] =
         [Self::Null, Self::Spin, Self::Work, Self::Psync, Self::Libaio, Self::IoUring, Self::Nbd];
 
-    /// The word for it in `ioengine=`.
+    /// Its name in `ioengine=`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -40,12 +41,12 @@ impl EngineKind {
         }
     }
 
-    /// The engine of that name.
+    /// Finds an engine by name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|engine| engine.name() == name)
     }
 
-    /// What its I/Os go to.
+    /// What its I/O goes to.
     pub fn medium(self) -> Medium {
         match self {
             Self::Null | Self::Spin | Self::Work => Medium::Nothing,
@@ -54,7 +55,7 @@ impl EngineKind {
         }
     }
 
-    /// How many I/Os it can have in flight.
+    /// Whether it can have several I/Os in flight.
     pub fn queue(self) -> Queue {
         match self {
             Self::Psync => Queue::One,
@@ -63,23 +64,23 @@ impl EngineKind {
     }
 }
 
-/// What the I/Os of an engine go to.
+/// What the I/O of an engine goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// Files or devices, which have a size of their own.
+    /// Files or devices, which have a size.
     Files,
     /// An export of a server, which has a size too.
     Remote,
-    /// Nothing: the job must say how much there is to do.
+    /// Nothing: the job must give a size.
     Nothing,
 }
 
 /// How many I/Os an engine can have in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// Each call waits for its I/O.
+    /// One: each call waits for its I/O.
     One,
-    /// As many as `iodepth`.
+    /// Up to `iodepth`.
     Deep,
 }
 

@@ -1,61 +1,63 @@
-//! How payloads are moved by engine `nbd` and by the server.
+//! How engine `nbd` and the server send and receive payloads.
 
 use crate::plan::value::{Choice, Wrong, integer_in, word};
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter, Result as Formatted};
 
-/// Jobs of one connection at most.
+/// Maximum number of jobs that share a connection.
 pub const MOST_SUBMITTERS: u32 = 64;
-/// Bytes of a request's payload at most: what every server has to take that says nothing else (NBD, `doc/proto.md`).
+/// Maximum payload of a request in bytes: every server must accept this much unless it says otherwise (NBD,
+/// `doc/proto.md`).
 pub const MOST_PAYLOAD: u32 = 32 << 20;
-/// No payload is longer.
+/// Above the length of any payload: no limit.
 const ANY: u32 = u32::MAX;
 
-/// All of it.
+/// All switches of the path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathPlan {
-    /// `path_send`: how a payload gets behind its header.
+    /// `path_send`: how a payload is sent.
     #[serde(rename = "path_send")]
     pub send: PathSend,
-    /// `path_receive`: how a payload gets to where it belongs.
+    /// `path_receive`: how a payload is received.
     #[serde(rename = "path_receive")]
     pub receive: PathReceive,
-    /// `path_framing`: how much is sent and received at one go.
+    /// `path_framing`: how much one system call sends or receives.
     #[serde(rename = "path_framing")]
     pub framing: PathFraming,
-    /// `path_segment`: as if in which pieces payloads lay that are sent from where they lie.
+    /// `path_segment`: segment size of payloads that are not copied.
     #[serde(rename = "path_segment")]
     pub segment: PathSegment,
-    /// `path_max_payload`: larger I/Os are several requests. Of clients only.
+    /// `path_max_payload`: larger I/Os are split into several requests, bytes. Clients only.
     #[serde(rename = "path_max_payload")]
     pub max_payload: u32,
-    /// `path_copy`: how what is copied is copied.
+    /// `path_copy`: copy method.
     #[serde(rename = "path_copy")]
     pub copy: PathCopy,
-    /// `path_crc`: whether payloads are followed by their checksums.
+    /// `path_crc`: whether a checksum follows each payload.
     #[serde(rename = "path_crc")]
     pub crc: PathCrc,
-    /// `path_coalesce`: how long, at most, several messages are waited for; zero: for one.
+    /// `path_coalesce`: maximum time to wait for several messages; 0 waits for one.
     #[serde(rename = "path_coalesce")]
     pub coalesce: Nanos,
-    /// `path_busy_poll`: how long a message is looked for again and again before it is slept for.
+    /// `path_busy_poll`: busy-poll time before sleeping.
     #[serde(rename = "path_busy_poll")]
     pub busy_poll: Nanos,
-    /// `path_in_flight`: who counts the requests in flight. Of clients only.
+    /// `path_in_flight`: how requests in flight are counted. Clients only.
     #[serde(rename = "path_in_flight")]
     pub in_flight: PathInFlight,
-    /// `path_null`: what is only claimed to be done.
+    /// `path_null`: what is skipped.
     #[serde(rename = "path_null")]
     pub null: PathNull,
-    /// `path_tx_queue`: how the requests of several jobs get to one connection. Of clients only.
+    /// `path_tx_queue`: how the requests of several jobs reach one connection. Clients only.
     #[serde(rename = "path_tx_queue")]
     pub tx_queue: PathTxQueue,
-    /// `tx_task_cpus`: where the thread runs that drains the queue, if it has one. Of clients only.
+    /// `tx_task_cpus`: CPUs of the thread that drains the queue. Clients only.
     #[serde(rename = "tx_task_cpus")]
     pub tx_task_cpus: TxTaskCpus,
-    /// `submitters`: jobs of one connection at most. Of clients only.
+    /// `submitters`: maximum number of jobs that share a connection. Clients only.
     pub submitters: u32,
 }
 
@@ -80,129 +82,141 @@ impl Default for PathPlan {
     }
 }
 
-/// `path_send`: how a payload gets behind its header.
+/// `path_send`: how a payload is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathSend {
-    /// Payloads of at most so many bytes are copied there (pull-up); longer ones are sent from where they lie (gather).
+    /// Payloads of at most this many bytes are copied behind the header (pull-up); longer ones are sent from their
+    /// buffer (gather).
     pub pull_up: u32,
-    /// Of those that are longer than this, the pages themselves are sent (zero-copy).
+    /// Of the longer payloads, those above this many bytes are sent as pages, without a copy (zero-copy).
     pub zero_copy: u32,
 }
 
-/// `path_receive`: how a payload gets to where it belongs.
+/// `path_receive`: how a payload is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathReceive {
-    /// Payloads of at most so many bytes are received together with what is around them, and copied; longer ones are
-    /// received to their place.
+    /// Payloads of at most this many bytes are received into a shared buffer and copied; longer ones are received in
+    /// place.
     pub copy: u32,
 }
 
-/// `path_framing`: how much is sent and received at one go.
+/// `path_framing`: how much one system call sends or receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathFraming {
-    /// All that is there.
+    /// Everything available.
     #[default]
     OneGo,
-    /// The same received, but sent by one header, or one segment of a payload.
+    /// Receives everything available, but sends one header or one segment at a time.
     SegmentAtATime,
-    /// One header, or at most a page of a payload.
+    /// One header, or at most one page of a payload.
     PageAtATime,
 }
 
-/// `path_segment`: as if in which pieces payloads lay that are sent from where they lie.
+/// `path_segment`: segment size of payloads that are not copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathSegment {
-    /// A piece is at most so long.
+    /// Maximum length of a segment.
     pub bytes: u32,
 }
 
-/// `path_copy`: how what is copied is copied.
+/// `path_copy`: copy method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathCopy {
     /// Sixteen bytes at a time, through the caches.
     Plain,
-    /// The processor's own loop.
+    /// `rep movsb`.
     #[default]
     RepMovsb,
-    /// Past the caches.
+    /// Non-temporal stores, which bypass the caches.
     NonTemporal,
 }
 
-/// `path_crc`: whether payloads are followed by their checksums.
+/// `path_crc`: whether a checksum follows each payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathCrc {
-    /// They are not.
+    /// No checksums.
     #[default]
     Off,
-    /// They are, and checked by whom they go to.
+    /// CRC-32C behind each payload, verified by the receiver.
     On,
 }
 
-/// `path_in_flight`: who counts the requests that are in flight, beside the connection itself.
+/// `path_in_flight`: how requests in flight are counted, in addition to the connection's own count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathInFlight {
-    /// Nobody.
+    /// Not counted.
     #[default]
     None,
-    /// Each job, in a word of its own.
+    /// One counter for each job.
     PerThread,
-    /// All jobs, in one word.
+    /// One counter for all jobs.
     Shared,
 }
 
-/// `path_null`: what is only claimed to be done.
+/// `path_null`: what is skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathNull {
     /// Nothing.
     #[default]
     None,
-    /// That requests went out and were replied to.
+    /// The network: requests complete without being sent.
     Wire,
-    /// That storage was read and written. Of servers only.
+    /// The storage is not touched. Servers only.
     Server,
 }
 
-/// `path_tx_queue`: how the requests of several jobs get to one connection.
+/// `path_tx_queue`: how the requests of several jobs reach one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathTxQueue {
-    /// Each job has a connection of its own.
+    /// Each job has its own connection.
     #[default]
     None,
-    /// Each job sends its own, under a lock.
+    /// Each job sends its own requests, under a lock.
     Lock,
-    /// Through a ring that a thread of its own drains.
+    /// Through a ring that a dedicated thread drains.
     RingTask,
     /// Through a ring that is drained by the job that finds it idle.
     MpRing,
-    /// Through a list of which the job that finds it idle takes all.
+    /// Through a list; the job that finds it idle takes all entries.
     SwapAll,
 }
 
-/// `inject_at`: where busy work is added, which layer it is charged to. What is only claimed to be done ([`PathNull`]) adds none.
+/// `inject_at`: where busy work is added, and so which layer is charged. Work that [`PathNull`] skips adds none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum InjectAt {
-    /// Where I/O is issued, of any engine.
+    /// Where any engine issues I/O.
     #[default]
     Submit,
-    /// Where the engine `nbd` understands a reply.
+    /// Where engine `nbd` parses a reply.
     Wire,
-    /// Where the server understands a request.
+    /// Where the server parses a request.
     Server,
-    /// Where the server's storage does what it is asked for.
+    /// Where the server accesses its storage.
     Storage,
 }
 
-/// `tx_task_cpus`: where the thread runs that drains the queue.
+/// `tx_task_cpus`: CPUs of the thread that drains the queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TxTaskCpus {
-    /// Anywhere.
+    /// Any CPU.
     #[default]
     Any,
-    /// On the CPUs of the job (`cpus_allowed`).
+    /// The CPUs of the job (`cpus_allowed`).
     Same,
-    /// On those that the job does not use.
+    /// The CPUs that the job does not use.
     Other,
-    /// On these.
+    /// These CPUs.
     List(Vec<u32>),
 }
 
@@ -221,7 +235,7 @@ impl Display for TxTaskCpus {
 }
 
 impl PathPlan {
-    /// Each option and its value.
+    /// Each option with its value.
     pub fn options(&self) -> [(&'static str, String); 14] {
         let Self {
             send, receive, framing, segment, max_payload, copy, crc, coalesce, busy_poll, in_flight, null, ..
@@ -298,14 +312,14 @@ impl Choice for PathNull {
     }
 }
 
-/// Measured: experiments/path-send.toml and path-receive.toml, RESULTS.md.
+/// Measured: experiments/path-send.toml and path-receive.toml, docs/validation/switches.md.
 impl Default for PathSend {
     fn default() -> Self {
         Self { pull_up: 2048, zero_copy: ANY }
     }
 }
 
-/// As of [`PathSend`].
+/// Measured like [`PathSend`].
 impl Default for PathReceive {
     fn default() -> Self {
         Self { copy: 4096 }
@@ -313,12 +327,12 @@ impl Default for PathReceive {
 }
 
 impl PathSend {
-    /// The values that it takes, in words.
+    /// The accepted values, in words.
     pub const FORM: &str =
-        "pull-up, gather or zero-copy; pull-up:BYTES and zero-copy:BYTES for payloads up to and above that";
+        "pull-up, gather or zero-copy; pull-up:BYTES for payloads up to BYTES, zero-copy:BYTES for larger ones";
 
     /// # Errors
-    /// When it is none of [`FORM`](Self::FORM).
+    /// If `text` is none of [`FORM`](Self::FORM).
     pub fn parse(text: &str) -> Result<Self, Wrong> {
         let pulled_up = |zero_copy| Self { pull_up: Self::default().pull_up.min(zero_copy), zero_copy };
         match text.split_once(':') {
@@ -327,7 +341,7 @@ impl PathSend {
             None if text == "zero-copy" => Ok(pulled_up(0)),
             Some(("pull-up", most)) => Ok(Self { pull_up: bytes(most)?, zero_copy: ANY }),
             Some(("zero-copy", above)) => bytes(above).map(pulled_up),
-            _ => Err(Wrong::because(text, "is no way to send")),
+            _ => Err(Wrong::because(text, "is not a send method")),
         }
     }
 }
@@ -344,17 +358,17 @@ impl Display for PathSend {
 }
 
 impl PathReceive {
-    /// The values that it takes, in words.
-    pub const FORM: &str = "copy, in-place, or copy:BYTES for payloads up to that";
+    /// The accepted values, in words.
+    pub const FORM: &str = "copy, in-place, or copy:BYTES for payloads up to BYTES";
 
     /// # Errors
-    /// When it is none of [`FORM`](Self::FORM).
+    /// If `text` is none of [`FORM`](Self::FORM).
     pub fn parse(text: &str) -> Result<Self, Wrong> {
         match text.split_once(':') {
             None if text == "copy" => Ok(Self { copy: ANY }),
             None if text == "in-place" => Ok(Self { copy: 0 }),
             Some(("copy", most)) => bytes(most).map(|copy| Self { copy }),
-            _ => Err(Wrong::because(text, "is no way to receive")),
+            _ => Err(Wrong::because(text, "is not a receive method")),
         }
     }
 }
@@ -376,13 +390,13 @@ impl Default for PathSegment {
 }
 
 impl PathSegment {
-    /// The values that it takes, in words.
-    pub const FORM: &str = "whole, or bytes from 512 on";
-    /// Shorter ones are not worth the memory of their list.
+    /// The accepted values, in words.
+    pub const FORM: &str = "whole, or at least 512 bytes";
+    /// Shorter segments are not worth the memory of their list.
     const LEAST: u32 = 512;
 
     /// # Errors
-    /// When it is none of [`FORM`](Self::FORM).
+    /// If `text` is none of [`FORM`](Self::FORM).
     pub fn parse(text: &str) -> Result<Self, Wrong> {
         match text {
             "whole" => Ok(Self::default()),
@@ -410,7 +424,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_what_is_read() {
+    fn values_survive_printing_and_parsing() {
         for (text, pull_up, zero_copy) in [
             ("pull-up", ANY, ANY),
             ("gather", 0, ANY),

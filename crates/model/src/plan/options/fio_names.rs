@@ -208,7 +208,6 @@ pub(super) const OTHER: &[&str] = &[
     "unified_rw_reporting",
     "unique_filename",
     "unit_base",
-    "unlink",
     "unlink_each_loop",
     "userspace_reap",
     "verb",

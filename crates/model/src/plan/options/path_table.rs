@@ -1,4 +1,4 @@
-//! The options of engine nbd: the server, and the switches of the path to it.
+//! The options of engine nbd: the server, and how the client sends and receives.
 
 use super::{JobOption, Value::*};
 use crate::plan::job::{
@@ -12,7 +12,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "uri",
         aliases: &[],
-        help: "Engine nbd: the server and its export, nbd://HOST[:PORT][/EXPORT] or nbd+unix:///[EXPORT]?socket=PATH",
+        help: "Engine nbd: connect to this server and export, nbd://HOST[:PORT][/EXPORT] or nbd+unix:///[EXPORT]?socket=PATH",
         example: "nbd://127.0.0.1:10809",
         bad_example: "",
         value: Text("an NBD URI", |draft, text| {
@@ -23,7 +23,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "path_send",
         aliases: &[],
-        help: "Engine nbd: how payloads of writes get behind their headers: copied, sent from where they lie, or as pages",
+        help: "Engine nbd: send write payloads by copying them behind the header (pull-up), from their buffer (gather), or as pages without a copy (zero-copy) [default: pull-up:2048]",
         example: "gather",
         bad_example: "gather:4k",
         value: Text(PathSend::FORM, |draft, text| PathSend::parse(text).map(|send| draft.job.path.send = send)),
@@ -31,7 +31,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "path_receive",
         aliases: &[],
-        help: "Engine nbd: how payloads of reads get to where they belong: received together and copied, or straight",
+        help: "Engine nbd: receive read payloads into a shared buffer and copy them (copy), or directly into the destination (in-place) [default: copy:4096]",
         example: "in-place",
         bad_example: "in-place:4k",
         value: Text(PathReceive::FORM, |draft, text| {
@@ -41,7 +41,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "path_framing",
         aliases: &[],
-        help: "Engine nbd: whether all that is there is sent and received at one go, or each header and segment is sent by itself, or each header and page sent and received",
+        help: "Engine nbd: send and receive everything available per system call (one-go), send each header and segment separately (segment-at-a-time), or send and receive each header and page separately (page-at-a-time) [default: one-go]",
         example: "page-at-a-time",
         bad_example: "page",
         value: Choice(list_words::<PathFraming>, |draft, text| {
@@ -51,7 +51,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "path_segment",
         aliases: &[],
-        help: "Engine nbd: payloads of writes that are sent from where they lie are sent as if they lay in pieces of so many bytes",
+        help: "Engine nbd: split write payloads that are not copied into segments of this size, as if they were scattered in memory [default: whole]",
         example: "4k",
         bad_example: "16",
         value: Text(PathSegment::FORM, |draft, text| {
@@ -61,7 +61,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "path_max_payload",
         aliases: &[],
-        help: "Engine nbd: I/Os larger than this are several requests, and done when all of them are",
+        help: "Engine nbd: split larger I/Os into several requests [default: 32m]",
         example: "64k",
         bad_example: "64m",
         value: Number("bytes", 512..=MOST_PAYLOAD as u64, |draft, bytes| draft.job.path.max_payload = bytes as u32),
@@ -69,7 +69,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "path_copy",
         aliases: &[],
-        help: "Engine nbd: how what is copied is copied: through the caches, as the processor likes, or past them",
+        help: "Engine nbd: copy method: plain, rep-movsb, or non-temporal (bypasses the caches) [default: rep-movsb]",
         example: "non-temporal",
         bad_example: "memcpy",
         value: Choice(list_words::<PathCopy>, |draft, text| choice(text).map(|copy| draft.job.path.copy = copy)),
@@ -77,7 +77,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "path_crc",
         aliases: &[],
-        help: "Engine nbd: whether payloads are followed by their checksums (CRC-32C), which are checked; only iotoll serve --path-crc on knows them",
+        help: "Engine nbd: append a CRC-32C to each payload and verify the server's. Requires iotoll serve --path-crc on [default: off]",
         example: "on",
         bad_example: "crc32",
         value: Choice(list_words::<PathCrc>, |draft, text| choice(text).map(|crc| draft.job.path.crc = crc)),
@@ -85,7 +85,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "path_in_flight",
         aliases: &[],
-        help: "Engine nbd: who counts requests in flight, up and down with each: nobody, each job by itself, or all together",
+        help: "Engine nbd: count requests in flight in one counter for each job (per-thread), in one counter for all jobs (shared), or not at all (none) [default: none]",
         example: "shared",
         bad_example: "both",
         value: Choice(list_words::<PathInFlight>, |draft, text| {
@@ -95,7 +95,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "path_null",
         aliases: &[],
-        help: "Engine nbd: what is only claimed to be done: nothing, or the way to the server and back; reads are garbage then",
+        help: "Engine nbd: skip the network (wire): requests complete without being sent, and reads return garbage [default: none]",
         example: "wire",
         bad_example: "storage",
         value: Choice(list_words::<PathNull>, |draft, text| match choice(text)? {
@@ -109,7 +109,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "path_tx_queue",
         aliases: &[],
-        help: "Engine nbd: how the requests of several jobs get to one connection: none (each has its own), under a lock, or through a queue",
+        help: "Engine nbd: share a connection between jobs, under a lock (lock) or through a queue (ring-task, mp-ring, swap-all); none gives each job its own connection [default: none]",
         example: "mp-ring",
         bad_example: "drbr",
         value: Choice(list_words::<PathTxQueue>, |draft, text| {
@@ -119,7 +119,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "tx_task_cpus",
         aliases: &[],
-        help: "Engine nbd: where the thread runs that drains the queue of path_tx_queue=ring-task, relative to cpus_allowed or by number",
+        help: "Engine nbd: CPUs of the thread that drains the queue of path_tx_queue=ring-task, relative to cpus_allowed or by number [default: any]",
         example: "other",
         bad_example: "3-0",
         value: Text("any, same, other or a list of CPUs", |draft, text| {
@@ -136,7 +136,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "submitters",
         aliases: &[],
-        help: "Engine nbd: with a path_tx_queue, how many jobs share one connection at most; the next begin another",
+        help: "Engine nbd: with path_tx_queue, let at most this many jobs share one connection [default: 64]",
         example: "4",
         bad_example: "0",
         value: Number("jobs", 1..=MOST_SUBMITTERS as u64, |draft, jobs| draft.job.path.submitters = jobs as u32),
@@ -144,7 +144,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "path_coalesce",
         aliases: &[],
-        help: "Engine nbd: how long a wait for half of what is in flight may go on after the first reply; 0: not at all",
+        help: "Engine nbd: after the first reply, wait at most this long for half of the requests in flight. 0 disables the wait [default: 500]",
         example: "100",
         bad_example: "50k",
         value: Time(Microseconds, |draft, time| draft.job.path.coalesce = time),
@@ -152,7 +152,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "path_busy_poll",
         aliases: &[],
-        help: "Engine nbd: how long a reply is looked for again and again before it is slept for: burns CPU, saves wake-ups",
+        help: "Engine nbd: busy-poll for a reply this long before sleeping. Uses CPU time, saves wake-ups [default: 0]",
         example: "50",
         bad_example: "50k",
         value: Time(Microseconds, |draft, time| draft.job.path.busy_poll = time),

@@ -1,4 +1,4 @@
-//! The options, in the order in which help lists them; those of engine nbd come after them.
+//! The job options, in the order in which help lists them. The options of engine nbd follow (`path_table.rs`).
 
 use super::{JobOption, Value::*};
 use crate::plan::draft::Start;
@@ -12,19 +12,19 @@ const GIB: u64 = 1 << 30;
 /// The most that an io_uring completion queue holds (IORING_MAX_CQ_ENTRIES of Linux).
 const DEEPEST: u32 = 65_536;
 
-/// More than this only a slip of the keyboard asks for: as nanoseconds or cycles it is up to a second
-/// for each I/O.
+/// Upper limit of counts. A larger value is a typing error: as nanoseconds or cycles, this is up to one second for each
+/// I/O.
 const MANY: u32 = 1_000_000_000;
 const MANY_64: u64 = MANY as u64;
 
-/// At ten million a second, more than three years of I/O.
+/// More than three years of I/O at ten million I/Os per second.
 const MOST_IOS: u64 = 1 << 50;
 
 pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "name",
         aliases: &[],
-        help: "Name of the job; as a flag it begins a new job",
+        help: "Name the job. As a flag, start a new job",
         example: "writer",
         bad_example: "",
         value: Text("a name", |draft, text| {
@@ -35,7 +35,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "description",
         aliases: &[],
-        help: "A note for the reader; changes nothing",
+        help: "Describe the job. Has no effect",
         example: "nightly run",
         bad_example: "",
         value: Text("any text", |_, _| Ok(())),
@@ -43,7 +43,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "ioengine",
         aliases: &[],
-        help: "What issues the I/O",
+        help: "Select the I/O engine [default: psync]",
         example: "io_uring",
         bad_example: "sync",
         value: Choice(list_words::<EngineKind>, |draft, text| choice(text).map(|engine| draft.job.engine = engine)),
@@ -51,7 +51,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "rw",
         aliases: &["readwrite"],
-        help: "Directions and order of the I/O",
+        help: "Select the I/O direction and order [default: read]",
         example: "randread",
         bad_example: "randread:8",
         value: Choice(list_words::<(Access, Order)>, |draft, text| {
@@ -62,7 +62,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "rwmixread",
         aliases: &[],
-        help: "Share of reads in mixed I/O; the later of this and rwmixwrite wins",
+        help: "Percentage of reads in mixed I/O. The later of rwmixread and rwmixwrite wins [default: 50]",
         example: "70",
         bad_example: "101",
         value: Percent(|draft, percent| draft.job.read_percent = percent),
@@ -70,7 +70,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "rwmixwrite",
         aliases: &[],
-        help: "Share of writes in mixed I/O",
+        help: "Percentage of writes in mixed I/O [default: 50]",
         example: "30",
         bad_example: "-1",
         value: Percent(|draft, percent| draft.job.read_percent = 100_u8.saturating_sub(percent)),
@@ -78,7 +78,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "bs",
         aliases: &["blocksize"],
-        help: "Block size",
+        help: "Block size of the I/O [default: 4k]",
         example: "4k,8k",
         bad_example: "4x",
         value: PerDirection("bytes", 1..=GIB, |draft, sizes| {
@@ -91,7 +91,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "size",
         aliases: &[],
-        help: "Region of the job, over all its files",
+        help: "Size of the job's region, over all its files [default: size of the files]",
         example: "1g",
         bad_example: "0",
         value: Size(1..=LARGEST_FILE, 1..=100, |draft, size| draft.job.target.size = Some(size)),
@@ -99,7 +99,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "io_size",
         aliases: &["io_limit"],
-        help: "Amount to transfer, where it differs from size; a percentage is of size",
+        help: "Transfer this amount instead of size. A percentage is of size",
         example: "4g",
         bad_example: "200%",
         value: Size(1..=LARGEST_FILE, 1..=100, |draft, size| draft.job.duration.io_size = Some(size)),
@@ -107,7 +107,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "offset",
         aliases: &["fileoffset"],
-        help: "Where in each file the region begins",
+        help: "Start the region at this offset in each file [default: 0]",
         example: "10%",
         bad_example: "100%",
         value: Size(0..=LARGEST_FILE, 0..=99, |draft, offset| draft.job.target.offset = offset),
@@ -115,7 +115,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "filename",
         aliases: &[],
-        help: "Files or devices, shared by the copies of the job; without it each copy has a file of its own",
+        help: "Use these files or devices, shared by all copies of the job [default: one file for each copy]",
         example: "/tmp/a:/tmp/b",
         bad_example: "a::b",
         value: Text("file names separated by ':', a ':' within a name as '\\:'", |draft, text| {
@@ -125,7 +125,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "directory",
         aliases: &[],
-        help: "Directory of the files",
+        help: "Prefix file names with this directory",
         example: "/tmp",
         bad_example: "/a:/b",
         value: Text("one directory, a ':' within its name as '\\:'", |draft, text| {
@@ -135,7 +135,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "numjobs",
         aliases: &[],
-        help: "Copies of the job that run at the same time",
+        help: "Run this many copies of the job at the same time [default: 1]",
         example: "4",
         bad_example: "0",
         value: Count("copies", 1..=4096, |draft, copies| draft.job.copies = copies),
@@ -143,7 +143,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "thread",
         aliases: &[],
-        help: "Accepted for the sake of fio's files: jobs are always threads",
+        help: "Accepted for compatibility with fio. Jobs are always threads",
         example: "1",
         bad_example: "2",
         value: Switch(|_, _| {}),
@@ -151,7 +151,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "group_reporting",
         aliases: &[],
-        help: "Report the copies as one job",
+        help: "Report all copies as one job [default: 0]",
         example: "1",
         bad_example: "yes",
         value: Switch(|draft, on| draft.job.group_reporting = on),
@@ -159,7 +159,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "stonewall",
         aliases: &["wait_for_previous"],
-        help: "Start when all jobs before have ended",
+        help: "Wait for all previous jobs to end before starting [default: 0]",
         example: "1",
         bad_example: "2",
         value: Switch(|draft, on| draft.start = if on { Start::AfterPrevious } else { Start::Together }),
@@ -167,7 +167,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "startdelay",
         aliases: &[],
-        help: "Wait before the job's first I/O",
+        help: "Wait this long before the job's first I/O [default: 0]",
         example: "5s",
         bad_example: "1-5",
         value: Time(Seconds, |draft, time| draft.job.start_delay = time),
@@ -175,7 +175,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "iodepth",
         aliases: &[],
-        help: "I/Os in flight",
+        help: "Keep this many I/Os in flight [default: 1]",
         example: "32",
         bad_example: "0",
         value: Count("I/Os", 1..=DEEPEST, |draft, ios| draft.job.depth.in_flight = ios),
@@ -183,7 +183,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "iodepth_batch_submit",
         aliases: &["iodepth_batch"],
-        help: "I/Os handed over together; 0: iodepth",
+        help: "Submit this many I/Os at once. 0 means iodepth [default: 1]",
         example: "8",
         bad_example: "-1",
         value: Count("I/Os", 0..=DEEPEST, |draft, ios| draft.job.depth.submit = ios),
@@ -191,7 +191,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "iodepth_batch_complete_min",
         aliases: &["iodepth_batch_complete"],
-        help: "I/Os waited for together; 0: look without waiting",
+        help: "Wait for at least this many completions. 0 polls without waiting [default: 1]",
         example: "4",
         bad_example: "4.5",
         value: Count("I/Os", 0..=DEEPEST, |draft, ios| draft.job.depth.complete_min = ios),
@@ -199,7 +199,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "iodepth_batch_complete_max",
         aliases: &[],
-        help: "I/Os taken together; at least as many as are waited for",
+        help: "Retrieve at most this many completions at once. Raised to iodepth_batch_complete_min if lower [default: 1]",
         example: "16",
         bad_example: "1g",
         value: Count("I/Os", 0..=DEEPEST, |draft, ios| draft.job.depth.complete_max = ios),
@@ -207,7 +207,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "fixedbufs",
         aliases: &[],
-        help: "Engine io_uring: registered buffers",
+        help: "Engine io_uring: register the buffers",
         example: "1",
         bad_example: "2",
         value: Switch(|draft, on| draft.job.fixed_buffers = Some(on)),
@@ -215,7 +215,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "registerfiles",
         aliases: &[],
-        help: "Engine io_uring: registered files",
+        help: "Engine io_uring: register the files",
         example: "1",
         bad_example: "2",
         value: Switch(|draft, on| draft.job.registered_files = Some(on)),
@@ -223,7 +223,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "direct",
         aliases: &[],
-        help: "Bypass the page cache (O_DIRECT)",
+        help: "Bypass the page cache with O_DIRECT [default: 0]",
         example: "1",
         bad_example: "yes",
         value: Boolean(|draft, on| {
@@ -234,7 +234,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "buffered",
         aliases: &[],
-        help: "The opposite of direct",
+        help: "Use the page cache; the opposite of direct [default: 1]",
         example: "0",
         bad_example: "2",
         value: Boolean(|draft, on| {
@@ -245,15 +245,23 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "invalidate",
         aliases: &[],
-        help: "Drop the file from the page cache before the job [default: 1, as fio; compare: see --cache]",
+        help: "Drop the file from the page cache before the job [default: 1; for compare, see --cache]",
         example: "0",
         bad_example: "2",
         value: Boolean(|draft, on| draft.job.invalidate = Some(on)),
     },
     JobOption {
+        name: "unlink",
+        aliases: &[],
+        help: "Remove the job's files when the measurement ends; unlike in fio only those that it made",
+        example: "1",
+        bad_example: "2",
+        value: Boolean(|draft, on| draft.job.unlink = on),
+    },
+    JobOption {
         name: "fallocate",
         aliases: &[],
-        help: "How space is reserved when a file is laid out",
+        help: "Select how to preallocate a file that is laid out [default: native]",
         example: "none",
         bad_example: "always",
         value: Choice(list_words::<Fallocate>, |draft, text| choice(text).map(|how| draft.job.fallocate = how)),
@@ -261,7 +269,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "runtime",
         aliases: &["timeout"],
-        help: "End the job after this time; 0: when its I/O is done",
+        help: "Stop the job after this time. 0 means when its I/O is done [default: 0]",
         example: "10s",
         bad_example: "10x",
         value: Time(Seconds, |draft, time| draft.job.duration.runtime = time),
@@ -269,7 +277,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "time_based",
         aliases: &[],
-        help: "Start over until runtime has passed",
+        help: "Repeat the I/O until runtime has passed [default: 0]",
         example: "1",
         bad_example: "2",
         value: Switch(|draft, on| draft.job.duration.time_based = on),
@@ -277,7 +285,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "ramp_time",
         aliases: &[],
-        help: "Run this long before anything counts",
+        help: "Run this long before recording results [default: 0]",
         example: "2s",
         bad_example: "-2",
         value: Time(Seconds, |draft, time| draft.job.duration.ramp = time),
@@ -285,7 +293,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "number_ios",
         aliases: &[],
-        help: "End the job after this many I/Os; 0: no limit",
+        help: "Stop the job after this many I/Os. 0 means no limit [default: 0]",
         example: "1000",
         bad_example: "many",
         value: Number("I/Os", 0..=MOST_IOS, |draft, ios| draft.job.duration.number_ios = (ios > 0).then_some(ios)),
@@ -293,7 +301,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "loops",
         aliases: &[],
-        help: "Times that the job goes over its region",
+        help: "Run over the region this many times [default: 1]",
         example: "3",
         bad_example: "0",
         value: Count("times", 1..=MANY, |draft, times| draft.job.duration.loops = times),
@@ -301,7 +309,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "fsync",
         aliases: &[],
-        help: "fsync after every so many writes; 0: never",
+        help: "Call fsync after every N writes. 0 means never [default: 0]",
         example: "32",
         bad_example: "-1",
         value: Count("writes", 0..=MANY, |draft, writes| draft.job.fsync_every = writes),
@@ -309,7 +317,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "fdatasync",
         aliases: &[],
-        help: "fdatasync after every so many writes; 0: never",
+        help: "Call fdatasync after every N writes. 0 means never [default: 0]",
         example: "32",
         bad_example: "-1",
         value: Count("writes", 0..=MANY, |draft, writes| draft.job.fdatasync_every = writes),
@@ -317,7 +325,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "end_fsync",
         aliases: &[],
-        help: "fsync when the job has written everything",
+        help: "Call fsync once when the job has written everything [default: 0]",
         example: "1",
         bad_example: "2",
         value: Boolean(|draft, on| draft.job.end_fsync = on),
@@ -325,7 +333,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "norandommap",
         aliases: &[],
-        help: "Draw random blocks with replacement",
+        help: "Pick random blocks with replacement, so that some repeat before others are used [default: 0]",
         example: "1",
         bad_example: "2",
         value: Switch(|draft, on| draft.job.no_random_map = on),
@@ -333,7 +341,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "randrepeat",
         aliases: &[],
-        help: "The same random sequence at each run",
+        help: "Use the same random sequence in each run [default: 1]",
         example: "0",
         bad_example: "2",
         value: Boolean(|draft, on| draft.job.repeatable = on),
@@ -341,7 +349,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "randseed",
         aliases: &[],
-        help: "Seed of the random sequence; decides instead of randrepeat",
+        help: "Seed the random sequence. Overrides randrepeat",
         example: "42",
         bad_example: "-1",
         value: Number("as a seed", 0..=u64::MAX, |draft, seed| draft.job.seed = Some(seed)),
@@ -349,7 +357,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "rate_iops",
         aliases: &[],
-        help: "Upper limit of the rate; 0: none",
+        help: "Limit the rate. 0 means no limit [default: 0]",
         example: "1000,500",
         bad_example: "fast",
         value: PerDirection("I/Os per second", 0..=MANY_64, |draft, rates| {
@@ -362,7 +370,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "thinktime",
         aliases: &[],
-        help: "Sleep between I/Os",
+        help: "Sleep this long between I/Os [default: 0]",
         example: "50",
         bad_example: "50k",
         value: Time(Microseconds, |draft, time| draft.job.think_time = time),
@@ -370,7 +378,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "cpus_allowed",
         aliases: &[],
-        help: "CPUs that the job may use",
+        help: "Pin the job's threads to these CPUs [default: all]",
         example: "0-3,5",
         bad_example: "3-0",
         value: Text("CPU numbers and ranges, 0 to 1023", |draft, text| {
@@ -380,7 +388,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "percentile_list",
         aliases: &[],
-        help: "Percentiles of latency to report",
+        help: "Report these latency percentiles [default: fio's 17 percentiles, 1 to 99.99]",
         example: "50:99:99.9",
         bad_example: "nan",
         value: Text("up to 20 percentiles separated by ':', above 0 and up to 100", |draft, text| {
@@ -390,7 +398,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "spin_cycles",
         aliases: &[],
-        help: "Engine spin: ticks of the time-stamp counter burnt for each I/O",
+        help: "Engine spin: burn this many ticks of the time-stamp counter for each I/O",
         example: "2000",
         bad_example: "-1",
         value: Number("cycles", 0..=MANY_64, |draft, cycles| draft.job.spin_cycles = cycles),
@@ -398,7 +406,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "work_steps",
         aliases: &[],
-        help: "Engine work: dependent instructions done for each I/O",
+        help: "Engine work: execute this many dependent instructions for each I/O",
         example: "500",
         bad_example: "-1",
         value: Number("steps", 0..=MANY_64, |draft, steps| draft.job.work_steps = steps),
@@ -406,7 +414,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "inject_ns",
         aliases: &[],
-        help: "Busy work added to each I/O, where inject_at says",
+        help: "Add this much busy work to each I/O, in the place that inject_at selects [default: 0]",
         example: "300",
         bad_example: "300us",
         value: Number("nanoseconds", 0..=MANY_64, |draft, nanos| draft.job.inject = Nanos(nanos)),
@@ -414,22 +422,26 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "inject_at",
         aliases: &[],
-        help: "Where inject_ns is added: where I/O is issued, or where engine nbd understands a reply; the server's are flags of iotoll serve",
+        help: "Place of inject_ns: submit, where the job issues the I/O, or wire, where engine nbd parses a reply. The server has its own flag, iotoll serve --inject-at [default: submit]",
         example: "wire",
         bad_example: "storage",
-        value: Choice(list_words::<InjectAt>, |draft, text| match choice(text)? {
-            InjectAt::Server | InjectAt::Storage => {
-                Err(Wrong::because(text, format!("is the server's: iotoll serve --inject-ns N --inject-at {text}")))
-            }
-            at => {
-                draft.job.inject_at = at;
-                Ok(())
-            }
-        }),
+        value: Choice(
+            || "submit, wire".to_owned(),
+            |draft, text| match choice(text)? {
+                InjectAt::Server | InjectAt::Storage => Err(Wrong::because(
+                    text,
+                    format!("is a place in the server; use iotoll serve --inject-ns N --inject-at {text}"),
+                )),
+                at => {
+                    draft.job.inject_at = at;
+                    Ok(())
+                }
+            },
+        ),
     },
 ];
 
-/// `rw=`, with a reason of its own for the modifier that fio takes after it.
+/// Parses `rw=`, with its own message for fio's `:N` modifier.
 fn pattern(text: &str) -> Result<(Access, Order), Wrong> {
     match text.split_once(':') {
         Some(_) => Err(Wrong::because(text, "has a ':N' modifier, which is not supported")),

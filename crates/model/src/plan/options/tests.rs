@@ -1,9 +1,9 @@
-//! Every option of the table takes its good example and refuses its bad one.
+//! Every option accepts its valid example and refuses its invalid one.
 
 use super::*;
 
 #[test]
-fn every_option_takes_its_example_and_refuses_its_bad_one() {
+fn every_option_accepts_its_valid_and_refuses_its_invalid_example() {
     for option in all() {
         let mut draft = Draft::default();
         assert_eq!(option.apply(&mut draft, Some(option.example)), Ok(()), "{}", option.name);
@@ -19,7 +19,7 @@ fn every_option_takes_its_example_and_refuses_its_bad_one() {
 }
 
 #[test]
-fn only_switches_do_without_a_value() {
+fn only_switches_work_without_a_value() {
     for option in all() {
         let outcome = option.apply(&mut Draft::default(), None);
         assert_eq!(outcome.is_err(), option.needs_value(), "{}", option.name);
@@ -30,7 +30,7 @@ fn only_switches_do_without_a_value() {
 }
 
 #[test]
-fn every_name_is_there_once_and_found() {
+fn every_name_is_unique_and_found() {
     let mut names: Vec<_> = all().flat_map(JobOption::names).collect();
     for name in &names {
         assert!(find(name).is_some_and(|option| option.names().any(|known| known == *name)));
@@ -50,7 +50,7 @@ fn the_other_options_of_fio_are_sorted_and_not_ours() {
 }
 
 #[test]
-fn an_unknown_option_is_told_from_one_of_fio() {
+fn unknown_options_differ_from_unsupported_options_of_fio() {
     let wrong = unknown("iodepht");
     assert_eq!((wrong.reason.as_str(), wrong.suggestion.as_deref()), ("unknown", Some("iodepth")));
     let wrong = unknown("zonemode");

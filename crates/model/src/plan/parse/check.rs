@@ -1,7 +1,7 @@
-//! What must hold of a job as a whole, once all of its options are known.
+//! Checks a job as a whole, once all of its options are known.
 //!
-//! A contradiction is refused at the option that can mend it. Where fio silently runs something other
-//! than what the file says, the job says what will be run, and a warning says so.
+//! A contradiction is reported at the option that the user can change to fix it. Where fio silently runs something
+//! other than the file says, the job contains what will be run, and a warning says so.
 
 use super::Refusal;
 use crate::plan::draft::{CacheWords, Draft, Origin};
@@ -44,7 +44,7 @@ pub(super) fn cache_words(draft: &Draft) -> Result<(), Wrong> {
     }
 }
 
-/// The job that a draft has become. `section` is where a missing option is missed.
+/// Turns a complete draft into a job. An option that is missing is reported at `section`.
 pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>) -> Result<JobPlan, Refusal> {
     let complaint = runtime(&draft)
         .or_else(|| server(&draft))
@@ -81,7 +81,7 @@ fn server(draft: &Draft) -> Option<Complaint> {
     missing.then(|| ("uri", "ioengine=nbd needs a server; add one, for example uri=nbd://127.0.0.1:10809".to_owned()))
 }
 
-/// An engine whose cost is not given would silently cost nothing.
+/// Without a given cost, these engines would silently cost nothing.
 fn known_cost(draft: &Draft) -> Option<Complaint> {
     let option = match draft.job.engine {
         EngineKind::Spin => "spin_cycles",
@@ -93,22 +93,18 @@ fn known_cost(draft: &Draft) -> Option<Complaint> {
     draft.origin(option).is_none().then(|| (option, reason()))
 }
 
-/// Busy work that nobody would do would silently cost nothing.
+/// Injected work that no layer executes would silently cost nothing.
 fn injected(draft: &Draft) -> Option<Complaint> {
     let job = &draft.job;
     if draft.origin("inject_at").is_some() && draft.origin("inject_ns").is_none() {
-        return Some((
-            "inject_at",
-            "it adds nothing without inject_ns; say how much, for example inject_ns=300".to_owned(),
-        ));
+        return Some(("inject_at", "it has no effect without inject_ns; add it, for example inject_ns=300".to_owned()));
     }
     let nowhere = job.inject_at == InjectAt::Wire && job.engine.medium() != Medium::Remote;
     let engine = job.engine.name();
     nowhere.then(|| ("inject_at", format!("ioengine={engine} has no wire; use inject_at=submit, or ioengine=nbd")))
 }
 
-/// An engine without files has a region only if the job says how large. What ends the job says it as
-/// well as `size` does.
+/// An engine without files needs a size from the job: from `size`, or from an option that ends the job.
 fn region(job: &mut JobPlan) -> Option<Complaint> {
     if job.engine.medium() != Medium::Nothing {
         return None;
@@ -121,7 +117,9 @@ fn region(job: &mut JobPlan) -> Option<Complaint> {
             let engine = job.engine.name();
             return Some((
                 "size",
-                format!("ioengine={engine} has no file to take a size from; give one in bytes, for example size=1g"),
+                format!(
+                    "ioengine={engine} has no file whose size it could use; give a size in bytes, for example size=1g"
+                ),
             ));
         }
     };
@@ -129,7 +127,7 @@ fn region(job: &mut JobPlan) -> Option<Complaint> {
     None
 }
 
-/// `size` is divided among the files, and a file that holds no block would get no I/O.
+/// `size` is divided among the files, and a file smaller than a block would get no I/O.
 fn block_size(job: &JobPlan) -> Option<Complaint> {
     let Some(Size::Bytes(Bytes(size))) = job.target.size else {
         return None;
@@ -137,10 +135,7 @@ fn block_size(job: &JobPlan) -> Option<Complaint> {
     let block = job.block_sizes.largest(job.access).0;
     let of_one_file = size / (job.target.files.len().max(1) as u64);
     (block > of_one_file).then(|| {
-        (
-            "bs",
-            format!("a block of {} bytes does not fit into the {} bytes of a file", Short(block), Short(of_one_file)),
-        )
+        ("bs", format!("a block of {} bytes does not fit into a file of {} bytes", Short(block), Short(of_one_file)))
     })
 }
 
@@ -151,7 +146,7 @@ fn unread_options(draft: &Draft) -> impl Iterator<Item = Warning> {
     })
 }
 
-/// A call that waits for its I/O makes the depth 1 whatever was asked for, in fio as here.
+/// An engine whose calls wait for the I/O runs at depth 1 and ignores `iodepth`, as in fio.
 fn single_queue(job: &mut JobPlan) -> Option<Warning> {
     if job.engine.queue() == Queue::Deep || job.depth.in_flight == 1 {
         return None;
@@ -165,7 +160,7 @@ fn differs(job: &JobPlan, what: String) -> Warning {
     Warning::new(Code::OptionDiffers, format!("job {}: {what}", Quoted(&job.name)))
 }
 
-/// Batches within the depth, as fio makes them.
+/// Limits the batches to the depth, as fio does.
 fn batches(asked: Depth) -> Depth {
     let depth = asked.in_flight;
     let submit = if asked.submit == 0 { depth } else { asked.submit.min(depth) };

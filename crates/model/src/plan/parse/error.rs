@@ -3,21 +3,21 @@
 use crate::plan::value::Quoted;
 use std::fmt::{self, Display};
 
-/// Why a plan was refused. Its text is one line that names the place, the option or section, what is
-/// wrong and, where something similar would be right, that.
+/// Why a plan was refused. Displayed as one line: the place, the option or section, what is wrong, and a suggestion if
+/// a similar word is valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ParseError {
-    /// Where.
+    /// Where the error is.
     pub place: Place,
     /// What was refused.
     pub subject: Subject,
-    /// Why, and what was expected.
+    /// The reason, and what was expected.
     pub message: String,
-    /// What was probably meant.
+    /// The word that was probably meant.
     pub suggestion: Option<String>,
 }
 
-/// Where something was refused.
+/// Where an error is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In a job file.
@@ -29,7 +29,7 @@ pub enum Place {
     },
     /// Among the flags.
     Flag,
-    /// Among the options that are put over every job.
+    /// Among the overrides that apply to every job.
     Override,
 }
 
@@ -40,7 +40,7 @@ pub enum Subject {
     Option(String),
     /// A section.
     Section(String),
-    /// A word among the flags that is none.
+    /// A word on the command line that is not an option.
     Argument(String),
 }
 
@@ -68,7 +68,7 @@ impl Display for ParseError {
     }
 }
 
-/// A file name as it is, except for characters that would break the line.
+/// A file name with control characters escaped, so that it stays on one line.
 struct OneLine<'a>(&'a str);
 
 impl Display for OneLine<'_> {

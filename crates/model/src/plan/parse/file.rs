@@ -4,11 +4,11 @@ use super::{Assignment, Kind, Refusal, Section, Subject};
 use crate::plan::draft::Origin;
 use crate::plan::value::Wrong;
 
-/// What fio replaces by a number of the machine that it runs on. Here a plan means the same on every
-/// machine.
+/// Keywords that fio replaces with a property of the machine. They are refused because a plan must mean the same on
+/// every machine.
 const KEYWORDS: [&str; 3] = ["$pagesize", "$mb_memory", "$ncpus"];
 
-/// Cuts a file into its sections.
+/// Splits a file into its sections.
 pub(super) fn sections(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Section>, Refusal> {
     let mut sections: Vec<Section> = Vec::new();
     for (line, text) in (1..).zip(without_mark(text).lines()) {
@@ -24,20 +24,20 @@ pub(super) fn sections(text: &str, environment: &dyn Fn(&str) -> Option<String>)
         match sections.last_mut() {
             Some(section) => section.assignments.push(assignment),
             None => {
-                return Err(refuse(&assignment.name, origin, "stands before the first section, such as [job1]"));
+                return Err(refuse(&assignment.name, origin, "is before the first section, such as [job1]"));
             }
         }
     }
     Ok(sections)
 }
 
-/// The refusal of a file without a job, at its last line.
+/// The error for a file without a job, at its last line.
 pub(super) fn no_job(text: &str) -> Refusal {
     let origin = Origin::Line(text.lines().count().max(1));
     section(origin, "job1", "missing; a file needs at least one job")
 }
 
-/// Windows editors begin a file with a byte order mark.
+/// Removes the byte order mark that Windows editors put at the start of a file.
 fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
@@ -46,7 +46,7 @@ fn without_comment(line: &str) -> &str {
     line.split([';', '#']).next().unwrap_or_default().trim()
 }
 
-/// What follows the `[` of a section's first line.
+/// Parses a section header after its `[`.
 fn kind(header: &str, origin: Origin) -> Result<Kind, Refusal> {
     match header.strip_suffix(']').map(str::trim) {
         None => Err(section(origin, header, "does not end its line with ']'")),
@@ -58,16 +58,16 @@ fn kind(header: &str, origin: Origin) -> Result<Kind, Refusal> {
 fn assignment(text: &str, origin: Origin, environment: &dyn Fn(&str) -> Option<String>) -> Result<Assignment, Refusal> {
     let name = text.split(|character: char| character == '=' || character.is_whitespace()).next().unwrap_or_default();
     if name == "include" {
-        return Err(refuse(name, origin, "not supported; put the other file's lines here"));
+        return Err(refuse(name, origin, "not supported; copy the lines of that file here"));
     }
     if let Some(keyword) = KEYWORDS.into_iter().find(|keyword| text.contains(keyword)) {
-        return Err(refuse(name, origin, format!("the keyword {keyword} is not supported; give the number")));
+        return Err(refuse(name, origin, format!("the keyword {keyword} is not supported; use a number")));
     }
     let text = substitute(text, environment).map_err(|reason| refuse(name, origin, reason))?;
     Ok(Assignment::parse(&text, origin))
 }
 
-/// Replaces each `${NAME}`; what comes from the environment is not looked at again.
+/// Replaces each `${NAME}`. Values from the environment are not expanded again.
 fn substitute(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut pieces = text.split("${");
     let mut result = pieces.next().unwrap_or_default().to_owned();

@@ -1,11 +1,11 @@
-//! The same options as flags: `--name=a --rw=read --bs 4k --time_based`.
+//! Parses the same options as flags: `--name=a --rw=read --bs 4k --time_based`.
 
 use super::{Assignment, Kind, Refusal, Section, Subject};
 use crate::plan::draft::Origin;
 use crate::plan::options;
 use crate::plan::value::Wrong;
 
-/// Cuts flags into sections, at each `--name`.
+/// Splits flags into sections, one for each `--name`.
 pub(super) fn sections(arguments: &[String]) -> Result<Vec<Section>, Refusal> {
     let (mut sections, mut section) = (Vec::new(), Section::new(Kind::Global, Origin::Flag));
     let mut rest = arguments.iter().map(String::as_str).peekable();
@@ -29,12 +29,12 @@ pub(super) fn sections(arguments: &[String]) -> Result<Vec<Section>, Refusal> {
     Ok(sections)
 }
 
-/// A switch takes a value only behind `=`, as in fio.
+/// A switch takes a value only after `=`, as in fio.
 fn takes_the_next(name: &str) -> bool {
     options::find(name).is_none_or(|option| option.needs_value())
 }
 
-/// The refusal of flags without a job.
+/// The error for flags without a job.
 pub(super) fn no_job() -> Refusal {
     refuse("name", "missing; each job begins with --name=JOB")
 }

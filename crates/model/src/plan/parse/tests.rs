@@ -1,4 +1,4 @@
-//! Files and flags mean what fio takes them to mean, and refusals name their place.
+//! Files and flags mean what they mean for fio, and errors name their place.
 
 use super::*;
 use crate::plan::{Access, Depth, EngineKind, JobPlan, Order, Size};
@@ -12,7 +12,7 @@ fn refusal(text: &str) -> String {
     file(text).expect_err(text)
 }
 
-/// The only job of a file that has one.
+/// The job of a file with a single job.
 fn job(text: &str) -> JobPlan {
     match file(text).expect(text).phases.as_slice() {
         [Phase { jobs }] if jobs.len() == 1 => jobs[0].clone(),
@@ -45,7 +45,7 @@ fn the_layout_of_a_file_is_free() {
 }
 
 #[test]
-fn global_sections_hold_for_the_jobs_after_them() {
+fn global_sections_apply_to_later_jobs() {
     let plan = file("[global]\nbs=8k\nname=x\n[a]\n[global]\nbs=,16k\n[b]\n[c]\nbs=4k\n").unwrap();
     let sizes: Vec<_> =
         plan.phases[0].jobs.iter().map(|job| (job.block_sizes.read.0, job.block_sizes.write.0)).collect();
@@ -69,7 +69,7 @@ fn later_options_win() {
 }
 
 #[test]
-fn the_environment_is_put_in_once() {
+fn the_environment_is_expanded_once() {
     let environment = |name: &str| match name {
         "LINE" => Some("bs=8k".to_owned()),
         "NEST" => Some("${LINE}".to_owned()),
@@ -84,7 +84,7 @@ fn the_environment_is_put_in_once() {
 }
 
 #[test]
-fn a_refusal_is_one_line_with_place_name_and_mend() {
+fn an_error_is_one_line_with_place_name_and_fix() {
     for (text, expected) in [
         ("[a]\n\niodepht=4\n", "f:3: option 'iodepht': unknown; did you mean 'iodepth'?"),
         ("[a]\nzonemode=zbd\n", "f:2: option 'zonemode': known to fio, not supported yet"),
@@ -97,9 +97,9 @@ fn a_refusal_is_one_line_with_place_name_and_mend() {
             "[a]\nbs=\n",
             "f:2: option 'bs': its value is empty; expected 1 to 1g bytes (READ,WRITE,TRIM), for example bs=4k,8k",
         ),
-        ("bs=4k\n[a]\n", "f:1: option 'bs': stands before the first section, such as [job1]"),
-        ("[a]\ninclude other.fio\n", "f:2: option 'include': not supported; put the other file's lines here"),
-        ("[a]\nnumjobs=$ncpus\n", "f:2: option 'numjobs': the keyword $ncpus is not supported; give the number"),
+        ("bs=4k\n[a]\n", "f:1: option 'bs': is before the first section, such as [job1]"),
+        ("[a]\ninclude other.fio\n", "f:2: option 'include': not supported; copy the lines of that file here"),
+        ("[a]\nnumjobs=$ncpus\n", "f:2: option 'numjobs': the keyword $ncpus is not supported; use a number"),
         ("[a\nbs=4k\n", "f:1: section 'a': does not end its line with ']'"),
         ("[ ]\n", "f:1: section '': has no name"),
         ("", "f:1: section 'job1': missing; a file needs at least one job"),
@@ -115,13 +115,13 @@ fn a_refusal_is_one_line_with_place_name_and_mend() {
 }
 
 #[test]
-fn a_refusal_stays_on_one_line_whatever_it_quotes() {
+fn an_error_stays_on_one_line() {
     let error = job_file("dir\n/f", "[a]\nbs=\u{b}1\u{2028}2\n", &Settings::default()).unwrap_err().to_string();
     assert!(error.starts_with(r"dir\n/f:2: option 'bs': '1\u{2028}2' has the unknown suffix"), "{error}");
 }
 
 #[test]
-fn contradictions_are_refused_where_they_can_be_mended() {
+fn contradictions_are_reported_at_an_option_that_fixes_them() {
     for (text, expected) in [
         (
             "[global]\ntime_based\n[a]\n",
@@ -133,11 +133,11 @@ fn contradictions_are_refused_where_they_can_be_mended() {
         ),
         (
             "[a]\nioengine=null\n",
-            "f:1: option 'size': job 'a': ioengine=null has no file to take a size from; give one in bytes, for example size=1g",
+            "f:1: option 'size': job 'a': ioengine=null has no file whose size it could use; give a size in bytes, for example size=1g",
         ),
         (
             "[a]\nioengine=null\nsize=5%\n",
-            "f:3: option 'size': job 'a': ioengine=null has no file to take a size from; give one in bytes, for example size=1g",
+            "f:3: option 'size': job 'a': ioengine=null has no file whose size it could use; give a size in bytes, for example size=1g",
         ),
         (
             "[a]\nioengine=spin\nsize=1m\n",
@@ -145,11 +145,11 @@ fn contradictions_are_refused_where_they_can_be_mended() {
         ),
         (
             "[a]\nbs=1m\nsize=4k\n",
-            "f:2: option 'bs': job 'a': a block of 1m bytes does not fit into the 4k bytes of a file",
+            "f:2: option 'bs': job 'a': a block of 1m bytes does not fit into a file of 4k bytes",
         ),
         (
             "[a]\nsize=7k\nfilename=x:y\n",
-            "f:1: option 'bs': job 'a': a block of 4k bytes does not fit into the 3584 bytes of a file",
+            "f:1: option 'bs': job 'a': a block of 4k bytes does not fit into a file of 3584 bytes",
         ),
     ] {
         assert_eq!(refusal(text), expected);
@@ -157,7 +157,7 @@ fn contradictions_are_refused_where_they_can_be_mended() {
 }
 
 #[test]
-fn an_engine_without_files_gets_its_region_from_what_ends_the_job() {
+fn an_engine_without_files_derives_its_size_from_other_limits() {
     let size = |text: &str| job(&format!("[a]\nioengine=null\n{text}\n")).target.size;
     assert_eq!(size("size=1m\nnumber_ios=3"), Some(Size::Bytes(Bytes(1 << 20))));
     assert_eq!(size("io_size=2m"), Some(Size::Bytes(Bytes(2 << 20))));
@@ -178,7 +178,7 @@ fn batches_stay_within_the_depth() {
 }
 
 #[test]
-fn what_runs_otherwise_than_asked_is_said() {
+fn options_without_effect_are_caveats() {
     let plan = file("[a]\niodepth=4\niodepth_batch=4\nfixedbufs=1\n").unwrap();
     assert_eq!(plan.phases[0].jobs[0].depth, Depth::default());
     let messages: Vec<_> = plan.warnings.iter().map(|warning| (warning.code, warning.message.as_str())).collect();
@@ -206,7 +206,7 @@ fn unknown_options_can_be_ignored_but_not_bad_values() {
     assert!(job_file("f", "[a]\nbs=x\n", &settings).is_err());
     let overrides = ["iodepht=4".to_owned()];
     let plan = job_file("f", "[a]\n[b]\n", &Settings { overrides: &overrides, ..settings }).unwrap();
-    assert_eq!(plan.warnings.len(), 1, "said once, though it holds for both jobs");
+    assert_eq!(plan.warnings.len(), 1, "reported once, although it applies to both jobs");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn flags_say_the_same_as_a_file() {
 }
 
 #[test]
-fn flags_are_refused_by_their_name() {
+fn errors_of_flags_name_the_flag() {
     for (arguments, expected) in [
         ("--name=a --iodepht=4", "option '--iodepht': unknown; did you mean 'iodepth'?"),
         (
@@ -247,7 +247,7 @@ fn flags_are_refused_by_their_name() {
         ("--name=a --thread 1", "argument '1': not an option; expected --option=value"),
         (
             "--name=a --ioengine=null",
-            "option '--size': job 'a': ioengine=null has no file to take a size from; give one in bytes, for example size=1g",
+            "option '--size': job 'a': ioengine=null has no file whose size it could use; give a size in bytes, for example size=1g",
         ),
     ] {
         assert_eq!(with_flags(arguments).expect_err(arguments), expected);
@@ -255,7 +255,7 @@ fn flags_are_refused_by_their_name() {
 }
 
 #[test]
-fn a_flag_is_taken_as_it_is() {
+fn a_flag_is_not_expanded() {
     let plan = with_flags("--name=a;b --description=#1 --filename=${X}").unwrap();
     assert_eq!(plan.phases[0].jobs[0].name, "a;b");
     assert_eq!(plan.phases[0].jobs[0].target.files, ["${X}"]);

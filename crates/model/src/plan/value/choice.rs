@@ -1,12 +1,12 @@
-//! Values that are one of a few words.
+//! Values that are one of a fixed set of words.
 
 use super::Wrong;
 use crate::plan::job::{Access, EngineKind, Fallocate, Order, PATTERNS};
 use crate::plan::nearest::nearest;
 
-/// A value that is one of a few words.
+/// A value that is one of a fixed set of words.
 pub trait Choice: Copy {
-    /// The words, each with what it means.
+    /// The words and their values.
     fn words() -> Vec<(&'static str, Self)>;
 }
 
@@ -36,7 +36,7 @@ impl Choice for Fallocate {
     }
 }
 
-/// What the word `text` means.
+/// The value of the word `text`.
 pub fn choice<T: Choice>(text: &str) -> Result<T, Wrong> {
     let words = T::words();
     if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
@@ -46,12 +46,12 @@ pub fn choice<T: Choice>(text: &str) -> Result<T, Wrong> {
     Err(Wrong { suggestion, ..Wrong::because(text, "is not supported") })
 }
 
-/// The first word that means `value`.
+/// The first word for `value`.
 pub fn word<T: Choice + PartialEq>(value: T) -> &'static str {
     T::words().into_iter().find(|(_, meaning)| *meaning == value).map_or("", |(word, _)| word)
 }
 
-/// All the words, for help.
+/// All words, for help.
 pub fn list_words<T: Choice>() -> String {
     let words: Vec<_> = T::words().into_iter().map(|(word, _)| word).collect();
     words.join(", ")

@@ -3,7 +3,7 @@
 use super::{Quoted, Wrong, digits, integer_in, within};
 use std::ops::RangeInclusive;
 
-/// Values for reads, writes and trims; `None` leaves a direction as it was.
+/// Values for reads, writes and trims. `None` leaves a direction unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerDirection {
     /// For reads.
@@ -14,8 +14,8 @@ pub struct PerDirection {
     pub trim: Option<u64>,
 }
 
-/// `R,W,T`. The last item also stands for the directions after it, and an empty one changes nothing:
-/// `4k,8k` reads 4k, writes and trims 8k; `4k,,8k` leaves writes alone, `4k,` writes and trims.
+/// Parses `R,W,T`. The last item also applies to the directions after it, and an empty item changes nothing: `4k,8k`
+/// sets reads to 4k, and writes and trims to 8k; `4k,,8k` leaves writes unchanged, `4k,` writes and trims.
 pub fn per_direction(text: &str, range: &RangeInclusive<u64>) -> Result<PerDirection, Wrong> {
     let one = |item: &str| {
         if item.is_empty() { Ok(None) } else { integer_in(item, range).map(Some) }
@@ -33,10 +33,10 @@ pub fn per_direction(text: &str, range: &RangeInclusive<u64>) -> Result<PerDirec
     Ok(given)
 }
 
-/// The largest CPU number of the C library's `cpu_set_t`, which holds CPU_SETSIZE = 1024 CPUs.
+/// The largest CPU number of the C library's `cpu_set_t`, which has CPU_SETSIZE = 1024 CPUs.
 pub const LARGEST_CPU: u32 = 1023;
 
-/// CPU numbers and ranges of them, as in `0-3,5`; ascending, each once.
+/// CPU numbers and ranges, as in `0-3,5`; ascending, without duplicates.
 pub fn cpus(text: &str) -> Result<Vec<u32>, Wrong> {
     let number = |item: &str| -> Result<u32, Wrong> {
         let number = u32::try_from(digits(item, text, 10)?).map_err(|_| Wrong::because(text, "is too large"))?;
@@ -56,10 +56,10 @@ pub fn cpus(text: &str) -> Result<Vec<u32>, Wrong> {
     Ok(cpus)
 }
 
-/// The most percentiles in one list, as in fio.
+/// The maximum number of percentiles in one list, as in fio.
 pub const MOST_PERCENTILES: usize = 20;
 
-/// Percentiles above 0 and up to 100, separated by colons; ascending, each once.
+/// Percentiles above 0 and up to 100, separated by colons; ascending, without duplicates.
 pub fn percentiles(text: &str) -> Result<Vec<f64>, Wrong> {
     let mut percentiles = text.split(':').map(percentile).collect::<Result<Vec<_>, _>>()?;
     if percentiles.len() > MOST_PERCENTILES {
@@ -93,7 +93,7 @@ pub fn file_names(text: &str) -> Result<Vec<String>, Wrong> {
     let usable = |name: &String| !name.is_empty() && name != "-" && !name.contains('\0');
     match names.iter().find(|name| !usable(name)) {
         None => Ok(names),
-        Some(name) => Err(Wrong::because(text, format_args!("has {}, which is no file name", Quoted(name)))),
+        Some(name) => Err(Wrong::because(text, format_args!("has {}, which is not a file name", Quoted(name)))),
     }
 }
 

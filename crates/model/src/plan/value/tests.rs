@@ -1,4 +1,4 @@
-//! Values in fio's syntax, at and beyond their limits.
+//! Values in fio's syntax, at their limits and beyond.
 
 use super::*;
 use crate::plan::{Access, EngineKind, Fallocate, Order};
@@ -8,7 +8,7 @@ fn reason<T: std::fmt::Debug>(outcome: Result<T, Wrong>) -> String {
 }
 
 #[test]
-fn integers_mean_what_fio_3_33_makes_of_them() {
+fn integers_have_the_values_of_fio_3_33() {
     for (text, value) in [
         ("0", 0),
         ("010", 10),
@@ -35,7 +35,7 @@ fn integers_mean_what_fio_3_33_makes_of_them() {
 }
 
 #[test]
-fn what_fio_would_read_in_part_is_refused() {
+fn partly_valid_numbers_are_refused() {
     for text in
         ["", "k", "-1", "+1", "4.5k", "1e3", "4k4", "4kk", "4 k", "0x", "0x4k", "0x-1", "٤k", "4é", "NaN", "(1+1)"]
     {
@@ -96,7 +96,7 @@ fn times_have_a_default_unit() {
 }
 
 #[test]
-fn the_last_of_a_list_stands_for_the_directions_after_it() {
+fn the_last_item_applies_to_the_directions_after_it() {
     let parse = |text| per_direction(text, &(1..=1 << 30)).map(|given| (given.read, given.write, given.trim));
     let (k4, k8, k16) = (Some(4096), Some(8192), Some(16384));
     assert_eq!(parse("4k"), Ok((k4, k4, k4)));
@@ -147,7 +147,7 @@ fn file_names_are_split_at_unescaped_colons() {
 }
 
 #[test]
-fn a_wrong_word_comes_with_the_nearest_right_one() {
+fn an_invalid_word_has_a_suggestion() {
     assert_eq!(choice::<EngineKind>("io_uring"), Ok(EngineKind::IoUring));
     assert_eq!(choice::<EngineKind>("pvsync").unwrap_err().suggestion.as_deref(), Some("psync"));
     assert_eq!(choice::<(Access, Order)>("RANDREAD").unwrap_err().suggestion, None);

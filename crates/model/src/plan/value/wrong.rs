@@ -1,9 +1,9 @@
-//! How a refused text is shown, and numbers in the form in which they are typed.
+//! How an invalid text is shown, and numbers in the form in which users type them.
 
 use super::POWERS_OF_1024;
 use std::fmt::{self, Display, Write};
 
-/// Why a text is not the value that it should be. What is expected instead, the caller knows.
+/// Why a text is not a valid value. The caller adds what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Wrong {
@@ -14,21 +14,21 @@ pub struct Wrong {
 }
 
 impl Wrong {
-    /// Wrong for this reason, with no word that would be right.
+    /// An error without a suggestion.
     pub(crate) fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), suggestion: None }
     }
 
-    /// `text` is wrong because it `is` so.
+    /// An error of the form "'TEXT' IS".
     pub(crate) fn because(text: &str, is: impl Display) -> Self {
         Self::new(format!("{} {is}", Quoted(text)))
     }
 }
 
-/// A text of the user in quotes: one line and short, whatever it holds.
+/// A text of the user in quotes, shortened and on one line.
 pub(crate) struct Quoted<'a>(pub &'a str);
 
-/// Enough of a text to recognize it by.
+/// Long enough to recognize a text.
 const QUOTED_CHARACTERS: usize = 60;
 
 impl Display for Quoted<'_> {

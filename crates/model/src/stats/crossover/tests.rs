@@ -1,4 +1,4 @@
-//! Where a crossing is found, and where none is.
+//! When a crossing is found, and when not.
 
 use super::*;
 use crate::stats::ratio::Pair;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 const ROUNDS: usize = 10;
 
-/// Rounds whose θ is `theta`, with a standard error of about `error`, by a rule without randomness.
+/// Rounds whose θ is `theta`, with a standard error of about `error`; deterministic.
 fn rounds(theta: f64, error: f64, turn: usize) -> Vec<PairedRound> {
     let wobble = |round: usize| ((round * 7 + turn * 3) % ROUNDS) as f64 / (ROUNDS - 1) as f64 - 0.5;
     let round = |round: usize| PairedRound {
@@ -35,13 +35,13 @@ fn a_crossing_lies_between_its_points_by_the_logarithm() {
 }
 
 #[test]
-fn of_a_cost_less_is_more() {
+fn a_lower_cost_wins() {
     let found = of(&[-0.2, -0.1, 0.1, 0.2], 1e-4, Good::Lower);
     assert!(matches!(found, Crossover::At { winner_above: Winner::Baseline, .. }), "{found:?}");
 }
 
 #[test]
-fn noise_widens_the_interval_and_is_no_crossing_of_its_own() {
+fn noise_widens_the_interval_without_extra_crossings() {
     let narrow = of(&[-0.2, -0.1, 0.1, 0.2], 0.001, Good::Higher);
     let wide = of(&[-0.2, -0.01, 0.01, -0.01, 0.01, 0.2], 0.02, Good::Higher);
     let (Crossover::At { at: narrow, .. }, Crossover::At { at: wide, .. }) = (narrow, wide) else {
@@ -69,7 +69,7 @@ fn several_and_undecided() {
 }
 
 #[test]
-fn what_is_no_axis_has_no_crossover() {
+fn invalid_points_have_no_crossover() {
     let cell = rounds(0.1, 0.001, 0);
     let point = |at| SweepPoint { at, rounds: &cell };
     assert_eq!(crossover(&[point(1.0)], Good::Higher), None);
@@ -81,9 +81,9 @@ fn what_is_no_axis_has_no_crossover() {
     assert_eq!(crossover(&[point(1.0), shorter], Good::Higher), None);
 }
 
-/// A round's noise that all cells share moves θ alike everywhere, and the interval must know.
+/// Noise of a round that all cells share moves θ equally everywhere, and the interval must account for that.
 #[test]
-fn errors_that_cells_share_are_shared() {
+fn common_errors_of_cells_widen_the_interval() {
     let (same, different) = ([5, 5], [5, 10]);
     let width = |turns: [usize; 2]| {
         let cells = [rounds(-0.05, 0.01, turns[0]), rounds(0.05, 0.01, turns[1])];

@@ -1,4 +1,4 @@
-//! Golden values, and what must hold for any rounds.
+//! Golden values, and properties for arbitrary rounds.
 
 use super::*;
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn close(found: f64, expected: f64) {
     assert!((found - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{found} is not {expected}");
 }
 
-/// numpy 2.4.6 and scipy.stats.t of scipy 1.17.1, from the formulas of METHOD.md.
+/// numpy 2.4.6 and scipy.stats.t of scipy 1.17.1, with the formulas of docs/method/verdicts.md.
 #[test]
 fn golden() {
     let ratio = log_ratio(&golden_rounds()).unwrap();
@@ -44,7 +44,7 @@ fn golden() {
     assert!(ratio.excludes_zero());
 }
 
-/// scipy.stats.t.sf(t, df)·2, scipy 1.17.1: also where 1 − cdf has no digits left.
+/// scipy.stats.t.sf(t, df)·2, scipy 1.17.1, also where 1 − cdf loses all digits.
 #[test]
 fn p_values_agree_with_scipy() {
     for (t, degrees, expected) in [
@@ -84,8 +84,8 @@ fn only_the_sums_need_to_be_positive() {
 }
 
 #[test]
-fn rounding_is_no_difference() {
-    // Thirds are not exact, so θ is a few 1e-17 and its error no larger.
+fn rounding_is_not_a_difference() {
+    // Thirds are not exact, so θ is a few 1e-17, and its error is no larger.
     let third = 1.0 / 3.0;
     let ratio = log_ratio(&[round((third, 0.1, 10.0 * third, 1.0)); 11]).unwrap();
     assert!(!ratio.excludes_zero());
@@ -124,7 +124,8 @@ proptest! {
         prop_assert!(near(there.standard_error.unwrap(), back.standard_error.unwrap()));
         prop_assert!(near(there.p_value().unwrap(), back.p_value().unwrap()));
         let (there, back) = (there.change(), back.change());
-        // Not as a product: of an interval that is wide without end one end is 0 and the other is not a number's inverse.
+        // Not tested as a product: if an interval is infinitely wide, one end is 0, and the inverse of the other is not
+        // a number.
         prop_assert!(near(1.0 + there.low.unwrap(), 1.0 / (1.0 + back.high.unwrap())));
     }
 

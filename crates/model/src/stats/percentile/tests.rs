@@ -1,9 +1,9 @@
-//! What is enough for a percentile, and what is said when there is not enough.
+//! What a percentile needs, and the errors if it is missing.
 
 use super::*;
 use proptest::prelude::*;
 
-/// `count` latencies spread over 0.5 to 1.5 times `scale`, by a rule without randomness; `turn` shifts them a little.
+/// `count` latencies spread over 0.5 to 1.5 times `scale`, deterministic; `turn` shifts them slightly.
 fn spread(count: u64, scale: f64, turn: u64) -> Histogram {
     let mut histogram = Histogram::new();
     for index in 0..count {
@@ -43,7 +43,7 @@ fn exactly_enough_is_enough() {
 }
 
 #[test]
-fn what_was_missing_is_named() {
+fn missing_samples_are_reported() {
     let message = |rounds: &[[Histogram; 2]], percent| percentile(&paired(rounds), percent).unwrap_err().to_string();
     assert_eq!(
         message(&arms(6, 999, 1e6, 1e6), 99.0),
@@ -58,9 +58,9 @@ fn what_was_missing_is_named() {
     assert!(message(&one_arm, 99.0).contains("there were 0, 0 in"), "the arm with fewer I/Os counts");
 }
 
-/// Both arms lie in one bucket in every round. That is no proof of a difference below the bucket's width, nor of none.
+/// Both arms fall into one bucket in every round. This proves neither a difference below the bucket's width nor none.
 #[test]
-fn the_grain_of_the_histogram_is_in_the_interval() {
+fn the_interval_includes_the_bucket_width() {
     let one = |value: u64| {
         let mut histogram = Histogram::new();
         histogram.record(value, 1000);

@@ -1,4 +1,4 @@
-//! Golden values against scipy, and what must hold for any rounds.
+//! Golden values of scipy, and properties for arbitrary rounds.
 
 use super::*;
 use crate::stats::log_ratio::log_ratio;
@@ -12,8 +12,8 @@ fn of_ratios(ratios: &[f64]) -> Vec<PairedRound> {
     ratios.iter().map(round).collect()
 }
 
-/// For each number of rounds the largest k with scipy.stats.wilcoxon's exact two-sided p of W = k at most 0.05, scipy
-/// 1.17.1; they are also the critical values of printed tables.
+/// For each number of rounds the largest k for which scipy.stats.wilcoxon's exact two-sided p of W = k is at most 0.05,
+/// scipy 1.17.1; these are also the critical values of printed tables.
 #[test]
 fn cuts_agree_with_scipy() {
     for (rounds, expected) in [
@@ -37,7 +37,7 @@ fn cuts_agree_with_scipy() {
     }
 }
 
-/// The exact cut, by the same recursion in numpy, beyond the rounds for which this code uses it.
+/// The exact cut, by the same recursion in numpy, for more rounds than this code computes exactly.
 #[test]
 fn the_normal_cut_errs_by_one_at_most_and_to_the_safe_side() {
     for (rounds, exact) in [(101, 1997), (120, 2881), (200, 8444)] {
@@ -46,7 +46,7 @@ fn the_normal_cut_errs_by_one_at_most_and_to_the_safe_side() {
     }
 }
 
-/// Median of the 55 Walsh averages of the logs, the 9th from below and the 9th from above, numpy 2.4.6.
+/// Median of the 55 Walsh averages of the logs, and the 9th from below and from above, numpy 2.4.6.
 #[test]
 fn golden() {
     let found = typical(&of_ratios(&[1.02, 1.05, 0.99, 1.04, 1.31, 1.03, 1.06, 1.01, 1.045, 1.025])).unwrap();
@@ -68,16 +68,16 @@ fn few_rounds_have_a_value_without_an_interval() {
 }
 
 #[test]
-fn a_round_below_nothing_has_no_logarithm() {
+fn a_negative_round_has_no_logarithm() {
     assert_eq!(typical(&of_ratios(&[1.0, 1.0, -0.1, 1.0, 1.0, 1.0, 1.0])), None);
     assert_eq!(typical(&of_ratios(&[1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0])), None);
 }
 
-/// 10⁵ rounds have 5·10⁹ Walsh averages: kept, they would be 40 GB, and sorted, minutes.
+/// 10⁵ rounds have 5·10⁹ Walsh averages: storing them would need 40 GB, and sorting them minutes.
 #[test]
-fn as_many_rounds_as_a_day_has_are_quick() {
+fn the_rounds_of_a_day_are_fast() {
     const ROUNDS: usize = 100_001;
-    // Symmetric around 0.03, in an order without a pattern.
+    // Symmetric around 0.03, in no particular order.
     let log = |i: usize| 0.03 + 0.2 * ((i * 7919 % ROUNDS) as f64 / (ROUNDS - 1) as f64 - 0.5).powi(3);
     let ratios: Vec<f64> = (0..ROUNDS).map(|i| log(i).exp()).collect();
     let rounds = of_ratios(&ratios);
@@ -92,7 +92,7 @@ fn as_many_rounds_as_a_day_has_are_quick() {
     assert!(low < median && median < high && high - low < 1e-4, "{found:?}");
 }
 
-/// Of all Walsh averages, kept and sorted.
+/// The median by storing and sorting all Walsh averages.
 fn sorted_averages(sorted: &[f64]) -> Vec<f64> {
     let pairs = (0..sorted.len()).flat_map(|i| (i..sorted.len()).map(move |j| (i, j)));
     let mut averages: Vec<f64> = pairs.map(|(i, j)| (sorted[i] + sorted[j]) / 2.0).collect();
@@ -100,7 +100,8 @@ fn sorted_averages(sorted: &[f64]) -> Vec<f64> {
     averages
 }
 
-/// Six rounds of sixty are a tenth as fast: the sums see it, the typical round does not, and that is said.
+/// Six of sixty rounds are a tenth as fast: the sums show it, the typical round does not, and the disagreement is
+/// reported.
 #[test]
 fn rare_stalls_change_the_shape() {
     let wobble = |i: usize| 1.0 + 0.001 * ((i * 37 % 11) as f64 - 5.0);

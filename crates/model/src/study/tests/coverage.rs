@@ -1,4 +1,4 @@
-//! How often intervals hold the truth, over records that are made up from noise.
+//! How often intervals contain the truth, over simulated noisy records.
 
 use super::*;
 
@@ -20,8 +20,8 @@ impl Noise {
     }
 }
 
-/// Part of `records` whose interval holds the truth: a load that keeps one CPU busy, on a background that varies
-/// by a fifth of itself. `speed` gives the relative error of each window's cost.
+/// The fraction of `records` whose interval contains the truth, for a load that keeps one CPU busy on a background that
+/// varies by a fifth of itself. `speed` gives the relative error of each window's cost.
 fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Noise) -> f64) -> f64 {
     let mut noise = Noise(seed);
     let truth = 100_000.0;
@@ -51,18 +51,18 @@ fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Noise) -> f64) -
     f64::from(held) / f64::from(records)
 }
 
-/// In 95 % of 2,000 records the interval must hold the truth; 93–97.5 % allows for the number of records (three
-/// standard errors are 1.5 %) and for the guard against neighbours that err alike, which only ever widens.
+/// In 95 % of 2,000 records the interval must contain the truth; 93–97.5 % allows for the number of records (three
+/// standard errors are 1.5 %), and for the correction for neighbours with similar errors, which only widens.
 #[test]
-fn intervals_hold_the_truth_as_often_as_they_say() {
+fn intervals_have_their_coverage() {
     let found = coverage(2000, 2026, |noise| 0.05 * noise.normal());
     assert!((0.93..=0.975).contains(&found), "{found}");
 }
 
-/// A speed that wanders by 3 % and forgets it in half a second, beside independent noise of as much: what a
-/// virtual machine does. Found: 93.9 %; without the guard against neighbours that err alike, 87.6 %.
+/// A speed that wanders by 3 % with a memory of half a second, plus independent noise of the same size, as on a virtual
+/// machine. Measured: 93.9 %; without the correction for neighbours with similar errors, 87.6 %.
 #[test]
-fn intervals_hold_up_when_the_speed_wanders() {
+fn intervals_have_their_coverage_when_the_speed_wanders() {
     let mut wander = 0.0;
     let found = coverage(2000, 11, |noise| {
         let forgets = (-0.1f64 / 0.5).exp();

@@ -1,11 +1,11 @@
-//! Records of one workload that nobody measured: whatever they hold, the study ends without a panic.
+//! The study of arbitrary records of one workload ends without a panic.
 
 use super::*;
 use crate::hostile::Vandal;
 use crate::probe::{Probe, Readings};
 use crate::record::Record;
 
-/// Records changed.
+/// Number of changed records.
 const CHANGED: u64 = 500;
 
 /// Every meter, two probes, several executions, jobs of all directions.

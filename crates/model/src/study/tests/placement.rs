@@ -1,12 +1,12 @@
-//! Phases whose threads run now on one CPU and now on two: what is found of it, and what is said.
+//! Phases whose threads run sometimes on one CPU and sometimes on two: findings and caveats.
 
 use super::*;
 use crate::placement::{Mode, Place, RanOn, Side, Whereabouts};
 use crate::record::Mode::Quiet;
 
-/// Client and server on one CPU: 20 kcycles an I/O, 100 ms busy in a window.
+/// Client and server on one CPU: 20 kcycles per I/O, 100 ms busy in a window.
 const SAME: Happening = Happening { busy: 100_000_000, thread: 50_000_000, ios: 10_000, steal: 0 };
-/// On two: 200 kcycles an I/O.
+/// On two CPUs: 200 kcycles per I/O.
 const APART: Happening = Happening { busy: 100_000_000, thread: 40_000_000, ios: 1_000, steal: 0 };
 
 fn ran(side: Side, cpu: u32, millis: u64) -> RanOn {
@@ -17,7 +17,7 @@ fn ran(side: Side, cpu: u32, millis: u64) -> RanOn {
     RanOn { side, name: name.into(), process, threads: 1, cpu, moved: false, nanos: Nanos(millis * 1_000_000) }
 }
 
-/// Each window: what happens in it, and where the server runs; the worker is on CPU 0.
+/// For each window, its load, and the CPU of the server; the worker is on CPU 0.
 fn stretch(windows: impl IntoIterator<Item = (Happening, Option<u32>)>) -> Stretch {
     let mut machine = Machine::begin(Quiet);
     machine.snapshots[0].whereabouts =
@@ -38,7 +38,7 @@ fn found(windows: impl IntoIterator<Item = (Happening, Option<u32>)>) -> RunFind
 
 #[test]
 fn two_modes_have_a_rate_and_a_cost_each_and_are_a_caveat() {
-    // In turns, so that it is no step.
+    // Alternating, so that it is not a step.
     let finding = found((0..24).map(|number| if number % 2 == 0 { (SAME, Some(0)) } else { (APART, Some(1)) }));
     let placement = finding.phases[0].placement.as_ref().unwrap();
     assert_eq!(placement.mode, Some(Mode::Mixed));
@@ -46,7 +46,7 @@ fn two_modes_have_a_rate_and_a_cost_each_and_are_a_caveat() {
     let [peer] = placement.peers.as_slice() else { panic!("{placement:?}") };
     assert_eq!((peer.name.as_str(), peer.process, peer.server), ("nbdkit", Some(77), true));
     assert_eq!(peer.cpus, [(0, 0.5), (1, 0.5)].into());
-    // One more at each boundary, 10 a second.
+    // One more at each boundary, 10 per second.
     assert!((placement.migrations_per_second.unwrap() - 10.0).abs() < 1e-6, "{placement:?}");
     let [same, apart] = placement.modes.as_slice() else { panic!("{placement:?}") };
     assert_eq!((same.mode, same.windows, apart.mode, apart.windows), (Mode::Same, 12, Mode::Apart, 12));
@@ -67,10 +67,10 @@ fn two_modes_have_a_rate_and_a_cost_each_and_are_a_caveat() {
 fn one_mode_or_too_little_of_the_other_is_no_caveat() {
     let one = found((0..20).map(|_| (APART, Some(1))));
     assert_eq!(one.phases[0].placement.as_ref().unwrap().mode, Some(Mode::Apart));
-    // Two windows of the other one are a beginning.
+    // Two windows of the other mode are only the start-up.
     let begins = found((0..22).map(|number| if number < 2 { (SAME, Some(0)) } else { (APART, Some(1)) }));
     assert_eq!(begins.phases[0].placement.as_ref().unwrap().mode, Some(Mode::Apart));
-    // Both modes are as fast as each other.
+    // Both modes are equally fast.
     let alike = found((0..20).map(|number| (APART, Some(number % 2))));
     assert_eq!(alike.phases[0].placement.as_ref().unwrap().mode, Some(Mode::Mixed));
     for finding in [one, begins, alike] {
@@ -79,7 +79,7 @@ fn one_mode_or_too_little_of_the_other_is_no_caveat() {
 }
 
 #[test]
-fn a_load_of_one_busy_thread_has_no_mode_and_one_that_was_not_watched_no_placement() {
+fn one_busy_thread_has_no_mode_and_missing_snapshots_no_placement() {
     let alone = found((0..20).map(|_| (APART, None)));
     let placement = alone.phases[0].placement.as_ref().unwrap();
     assert_eq!((placement.mode, placement.modes.len()), (None, 0));
@@ -88,7 +88,7 @@ fn a_load_of_one_busy_thread_has_no_mode_and_one_that_was_not_watched_no_placeme
 }
 
 #[test]
-fn a_server_that_is_not_where_it_was_wanted_is_named_with_the_line_that_mends_it() {
+fn a_misplaced_server_is_a_caveat_with_a_fix() {
     let with = |place, servers: [u32; 20]| {
         let stretch = stretch(servers.map(|cpu| (APART, Some(cpu))));
         let record = Record { place: Some(place), ..record(vec![], vec![execution(stretch, 20_000)]) };

@@ -1,4 +1,4 @@
-//! Phases whose rate steps: what each regime did is told, and no mean of both.
+//! Phases whose rate steps: each regime is reported, and no mean of both.
 
 use super::*;
 use crate::page_cache::{CacheRecord, CacheState, CachedPages};
@@ -8,7 +8,7 @@ const COLD: Happening = Happening { busy: 60_000_000, thread: 50_000_000, ios: 1
 const WARM: Happening = Happening { busy: 110_000_000, thread: 90_000_000, ios: 100_000, steal: 0 };
 const IDLE: Happening = Happening { busy: 10_000_000, ..NOTHING };
 
-/// Windows of cold reads, each of which storage delivers, then of warm ones.
+/// Windows of cold reads, all of them delivered by storage, then of warm ones.
 fn stepping(cold: usize, warm: usize) -> Stretch {
     let mut machine = Machine::begin(Mode::Quiet);
     for _ in 0..cold {
@@ -19,7 +19,7 @@ fn stepping(cold: usize, warm: usize) -> Stretch {
     machine.stretch()
 }
 
-/// A job called `a` that reads a file of 1 MiB, which was dropped first.
+/// A job `a` that reads a file of 1 MiB, which was dropped first.
 fn measured(stretch: Stretch, ios: u64) -> Record {
     let pages = |resident| Reading::Taken(CachedPages { of: Bytes(1 << 20), resident: Bytes(resident), dirty: None });
     let page_cache = Some(CacheRecord { dropped: true, before: pages(0), after: pages(1 << 20) });
@@ -30,7 +30,7 @@ fn measured(stretch: Stretch, ios: u64) -> Record {
 }
 
 #[test]
-fn a_cold_start_and_a_warm_rest_have_a_cost_each_and_none_together() {
+fn cold_and_warm_regimes_have_separate_costs_and_no_mean() {
     let finding = study(&measured(stepping(8, 22), 8 * COLD.ios + 22 * WARM.ios));
     let phase = &finding.phases[0];
     let [cold, warm] = phase.regimes.as_slice() else { panic!("{:?}", phase.regimes) };
@@ -71,9 +71,10 @@ fn a_steady_load_has_no_regimes_and_keeps_its_mean() {
     }
 }
 
-/// The kernel's threads write back what the load's own left in memory: those cost as much as before, the machine does not.
+/// Kernel threads write back what the load's threads left in memory: the load's threads cost the same as before, the
+/// machine does not.
 #[test]
-fn what_others_do_for_a_load_makes_another_load_of_it() {
+fn work_of_others_for_a_load_makes_it_a_different_load() {
     const INTO_MEMORY: Happening = Happening { busy: 30_000_000, thread: 20_000_000, ios: 10_000, steal: 0 };
     const THROTTLED: Happening = Happening { busy: 60_000_000, thread: 4_000_000, ios: 2000, steal: 0 };
     let mut machine = Machine::begin(Mode::Quiet);
@@ -87,9 +88,9 @@ fn what_others_do_for_a_load_makes_another_load_of_it() {
     assert!(finding.warnings[0].message.contains("no single mean"), "{}", finding.warnings[0].message);
 }
 
-/// The window in which the rate stepped holds I/Os of both regimes, and is of neither.
+/// The window in which the rate stepped contains I/Os of both regimes, and belongs to neither.
 #[test]
-fn the_window_of_the_step_is_of_no_regime() {
+fn the_window_of_the_step_belongs_to_no_regime() {
     const BETWEEN: Happening = Happening { busy: 85_000_000, thread: 70_000_000, ios: 30_000, steal: 0 };
     let mut machine = Machine::begin(Mode::Quiet);
     (0..8).for_each(|_| machine.pass(COLD, Mode::Quiet));
@@ -100,9 +101,9 @@ fn the_window_of_the_step_is_of_no_regime() {
     assert_eq!(rates, [10_000.0, 1_000_000.0]);
 }
 
-/// What a command does is not counted live; what storage reads for it is.
+/// The I/Os of a command are not counted live, but what storage reads for it is.
 #[test]
-fn a_command_that_reads_the_disk_at_first_keeps_its_mean_and_says_so() {
+fn a_command_that_reads_the_disk_at_first_keeps_its_mean_with_a_caveat() {
     let mut stretch = stepping(8, 22);
     stretch.snapshots.iter_mut().for_each(|snapshot| snapshot.done = None);
     let mut job = job(2_208_000);
@@ -120,7 +121,7 @@ fn a_command_that_reads_the_disk_at_first_keeps_its_mean_and_says_so() {
     assert!((part - 8_000.0 / 2_208_000.0).abs() < 1e-6, "{part}");
 }
 
-/// `cost --repeat` of a command whose files are on the disk at first: the mean over its executions is of nothing.
+/// `cost --repeat` of a command whose files are on the disk at first: a mean over its executions is meaningless.
 #[test]
 fn an_execution_that_reads_the_disk_among_warm_ones_is_a_regime() {
     let execution = |cold: usize, warm: usize, engine: &str| {
@@ -154,7 +155,7 @@ fn an_execution_that_reads_the_disk_among_warm_ones_is_a_regime() {
         let finding = repeated(vec![execution(alike.0, alike.1, "fio"), execution(alike.0, alike.1, "fio")]);
         assert!(finding.phases[0].regimes.is_empty() && finding.phases[0].cycles_per_io.is_some());
     }
-    // Nobody says how much was read in all: some 40 MB of them from the disk.
+    // The total bytes read are unknown: about 40 MB came from the disk.
     let finding = repeated(vec![execution(10, 0, "stated"), execution(0, 10, "stated")]);
     assert_eq!((finding.phases[0].regimes.len(), finding.phases[0].cycles_per_io), (2, None));
 }

@@ -1,4 +1,4 @@
-//! Receives the replies of a shared connection and gives them to whom they belong.
+//! Receives the replies of a shared connection and delivers them to the submitters. It sends nothing.
 
 use super::Inner;
 use super::table::InFlight;
@@ -11,17 +11,17 @@ use std::sync::atomic::Ordering;
 use sys::byte_store::Waiting;
 use sys::clock::ticks;
 
-/// The thread that receives.
+/// The state of the receiving thread.
 pub(super) struct Receiver {
     inner: Arc<Inner>,
     memory: Vec<u8>,
-    /// The part of it that was received and not used yet.
+    /// The part of `memory` that was received and not used yet.
     there: Range<usize>,
-    /// A read whose data are arriving, and how many bytes of it are there.
+    /// A read whose payload is arriving, and the number of bytes that have arrived.
     arriving: Option<(InFlight, usize)>,
-    /// Rests of payloads that are longer are received to where they belong.
+    /// Copy-out threshold: payload bytes still missing beyond this are received in place.
     copied: usize,
-    /// What was replied to each submitter and not delivered yet.
+    /// Completed requests of each submitter, not delivered yet.
     done: Vec<Vec<Done>>,
 }
 
@@ -31,7 +31,7 @@ impl Receiver {
         Self { inner, memory, there, arriving: None, copied, done }
     }
 
-    /// Until the connection ends.
+    /// Receives until the connection ends.
     pub(super) fn run(mut self) {
         let why = loop {
             if let Err(why) = self.parse() {
@@ -67,7 +67,7 @@ impl Receiver {
         };
         inner.receives.fetch_add(1, Ordering::Relaxed);
         match (received, rest) {
-            (Ok(0), _) => return Err("the server closed it".to_owned()),
+            (Ok(0), _) => return Err("the server closed the connection".to_owned()),
             (Ok(count), Some((read, there, rest))) if rest > self.copied => self.arrived(read, there + count),
             (Ok(count), _) => self.there.end += count,
             (Err(error), _) if is_nothing(&error) => {}
@@ -94,7 +94,7 @@ impl Receiver {
             let Some((cookie, error)) = header else { return Ok(()) };
             self.there.start += SIMPLE_REPLY_BYTES;
             let Some(request) = self.inner.table.in_flight(cookie) else {
-                return Err(format!("the server replies to what was not asked (cookie {cookie:#x})"));
+                return Err(format!("the server replies to a request that is not in flight (cookie {cookie:#x})"));
             };
             if request.ask == Ask::Read && error.is_none() {
                 self.arrived(request, 0);
@@ -104,7 +104,7 @@ impl Receiver {
         }
     }
 
-    /// So much of a read has come.
+    /// Records how many bytes of a read's payload have arrived.
     fn arrived(&mut self, read: InFlight, there: usize) {
         if there < read.length as usize {
             self.arriving = Some((read, there));

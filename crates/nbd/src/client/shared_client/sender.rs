@@ -1,24 +1,24 @@
-//! Sends what a shared connection's queue gives.
+//! Sends the requests that a shared connection's queue passes. It receives nothing.
 
 use super::Inner;
 use super::table::Table;
 use crate::client::Ask;
 use crate::tuning::{Sending, Tuning};
 use crate::wire::{Command, Request};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use sys::clock::ticks;
 use sys::send_batch::SendBatch;
 
-/// Of the thread that drains the queue.
+/// The sending state, used by the thread that drains the queue.
 #[derive(Debug)]
 pub(super) struct Sender {
     batch: SendBatch,
     tuning: Tuning,
-    /// Memory for what is drained.
-    scratch: Vec<u32>,
+    /// Reused memory for the drained slots.
+    pub(super) scratch: Vec<u32>,
 }
 
 impl Sender {
@@ -26,16 +26,8 @@ impl Sender {
         Self { batch: SendBatch::new(Some(table.arena().clone())), tuning, scratch: Vec::new() }
     }
 
-    pub(super) fn take_scratch(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.scratch)
-    }
-
-    pub(super) fn give_scratch(&mut self, scratch: Vec<u32>) {
-        self.scratch = scratch;
-    }
-
-    /// Sends the requests of slots with as few system calls as the socket allows. Waits while it takes nothing: replies are received by
-    /// another thread meanwhile.
+    /// Sends the requests of these slots with as few system calls as the socket buffer allows. Waits while the server
+    /// accepts no data; another thread receives replies meanwhile.
     pub(super) fn send(&mut self, slots: &[u32], inner: &Inner) {
         let now = ticks();
         for slot in slots {
@@ -69,11 +61,9 @@ impl Sender {
                     if taken.elapsed() >= inner.silence {
                         self.batch.clear();
                         let seconds = inner.silence.as_secs_f64();
-                        return inner.lose(format!("the server has taken nothing for {seconds:.1} s"));
+                        return inner.lose(format!("the server has accepted no data for {seconds:.1} s"));
                     }
-                    let mut fds = [PollFd::new(&inner.socket, PollFlags::OUT)];
-                    let limit = Timespec { tv_sec: 0, tv_nsec: super::GLANCE.subsec_nanos().into() };
-                    let _ = poll(&mut fds, Some(&limit));
+                    let _ = inner.socket.wait_for(PollFlags::OUT, super::POLL_INTERVAL);
                 }
                 Err(error) => {
                     self.batch.clear();
@@ -83,7 +73,7 @@ impl Sender {
         }
     }
 
-    /// A courtesy: a server that does not hear it sees the connection end.
+    /// Sends a disconnect request as a courtesy; without it, the server sees the connection close.
     pub(super) fn disconnect(&mut self, inner: &Inner) {
         if self.batch.unsent() == 0 {
             let bye = Request { flags: 0, command: Command::Disconnect, cookie: 0, offset: 0, length: 0 };

@@ -1,4 +1,5 @@
-//! The slots of a shared connection: filled in by the thread that they belong to, read by whoever sends and by the one that receives.
+//! The slots of a shared connection: the submitter fills them, the sender and the receiver read them. No locks: a state
+//! word publishes each change.
 
 use crate::client::{Ask, apart, together};
 use crate::wire::Request;
@@ -6,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sys::byte_store::ByteStore;
 
-/// What is asked for, in the low byte of a slot's state.
+/// Values of the low byte of a slot's state: no request.
 const NOTHING: u64 = 0;
-/// Beside it: the request was handed over, and a reply to it may come.
+/// Set with the operation: the request was handed to the kernel, and a reply may come.
 const HANDED_OVER: u64 = 0x80;
 
 fn code(ask: Ask) -> u64 {
@@ -34,11 +35,11 @@ fn ask(state: u64) -> Option<Ask> {
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Slot {
-    /// What is asked for, and above it which of the slot's requests it is. Written last, and read first.
+    /// Operation in the low byte, generation above it. Written last, read first.
     state: AtomicU64,
     offset: AtomicU64,
     length: AtomicU32,
-    /// When it was handed over, in ticks.
+    /// When the request was handed to the kernel, in ticks.
     handed_over: AtomicU64,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct Table {
     slots: Vec<Slot>,
 }
 
-/// A request that is in flight.
+/// A request in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InFlight {
     pub(super) slot: u32,
@@ -68,16 +69,16 @@ impl Table {
         &self.arena
     }
 
-    /// Where a slot begins in the arena.
+    /// Offset of a slot in the arena.
     pub(super) fn begin(&self, slot: u32) -> usize {
         slot as usize * self.slot_bytes
     }
 
-    /// Puts a request into a slot. Whether there was room for it.
+    /// Fills a slot with a request. Returns false if the slot is in use or too small.
     #[inline]
     pub(super) fn fill(&self, slot: u32, ask: Ask, offset: u64, length: u32) -> bool {
         let Some(entry) = self.slots.get(slot as usize) else { return false };
-        // Its owner alone fills it, and was told that it is free by the one who freed it.
+        // Relaxed: only its owner fills it, and learned that it is free from the thread that freed it.
         let state = entry.state.load(Ordering::Relaxed);
         let fits = length as usize <= self.slot_bytes || matches!(ask, Ask::Trim | Ask::Flush);
         if state & 0xff != NOTHING || !fits {
@@ -103,7 +104,7 @@ impl Table {
         Some((Request { flags: 0, command, cookie, offset, length }, ask))
     }
 
-    /// It is handed over now.
+    /// Records that the request was handed to the kernel.
     #[inline]
     pub(super) fn hand_over(&self, slot: u32, now: u64) {
         if let Some(entry) = self.slots.get(slot as usize) {
@@ -112,8 +113,8 @@ impl Table {
         }
     }
 
-    /// The request that a reply is to; `None` when nobody asked, or it is still in the queue: a server that knows what is going to be asked must not
-    /// free a slot that is queued.
+    /// The request that a reply belongs to; `None` if there is none or it is still queued: a server that predicts a
+    /// cookie must not free a queued slot.
     #[inline]
     pub(super) fn in_flight(&self, cookie: u64) -> Option<InFlight> {
         let (slot, generation) = apart(cookie);
@@ -124,11 +125,11 @@ impl Table {
         Some(InFlight { slot, ask, length, handed_over })
     }
 
-    /// It is replied to.
+    /// Frees a slot whose request is completed.
     #[inline]
     pub(super) fn free(&self, slot: u32) {
         if let Some(entry) = self.slots.get(slot as usize) {
-            // The receiver alone frees.
+            // Relaxed: only the receiver frees.
             let state = entry.state.load(Ordering::Relaxed);
             entry.state.store(state & !0xff | NOTHING, Ordering::Release);
         }

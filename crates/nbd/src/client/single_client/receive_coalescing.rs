@@ -1,44 +1,45 @@
-//! Receive coalescing: waiting for several replies instead of the first, so that a wake-up is paid once for many.
+//! Receive coalescing on the client: waits for several replies instead of the first, so that one wake-up serves many.
+//! It receives nothing itself.
 
 use crate::backoff::Backoff;
-use crate::socket::{LowWater, Socket};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::socket::{LowWater, Socket, timespec};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionread};
 use std::io;
 use std::time::{Duration, Instant};
 use sys::byte_store::Waiting;
 
-/// A Unix socket is slept for so long at most, because nobody wakes the sleeper.
+/// Longest sleep on a Unix socket, because data that arrive do not end it.
 const LONGEST_SLEEP: Duration = Duration::from_micros(50);
 
-/// What was waited for, and how that goes.
+/// State of receive coalescing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Coalescing {
-    /// The timeout.
+    /// Longest wait.
     timeout: Duration,
-    /// How much of it is not slept.
+    /// Busy-poll time at the start of a wait.
     busy_poll: Duration,
     low_water: LowWater,
     backoff: Backoff,
 }
 
-/// How a wait went.
+/// The result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// There was none: whoever receives now has to wait for the first reply.
+    /// There was no wait: the caller has to wait for the first reply.
     Not,
-    /// There is as much as was waited for.
+    /// Enough data have arrived.
     Enough,
-    /// It took too long.
+    /// The wait timed out.
     TimedOut,
 }
 
 impl Outcome {
-    /// How to receive then.
+    /// How to receive afterwards.
     pub(super) fn receiving(self) -> Waiting {
         match self {
             Self::Not => Waiting::UntilSome,
-            // What came too late may be nothing at all.
+            // After a timeout there may be no data at all.
             Self::Enough | Self::TimedOut => Waiting::Never,
         }
     }
@@ -49,9 +50,9 @@ impl Coalescing {
         Self { timeout, busy_poll, low_water: LowWater::default(), backoff: Backoff::default() }
     }
 
-    /// Waits until there are `bytes`, if that is wanted and is not in vain here. System calls are counted in `calls`.
+    /// Waits until `bytes` have arrived, if requested and not backing off. Adds system calls to `calls`.
     ///
-    /// A Unix socket wakes at the first byte, whatever is asked for: then it is slept instead, 50 µs at most.
+    /// A Unix socket wakes at the first byte whatever its low-water mark; the client then sleeps instead, up to 50 µs.
     pub(super) fn wait(&mut self, socket: &Socket, bytes: Option<usize>, calls: &mut u64) -> io::Result<Outcome> {
         let Some(bytes) = self.begin(socket, bytes, calls)? else { return Ok(Outcome::Not) };
         let enough = self.poll(Some(socket), self.timeout, calls)? && self.there_or_slept(socket, bytes, calls)?;
@@ -59,11 +60,12 @@ impl Coalescing {
         Ok(if enough { Outcome::Enough } else { Outcome::TimedOut })
     }
 
-    /// From now on less than `bytes` do not count, if that is wanted and is not in vain here; otherwise anything does. What is held for.
+    /// Sets the low-water mark to about `bytes` if requested and not backing off, otherwise to 1. Returns the number of
+    /// bytes to wait for, if any.
     fn begin(&mut self, socket: &Socket, bytes: Option<usize>, calls: &mut u64) -> io::Result<Option<usize>> {
         let waited_for = bytes.filter(|_| !self.timeout.is_zero() && self.backoff.take());
         let changed = match waited_for {
-            // What is in flight changes a little all the time.
+            // The number in flight changes slightly all the time.
             Some(bytes) => self.low_water.about(socket, bytes)?,
             None => self.low_water.set(socket, 1)?,
         };
@@ -71,13 +73,12 @@ impl Coalescing {
         Ok(waited_for)
     }
 
-    /// Whether it is readable before so much time is over.
+    /// Whether the socket becomes readable within `most`.
     fn poll(&self, socket: Option<&Socket>, most: Duration, calls: &mut u64) -> io::Result<bool> {
         let mut fds = socket.map(|socket| PollFd::new(socket, PollFlags::IN));
         let mut look = |limit: Duration| {
             *calls += 1;
-            let limit = Timespec { tv_sec: limit.as_secs().cast_signed(), tv_nsec: limit.subsec_nanos().into() };
-            poll(fds.as_mut_slice(), Some(&limit))
+            poll(fds.as_mut_slice(), Some(&timespec(limit)))
         };
         let (mut polled, mut left) = (Ok(0), most);
         if !self.busy_poll.is_zero() {
@@ -92,13 +93,13 @@ impl Coalescing {
         }
         match polled {
             Ok(readable) => Ok(readable > 0),
-            // A signal: whoever receives looks for himself.
+            // A signal: let the caller receive and see.
             Err(Errno::INTR) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Whether a socket that counts as readable has so many bytes, or more than before after a sleep.
+    /// Whether a readable socket has `bytes` bytes, or more than before after a sleep.
     fn there_or_slept(&self, socket: &Socket, bytes: usize, calls: &mut u64) -> io::Result<bool> {
         if socket.has_low_water() {
             return Ok(true);
@@ -129,11 +130,11 @@ mod tests {
     fn tcp() -> (Socket, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (Socket::Tcp(listener.accept().unwrap().0), theirs)
+        (Socket::from(listener.accept().unwrap().0), theirs)
     }
 
     #[test]
-    fn a_wait_goes_on_until_there_is_enough() {
+    fn a_wait_ends_when_enough_has_arrived() {
         let (ours, mut theirs) = tcp();
         let enough = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -166,14 +167,14 @@ mod tests {
             expected[timed_out] = Outcome::TimedOut;
         }
         assert_eq!(found, expected);
-        // What is there is readable at once where nothing is coalesced.
+        // Without coalescing, what has arrived is readable at once.
         assert_eq!(ours.receive(&mut [0; 100], Waiting::UntilSome).unwrap(), 9);
     }
 
     #[test]
-    fn a_unix_socket_is_slept_for_until_the_timeout() {
+    fn a_wait_on_a_unix_socket_ends_at_the_timeout() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let ours = Socket::Unix(ours);
+        let ours = Socket::from(ours);
         let mut calls = 0;
         theirs.write_all(&[1; 10]).unwrap();
         assert_eq!(Coalescing::new(LONG, Duration::ZERO).wait(&ours, Some(10), &mut calls).unwrap(), Outcome::Enough);
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_poll_makes_no_wait_longer() {
+    fn busy_polling_does_not_extend_a_wait() {
         let (ours, _theirs) = tcp();
         let mut calls = 0;
         let mut coalescing = Coalescing::new(Duration::from_millis(1), LONG);
@@ -193,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_connection_ends_a_wait() {
+    fn a_closed_connection_ends_a_wait() {
         let (ours, theirs) = tcp();
         drop(theirs);
         assert_eq!(Coalescing::new(LONG, Duration::ZERO).wait(&ours, Some(10), &mut 0).unwrap(), Outcome::Enough);
         let (ours, theirs) = UnixStream::pair().unwrap();
         drop(theirs);
         assert_eq!(
-            Coalescing::new(LONG, Duration::ZERO).wait(&Socket::Unix(ours), Some(10), &mut 0).unwrap(),
+            Coalescing::new(LONG, Duration::ZERO).wait(&Socket::from(ours), Some(10), &mut 0).unwrap(),
             Outcome::Enough
         );
     }

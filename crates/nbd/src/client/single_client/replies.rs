@@ -1,4 +1,4 @@
-//! What comes from a server: received, understood, and given back to whoever asked.
+//! Receives and parses replies, and passes completed requests to the caller. It sends nothing.
 
 use super::in_place::{Came, Payload};
 use super::{Ask, Client, Done, MEMORY_BYTES, apart, is_nothing, lost, simple_header};
@@ -12,21 +12,21 @@ use std::io;
 use sys::byte_store::Waiting;
 use sys::clock::ticks;
 
-/// Where the next bytes are received to.
+/// Where the next receive call puts its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Headers and payloads, each to where it is guessed to belong.
+    /// Expected headers and payloads, each into its place.
     Guessed,
-    /// To the memory.
+    /// The receive buffer.
     Memory,
-    /// To the memory, until so many are there.
+    /// The receive buffer, until it contains `most` bytes.
     Header { most: usize },
-    /// To the payload that is arriving.
+    /// The payload that is arriving.
     Arena { begin: usize, length: usize },
 }
 
 impl Client {
-    /// Receives once and uses it. Whether there was something.
+    /// Receives once and processes the data. Returns whether there were any.
     pub(super) fn receive(&mut self, each: &mut impl FnMut(Done), waiting: Waiting) -> Result<bool> {
         if self.zero_copy && waiting == Waiting::UntilSome {
             self.syscalls.receives += 1;
@@ -49,9 +49,9 @@ impl Client {
         self.came(received, place, each)
     }
 
-    /// Where the next bytes belong.
+    /// Decides where to receive next.
     fn place(&mut self) -> Place {
-        // What is left is less than a header, or a part of a payload that is copied out at once.
+        // The buffer contains less than a header, or part of a payload that is copied out at once.
         self.memory.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
         if self.guess() {
@@ -59,23 +59,22 @@ impl Client {
         }
         match (self.tuning.framing, self.arriving) {
             (Framing::OneGo | Framing::SegmentAtATime, _) => Place::Memory,
-            // Of a reply that is no simple one, a byte more at a time.
-            (Framing::PageAtATime, None) => Place::Header { most: SIMPLE_REPLY_BYTES.max(self.end + 1) },
+            (Framing::PageAtATime, None) => Place::Header { most: SIMPLE_REPLY_BYTES },
             (framing @ Framing::PageAtATime, Some((slot, there))) => {
-                let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize) - there;
+                let length = self.length_of(slot) - there;
                 if length == 0 {
                     return Place::Header { most: CHECKSUM_BYTES };
                 }
                 let length = length.min(framing.most_received().unwrap_or(length));
-                Place::Arena { begin: slot as usize * self.slot_bytes + there, length }
+                Place::Arena { begin: self.begin_of(slot) + there, length }
             }
         }
     }
 
-    /// Something has come, or not. Whether it has.
+    /// Processes the result of a receive call. Returns whether any bytes arrived.
     fn came(&mut self, received: io::Result<usize>, place: Place, each: &mut impl FnMut(Done)) -> Result<bool> {
         match (received, place) {
-            (Ok(0), _) => return Err(Error::Lost("the server closed it".to_owned())),
+            (Ok(0), _) => return Err(Error::Lost("the server closed the connection".to_owned())),
             (Ok(count), Place::Memory | Place::Header { .. }) => self.end += count,
             (Ok(count), Place::Guessed | Place::Arena { .. }) => self.sort_out(count, each),
             (Err(error), _) if is_nothing(&error) => return Ok(false),
@@ -84,7 +83,7 @@ impl Client {
         self.parse(each).map(|()| true)
     }
 
-    /// Lays out places for what is guessed to come. Whether there are any.
+    /// Prepares to receive the expected replies in place. Returns whether any are expected.
     fn guess(&mut self) -> bool {
         let Self { slots, slot_bytes, arriving, in_place, end, .. } = self;
         let Some(in_place) = in_place else { return false };
@@ -104,15 +103,15 @@ impl Client {
         in_place.guess(rest, *end, MEMORY_BYTES - SIMPLE_REPLY_BYTES, payload)
     }
 
-    /// What came is where it was guessed to belong, or is moved to `memory`.
+    /// Processes data received in place, and moves unexpected data to `memory`.
     fn sort_out(&mut self, count: usize, each: &mut impl FnMut(Done)) {
         let mut from = 0;
         if let Some((slot, there)) = self.arriving {
-            let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize);
+            let length = self.length_of(slot);
             from = count.min(length - there);
             self.syscalls.in_place_bytes += from as u64;
             if self.tuning.checksums {
-                self.sum.add_stored(&self.arena, slot as usize * self.slot_bytes + there, from);
+                self.sum.add_stored(&self.arena, self.begin_of(slot) + there, from);
             }
             self.arrived(slot, there + from, each);
         }
@@ -121,7 +120,7 @@ impl Client {
         for came in &came {
             match *came {
                 Came::AsGuessed { cookie, there } => {
-                    // With what was there of its header.
+                    // The start of its header in `memory` is used.
                     self.end = 0;
                     let (slot, _) = apart(cookie);
                     self.syscalls.in_place_bytes += there as u64;
@@ -139,16 +138,16 @@ impl Client {
         self.in_place = Some(in_place);
     }
 
-    /// Uses what was received.
+    /// Parses the receive buffer.
     pub(super) fn parse(&mut self, each: &mut impl FnMut(Done)) -> Result<()> {
         loop {
             let rest = self.memory.get(self.begin..self.end).unwrap_or_default();
             if let Some((slot, there)) = self.arriving {
-                let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize);
+                let length = self.length_of(slot);
                 if there == length {
                     let Some((found, _)) = rest.split_first_chunk::<CHECKSUM_BYTES>() else { return Ok(()) };
                     if *found != self.sum.bytes() {
-                        return Err(Error::Server("a reply's payload and its checksum do not agree".to_owned()));
+                        return Err(Error::Server("a reply's payload does not match its checksum".to_owned()));
                     }
                     self.begin += CHECKSUM_BYTES;
                     self.arriving = None;
@@ -162,7 +161,7 @@ impl Client {
                 if self.tuning.checksums {
                     self.sum.add(part);
                 }
-                self.arena.write(slot as usize * self.slot_bytes + there, part);
+                self.arena.write(self.begin_of(slot) + there, part);
                 let count = part.len();
                 self.begin += count;
                 self.arrived(slot, there + count, each);
@@ -173,13 +172,15 @@ impl Client {
             let (slot, generation) = apart(cookie);
             let state = self.slots.get(slot as usize).filter(|state| state.generation == generation);
             if state.is_none_or(|state| state.ask.is_none()) {
-                return Err(Error::Server(format!("the server replies to what was not asked (cookie {cookie:#x})")));
+                return Err(Error::Server(format!(
+                    "the server replies to a request that is not in flight (cookie {cookie:#x})"
+                )));
             }
             self.begin_reply(slot, error, 0, each);
         }
     }
 
-    /// The header of a reply has come, and so much of its payload.
+    /// Processes a reply's header, with `there` bytes of its payload already in place.
     #[inline]
     fn begin_reply(&mut self, slot: u32, error: Option<WireError>, there: usize, each: &mut impl FnMut(Done)) {
         if let Some(in_place) = &mut self.in_place {
@@ -191,9 +192,18 @@ impl Client {
         if reads && error.is_none() { self.arrived(slot, there, each) } else { self.finish(slot, error, each) }
     }
 
-    /// So much of a read has come.
+    fn length_of(&self, slot: u32) -> usize {
+        self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize)
+    }
+
+    /// Offset of a slot in the arena.
+    fn begin_of(&self, slot: u32) -> usize {
+        slot as usize * self.slot_bytes
+    }
+
+    /// Records how many bytes of a read's payload have arrived.
     fn arrived(&mut self, slot: u32, there: usize, each: &mut impl FnMut(Done)) {
-        let length = self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize);
+        let length = self.length_of(slot);
         if there < length || self.tuning.checksums {
             self.arriving = Some((slot, there));
         } else {

@@ -1,26 +1,26 @@
-//! A list that many threads push to, and whose consumer takes all of it with one exchange.
+//! A multi-producer list whose consumer takes everything with one exchange.
 
-use super::Duty;
+use super::Then;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Nothing, and nobody drains.
+/// Empty, and no thread is draining.
 const IDLE: u32 = u32::MAX;
-/// Nothing, and somebody drains.
+/// Empty, and a thread is draining.
 const EMPTY: u32 = u32::MAX - 1;
-/// Behind the last.
+/// End of the list.
 const END: u32 = u32::MAX - 2;
 
-/// The list: of names below a number, each in it at most once.
+/// A list of slot numbers below a limit, each in it at most once.
 #[derive(Debug)]
 pub(in crate::client) struct SwapList {
-    /// What was pushed last.
+    /// The item pushed last.
     head: AtomicU32,
-    /// What was pushed before each.
+    /// For each item, the one pushed before it.
     before: Box<[AtomicU32]>,
 }
 
 impl SwapList {
-    /// For names below `names`.
+    /// A list for slot numbers below `names`.
     pub(super) fn new(names: usize) -> Self {
         Self { head: AtomicU32::new(IDLE), before: (0..names).map(|_| AtomicU32::new(END)).collect() }
     }
@@ -31,9 +31,9 @@ impl SwapList {
         }
     }
 
-    /// Puts items at the end, all together.
-    pub(super) fn put(&self, items: &[u32]) -> Duty {
-        let (Some(first), Some(last)) = (items.first(), items.last()) else { return Duty::None };
+    /// Appends items, all together.
+    pub(super) fn put(&self, items: &[u32]) -> Then {
+        let (Some(first), Some(last)) = (items.first(), items.last()) else { return Then::Nothing };
         for pair in items.windows(2) {
             if let [earlier, later] = pair {
                 self.set_before(*later, *earlier);
@@ -43,13 +43,14 @@ impl SwapList {
         loop {
             self.set_before(*first, if head == IDLE || head == EMPTY { END } else { head });
             match self.head.compare_exchange_weak(head, *last, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return if head == IDLE { Duty::Drain } else { Duty::None },
+                Ok(_) => return if head == IDLE { Then::Drain } else { Then::Nothing },
                 Err(now) => head = now,
             }
         }
     }
 
-    /// Gives all that is there to `take`, in order, and what comes meanwhile, until there is nothing. For the one whose duty it is.
+    /// Passes all items to `take`, in order, including those that arrive meanwhile, until the list is empty. Only for
+    /// the thread whose duty it is.
     pub(super) fn drain(&self, scratch: &mut Vec<u32>, mut take: impl FnMut(&[u32])) {
         loop {
             let mut item = self.head.swap(EMPTY, Ordering::Acquire);
@@ -72,52 +73,30 @@ impl SwapList {
 
 #[cfg(test)]
 mod tests {
+    use super::super::assert_nothing_is_lost;
     use super::*;
 
     #[test]
     fn the_thread_that_finds_it_idle_drains_all_in_order() {
         let list = SwapList::new(10);
-        assert_eq!(list.put(&[3, 1]), Duty::Drain);
-        assert_eq!(list.put(&[4]), Duty::None);
+        assert_eq!(list.put(&[3, 1]), Then::Drain);
+        assert_eq!(list.put(&[4]), Then::Nothing);
         let (mut taken, mut calls) = (Vec::new(), 0);
         list.drain(&mut Vec::new(), |items| {
             taken.extend_from_slice(items);
             calls += 1;
             if calls == 1 {
-                assert_eq!(list.put(&[0, 9, 5]), Duty::None);
+                assert_eq!(list.put(&[0, 9, 5]), Then::Nothing);
             }
         });
         assert_eq!((taken, calls), (vec![3, 1, 4, 0, 9, 5], 2));
-        assert_eq!(list.put(&[3]), Duty::Drain);
+        assert_eq!(list.put(&[3]), Then::Drain);
     }
 
-    /// Threads put, whoever has the duty drains: everything comes once, and each thread's in order.
     #[test]
     fn nothing_is_lost_between_threads() {
-        const THREADS: u32 = 4;
         const EACH: u32 = 10_000;
-        let list = SwapList::new((THREADS * EACH) as usize);
-        let taken = std::sync::Mutex::new(Vec::new());
-        std::thread::scope(|scope| {
-            for thread in 0..THREADS {
-                let (list, taken) = (&list, &taken);
-                scope.spawn(move || {
-                    for pair in 0..EACH / 2 {
-                        let item = thread * EACH + pair * 2;
-                        if list.put(&[item, item + 1]) == Duty::Drain {
-                            // The one before may not have let go yet.
-                            let mut taken = taken.lock().unwrap();
-                            list.drain(&mut Vec::new(), |items| taken.extend_from_slice(items));
-                        }
-                    }
-                });
-            }
-        });
-        let taken = taken.into_inner().unwrap();
-        assert_eq!(taken.len() as u32, THREADS * EACH);
-        for thread in 0..THREADS {
-            let own = taken.iter().filter(|item| **item / EACH == thread).map(|item| item % EACH);
-            assert!(own.eq(0..EACH), "thread {thread}");
-        }
+        let list = SwapList::new(4 * EACH as usize);
+        assert_nothing_is_lost(EACH, |items| list.put(items), |scratch, take| list.drain(scratch, take));
     }
 }

@@ -1,57 +1,58 @@
-//! The server's end of the negotiation. Bytes of the client go in, replies come out, until an export is agreed on.
+//! The server's end of the negotiation: bytes from the client go in, replies come out, until an export is negotiated.
+//! No I/O.
 
 use super::{
     BASE_ALLOCATION, BASE_ALLOCATION_ID, Fields, MAGIC, MAX_STRING, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake_flag,
     info, option, reply, transmission_flag,
 };
 
-/// Bytes of an option's header.
+/// Size of an option's header.
 const OPTION_HEADER: usize = 16;
-/// Options with more data than this are refused: the longest that makes sense holds a name and a few dozen contexts.
+/// Options with more data are refused: the longest valid one contains a name and a few dozen contexts.
 const MAX_OPTION: usize = 2 * MAX_STRING;
-/// Data of a refused option that are still read over; who sends more is no client.
+/// Data of a refused option are skipped up to this size; a client that sends more is disconnected.
 const MAX_SKIPPED: u32 = 1 << 20;
-/// While this much waits to be sent, no further option is looked at.
+/// While more output than this is unsent, no further option is processed.
 const MAX_UNSENT: usize = 64 << 10;
 
-/// What a client is told of an export.
+/// The description of an export that a client gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportInfo {
-    /// Its name; the empty name is the default export.
+    /// Name; the empty name is the default export.
     pub name: String,
-    /// What it is, in words.
+    /// Description for people.
     pub description: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Bits of [`super::transmission_flag`].
     pub flags: u16,
-    /// Requests should be multiples of this many bytes.
+    /// Preferred block size in bytes.
     pub preferred_block: u32,
-    /// The largest payload of a request.
+    /// Maximum payload of a request in bytes.
     pub max_payload: u32,
 }
 
-/// What both ends agreed on.
+/// The result of the negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agreed {
     /// Index of the export.
     pub export: usize,
-    /// Whether replies are structured.
+    /// Whether structured replies are in use.
     pub structured: bool,
-    /// Whether block status may be asked for.
+    /// Whether the client may request block status.
     pub base_allocation: bool,
-    /// Whether payloads are followed by their checksums.
+    /// Whether checksums follow payloads.
     pub checksums: bool,
 }
 
-/// What came of the bytes so far.
+/// The state after the bytes received so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// More bytes are needed, or what waits has to be sent first.
+    /// More bytes are needed, or the pending output has to be sent first.
     Continue,
-    /// Requests follow. What was put out last has to be sent first.
+    /// The negotiation succeeded: requests follow. The last output has to be sent first.
     Agreed(Agreed),
-    /// The connection ends, once what was put out has been sent; a reason where it is the client's fault.
+    /// Close the connection once the output is sent; a reason if the client is at fault.
     End(Option<&'static str>),
 }
 
@@ -63,19 +64,19 @@ pub struct Negotiation<'a> {
     offers_checksums: bool,
 }
 
-/// What has been settled; kept by whoever keeps the connection.
+/// What the options have settled so far; the connection stores it between messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     flags: Option<u32>,
     structured: bool,
     checksums: bool,
-    /// The export for which `base:allocation` was chosen.
+    /// The export for which the client selected `base:allocation`.
     context_of: Option<usize>,
-    /// Bytes of a refused option that are still to be read over.
+    /// Bytes of a refused option that are still to be skipped.
     skip: u32,
 }
 
-/// What the server says first.
+/// The server's first message.
 pub fn greeting() -> [u8; 18] {
     let mut bytes = [0; 18];
     let (magics, flags) = bytes.split_at_mut(16);
@@ -87,22 +88,23 @@ pub fn greeting() -> [u8; 18] {
 }
 
 impl<'a> Negotiation<'a> {
-    /// Goes on where `state` says.
+    /// Continues from `state`.
     pub fn resume(exports: &'a [ExportInfo], state: State) -> Self {
         Self { exports, state, offers_checksums: false }
     }
 
-    /// Whether checksums may be had.
+    /// Whether to offer checksums.
     pub fn with_checksums(self, offered: bool) -> Self {
         Self { offers_checksums: offered, ..self }
     }
 
-    /// Where it is, to be resumed.
+    /// The state from which to resume.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Takes complete messages off the front of `input`, and puts replies at the end of `out`. Gives how many bytes were taken.
+    /// Consumes complete messages from the front of `input` and appends replies to `out`. Returns the number of bytes
+    /// consumed.
     pub fn advance(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Step) {
         let mut rest = Fields(input);
         let taken = |rest: &Fields| input.len() - rest.0.len();
@@ -121,7 +123,7 @@ impl<'a> Negotiation<'a> {
         }
     }
 
-    /// One message of the client; `None` while it is not complete.
+    /// Processes one message of the client; `None` while it is incomplete.
     fn message(&mut self, rest: &mut Fields, out: &mut Vec<u8>) -> Option<Step> {
         let Some(flags) = self.state.flags else {
             let flags = rest.u32()?;
@@ -131,14 +133,14 @@ impl<'a> Negotiation<'a> {
         };
         let (magic, number, length) = (rest.u64()?, rest.u32()?, rest.u32()?);
         if magic != OPTION_MAGIC {
-            return Some(Step::End(Some("no option begins where one has to")));
+            return Some(Step::End(Some("expected an option, got something else")));
         }
         let Some(wanted) = usize::try_from(length).ok().filter(|length| *length <= MAX_OPTION) else {
             if length > MAX_SKIPPED || number == option::EXPORT_NAME {
-                return Some(Step::End(Some("an option of absurd length")));
+                return Some(Step::End(Some("option longer than the server accepts")));
             }
             self.state.skip = length;
-            answer(out, number, reply::ERR_TOO_BIG, &[b"too long"]);
+            answer(out, number, reply::ERR_TOO_BIG, &[b"option data too long"]);
             return Some(Step::Continue);
         };
         let data = rest.bytes(wanted)?;
@@ -168,7 +170,7 @@ impl<'a> Negotiation<'a> {
             }
             option::STRUCTURED_REPLY if !data.is_empty() => invalid(out, "STRUCTURED_REPLY has no data"),
             option::STRUCTURED_REPLY if self.state.checksums => invalid(out, "not with checksums"),
-            option::CHECKSUMS if !data.is_empty() => invalid(out, "it has no data"),
+            option::CHECKSUMS if !data.is_empty() => invalid(out, "CHECKSUMS has no data"),
             option::CHECKSUMS if self.state.structured => invalid(out, "not with structured replies"),
             option::CHECKSUMS if self.offers_checksums => {
                 self.state.checksums = true;
@@ -179,9 +181,9 @@ impl<'a> Negotiation<'a> {
                 answer(out, number, reply::ACK, &[]);
             }
             option::INFO | option::GO => match asked(data) {
-                None => invalid(out, "a name and numbers of informations are expected"),
+                None => invalid(out, "expected an export name and information types"),
                 Some((name, wanted)) => match self.find(name) {
-                    None => answer(out, number, reply::ERR_UNKNOWN, &[b"there is no such export"]),
+                    None => answer(out, number, reply::ERR_UNKNOWN, &[b"no such export"]),
                     Some((index, export)) => {
                         describe(out, number, export, self.flags(export), wanted);
                         if number == option::GO {
@@ -191,14 +193,14 @@ impl<'a> Negotiation<'a> {
                 },
             },
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(number, data, out),
-            _ => answer(out, number, reply::ERR_UNSUP, &[b"not known here"]),
+            _ => answer(out, number, reply::ERR_UNSUP, &[b"unknown option"]),
         }
         Step::Continue
     }
 
     fn find(&self, name: &[u8]) -> Option<(usize, &'a ExportInfo)> {
         let named = self.exports.iter().position(|export| export.name.as_bytes() == name);
-        // Without a name, and with no export of that name, the first is meant.
+        // The empty name selects the first export unless an export has that name.
         let index = named.or_else(|| name.is_empty().then_some(0))?;
         Some((index, self.exports.get(index)?))
     }
@@ -209,16 +211,16 @@ impl<'a> Negotiation<'a> {
         Agreed { export, structured, base_allocation, checksums }
     }
 
-    /// What an export can do in the way of replying that was agreed on.
+    /// Transmission flags of an export under the negotiated reply format.
     fn flags(&self, export: &ExportInfo) -> u16 {
-        // A reply in one piece is no promise where there are no others.
+        // DF means nothing without structured replies.
         if self.state.structured { export.flags } else { export.flags & !transmission_flag::SEND_DF }
     }
 
-    /// The oldest way: there is no reply but the export itself.
+    /// EXPORT_NAME: the only reply is the export's description.
     fn export_name(&mut self, name: &[u8], flags: u32, out: &mut Vec<u8>) -> Step {
         let Some((index, export)) = self.find(name) else {
-            return Step::End(Some("it asked for an export that is not there"));
+            return Step::End(Some("client selected an unknown export"));
         };
         out.extend_from_slice(&export.size.to_be_bytes());
         out.extend_from_slice(&self.flags(export).to_be_bytes());
@@ -231,17 +233,17 @@ impl<'a> Negotiation<'a> {
     fn contexts(&mut self, number: u32, data: &[u8], out: &mut Vec<u8>) {
         let set = number == option::SET_META_CONTEXT;
         if set {
-            // Whatever comes of it, what was chosen before is chosen no more.
+            // Even a failed SET_META_CONTEXT clears the earlier selection.
             self.state.context_of = None;
         }
         if !self.state.structured {
-            return answer(out, number, reply::ERR_INVALID, &[b"STRUCTURED_REPLY comes first"]);
+            return answer(out, number, reply::ERR_INVALID, &[b"negotiate STRUCTURED_REPLY first"]);
         }
         let Some((name, any, ours)) = queries(data) else {
-            return answer(out, number, reply::ERR_INVALID, &[b"a name and queries are expected"]);
+            return answer(out, number, reply::ERR_INVALID, &[b"expected an export name and queries"]);
         };
         let Some((index, _)) = self.find(name) else {
-            return answer(out, number, reply::ERR_UNKNOWN, &[b"there is no such export"]);
+            return answer(out, number, reply::ERR_UNKNOWN, &[b"no such export"]);
         };
         let offered = if set { ours.exact } else { !any || ours.exact || ours.namespace };
         if offered {
@@ -255,7 +257,7 @@ impl<'a> Negotiation<'a> {
     }
 }
 
-/// One reply to an option.
+/// Appends one reply to an option.
 fn answer(out: &mut Vec<u8>, number: u32, kind: u32, data: &[&[u8]]) {
     let length: usize = data.iter().map(|part| part.len()).sum();
     out.extend_from_slice(&OPTION_REPLY_MAGIC.to_be_bytes());
@@ -265,7 +267,7 @@ fn answer(out: &mut Vec<u8>, number: u32, kind: u32, data: &[&[u8]]) {
     data.iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// The name in the data of INFO and GO, and which informations are asked for.
+/// The export name and the requested information types of INFO and GO.
 fn asked(data: &[u8]) -> Option<(&[u8], Fields<'_>)> {
     let mut fields = Fields(data);
     let (name, count) = (fields.string()?, fields.u16()?);
@@ -273,7 +275,7 @@ fn asked(data: &[u8]) -> Option<(&[u8], Fields<'_>)> {
     fields.is_empty().then_some((name, wanted))
 }
 
-/// Everything that was asked for, and what has to be said in any case.
+/// Sends the requested information and what the server always sends.
 fn describe(out: &mut Vec<u8>, number: u32, export: &ExportInfo, flags: u16, mut wanted: Fields) {
     let mut info = |kind: u16, parts: [&[u8]; 3]| {
         answer(out, number, reply::INFO, &[&kind.to_be_bytes(), parts[0], parts[1], parts[2]]);
@@ -295,19 +297,19 @@ fn describe(out: &mut Vec<u8>, number: u32, export: &ExportInfo, flags: u16, mut
     answer(out, number, reply::ACK, &[]);
 }
 
-/// Which queries name what is offered here.
+/// Which queries match the offered context.
 #[derive(Clone, Copy, Default)]
 struct Matching {
     exact: bool,
     namespace: bool,
 }
 
-/// The export's name, whether there is any query, and what they match; `None` when the data make no sense.
+/// The export's name, whether there is any query, and what the queries match; `None` if the data are malformed.
 fn queries(data: &[u8]) -> Option<(&[u8], bool, Matching)> {
     let mut fields = Fields(data);
     let (name, count) = (fields.string()?, fields.u32()?);
     let mut matching = Matching::default();
-    // Each query takes four bytes at least, so a false count ends with the data.
+    // Each query takes at least four bytes, so the data limit the loop even if the count is false.
     for _ in 0..count {
         let query = fields.string()?;
         matching.exact |= query == BASE_ALLOCATION;
@@ -316,5 +318,5 @@ fn queries(data: &[u8]) -> Option<(&[u8], bool, Matching)> {
     fields.is_empty().then_some((name, count > 0, matching))
 }
 
-/// Bytes that a connection has to be able to hold, so that every option that is looked at fits.
+/// Size of the input buffer that fits every option that is not refused for its length.
 pub const INPUT_BYTES: usize = OPTION_HEADER + MAX_OPTION;

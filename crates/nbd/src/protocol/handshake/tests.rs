@@ -1,4 +1,4 @@
-//! Both ends against each other, and each against what it must not believe.
+//! Both ends against each other, and each against invalid input.
 
 use super::client::{self, Export};
 use super::server::{self, Agreed, ExportInfo, Negotiation, State, Step};
@@ -17,7 +17,7 @@ fn exports() -> Vec<ExportInfo> {
     vec![export("", 1 << 20), export("other", 1 << 30)]
 }
 
-/// Everything that the server says to these bytes, and how it ends.
+/// The server's complete output for these bytes, and its last step.
 fn served(input: &[u8]) -> (Vec<u8>, Step) {
     let exports = exports();
     let mut negotiation = Negotiation::resume(&exports, State::default());
@@ -31,19 +31,11 @@ fn flags() -> Vec<u8> {
     3_u32.to_be_bytes().to_vec()
 }
 
-fn asking(number: u32, data: &[u8]) -> Vec<u8> {
-    let mut bytes = OPTION_MAGIC.to_be_bytes().to_vec();
-    bytes.extend(number.to_be_bytes());
-    bytes.extend((data.len() as u32).to_be_bytes());
-    bytes.extend(data);
-    bytes
-}
-
 fn named(name: &str, rest: &[u8]) -> Vec<u8> {
     [&(name.len() as u32).to_be_bytes()[..], name.as_bytes(), rest].concat()
 }
 
-/// Kinds of the replies in what a server put out.
+/// The reply types in a server's output.
 fn kinds(mut out: &[u8]) -> Vec<u32> {
     let mut kinds = Vec::new();
     while !out.is_empty() {
@@ -58,7 +50,7 @@ fn kinds(mut out: &[u8]) -> Vec<u32> {
     kinds
 }
 
-/// Both ends, a byte at a time or all at once.
+/// Both ends, with the server's output delivered in parts or at once.
 fn meet(name: &str, at_once: usize) -> (client::Step, Option<Agreed>) {
     let exports = exports();
     let mut client = client::Negotiation::new(name);
@@ -82,7 +74,7 @@ fn meet(name: &str, at_once: usize) -> (client::Step, Option<Agreed>) {
             Step::Continue => {}
         }
         if taken == 0 && held == to_client.len() {
-            // The client needs more than the part it was shown.
+            // The client needs more than the part it was given.
             let (taken, step) = client.advance(&to_client, &mut to_server);
             if step != client::Step::Continue {
                 return (step, agreed);
@@ -90,7 +82,7 @@ fn meet(name: &str, at_once: usize) -> (client::Step, Option<Agreed>) {
             to_client.drain(..taken);
         }
     }
-    panic!("no end");
+    panic!("the negotiation does not end");
 }
 
 #[test]
@@ -106,25 +98,25 @@ fn both_ends_agree() {
 }
 
 #[test]
-fn the_oldest_way_has_124_zeros_unless_they_are_not_wanted() {
-    let (out, step) = served(&[flags(), asking(option::EXPORT_NAME, b"other")].concat());
+fn export_name_sends_124_zeros_unless_declined() {
+    let (out, step) = served(&[flags(), option_bytes(option::EXPORT_NAME, b"other")].concat());
     assert_eq!((out.len(), &out[..8]), (10, &(1_u64 << 30).to_be_bytes()[..]));
     assert!(matches!(step, Step::Agreed(Agreed { export: 1, .. })));
-    let zeros = [1_u32.to_be_bytes().to_vec(), asking(option::EXPORT_NAME, b"")].concat();
+    let zeros = [1_u32.to_be_bytes().to_vec(), option_bytes(option::EXPORT_NAME, b"")].concat();
     assert_eq!(served(&zeros).0.len(), 134);
     assert!(
-        matches!(served(&[flags(), asking(option::EXPORT_NAME, b"no")].concat()), (out, Step::End(Some(_))) if out.is_empty())
+        matches!(served(&[flags(), option_bytes(option::EXPORT_NAME, b"no")].concat()), (out, Step::End(Some(_))) if out.is_empty())
     );
 }
 
 #[test]
-fn contexts_are_chosen_for_one_export_after_structured_replies() {
+fn contexts_apply_to_one_export_and_need_structured_replies() {
     let query = |name: &str, query: &[u8]| {
         named(name, &[&1_u32.to_be_bytes()[..], &(query.len() as u32).to_be_bytes(), query].concat())
     };
-    let set = |name: &str| asking(option::SET_META_CONTEXT, &query(name, BASE_ALLOCATION));
-    let go = |name: &str| asking(option::GO, &named(name, &0_u16.to_be_bytes()));
-    let structured = || asking(option::STRUCTURED_REPLY, b"");
+    let set = |name: &str| option_bytes(option::SET_META_CONTEXT, &query(name, BASE_ALLOCATION));
+    let go = |name: &str| option_bytes(option::GO, &named(name, &0_u16.to_be_bytes()));
+    let structured = || option_bytes(option::STRUCTURED_REPLY, b"");
     let early = served(&[flags(), set(""), go("")].concat());
     assert_eq!(kinds(&early.0)[0], reply::ERR_INVALID);
     assert!(matches!(early.1, Step::Agreed(Agreed { base_allocation: false, structured: false, .. })));
@@ -132,24 +124,26 @@ fn contexts_are_chosen_for_one_export_after_structured_replies() {
     assert_eq!(kinds(&good.0)[..3], [reply::ACK, reply::META_CONTEXT, reply::ACK]);
     assert!(matches!(good.1, Step::Agreed(Agreed { base_allocation: true, structured: true, .. })));
     let other = served(&[flags(), structured(), set(""), go("other")].concat());
-    assert!(matches!(other.1, Step::Agreed(Agreed { base_allocation: false, .. })), "chosen for another export");
+    assert!(matches!(other.1, Step::Agreed(Agreed { base_allocation: false, .. })), "selected for another export");
     let foreign = served(
-        &[flags(), structured(), asking(option::SET_META_CONTEXT, &query("", b"qemu:dirty-bitmap:x")), go("")].concat(),
+        &[flags(), structured(), option_bytes(option::SET_META_CONTEXT, &query("", b"qemu:dirty-bitmap:x")), go("")]
+            .concat(),
     );
     assert_eq!(kinds(&foreign.0)[..2], [reply::ACK, reply::ACK]);
-    let listed =
-        served(&[flags(), structured(), asking(option::LIST_META_CONTEXT, &named("", &0_u32.to_be_bytes()))].concat());
+    let listed = served(
+        &[flags(), structured(), option_bytes(option::LIST_META_CONTEXT, &named("", &0_u32.to_be_bytes()))].concat(),
+    );
     assert_eq!(kinds(&listed.0), [reply::ACK, reply::META_CONTEXT, reply::ACK]);
 }
 
-/// A read in one piece is promised to those only who may get several.
+/// DF is offered only with structured replies.
 #[test]
-fn reads_in_one_piece_are_offered_with_structured_replies_only() {
+fn df_is_offered_only_with_structured_replies() {
     let mut exports = exports();
     exports[0].flags |= transmission_flag::SEND_DF;
     let flags_told = |options: &[Vec<u8>]| {
         let mut out = Vec::new();
-        let input = [flags(), options.concat(), asking(option::EXPORT_NAME, b"")].concat();
+        let input = [flags(), options.concat(), option_bytes(option::EXPORT_NAME, b"")].concat();
         let (mut negotiation, mut rest) = (Negotiation::resume(&exports, State::default()), &input[..]);
         loop {
             let (taken, step) = negotiation.advance(rest, &mut out);
@@ -161,22 +155,22 @@ fn reads_in_one_piece_are_offered_with_structured_replies_only() {
         u16::from_be_bytes(out[out.len() - 2..].try_into().unwrap())
     };
     assert_eq!(flags_told(&[]) & transmission_flag::SEND_DF, 0);
-    assert_ne!(flags_told(&[asking(option::STRUCTURED_REPLY, b"")]) & transmission_flag::SEND_DF, 0);
+    assert_ne!(flags_told(&[option_bytes(option::STRUCTURED_REPLY, b"")]) & transmission_flag::SEND_DF, 0);
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_the_conversation_goes_on() {
-    let go = asking(option::GO, &named("", &0_u16.to_be_bytes()));
+fn invalid_options_are_refused_and_the_negotiation_continues() {
+    let go = option_bytes(option::GO, &named("", &0_u16.to_be_bytes()));
     for (bad, kind) in [
-        (asking(999, b"what"), reply::ERR_UNSUP),
-        (asking(option::STARTTLS, b""), reply::ERR_UNSUP),
-        (asking(option::LIST, b"data"), reply::ERR_INVALID),
-        (asking(option::GO, &[0, 0, 0, 9, b'a']), reply::ERR_INVALID),
-        (asking(option::GO, &u32::MAX.to_be_bytes()), reply::ERR_INVALID),
-        (asking(option::GO, &named("no", &0_u16.to_be_bytes())), reply::ERR_UNKNOWN),
+        (option_bytes(999, b"what"), reply::ERR_UNSUP),
+        (option_bytes(option::STARTTLS, b""), reply::ERR_UNSUP),
+        (option_bytes(option::LIST, b"data"), reply::ERR_INVALID),
+        (option_bytes(option::GO, &[0, 0, 0, 9, b'a']), reply::ERR_INVALID),
+        (option_bytes(option::GO, &u32::MAX.to_be_bytes()), reply::ERR_INVALID),
+        (option_bytes(option::GO, &named("no", &0_u16.to_be_bytes())), reply::ERR_UNKNOWN),
         // CVE-2022-26495: lengths near 2^32 that overflow.
-        (asking(option::INFO, &[&u32::MAX.to_be_bytes()[..], b"xx"].concat()), reply::ERR_INVALID),
-        (asking(777, &vec![0; 100_000]), reply::ERR_TOO_BIG),
+        (option_bytes(option::INFO, &[&u32::MAX.to_be_bytes()[..], b"xx"].concat()), reply::ERR_INVALID),
+        (option_bytes(777, &vec![0; 100_000]), reply::ERR_TOO_BIG),
     ] {
         let (out, step) = served(&[flags(), bad, go.clone()].concat());
         assert_eq!(kinds(&out)[0], kind);
@@ -185,15 +179,15 @@ fn what_makes_no_sense_is_refused_and_the_conversation_goes_on() {
     for fatal in [
         vec![0xff; 64],
         [flags(), vec![1; 64]].concat(),
-        [flags(), asking(2_000_000, b"")[..12].to_vec(), vec![0x7f; 4]].concat(),
+        [flags(), option_bytes(2_000_000, b"")[..12].to_vec(), vec![0x7f; 4]].concat(),
     ] {
         assert!(matches!(served(&fatal).1, Step::End(Some(_))));
     }
-    assert_eq!(served(&[flags(), asking(option::ABORT, b"")].concat()).1, Step::End(None));
+    assert_eq!(served(&[flags(), option_bytes(option::ABORT, b"")].concat()).1, Step::End(None));
 }
 
 #[test]
-fn a_client_believes_no_server_that_makes_no_sense() {
+fn a_client_refuses_invalid_servers() {
     let told = |bytes: &[u8]| {
         let mut client = client::Negotiation::new("");
         let (_, step) = client.advance(&[&server::greeting()[..], bytes].concat(), &mut Vec::new());
@@ -205,7 +199,7 @@ fn a_client_believes_no_server_that_makes_no_sense() {
         bytes.extend(data);
         bytes
     };
-    // CVE-2023-5215: a size that is negative when it is signed.
+    // CVE-2023-5215: a size that is negative as a signed number.
     let negative = [&info::EXPORT.to_be_bytes()[..], &u64::MAX.to_be_bytes(), &[0, 1]].concat();
     let odd_block = [&info::BLOCK_SIZE.to_be_bytes()[..], &[0, 0, 0, 3, 0, 0, 16, 0, 0, 1, 0, 0]].concat();
     for bytes in [
@@ -220,14 +214,14 @@ fn a_client_believes_no_server_that_makes_no_sense() {
     let mut endless = replied(reply::INFO, b"");
     endless.truncate(16);
     endless.extend(u32::MAX.to_be_bytes());
-    assert!(matches!(told(&endless), client::Step::Failed(why) if why.contains("absurd")));
+    assert!(matches!(told(&endless), client::Step::Failed(why) if why.contains("longer than the protocol allows")));
 }
 
 proptest! {
-    /// Whatever comes, and however it is cut: no panic, nothing taken twice, and the same end.
+    /// Any bytes in any pieces: no panic, nothing consumed twice, and the same end.
     #[test]
-    fn bytes_may_come_in_any_pieces(bytes in prop::collection::vec(any::<u8>(), 0..400), cut in 1_usize..50, sane in any::<bool>()) {
-        let bytes = if sane { [flags(), asking(u32::from(bytes.first().copied().unwrap_or(0) % 12), &bytes)].concat() } else { bytes };
+    fn input_may_arrive_in_any_pieces(bytes in prop::collection::vec(any::<u8>(), 0..400), cut in 1_usize..50, sane in any::<bool>()) {
+        let bytes = if sane { [flags(), option_bytes(u32::from(bytes.first().copied().unwrap_or(0) % 12), &bytes)].concat() } else { bytes };
         let (whole_out, whole) = served(&bytes);
         let exports = exports();
         let (mut state, mut out, mut held, mut last) = (State::default(), Vec::new(), Vec::new(), Step::Continue);
@@ -245,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn a_client_survives_any_server(bytes in prop::collection::vec(any::<u8>(), 0..400), greeted in any::<bool>()) {
+    fn a_client_survives_any_input(bytes in prop::collection::vec(any::<u8>(), 0..400), greeted in any::<bool>()) {
         let bytes = if greeted { [&server::greeting()[..], &bytes].concat() } else { bytes };
         let (taken, _) = client::Negotiation::new("x").advance(&bytes, &mut Vec::new());
         prop_assert!(taken <= bytes.len());

@@ -1,24 +1,25 @@
-//! Whether a request makes sense, before anything is done.
+//! Validates a request before anything is executed. Pure.
 
 use crate::backends::Outcome;
 use crate::wire::{Command, Request, WireError, command_flag};
 
-/// What the connection may do.
+/// What a connection is allowed to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
     /// Whether writes are refused.
     pub read_only: bool,
     /// Whether replies to reads are structured.
     pub structured: bool,
-    /// Whether block status may be asked for.
+    /// Whether block status may be requested.
     pub base_allocation: bool,
-    /// Whether payloads are followed by their checksums.
+    /// Whether checksums follow payloads.
     pub checksums: bool,
-    /// Larger payloads are refused.
+    /// Maximum payload in bytes; longer ones are refused.
     pub max_payload: u32,
 }
 
-/// Whether an export of `size` bytes can do this for a client with these rights; if not, the error of the reply.
+/// Whether an export of `size` bytes can execute this request for a client with these rights; if not, the error to
+/// reply.
 pub(super) fn check(request: &Request, rights: &Rights, size: u64) -> Outcome {
     use command_flag::{DF, FAST_ZERO, FUA, NO_HOLE, REQ_ONE};
     let known = match request.command {
@@ -28,7 +29,7 @@ pub(super) fn check(request: &Request, rights: &Rights, size: u64) -> Outcome {
         Command::Unknown(_) => return Err(WireError::EINVAL),
         _ => 0,
     };
-    // FUA is allowed with every command and means something with those that write.
+    // FUA is allowed with every command and affects those that write.
     if request.flags & !(known | FUA) != 0 {
         return Err(WireError::EINVAL);
     }
@@ -41,7 +42,7 @@ pub(super) fn check(request: &Request, rights: &Rights, size: u64) -> Outcome {
     }
     let end = request.offset.checked_add(u64::from(request.length));
     if end.is_none_or(|end| end > size) {
-        // Of a range that is trimmed nothing is to be stored.
+        // Trimming stores nothing, so it cannot run out of space.
         let stores = matches!(request.command, Command::Write | Command::WriteZeroes);
         return Err(if stores { WireError::ENOSPC } else { WireError::EINVAL });
     }

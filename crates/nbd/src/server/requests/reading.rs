@@ -1,4 +1,4 @@
-//! Reads: header and payload at one go, or a long one piece by piece.
+//! Reads: puts header and payload into the batch at once, or a long copied payload piece by piece.
 
 use super::Requests;
 use crate::filters::crc::Checksum;
@@ -7,10 +7,10 @@ use crate::tuning::Sending;
 use crate::wire::{Chunk, ChunkKind, Request, command_flag, data_chunk, simple_reply};
 use sys::send_batch::SendBatch;
 
-/// Longer replies whose payload is copied are made in pieces of this size.
+/// Longer payloads that are copied are produced in pieces of this size.
 const PIECE: u32 = 128 << 10;
 
-/// A read of which a part has been put out.
+/// A read whose reply is partly produced.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     cookie: u64,
@@ -18,12 +18,12 @@ pub(super) struct Reading {
     rest: u32,
     /// Whether each piece is a chunk of its own.
     chunks: bool,
-    /// What the header of all pieces answers to; it goes out with the first, which may fail.
+    /// The request whose one header precedes all pieces; the header goes out with the first piece, which may fail.
     header: Option<Request>,
-    /// Of what was put out, where it is to follow.
+    /// Checksum of the pieces so far, if one follows the payload.
     sum: Option<Checksum>,
-    /// Bytes that are still to be read once before the header promises them: behind a header there is no way to say that the storage
-    /// failed. Of what memory holds, and of chunks, which can say it, there are none.
+    /// Bytes still to be read once before the header promises them: behind a header, the server cannot report that the
+    /// storage failed. Zero for memory, and for chunks, which can report an error.
     unverified: u32,
 }
 
@@ -38,13 +38,14 @@ impl Requests {
         let chunks = self.rights.structured && request.flags & command_flag::DF == 0;
         let header = (!chunks).then_some(*request);
         let sum = self.rights.checksums.then(Checksum::default);
-        // Past the page cache the device would do it all twice.
+        // With direct I/O the device would read everything twice.
         let verified = chunks || !self.backend.may_wait() || self.backend.direct().is_some();
         let unverified = if verified { 0 } else { length };
         self.reading = Some(Reading { cookie, offset, rest: length, chunks, header, sum, unverified });
     }
 
-    /// How a payload is sent from this storage. What is summed is copied, because it has to be sent as it was summed.
+    /// How to send a payload from this storage. A payload with a checksum is copied, because it has to be sent exactly
+    /// as summed.
     #[inline]
     fn sending(&self, length: u32) -> Sending {
         if self.rights.checksums { Sending::PullUp } else { self.backend.sending(self.tuning.sending(length)) }
@@ -58,7 +59,7 @@ impl Requests {
         }
     }
 
-    /// Header and payload, or the error in their place.
+    /// Puts header and payload, or an error instead.
     #[inline]
     fn read_at_once(&mut self, request: &Request, sending: Sending, batch: &mut SendBatch) {
         if self.backend.may_wait() && sending != Sending::Gather {
@@ -82,7 +83,7 @@ impl Requests {
         }
     }
 
-    /// Reads the next piece of a long read for the first time: it comes to the page cache, or the reply is an error.
+    /// Reads the next piece of a long read for the first time: it enters the page cache, or the reply is an error.
     fn verify(&mut self, batch: &mut SendBatch) {
         let Some(reading) = &mut self.reading else { return };
         let length = reading.unverified.min(PIECE);
@@ -97,7 +98,7 @@ impl Requests {
         }
     }
 
-    /// The next piece of a long read.
+    /// Puts the next piece of a long read.
     pub(super) fn read_on(&mut self, batch: &mut SendBatch) -> Result<(), &'static str> {
         if self.backend.may_wait() {
             self.may_be_slow();
@@ -136,7 +137,7 @@ impl Requests {
                     }
                 }
             }
-            // The header has promised data, and a part of them is on the way.
+            // The header has promised data, and some of them are already sent.
             Err(_) if !chunks && header.is_none() => return Err("the storage failed in the middle of a reply"),
             Err(error) => {
                 batch.take_back(mark);

@@ -1,4 +1,5 @@
-//! Writes: the payload goes to the storage as it arrives, cut anywhere, or waits in a buffer where the storage wants whole blocks.
+//! Writes: a payload goes to the storage as it arrives, in any pieces; for direct I/O it is collected into whole blocks
+//! first.
 
 use super::{Requests, is_durable};
 use crate::backends::{Backend, Direct, Outcome};
@@ -8,21 +9,21 @@ use crate::wire::{Request, WireError, simple_reply};
 use sys::buffer::AlignedBuffer;
 use sys::send_batch::SendBatch;
 
-/// A write whose payload is on its way.
+/// A write whose payload is arriving.
 #[derive(Debug)]
 pub(super) struct Writing {
     cookie: u64,
     offset: u64,
     rest: u32,
-    /// Durable before the reply (FUA).
+    /// Flush before the reply (FUA).
     durable: bool,
     outcome: Outcome,
-    /// Of what has come, where it is to be checked.
+    /// Checksum of the payload so far, if it is to be verified.
     sum: Option<Checksum>,
     blocks: BlockBuffer,
 }
 
-/// What has come of a payload and is not whole blocks yet; its memory is the backend's and there is some only within a direct write.
+/// Payload bytes not yet written as whole blocks. The backend owns the memory and lends it during a direct write only.
 #[derive(Debug, Default)]
 struct BlockBuffer {
     memory: Option<AlignedBuffer>,
@@ -30,7 +31,7 @@ struct BlockBuffer {
 }
 
 impl Requests {
-    /// Writes what has come of the payload; gives what follows it.
+    /// Writes the payload bytes in `input`; returns what follows them.
     pub(super) fn write_on<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
         if self.backend.may_wait() {
             self.may_be_slow();
@@ -41,7 +42,7 @@ impl Requests {
         later
     }
 
-    /// Whether all of the payload has come, and its checksum, which is taken from `input`.
+    /// Whether the payload is complete, including its checksum, which is consumed from `input` and verified.
     pub(super) fn has_payload(&mut self, input: &mut &[u8]) -> bool {
         let Some(writing) = &mut self.writing else { return true };
         if writing.rest > 0 {
@@ -55,7 +56,7 @@ impl Requests {
         true
     }
 
-    /// Replies to a write whose payload is where it belongs.
+    /// Finishes a write whose payload is complete, and replies.
     pub(super) fn end_writing(&mut self, batch: &mut SendBatch) {
         let Some(writing) = self.writing.take() else { return };
         let mut outcome = writing.outcome;
@@ -72,7 +73,7 @@ impl Requests {
 }
 
 impl Writing {
-    /// A write that `outcome` allows or refuses: after an error its payload is read over.
+    /// A write that is allowed or refused by `outcome`. The payload of a refused write is skipped.
     pub(super) fn new(request: &Request, outcome: Outcome, checksums: bool) -> Self {
         Self {
             cookie: request.cookie,
@@ -85,18 +86,18 @@ impl Writing {
         }
     }
 
-    /// Bytes of the payload that have not come.
+    /// Payload bytes that have not arrived.
     pub(super) fn rest(&self) -> u32 {
         self.rest
     }
 
-    /// Where the rest belongs, begin and length, if it may be received to there: what is summed is summed before anybody else can
-    /// change it. It is within the storage's size, which is a usize.
+    /// The place of the rest (start and length), if it may be received in place. A payload with a checksum may not: it
+    /// is summed before anyone else can change it. The place is within the storage's size, which fits in a usize.
     pub(super) fn in_place(&self) -> Option<(usize, usize)> {
         (self.outcome.is_ok() && self.sum.is_none()).then_some((self.offset as usize, self.rest as usize))
     }
 
-    /// The next bytes of the payload.
+    /// Takes the next payload bytes.
     fn take(&mut self, data: &[u8], backend: &Backend) {
         if let Some(sum) = &mut self.sum {
             sum.add(data);
@@ -113,7 +114,7 @@ impl Writing {
         self.pass(data.len());
     }
 
-    /// So many bytes, at most `rest`, are where they belong.
+    /// Records that `count` payload bytes (at most `rest`) have been handled.
     pub(super) fn pass(&mut self, count: usize) {
         self.offset = self.offset.saturating_add(count as u64);
         self.rest -= count as u32;
@@ -121,7 +122,7 @@ impl Writing {
 }
 
 impl BlockBuffer {
-    /// These bytes follow, the first of which belongs to `offset`; `last`: no more do. `direct` is `backend`'s.
+    /// Takes `data`, whose first byte belongs at `offset`; `last`: no more follow. `direct` is that of `backend`.
     fn take(&mut self, offset: u64, data: &[u8], last: bool, backend: &Backend, direct: &Direct) -> Outcome {
         let mut memory = match self.memory.take() {
             Some(memory) => memory,

@@ -1,4 +1,4 @@
-//! Records that nobody measured: whatever they hold, the study ends without a panic.
+//! The study of arbitrary records ends without a panic.
 
 use super::*;
 use crate::comparison::record::CaseLatency;
@@ -6,14 +6,14 @@ use crate::histogram::Histogram;
 use crate::hostile::Vandal;
 use crate::record::{Direction, Execution, IoInterval, JobRecord, Latency, Stretch};
 
-/// Records changed of each kind.
+/// Number of changed records of each kind.
 const CHANGED: u64 = 500;
 
 fn any_load(round: usize, case: usize) -> Load {
     Load { nanos_per_io: 1000 + wobble(round, case), ios: 1000 }
 }
 
-/// With latencies, so that percentiles are compared.
+/// Includes latencies, so that percentiles are compared.
 fn slices() -> CompareRecord {
     let limits = ["cycles_per_io > +1%", "iops < -1%"].map(|limit| Limit::parse(limit).unwrap()).to_vec();
     let mut record = record(experiment(Draft { limits, ..Draft::default() }), 12, any_load);
@@ -33,7 +33,7 @@ fn sweep() -> CompareRecord {
     record(experiment(Draft { axes: vec![axis], against_itself: true, ..Draft::default() }), 11, any_load)
 }
 
-/// Slices of arms as whole executions of a program that says what it did.
+/// The slices as whole executions of a program that reports its I/O.
 fn executions() -> CompareRecord {
     let mut record = record(experiment(Draft::default()), 11, any_load);
     record.header.schedule = Schedule::Executions;
@@ -55,7 +55,7 @@ fn executions() -> CompareRecord {
     record
 }
 
-/// How many changed records still are records; all of those are studied.
+/// Most changed records must still be valid; all of those are studied.
 fn studied(record: &CompareRecord) -> u64 {
     let vandal = Vandal::new(record);
     let mut studied = 0;
@@ -79,7 +79,7 @@ fn changed_records_are_studied_or_refused() {
     }
 }
 
-/// Every counter at its most, in every round.
+/// Every counter at its maximum, in every round.
 #[test]
 fn sums_beyond_64_bits_do_not_panic() {
     const MOST: u64 = u64::MAX;
@@ -87,7 +87,7 @@ fn sums_beyond_64_bits_do_not_panic() {
     let full: Histogram = serde_json::from_str(&full).unwrap();
     let most = |direction: &mut Direction| (direction.ios, direction.bytes) = (MOST, Bytes(MOST));
     for mut record in [slices(), executions()] {
-        // Every third round has too few for a percentile, so that rounds are joined.
+        // Every third round has too few I/Os for a percentile, so that rounds are merged.
         let joined = record.rounds.iter_mut().enumerate().filter(|(number, _)| number % 3 != 2);
         for latency in joined.flat_map(|(_, round)| &mut round.latencies) {
             latency.ticks = full.clone();

@@ -1,11 +1,11 @@
-//! Arms that run in different places: what is found of it, and what is said.
+//! Arms with different placements: findings and caveats.
 
 use super::*;
 use crate::comparison::CompareFinding;
 use crate::experiment::Work;
 use crate::placement::{Mode, Place, RanOn, Side, Whereabouts};
 
-/// Rounds in which each case does what `load` says while its server runs on the CPU that `server` says; the worker is on CPU 0.
+/// Rounds in which each case has the load `load`, while its server runs on the CPU `server`; the worker is on CPU 0.
 fn placed(
     rounds: usize,
     load: impl Fn(usize, usize) -> Load,
@@ -47,7 +47,7 @@ const EVEN: Load = Load { nanos_per_io: 1000, ios: 1000 };
 const FAST: Load = Load { nanos_per_io: 1000, ios: 4000 };
 
 #[test]
-fn arms_that_share_a_cpu_in_different_parts_are_a_caveat() {
+fn different_placements_of_arms_are_a_caveat() {
     let found = study(&placed(20, |_, _| EVEN, |round, case| Some(u32::from(case == 0 || round % 10 == 0))));
     let parts: Vec<_> = found.placement.iter().map(|case| (case.arm.as_str(), case.same_fraction)).collect();
     assert_eq!(parts, [("baseline", 0.0), ("candidate", 0.9)]);
@@ -61,7 +61,7 @@ fn arms_that_share_a_cpu_in_different_parts_are_a_caveat() {
 }
 
 #[test]
-fn an_arm_of_two_rates_is_a_caveat_and_arms_in_the_same_place_are_none() {
+fn an_arm_with_two_rates_is_a_caveat_but_equal_placement_is_not() {
     let load = |round, _| if round % 2 == 0 { FAST } else { EVEN };
     let two = study(&placed(20, load, |round, _| Some((round % 2) as u32)));
     let message = told(&two, Code::PlacementModes).unwrap();
@@ -75,13 +75,13 @@ fn an_arm_of_two_rates_is_a_caveat_and_arms_in_the_same_place_are_none() {
     pinned.header.experiment.place = Some(Place::Cpus(vec![0, 1]));
     let message = study(&pinned);
     let message = told(&message, Code::PlacementModes).unwrap();
-    assert!(message.contains("pin what --place 0,1 does not place") && !message.contains("--place same"), "{message}");
+    assert!(message.contains("pin what --place 0,1 does not:") && !message.contains("--place same"), "{message}");
     let one = study(&placed(20, |_, _| EVEN, |_, _| Some(1)));
     assert!(one.warnings.iter().all(|warning| !format!("{:?}", warning.code).starts_with("Placement")));
 }
 
 #[test]
-fn too_few_slices_and_a_load_of_one_thread_say_nothing() {
+fn too_few_slices_or_one_thread_give_no_caveat() {
     let few = study(&placed(4, |_, _| EVEN, |_, case| Some(case as u32)));
     assert_eq!((few.placement.len(), told(&few, Code::PlacementDiffers)), (2, None));
     let mut strangers = placed(20, |_, _| EVEN, |round, case| Some(u32::from(case == 0 || round % 10 == 0)));
@@ -96,9 +96,9 @@ fn too_few_slices_and_a_load_of_one_thread_say_nothing() {
     assert!(unseen.placement.is_empty());
 }
 
-/// Of commands, windows within an execution tell, and an execution is of the mode that nearly all of them are of.
+/// For commands, the windows within an execution decide, and an execution has the mode of nearly all of them.
 #[test]
-fn executions_are_told_by_their_windows() {
+fn the_mode_of_an_execution_follows_from_its_windows() {
     let mut record = placed(12, |_, _| EVEN, |round, case| Some(if case == 0 { 1 } else { u32::from(round % 4 == 0) }));
     for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices).filter(|slice| slice.case.is_some()) {
         let SliceReading::Slice { before, after, .. } = &slice.reading else { continue };
@@ -113,7 +113,7 @@ fn executions_are_told_by_their_windows() {
 }
 
 #[test]
-fn a_server_that_is_not_where_it_was_wanted_is_named() {
+fn a_misplaced_server_is_a_caveat() {
     let mut record = placed(20, |_, _| EVEN, |_, _| Some(1));
     record.header.experiment.place = Some(Place::Same);
     let found = study(&record);

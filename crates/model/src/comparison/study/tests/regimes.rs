@@ -1,4 +1,4 @@
-//! Comparisons in which the rate steps: the last regime answers, or nobody does.
+//! Comparisons in which the rate steps: the last regime gives the answer, or there is none.
 
 use super::*;
 use crate::comparison::TWO_REGIMES;
@@ -6,7 +6,8 @@ use crate::comparison::finding::LimitState;
 use crate::experiment::Limit;
 use crate::stats::Verdict;
 
-/// Cold until `step`: a hundred times as slow, and the candidate no cheaper; warm from then on, and the candidate costs 20 % more.
+/// Cold until `step`: a hundred times as slow, and the candidate is not cheaper. Warm after that, and the candidate
+/// costs 20 % more.
 fn stepping(step: usize) -> impl Fn(usize, usize) -> Load {
     move |round, case| {
         let wobble = wobble(round, case);
@@ -19,7 +20,7 @@ fn stepping(step: usize) -> impl Fn(usize, usize) -> Load {
 }
 
 #[test]
-fn the_regime_that_it_ended_in_answers() {
+fn the_last_regime_gives_the_answer() {
     let found = study(&record(experiment(Draft::default()), 23, stepping(8)));
     assert_eq!(found.rounds, 15);
     let [cold, warm] = found.regimes.as_slice() else { panic!("{:?}", found.regimes) };
@@ -33,7 +34,7 @@ fn the_regime_that_it_ended_in_answers() {
 }
 
 #[test]
-fn a_last_regime_that_is_too_short_answers_nothing() {
+fn a_last_regime_that_is_too_short_gives_no_verdict() {
     let limit = Limit::parse("cycles_per_io > +3%").unwrap();
     let found = study(&record(experiment(Draft { limits: vec![limit], ..Draft::default() }), 11, stepping(8)));
     for (name, metric) in &found.cells[0].metrics {
@@ -45,9 +46,9 @@ fn a_last_regime_that_is_too_short_answers_nothing() {
     assert!(!found.regimes[1].counted);
 }
 
-/// One cell of many steps, which their sum hardly shows.
+/// A step in one of many cells, which is hardly visible in their sum.
 #[test]
-fn a_step_of_one_arm_alone_is_a_step() {
+fn a_step_of_a_single_arm_counts() {
     let load = |round: usize, case| match (round < 6, case) {
         (true, 1) => Load { nanos_per_io: 50_000, ios: 400 },
         _ => Load { nanos_per_io: 1000 + wobble(round, case), ios: 40_000 },
@@ -75,9 +76,9 @@ fn fewer_than_two_rounds_have_no_change() {
     assert!(two.cells[0].metrics["cycles_per_io"].change.is_some());
 }
 
-/// While it is measured too: rounds of a regime that has ended decide nothing, and are not charged to the budget.
+/// Also during the measurement: rounds of an earlier regime do not count for the decision or the budget.
 #[test]
-fn what_is_measured_goes_on_from_the_step() {
+fn measuring_continues_after_the_step() {
     let record = record(experiment(Draft::default()), 23, stepping(8));
     let mut progress = Progress::new(&record.header);
     for (number, round) in record.rounds.iter().enumerate() {
@@ -89,7 +90,7 @@ fn what_is_measured_goes_on_from_the_step() {
     assert!((standing.change - 0.2).abs() < 0.2, "{standing:?}");
 }
 
-/// A file that is read block by block comes into memory without a step: each round finds more of it.
+/// A file that is cached block by block, without a step: each round finds more of it in memory.
 #[test]
 fn a_cache_that_warms_up_is_a_regime_until_it_is_warm() {
     let measured = |rounds: usize, missing: fn(u64) -> u64| {
@@ -112,15 +113,15 @@ fn a_cache_that_warms_up_is_a_regime_until_it_is_warm() {
     assert!(long.cells[0].metrics["cycles_per_io"].change.is_some());
     let short = warming(9);
     assert_eq!(short.cells[0].metrics["iops"].reason.as_deref(), Some(TWO_REGIMES));
-    // What still moves in the last round ends with it.
+    // The last round still changes, so it is the end.
     let moving = measured(8, |number| if number < 7 { 10 } else { 0 });
     let ranges: Vec<_> = moving.regimes.iter().map(|regime| (regime.first_round, regime.last_round)).collect();
     assert_eq!(ranges, [(1, 7), (8, 8)]);
 }
 
-/// Where so many of the reads find their block in memory is a matter of chance, round by round, and no regime.
+/// If the fraction of cached reads varies randomly from round to round, there is no regime.
 #[test]
-fn chance_is_no_regime() {
+fn random_variation_is_not_a_regime() {
     let measured = |ios: u64| {
         let load = move |round, case| Load { nanos_per_io: 1000 + wobble(round, case), ios };
         let mut record = record(experiment(Draft::default()), 40, load);
@@ -128,7 +129,7 @@ fn chance_is_no_regime() {
             for slice in &mut round.slices {
                 let SliceReading::Slice { work, .. } = &mut slice.reading else { continue };
                 work.read_bytes = Some(work.bytes);
-                // Half of them, and up to 15 % more or less.
+                // Half of them, and up to 15 % more or fewer.
                 work.storage_read = Some(Bytes(work.bytes.0 * [50, 65, 42, 58, 35][number % 5] / 100));
             }
         }
@@ -140,7 +141,7 @@ fn chance_is_no_regime() {
     assert_eq!(many.regimes.len(), 2, "of so many reads it is no chance");
 }
 
-/// One execution that found its file on the disk takes as long as many that found it in memory.
+/// One execution that reads its file from the disk takes as long as many that find it in memory.
 #[test]
 fn executions_that_read_the_disk_are_not_added_to_those_that_did_not() {
     let measured = |cold: std::ops::Range<usize>| {

@@ -1,0 +1,58 @@
+//! What `compare --help` says of experiment files.
+
+/// Every key of an experiment file.
+pub const EXPERIMENT_HELP: &str = "\
+Experiment files (TOML): iotoll compare EXPERIMENT.toml
+  title      Title of the report
+  job        Job of all arms, in fio's language
+  command    Command of all arms, instead of a job: text, or a list of words
+  setup, prepare, cleanup
+             Shell commands, as the flags
+  budget, margin, precision, slice, hang_timeout, target, cache, place, aa
+             As the flags: budget = \"120s\", target = [\"iops\"], aa = true
+  fail_on    List of limits, as --fail-on
+  boots, hook
+             Boots of each arm, and the command that boots the next one
+  [[arm]]    name, options = [\"bs=8k\"], command, set = [SETTING], setup, cleanup, when
+  [[sweep]]  name, values = [\"4k\", \"64k\"]; commands and prepare name it in braces: --bs={bs}
+  [[published]]
+             cell = { bs = \"4k\" }, arm, metric, baseline, candidate, change, source
+  [[service]]
+             A server that iotoll starts before the measurement and ends after it:
+    name     Jobs, options and commands refer to it: {NAME.uri}, {NAME.port}, {NAME.socket},
+             {NAME.dir}
+    command  Text, or a list of words; iotoll as the first word is this very binary. {port} is a
+             free port of 127.0.0.1, {dir} a temporary folder, {socket} a path of a Unix socket
+    uri      Where clients reach it [default: nbd://127.0.0.1:{port}, or the NBD URI of {socket}]
+    ready    Text in its output that says that it is ready [default: it is ready when {port} or
+             {socket} listens]
+    timeout  Time that it has to become ready [default: 10s]
+    fill     Shell command that runs once when it is ready; it is not measured
+    cpus     CPUs that it is pinned to [default: as --place says, if it is given]
+    arm      The one arm that uses it [default: all may]
+";
+
+#[cfg(test)]
+mod tests {
+    use super::EXPERIMENT_HELP;
+
+    /// The parser names the keys that it knows where it meets another one.
+    #[test]
+    fn every_key_of_an_experiment_file_is_in_the_help() {
+        let mut found = 0;
+        for table in ["", "[[arm]]", "[[sweep]]", "[[service]]", "[[published]]"] {
+            let refusal =
+                model::experiment::file::parse("x.toml", &format!("{table}\nnone = 1")).unwrap_err().to_string();
+            let keys = refusal.split("expected one of ").nth(1).or(refusal.split("expected ").nth(1)).unwrap();
+            for key in keys.split('`').skip(1).step_by(2) {
+                let word = |text: &str| {
+                    text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').any(|word| word == key)
+                };
+                assert!(word(EXPERIMENT_HELP), "{key} of {refusal}");
+                found += 1;
+            }
+        }
+        assert!(found > 40, "{found}");
+        assert!(EXPERIMENT_HELP.lines().all(|line| line.len() <= 100));
+    }
+}

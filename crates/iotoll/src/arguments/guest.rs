@@ -1,0 +1,135 @@
+//! `iotoll guest`: the command line.
+
+use super::value;
+use clap::{Args, Subcommand};
+use report::Format;
+use std::path::PathBuf;
+
+/// `iotoll guest`.
+#[derive(Args, Clone, Debug)]
+pub struct GuestArguments {
+    #[command(subcommand)]
+    pub verb: GuestVerb,
+}
+
+/// What to do with guests.
+#[derive(Clone, Debug, Subcommand)]
+pub enum GuestVerb {
+    /// Count the instructions of one I/O through real stacks of unmodified kernels
+    #[command(after_help = "")]
+    Run(Box<GuestRunArguments>),
+    /// Download, boot and save the guests of the same command in advance
+    #[command(after_help = "")]
+    Prepare(Box<GuestRunArguments>),
+    /// Boot a stack and look around in it, with a shell on the guest's console
+    Shell(GuestShellArguments),
+    /// List the stacks, and what the cache holds
+    List(GuestListArguments),
+}
+
+/// `iotoll guest run` and `iotoll guest prepare`.
+#[derive(Args, Clone, Debug)]
+pub struct GuestRunArguments {
+    /// fio's options as flags (--rw=randread …), a job file, or an experiment file of guests (.toml)
+    #[arg(
+        value_name = "JOB.fio | EXPERIMENT.toml | --OPTION=VALUE",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub job: Vec<String>,
+    /// Boot this kernel: debian:6.1, debian:6.12, a .deb, a vmlinuz, VMLINUZ,MODULES_FOLDER, or the folder of a build; give it
+    /// again to compare kernels, the first is the baseline
+    #[arg(long, value_name = "KERNEL")]
+    pub kernel: Vec<String>,
+    /// Send the I/O through this stack, see `iotoll guest list`; give it again for more [default: tmpfs]
+    #[arg(long, value_name = "STACK")]
+    pub stack: Vec<String>,
+    /// Add these parameters to the kernel's command line; give it again to compare
+    #[arg(long, value_name = "PARAMETERS", allow_hyphen_values = true)]
+    pub cmdline: Vec<String>,
+    /// Set this sysctl in the guest before the stack mounts; give it again for more
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub sysctl: Vec<String>,
+    /// Add these options to those that the stack mounts with
+    #[arg(long, value_name = "OPTIONS")]
+    pub mount: Option<String>,
+    /// Measure every combination of these values of a job option, of sysctl:NAME, or of mount
+    #[arg(long, value_name = "NAME=A,B,…", value_parser = value::axis)]
+    pub sweep: Vec<model::experiment::Axis>,
+    /// Compare the values of this: kernel, parameters, stack, or the name of a sweep [default: the first that has several]
+    #[arg(long, value_name = "WHAT")]
+    pub versus: Option<String>,
+    /// Boot each guest this often, each time with another memory layout and timing; the interval comes from their spread
+    /// [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20))]
+    pub replicates: Option<u32>,
+    /// Count instructions by function
+    #[arg(long)]
+    pub by_function: bool,
+    /// Also follow calls, and report from where each function is called; implies --by-function; slow
+    #[arg(long)]
+    pub chains: bool,
+    /// Changes below this do not matter [default: 1%]
+    #[arg(long, value_name = "PERCENT", value_parser = value::percent)]
+    pub margin: Option<f64>,
+    /// Kill a guest that takes longer than this, and fail
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = value::time)]
+    pub hang_timeout: f64,
+    /// Boot all guests again, instead of restoring those in the cache
+    #[arg(long)]
+    pub fresh: bool,
+    /// Keep at most this much of saved guests; those that were not used for the longest time go first
+    #[arg(long, value_name = "SIZE", default_value = "8g", value_parser = value::amount)]
+    pub cache_limit: u64,
+    /// Parse everything, print the plan, and exit
+    #[arg(long)]
+    pub parse_only: bool,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
+        help = format!("Output format: {}", value::formats()))]
+    pub format: Format,
+    /// Save the record and report.html in this folder [default: iotoll-runs/TIME-guest]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Do not save the record
+    #[arg(long, conflicts_with = "out")]
+    pub no_save: bool,
+    /// Print no progress and no notes
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// `iotoll guest list`.
+#[derive(Args, Clone, Debug)]
+pub struct GuestListArguments {
+    /// Remove all guests, kernels and programs from the cache; or only what is superseded: kernels of Debian of which the cache
+    /// has a newer one, and their guests
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    pub clear: Option<GuestClear>,
+}
+
+/// `--clear`.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuestClear {
+    /// Everything.
+    All,
+    /// Superseded kernels and their guests.
+    Superseded,
+}
+
+/// `iotoll guest shell`.
+#[derive(Args, Clone, Debug)]
+pub struct GuestShellArguments {
+    /// Boot this kernel, as in `iotoll guest run`
+    #[arg(long, value_name = "KERNEL")]
+    pub kernel: String,
+    /// Set up this stack, see `iotoll guest list`
+    #[arg(long, value_name = "STACK", default_value = "tmpfs")]
+    pub stack: String,
+    /// Add these parameters to the kernel's command line
+    #[arg(long, value_name = "PARAMETERS", allow_hyphen_values = true, default_value = "", hide_default_value = true)]
+    pub cmdline: String,
+    /// Print no progress
+    #[arg(long)]
+    pub quiet: bool,
+}

@@ -1,0 +1,90 @@
+//! SVG images of reports for the documentation, each drawn from a record in the same folder.
+
+use super::GeneratedFile;
+use anyhow::Context;
+use model::comparison::CompareRecord;
+use model::envelope::Kind;
+use model::guest::GuestRecord;
+use model::kind::Recorded;
+use model::record::Record;
+use report::{Format, Ink, screen};
+use std::borrow::Cow;
+use std::fs;
+use std::path::Path;
+
+/// Suffix of a record's file name. The image has the same name without it.
+const RECORD: &str = ".record.jsonl";
+/// Width of the terminal.
+const COLUMNS: usize = 100;
+
+/// An image of each record in `folder`.
+///
+/// # Errors
+/// When a record cannot be read, or there is none.
+pub fn files(folder: &Path) -> anyhow::Result<Vec<GeneratedFile>> {
+    let mut pictures = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("{}: looking for records", folder.display()))? {
+        let path = entry?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(RECORD))
+        else {
+            continue;
+        };
+        pictures.push(GeneratedFile { name: format!("{name}.svg"), text: picture(&path)? });
+    }
+    anyhow::ensure!(!pictures.is_empty(), "{}: no record; a record is named NAME{RECORD}", folder.display());
+    Ok(pictures)
+}
+
+fn picture(record: &Path) -> anyhow::Result<String> {
+    let (words, text) = match lab::store::kind_at(record)? {
+        Kind::Cost => {
+            let finding = lab::store::load::<Record>(record)?.study(None);
+            (finding.command_line.clone(), Format::Table.render(&finding, Ink::Colour, COLUMNS))
+        }
+        Kind::Compare => {
+            let finding = lab::store::load::<CompareRecord>(record)?.study(None);
+            (finding.command_line.clone(), Format::Table.render(&finding, Ink::Colour, COLUMNS))
+        }
+        Kind::Guest => {
+            let finding = lab::store::load::<GuestRecord>(record)?.study(None);
+            (finding.command_line.clone(), Format::Table.render(&finding, Ink::Colour, COLUMNS))
+        }
+    };
+    Ok(screen::svg(&shown(&words), &text, COLUMNS))
+}
+
+/// The command line without the options that select where and how the report is printed, because the image shows that.
+fn shown(words: &[String]) -> String {
+    let mut typed = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--out" | "--format" => drop(words.next()),
+            "--quiet" => {}
+            word => typed.push(quoted(word)),
+        }
+    }
+    typed.join(" ")
+}
+
+/// A word as a user types it: quoted only if a shell would change it.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let harmless = |letter: char| letter.is_ascii_alphanumeric() || "-_=./:,%+@".contains(letter);
+    if !word.is_empty() && word.chars().all(harmless) { Cow::Borrowed(word) } else { shell_words::quote(word) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_shown_without_its_output_options() {
+        let words = ["iotoll", "run", "--bs=4k", "--out", "kept", "--quiet", "--runtime=5"].map(str::to_owned);
+        assert_eq!(shown(&words), "iotoll run --bs=4k --runtime=5");
+    }
+
+    #[test]
+    fn a_word_is_quoted_only_where_a_shell_would_change_it() {
+        assert_eq!(["--bs=4k", "a b", "*", ""].map(quoted), ["--bs=4k", "'a b'", "'*'", "''"]);
+    }
+}

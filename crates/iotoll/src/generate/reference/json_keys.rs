@@ -1,0 +1,336 @@
+//! A page of JSON keys: every object at every depth, with the type, unit and meaning of each key, from a JSON Schema.
+
+use super::super::markdown::{Page, code, sentence};
+use super::units::unit;
+use schemars::Schema;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Title and introduction of a page.
+pub struct Heading {
+    title: &'static str,
+    opening: &'static str,
+    rules: &'static str,
+}
+
+/// The JSON of `run` and `cost`.
+pub const RUN: Heading = Heading {
+    title: "JSON of run and cost",
+    opening: "`iotoll run --format json`, `iotoll cost --format json`, and `iotoll report --format json` of their records. The \
+              JSON Schema is [run.schema.json](run.schema.json).",
+    rules: RULES,
+};
+
+/// The JSON of `compare`.
+pub const COMPARE: Heading = Heading {
+    title: "JSON of compare",
+    opening: "`iotoll compare --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
+              [compare.schema.json](compare.schema.json).",
+    rules: RULES,
+};
+
+/// The JSON of `guest run`.
+pub const GUEST: Heading = Heading {
+    title: "JSON of guest",
+    opening: "`iotoll guest run --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
+              [guest.schema.json](guest.schema.json).",
+    rules: "Keys are added, never renamed. `null` means unknown. Instructions are those that an emulated CPU executes, \
+            neither cycles nor time. Numbers are JSON numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
+};
+
+const RULES: &str = "Keys are added, never renamed. `null` means unknown, and a `reason` or a warning explains it. Costs are net of \
+                     the machine's background unless the key ends in `_gross`. Numbers are JSON numbers in the unit of the \
+                     column; a fraction of 0.031 is 3.1 %.";
+
+/// A value of an enumeration.
+pub struct Variant {
+    /// Its JSON text.
+    pub name: String,
+    /// Its meaning.
+    pub meaning: String,
+}
+
+/// An object or enumeration type, and the JSON paths at which it occurs.
+struct Found<'a> {
+    schema: &'a Value,
+    places: Vec<String>,
+}
+
+/// The page.
+pub fn page(heading: &Heading, schema: &Schema) -> String {
+    let document = Document { root: schema.as_value() };
+    let mut page = Page::new(heading.title);
+    page.paragraph(heading.opening);
+    page.paragraph(heading.rules);
+    page.section("The whole document");
+    document.show_keys(&mut page, "", document.root);
+    for (name, found) in document.types() {
+        page.section(name);
+        let meaning = text(found.schema, "description");
+        page.paragraph(&sentence(meaning));
+        page.paragraph(&format!("In {}.", places(&found.places)));
+        if keys(found.schema).is_some() {
+            document.show_keys(&mut page, name, found.schema);
+        } else {
+            let rows =
+                variants(found.schema).into_iter().map(|variant| vec![code(&variant.name), sentence(&variant.meaning)]);
+            page.table(&["Value", "Meaning"], &rows.collect::<Vec<_>>());
+        }
+    }
+    page.finish()
+}
+
+/// The first few, and how many more.
+fn places(places: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<_> = places.iter().take(SHOWN).map(|place| code(place)).collect();
+    let more = places.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    shown.join(", ") + &more
+}
+
+/// The values of an enumeration: strings, and objects with one key.
+pub fn variants(schema: &Value) -> Vec<Variant> {
+    let named = |variant: &Value| {
+        let meaning = text(variant, "description").to_owned();
+        let name = match (variant.get("const"), keys(variant)) {
+            (Some(word), _) => word.to_string(),
+            (None, Some(keys)) => {
+                let pairs: Vec<_> =
+                    keys.iter().map(|(key, value)| format!("\"{key}\": {}", plain_type(value))).collect();
+                format!("{{{}}}", pairs.join(", "))
+            }
+            (None, None) => plain_type(variant),
+        };
+        Variant { name, meaning }
+    };
+    let words = |variant: &Value| match variant.get("enum").and_then(Value::as_array) {
+        Some(words) => words.iter().map(|word| Variant { name: word.to_string(), meaning: String::new() }).collect(),
+        None => vec![named(variant)],
+    };
+    match schema.get("oneOf").or_else(|| schema.get("anyOf")).and_then(Value::as_array) {
+        Some(all) => all.iter().flat_map(words).collect(),
+        None => words(schema),
+    }
+}
+
+fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
+    schema.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn keys(schema: &Value) -> Option<&Map<String, Value>> {
+    schema.get("properties").and_then(Value::as_object)
+}
+
+/// The name of the type that a schema refers to.
+fn reference(schema: &Value) -> Option<&str> {
+    schema.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix("#/$defs/"))
+}
+
+/// The types of a schema that has `type`, without null.
+fn kinds(schema: &Value) -> (Vec<&str>, bool) {
+    let kinds: Vec<&str> = match schema.get("type") {
+        Some(Value::String(kind)) => vec![kind],
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let null = kinds.contains(&"null");
+    (kinds.into_iter().filter(|kind| *kind != "null").collect(), null)
+}
+
+/// A type in JSON notation, for a variant.
+fn plain_type(schema: &Value) -> String {
+    match (reference(schema), kinds(schema).0.as_slice()) {
+        (Some(name), _) => name.to_owned(),
+        (None, ["array"]) => format!("[{}]", schema.get("items").map_or_else(String::new, plain_type)),
+        (None, kinds) => kinds.join(" or "),
+    }
+}
+
+/// A root schema with its type definitions.
+struct Document<'a> {
+    root: &'a Value,
+}
+
+impl<'a> Document<'a> {
+    fn defined(&self, name: &str) -> Option<&'a Value> {
+        self.root.get("$defs").and_then(|types| types.get(name))
+    }
+
+    /// Whether a type has a section. Named numbers have none.
+    fn has_section(&self, name: &str) -> bool {
+        self.defined(name).is_some_and(|schema| {
+            keys(schema).is_some() || !variants(schema).is_empty() && schema.get("oneOf").is_some()
+        })
+    }
+
+    /// All types in use, in the order of their first occurrence, with all their paths.
+    fn types(&self) -> Vec<(&'a str, Found<'a>)> {
+        let mut order: Vec<&'a str> = Vec::new();
+        let mut found: BTreeMap<&'a str, Found<'a>> = BTreeMap::new();
+        let mut ahead: VecDeque<(String, &'a Value)> = VecDeque::from([(String::new(), self.root)]);
+        while let Some((place, schema)) = ahead.pop_front() {
+            let mut inner: Vec<(String, &'a Value)> = Vec::new();
+            for (key, value) in keys(schema).into_iter().flatten() {
+                inner.push((if place.is_empty() { key.clone() } else { format!("{place}.{key}") }, value));
+            }
+            inner.extend(within(&place, schema));
+            for (place, value) in inner {
+                let Some((name, defined)) = reference(value).and_then(|name| Some((name, self.defined(name)?))) else {
+                    ahead.push_back((place, value));
+                    continue;
+                };
+                if !self.has_section(name) {
+                    continue;
+                }
+                let known = found.entry(name).or_insert_with(|| {
+                    order.push(name);
+                    Found { schema: defined, places: Vec::new() }
+                });
+                known.places.push(place.clone());
+                ahead.push_back((place, defined));
+            }
+        }
+        order.into_iter().filter_map(|name| Some((name, found.remove(name)?))).collect()
+    }
+
+    fn show_keys(&self, page: &mut Page, name: &str, schema: &Value) {
+        let required: Vec<&str> =
+            schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let row = |(key, value): (&String, &Value)| {
+            let absent = if required.contains(&key.as_str()) { "" } else { "; absent when empty" };
+            let mut meaning = text(value, "description");
+            if meaning.is_empty() {
+                let named = reference(value).and_then(|name| self.defined(name));
+                meaning = named.map_or("", |schema| text(schema, "description"));
+            }
+            let unit = unit(name, key, &self.numeric(value)).unwrap_or_default().to_owned();
+            vec![code(key), self.kind(value) + absent, unit, sentence(meaning)]
+        };
+        let rows: Vec<_> = keys(schema).into_iter().flatten().map(row).collect();
+        page.table(&["Key", "Type", "Unit", "Meaning"], &rows);
+    }
+
+    /// The type of a value in words, with links to those that have a section.
+    fn kind(&self, schema: &Value) -> String {
+        if let Some(name) = reference(schema) {
+            return match self.defined(name) {
+                Some(_) if self.has_section(name) => format!("[{name}](#{})", name.to_lowercase()),
+                Some(defined) => self.kind(defined),
+                None => name.to_owned(),
+            };
+        }
+        if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
+            return any.iter().map(|one| self.kind(one)).collect::<Vec<_>>().join(" or ");
+        }
+        let (kinds, null) = kinds(schema);
+        let kinds = kinds.into_iter().map(|kind| match kind {
+            "array" => match schema.get("items") {
+                Some(items) => match items.get("prefixItems").and_then(Value::as_array) {
+                    Some(pair) => {
+                        format!("list of [{}]", pair.iter().map(|one| self.kind(one)).collect::<Vec<_>>().join(", "))
+                    }
+                    None => format!("list of {}", self.kind(items)),
+                },
+                None => "list".to_owned(),
+            },
+            "object" => match value_of_map(schema) {
+                Some(value) => format!("object, name to {}", self.kind(value)),
+                None => "object".to_owned(),
+            },
+            "boolean" => "true or false".to_owned(),
+            other => other.to_owned(),
+        });
+        let kinds: Vec<_> =
+            kinds.chain((null || schema.get("type") == Some(&"null".into())).then(|| "null".to_owned())).collect();
+        kinds.join(" or ")
+    }
+
+    /// The kind of number in a value: "number", "integer", or the name of a numeric type. Empty if there is none.
+    fn numeric(&self, schema: &Value) -> String {
+        if let Some(name) = reference(schema) {
+            let number =
+                self.defined(name).is_some_and(|defined| !self.numeric(defined).is_empty() && !self.has_section(name));
+            // The key of an estimate names its unit.
+            return if number || name == "Estimate" { name.to_owned() } else { String::new() };
+        }
+        if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
+            return any.iter().map(|one| self.numeric(one)).find(|found| !found.is_empty()).unwrap_or_default();
+        }
+        match kinds(schema).0.first() {
+            Some(kind @ (&"number" | &"integer")) => (*kind).to_owned(),
+            Some(&"array") => schema.get("items").map_or_else(String::new, |items| self.numeric(items)),
+            Some(&"object") => value_of_map(schema).map_or_else(String::new, |value| self.numeric(value)),
+            _ => String::new(),
+        }
+    }
+}
+
+/// The schema of a map's values.
+fn value_of_map(schema: &Value) -> Option<&Value> {
+    let patterns = schema.get("patternProperties").and_then(Value::as_object);
+    let value = patterns.and_then(|patterns| patterns.values().next()).or_else(|| schema.get("additionalProperties"));
+    value.filter(|value| value.is_object())
+}
+
+/// Schemas inside a schema that have no key: list items, map values, variants.
+fn within<'a>(place: &str, schema: &'a Value) -> Vec<(String, &'a Value)> {
+    let mut inner = Vec::new();
+    inner.extend(schema.get("items").map(|items| (format!("{place}[]"), items)));
+    inner.extend(value_of_map(schema).map(|value| (format!("{place}.NAME"), value)));
+    for variants in ["oneOf", "anyOf", "prefixItems"] {
+        let all = schema.get(variants).and_then(Value::as_array).into_iter().flatten();
+        inner.extend(all.map(|one| (place.to_owned(), one)));
+    }
+    inner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema;
+    use super::*;
+    use model::comparison::CompareFinding;
+    use model::finding::RunFinding;
+
+    fn every_key(schema: &Schema, check: impl Fn(&Document, &str, &str, &Value)) -> usize {
+        let document = Document { root: schema.as_value() };
+        let types = document.types();
+        let all = std::iter::once(("", document.root)).chain(types.iter().map(|(name, found)| (*name, found.schema)));
+        let mut count = 0;
+        for (name, object) in all {
+            for (key, value) in keys(object).into_iter().flatten() {
+                check(&document, name, key, value);
+                count += 1;
+            }
+        }
+        count
+    }
+
+    #[test]
+    fn every_key_says_what_it_means_and_every_number_its_unit() {
+        let mut count = 0;
+        for schema in [schema::<RunFinding>(), schema::<CompareFinding>()] {
+            count += every_key(&schema, |document, name, key, value| {
+                let named = reference(value).and_then(|name| document.defined(name));
+                let meaning =
+                    text(value, "description").len() + named.map_or(0, |named| text(named, "description").len());
+                assert!(meaning > 0, "{name} {key} has no comment");
+                assert!(!document.kind(value).is_empty(), "{name} {key} has no type");
+                let number = document.numeric(value);
+                assert!(number.is_empty() || unit(name, key, &number).is_some(), "{name} {key} has no unit");
+            });
+        }
+        assert!(count > 300, "{count}");
+    }
+
+    #[test]
+    fn a_page_has_the_keys_at_every_depth() {
+        let page = page(&RUN, &schema::<RunFinding>());
+        assert!(page.contains("| `phases` | list of [PhaseFinding](#phasefinding) |"), "{page}");
+        assert!(page.contains("| `cycles_per_io` | number or null | cycles per I/O |"), "{page}");
+        assert!(page.contains("In `jobs[].latency_ns`, `jobs[].read.latency_ns`"), "{page}");
+        assert!(page.contains("| `p99` | number or null | ns |"), "{page}");
+        assert!(page.contains("| `by_meter` | object, name to number or null | cycles per I/O |"), "{page}");
+        assert!(page.contains("| `\"command_failed\"` |"), "{page}");
+    }
+}

@@ -1,0 +1,268 @@
+//! `iotoll guest`: instructions of I/Os in guests.
+
+use crate::arguments::guest::{GuestClear, GuestListArguments, GuestRunArguments, GuestShellArguments};
+use crate::arguments::{GuestArguments, GuestVerb};
+use crate::failure::{self, BadInput};
+use crate::guardian::guardian;
+use crate::input;
+use crate::progress::ProgressLine;
+use crate::run::files_and_options;
+use crate::saving::{Saving, both, write_page};
+use crate::signals::{self, LaterSignals, LeftBehind};
+use crate::stdout;
+use lab::guest::cache::{Cache, Part};
+use lab::guest::kept::{self, Kept};
+use lab::guest::run::{Settings, prepare, run};
+use lab::guest::shell::{self, Look};
+use lab::guest::{Event, stack::STACKS, tool::Care};
+use model::guest::draft::{Draft, JobDraft, JobText};
+use model::guest::{GuestFinding, GuestPlan, file};
+use model::kind::Recorded;
+use report::guest::flame_graph::flame_graphs;
+use report::number;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+/// Without `--stack`: what needs no module and no program.
+const STACK: &str = "tmpfs";
+
+/// Runs the verb.
+pub fn guest(arguments: &GuestArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    match &arguments.verb {
+        GuestVerb::Run(arguments) => measure(arguments, words),
+        GuestVerb::Prepare(arguments) => prepared(arguments, words),
+        GuestVerb::Shell(arguments) => shell(arguments, words),
+        GuestVerb::List(arguments) => list(arguments),
+    }
+}
+
+fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    let plan = plan(arguments)?;
+    if arguments.parse_only {
+        stdout::write(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let settings = settings(arguments, words)?;
+    let mut saving = Saving::prepare(arguments.out.as_deref(), arguments.no_save, "guest")?;
+    let line = ProgressLine::new(arguments.quiet);
+    let outcome = run(&plan, &settings, &mut saving, &mut |event| line.show_guests(&event));
+    line.clear();
+    let record = outcome.inspect_err(|_| saving.abandon())?;
+    let finding = record.study(None);
+    let kept = saving.folder().map_or(Ok(()), |folder| {
+        if !arguments.quiet {
+            let folder = folder.display();
+            failure::complain(&format!("record and report.html in {folder}; to show it again: iotoll report {folder}"));
+        }
+        write_flame_graphs(folder, &finding)?;
+        write_page(folder, &finding)
+    });
+    both(kept, stdout::print(&finding, arguments.format))?;
+    Ok(failure::of_outcome(&finding.outcome))
+}
+
+/// Writes a flame graph for each point whose calls were followed, beside the record.
+fn write_flame_graphs(folder: &Path, finding: &GuestFinding) -> anyhow::Result<()> {
+    for graph in flame_graphs(finding) {
+        let path = folder.join(graph.name);
+        std::fs::write(&path, graph.text).map_err(|error| lab::Error::file(&path, "writing a flame graph", error))?;
+    }
+    Ok(())
+}
+
+fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    let plan = plan(arguments)?;
+    let settings = settings(arguments, words)?;
+    let line = ProgressLine::new(arguments.quiet);
+    let outcome = prepare(&plan, &settings, &mut |event| line.show_guests(&event));
+    line.clear();
+    let guests = outcome?;
+    let cache = Cache::open(Care::default())?;
+    stdout::write(&format!("{guests} guests are ready; {} holds {}\n", cache.folder().display(), size(cache.size())))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn settings(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<Settings> {
+    Ok(Settings {
+        // QEMU ends with the guardian's help even if a second signal ends iotoll at once.
+        interruption: signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?,
+        guardian: guardian(words),
+        command_line: words.to_vec(),
+        timeout: Duration::from_secs_f64(arguments.hang_timeout),
+        fresh: arguments.fresh,
+        cache_limit: arguments.cache_limit,
+    })
+}
+
+fn plan(arguments: &GuestRunArguments) -> anyhow::Result<GuestPlan> {
+    let (files, options) = files_and_options(&arguments.job);
+    let mut draft = match files.as_slice() {
+        [file] => {
+            let text = input::read(Path::new(file))?;
+            if file::is_experiment(&text) {
+                if let Some(option) = options.first() {
+                    let message =
+                        format!("'--{option}': job options do not apply to an experiment file; write it into {file}");
+                    return Err(BadInput(message).into());
+                }
+                file::parse(file, &text).map_err(BadInput)?
+            } else {
+                let text = JobText::File { name: (*file).to_owned(), text, overrides: options };
+                one_job(JobDraft { text, ..JobDraft::default() })
+            }
+        }
+        [_, second, ..] => {
+            return Err(BadInput(format!("'{second}': only one job file or experiment is allowed")).into());
+        }
+        [] if options.is_empty() => {
+            let message = "no job; give --rw=randread --bs=4k …, JOB.fio, or an experiment of guests";
+            return Err(BadInput(message.to_owned()).into());
+        }
+        [] => {
+            let name = options.iter().find_map(|option| option.strip_prefix("name=")).map(str::to_owned);
+            let rw = options.iter().find_map(|option| option.strip_prefix("rw=")).unwrap_or("read");
+            let name = name.unwrap_or_else(|| rw.to_owned());
+            one_job(JobDraft { name, text: JobText::Options(options), ..JobDraft::default() })
+        }
+    };
+    override_with(&mut draft, arguments);
+    for job in &draft.jobs {
+        for stack in &job.stacks {
+            if lab::guest::stack::named(stack).is_none() {
+                let names: Vec<_> = STACKS.iter().map(|stack| stack.name).collect();
+                return Err(BadInput(format!(
+                    "stack '{stack}': there is no such stack; there are {}",
+                    names.join(", ")
+                ))
+                .into());
+            }
+        }
+    }
+    Ok(draft.resolve(&|name| std::env::var(name).ok()).map_err(BadInput)?)
+}
+
+fn one_job(job: JobDraft) -> Draft {
+    Draft { jobs: vec![JobDraft { stacks: vec![STACK.to_owned()], ..job }], ..Draft::default() }
+}
+
+/// Flags override an experiment file.
+fn override_with(draft: &mut Draft, arguments: &GuestRunArguments) {
+    if !arguments.kernel.is_empty() {
+        draft.kernels.clone_from(&arguments.kernel);
+    }
+    if !arguments.cmdline.is_empty() {
+        draft.parameters.clone_from(&arguments.cmdline);
+    }
+    if !arguments.stack.is_empty() {
+        draft.jobs.iter_mut().for_each(|job| job.stacks.clone_from(&arguments.stack));
+    }
+    if let Some(mount) = &arguments.mount {
+        draft.jobs.iter_mut().for_each(|job| job.mount_options = Some(mount.clone()));
+    }
+    draft.sysctls.extend(arguments.sysctl.iter().cloned());
+    for axis in &arguments.sweep {
+        let own = draft.jobs.iter_mut().filter_map(|job| job.sweeps.as_mut());
+        for sweeps in own.chain([&mut draft.sweeps]) {
+            sweeps.retain(|(name, _)| *name != axis.name);
+            sweeps.push((axis.name.clone(), axis.values.clone()));
+        }
+    }
+    draft.compared = arguments.versus.clone().or_else(|| draft.compared.take());
+    draft.replicates = arguments.replicates.unwrap_or(draft.replicates);
+    draft.functions |= arguments.by_function || arguments.chains;
+    draft.chains |= arguments.chains;
+    draft.margin = arguments.margin.unwrap_or(draft.margin);
+}
+
+fn shell(arguments: &GuestShellArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    let settings = Settings {
+        interruption: signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?,
+        guardian: guardian(words),
+        command_line: words.to_vec(),
+        timeout: Duration::MAX,
+        fresh: false,
+        cache_limit: kept::LIMIT_BYTES,
+    };
+    let line = ProgressLine::new(arguments.quiet);
+    let look = Look { kernel: &arguments.kernel, stack: &arguments.stack, parameters: &arguments.cmdline };
+    let outcome =
+        shell::run(&look, &settings, &mut |text| line.show_guests(&Event::Preparing(text)), &mut || line.clear());
+    line.clear();
+    outcome?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(arguments: &GuestListArguments) -> anyhow::Result<ExitCode> {
+    let cache = Cache::open(Care::default())?;
+    let folder = cache.folder();
+    match arguments.clear {
+        Some(GuestClear::All) => {
+            let bytes = cache.size();
+            std::fs::remove_dir_all(folder).map_err(|error| lab::Error::file(folder, "removing the cache", error))?;
+            stdout::write(&format!("removed {} ({})\n", folder.display(), size(bytes)))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(GuestClear::Superseded) => {
+            let bytes = kept::remove_superseded(&cache);
+            stdout::write(&format!("removed {} from {}\n", size(bytes), folder.display()))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        None => {}
+    }
+    let mut text = "Stacks (--stack):\n".to_owned();
+    for stack in &STACKS {
+        let _ = writeln!(text, "  {:<10} {}", stack.name, stack.about);
+    }
+    let _ = writeln!(text, "\nCache: {}, {}", folder.display(), size(cache.size()));
+    let (mut kernels, mut others) = (String::new(), 0);
+    for entry in cache.list() {
+        match entry.part {
+            Part::Kernels => {
+                let superseded = if kept::is_superseded(&cache, &entry.name) { " (superseded)" } else { "" };
+                let _ = writeln!(kernels, "  {:>9}  {}{superseded}", size(entry.bytes), entry.name);
+            }
+            Part::Packages | Part::Programs => others += entry.bytes,
+            Part::Guests => {}
+        }
+    }
+    let _ = write!(text, "\nKernels:\n{}", if kernels.is_empty() { "  none\n" } else { &kernels });
+    let guests = kept::guests(&cache);
+    let bytes: u64 = guests.iter().map(|guest| guest.bytes).sum();
+    let limit = size(kept::LIMIT_BYTES);
+    let _ =
+        writeln!(text, "\nSaved guests: {}; above {limit} (--cache-limit), those unused for longest go", size(bytes));
+    for guest in &guests {
+        let _ = writeln!(text, "  {:>9}  {}", size(guest.bytes), in_words(guest));
+    }
+    let _ = writeln!(text, "\nPrograms for guests: {}", size(others));
+    stdout::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a file of the cache is, and when it was used.
+fn in_words(guest: &Kept) -> String {
+    let what = match &guest.note {
+        None => "a guest of an unknown kernel".to_owned(),
+        Some(note) => match &note.saved {
+            None => format!("{} on {}: what its guests boot from", note.stack, note.kernel),
+            Some((replicate, parameters)) => {
+                let parameters = if parameters.is_empty() { String::new() } else { format!(", '{parameters}'") };
+                format!("{} on {}, replicate {replicate}{parameters}", note.stack, note.kernel)
+            }
+        },
+    };
+    let minutes = SystemTime::now().duration_since(guest.used).unwrap_or_default().as_secs() / 60;
+    let ago = match minutes {
+        0 => "now".to_owned(),
+        1..120 => format!("{minutes} min ago"),
+        120..2880 => format!("{} h ago", minutes / 60),
+        _ => format!("{} days ago", minutes / 1440),
+    };
+    format!("{what}; used {ago}")
+}
+
+fn size(bytes: u64) -> String {
+    number::with_unit(number::BYTES, bytes as f64)
+}

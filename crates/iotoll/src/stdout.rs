@@ -1,0 +1,31 @@
+//! Writes results to standard output.
+
+use report::{Finding, Format, Ink};
+use std::io::{IsTerminal, Write};
+
+/// Prints a finding on standard output.
+pub fn print(finding: &impl Finding, format: Format) -> anyhow::Result<()> {
+    write(&format.render(finding, ink(), columns()))
+}
+
+/// Writes text to standard output. A closed pipe (`iotoll … | head`) is not an error and does not change the exit code.
+pub fn write(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(anyhow::Error::new(error)
+            .context("writing to standard output; redirect it to a file or device with enough space")),
+        _ => Ok(()),
+    }
+}
+
+/// Colour on a terminal, unless NO_COLOR is set (no-color.org).
+pub fn ink() -> Ink {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if std::io::stdout().is_terminal() && !plain { Ink::Colour } else { Ink::Plain }
+}
+
+/// Width of the terminal; 100 columns if there is none.
+pub fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(100)
+}

@@ -1,0 +1,189 @@
+//! `iotoll guest` with Debian's kernel 6.1: exact and repeatable counts, and failures in one line that leave nothing.
+
+use super::iotoll::{Folder, Iotoll, at_once, eventually, number, whole};
+use super::machine::{has, skip};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The cache of these tests. Below `target`: a repeated check downloads nothing, and the user's cache is not touched.
+const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/guests");
+const KERNEL: &str = "--kernel debian:6.1 --replicates 1 --quiet --cache-limit 200m";
+const JOB: &str = "--rw=randread --bs=4k --number_ios=100 --by-function";
+const QEMU: &str = "qemu-system-x86_64";
+
+fn guest(folder: &Folder, words: &str, variables: &[&str]) -> Iotoll {
+    let cache = format!("XDG_CACHE_HOME={CACHE}");
+    let environment: Vec<&str> = ["/usr/bin/env", &cache].into_iter().chain(variables.iter().copied()).collect();
+    folder.iotoll(&format!("guest {words}")).under(&environment)
+}
+
+/// Whether this machine can run guests; otherwise the test is skipped. One guest is ready then.
+#[track_caller]
+fn ready(test: &str) -> bool {
+    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
+    let why_not = WHY_NOT.get_or_init(|| {
+        if !has(QEMU) {
+            return Some("qemu-system-x86 is not installed".to_owned());
+        }
+        let ended = guest(&Folder::new(), &format!("prepare {KERNEL} {JOB}"), &[]).run();
+        let of_machine =
+            ["looking up", "downloading", "apt knows no package", "MiB of memory", "MiB are free", "guests need QEMU"];
+        if ended.code != Some(0) && of_machine.iter().any(|reason| ended.stderr.contains(reason)) {
+            return Some(ended.stderr.trim().to_owned());
+        }
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+        None
+    });
+    why_not.iter().for_each(|why| skip(test, why));
+    why_not.is_none()
+}
+
+/// The finding of a run that is not saved.
+#[track_caller]
+fn measured(folder: &Folder, words: &str) -> Value {
+    let ended = guest(folder, &format!("run {KERNEL} --no-save --format json {words}"), &[]).run();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    ended.json()
+}
+
+/// A figure per I/O as a number of instructions.
+#[track_caller]
+fn instructions(point: &Value, per_io: &Value) -> u64 {
+    (number(per_io) * whole(&point["ios"]) as f64).round() as u64
+}
+
+/// Whether a function is of a program, not of the kernel.
+fn of_program(function: &Value) -> bool {
+    !function["program"].is_null() || function["name"] == "[programs]"
+}
+
+fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    names.filter(|path| path.to_string_lossy().ends_with(ending)).collect()
+}
+
+#[test]
+fn counts_are_exact() {
+    let folder = Folder::new();
+    if !ready("counts_are_exact") {
+        return;
+    }
+    let first = measured(&folder, JOB);
+    // The kernel's symbols are known now; whether they are asked for changes no count.
+    assert_eq!(first["points"], measured(&folder, JOB)["points"]);
+    // Damaged files are noticed: the guest boots again, the symbols are asked for again.
+    let guests = Path::new(CACHE).join("iotoll/guests");
+    for ending in [".state", ".symbols"] {
+        let damaged = files_below(&guests, ending);
+        assert!(!damaged.is_empty());
+        damaged
+            .iter()
+            .for_each(|path| fs::OpenOptions::new().write(true).open(path).unwrap().set_len(100_000).unwrap());
+    }
+    let again = measured(&folder, JOB);
+    assert_eq!(first["points"], again["points"]);
+    let point = &first["points"][0];
+    assert_eq!(whole(&point["ios"]), 100);
+    let total = instructions(point, &point["instructions_per_io"]["value"]);
+    assert!((50_000..1_000_000).contains(&total), "{total}");
+    let functions = point["functions"].as_array().unwrap();
+    let of = |function: &Value| instructions(point, &function["instructions_per_io"]);
+    assert_eq!(functions.iter().map(of).sum::<u64>(), total);
+    let programs = functions.iter().filter(|function| of_program(function));
+    assert_eq!(programs.map(of).sum::<u64>(), instructions(point, &point["program_instructions_per_io"]));
+    assert!(functions.iter().any(|function| function["program"] == "iotoll" && of(function) > 0));
+    assert!(functions.iter().any(|function| function["name"] == "vfs_read" && of(function) > 0));
+
+    // A planted change: more steps of a loop, in the program alone.
+    let planted = measured(
+        &folder,
+        "--ioengine=work --rw=read --size=1m --number_ios=100 --by-function --sweep work_steps=1000,1001,1100",
+    );
+    let [base, one, hundred] = [0, 1, 2].map(|number| {
+        let point = &planted["points"][number];
+        let functions = point["functions"].as_array().unwrap().iter();
+        let programs = functions.filter(|function| of_program(function));
+        programs.map(|function| instructions(point, &function["instructions_per_io"])).sum::<u64>()
+    });
+    let step = one - base;
+    assert!(step >= 200 && step.is_multiple_of(100), "each of 100 I/Os has one step more: {step}");
+    assert_eq!(hundred - base, 100 * step);
+    let list = guest(&folder, "list", &[]).run();
+    list.done();
+    assert!(list.stdout.contains("tmpfs on 6.1.") && list.stdout.contains(", replicate 1; used"), "{list:?}");
+}
+
+#[test]
+fn an_interrupted_run_leaves_nothing() {
+    let folder = Folder::new();
+    if !ready("an_interrupted_run_leaves_nothing") {
+        return;
+    }
+    // Not the guest of the other test.
+    let words = "--rw=read --cmdline iotoll.test=1";
+    fs::create_dir(folder.path("tmp")).unwrap();
+    let temporary = format!("TMPDIR={}", folder.path("tmp").display());
+    for signal in [Signal::INT, Signal::KILL] {
+        let mut running = guest(&folder, &format!("run {KERNEL} --fresh --out rec {words}"), &[&temporary]).start();
+        let partial = format!(".partial-{}-", running.id());
+        let own = || {
+            let parts =
+                ["guests", "kernels", "packages", "programs"].map(|part| Path::new(CACHE).join("iotoll").join(part));
+            parts
+                .iter()
+                .flat_map(|part| fs::read_dir(part).unwrap().flatten())
+                .any(|entry| entry.file_name().to_string_lossy().starts_with(&partial))
+        };
+        let boots = || files_below(&folder.path("tmp"), "").iter().any(|path| path.join("console").exists());
+        assert!(eventually(|| boots() || running.ended()));
+        assert!(own(), "the guest is made in a folder of its own");
+        running.signal(signal);
+        let ended = running.wait();
+        if signal == Signal::INT {
+            ended.refused(130, &["interrupted", "nothing was measured"]);
+            assert!(!folder.exists("rec"));
+        }
+        assert!(eventually(|| !own() && files_below(&folder.path("tmp"), "").is_empty()), "{signal:?}");
+        folder.assert_no_processes();
+    }
+}
+
+#[test]
+fn what_is_missing_is_told_in_one_line() {
+    let folder = Folder::new();
+    let program = |path: &str, text: &str| {
+        fs::create_dir_all(folder.path(path).parent().unwrap()).unwrap();
+        folder.write(path, format!("#!/bin/sh\n{text}\n"));
+        fs::set_permissions(folder.path(path), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let path = |name: &str| format!("PATH={}", folder.path(name).display());
+    let version = "echo QEMU emulator version 7.2.22";
+    fs::create_dir_all(folder.path("empty")).unwrap();
+    program(&format!("nine/{QEMU}"), "echo QEMU emulator version 9.2.1");
+    program(&format!("other/{QEMU}"), "echo hello");
+    program(&format!("seven/{QEMU}"), version);
+    let job = "--rw=read --no-save";
+    let cases: [(&str, &str, &[&str]); 8] = [
+        ("empty", "run --kernel debian:6.1", &[QEMU, "not found", "apt install qemu-system-x86"]),
+        ("nine", "run --kernel debian:6.1", &[QEMU, "9.2.1", "QEMU 6, 7 or 8"]),
+        ("other", "run --kernel debian:6.1", &[QEMU, "prints no version"]),
+        ("seven", "run --kernel debian:99.1", &["linux-image-99.1", "`apt-cache` is not found", "give a .deb"]),
+        ("seven", "run --kernel new", &["kernel 'new'", "no such file", "debian:6.1"]),
+        ("seven", "run --kernel /proc/version", &["/proc/version", "not a kernel image"]),
+        ("seven", "run --kernel debian:6.1 --stack foo", &["stack 'foo'", "tmpfs"]),
+        ("seven", "run", &["no kernel", "--kernel debian:6.1"]),
+    ];
+    at_once(cases, |(tools, words, named)| {
+        guest(&folder, &format!("{words} {job}"), &[&path(tools)]).run().refused(2, named);
+    });
+    guest(&folder, "shell --kernel debian:6.1", &[]).run().refused(2, &["must be a terminal"]);
+    let missing = format!("TMPDIR={}", folder.path("gone").display());
+    let ended = guest(&folder, &format!("run --kernel debian:6.1 {job}"), &[&path("seven"), &missing]).run();
+    if !ended.stderr.contains("MiB are free") {
+        ended.refused(2, &["gone", "TMPDIR"]);
+    }
+}

@@ -1,0 +1,208 @@
+//! The scheduler's side of a worker process: starts it, runs slices, reads the results, ends it.
+
+use super::protocol::{Assignment, QUIT, Report, Signals, WORDS_PER_THREAD};
+use crate::error::{Error, Result};
+use crate::guardian::processes::Processes;
+use crate::page_cache::storage_read_of;
+use crate::wait_limit::WaitLimit;
+use model::comparison::record::SliceWork;
+use model::histogram::Histogram;
+use model::injected::Injected;
+use model::placement::{RanOn, Side};
+use model::unit::{Bytes, Hertz, Nanos, Ticks};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use sys::shared_words::{SharedWords, wait_while, wake_all};
+
+/// Interval at which a worker that does not answer is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A worker process. Dropping it kills it.
+pub(super) struct WorkerProcess {
+    name: String,
+    child: Child,
+    words: SharedWords,
+    /// One per thread.
+    names: Vec<String>,
+    threads: usize,
+    clock: Hertz,
+    limit: WaitLimit,
+}
+
+impl WorkerProcess {
+    /// Starts a process for `assignment`. [`WorkerProcess::ready`] waits for it, so that several can start together.
+    pub fn start(
+        program: &Path,
+        name: &str,
+        assignment: &Assignment,
+        limit: WaitLimit,
+        processes: &Processes,
+    ) -> Result<Self> {
+        let failed = |error| Error::instrument(format!("starting a worker process for {name}"), error);
+        let text = serde_json::to_vec(assignment).map_err(|error| failed(error.into()))?;
+        let threads = assignment.threads();
+        let (words, file) = SharedWords::create(threads * WORDS_PER_THREAD, &text).map_err(failed)?;
+        let mut worker = Command::new(program);
+        worker.args(["worker", &threads.to_string()]).stdin(file).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C goes to the scheduler, which then ends its workers in order.
+        worker.process_group(0);
+        processes.mark(&mut worker);
+        let child = worker.spawn().map_err(failed)?;
+        let names = assignment.phase.jobs.iter();
+        let names = names.flat_map(|job| std::iter::repeat_n(format!("job {}", job.name), job.copies.max(1) as usize));
+        Ok(Self {
+            name: name.to_owned(),
+            child,
+            words,
+            names: names.collect(),
+            threads,
+            clock: Hertz(assignment.clock_hertz),
+            limit,
+        })
+    }
+
+    /// Waits until every thread waits for its first turn.
+    pub fn ready(&mut self) -> Result<()> {
+        self.gather("getting ready")
+    }
+
+    /// Starts a slice.
+    pub fn go(&self, keep: bool) {
+        let signals = Signals::of(&self.words);
+        signals.keep().store(keep.into(), Ordering::Relaxed);
+        signals.stop().store(0, Ordering::Relaxed);
+        signals.arrived().store(0, Ordering::Relaxed);
+        // Never reaches QUIT: that would take some hundred years of slices.
+        signals.turn().fetch_add(1, Ordering::Release);
+        wake_all(signals.turn());
+    }
+
+    /// Ends the slice, and waits until nothing is in flight.
+    pub fn halt(&mut self) -> Result<()> {
+        Signals::of(&self.words).stop().store(1, Ordering::Relaxed);
+        self.gather("finishing I/Os in flight")
+    }
+
+    /// A whole slice that does not count.
+    pub fn warm_up(&mut self, length: Duration) -> Result<()> {
+        self.go(false);
+        std::thread::sleep(length);
+        self.halt()
+    }
+
+    /// Number of threads.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// The work of all threads in the last slice.
+    pub fn work(&self) -> SliceWork {
+        let reports: Vec<Report> = (0..self.threads).map(|thread| Report::read(&self.words, thread)).collect();
+        let sum = |of: fn(&Report) -> u64| reports.iter().map(of).fold(0, u64::saturating_add);
+        let begin = reports.iter().map(|report| report.begin_ticks).min().unwrap_or(0);
+        let end = reports.iter().map(|report| report.end_ticks).max().unwrap_or(0);
+        SliceWork {
+            ios: sum(|report| report.ios),
+            bytes: Bytes(sum(|report| report.bytes)),
+            wall_nanos: self.clock.nanos(Ticks(end.saturating_sub(begin))),
+            thread_nanos: Nanos(sum(|report| report.thread_nanos)),
+            latency_nanos: self.clock.nanos(Ticks(sum(|report| report.latency_ticks))),
+            read_bytes: Some(Bytes(sum(|report| report.read_bytes))),
+            storage_read: None,
+        }
+    }
+
+    /// Bytes read from storage for the process so far, if the kernel reports them.
+    pub fn storage_read(&self) -> Option<Bytes> {
+        storage_read_of(self.child.id())
+    }
+
+    /// Where its threads ran in the last slice.
+    pub fn ran(&self) -> Vec<RanOn> {
+        let ran = self.names.iter().enumerate().filter_map(|(thread, name)| {
+            let report = Report::read(&self.words, thread);
+            let [begin, end] = report.cpus?;
+            Some(RanOn {
+                side: Side::Workload,
+                name: name.clone(),
+                process: None,
+                threads: 1,
+                cpu: end,
+                moved: begin != end,
+                nanos: Nanos(report.thread_nanos),
+            })
+        });
+        ran.collect()
+    }
+
+    /// Busy work that its threads add to each I/O, if any.
+    pub fn injected(&self) -> Option<Injected> {
+        let reports = (0..self.threads).map(|thread| Report::read(&self.words, thread));
+        Injected::mean(reports.filter_map(|report| report.injected_ns))
+    }
+
+    /// Ends the process and returns its latencies.
+    pub fn finish(mut self) -> Result<Histogram> {
+        let signals = Signals::of(&self.words);
+        signals.turn().store(QUIT, Ordering::Release);
+        wake_all(signals.turn());
+        let mut text = Vec::new();
+        let read = self.child.stdout.take().map(|mut stdout| stdout.read_to_end(&mut text));
+        let status = self.child.wait();
+        match (read, status) {
+            (Some(Ok(_)), Ok(status)) if status.success() => serde_json::from_slice(&text)
+                .map_err(|error| self.failed(&format!("its latencies cannot be read: {error}"))),
+            (_, Ok(status)) => Err(self.died(&status.to_string())),
+            (_, Err(error)) => Err(Error::instrument(format!("waiting for the worker of {}", self.name), error)),
+        }
+    }
+
+    fn gather(&mut self, doing: &str) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let arrived = Signals::of(&self.words).arrived().load(Ordering::Acquire);
+            if arrived as usize >= self.threads {
+                return Ok(());
+            }
+            wait_while(Signals::of(&self.words).arrived(), arrived, POLL_INTERVAL);
+            if begun.elapsed() < POLL_INTERVAL {
+                continue;
+            }
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Err(self.died(&status.to_string())),
+                Ok(None) => match self.limit.ends(begun, doing) {
+                    Some(Error::Failed(why)) => return Err(self.failed(&why)),
+                    Some(error) => return Err(error),
+                    None => {}
+                },
+                Err(error) => return Err(Error::instrument("checking a worker process", error)),
+            }
+        }
+    }
+
+    fn died(&mut self, how: &str) -> Error {
+        let mut stderr_text = String::new();
+        // It has ended, so this does not block.
+        let _ = self.child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut stderr_text));
+        match stderr_text.lines().next().map(|line| line.strip_prefix("iotoll: ").unwrap_or(line)) {
+            Some(line) => self.failed(line),
+            None => self.failed(&format!("its worker process ended unexpectedly: {how}")),
+        }
+    }
+
+    fn failed(&self, why: &str) -> Error {
+        Error::Failed(format!("{}: {why}", self.name))
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        // It may have ended already; either way it has ended after this.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

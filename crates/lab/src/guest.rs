@@ -1,0 +1,27 @@
+//! Guests: whole systems of a given kernel that run under an emulator whose clock counts instructions.
+//!
+//! The host finds, unpacks and packs what a guest consists of (nothing is installed), boots it once, saves it when its stack
+//! is ready, and restores it for each measurement. This program is also the guest's first process, the [`agent`].
+
+pub mod agent;
+pub mod cache;
+mod counts;
+mod debian;
+mod elf;
+mod image;
+pub mod initramfs;
+pub mod kept;
+pub mod kernel;
+pub mod machine;
+pub mod modules;
+pub mod programs;
+pub mod protocol;
+mod qmp;
+pub mod run;
+pub mod shell;
+mod snapshot;
+pub mod stack;
+mod symbols;
+pub mod tool;
+
+pub use run::{Event, Settings, run};

@@ -1,0 +1,115 @@
+//! The first process of a guest: sets up a stack, waits to be saved, and measures what the host assigns; or starts a shell.
+//!
+//! The kernel starts this program as /init. It never returns: the guest ends with it.
+
+mod counters;
+mod measure;
+mod setup;
+mod shell;
+
+use super::protocol::{
+    ASSIGNMENT, Assignment, REPLICATE_PARAMETER, Reply, SHELL_PARAMETER, STACK_PARAMETER, WITH_SYMBOLS,
+};
+use super::stack::{self, Stack};
+use crate::error::{Error, Result};
+use std::fs;
+use std::io::Write;
+use std::time::Duration;
+use sys::guest::Ports;
+
+/// The kernel works in the background after boot: 6.12 tests its cryptography then, which doubles early figures. Costs no time
+/// of the host, whose clock jumps over the guest's idle time.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// Whether this process is the first of a guest.
+pub fn is_first_process() -> bool {
+    std::process::id() == 1 && fs::metadata(super::protocol::MODULE_LIST).is_ok()
+}
+
+/// Lives as the first process of a guest.
+pub fn live() -> ! {
+    let ports = Ports::open();
+    let outcome =
+        ports.as_ref().map_err(|error| Error::instrument("iopl", std::io::Error::from(error.kind()))).and_then(work);
+    if let Ok(ports) = &ports {
+        if let Err(error) = outcome {
+            send(ports, &Reply::Failed(error.to_string()));
+        }
+        ports.exit(0);
+    }
+    // Only if the machine has no port to end it. The kernel panics if the first process exits, which ends QEMU.
+    std::process::exit(1);
+}
+
+fn work(ports: &Ports) -> Result<()> {
+    setup::file_systems()?;
+    let parameters = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    let parameter = |name: &str| {
+        parameters.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default()
+    };
+    let name = parameter(STACK_PARAMETER);
+    let stack = stack::named(name).ok_or_else(|| Error::Refused(format!("no stack is called '{name}'")))?;
+    let perturbation = setup::perturb(parameter(REPLICATE_PARAMETER).parse().unwrap_or(0));
+    setup::load_modules()?;
+    let steps = stack.boot.iter().flat_map(|group| group.iter());
+    steps.copied().try_for_each(|step| setup::perform(step, ""))?;
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let ready = Reply::Ready { release: release.trim().to_owned() };
+    let size = parameter(SHELL_PARAMETER);
+    if !size.is_empty() {
+        stack.attach.iter().try_for_each(|step| setup::perform(*step, ""))?;
+        send(ports, &ready);
+        return shell::run(stack, release.trim(), size);
+    }
+    std::thread::sleep(SETTLE);
+    send(ports, &ready);
+    ports.pause();
+    let text = ports.read(ASSIGNMENT).ok_or_else(|| Error::Refused("the host passes no assignment".to_owned()))?;
+    let (with_symbols, text) = text.split_last().unwrap_or((&0, &[]));
+    let assignment: Assignment = serde_json::from_slice(text)
+        .map_err(|error| Error::Refused(format!("the host's assignment cannot be read: {error}")))?;
+    let done = assigned(stack, &assignment)?;
+    let symbols = if *with_symbols == WITH_SYMBOLS { symbols()? } else { Vec::new() };
+    send(ports, &Reply::Done(super::protocol::Done { symbols_bytes: symbols.len() as u64, ..done }));
+    ports.write(&symbols);
+    drop(perturbation);
+    Ok(())
+}
+
+/// The kernel's symbols, and the executable mappings of all processes.
+fn symbols() -> Result<Vec<u8>> {
+    let mut text = fs::read("/proc/kallsyms").map_err(|error| Error::instrument("/proc/kallsyms", error))?;
+    text.extend_from_slice(super::symbols::MAPPINGS.as_bytes());
+    text.extend_from_slice(mappings().as_bytes());
+    Ok(text)
+}
+
+/// The executable mappings of all processes.
+fn mappings() -> String {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut text = String::new();
+    for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit)) {
+        // Kernel threads have none; a process may just have ended.
+        let maps = fs::read_to_string(entry.path().join("maps")).unwrap_or_default();
+        for line in maps.lines().filter(|line| line.contains("r-xp")) {
+            text += line;
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn assigned(stack: &Stack, assignment: &Assignment) -> Result<super::protocol::Done> {
+    for (name, value) in &assignment.sysctls {
+        setup::set_sysctl(name, value)?;
+    }
+    let options = assignment.mount_options.as_deref().unwrap_or_default();
+    stack.attach.iter().try_for_each(|step| setup::perform(*step, options))?;
+    measure::measure(stack, assignment)
+}
+
+fn send(ports: &Ports, reply: &Reply) {
+    let mut line = serde_json::to_vec(reply).unwrap_or_default();
+    let _ = line.write_all(b"\n");
+    ports.write(&line);
+}

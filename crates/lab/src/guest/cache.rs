@@ -1,0 +1,276 @@
+//! The cache of guests: a folder with a sub-folder for each kind of entry. An entry is complete or absent.
+
+use super::tool::Care;
+use crate::error::{Error, Result};
+use crate::guardian::{Guardian, OwnFolder};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Begins the name of a folder in which an entry is being made; the maker's process id follows.
+const PARTIAL: &str = ".partial-";
+
+/// A kind of entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Unpacked kernels.
+    Kernels,
+    /// Downloaded packages.
+    Packages,
+    /// Unpacked packages of programs, and stripped programs.
+    Programs,
+    /// Prepared guests.
+    Guests,
+}
+
+impl Part {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Kernels, Self::Packages, Self::Programs, Self::Guests];
+
+    /// Name of its sub-folder.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kernels => "kernels",
+            Self::Packages => "packages",
+            Self::Programs => "programs",
+            Self::Guests => "guests",
+        }
+    }
+}
+
+/// A complete entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its kind.
+    pub part: Part,
+    /// Its file name.
+    pub name: String,
+    /// Size of its files.
+    pub bytes: u64,
+}
+
+/// The folder.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    folder: PathBuf,
+    care: Care,
+}
+
+impl Cache {
+    /// The user's cache: `$XDG_CACHE_HOME/iotoll`, or `~/.cache/iotoll`. `care` is for what makes its entries.
+    ///
+    /// # Errors
+    /// When neither variable names a folder, or the folder cannot be made.
+    pub fn open(care: Care) -> Result<Self> {
+        let folder = user_folder(|name| std::env::var_os(name)).ok_or_else(|| {
+            Error::Refused(
+                "no folder for the cache of guests: neither XDG_CACHE_HOME nor HOME is an absolute path; \
+                 set XDG_CACHE_HOME"
+                    .into(),
+            )
+        })?;
+        Ok(Self { care, ..Self::at(&folder)? })
+    }
+
+    /// The cache in `folder`, which is made if it is missing. Removes what ended processes left half-made.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn at(folder: &Path) -> Result<Self> {
+        let cache = Self { folder: folder.to_owned(), care: Care::default() };
+        for part in Part::ALL {
+            let folder = cache.part(part);
+            fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
+            remove_stale(&folder);
+        }
+        Ok(cache)
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What ends the making of an entry early.
+    pub(super) fn care(&self) -> &Care {
+        &self.care
+    }
+
+    /// Path of an entry, which may be absent.
+    pub fn entry(&self, part: Part, name: &str) -> PathBuf {
+        self.part(part).join(name)
+    }
+
+    /// The entry, which `make` makes if it is absent: a file or a folder at the path that it is given. The parent of
+    /// that path is an empty folder of its own and is removed with all else in it. If another process makes the same
+    /// entry meanwhile, the first one stays.
+    ///
+    /// # Errors
+    /// When `make` fails, or the cache cannot be written to.
+    pub fn make(&self, part: Part, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+        let entry = self.entry(part, name);
+        if entry.exists() { Ok(entry) } else { self.replace(part, name, make) }
+    }
+
+    /// The same, also if the entry exists. A file is replaced in one step.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn replace(&self, part: Part, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+        let entry = self.entry(part, name);
+        let partial = partial(&self.part(part), &self.care.guardian)?;
+        let made = partial.path().join(name);
+        make(&made)?;
+        match fs::rename(&made, &entry) {
+            Err(_) if entry.is_dir() => Ok(entry),
+            Err(error) => Err(unwritable(&entry, &error)),
+            Ok(()) => Ok(entry),
+        }
+    }
+
+    /// Names of the complete entries of a kind, sorted; without those that begin with a dot.
+    pub fn names(&self, part: Part) -> Vec<String> {
+        let entries = fs::read_dir(self.part(part)).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
+        names.sort();
+        names
+    }
+
+    /// The complete entries.
+    pub fn list(&self) -> Vec<Entry> {
+        let of = |part| {
+            self.names(part).into_iter().map(move |name| Entry {
+                part,
+                bytes: bytes_below(&self.entry(part, &name)),
+                name,
+            })
+        };
+        Part::ALL.into_iter().flat_map(of).collect()
+    }
+
+    /// Size of all files of the cache, those that are being made too.
+    pub fn size(&self) -> u64 {
+        bytes_below(&self.folder)
+    }
+
+    fn part(&self, part: Part) -> PathBuf {
+        self.folder.join(part.name())
+    }
+}
+
+/// The user's cache folder.
+fn user_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let named = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")))?;
+    Some(caches.join("iotoll"))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Error {
+    let path = path.display();
+    Error::Failed(format!(
+        "{path}: the cache of guests cannot be written to: {error}; name another folder in XDG_CACHE_HOME"
+    ))
+}
+
+/// A folder in which an entry is made; removed with what is left in it, also if iotoll is killed.
+fn partial(around: &Path, guardian: &Guardian) -> Result<OwnFolder> {
+    static SERIAL: AtomicU32 = AtomicU32::new(0);
+    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+    let folder = around.join(format!("{PARTIAL}{}-{serial}", std::process::id()));
+    // An earlier process with this id may have left it.
+    let _ = fs::remove_dir_all(&folder);
+    OwnFolder::make_at(guardian, folder).map_err(|error| match error {
+        Error::File { path, source, .. } => unwritable(&path, &source),
+        error => error,
+    })
+}
+
+/// Removes the folders in which processes that have ended were making entries.
+fn remove_stale(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let id = name.to_str().and_then(|name| name.strip_prefix(PARTIAL)?.split('-').next()?.parse().ok());
+        if id.and_then(rustix::process::Pid::from_raw).is_some_and(has_ended) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn has_ended(process: rustix::process::Pid) -> bool {
+    rustix::process::test_kill_process(process) == Err(rustix::io::Errno::SRCH)
+}
+
+/// Size of a file, or of the files below a folder. What cannot be read counts nothing.
+fn bytes_below(path: &Path) -> u64 {
+    let Ok(metadata) = fs::symlink_metadata(path) else { return 0 };
+    if !metadata.is_dir() {
+        return metadata.len();
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| bytes_below(&entry.path())).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused<T>(_: &Path) -> Result<T> {
+        Err(Error::Refused("not made".into()))
+    }
+
+    #[test]
+    fn the_folder_is_the_users() {
+        let with = |xdg: Option<&str>, home: Option<&str>| {
+            user_folder(|name| if name == "HOME" { home } else { xdg }.map(OsString::from))
+        };
+        assert_eq!(with(Some("/xdg"), Some("/home/me")), Some("/xdg/iotoll".into()));
+        assert_eq!(with(None, Some("/home/me")), Some("/home/me/.cache/iotoll".into()));
+        assert_eq!(with(Some("relative"), Some("/home/me")), Some("/home/me/.cache/iotoll".into()));
+        assert_eq!(with(None, None), None);
+    }
+
+    #[test]
+    fn an_entry_is_complete_or_absent_and_made_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        let failing = cache.make(Part::Kernels, "six", |path| {
+            fs::write(path, "half").unwrap();
+            refused(path)
+        });
+        assert!(failing.is_err());
+        assert!(cache.list().is_empty());
+        assert_eq!(cache.size(), 0, "what was half-made is removed");
+        let made = cache.make(Part::Kernels, "six", |path| {
+            fs::write(path.with_file_name("scratch"), "0123456789").unwrap();
+            fs::create_dir(path).unwrap();
+            fs::write(path.join("image"), "whole").unwrap();
+            // Another process is faster.
+            fs::create_dir(cache.entry(Part::Kernels, "six")).unwrap();
+            fs::write(cache.entry(Part::Kernels, "six").join("image"), "first").unwrap();
+            Ok(())
+        });
+        assert_eq!(fs::read_to_string(made.unwrap().join("image")).unwrap(), "first");
+        assert_eq!(cache.make(Part::Kernels, "six", refused).unwrap(), folder.path().join("kernels/six"));
+        assert_eq!(cache.list(), [Entry { part: Part::Kernels, name: "six".into(), bytes: 5 }]);
+        assert_eq!(cache.size(), 5);
+    }
+
+    #[test]
+    fn what_ended_processes_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let ended = folder.path().join(format!("kernels/{PARTIAL}{}-0", child.id()));
+        child.wait().unwrap();
+        let alive = folder.path().join(format!("kernels/{PARTIAL}{}-999", std::process::id()));
+        for made in [&ended, &alive] {
+            fs::create_dir_all(made.join("deep")).unwrap();
+        }
+        let cache = Cache::at(folder.path()).unwrap();
+        assert!(!ended.exists());
+        assert!(alive.exists());
+        assert!(cache.names(Part::Kernels).is_empty(), "what is being made is no entry");
+    }
+}

@@ -1,0 +1,223 @@
+//! Debian's packages, found and unpacked by the system's own tools. Nothing is installed.
+
+use super::cache::{Cache, Part};
+use super::tool::{self, Care};
+use crate::error::{Error, Result};
+use std::cmp::Ordering;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What to do without Debian's tools.
+const WITHOUT_APT: &str = "only a Debian system can download Debian's packages";
+const WITHOUT_DPKG: &str = "install the package dpkg to unpack Debian's packages";
+
+/// A package that can be downloaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Offer {
+    package: String,
+    /// Its file name, with version and architecture.
+    pub file: String,
+    /// Size of the file.
+    bytes: u64,
+}
+
+impl Offer {
+    /// The version of a package that apt would install.
+    ///
+    /// # Errors
+    /// When there is no such package, or no apt.
+    pub fn of(package: &str, care: &Care) -> Result<Self> {
+        let what = format!("looking up the Debian package {package}");
+        let mut command = Command::new("apt-get");
+        command.args(["download", "--print-uris", package]);
+        let printed = tool::output(&mut command, &what, WITHOUT_APT, care).map_err(|error| match error {
+            Error::Failed(why) => Error::Refused(format!("{why}; run `apt-get update`, or check the name")),
+            error => error,
+        })?;
+        let printed = String::from_utf8_lossy(&printed);
+        printed.lines().find_map(|line| Self::parse(package, line)).ok_or_else(|| {
+            Error::Failed(format!("{what}: `apt-get download --print-uris` printed no address; run `apt-get update`"))
+        })
+    }
+
+    /// A line such as `'http://…/pool/….deb' NAME_VERSION_amd64.deb 44952 SHA256:…`.
+    fn parse(package: &str, line: &str) -> Option<Self> {
+        let mut words = line.strip_prefix('\'')?.split_once("' ")?.1.split_whitespace();
+        let file = words.next()?.to_owned();
+        let bytes = words.next()?.parse().ok()?;
+        let plain = file.ends_with(".deb") && !file.contains('/');
+        plain.then(|| Self { package: package.to_owned(), file, bytes })
+    }
+
+    /// The package's folder in the cache, unpacked; downloaded if it is absent.
+    ///
+    /// # Errors
+    /// When it cannot be downloaded or unpacked.
+    pub fn unpacked(&self, cache: &Cache, part: Part, observe: &mut dyn FnMut(String)) -> Result<PathBuf> {
+        let folder = cache.make(part, self.stem(), |folder| {
+            let archive = self.downloaded(cache, observe)?;
+            observe(format!("unpacking {}", self.file));
+            unpack(&archive, folder, cache.care())
+        })?;
+        // It is never needed again.
+        let _ = std::fs::remove_file(cache.entry(Part::Packages, &self.file));
+        Ok(folder)
+    }
+
+    /// Name of the unpacked folder.
+    pub fn stem(&self) -> &str {
+        self.file.strip_suffix(".deb").unwrap_or(&self.file)
+    }
+
+    fn downloaded(&self, cache: &Cache, observe: &mut dyn FnMut(String)) -> Result<PathBuf> {
+        let Self { package, file, bytes } = self;
+        cache.make(Part::Packages, file, |path| {
+            observe(format!("downloading {file} ({:.1} MB)", *bytes as f64 / 1e6));
+            let what = format!("downloading the Debian package {package}");
+            let mut command = Command::new("apt-get");
+            command.args(["download", "-q", package]);
+            command.current_dir(path.parent().unwrap_or(path));
+            tool::output(&mut command, &what, WITHOUT_APT, cache.care()).map_err(|error| match error {
+                Error::Failed(why) => Error::Failed(format!("{why}; check the network, or run `apt-get update`")),
+                error => error,
+            })?;
+            path.is_file().then_some(()).ok_or_else(|| {
+                Error::Failed(format!("{what}: apt downloaded another file than {file}; run `apt-get update`"))
+            })
+        })
+    }
+}
+
+/// Unpacks a package into a new folder.
+///
+/// # Errors
+/// When it is no package, or dpkg is missing.
+pub(super) fn unpack(archive: &Path, folder: &Path, care: &Care) -> Result<()> {
+    let what = format!("unpacking {}", archive.display());
+    let mut command = Command::new("dpkg-deb");
+    command.arg("--extract").arg(archive).arg(folder);
+    tool::output(&mut command, &what, WITHOUT_DPKG, care)?;
+    Ok(())
+}
+
+/// Names of the packages that begin with `prefix`, without those that have no version. `mend` is what to do without apt.
+///
+/// # Errors
+/// When the host has no apt.
+pub(super) fn names(prefix: &str, mend: &str, care: &Care) -> Result<Vec<String>> {
+    let mut command = Command::new("apt-cache");
+    command.args(["pkgnames", prefix]);
+    let printed = tool::output(&mut command, &format!("looking up the Debian packages {prefix}…"), mend, care)?;
+    Ok(String::from_utf8_lossy(&printed).lines().map(|line| line.trim().to_owned()).collect())
+}
+
+/// When apt's lists of packages last changed, as a text for a file name; `None` if there are none.
+pub(super) fn lists_changed() -> Option<String> {
+    let lists = std::fs::metadata("/var/lib/apt/lists").ok()?;
+    Some(format!("{}.{}", lists.mtime(), lists.mtime_nsec()))
+}
+
+/// The libraries' packages that a package depends on, itself or through others.
+///
+/// # Errors
+/// When there is no such package, or no apt.
+pub(super) fn libraries_of(package: &str, care: &Care) -> Result<Vec<String>> {
+    /// What is not needed to run a program.
+    const WITHOUT: [&str; 6] =
+        ["--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances"];
+    let mut command = Command::new("apt-cache");
+    command.args(["depends", "--recurse"]).args(WITHOUT).arg(package);
+    let what = format!("looking up the dependencies of the Debian package {package}");
+    let printed = tool::output(&mut command, &what, WITHOUT_APT, care)?;
+    let printed = String::from_utf8_lossy(&printed);
+    // A package's own line is not indented; its dependencies follow, indented.
+    Ok(printed.lines().filter(|line| line.starts_with("lib")).map(str::to_owned).collect())
+}
+
+/// Whether the package is installed on the host, so that its libraries are there.
+pub(super) fn is_installed(package: &str) -> bool {
+    let list = |name: String| Path::new("/var/lib/dpkg/info").join(name).exists();
+    list(format!("{package}.list")) || list(format!("{package}:amd64.list"))
+}
+
+/// Compares two versions as dpkg does (deb-version(7)), without epochs: parts that are not digits, and numbers, in turn.
+pub(super) fn compare(left: &str, right: &str) -> Ordering {
+    let (mut left, mut right) = (left.as_bytes(), right.as_bytes());
+    while !left.is_empty() || !right.is_empty() {
+        loop {
+            let (weight, other) = (weight(left), weight(right));
+            if weight != other {
+                return weight.cmp(&other);
+            }
+            if weight == 0 {
+                break;
+            }
+            (left, right) = (left.get(1..).unwrap_or_default(), right.get(1..).unwrap_or_default());
+        }
+        let (number, other) = (digits(&mut left), digits(&mut right));
+        let ordering = number.len().cmp(&other.len()).then_with(|| number.cmp(other));
+        if ordering.is_ne() {
+            return ordering;
+        }
+    }
+    Ordering::Equal
+}
+
+/// Order of the first character among those that are not digits: a tilde, the end or a digit, letters, all others.
+fn weight(text: &[u8]) -> i32 {
+    match text.first() {
+        None | Some(b'0'..=b'9') => 0,
+        Some(b'~') => -1,
+        Some(letter) if letter.is_ascii_alphabetic() => i32::from(*letter),
+        Some(other) => i32::from(*other) + 256,
+    }
+}
+
+/// The digits at the beginning, without leading zeros; `text` continues after them.
+fn digits<'a>(text: &mut &'a [u8]) -> &'a [u8] {
+    let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    let (number, rest) = text.split_at(end);
+    *text = rest;
+    let begin = number.iter().position(|digit| *digit != b'0').unwrap_or(number.len());
+    number.split_at(begin).1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_in_dpkgs_order() {
+        // In ascending order by `dpkg --compare-versions`.
+        let ascending = [
+            "6.1.0-0.deb11.6",
+            "6.1.0-9",
+            "6.1.0-56",
+            "6.12.9+bpo",
+            "6.12.74+deb13",
+            "6.12.111~rc1",
+            "6.12.111",
+            "6.12.0111a",
+            "6.12.111+deb12",
+        ];
+        for (index, left) in ascending.iter().enumerate() {
+            for (other, right) in ascending.iter().enumerate() {
+                assert_eq!(compare(left, right), index.cmp(&other), "{left} {right}");
+            }
+        }
+        assert_eq!(compare("1.02", "1.2"), Ordering::Equal);
+    }
+
+    #[test]
+    fn an_offer_is_read_from_apts_line() {
+        let line = "'http://deb.debian.org/debian/pool/main/n/nbd/nbd-client_3.24-1.1_amd64.deb' \
+                    nbd-client_1%3a3.24-1.1_amd64.deb 44952 SHA256:8432";
+        let offer = Offer::parse("nbd-client", line).unwrap();
+        assert_eq!(offer.file, "nbd-client_1%3a3.24-1.1_amd64.deb");
+        assert_eq!(offer.stem(), "nbd-client_1%3a3.24-1.1_amd64");
+        assert_eq!(offer.bytes, 44_952);
+        assert_eq!(Offer::parse("x", "'http://x/x.deb' ../x.deb 44952"), None);
+        assert_eq!(Offer::parse("x", "Reading package lists..."), None);
+    }
+}

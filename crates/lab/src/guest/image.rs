@@ -1,0 +1,163 @@
+//! What a guest boots from, in the cache: the kernel, the first file system with this program, the stack's modules and
+//! programs; and the name of the guest that is saved after its boot.
+
+use super::cache::{Cache, Part};
+use super::initramfs::{Content, Initramfs};
+use super::kept::{self, Note};
+use super::kernel::Kernel;
+use super::machine::{CPU, MEMORY_MIB};
+use super::modules;
+use super::programs::{self, Placed, Program};
+use super::protocol::{MODULE_LIST, REPLICATE_PARAMETER, STACK_PARAMETER};
+use super::stack::Stack;
+use crate::error::{Error, Result};
+use std::fmt::Write;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Where modules are in a guest.
+const MODULES: &str = "/lib/modules";
+
+/// A stack of a kernel, ready to boot.
+#[derive(Clone, Debug)]
+pub(super) struct Image {
+    /// The kernel.
+    pub kernel: PathBuf,
+    /// The first file system.
+    pub initramfs: PathBuf,
+    /// Hash of all that determines it.
+    hash: String,
+    release: String,
+    stack: &'static Stack,
+}
+
+/// Makes the image of a stack with more programs, unless the cache has it.
+pub(super) fn make(
+    kernel: &Kernel,
+    stack: &'static Stack,
+    emulator: &str,
+    more: &[Program],
+    cache: &Cache,
+    observe: &mut dyn FnMut(String),
+) -> Result<Image> {
+    let programs: Vec<Program> = stack.programs.iter().chain(more).copied().collect();
+    let mut placed = programs::gather(&programs, cache, observe)?;
+    let own = std::env::current_exe().map_err(|error| Error::instrument("finding this program", error))?;
+    placed.extend(programs::closure_of(&own, "/init", cache)?);
+    placed.sort();
+    placed.dedup();
+    let recipe = recipe(kernel, stack, emulator, &placed)?;
+    let hash = format!("{:032x}", xxh3_128(recipe.as_bytes()));
+    let short = hash.get(..16).unwrap_or(&hash).to_owned();
+    let name = format!("{short}.cpio");
+    let mut initramfs = cache.entry(Part::Guests, &name);
+    if !Note::read(cache, &short).is_some_and(|note| note.describes(&initramfs)) {
+        let mut note = Note { kernel: kernel.release.clone(), stack: stack.name.to_owned(), ..Note::default() };
+        initramfs = cache.replace(Part::Guests, &name, |path| {
+            observe(format!("making the guest of {} with {}", stack.name, kernel.release));
+            let files = compose(kernel, stack, &placed)?;
+            note.hash = Some(files.hash()?);
+            files.write(path)
+        })?;
+        note.write(cache, &short)?;
+    }
+    kept::touch(&initramfs);
+    Ok(Image { kernel: kernel.image.clone(), initramfs, hash, release: kernel.release.clone(), stack })
+}
+
+/// Everything that the guest is made from, as text: the same text, the same guest.
+fn recipe(kernel: &Kernel, stack: &Stack, emulator: &str, placed: &[Placed]) -> Result<String> {
+    let mut text = format!("{emulator} {CPU} {MEMORY_MIB} {stack:?}\n");
+    let mut add = |path: &Path| -> Result<()> {
+        let state = fs::metadata(path).map_err(|error| Error::file(path, "reading its size", error))?;
+        let _ = writeln!(text, "{} {} {} {}", path.display(), state.len(), state.mtime(), state.mtime_nsec());
+        Ok(())
+    };
+    add(&kernel.image)?;
+    kernel.modules.iter().try_for_each(|folder| add(folder))?;
+    placed.iter().try_for_each(|file| add(&file.host_path))?;
+    Ok(text)
+}
+
+fn compose(kernel: &Kernel, stack: &Stack, placed: &[Placed]) -> Result<Initramfs> {
+    let mut files = Initramfs::new();
+    for folder in ["/proc", "/sys", "/dev", "/tmp", "/run", "/etc", "/var/lib", "/root"] {
+        files.directory(folder);
+    }
+    files.symlink("/var/run", "/run");
+    files.character_device("/dev/console", 5, 1);
+    files.character_device("/dev/null", 1, 3);
+    for (path, text) in ETC {
+        files.file(path, Content::Bytes(text.as_bytes().to_vec()), 0o644);
+    }
+    for file in placed {
+        files.file(&file.guest_path, Content::Host(file.host_path.clone()), 0o755);
+    }
+    let mut list = String::new();
+    let names: Vec<&str> = stack.modules.iter().map(|(name, _)| *name).collect();
+    let mut found = Vec::new();
+    for name in stack.optional_modules {
+        found.extend(modules::closure(kernel, &[name]).unwrap_or_default());
+    }
+    found.extend(modules::closure(kernel, &names)?);
+    let mut seen = std::collections::BTreeSet::new();
+    for module in found.into_iter().filter(|module| seen.insert(module.name.clone())) {
+        let path = format!("{MODULES}/{}.ko", module.name);
+        let parameters = stack.modules.iter().find(|(name, _)| name.replace('-', "_") == module.name);
+        let _ = writeln!(list, "{path} {}", parameters.map_or("", |(_, parameters)| parameters));
+        files.file(&path, Content::Bytes(module.bytes), 0o644);
+    }
+    files.file(MODULE_LIST, Content::Bytes(list.into_bytes()), 0o644);
+    Ok(files)
+}
+
+/// What the programs of stacks read.
+const ETC: [(&str, &str); 8] = [
+    (
+        "/etc/passwd",
+        "root:x:0:0:root:/root:/bin/false\n_rpc:x:0:0::/run/rpcbind:/bin/false\nnobody:x:65534:65534::/:/bin/false\n",
+    ),
+    ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
+    ("/etc/hosts", "127.0.0.1 localhost\n"),
+    ("/etc/hosts.allow", "ALL: ALL\n"),
+    (
+        "/etc/nsswitch.conf",
+        "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\nrpc: files\n",
+    ),
+    (
+        "/etc/netconfig",
+        "udp tpi_clts v inet udp - -\ntcp tpi_cots_ord v inet tcp - -\nlocal tpi_cots_ord - loopback - - -\n",
+    ),
+    ("/etc/protocols", "tcp 6 TCP\nudp 17 UDP\n"),
+    ("/etc/services", "sunrpc 111/tcp portmapper\nsunrpc 111/udp portmapper\nnfs 2049/tcp\nmountd 20048/tcp\n"),
+];
+
+impl Image {
+    /// Kernel parameters of a replicate.
+    pub(super) fn parameters(&self, more: &str, replicate: u32) -> String {
+        // Of one length, because it moves what follows it in memory.
+        format!(
+            "{} {more} {STACK_PARAMETER}={} {REPLICATE_PARAMETER}={replicate:03}",
+            self.stack.kernel_parameters, self.stack.name
+        )
+    }
+
+    /// Name of its files in the cache.
+    pub(super) fn stem(&self) -> String {
+        self.hash.get(..16).unwrap_or(&self.hash).to_owned()
+    }
+
+    /// What a saved guest of it is.
+    pub(super) fn note(&self, more: &str, replicate: u32) -> Note {
+        let saved = Some((replicate + 1, more.to_owned()));
+        Note { kernel: self.release.clone(), stack: self.stack.name.to_owned(), saved, hash: None }
+    }
+
+    /// Name of the guest in the cache: what it is made of, its parameters, its replicate.
+    pub(super) fn guest(&self, more: &str, replicate: u32) -> String {
+        let text = format!("{} {}", self.hash, self.parameters(more, replicate));
+        format!("{:016x}", xxhash_rust::xxh3::xxh3_64(text.as_bytes()))
+    }
+}

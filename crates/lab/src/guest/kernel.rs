@@ -1,0 +1,328 @@
+//! A guest's kernel: from what the user names it by to its image and its modules.
+
+use super::cache::{Cache, Part};
+use super::debian::{self, Offer};
+use super::tool::unreadable;
+use crate::error::{Error, Result};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Where a build leaves its image, and its release.
+const BUILT_IMAGE: &str = "arch/x86/boot/bzImage";
+const BUILT_RELEASE: &str = "include/config/kernel.release";
+/// Where modules are installed below a root.
+const INSTALLED_MODULES: [&str; 2] = ["lib/modules", "usr/lib/modules"];
+
+/// A kernel to boot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// As the user named it.
+    pub label: String,
+    /// Its release, as `uname -r` prints it.
+    pub release: String,
+    /// Its image, a bzImage.
+    pub image: PathBuf,
+    /// The folder below which its modules are: `lib/modules/RELEASE`, or its build. `None` if the image was named alone
+    /// and no modules were found for it.
+    pub modules: Option<PathBuf>,
+}
+
+/// Finds a kernel: `debian:X.Y`, a package (.deb), the folder of a build or of an installed system, an image, or an
+/// image and its modules (`VMLINUZ,FOLDER`). Downloads and unpacks what the cache does not have.
+///
+/// # Errors
+/// When it does not exist, is no kernel, has no modules or those of another release, or cannot be downloaded or unpacked.
+pub fn locate(text: &str, cache: &Cache, observe: &mut dyn FnMut(String)) -> Result<Kernel> {
+    let found = if let Some(version) = text.strip_prefix("debian:") {
+        installed(&of_debian(text, version, cache, observe)?)?
+    } else {
+        let path = absolute(text)?;
+        match (path.is_dir(), path.exists(), text.split_once(',')) {
+            (true, _, _) if path.join(BUILT_RELEASE).exists() || path.join(BUILT_IMAGE).exists() => built(&path)?,
+            (true, _, _) => installed(&path)?,
+            (_, true, _) if path.extension().is_some_and(|extension| extension == "deb") => {
+                installed(&of_package(&path, cache, observe)?)?
+            }
+            (_, true, _) => alone(path)?,
+            (_, false, Some((image, modules))) => with_modules(absolute(image)?, &absolute(modules)?)?,
+            (_, false, None) => {
+                return Err(Error::Refused(format!(
+                    "kernel '{text}': no such file or folder; give debian:6.1, a .deb, a kernel build, or \
+                     VMLINUZ,MODULES_FOLDER"
+                )));
+            }
+        }
+    };
+    let Found { image, release, modules } = found;
+    Ok(Kernel { label: text.to_owned(), release, image, modules })
+}
+
+/// A kernel without its name.
+#[derive(Debug)]
+struct Found {
+    image: PathBuf,
+    release: String,
+    modules: Option<PathBuf>,
+}
+
+fn absolute(text: &str) -> Result<PathBuf> {
+    std::path::absolute(text).map_err(|error| Error::Refused(format!("kernel '{text}': {error}")))
+}
+
+/// Begins the name of a kernel's package.
+const PACKAGE: &str = "linux-image-";
+
+/// The unpacked package of Debian's newest kernel of a version: of those that apt offers; if it offers none, of those in
+/// the cache. Apt, which takes a second, is not asked again until its lists change.
+fn of_debian(text: &str, version: &str, cache: &Cache, observe: &mut dyn FnMut(String)) -> Result<PathBuf> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".+-~".contains(c);
+    if !version.starts_with(|c: char| c.is_ascii_digit()) || !version.contains('.') || !version.chars().all(plain) {
+        return Err(Error::Refused(format!("kernel '{text}': not a version; write debian:6.1 or debian:6.12")));
+    }
+    let answers = format!(".newest-{version}-");
+    let answer = debian::lists_changed().map(|changed| format!("{answers}{changed}"));
+    let answered = answer.as_ref().and_then(|answer| fs::read_to_string(cache.entry(Part::Kernels, answer)).ok());
+    if let Some(folder) = answered.map(|name| cache.entry(Part::Kernels, &name)).filter(|folder| folder.is_dir()) {
+        return Ok(folder);
+    }
+    let offered = debian::names(
+        &format!("{PACKAGE}{version}"),
+        "give a .deb, a kernel build, or VMLINUZ,MODULES_FOLDER instead of a Debian version",
+        cache.care(),
+    );
+    if let Some(name) = newest(offered.as_deref().unwrap_or_default(), version) {
+        let offer = Offer::of(&name, cache.care())?;
+        let folder = offer.unpacked(cache, Part::Kernels, observe)?;
+        for earlier in names(&cache.folder().join(Part::Kernels.name())) {
+            if earlier.starts_with(&answers) {
+                let _ = fs::remove_file(cache.entry(Part::Kernels, &earlier));
+            }
+        }
+        if let Some(answer) = answer {
+            cache.make(Part::Kernels, &answer, |path| {
+                fs::write(path, offer.stem()).map_err(|error| Error::file(path, "noting the newest kernel", error))
+            })?;
+        }
+        return Ok(folder);
+    }
+    if let Some(name) = newest(&cache.names(Part::Kernels), version) {
+        return Ok(cache.entry(Part::Kernels, &name));
+    }
+    offered?;
+    Err(Error::Refused(format!(
+        "kernel '{text}': apt knows no package {PACKAGE}{version}…-amd64; run `apt-get update`, or name another version"
+    )))
+}
+
+/// The newest stock kernel of a version, of packages or of unpacked packages.
+fn newest(names: &[String], version: &str) -> Option<String> {
+    let kernels = names.iter().filter_map(|name| {
+        let kernel = stock_version(name.strip_prefix(PACKAGE)?.split('_').next()?, version)?;
+        Some((kernel, name))
+    });
+    // The package's version decides between equal kernel versions.
+    let newest = kernels
+        .max_by(|(left, name), (right, other)| debian::compare(left, right).then_with(|| debian::compare(name, other)));
+    newest.map(|(_, name)| name.clone())
+}
+
+/// Whether the cache has a newer kernel of the same Debian series (6.1, 6.12) than the one in this folder of it.
+pub(super) fn is_superseded(folder: &str, folders: &[String]) -> bool {
+    let of = |name: &str| name.strip_prefix(PACKAGE)?.split('_').next().and_then(series);
+    of(folder).and_then(|series| newest(folders, &series)).is_some_and(|newest| newest != folder)
+}
+
+/// The same for the kernel of this release.
+pub(super) fn is_superseded_release(release: &str, folders: &[String]) -> bool {
+    let newest = series(release).and_then(|series| newest(folders, &series));
+    let newest = newest.as_deref().and_then(|name| name.strip_prefix(PACKAGE)?.split('_').next());
+    // A kernel of the user's own is of no Debian series.
+    stock_version(release, &series(release).unwrap_or_default()).is_some()
+        && newest.is_some_and(|newest| newest != release)
+}
+
+/// The first two numbers of a version: `6.1` of `6.1.0-56-amd64`.
+fn series(version: &str) -> Option<String> {
+    let mut parts = version.split('.');
+    let (first, second) = (parts.next()?, parts.next()?);
+    let number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    (number(first) && number(second)).then(|| format!("{first}.{second}"))
+}
+
+/// The version in the rest of the package name of a stock kernel, such as `6.1.0-56-amd64`, if it is one of `asked`.
+/// Kernels for clouds or real time, unsigned ones, debug symbols, and packages that only name another one are not.
+fn stock_version<'a>(rest: &'a str, asked: &str) -> Option<&'a str> {
+    let version = rest.strip_suffix("-amd64")?;
+    let after = version.strip_prefix(asked)?;
+    let stock = version.split('-').all(|part| part.starts_with(|c: char| c.is_ascii_digit()));
+    // A package that names another one has a version of two parts.
+    let whole = version.split(['-', '+']).next()?.split('.').count() > 2;
+    (stock && whole && (after.is_empty() || after.starts_with(['.', '-', '+', '~']))).then_some(version)
+}
+
+/// The unpacked folder of a package that the user gave. Its size and time distinguish builds of the same name.
+fn of_package(path: &Path, cache: &Cache, observe: &mut dyn FnMut(String)) -> Result<PathBuf> {
+    let metadata = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = format!("{name}-{}-{}.{}", metadata.len(), metadata.mtime(), metadata.mtime_nsec());
+    cache.make(Part::Kernels, &name, |folder| {
+        observe(format!("unpacking {}", path.display()));
+        debian::unpack(path, folder, cache.care())
+    })
+}
+
+/// The kernel of a build.
+fn built(folder: &Path) -> Result<Found> {
+    let image = folder.join(BUILT_IMAGE);
+    if !image.exists() {
+        let folder = folder.display();
+        return Err(Error::Refused(format!("{folder}: a kernel build without {BUILT_IMAGE}; run `make` there")));
+    }
+    let release = release(&image)?;
+    let configured = fs::read_to_string(folder.join(BUILT_RELEASE)).unwrap_or_default();
+    match configured.trim() {
+        "" => {}
+        configured if configured == release => {}
+        configured => {
+            return Err(Error::Refused(format!(
+                "{}: {BUILT_IMAGE} is of release {release}, and the modules are of {configured}; run `make` there",
+                folder.display()
+            )));
+        }
+    }
+    Ok(Found { image, release, modules: Some(folder.to_owned()) })
+}
+
+/// The only kernel of an installed system or an unpacked package.
+fn installed(root: &Path) -> Result<Found> {
+    let boot = root.join("boot");
+    let images = names(&boot).into_iter().filter(|name| name.starts_with("vmlinuz-")).map(|name| boot.join(name));
+    // Some distributions keep the image with the modules.
+    let beside = || {
+        let folders = INSTALLED_MODULES.iter().map(|modules| root.join(modules));
+        let releases = folders.flat_map(|folder| names(&folder).into_iter().map(move |name| folder.join(name)));
+        releases.map(|release| release.join("vmlinuz")).filter(|image| image.exists())
+    };
+    let mut images: Vec<_> = images.collect();
+    if images.is_empty() {
+        images = beside().collect();
+    }
+    let shown = root.display();
+    let image = match images.as_slice() {
+        [] => {
+            return Err(Error::Refused(format!(
+                "{shown}: contains no kernel: neither boot/vmlinuz-* nor {BUILT_IMAGE}; give a kernel build, or \
+                 VMLINUZ,MODULES_FOLDER"
+            )));
+        }
+        [image] => image.clone(),
+        [first, ..] => {
+            let count = images.len();
+            let first = first.display();
+            return Err(Error::Refused(format!("{shown}: contains {count} kernels; name one, such as {first}")));
+        }
+    };
+    let release = release(&image)?;
+    let modules = INSTALLED_MODULES.iter().map(|modules| root.join(modules).join(&release));
+    let modules = modules.into_iter().find(|folder| folder.is_dir());
+    if modules.is_none() {
+        let others = INSTALLED_MODULES.iter().flat_map(|modules| names(&root.join(modules)));
+        let others: Vec<_> = others.collect();
+        let why = match others.is_empty() {
+            true => "contains no modules".to_owned(),
+            false => format!("contains modules of {} only", others.join(", ")),
+        };
+        return Err(Error::Refused(format!(
+            "{shown}: the kernel is of release {release}, and the folder {why}; give VMLINUZ,MODULES_FOLDER"
+        )));
+    }
+    Ok(Found { image, release, modules })
+}
+
+/// An image, with the modules that are where its place suggests.
+fn alone(image: PathBuf) -> Result<Found> {
+    let release = release(&image)?;
+    let built = image.ancestors().nth(4).filter(|folder| folder.join(BUILT_IMAGE) == image);
+    if let Some(folder) = built.filter(|folder| folder.join(BUILT_RELEASE).exists()) {
+        return self::built(folder);
+    }
+    let folder = image.parent();
+    let beside = folder.filter(|folder| folder.file_name().is_some_and(|name| *name == *release));
+    let roots = [folder.and_then(Path::parent), Some(Path::new("/"))];
+    let installed = roots.into_iter().flatten().flat_map(|root| INSTALLED_MODULES.map(|modules| root.join(modules)));
+    let modules = beside.map(Path::to_owned).or_else(|| {
+        let mut folders = installed.map(|folder| folder.join(&release));
+        folders.find(|folder| folder.is_dir())
+    });
+    Ok(Found { image, release, modules })
+}
+
+/// An image, and the folder of its modules: `lib/modules/RELEASE`, one of its parents, a build, or any other folder with
+/// modules, whose release is compared when they are read.
+fn with_modules(image: PathBuf, folder: &Path) -> Result<Found> {
+    let release = release(&image)?;
+    let shown = folder.display();
+    if !folder.is_dir() {
+        return Err(Error::Refused(format!(
+            "{shown}: no such folder of modules for kernel {}; give lib/modules/{release}",
+            image.display()
+        )));
+    }
+    let below = ["", "lib/modules", "usr/lib/modules"].map(|modules| folder.join(modules).join(&release));
+    if let Some(modules) = below.into_iter().find(|folder| folder.is_dir()) {
+        return Ok(Found { image, release, modules: Some(modules) });
+    }
+    let configured = fs::read_to_string(folder.join(BUILT_RELEASE)).ok().map(|text| text.trim().to_owned());
+    let named = || folder.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let of = configured.or_else(named).filter(|of| of.starts_with(|c: char| c.is_ascii_digit()));
+    match of {
+        Some(other) if other != release => Err(Error::Refused(format!(
+            "{shown}: modules of release {other}, but kernel {} is of release {release}; give the folder of its own modules",
+            image.display()
+        ))),
+        _ => Ok(Found { image, release, modules: Some(folder.to_owned()) }),
+    }
+}
+
+/// The release of an image for x86, from its header (Documentation/arch/x86/boot.rst).
+fn release(image: &Path) -> Result<String> {
+    /// Offset of the header's magic number, and of the field that says where the release is.
+    const MAGIC: usize = 0x202;
+    const RELEASE: usize = 0x20e;
+    /// The field counts from here.
+    const RELEASE_FROM: usize = 0x200;
+    /// More than the largest value of the field, and a release after it.
+    const HEADER_BYTES: u64 = 0x1_0400;
+    let mut header = Vec::new();
+    let read = File::open(image).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut header));
+    read.map_err(|error| unreadable(image, &error))?;
+    let parsed = || {
+        (header.get(MAGIC..MAGIC + 4)? == b"HdrS").then_some(())?;
+        let offset = u16::from_le_bytes(header.get(RELEASE..RELEASE + 2)?.try_into().ok()?);
+        (offset > 0).then_some(())?;
+        let text = header.get(RELEASE_FROM + usize::from(offset)..)?;
+        let text = std::str::from_utf8(text.split(|byte| *byte == 0).next()?).ok()?;
+        // The builder, the compiler and the date follow.
+        text.split_whitespace().next().map(str::to_owned)
+    };
+    parsed().ok_or_else(|| {
+        let what = match header.starts_with(b"\x7fELF") {
+            true => format!("is an ELF file, not a kernel image; give {BUILT_IMAGE} of its build"),
+            false => "is not a kernel image for x86 (a bzImage)".to_owned(),
+        };
+        Error::Refused(format!("{}: {what}", image.display()))
+    })
+}
+
+/// The names in a folder, sorted; none if it does not exist.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests;

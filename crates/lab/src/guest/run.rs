@@ -1,0 +1,591 @@
+//! `iotoll guest run`: boots what the cache does not have, restores each guest, measures, and appends to the record.
+
+use super::cache::{Cache, Part};
+use super::counts;
+use super::image::{self, Image};
+use super::kept;
+use super::kernel::{self, Kernel};
+use super::machine::{Boot, CPU, Common, MEMORY_MIB, Machine, QEMU, Restored, Waiting};
+use super::protocol::{ASSIGNMENT_BYTES, Assignment, Done, WITH_SYMBOLS};
+use super::stack::{self, Expected, Stack};
+use super::symbols::Symbols;
+use super::tool::{self, Care};
+use crate::error::{Error, Result};
+use crate::guardian::Guardian;
+use crate::host;
+use crate::interruption::Interruption;
+use crate::memory;
+use crate::sysroot::Sysroot;
+use model::envelope::{Envelope, Kind};
+use model::guest::GuestPlan;
+use model::guest::plan::Point;
+use model::guest::record::{End, GuestRecord, Header, KernelIdentity, Measured};
+use model::plan::Medium;
+use model::record::Outcome;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Space that must be free in the cache: a guest's image, and two guests that are being saved.
+const FREE_BYTES: u64 = 600 << 20;
+/// Space that must be free in the folder for temporary files: what two guests print and count.
+const FREE_TEMPORARY_BYTES: u64 = 64 << 20;
+/// Memory that QEMU needs beside the guest's.
+const EMULATOR_MIB: u64 = 300;
+
+/// How to measure.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Ends QEMU if iotoll is killed.
+    pub guardian: Guardian,
+    /// Ends the measurement.
+    pub interruption: Arc<Interruption>,
+    /// As typed.
+    pub command_line: Vec<String>,
+    /// Longest time for one guest.
+    pub timeout: Duration,
+    /// Boot again also what the cache has.
+    pub fresh: bool,
+    /// Limit for all saved guests, in bytes.
+    pub cache_limit: u64,
+}
+
+impl Settings {
+    /// For programs that make something for the cache.
+    pub(super) fn care(&self) -> Care {
+        Care { guardian: self.guardian.clone(), interruption: self.interruption.clone() }
+    }
+}
+
+/// What happens, for an observer.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Something is downloaded, unpacked or made.
+    Preparing(String),
+    /// This number of guests of all is done.
+    Measured(usize, usize),
+}
+
+/// A record that is being written.
+pub trait Writer {
+    /// The header, before the first guest.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn header(&mut self, header: &Header) -> Result<()>;
+    /// What one guest counted.
+    ///
+    /// # Errors
+    /// As above.
+    fn measured(&mut self, measured: &Measured) -> Result<()>;
+    /// How it ended.
+    ///
+    /// # Errors
+    /// As above.
+    fn end(&mut self, end: &End) -> Result<()>;
+}
+
+/// A guest that is booted once: a stack of a kernel with parameters, perturbed.
+struct Guest {
+    image: Image,
+    parameters: String,
+    replicate: u32,
+    /// For people: "nfs-rdma on 6.1.0-50-amd64, replicate 2".
+    what: String,
+    /// The points that it measures.
+    points: Vec<usize>,
+}
+
+/// Measures a plan.
+///
+/// # Errors
+/// When nothing could be measured: no emulator, kernel, module, program; a guest that fails.
+pub fn run(
+    plan: &GuestPlan,
+    settings: &Settings,
+    writer: &mut dyn Writer,
+    observer: &mut dyn FnMut(Event),
+) -> Result<GuestRecord> {
+    let begun = Instant::now();
+    let prepared = Prepared::new(plan, settings, observer)?;
+    let mut record = GuestRecord { header: prepared.header(plan, settings), measured: Vec::new(), end: None };
+    writer.header(&record.header)?;
+    let outcome = prepared.measure(plan, settings, observer, &mut |measured| {
+        writer.measured(&measured)?;
+        record.measured.push(measured);
+        Ok(())
+    });
+    let outcome = match outcome {
+        Ok(()) => Outcome::Completed,
+        Err(error) if record.measured.is_empty() => return Err(error),
+        Err(Error::Interrupted(_)) => Outcome::Interrupted,
+        Err(error) => Outcome::Failed(error.to_string()),
+    };
+    let end = End { outcome, warnings: Vec::new(), seconds: begun.elapsed().as_secs_f64() };
+    writer.end(&end)?;
+    record.end = Some(end);
+    Ok(record)
+}
+
+/// Prepares the guests of a plan: everything but the measurement. Returns their number.
+///
+/// # Errors
+/// As [`run`].
+pub fn prepare(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(Event)) -> Result<usize> {
+    let prepared = Prepared::new(plan, settings, observer)?;
+    prepared.each_guest(
+        settings,
+        observer,
+        |guest, common| {
+            prepared.booted(guest, settings.fresh, common)?;
+            let bytes = prepared.trim(settings);
+            if bytes > settings.cache_limit {
+                return Err(Error::Refused(format!(
+                    "the guests need more than the {} MiB that --cache-limit allows; raise it, or prepare fewer",
+                    settings.cache_limit >> 20
+                )));
+            }
+            Ok(Vec::new())
+        },
+        &mut |_| Ok(()),
+    )?;
+    Ok(prepared.guests.len())
+}
+
+/// The version of the emulator: "QEMU 7.2.22".
+///
+/// # Errors
+/// When there is none.
+pub fn emulator(care: &Care) -> Result<String> {
+    let mut command = Command::new(QEMU);
+    command.arg("--version");
+    let mend = "install it (Debian: apt install qemu-system-x86)";
+    let output = tool::output(&mut command, "asking the emulator for its version", mend, care)?;
+    let text = String::from_utf8_lossy(&output);
+    let Some(version) = text.split_whitespace().skip_while(|word| *word != "version").nth(1) else {
+        return Err(Error::Refused(format!("`{QEMU} --version` prints no version: is it QEMU?")));
+    };
+    let major: u32 = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
+    // Version 1 of the plugin interface, which QEMU 9 dropped.
+    if !(6..=8).contains(&major) {
+        return Err(Error::Refused(format!(
+            "{QEMU} {version} does not load plugins of interface version 1; guests need QEMU 6, 7 or 8 (Debian 12 has 7.2)"
+        )));
+    }
+    Ok(format!("QEMU {version}"))
+}
+
+struct Prepared {
+    cache: Cache,
+    emulator: String,
+    plugin: PathBuf,
+    kernels: BTreeMap<String, Kernel>,
+    guests: Vec<Guest>,
+    /// What must stay in the cache.
+    needed: Mutex<BTreeSet<String>>,
+}
+
+impl Prepared {
+    fn new(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(Event)) -> Result<Self> {
+        let care = settings.care();
+        let emulator = emulator(&care)?;
+        let cache = Cache::open(care)?;
+        enough_space(&cache)?;
+        let plugin = plugin(&cache)?;
+        let mut observe = |text: String| observer(Event::Preparing(text));
+        let mut kernels = BTreeMap::new();
+        for point in &plan.points {
+            if !kernels.contains_key(&point.kernel) {
+                kernels.insert(point.kernel.clone(), kernel::locate(&point.kernel, &cache, &mut observe)?);
+            }
+        }
+        let mut images: BTreeMap<(String, String), Image> = BTreeMap::new();
+        let mut guests: Vec<Guest> = Vec::new();
+        // By replicate, so that a measurement that is interrupted has the first of each point.
+        for replicate in 0..plan.replicates {
+            for (number, point) in plan.points.iter().enumerate() {
+                if settings.interruption.is_requested() {
+                    return Err(Error::Interrupted("while guests were prepared".to_owned()));
+                }
+                let Some(kernel) = kernels.get(&point.kernel) else { continue };
+                let stack = known_stack(&point.stack)?;
+                if let Some(options) = point.mount_options.as_ref().filter(|_| !stack.takes_mount_options()) {
+                    return Err(Error::Refused(format!(
+                        "mount options '{options}': stack '{}' takes none; leave them out for it",
+                        stack.name
+                    )));
+                }
+                let key = (point.kernel.clone(), point.stack.clone());
+                let image = match images.get(&key) {
+                    Some(image) => image.clone(),
+                    None => {
+                        let image = image::make(kernel, stack, &emulator, &[], &cache, &mut observe)?;
+                        images.insert(key, image.clone());
+                        image
+                    }
+                };
+                let same = |guest: &Guest| {
+                    guest.replicate == replicate
+                        && guest.parameters == point.parameters
+                        && guest.image.guest("", 0) == image.guest("", 0)
+                };
+                match guests.iter_mut().find(|guest| same(guest)) {
+                    Some(guest) => guest.points.push(number),
+                    None => guests.push(Guest {
+                        what: format!(
+                            "the guest of {} on {}, replicate {}",
+                            point.stack,
+                            kernel.release,
+                            replicate + 1
+                        ),
+                        image,
+                        parameters: point.parameters.clone(),
+                        replicate,
+                        points: vec![number],
+                    }),
+                }
+            }
+        }
+        let names = guests.iter().flat_map(|guest| [guest.name(), guest.image.stem()]);
+        let needed = Mutex::new(names.collect());
+        Ok(Self { cache, emulator, plugin, kernels, guests, needed })
+    }
+
+    fn header(&self, plan: &GuestPlan, settings: &Settings) -> Header {
+        let identity = |kernel: &Kernel| {
+            let bytes = fs::read(&kernel.image).unwrap_or_default();
+            KernelIdentity {
+                release: kernel.release.clone(),
+                hash: format!("{:032x}", xxhash_rust::xxh3::xxh3_128(&bytes)),
+            }
+        };
+        Header {
+            envelope: Envelope::new(Kind::Guest, host::now(), settings.command_line.clone()),
+            plan: plan.clone(),
+            emulator: self.emulator.clone(),
+            cpu: CPU.to_owned(),
+            memory_mib: MEMORY_MIB,
+            kernels: self.kernels.iter().map(|(name, kernel)| (name.clone(), identity(kernel))).collect(),
+        }
+    }
+
+    fn measure(
+        &self,
+        plan: &GuestPlan,
+        settings: &Settings,
+        observer: &mut dyn FnMut(Event),
+        keep: &mut dyn FnMut(Measured) -> Result<()>,
+    ) -> Result<()> {
+        self.each_guest(
+            settings,
+            observer,
+            |guest, common| {
+                self.booted(guest, settings.fresh, common)?;
+                let measured = guest.points.iter().map(|number| {
+                    let Some(point) = plan.points.get(*number) else {
+                        return Err(Error::Refused(format!("point {number} is not in the plan")));
+                    };
+                    self.measured(guest, *number, point, plan, common)
+                });
+                let measured = measured.collect();
+                self.needed.lock().unwrap_or_else(PoisonError::into_inner).remove(&guest.name());
+                self.trim(settings);
+                measured
+            },
+            keep,
+        )
+    }
+
+    /// Does `work` for each guest, as many at once as there are CPUs and memory for. `keep` gets the results as they come.
+    fn each_guest(
+        &self,
+        settings: &Settings,
+        observer: &mut dyn FnMut(Event),
+        work: impl Fn(&Guest, &Common) -> Result<Vec<Measured>> + Sync,
+        keep: &mut dyn FnMut(Measured) -> Result<()>,
+    ) -> Result<()> {
+        let at_once = at_once()?.min(self.guests.len().max(1));
+        let next = AtomicUsize::new(0);
+        let failed: Mutex<Option<Error>> = Mutex::new(None);
+        let (tell, news) = channel();
+        let total = self.guests.len();
+        let common = Common {
+            guardian: settings.guardian.clone(),
+            interruption: settings.interruption.clone(),
+            timeout: settings.timeout,
+            plugin: self.plugin.clone(),
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..at_once {
+                let (tell, next, failed, work, common) = (tell.clone(), &next, &failed, &work, &common);
+                scope.spawn(move || {
+                    loop {
+                        let stop = failed.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+                        let Some(guest) = self.guests.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+                        if stop || settings.interruption.is_requested() {
+                            return;
+                        }
+                        match work(guest, common) {
+                            Ok(measured) => {
+                                let _ = tell.send(measured);
+                            }
+                            Err(error) => {
+                                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                            }
+                        }
+                    }
+                });
+            }
+            drop(tell);
+            for (done, measured) in news.iter().enumerate() {
+                observer(Event::Measured(done + 1, total));
+                if let Err(error) = measured.into_iter().try_for_each(&mut *keep) {
+                    // No other guest begins.
+                    failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                }
+            }
+        });
+        if settings.interruption.is_requested() {
+            return Err(Error::Interrupted("while guests ran".to_owned()));
+        }
+        failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    /// The saved guest, booted if the cache does not have it, or `again`.
+    fn booted(&self, guest: &Guest, again: bool, common: &Common) -> Result<PathBuf> {
+        let stem = guest.name();
+        let name = format!("{stem}.state");
+        let boot = |path: &Path| {
+            let mut machine = Machine::boot(&guest.boot(), common, &guest.what)?;
+            let control = machine.wait_until_ready(&common.interruption)?;
+            machine.save(control, path, &common.interruption)?;
+            guest.image.note(&guest.parameters, guest.replicate).write(&self.cache, &stem)
+        };
+        match again {
+            true => self.cache.replace(Part::Guests, &name, boot),
+            false => self.cache.make(Part::Guests, &name, boot),
+        }
+    }
+
+    /// The guest restored, with an assignment. If its file is damaged or another process has removed it, it boots again.
+    fn restored(&self, guest: &Guest, assignment: &[u8], chains: bool, common: &Common) -> Result<Waiting> {
+        let restore = |again| {
+            let saved = self.booted(guest, again, common)?;
+            kept::touch(&saved);
+            Machine::restore(&guest.boot(), &saved, assignment, chains, common, &guest.what)
+        };
+        match restore(false)? {
+            Restored::Waits(waiting) => Ok(waiting),
+            Restored::Damaged(_) => match restore(true)? {
+                Restored::Waits(waiting) => Ok(waiting),
+                Restored::Damaged(error) => Err(error),
+            },
+        }
+    }
+
+    /// Keeps the saved guests within their limit. Returns their size.
+    fn trim(&self, settings: &Settings) -> u64 {
+        kept::trim(&self.cache, settings.cache_limit, &self.needed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The kernel's symbols of a guest, if the cache has all of them.
+    fn known_symbols(&self, name: &str) -> Option<String> {
+        let text = fs::read_to_string(self.cache.entry(Part::Guests, &format!("{name}.symbols"))).ok()?;
+        let (size, symbols) = text.split_once(" bytes\n")?;
+        (size.parse() == Ok(symbols.len())).then(|| symbols.to_owned())
+    }
+
+    fn measured(
+        &self,
+        guest: &Guest,
+        number: usize,
+        point: &Point,
+        plan: &GuestPlan,
+        common: &Common,
+    ) -> Result<Measured> {
+        let name = guest.name();
+        let known = self.known_symbols(&name).filter(|_| plan.functions);
+        let assignment = Assignment {
+            phase: point.phase.clone(),
+            sysctls: point.sysctls.clone(),
+            mount_options: point.mount_options.clone(),
+            warm_up_ios: point.warm_up_ios,
+            ios: point.ios,
+        };
+        let text = padded(&assignment, plan.functions && known.is_none())?;
+        let finished = self.restored(guest, &text, plan.chains, common)?.finish(&common.interruption)?;
+        let symbols = match known {
+            Some(text) => Symbols::parse(&text, &own_program()?),
+            None if plan.functions => {
+                let text = String::from_utf8_lossy(&finished.symbols).into_owned();
+                let _ = self.cache.replace(Part::Guests, &format!("{name}.symbols"), |path| {
+                    let kept = format!("{} bytes\n{text}", text.len());
+                    fs::write(path, kept).map_err(|error| Error::file(path, "saving the kernel's symbols", error))
+                });
+                Symbols::parse(&text, &own_program()?)
+            }
+            None => Symbols::default(),
+        };
+        let stack = known_stack(&point.stack)?;
+        proven(stack, point, &finished.done, &guest.what)?;
+        Ok(Measured {
+            point: number,
+            replicate: guest.replicate,
+            ios: finished.done.ios,
+            bytes: finished.done.bytes,
+            clock_nanos: finished.done.clock_ticks,
+            instructions: counts::read(&finished.counts, &symbols)?,
+            counters: finished.done.counters,
+            guest: name,
+        })
+    }
+}
+
+impl Guest {
+    /// Its name in the cache.
+    fn name(&self) -> String {
+        self.image.guest(&self.parameters, self.replicate)
+    }
+
+    fn boot(&self) -> Boot<'_> {
+        Boot {
+            image: &self.image.kernel,
+            initramfs: &self.image.initramfs,
+            parameters: self.image.parameters(&self.parameters, self.replicate),
+            seed: self.replicate + 1,
+        }
+    }
+}
+
+pub(super) fn known_stack(name: &str) -> Result<&'static Stack> {
+    stack::named(name).ok_or_else(|| {
+        let names: Vec<_> = stack::STACKS.iter().map(|stack| stack.name).collect();
+        Error::Refused(format!("stack '{name}': there is no such stack; there are {}", names.join(", ")))
+    })
+}
+
+/// Refuses a measurement whose I/O did not take the path that the stack says.
+fn proven(stack: &Stack, point: &Point, done: &Done, what: &str) -> Result<()> {
+    // Engines that only compute take no path.
+    if point.phase.jobs.iter().all(|job| job.engine.medium() != Medium::Files) {
+        return Ok(());
+    }
+    let direct = point.phase.jobs.iter().all(|job| job.direct);
+    for counter in stack.counters() {
+        let value = done.counters.get(counter.name).copied();
+        let least = match counter.expected {
+            Expected::EachDirectIo if direct => i64::try_from(done.ios).unwrap_or(i64::MAX),
+            Expected::Some => 1,
+            Expected::None if value.is_some_and(|value| value != 0) => {
+                return Err(Error::Failed(format!(
+                    "{what}: the I/O did not take the path of stack '{}': {} is {}, and 0 was expected; check the options of the job and the mount options",
+                    stack.name,
+                    counter.name,
+                    value.unwrap_or(0)
+                )));
+            }
+            Expected::EachDirectIo | Expected::None | Expected::Any => continue,
+        };
+        if value.is_none_or(|value| value < least) {
+            let value = value.map_or_else(|| "unknown".to_owned(), |value| value.to_string());
+            return Err(Error::Failed(format!(
+                "{what}: the I/O did not take the path of stack '{}': {} is {value} for {} I/Os, and at least {least} was \
+                 expected; check the options of the job and the mount options",
+                stack.name, counter.name, done.ios
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// An assignment of the size that all have.
+fn padded(assignment: &Assignment, with_symbols: bool) -> Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(assignment).unwrap_or_default();
+    if text.len() >= ASSIGNMENT_BYTES {
+        return Err(Error::Refused(format!(
+            "the jobs are too long for a guest: {} bytes, and {ASSIGNMENT_BYTES} fit; give fewer jobs",
+            text.len()
+        )));
+    }
+    text.resize(ASSIGNMENT_BYTES - 1, b' ');
+    text.push(if with_symbols { WITH_SYMBOLS } else { b' ' });
+    Ok(text)
+}
+
+/// This program, which is also the guest's first process.
+fn own_program() -> Result<PathBuf> {
+    std::env::current_exe().map_err(|error| Error::instrument("finding this program", error))
+}
+
+/// The plugin as a file.
+fn plugin(cache: &Cache) -> Result<PathBuf> {
+    let library = sys::guest::PLUGIN;
+    let name = format!("plugin-{:016x}.so", xxhash_rust::xxh3::xxh3_64(library));
+    let path = cache.entry(Part::Guests, &name);
+    if fs::read(&path).is_ok_and(|found| found == library) {
+        return Ok(path);
+    }
+    cache.replace(Part::Guests, &name, |path| {
+        fs::write(path, library).map_err(|error| Error::file(path, "writing the plugin", error))
+    })
+}
+
+/// How many guests may run at once.
+pub(super) fn at_once() -> Result<usize> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    fitting(cpus, memory::available(&Sysroot::at(Path::new("/"))))
+}
+
+/// Number of guests that run at once: one on each CPU, as far as the available memory (bytes; `None` if unknown) suffices.
+fn fitting(cpus: usize, available: Option<u64>) -> Result<usize> {
+    let each = u64::from(MEMORY_MIB) + EMULATOR_MIB;
+    let Some(available) = available.map(|bytes| bytes >> 20) else { return Ok(1) };
+    if available < each {
+        return Err(Error::Refused(format!(
+            "{available} MiB of memory are available, a guest needs {each} MiB; end other programs, or raise the limit of \
+             this container or control group"
+        )));
+    }
+    Ok(cpus.min(usize::try_from(available / each).unwrap_or(1)).max(1))
+}
+
+pub(super) fn enough_space(cache: &Cache) -> Result<()> {
+    let temporary = std::env::temp_dir();
+    for (folder, variable, needed) in
+        [(cache.folder(), "XDG_CACHE_HOME", FREE_BYTES), (temporary.as_path(), "TMPDIR", FREE_TEMPORARY_BYTES)]
+    {
+        let shown = folder.display();
+        let state = rustix::fs::statvfs(folder).map_err(|error| {
+            let error = std::io::Error::from(error);
+            Error::Refused(format!("{shown}: reading its free space: {error}; {variable} names another folder"))
+        })?;
+        let (free, needed) = (state.f_bavail.saturating_mul(state.f_frsize) >> 20, needed >> 20);
+        if free < needed {
+            return Err(Error::Refused(format!(
+                "{shown}: {free} MiB are free, guests need {needed} MiB; free some, or name another folder in {variable}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_guests_run_at_once_as_fit() {
+        let guests = |cpus, mib: u64| fitting(cpus, Some(mib << 20));
+        assert_eq!(guests(4, 100_000).unwrap(), 4);
+        assert_eq!(guests(4, 2 * 940).unwrap(), 2);
+        assert_eq!(guests(4, 940).unwrap(), 1);
+        assert_eq!(fitting(4, None).unwrap(), 1);
+        let error = guests(4, 939).unwrap_err().to_string();
+        assert!(error.starts_with("939 MiB of memory are available, a guest needs 940 MiB"), "{error}");
+    }
+}

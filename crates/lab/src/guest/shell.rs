@@ -1,0 +1,107 @@
+//! `iotoll guest shell`: a guest to look around in.
+
+use super::cache::Cache;
+use super::image;
+use super::kernel;
+use super::machine::{Boot, Common, Machine};
+use super::protocol::SHELL_PARAMETER;
+use super::run::{Settings, at_once, emulator, enough_space, known_stack};
+use super::stack::BUSYBOX;
+use crate::error::{Error, Result};
+use crate::guardian::undo::Undo;
+use crate::guardian::{Guardian, UndoGuard};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr, ttyname};
+use std::io::{stdin, stdout};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// What to look at.
+#[derive(Clone, Debug)]
+pub struct Look<'a> {
+    /// The kernel, as the user names it.
+    pub kernel: &'a str,
+    /// The stack.
+    pub stack: &'a str,
+    /// More kernel parameters.
+    pub parameters: &'a str,
+}
+
+/// Boots a guest with a shell at this program's terminal, and waits until it ends. `observe` is told what is prepared;
+/// `begins` is called before the terminal belongs to the guest.
+///
+/// # Errors
+/// When there is no terminal, the guest cannot be made, or it ends before its shell begins.
+pub fn run(look: &Look, settings: &Settings, observe: &mut dyn FnMut(String), begins: &mut dyn FnMut()) -> Result<()> {
+    if !isatty(stdin()) || !isatty(stdout()) {
+        return Err(Error::Refused(
+            "guest shell: standard input and output must be a terminal; run it in one, without a pipe".to_owned(),
+        ));
+    }
+    let stack = known_stack(look.stack)?;
+    let care = settings.care();
+    let emulator = emulator(&care)?;
+    let cache = Cache::open(care)?;
+    enough_space(&cache)?;
+    at_once()?;
+    let kernel = kernel::locate(look.kernel, &cache, observe)?;
+    let image = image::make(&kernel, stack, &emulator, &[BUSYBOX], &cache, observe)?;
+    let size = tcgetwinsize(stdout()).map_or((24, 80), |size| (size.ws_row.max(1), size.ws_col.max(1)));
+    let boot = Boot {
+        image: &image.kernel,
+        initramfs: &image.initramfs,
+        parameters: format!("{} {SHELL_PARAMETER}={}x{}", image.parameters(look.parameters, 0), size.0, size.1),
+        seed: 1,
+    };
+    let common = Common {
+        guardian: settings.guardian.clone(),
+        interruption: settings.interruption.clone(),
+        timeout: settings.timeout,
+        plugin: PathBuf::new(),
+    };
+    begins();
+    let terminal = Terminal::keep(&settings.guardian)?;
+    let what = format!("the guest of {} on {}", stack.name, kernel.release);
+    let ended = Machine::look(&boot, &common, &what).and_then(|guest| guest.wait_for_user(&settings.interruption));
+    drop(terminal);
+    ended
+}
+
+/// The terminal as it was. QEMU changes it, and restores it only when it ends by itself.
+struct Terminal {
+    attributes: Termios,
+    flags: OFlags,
+    /// If iotoll is killed.
+    _guard: UndoGuard,
+}
+
+impl Terminal {
+    fn keep(guardian: &Guardian) -> Result<Self> {
+        let failed = |error: rustix::io::Errno| Error::instrument("reading the terminal's settings", error.into());
+        let attributes = tcgetattr(stdin()).map_err(failed)?;
+        let flags = fcntl_getfl(stdin()).map_err(failed)?;
+        let guard = match restoring_command() {
+            Some(command) => guardian.arm(Undo::Run { command, directory: "/".into(), longest_seconds: 5.0 })?,
+            None => UndoGuard::default(),
+        };
+        Ok(Self { attributes, flags, _guard: guard })
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // An error cannot be reported from here.
+        let _ = tcsetattr(stdin(), OptionalActions::Drain, &self.attributes);
+        let _ = fcntl_setfl(stdin(), self.flags);
+    }
+}
+
+/// A shell command that restores the terminal from another process, if there is stty(1).
+fn restoring_command() -> Option<String> {
+    let name = ttyname(stdin(), Vec::new()).ok()?.into_string().ok()?;
+    let output = Command::new("stty").arg("-g").stdin(Stdio::inherit()).output().ok()?;
+    let settings = String::from_utf8(output.stdout).ok()?;
+    let settings = settings.trim();
+    let plain = |text: &str, more: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c));
+    (!settings.is_empty() && plain(settings, ":") && plain(&name, "/_-")).then(|| format!("stty -F {name} {settings}"))
+}

@@ -1,0 +1,195 @@
+//! Services: servers that a measurement starts, fills, pins and ends.
+//!
+//! [`ServiceSettings`] enter; `Folders` and `Services` live as long as the measurement. Each service has its own process group,
+//! so that Ctrl-C does not reach it, and a mark, so that the guardian kills it if iotoll is killed. A thread per service waits for its
+//! exit: a service that exits by itself ends the measurement.
+
+mod addresses;
+mod ending;
+mod output;
+mod readiness;
+mod running;
+
+pub use addresses::Addresses;
+
+use crate::error::{Error, Result};
+use crate::guardian::{Guardian, OwnFolder};
+use crate::interruption::Interruption;
+use crate::placing;
+use crate::wait_limit::WaitLimit;
+use ending::end;
+use model::placement::Place;
+use model::plan::service::Service;
+use model::record::Outcome;
+use running::Running;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Longest time for a fill command of `run` and `cost`; after that it counts as hung.
+pub(crate) const LONGEST_FILL: Duration = Duration::from_secs(3600);
+/// A client may see its connection close before the kernel reports that the server exited.
+const DEATH_IS_KNOWN: Duration = Duration::from_millis(200);
+/// Polling interval.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// The services of a measurement, and what starting them needs.
+#[derive(Clone, Debug, Default)]
+pub struct ServiceSettings {
+    /// The services.
+    pub services: Vec<Service>,
+    /// Their reserved addresses.
+    pub addresses: Addresses,
+    /// Kills them if iotoll is killed.
+    pub guardian: Guardian,
+    /// This program: `iotoll` as the first word of a command.
+    pub program: PathBuf,
+}
+
+/// The folders of services, removed with their contents on drop.
+#[derive(Debug)]
+pub(crate) struct Folders(Option<OwnFolder>);
+
+impl Folders {
+    /// Makes a folder for each service, accessible to this user only.
+    ///
+    /// # Errors
+    /// When one cannot be made.
+    pub fn make(settings: &ServiceSettings) -> Result<Self> {
+        let Some(folder) = settings.addresses.folder().filter(|_| !settings.services.is_empty()) else {
+            return Ok(Self(None));
+        };
+        let made = OwnFolder::make_at(&settings.guardian, folder.to_owned())?;
+        for service in &settings.services {
+            let path = PathBuf::from(&service.directory);
+            let made = DirBuilder::new().mode(0o700).create(&path);
+            made.map_err(|error| Error::file(&path, "making the folder of a service", error))?;
+        }
+        Ok(Self(Some(made)))
+    }
+
+    /// Removes them.
+    ///
+    /// # Errors
+    /// When one cannot be removed.
+    pub fn close(self) -> Result<()> {
+        self.0.map_or(Ok(()), OwnFolder::close)
+    }
+}
+
+/// Running services, ended on drop.
+#[derive(Debug, Default)]
+pub(crate) struct Services {
+    running: Vec<Running>,
+    started: Vec<Service>,
+    /// If it is repeated, they get no time to end.
+    interruption: Arc<Interruption>,
+}
+
+impl Services {
+    /// Starts all of them, waits until each is ready, and fills each.
+    ///
+    /// # Errors
+    /// When a service cannot be started or filled, is not ready in time, or exits; none runs then. Refused, when it cannot be pinned.
+    pub fn start(
+        settings: &ServiceSettings,
+        place: Option<&Place>,
+        longest_fill: Duration,
+        interruption: &Arc<Interruption>,
+        observe: &mut dyn FnMut(&str),
+    ) -> Result<Self> {
+        let mut services = Self { running: Vec::new(), started: Vec::new(), interruption: interruption.clone() };
+        let cpus = placing::of_services(place, &settings.services)?;
+        let settled = settings.services.iter().zip(cpus).map(|(service, cpus)| Service { cpus, ..service.clone() });
+        for service in settled {
+            services.running.push(Running::start(&service, settings)?);
+            services.started.push(service);
+        }
+        for (number, service) in services.started.iter().enumerate() {
+            observe(&service.name);
+            services.wait_until_ready(number, service, interruption)?;
+        }
+        let limit = WaitLimit::new(longest_fill, interruption.clone());
+        for (number, service) in services.started.iter().enumerate() {
+            let Some(running) = services.running.get(number) else { continue };
+            observe(&service.name);
+            running.fill(service, settings, &limit).map_err(|error| services.death(POLL_INTERVAL).unwrap_or(error))?;
+        }
+        for running in &mut services.running {
+            running.watch(interruption)?;
+        }
+        Ok(services)
+    }
+
+    /// The services, with the CPUs that they are pinned to.
+    pub fn started(&self) -> &[Service] {
+        &self.started
+    }
+
+    fn wait_until_ready(&self, number: usize, service: &Service, interruption: &Interruption) -> Result<()> {
+        let Some(running) = self.running.get(number) else { return Ok(()) };
+        let begun = Instant::now();
+        while !running.is_ready(service) {
+            if let Some(death) = self.running.iter().find_map(Running::death) {
+                return Err(death);
+            }
+            if interruption.is_requested() {
+                return Err(Error::Interrupted(format!("while starting service '{}'", service.name)));
+            }
+            if begun.elapsed().as_secs_f64() > service.timeout_seconds {
+                return Err(running.not_ready(service));
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        Ok(())
+    }
+
+    /// Ends them and returns the measurement. It has failed if one of them exited before.
+    ///
+    /// # Errors
+    /// When a service exited and nothing was measured; otherwise the error of `measured`.
+    pub fn conclude<T>(&mut self, measured: Result<T>, outcome: impl FnOnce(&mut T) -> &mut Outcome) -> Result<T> {
+        let mut measured = measured;
+        let (well, outcome) = match &mut measured {
+            Ok(done) => {
+                let outcome = outcome(done);
+                (*outcome == Outcome::Completed, Some(outcome))
+            }
+            Err(_) => (false, None),
+        };
+        let death = self.death(if well { Duration::ZERO } else { DEATH_IS_KNOWN });
+        let ended = end(&mut self.running, &self.interruption);
+        match (death.map_or(ended, Err), outcome) {
+            (Ok(()), _) => measured,
+            (Err(error), Some(outcome)) => {
+                *outcome = Outcome::Failed(error.to_string());
+                measured
+            }
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    /// The error of a service that has exited by itself, or does so within this time.
+    fn death(&self, soon: Duration) -> Option<Error> {
+        let begun = Instant::now();
+        loop {
+            let death = self.running.iter().find_map(Running::death);
+            if death.is_some() || self.running.is_empty() || begun.elapsed() >= soon {
+                return death;
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+impl Drop for Services {
+    fn drop(&mut self) {
+        // The earlier error is the one to report.
+        let _ = end(&mut self.running, &self.interruption);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! Guests: stacks of unmodified kernels, whose I/O costs emulated instructions.
+//!
+//! An instruction of a guest is neither a cycle nor a time, so it has types of its own.
+
+pub mod draft;
+pub mod file;
+pub mod finding;
+pub mod fold;
+pub mod plan;
+pub mod record;
+mod study;
+#[cfg(test)]
+mod tests;
+
+pub use finding::GuestFinding;
+pub use plan::GuestPlan;
+pub use record::GuestRecord;
+pub use study::study;
+
+use serde::{Deserialize, Serialize};
+
+/// Instructions that an emulated CPU executed for one I/O, a mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InstructionsPerIo(pub f64);

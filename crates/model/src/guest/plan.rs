@@ -1,0 +1,97 @@
+//! What to measure in guests: points, each a job on a stack of a kernel.
+
+use crate::plan::Phase;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Replicates if nothing else is asked for: five boots give an interval of ±1.24 standard deviations.
+pub const REPLICATES: u32 = 5;
+/// Most replicates.
+pub const MOST_REPLICATES: u32 = 20;
+/// Measured I/Os of each job copy without `number_ios`.
+pub const IOS: u64 = 1000;
+/// Size of a job's files without `size`: small, so that a pass over it is short.
+pub const SIZE: &str = "256k";
+/// Most points of one plan.
+pub const MOST_POINTS: usize = 1000;
+
+/// A plan for `iotoll guest run`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GuestPlan {
+    /// The title of the report.
+    pub title: String,
+    /// What is compared with what: `kernel`, `parameters`, `stack` or the name of a sweep; `None` if there is one arm.
+    pub compared: Option<String>,
+    /// The arms; the first is the baseline.
+    pub arms: Vec<String>,
+    /// Boots of each guest, each perturbed in another way.
+    pub replicates: u32,
+    /// Whether instructions are counted by function.
+    pub functions: bool,
+    /// Whether also calls are followed.
+    pub chains: bool,
+    /// A change below this fraction does not matter.
+    pub margin: f64,
+    /// What is measured.
+    pub points: Vec<Point>,
+    /// Figures that others published, to be shown beside.
+    #[serde(default)]
+    pub published: Vec<Published>,
+}
+
+/// One job on one stack of one kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// The job's name.
+    pub job: String,
+    /// Its number among the arms.
+    pub arm: usize,
+    /// The kernel, as the user named it.
+    pub kernel: String,
+    /// The stack's name.
+    pub stack: String,
+    /// Kernel parameters beside iotoll's own.
+    pub parameters: String,
+    /// Values of what is swept, by name.
+    pub cell: BTreeMap<String, String>,
+    /// The jobs, which run together.
+    pub phase: Phase,
+    /// Sysctls, by names with dots.
+    pub sysctls: Vec<(String, String)>,
+    /// More mount options.
+    pub mount_options: Option<String>,
+    /// I/Os of each job copy before the measured part.
+    pub warm_up_ios: u64,
+    /// Measured I/Os of each job copy.
+    pub ios: u64,
+}
+
+/// A figure that others published.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Published {
+    /// What it says.
+    pub what: String,
+    /// Where it is from.
+    pub source: String,
+}
+
+impl GuestPlan {
+    /// The point that this one is compared with: the same, but of the first arm.
+    pub fn baseline_of(&self, point: usize) -> Option<usize> {
+        let point = self.points.get(point)?;
+        let same =
+            |other: &Point| other.arm == 0 && other.job == point.job && self.cell_of(other) == self.cell_of(point);
+        if point.arm == 0 { None } else { self.points.iter().position(same) }
+    }
+
+    /// What distinguishes a point from others of its arm.
+    fn cell_of<'a>(&self, point: &'a Point) -> Vec<(&'a str, &'a str)> {
+        let compared = self.compared.as_deref();
+        let fixed = [("kernel", &point.kernel), ("parameters", &point.parameters), ("stack", &point.stack)];
+        let fixed = fixed.into_iter().map(|(name, value)| (name, value.as_str()));
+        let swept = point.cell.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        fixed.chain(swept).filter(|(name, _)| Some(*name) != compared).collect()
+    }
+}

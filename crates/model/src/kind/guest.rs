@@ -1,0 +1,120 @@
+//! Kind `guest`: a header, one line for each guest that was measured, and the end.
+
+use super::{Misplaced, Recorded};
+use crate::envelope::{Envelope, Kind};
+use crate::guest::record::{End, Header, Measured};
+use crate::guest::{GuestFinding, GuestPlan, GuestRecord};
+use crate::stored::Stored;
+use serde::Deserialize;
+
+/// A line of the record.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// What is known before the first guest.
+    Header(Box<Header>),
+    /// What one guest counted.
+    Measured(Box<Measured>),
+    /// How it ended.
+    End(Box<End>),
+}
+
+impl Recorded for GuestRecord {
+    const KIND: Kind = Kind::Guest;
+    type Line = Line;
+    type Plan = GuestPlan;
+    type Finding = GuestFinding;
+
+    fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
+        let misplaced = |line, why: &str| Misplaced { line, why: why.to_owned() };
+        let mut lines = lines.into_iter();
+        let mut header = match lines.next() {
+            Some(Line::Header(header)) => *header,
+            _ => return Err(misplaced(0, "is not the header of a measurement of guests")),
+        };
+        header.envelope = envelope;
+        let mut record = Self { header, measured: Vec::new(), end: None };
+        for (line, number) in lines.zip(1..) {
+            match line {
+                Line::Measured(measured) if measured.point >= record.header.plan.points.len() => {
+                    return Err(misplaced(number, "measures a point that the plan does not have"));
+                }
+                Line::Measured(measured) => record.measured.push(*measured),
+                Line::End(end) => record.end = Some(*end),
+                Line::Header(_) => return Err(misplaced(number, "is a second header")),
+            }
+        }
+        Ok(record)
+    }
+
+    fn envelope(&self) -> &Envelope {
+        &self.header.envelope
+    }
+
+    fn plan(&self) -> &GuestPlan {
+        &self.header.plan
+    }
+
+    fn fits(&self, _: &GuestPlan) -> Result<(), String> {
+        // Within one measurement every arm is measured anew, exactly: there is nothing to compare across records.
+        Err("a measurement of guests is not compared with a stored one; measure both kernels with one command: give --kernel twice".to_owned())
+    }
+
+    fn study(&self, _: Option<&Stored<Self>>) -> GuestFinding {
+        crate::guest::study(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest::draft::{Draft, JobDraft};
+    use crate::record::Outcome;
+
+    fn header(points: usize) -> Line {
+        let jobs = (0..points).map(|number| JobDraft {
+            name: number.to_string(),
+            stacks: vec!["tmpfs".to_owned()],
+            ..JobDraft::default()
+        });
+        let draft = Draft { kernels: vec!["k".to_owned()], jobs: jobs.collect(), ..Draft::default() };
+        let plan = draft.resolve(&|_| None).unwrap_or_default();
+        Line::Header(Box::new(Header { plan, ..Header::default() }))
+    }
+
+    fn measured(point: usize) -> Line {
+        Line::Measured(Box::new(Measured { point, ..Measured::default() }))
+    }
+
+    fn end() -> Line {
+        Line::End(Box::new(End { outcome: Outcome::Completed, warnings: Vec::new(), seconds: 1.0 }))
+    }
+
+    fn assembled(lines: Vec<Line>) -> Result<GuestRecord, (usize, String)> {
+        GuestRecord::assemble(Envelope::default(), lines).map_err(|misplaced| (misplaced.line, misplaced.why))
+    }
+
+    #[test]
+    fn a_record_has_a_header_guests_and_an_end() {
+        let record = assembled(vec![header(2), measured(1), measured(0), end()]).unwrap();
+        assert_eq!(record.measured.iter().map(|measured| measured.point).collect::<Vec<_>>(), [1, 0]);
+        assert!(record.end.is_some());
+    }
+
+    #[test]
+    fn a_record_that_was_cut_off_is_read() {
+        let record = assembled(vec![header(1)]).unwrap();
+        assert!(record.measured.is_empty() && record.end.is_none());
+        assert_eq!(record.study(None).outcome, Outcome::Interrupted);
+    }
+
+    #[test]
+    fn a_misplaced_line_is_named() {
+        let wrong = |lines, line, why: &str| assert_eq!(assembled(lines).unwrap_err(), (line, why.to_owned()));
+        let no_header = "is not the header of a measurement of guests";
+        wrong(Vec::new(), 0, no_header);
+        wrong(vec![measured(0)], 0, no_header);
+        wrong(vec![header(1), measured(0), header(1)], 2, "is a second header");
+        wrong(vec![header(1), measured(1)], 1, "measures a point that the plan does not have");
+    }
+}

@@ -1,0 +1,108 @@
+//! All numbers of a comparison in raw units: one row for each cell, arm and metric.
+
+use super::contents;
+use crate::document::{Cell, Column, Table};
+use model::comparison::CompareFinding;
+use model::comparison::finding::{CellFinding, MetricFinding};
+use model::experiment::Metric;
+
+/// The columns after those of the axes.
+const COLUMNS: [&str; 28] = [
+    "arm",
+    "metric",
+    "unit",
+    "baseline",
+    "candidate",
+    "change",
+    "low",
+    "high",
+    "mde80",
+    "detected",
+    "verdict",
+    "p_value",
+    "typical_change",
+    "typical_low",
+    "typical_high",
+    "shape_changed",
+    "seconds_to_decide",
+    "units",
+    "rounds",
+    "seed",
+    "reason",
+    "stored_baseline",
+    "environment_change",
+    "environment_low",
+    "environment_high",
+    "total_change",
+    "total_low",
+    "total_high",
+];
+
+/// The table.
+pub fn table(finding: &CompareFinding) -> Table {
+    let axes = contents::axes(finding);
+    let heads = axes.iter().map(|axis| axis_column(axis)).chain(COLUMNS.map(str::to_owned));
+    let mut table = Table::new(heads.map(Column::text).collect());
+    for cell in &finding.cells {
+        for metric in Metric::ALL {
+            let Some(found) = contents::metric(cell, metric) else { continue };
+            let values = axes.iter().map(|axis| Cell::from(cell.cell.get(*axis).cloned().unwrap_or_default()));
+            table.row(values.chain(fields(finding, cell, metric, found)).collect());
+        }
+    }
+    table
+}
+
+/// The name of an axis, made distinct from the other columns.
+fn axis_column(axis: &str) -> String {
+    if COLUMNS.contains(&axis) { format!("axis_{axis}") } else { axis.to_owned() }
+}
+
+fn fields(finding: &CompareFinding, cell: &CellFinding, metric: Metric, found: &MetricFinding) -> [Cell; 28] {
+    let number = Cell::number;
+    let verdict = serde_json::to_value(found.verdict).ok();
+    let verdict = verdict.as_ref().and_then(|verdict| verdict.as_str()).unwrap_or_default().to_owned();
+    let typical = found.typical;
+    let stored = found.stored;
+    let (environment, total) = (stored.map(|stored| stored.environment), stored.map(|stored| stored.total));
+    [
+        Cell::from(&cell.arm),
+        metric.name().into(),
+        metric.unit().into(),
+        number(found.baseline),
+        number(found.candidate),
+        number(found.change),
+        number(found.low),
+        number(found.high),
+        number(found.mde80),
+        found.detected.to_string().into(),
+        verdict.into(),
+        number(found.p_value),
+        number(typical.map(|typical| typical.change)),
+        number(typical.map(|typical| typical.low)),
+        number(typical.map(|typical| typical.high)),
+        found.shape_changed.to_string().into(),
+        number(found.seconds_to_decide),
+        found.units.to_string().into(),
+        finding.rounds.to_string().into(),
+        finding.seed.to_string().into(),
+        found.reason.as_deref().unwrap_or_default().into(),
+        number(stored.map(|stored| stored.baseline)),
+        number(environment.map(|environment| environment.change)),
+        number(environment.and_then(|environment| environment.low)),
+        number(environment.and_then(|environment| environment.high)),
+        number(total.map(|total| total.change)),
+        number(total.and_then(|total| total.low)),
+        number(total.and_then(|total| total.high)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_does_not_take_the_name_of_a_column() {
+        assert_eq!([axis_column("bs"), axis_column("metric")], ["bs", "axis_metric"]);
+    }
+}

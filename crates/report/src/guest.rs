@@ -1,0 +1,248 @@
+//! Finding of guests → document: the answer, the table of points, what moved, by function, and which path the I/O took.
+
+mod curves;
+#[cfg(test)]
+pub(crate) mod fixture;
+pub mod flame_graph;
+mod functions;
+mod path;
+mod rows;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use crate::compare::words::VERDICTS;
+use crate::document::{Audience, Block, Body, Document, Fact, Fold, Note, Section, Sentence, Tone};
+use crate::number::{self, bare_percent};
+use crate::phrase::{self, tied};
+use model::guest::GuestFinding;
+use model::guest::finding::{ChangeFinding, PointFinding};
+use model::guest::plan::Published;
+
+/// Functions shown for a point: on a terminal, and on a page.
+const FEW_FUNCTIONS: usize = 8;
+const MANY_FUNCTIONS: usize = 40;
+/// Subsystems shown for a change: alone, and among others.
+const MANY_MOVES: usize = 10;
+const FEW_MOVES: usize = 3;
+/// More changes than this are counted instead of told, and listed instead of shown one by one.
+const MANY_CHANGES: usize = 4;
+/// More points than this show no functions on a terminal.
+const MANY_POINTS: usize = 2;
+/// On a terminal, more changes than this show no moves.
+const TOO_MANY_CHANGES: usize = 16;
+
+/// The reader of a terminal, a mail or an issue.
+const TEXT: Audience = Audience::SCREEN.or(Audience::POST);
+
+/// The document.
+pub fn document(finding: &GuestFinding) -> Document {
+    Document {
+        kind: "iotoll guest run".to_owned(),
+        title: finding.title.clone(),
+        lead: "Instructions that an emulated CPU executes for one I/O, whole guest; neither cycles nor time".to_owned(),
+        began: phrase::time(finding.started_unix_seconds),
+        command: phrase::command(&finding.command_line),
+        outcome: phrase::outcome(&finding.outcome),
+        headline: headline(finding),
+        subjects: subjects(finding),
+        sections: vec![points(finding), moved(finding), functions(finding), path(finding), published(finding)],
+        caveats: finding.warnings.clone(),
+        provenance: provenance(finding),
+        data: tables::data(finding),
+    }
+}
+
+/// A sentence for each change, or for each point if nothing is compared; a sum if there are many.
+fn headline(finding: &GuestFinding) -> Vec<Sentence> {
+    let changes = rows::changes(finding);
+    if changes.is_empty() {
+        let values: Vec<_> = finding.points.iter().filter_map(|point| value_sentence(finding, point)).collect();
+        return if values.len() > MANY_CHANGES { Vec::new() } else { values };
+    }
+    if changes.len() > MANY_CHANGES {
+        return finding.arms.iter().skip(1).filter_map(|arm| summary(finding, arm, &changes)).collect();
+    }
+    changes.into_iter().filter_map(|(point, change)| change_sentence(finding, point, change)).collect()
+}
+
+fn value_sentence(finding: &GuestFinding, point: &PointFinding) -> Option<Sentence> {
+    let value = point.instructions_per_io?;
+    let name = words::point(finding, point);
+    Some(Sentence::plain(format!("{name}: {} instructions per I/O", tied(&words::plus_minus(&value)))))
+}
+
+fn change_sentence(finding: &GuestFinding, point: &PointFinding, change: &ChangeFinding) -> Option<Sentence> {
+    let value = point.instructions_per_io?.value;
+    let more = if change.difference >= 0.0 { "more" } else { "fewer" };
+    let baseline = value - change.difference;
+    let text = format!(
+        "{}: {} executes {} {more} instructions per I/O than {} ({})",
+        words::named(finding, point),
+        words::arm(finding, &point.arm),
+        tied(&words::percent_of(&change.change)),
+        first_arm(finding),
+        tied(&format!("{} → {}", words::instructions(baseline), words::instructions(value))),
+    );
+    let (tone, verdict) = words::verdict_in_full(change.verdict, finding.margin);
+    Some(Sentence { detail: moves(change), ..Sentence::judged(text, tone, tied(&verdict)) })
+}
+
+/// "network +9,310, scheduler +1,204": the largest moves.
+fn moves(change: &ChangeFinding) -> Option<String> {
+    let large = change.moved.iter().filter(|moved| moved.difference().abs() >= tables::LEAST_MOVE).take(FEW_MOVES);
+    let texts: Vec<_> = large.map(|moved| format!("{} {}", moved.name, words::signed(moved.difference()))).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+/// "debian:6.12 against debian:6.1, instructions per I/O in 10 points: 6 worse, 4 no difference; largest: …".
+fn summary(finding: &GuestFinding, arm: &str, changes: &[(&PointFinding, &ChangeFinding)]) -> Option<Sentence> {
+    let own: Vec<_> = changes.iter().filter(|(point, _)| point.arm == arm).collect();
+    let counts = VERDICTS.iter().filter_map(|verdict| {
+        let count = own.iter().filter(|(_, change)| change.verdict == *verdict).count();
+        (count > 0).then(|| tied(&format!("{count} {}", words::verdict_in_full(*verdict, finding.margin).1)))
+    });
+    let text = format!(
+        "{} against {}, instructions per I/O in {} points: {}",
+        words::arm(finding, arm),
+        finding.arms.first().map_or_else(String::new, |first| words::arm_head(finding, first)),
+        own.len(),
+        counts.collect::<Vec<_>>().join(", ")
+    );
+    let size = |change: &ChangeFinding| change.change.value.abs();
+    let (point, change) = own.iter().max_by(|(_, one), (_, other)| size(one).total_cmp(&size(other)))?;
+    let largest =
+        format!("largest: {}, {}", words::named(finding, point), tied(&words::change_in_full(&change.change)));
+    Some(Sentence { detail: Some(largest), ..Sentence::plain(text) })
+}
+
+fn first_arm(finding: &GuestFinding) -> String {
+    finding.arms.first().map_or_else(|| "the baseline".to_owned(), |arm| words::arm(finding, arm))
+}
+
+/// The arms: the releases of the kernels where those are compared.
+fn subjects(finding: &GuestFinding) -> Vec<Fact> {
+    let Some(compared) = &finding.compared else { return Vec::new() };
+    let subject = |arm: &String| {
+        let release = finding.kernels.get(arm).filter(|_| compared == "kernel").map(|kernel| kernel.release.as_str());
+        // Texts name the arms in their tables; a page also needs their colours.
+        let audience = if release.is_some() { Audience::ALL } else { Audience::PAGE };
+        Fact::of(audience, words::arm(finding, arm), release.unwrap_or_default())
+    };
+    finding.arms.iter().map(subject).collect()
+}
+
+fn points(finding: &GuestFinding) -> Section {
+    let mut blocks = tables::points(finding);
+    let charts = curves::charts(finding);
+    blocks.push(Block::new("", Body::Charts(charts)).of(Audience::PAGE));
+    Section::on_page("Instructions per I/O", blocks)
+}
+
+/// A table for each change, or one with the largest moves of all.
+fn moved(finding: &GuestFinding) -> Section {
+    let changes: Vec<_> = rows::changes(finding).into_iter().filter(|(_, change)| !change.moved.is_empty()).collect();
+    let few = changes.len() <= MANY_POINTS;
+    let mut blocks: Vec<Block> = Vec::new();
+    for (point, change) in &changes {
+        let name = words::point(finding, point);
+        let table = Body::Table(tables::moved(finding, point, change, MANY_MOVES));
+        let fold = Fold { summary: name.clone(), open: changes.len() == 1 };
+        blocks.push(Block { fold: Some(fold), ..Block::new("", table.clone()).of(Audience::PAGE) });
+        if few {
+            blocks.push(Block::new(format!("What moved: {name}"), table).of(TEXT));
+        }
+    }
+    if !few && changes.len() <= TOO_MANY_CHANGES {
+        let facts = changes.iter().filter_map(|(point, change)| {
+            let name = if finding.arms.len() > 2 { words::point(finding, point) } else { words::row(finding, point) };
+            Some(Fact::new(name, format!("{}: {}", words::signed(change.difference), moves(change)?)))
+        });
+        blocks.push(Block::new("What moved", Body::Facts(facts.collect())).of(TEXT));
+    }
+    Section::on_page("What moved, by subsystem", blocks)
+}
+
+/// The functions of each point: those that changed most, and those with most instructions.
+fn functions(finding: &GuestFinding) -> Section {
+    let counted: Vec<_> = finding.points.iter().filter(|point| !point.functions.is_empty()).collect();
+    let mut blocks = Vec::new();
+    for point in &counted {
+        let name = words::point(finding, point);
+        let fold = Fold { summary: name.clone(), open: finding.points.len() == 1 };
+        let compared = point.change.is_some();
+        let changed = |most| Body::Table(functions::by_change(finding, point, most));
+        let cost = |most| Body::Table(functions::by_cost(point, most));
+        let page = [
+            compared.then(|| Block::new("Largest changes", changed(MANY_FUNCTIONS))),
+            Some(Block::new("Most instructions", cost(MANY_FUNCTIONS))),
+        ];
+        blocks.extend(
+            page.into_iter().flatten().map(|block| Block { fold: Some(fold.clone()), ..block.of(Audience::PAGE) }),
+        );
+        if counted.len() > MANY_POINTS {
+            continue;
+        }
+        if compared {
+            blocks.push(Block::new(format!("Changed most: {name}"), changed(FEW_FUNCTIONS)).of(TEXT));
+        } else if finding.compared.is_none() {
+            blocks.push(Block::new(format!("By function: {name}"), cost(FEW_FUNCTIONS)).of(TEXT));
+        }
+    }
+    if counted.len() > MANY_POINTS {
+        let where_to = Note::new(Tone::Faint, "By function: in report.html, and in the output of --format json.");
+        blocks.push(Block::new("", Body::Notes).with(vec![where_to]).of(Audience::SCREEN));
+    }
+    Section::on_page("By function", blocks)
+}
+
+fn path(finding: &GuestFinding) -> Section {
+    Section::on_page("The path that the I/O took", path::path(finding))
+}
+
+fn published(finding: &GuestFinding) -> Section {
+    let fact = |published: &Published| Fact::new("Published", format!("{} ({})", published.what, published.source));
+    Section::on_page("Published", vec![Block::new("", Body::Facts(finding.published.iter().map(fact).collect()))])
+}
+
+fn provenance(finding: &GuestFinding) -> Vec<Fact> {
+    let replicates = finding.points.iter().map(|point| point.replicates).max().unwrap_or(0);
+    let mut facts = vec![
+        Fact::new(
+            "Counted",
+            "every instruction that the guest executes between two marks: kernel, programs, interrupts. A string instruction \
+             counts one for each repetition. Not counted: caches, DMA, waiting, contention; soft RoCE does the card's work.",
+        ),
+        Fact::new(
+            "Emulator",
+            format!("{}, TCG with icount, one CPU ({}), {} MiB", finding.emulator, finding.cpu, finding.memory_mib),
+        ),
+    ];
+    let mut stacks: Vec<&str> = finding.points.iter().map(|point| point.stack.as_str()).collect();
+    stacks.sort_unstable();
+    stacks.dedup();
+    if let [stack] = stacks.as_slice() {
+        facts.push(Fact::new("Stack", *stack));
+    }
+    for (name, kernel) in &finding.kernels {
+        let hash = kernel.hash.get(..12).unwrap_or(&kernel.hash);
+        facts.push(Fact::new("Kernel", format!("{name}: {} (image {hash})", kernel.release)));
+    }
+    let seconds = finding.seconds.map_or_else(String::new, |seconds| format!(" in {}", number::seconds(seconds)));
+    let margin = bare_percent(finding.margin);
+    facts.push(Fact::new(
+        "Measured",
+        format!(
+            "{}, {} each{seconds}; margin ±{margin}",
+            counted(finding.points.len(), "point"),
+            counted(replicates, "replicate")
+        ),
+    ));
+    facts
+}
+
+/// "1 point", "5 points".
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,81 @@
+//! All fixtures on a terminal, in a mail and on a page: important lines, widths, and whole texts as snapshots.
+
+use super::*;
+use crate::text::page::fits_closely;
+use crate::{Format, Ink};
+
+fn terminal(finding: &GuestFinding, columns: usize) -> String {
+    Format::Table.render(finding, Ink::Plain, columns)
+}
+
+#[test]
+fn every_measurement_of_guests_fits_its_page() {
+    for (name, finding) in fixture::all() {
+        for columns in [60, 72, 80, 100, 120, 200] {
+            for ink in [Ink::Plain, Ink::Colour] {
+                let text = Format::Table.render(&finding, ink, columns);
+                assert_eq!(fits_closely(&text, columns), Ok(()), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn guests_as_they_are_read() {
+    insta::assert_snapshot!("one_at_80", terminal(&fixture::one(), 80));
+    insta::assert_snapshot!("two_kernels_at_80", terminal(&fixture::two_kernels(), 80));
+    insta::assert_snapshot!("ten_jobs_at_80", terminal(&fixture::ten_jobs(), 80));
+    insta::assert_snapshot!("ten_jobs_at_120", terminal(&fixture::ten_jobs(), 120));
+    insta::assert_snapshot!("sweep_at_80", terminal(&fixture::sweep(), 80));
+    insta::assert_snapshot!("sizes_at_80", terminal(&fixture::sizes(), 80));
+    insta::assert_snapshot!("interrupted_at_80", terminal(&fixture::interrupted(), 80));
+    insta::assert_snapshot!("single_replicate_at_80", terminal(&fixture::single_replicate(), 80));
+    insta::assert_snapshot!("empty_at_80", terminal(&fixture::empty(), 80));
+    insta::assert_snapshot!("two_kernels_as_a_mail", Format::Mail.render(&fixture::two_kernels(), Ink::Plain, 72));
+}
+
+/// Of the page only what the other formats do not have: the folds and the charts.
+#[test]
+fn a_page_has_a_fold_for_each_change_and_a_curve_for_each_arm() {
+    let page = |finding: &GuestFinding| Format::Html.render(finding, Ink::Plain, 80);
+    let jobs = page(&fixture::ten_jobs());
+    assert_eq!(jobs.matches("<summary>tmpfs 4k read, debian:6.12</summary>").count(), 2, "moves and functions");
+    assert!(jobs.contains("Largest changes") && jobs.contains("4,700 ± "), "{jobs}");
+    let curves = curves::charts(&fixture::sweep());
+    assert_eq!(curves.iter().map(|chart| chart.series.len()).collect::<Vec<_>>(), [5]);
+    assert_eq!(curves::charts(&fixture::sizes()).iter().map(|chart| chart.series.len()).collect::<Vec<_>>(), [1]);
+    assert!(curves::charts(&fixture::ten_jobs()).is_empty());
+}
+
+#[test]
+fn the_answer_is_first_and_names_the_cause() {
+    let text = terminal(&fixture::two_kernels(), 300);
+    let answer = "1k write: debian:6.12 executes 28.56 % [28.51, 28.61] more instructions per I/O than debian:6.1 \
+                  (75,991 → 97,694): worse; scheduler +15,700, workqueue +5,500, RDMA core +1,200";
+    assert_eq!(text.lines().next(), Some(answer));
+}
+
+#[test]
+fn the_rows_of_what_moved_sum_to_the_difference() {
+    let finding = fixture::two_kernels();
+    let changes = rows::changes(&finding);
+    let (point, change) = changes.first().expect("a change");
+    for most in [0, 1, 3, 100] {
+        let table = functions::by_change(&finding, point, most);
+        let sum: f64 = table.rows.iter().map(difference).sum();
+        assert!(table.rows.is_empty() || (sum - change.difference).abs() < 3.0, "{most}: {sum}");
+        let table = tables::moved(&finding, point, change, most);
+        let (all, parts) = table
+            .rows
+            .split_last()
+            .map_or((0.0, 0.0), |(all, parts)| (difference(all), parts.iter().map(difference).sum()));
+        assert!((all - parts).abs() < 3.0, "{most}: {all} {parts}");
+    }
+}
+
+/// The last cell of a row, as a number.
+fn difference(row: &crate::document::Row) -> f64 {
+    let crate::document::Row::Cells(_, cells) = row else { return 0.0 };
+    let text = cells.last().map_or("", |cell| cell.text.as_str());
+    text.replace(',', "").replace('−', "-").parse().unwrap_or(0.0)
+}

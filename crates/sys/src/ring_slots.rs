@@ -1,0 +1,199 @@
+//! Common to the asynchronous rings: transfers of slots to and from files.
+//!
+//! A ring owns its files and one arena of memory, divided into slots of equal size. A slot in flight belongs to the
+//! kernel: it cannot be read, written, or staged again until its completion is reaped, and dropping the ring waits for
+//! it.
+
+use crate::buffer::AlignedBuffer;
+use std::fs::File;
+use std::io;
+
+/// Direction of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// File to memory.
+    Read,
+    /// Memory to file.
+    Write,
+}
+
+/// One transfer between a slot and a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Direction.
+    pub way: Way,
+    /// Index of the file.
+    pub file: u32,
+    /// Offset in the file.
+    pub offset: u64,
+    /// Length in bytes, at most the slot size.
+    pub length: u32,
+}
+
+/// A completed transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The slot.
+    pub slot: u32,
+    /// Bytes transferred, or the negated error number.
+    pub result: i32,
+}
+
+/// The memory and files of a ring, and which slots are in flight.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    pub(crate) files: Vec<File>,
+    buffer: AlignedBuffer,
+    slot_bytes: usize,
+    busy: Vec<bool>,
+    in_flight: u32,
+}
+
+impl Slots {
+    pub(crate) fn new(files: Vec<File>, buffer: AlignedBuffer, count: u32) -> io::Result<Self> {
+        let slots = usize::try_from(count).unwrap_or(usize::MAX);
+        if slots == 0 || buffer.len() / slots == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a ring needs at least one slot of at least one byte",
+            ));
+        }
+        let slot_bytes = buffer.len() / slots;
+        Ok(Self { files, buffer, slot_bytes, busy: vec![false; slots], in_flight: 0 })
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.busy.len() as u32
+    }
+
+    pub(crate) fn slot_bytes(&self) -> usize {
+        self.slot_bytes
+    }
+
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Marks the slot as in flight and returns the address that the kernel may use.
+    ///
+    /// # Panics
+    /// When the slot is in flight or does not exist, or the transfer does not fit: a bug in the caller, which would
+    /// otherwise give the kernel memory outside the slot.
+    #[inline(always)]
+    pub(crate) fn lend(&mut self, slot: u32, transfer: &Transfer) -> *mut u8 {
+        let index = slot as usize;
+        assert!(!self.busy[index], "slot {slot} is already in flight");
+        assert!(transfer.length as usize <= self.slot_bytes, "transfer larger than its slot");
+        assert!((transfer.file as usize) < self.files.len(), "no file {}", transfer.file);
+        self.busy[index] = true;
+        self.in_flight += 1;
+        self.buffer.pointer().wrapping_add(index * self.slot_bytes)
+    }
+
+    #[inline(always)]
+    pub(crate) fn take_back(&mut self, slot: u32) {
+        if std::mem::replace(&mut self.busy[slot as usize], false) {
+            self.in_flight -= 1;
+        }
+    }
+
+    /// Address of slot `index`, to register with the kernel.
+    pub(crate) fn address(&self, index: usize) -> *mut u8 {
+        self.buffer.pointer().wrapping_add(index * self.slot_bytes)
+    }
+
+    /// The memory of a slot; `None` while it is in flight.
+    #[cfg(test)]
+    pub(crate) fn contents(&mut self, slot: u32) -> Option<&mut [u8]> {
+        let index = usize::try_from(slot).ok()?;
+        if *self.busy.get(index)? {
+            return None;
+        }
+        self.buffer.get_mut(index * self.slot_bytes..(index + 1) * self.slot_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aio::AioContext;
+    use crate::uring::{BlockRing, Registration};
+    use std::os::unix::fs::FileExt;
+
+    const SLOT: usize = 4096;
+
+    fn scratch(name: &str) -> (File, std::path::PathBuf) {
+        let path = std::env::temp_dir().join(format!("iotoll-sys-{name}-{}", std::process::id()));
+        let options = File::options().read(true).write(true).create(true).truncate(true).open(&path);
+        let file = options.unwrap();
+        file.set_len(16 * SLOT as u64).unwrap();
+        (file, path)
+    }
+
+    fn transfer(way: Way, block: u64) -> Transfer {
+        Transfer { way, file: 0, offset: block * SLOT as u64, length: SLOT as u32 }
+    }
+
+    #[test]
+    fn slots_written_by_one_ring_are_read_back_by_another() {
+        let (file, path) = scratch("rings");
+        let arena = || AlignedBuffer::zeroed(4 * SLOT).unwrap();
+        let mut aio = AioContext::new(vec![file.try_clone().unwrap()], arena(), 4).unwrap();
+        for slot in 0..4 {
+            aio.slots.contents(slot).unwrap().fill(slot as u8 + 1);
+            aio.stage(slot, &transfer(Way::Write, slot.into()));
+            assert!(aio.slots.contents(slot).is_none(), "a slot in flight belongs to the kernel");
+        }
+        let mut done = 0;
+        while done < 4 {
+            aio.wait(1, 4).unwrap();
+            aio.reap(|completion| {
+                assert_eq!(completion.result, SLOT as i32);
+                done += 1;
+            });
+        }
+        assert_eq!(aio.in_flight(), 0);
+        for mode in [Registration::Registered, Registration::PerIo] {
+            let mut ring = match BlockRing::new(vec![file.try_clone().unwrap()], arena(), 4, mode, mode) {
+                Ok(ring) => ring,
+                Err(error) => panic!("io_uring is not available here: {error}"),
+            };
+            for slot in 0..4 {
+                ring.stage(slot, &transfer(Way::Read, slot.into())).unwrap();
+            }
+            ring.wait(4).unwrap();
+            let mut done = 0;
+            ring.reap(u32::MAX, |completion| {
+                assert_eq!(completion.result, SLOT as i32);
+                done += 1;
+            });
+            assert_eq!((done, ring.in_flight(), ring.syscalls()), (4, 0, 1));
+            for slot in 0..4u32 {
+                assert!(ring.slots.contents(slot).unwrap().iter().all(|byte| *byte == slot as u8 + 1));
+            }
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn dropping_a_ring_waits_for_io_in_flight() {
+        let (file, path) = scratch("drop");
+        file.write_all_at(&[9; SLOT], 0).unwrap();
+        let arena = AlignedBuffer::zeroed(4 * SLOT).unwrap();
+        let registered = Registration::Registered;
+        let mut ring = BlockRing::new(vec![file], arena, 4, registered, registered).unwrap();
+        (0..4).for_each(|slot| ring.stage(slot, &transfer(Way::Read, 0)).unwrap());
+        ring.submit().unwrap();
+        drop(ring);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    #[should_panic(expected = "already in flight")]
+    fn a_slot_in_flight_cannot_be_staged_again() {
+        let arena = AlignedBuffer::zeroed(4 * SLOT).unwrap();
+        let mut slots = Slots::new(vec![File::open("/proc/self/exe").unwrap()], arena, 4).unwrap();
+        slots.lend(1, &transfer(Way::Read, 0));
+        slots.lend(1, &transfer(Way::Read, 0));
+    }
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Measures the records that the pictures here are drawn from: a minute, on a machine where nothing else runs.
+#
+#   cargo build --release && docs/images/measure.sh target/release/iotoll
+#   cargo run -- generate images docs/images
+set -euo pipefail
+program=$(realpath "${1:?usage: docs/images/measure.sh PROGRAM}")
+images=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
+# On a disk: a temporary folder is often in memory.
+folder=$(mktemp -d "$images/measure.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+head -c 256M /dev/urandom >data
+job=(--name=read --rw=randread --bs=4k --filename=data --size=256m)
+"$program" run "${job[@]}" --invalidate=0 --time_based --runtime=5 --out run
+"$program" compare "${job[@]}" --iodepth=8 --baseline ioengine=libaio --candidate ioengine=io_uring --slice 50ms --budget 30s --out compare
+cp run/record.jsonl "$images/cost-sheet.record.jsonl"
+cp compare/record.jsonl "$images/compare.record.jsonl"
