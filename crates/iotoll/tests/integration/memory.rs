@@ -7,11 +7,15 @@ use std::fs;
 const LIMIT_KIB: u64 = 64 << 10;
 const BUFFERS_KIB: u64 = 32 * 32 * 4;
 
-/// The peak resident memory of a process so far.
-fn peak_kib(process: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse().ok()
+/// The resident memory of a process, without what the kernel adds by backing a few touched bytes with a huge page, where
+/// transparent huge pages are on: that is its choice, and it grows with the alignment of each thread's stack.
+fn resident_kib(process: u32) -> Option<u64> {
+    let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
+    let kib = |key: &str| {
+        let line = rollup.lines().find_map(|line| line.strip_prefix(key))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    Some(kib("Rss:")? - kib("AnonHugePages:")?)
 }
 
 #[track_caller]
@@ -23,7 +27,7 @@ fn peak_of(engine: &str, options: &str) -> u64 {
     let (mut peak, mut threads) = (0, false);
     assert!(eventually(|| {
         threads |= running.has_threads("job m", 32);
-        peak = peak.max(peak_kib(running.id()).unwrap_or(0));
+        peak = peak.max(resident_kib(running.id()).unwrap_or(0));
         running.ended()
     }));
     running.wait().done();
