@@ -5,6 +5,7 @@ use crate::stdout;
 use crate::stored;
 use model::comparison::CompareRecord;
 use model::envelope::Kind;
+use model::ftq::FtqRecord;
 use model::guest::GuestRecord;
 use model::kind::Recorded;
 use model::record::Record;
@@ -17,6 +18,7 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
         Kind::Cost => show::<Record>(arguments)?,
         Kind::Compare => show::<CompareRecord>(arguments)?,
         Kind::Guest => show::<GuestRecord>(arguments)?,
+        Kind::Ftq => show::<FtqRecord>(arguments)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -19,6 +19,7 @@ mod doctor;
 pub mod document;
 mod experiment;
 pub mod format;
+mod ftq;
 pub mod guest;
 mod html;
 pub mod ink;
