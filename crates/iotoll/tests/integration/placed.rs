@@ -145,6 +145,10 @@ fn a_server_shares_the_worker_s_cpu_or_does_not() {
     for (options, cpu, mode) in cases {
         // Servers of other tests may be busier for a while.
         let found = (0..10).map(|_| measured(&options)).find(|placement| {
+            // On a busy machine a short run may have too little CPU time to be placed.
+            if placement.is_null() {
+                return false;
+            }
             let server = placement["peers"]
                 .as_array()
                 .into_iter()
