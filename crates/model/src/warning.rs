@@ -54,6 +54,8 @@ pub enum Code {
     BackgroundSqueezed,
     /// Two meters that should agree on this load disagree.
     MetersDisagree,
+    /// The page cache of a guest served I/Os that were meant for its stack.
+    StackNotReached,
     /// Arms found different parts of their files in the page cache.
     CacheDiffers,
     /// The page cache did not contain what the condition requires.
