@@ -3,9 +3,10 @@
 pub mod finding;
 pub mod plan;
 pub mod record;
+mod series;
+mod study;
 
 pub use finding::FtqFinding;
 pub use plan::FtqPlan;
 pub use record::FtqRecord;
-mod study;
 pub use study::study;

@@ -47,6 +47,8 @@ pub enum Code {
     MeterUnavailable,
     /// The number of I/Os or bytes is unknown.
     WorkUnknown,
+    /// The amount of a recorded worker went back.
+    AmountWentBack,
     /// The rate stepped during the measurement, so no single mean and no verdict describes it.
     TwoRegimes,
     /// All CPUs were busy, or the net cost is below the cost of the workload's own threads: the load squeezed other
@@ -64,6 +66,10 @@ pub enum Code {
     CarryOver,
     /// Threads shared a CPU more often in one arm than in another.
     PlacementDiffers,
+    /// The recorder ran on the CPU of the worker and interrupted it at each reading.
+    RecorderShares,
+    /// Many readings of a recording were late, so short stalls cannot be seen.
+    LateReadings,
     /// The hypervisor stole CPU time.
     Steal,
     /// The job reads blocks that were never written, so the reads do not reach the device.
@@ -80,6 +86,12 @@ pub enum Code {
     WithinLayouts,
     /// A figure is missing because it could not be determined.
     Unknown,
+    /// A probe could not be read, or no longer.
+    ProbeLost,
+    /// A recording is too short for long periods.
+    ShortRecording,
+    /// A recording was searched in steps of several quanta.
+    CoarseSteps,
     /// Too few windows or executions for an interval.
     NoInterval,
     /// The machine was not rebooted between two measurements of an arm.

@@ -137,10 +137,15 @@ pub struct Label {
     pub during: f64,
     /// The same for as long a time elsewhere.
     pub elsewhere: f64,
+    /// What it changes by in a stall, on average: the increase of a counter; of a gauge the change of its level from
+    /// begin to end, or in the stall against before and after, whichever shows the stalls better.
+    pub change: f64,
     /// How many times more often than chance it moves with the stalls.
     pub times_chance: f64,
     /// Probability that chance moves it as much, corrected for all probes.
     pub false_alarm: f64,
+    /// What it does, in words: "dirty pages fall by 41,000".
+    pub words: String,
 }
 
 /// One stall.
@@ -155,6 +160,8 @@ pub struct Stall {
     pub lost_seconds: f64,
     /// Probes that moved with it, strongest first.
     pub labels: Vec<Label>,
+    /// One plain sentence: "at 12.345 s the writer stops for 400 ms while writeback pages rise by 8,000".
+    pub sentence: String,
 }
 
 /// A probe over the whole recording.
@@ -185,6 +192,10 @@ pub struct ProbeFinding {
 pub struct PeriodChanges {
     /// The earlier recording: its title.
     pub stored: String,
+    /// When it was recorded, in seconds since 1970.
+    pub started_unix_seconds: f64,
+    /// Known differences from then to now, in words: "kernel 6.9.1 → 6.18.44". Empty if none are known.
+    pub differs: Vec<String>,
     /// Periods that only this recording has.
     pub appeared: Vec<f64>,
     /// Periods that only the earlier one has.

@@ -96,3 +96,43 @@ impl Chunk {
         matches!((last, self.at.first()), (Some(last), Some(first)) if first < last)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::ftq::plan::Worker;
+    use crate::record::Host;
+
+    /// The quantum of records in tests, in nanoseconds.
+    pub(crate) const QUANTUM: f64 = 440_000.0;
+
+    /// A record of a thread that does I/O, with these times in nanoseconds and amounts, and these probes.
+    pub(crate) fn record_of(
+        rows: impl Iterator<Item = (u64, u64)>,
+        probes: Vec<(Descriptor, Vec<Option<f64>>)>,
+    ) -> FtqRecord {
+        let (at, amount): (Vec<u64>, Vec<u64>) = rows.unzip();
+        let (descriptors, columns) = probes.into_iter().unzip();
+        let quantum = Nanos(QUANTUM as u64);
+        let plan = FtqPlan {
+            worker: Worker::Process(1),
+            quantum,
+            duration: Nanos(at.last().copied().unwrap_or(0)),
+            recorder_cpu: None,
+            worker_cpu: None,
+            seed: 1,
+        };
+        let header = Header {
+            envelope: Envelope::new(crate::envelope::Kind::Ftq, 0.0, Vec::new()),
+            plan,
+            host: Host::default(),
+            worker: "4 KiB sequential writes".to_owned(),
+            counted_by: "bytes written".to_owned(),
+            unit: "bytes".to_owned(),
+            probes: descriptors,
+        };
+        let chunk = Chunk { at: at.into_iter().map(Nanos).collect(), amount, probes: columns };
+        let (outcome, warnings, recorder) = (Outcome::Completed, Vec::new(), RecorderCost::default());
+        FtqRecord { header, chunks: vec![chunk], end: Some(End { outcome, warnings, recorder, ios: None }) }
+    }
+}
