@@ -2,6 +2,7 @@
 
 mod comparison;
 mod guests;
+mod recording;
 
 pub use comparison::{OpenRecord, Saving};
 

@@ -54,6 +54,12 @@ pub enum Code {
     BackgroundSqueezed,
     /// Two meters that should agree on this load disagree.
     MetersDisagree,
+    /// The recorder of quanta ran on the worker's CPU, so each reading stopped the worker.
+    RecorderInTheWay,
+    /// Readings of a recording were lost because they could not be saved in time.
+    ReadingsLost,
+    /// A probe could not be read any more.
+    ProbeLost,
     /// Arms found different parts of their files in the page cache.
     CacheDiffers,
     /// The page cache did not contain what the condition requires.
