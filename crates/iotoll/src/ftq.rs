@@ -151,8 +151,9 @@ fn plan(arguments: &FtqArguments) -> anyhow::Result<FtqPlan> {
 fn job(arguments: &FtqArguments, duration: Nanos) -> anyhow::Result<Plan> {
     let (files, options) = files_and_options(&arguments.job);
     if let Some(file) = files.first() {
-        let message =
-            format!("'{file}': ftq takes no job file; give --target {file}, or put -- before a command that it shall watch");
+        let message = format!(
+            "'{file}': ftq takes no job file; give --target {file}, or put -- before a command that it shall watch"
+        );
         return Err(BadInput(message).into());
     }
     let given = |name: &str| options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
@@ -178,14 +179,10 @@ fn job(arguments: &FtqArguments, duration: Nanos) -> anyhow::Result<Plan> {
     flags.push(format!("--randseed={}", arguments.seed));
     flags.extend(options.iter().map(|option| format!("--{option}")));
     // The options of the recording come last: the recording ends the job.
-    flags.extend(["--time_based=1".to_owned(), format!("--runtime={}ns", duration.0)]);
+    flags.extend(["--time_based=1".to_owned(), format!("--runtime={}us", duration.0.div_ceil(1000))]);
     let device_writes = if arguments.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse };
-    let settings = PlanSettings {
-        environment: &|_| None,
-        overrides: &[],
-        unknown_options: UnknownOptions::Refuse,
-        device_writes,
-    };
+    let settings =
+        PlanSettings { environment: &|_| None, overrides: &[], unknown_options: UnknownOptions::Refuse, device_writes };
     Ok(parse::flags(&flags, &settings)?)
 }
 

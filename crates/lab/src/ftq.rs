@@ -310,17 +310,20 @@ impl Recording<'_> {
     fn note_losses(&mut self) {
         let lost = self.recorder.lost();
         if lost > 0 {
-            let message = format!("{lost} readings were lost, because the disk did not take them in time; they are gaps");
+            let message =
+                format!("{lost} readings were lost, because the disk did not take them in time; they are gaps");
             self.warnings.push(Warning::new(Code::ReadingsLost, message));
         }
         for (index, probe) in self.header.probes.iter().enumerate() {
-            let values = self.chunks.iter().flat_map(|chunk| {
-                chunk.at.iter().zip(chunk.probes.get(index).map_or(&[] as &[_], Vec::as_slice))
-            });
+            let values = self
+                .chunks
+                .iter()
+                .flat_map(|chunk| chunk.at.iter().zip(chunk.probes.get(index).map_or(&[] as &[_], Vec::as_slice)));
             // The first reading after the last value.
             let gone = values.fold(None, |gone, (at, value)| if value.is_some() { None } else { gone.or(Some(*at)) });
             if let Some(at) = gone {
-                let message = format!("probe '{}' could not be read any more from {:.3} s on", probe.name, at.seconds());
+                let message =
+                    format!("probe '{}' could not be read any more from {:.3} s on", probe.name, at.seconds());
                 self.warnings.push(Warning::new(Code::ProbeLost, message));
             }
         }
@@ -460,9 +463,14 @@ mod tests {
             probes: Vec::new(),
         };
         let mut watch = Watch::new(&header);
-        let chunk = Chunk { at: [0, 1, 2, 5].map(Nanos::from_millis).into(), amount: vec![0, 10, 20, 50], probes: vec![] };
+        let chunk =
+            Chunk { at: [0, 1, 2, 5].map(Nanos::from_millis).into(), amount: vec![0, 10, 20, 50], probes: vec![] };
         let mut seen = Vec::new();
-        watch.look(&Chunk { at: chunk.at[..2].into(), amount: chunk.amount[..2].into(), probes: vec![] }, 0, &mut |_| {});
+        watch.look(
+            &Chunk { at: chunk.at[..2].into(), amount: chunk.amount[..2].into(), probes: vec![] },
+            0,
+            &mut |_| {},
+        );
         watch.look(&chunk, 2, &mut |event| match event {
             Event::Recording(look) => seen.push((look.readings, look.late, look.per_second)),
             Event::Preparing(_) => {}

@@ -47,7 +47,9 @@ impl ProbeSet {
             match set.probes.iter().find(|earlier| earlier.descriptor.name == *name) {
                 Some(earlier) if earlier.descriptor.meaning == probe.descriptor.meaning => continue,
                 Some(_) => {
-                    return Err(Error::Refused(format!("probe '{name}': two probes have this name; give one another name")));
+                    return Err(Error::Refused(format!(
+                        "probe '{name}': two probes have this name; give one another name"
+                    )));
                 }
                 None => {}
             }

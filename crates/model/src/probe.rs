@@ -162,7 +162,9 @@ impl Probe {
     pub fn parse(text: &str) -> Result<Self, String> {
         let Some((own, name)) = own_name(text) else { return Self::of_name(text) };
         if own.is_empty() || own.chars().any(|c| c.is_control() || c.is_whitespace()) {
-            return Err(format!("'{text}': a probe's own name is a word without spaces, as in queue=block.vda.in_flight"));
+            return Err(format!(
+                "'{text}': a probe's own name is a word without spaces, as in queue=block.vda.in_flight"
+            ));
         }
         let probe = Self::of_name(name)?;
         Ok(Self { descriptor: Descriptor { name: own.to_owned(), ..probe.descriptor }, ..probe })

@@ -39,7 +39,9 @@ fn decide(plan: &FtqPlan, allowed: &[u32]) -> std::result::Result<Cpus, String> 
         }
     }
     let own: &[u32] = match &plan.worker {
-        Worker::Job(job) => job.phases.first().and_then(|phase| phase.jobs.first()).map_or(&[], |job| &job.cpus_allowed),
+        Worker::Job(job) => {
+            job.phases.first().and_then(|phase| phase.jobs.first()).map_or(&[], |job| &job.cpus_allowed)
+        }
         Worker::Cpu | Worker::Command(_) | Worker::Process(_) => &[],
     };
     let starts = matches!(plan.worker, Worker::Job(_) | Worker::Cpu);

@@ -34,7 +34,8 @@ impl Watched {
     /// # Errors
     /// Refused, when there is no such process.
     pub fn find(process: u32) -> Result<Self> {
-        let gone = || Error::Refused(format!("--pid {process}: there is no process {process}; pgrep finds processes by name"));
+        let gone =
+            || Error::Refused(format!("--pid {process}: there is no process {process}; pgrep finds processes by name"));
         let name = fs::read_to_string(format!("/proc/{process}/comm")).map_err(|_| gone())?;
         if process == std::process::id() {
             return Err(Error::Refused(format!("--pid {process}: is this iotoll itself")));
@@ -83,7 +84,8 @@ impl Started {
     /// # Errors
     /// When it cannot be started.
     pub fn start(words: &[String], cpu: Option<u32>, guardian: &Guardian) -> Result<Self> {
-        let (program, arguments) = words.split_first().ok_or_else(|| Error::Refused("there is no command".to_owned()))?;
+        let (program, arguments) =
+            words.split_first().ok_or_else(|| Error::Refused("there is no command".to_owned()))?;
         let processes = guardian.passing_processes()?;
         let stdout = io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
         let mut command = Command::new(program);

@@ -134,7 +134,10 @@ fn softirqs(kind: &str) -> Result<Part, String> {
         return Err(format!("unknown soft interrupt; expected one of {}", SOFTIRQS.join(", ")));
     }
     Ok(Part {
-        place: Place::File { path: "/proc/softirqs".to_owned(), field: Field::RowSum(format!("{}:", kind.to_ascii_uppercase())) },
+        place: Place::File {
+            path: "/proc/softirqs".to_owned(),
+            field: Field::RowSum(format!("{}:", kind.to_ascii_uppercase())),
+        },
         unit: "softirqs".to_owned(),
         kind: Some(Kind::Counter),
         factor: 1.0,
@@ -155,7 +158,10 @@ fn pressure(name: &str) -> Result<Part, String> {
         _ => return Err("expected some or full at the end".to_owned()),
     };
     Ok(Part {
-        place: Place::File { path: format!("/proc/pressure/{resource}"), field: Field::Labelled { key: line.to_owned(), label: "total=" } },
+        place: Place::File {
+            path: format!("/proc/pressure/{resource}"),
+            field: Field::Labelled { key: line.to_owned(), label: "total=" },
+        },
         unit: "ns".to_owned(),
         kind: Some(Kind::Counter),
         factor: MICROS,
@@ -171,7 +177,10 @@ fn net(name: &str) -> Result<Part, String> {
     entry(statistic).ok_or_else(|| format!("'{statistic}' is not a statistic name"))?;
     let unit = ["bytes", "packets"].into_iter().find(|unit| statistic.ends_with(unit)).unwrap_or("events");
     Ok(Part {
-        place: Place::File { path: format!("/sys/class/net/{interface}/statistics/{statistic}"), field: Field::Word(0) },
+        place: Place::File {
+            path: format!("/sys/class/net/{interface}/statistics/{statistic}"),
+            field: Field::Word(0),
+        },
         unit: unit.to_owned(),
         kind: Some(Kind::Counter),
         factor: 1.0,

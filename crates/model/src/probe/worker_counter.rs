@@ -17,8 +17,7 @@ pub enum WorkerCounter {
 
 impl WorkerCounter {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Sleeps, Self::Preemptions, Self::OnCpuTime, Self::OffCpuTime, Self::RunDelay];
+    pub const ALL: [Self; 5] = [Self::Sleeps, Self::Preemptions, Self::OnCpuTime, Self::OffCpuTime, Self::RunDelay];
 
     /// Finds a counter by name.
     pub fn named(name: &str) -> Option<Self> {

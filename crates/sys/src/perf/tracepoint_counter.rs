@@ -50,9 +50,7 @@ fn id(group: &str, name: &str) -> io::Result<u64> {
     let mounted = PLACES.into_iter().find(|place| std::fs::read_dir(format!("{place}/events")).is_ok());
     let Some(place) = mounted else {
         let [place, _] = PLACES;
-        return Err(other(format!(
-            "tracepoints need tracefs, as root: mount -t tracefs tracefs {place}"
-        )));
+        return Err(other(format!("tracepoints need tracefs, as root: mount -t tracefs tracefs {place}")));
     };
     let path = format!("{place}/events/{group}/{name}/id");
     let text = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
@@ -77,6 +75,8 @@ mod tests {
             Err(error) => assert!(error.to_string().len() > 20, "{error}"),
         }
         let missing = TracepointCounter::open("no", "such").err().map(|error| error.to_string());
-        assert!(missing.is_some_and(|text| text.contains("tracefs") || text.contains("no:such") || text.contains("root")));
+        assert!(
+            missing.is_some_and(|text| text.contains("tracefs") || text.contains("no:such") || text.contains("root"))
+        );
     }
 }
