@@ -347,6 +347,9 @@ pub struct ReportArguments {
     /// Compare with an earlier record of the same kind, and report what differs between then and now
     #[arg(long, value_name = "DIR")]
     pub stored: Option<PathBuf>,
+    /// Write the series of a recording into this folder instead of printing it: series.parquet, and FTQ's two text files
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["stored", "format"])]
+    pub series: Option<PathBuf>,
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
         help = format!("Output format: {}", value::formats()))]

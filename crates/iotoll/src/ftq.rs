@@ -7,7 +7,7 @@ use crate::guardian::guardian;
 use crate::probes;
 use crate::progress::ProgressLine;
 use crate::run::{files_and_options, undo};
-use crate::saving::{Saving, both, write_page};
+use crate::saving::{Saving, both, series, write_page};
 use crate::signals::{self, LaterSignals, LeftBehind};
 use crate::stdout;
 use crate::stored;
@@ -71,7 +71,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon())?;
     let finding = record.study(stored.as_ref());
-    let kept = keep(&saving, &finding, arguments.output.quiet);
+    let kept = keep(&saving, &record, &finding, arguments.output.quiet);
     if let Outcome::Failed(why) = &finding.outcome {
         failure::complain(&format!("{why}; the series is kept up to there"));
     }
@@ -79,14 +79,18 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     Ok(failure::of_outcome(&finding.outcome))
 }
 
-/// Writes the report beside the record, and says where both are.
-fn keep(saving: &Saving, finding: &FtqFinding, quiet: bool) -> anyhow::Result<()> {
+/// Writes the report and the series beside the record, and says where they are.
+fn keep(saving: &Saving, record: &FtqRecord, finding: &FtqFinding, quiet: bool) -> anyhow::Result<()> {
     let Some(folder) = saving.folder() else { return Ok(()) };
     if !quiet {
         let folder = folder.display();
-        failure::complain(&format!("record and report.html in {folder}; to show it again: iotoll report {folder}"));
+        failure::complain(&format!(
+            "record, report.html and {} in {folder}; to show it again: iotoll report {folder}",
+            series::PARQUET
+        ));
     }
-    write_page(folder, finding)
+    write_page(folder, finding)?;
+    series::write(folder, record)
 }
 
 fn asked(arguments: &FtqArguments) -> Vec<Probe> {

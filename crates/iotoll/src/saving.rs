@@ -3,6 +3,7 @@
 mod comparison;
 mod guests;
 mod recording;
+pub mod series;
 
 pub use comparison::{OpenRecord, Saving};
 
