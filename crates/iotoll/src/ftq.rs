@@ -69,11 +69,13 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     created.undo();
     drop(created);
     line.clear();
-    let record = outcome.inspect_err(|_| saving.abandon())?;
+    let record = outcome.inspect_err(|_| saving.abandon()).map_err(crate::cost::mended)?;
     let finding = record.study(stored.as_ref());
-    let kept = keep(&saving, &record, &finding, arguments.output.quiet);
+    let mut kept = keep(&saving, &record, &finding, arguments.output.quiet);
     if let Outcome::Failed(why) = &finding.outcome {
         failure::complain(&format!("{why}; the series is kept up to there"));
+        // A full disk has no room for the report either, and that line says what to do.
+        kept = Ok(());
     }
     both(kept, stdout::print(&finding, arguments.output.format))?;
     Ok(failure::of_outcome(&finding.outcome))

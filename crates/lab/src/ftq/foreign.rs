@@ -78,7 +78,7 @@ pub(super) struct Started {
 }
 
 impl Started {
-    /// Starts a command on a CPU, or anywhere. Its standard output goes to our standard error, because ours contains only the
+    /// Starts a command on a CPU, or anywhere, and stops it before it does much, until [`begin`](Subject::begin). Its standard output goes to our standard error, because ours contains only the
     /// result.
     ///
     /// # Errors
@@ -102,7 +102,10 @@ impl Started {
         });
         let ends = ends.map_err(|error| Error::instrument(format!("{program}: watching the command"), error))?;
         processes.led_by(process);
-        Ok(Self { words: words.to_vec(), child: Some(child), process, ends, processes })
+        let started = Self { words: words.to_vec(), child: Some(child), process, ends, processes };
+        // Opening its counters takes some milliseconds, in which it could do much.
+        started.signal(Signal::STOP);
+        Ok(started)
     }
 
     /// Ends the command, its process group, and all that it started. Returns how it ended by itself; `None` if it was ended.
@@ -111,6 +114,7 @@ impl Started {
         let alone = has_ended(&self.ends, Duration::ZERO);
         if !alone {
             self.signal(Signal::TERM);
+            self.signal(Signal::CONT);
             has_ended(&self.ends, GRACE);
         }
         // Before it is reaped, so that its id, which is also its group's, is still its own.
@@ -146,7 +150,9 @@ impl Subject for Started {
         of_process(self.process, access)
     }
 
-    fn begin(&mut self) {}
+    fn begin(&mut self) {
+        self.signal(Signal::CONT);
+    }
 
     fn wait(&mut self, timeout: Duration) -> bool {
         has_ended(&self.ends, timeout)
@@ -193,6 +199,7 @@ mod tests {
     #[test]
     fn a_command_that_ends_is_seen_and_its_status_told() {
         let mut fails = Started::start(&words("false"), None, &Guardian::default()).unwrap();
+        fails.begin();
         while !fails.wait(Duration::from_secs(1)) {}
         assert_eq!(Box::new(fails).end().failure.as_deref(), Some("the command ended with status 1"));
         let none = Started::start(&words("/no/such/program"), None, &Guardian::default());
@@ -202,7 +209,8 @@ mod tests {
     #[test]
     fn a_command_is_ended_with_its_children() {
         let script = ["sh", "-c", "trap '' TERM; sleep 1000 & echo; wait"].map(str::to_owned);
-        let started = Started::start(&script, None, &Guardian::default()).unwrap();
+        let mut started = Started::start(&script, None, &Guardian::default()).unwrap();
+        started.begin();
         let group = pid(started.process).unwrap();
         assert_eq!(Box::new(started).end().failure, None, "it was ended, and has not failed");
         assert!(rustix::process::test_kill_process_group(group).is_err(), "a process of its group is left");
