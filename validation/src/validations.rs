@@ -7,6 +7,8 @@ mod compare;
 mod disturbance;
 mod elsewhere;
 mod foreign_fio;
+mod ftq_periods;
+mod ftq_resolution;
 mod generator_tax;
 mod guests;
 mod integrity;
@@ -35,7 +37,7 @@ pub struct Validation {
 }
 
 /// Every validation. With the default lengths, each takes about the minutes named, all rounds together.
-const VALIDATIONS: [Validation; 18] = [
+const VALIDATIONS: [Validation; 20] = [
     Validation {
         name: "natural",
         shows: "thirty typical commands, cold and warm: mixed regimes are reported, and no verdict covers both; needs root (10 min)",
@@ -147,6 +149,20 @@ const VALIDATIONS: [Validation; 18] = [
         seconds: 1.0,
         rounds: 10,
         run: guests::validate,
+    },
+    Validation {
+        name: "ftq-resolution",
+        shows: "late readings, and what a recorder takes from a writer, by quantum and probes (5 min)",
+        seconds: 2.0,
+        rounds: 5,
+        run: ftq_resolution::validate,
+    },
+    Validation {
+        name: "ftq-periods",
+        shows: "planted stalls are found at their period, and none in shuffled series; each recording has its own length (60 min)",
+        seconds: 30.0,
+        rounds: 20,
+        run: ftq_periods::validate,
     },
     Validation {
         name: "start",

@@ -5,12 +5,14 @@
 
 mod documented;
 mod experiment_help;
+pub mod ftq;
 mod generate;
 pub mod guest;
 mod serve;
 mod value;
 
 pub use documented::{JOB_OPTIONS, documented};
+pub use ftq::FtqArguments;
 pub use generate::{CompletionShell, CompletionsArguments, GenerateArguments, Generated};
 pub use guest::{GuestArguments, GuestVerb};
 pub use serve::{ServeArguments, Storage};
@@ -51,6 +53,9 @@ pub enum Verb {
     /// Compare options, commands or settings in interleaved measurements, with confidence intervals
     #[command(after_help = "")]
     Compare(Box<CompareArguments>),
+    /// Record what one worker does in each quantum of time, with the kernel's counters on the same time axis
+    #[command(after_help = "")]
+    Ftq(Box<FtqArguments>),
     /// Count the instructions of one I/O through the real stacks of unmodified kernels, in emulated guests
     Guest(GuestArguments),
     /// Run an NBD server that reports its work and the cost of it: iotoll serve --backend memory:256m
@@ -337,11 +342,14 @@ pub struct CompareArguments {
 /// `iotoll report`.
 #[derive(Args, Clone, Debug)]
 pub struct ReportArguments {
-    /// Folder of a saved run or comparison, or its record.jsonl
+    /// Folder of a saved measurement, or its record.jsonl
     pub record: PathBuf,
     /// Compare with an earlier record of the same kind, and report what differs between then and now
     #[arg(long, value_name = "DIR")]
     pub stored: Option<PathBuf>,
+    /// Write the series of a recording into this folder instead of printing it: series.parquet, and FTQ's two text files
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["stored", "format"])]
+    pub series: Option<PathBuf>,
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
         help = format!("Output format: {}", value::formats()))]
@@ -399,6 +407,7 @@ impl Invocation {
         }
         let mut command = CommandLine::command();
         command = command.mut_subcommand("run", |verb| verb.after_help(job_help()));
+        command = command.mut_subcommand("ftq", |verb| verb.after_help(job_help()));
         for verb in ["run", "prepare"] {
             command =
                 command.mut_subcommand("guest", |guest| guest.mut_subcommand(verb, |verb| verb.after_help(job_help())));
@@ -424,6 +433,7 @@ impl Invocation {
         match &mut verb {
             Verb::Run(arguments) => arguments.job = job,
             Verb::Compare(arguments) => arguments.job = job,
+            Verb::Ftq(arguments) => arguments.job = job,
             Verb::Guest(GuestArguments { verb: GuestVerb::Run(arguments) | GuestVerb::Prepare(arguments) }) => {
                 arguments.job = job;
             }
@@ -456,7 +466,7 @@ fn in_one_line(error: &clap::Error, command: &clap::Command, words: &[String]) -
 }
 
 /// Verbs that take a job.
-const JOB_VERBS: [&[&str]; 4] = [&["run"], &["compare"], &["guest", "run"], &["guest", "prepare"]];
+const JOB_VERBS: [&[&str]; 5] = [&["run"], &["compare"], &["ftq"], &["guest", "run"], &["guest", "prepare"]];
 
 /// Splits off the words after such a verb that are not our own flags: a job file and fio's options. A command follows
 /// `--`.

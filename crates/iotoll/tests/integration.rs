@@ -22,6 +22,8 @@ mod integration {
     mod foreign_commands;
     mod foreign_counts;
     mod foreign_servers;
+    mod ftq;
+    mod ftq_fails;
     mod full_disks;
     mod generated;
     mod guardian;

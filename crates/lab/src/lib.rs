@@ -11,6 +11,7 @@ pub mod cost;
 pub mod doctor;
 pub mod engine;
 pub mod error;
+pub mod ftq;
 pub mod guardian;
 pub mod guest;
 pub mod host;

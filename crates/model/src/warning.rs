@@ -58,6 +58,12 @@ pub enum Code {
     MetersDisagree,
     /// The page cache of a guest served I/Os that were meant for its stack.
     StackNotReached,
+    /// The recorder of quanta ran on the worker's CPU, so each reading stopped the worker.
+    RecorderInTheWay,
+    /// Readings of a recording were lost because they could not be saved in time.
+    ReadingsLost,
+    /// A probe could not be read any more.
+    ProbeLost,
     /// Arms found different parts of their files in the page cache.
     CacheDiffers,
     /// The page cache did not contain what the condition requires.
