@@ -141,6 +141,7 @@ mod tests {
             cost::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
             compare::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
             guest::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
+            ftq::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
             renders(format, "doctor", &doctor::fixture());
             renders(format, "experiment", &experiment::fixture());
         }
