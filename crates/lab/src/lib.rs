@@ -11,6 +11,7 @@ pub mod cost;
 pub mod doctor;
 pub mod engine;
 pub mod error;
+pub(crate) mod freezer;
 pub mod guardian;
 pub mod guest;
 pub mod host;

@@ -54,6 +54,8 @@ pub enum Code {
     BackgroundSqueezed,
     /// Two meters that should agree on this load disagree.
     MetersDisagree,
+    /// The counter of a sliced command and its own total disagree.
+    CountersDisagree,
     /// Arms found different parts of their files in the page cache.
     CacheDiffers,
     /// The page cache did not contain what the condition requires.
@@ -80,6 +82,8 @@ pub enum Code {
     Unknown,
     /// Too few windows or executions for an interval.
     NoInterval,
+    /// Commands were compared by whole executions, which takes longer than slices.
+    ExecutionsOnly,
     /// The machine was not rebooted between two measurements of an arm.
     NoBoot,
     /// The rate of all arms together did not reach a steady state.
