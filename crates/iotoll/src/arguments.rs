@@ -22,7 +22,7 @@ use crate::failure::BadInput;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
-use model::experiment::{Around, Cache, Limit, Metric};
+use model::experiment::{Around, Cache, EndSignal, Limit, Metric, Slices};
 use model::placement::Place;
 use model::plan::service::ServicePlan;
 use model::probe::Probe;
@@ -268,7 +268,7 @@ pub struct CompareArguments {
     /// Continue the experiment in this folder, whose arms are boots: measure the arm that is booted now
     #[arg(long, value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
         "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "service", "aa", "sweep", "target", "margin", "precision", "budget",
-        "hang_timeout", "slice", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "out",
+        "hang_timeout", "slice", "slices", "count", "end_signal", "candidate_fresh", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "out",
         "no_save", "command"])]
     pub resume: Option<PathBuf>,
     /// Measure an arm again even if the machine was not rebooted in between; a warning reports it
@@ -299,6 +299,20 @@ pub struct CompareArguments {
     /// [default: by the load]
     #[arg(long, value_name = "TIME", value_parser = value::slice)]
     pub slice: Option<f64>,
+    /// Let commands take turns, one thawed and all others frozen: auto (if every command lives for some seconds), off (each
+    /// slice is a whole execution), or the length of a slice [default: auto, 50ms]
+    #[arg(long, value_name = "auto|off|TIME", value_parser = value::slices)]
+    pub slices: Option<Slices>,
+    /// What counts the I/Os of commands that take turns: auto, io_uring, task:both, task:read, task:write, task:storage,
+    /// tcp, syscalls, block:DEVICE, net:INTERFACE, or a probe [default: auto, by a rehearsal]
+    #[arg(long, value_name = "COUNTER", value_parser = value::work_counter)]
+    pub count: Option<String>,
+    /// End a command that takes turns with this signal, so that it reports what it did [default: INT]
+    #[arg(long, value_name = "SIGNAL", value_parser = value::end_signal)]
+    pub end_signal: Option<EndSignal>,
+    /// The candidate's setting needs a fresh process: compare whole executions
+    #[arg(long, requires = "candidate_set")]
+    pub candidate_fresh: bool,
     /// Compare with an earlier comparison that has the same baseline (its folder, or record.jsonl), to separate the
     /// change from the machine
     #[arg(long, value_name = "DIR")]

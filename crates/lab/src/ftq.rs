@@ -205,7 +205,7 @@ fn cautions(plan: &FtqPlan, cpus: Cpus) -> Vec<Warning> {
             "the recorder ran on CPU {}, the worker's own: each reading stops the worker. Give them two CPUs",
             cpus.recorder
         );
-        warnings.push(Warning::new(Code::RecorderInTheWay, message));
+        warnings.push(Warning::new(Code::RecorderShares, message));
     }
     warnings
 }
@@ -313,28 +313,6 @@ impl Recording<'_> {
             let message =
                 format!("{lost} readings were lost, because the disk did not take them in time; they are gaps");
             self.warnings.push(Warning::new(Code::ReadingsLost, message));
-        }
-        for (index, probe) in self.header.probes.iter().enumerate() {
-            let values = self
-                .chunks
-                .iter()
-                .flat_map(|chunk| chunk.at.iter().zip(chunk.probes.get(index).map_or(&[] as &[_], Vec::as_slice)));
-            // The first reading after the last value.
-            let gone = values.fold(None, |gone, (at, value)| if value.is_some() { None } else { gone.or(Some(*at)) });
-            if let Some(at) = gone {
-                let message =
-                    format!("probe '{}' could not be read any more from {:.3} s on", probe.name, at.seconds());
-                self.warnings.push(Warning::new(Code::ProbeLost, message));
-            }
-        }
-        let amounts = || self.chunks.iter().flat_map(|chunk| chunk.amount.iter());
-        if amounts().next() == amounts().next_back() {
-            let message = format!(
-                "the worker's counter did not move: {}. If it works by io_uring or memory maps, or in child processes, name a \
-                 counter that sees it with --count",
-                self.header.counted_by
-            );
-            self.warnings.push(Warning::new(Code::WorkUnknown, message));
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod engine;
 pub mod error;
 pub mod ftq;
+pub(crate) mod freezer;
 pub mod guardian;
 pub mod guest;
 pub mod host;

@@ -58,12 +58,10 @@ pub enum Code {
     MetersDisagree,
     /// The page cache of a guest served I/Os that were meant for its stack.
     StackNotReached,
-    /// The recorder of quanta ran on the worker's CPU, so each reading stopped the worker.
-    RecorderInTheWay,
     /// Readings of a recording were lost because they could not be saved in time.
     ReadingsLost,
-    /// A probe could not be read any more.
-    ProbeLost,
+    /// The counter of a sliced command and its own total disagree.
+    CountersDisagree,
     /// Arms found different parts of their files in the page cache.
     CacheDiffers,
     /// The page cache did not contain what the condition requires.
@@ -100,6 +98,8 @@ pub enum Code {
     CoarseSteps,
     /// Too few windows or executions for an interval.
     NoInterval,
+    /// Commands were compared by whole executions, which takes longer than slices.
+    ExecutionsOnly,
     /// The machine was not rebooted between two measurements of an arm.
     NoBoot,
     /// The rate of all arms together did not reach a steady state.

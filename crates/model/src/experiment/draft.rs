@@ -7,7 +7,8 @@ mod published;
 pub use origin::Origin;
 
 use super::{
-    ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftRules, Experiment, Limit, Metric, Published, Rules, Work,
+    ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftCommandRules, DraftRules, Experiment, Limit, Metric,
+    Published, Rules, Work,
 };
 use crate::page_cache::is_buffered;
 use crate::plan::service::{Address, Names, ServicePlan};
@@ -47,6 +48,8 @@ pub struct Draft {
     pub place: Option<crate::placement::Place>,
     /// Servers that it starts.
     pub services: Vec<ServicePlan>,
+    /// How commands are measured.
+    pub commands: DraftCommandRules,
 }
 
 /// What every arm runs, before its own options.
@@ -177,6 +180,7 @@ impl Draft {
             around: braces::around(&self.around, &names)?,
             place: self.place,
             services,
+            commands: self.commands.resolve(),
         })
     }
 

@@ -4,7 +4,7 @@ use super::periods::Period;
 use super::spectrum::FEWEST_PERIODS;
 use super::words::duration;
 use crate::ftq::finding::FtqFinding;
-use crate::ftq::record::FtqRecord;
+use crate::ftq::record::{End, FtqRecord};
 use crate::ftq::series::{Grid, Series};
 use crate::ftq::{FtqPlan, plan::Worker};
 use crate::record::Outcome;
@@ -62,7 +62,11 @@ fn outcome(record: &FtqRecord) -> Option<Warning> {
 }
 
 fn nothing_done(finding: &FtqFinding) -> Option<Warning> {
-    let message = format!("the worker did nothing that {} counts; check that it does I/O", finding.counted_by);
+    let message = format!(
+        "the worker's counter did not move: {}. If it works by io_uring or memory maps, or in child processes, name a counter that \
+         sees it with --count",
+        finding.counted_by
+    );
     (finding.amount == 0).then(|| Warning::new(Code::WorkUnknown, message))
 }
 
@@ -90,6 +94,10 @@ fn late(finding: &FtqFinding) -> Option<Warning> {
 }
 
 fn same_cpu(record: &FtqRecord, finding: &FtqFinding) -> Option<Warning> {
+    let known = |end: &End| end.warnings.iter().any(|warning| warning.code == Code::RecorderShares);
+    if record.end.as_ref().is_some_and(known) {
+        return None;
+    }
     let plan = &record.header.plan;
     let recorder = finding.recorder.cpu.or(plan.recorder_cpu);
     let why = if record.header.host.cpus == 1 {
