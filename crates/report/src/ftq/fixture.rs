@@ -6,6 +6,7 @@ use model::ftq::record::RecorderCost;
 use model::record::Outcome;
 use model::unit::Nanos;
 use model::warning::{Code, Warning};
+use serde_json::json;
 
 const QUANTUM: f64 = 440e-6;
 const PERIOD: f64 = 5.0;
@@ -72,8 +73,7 @@ pub fn compared() -> FtqFinding {
         stall_seconds: 0.18,
         stored_stall_seconds: 0.21,
     };
-    let stored = "4 KiB sequential writes to /srv/scratch/f, psync, 2026-11-02".to_owned();
-    finding.against = Some(PeriodChanges { stored, appeared: vec![1.0], went: vec![0.1, 0.033], kept: vec![kept] });
+    finding.against = Some(changes("4 KiB sequential writes to /srv/scratch/f, psync", &[1.0], &[0.1, 0.033], kept));
     finding
 }
 
@@ -153,13 +153,11 @@ pub fn hostile(number: f64, text: &str) -> FtqFinding {
         longest_stall_seconds: Some(number),
         by_cause: vec![Cause { probe: text(), count: number, unit: text() }],
     };
-    let label = || Label {
-        probe: text(),
-        unit: text(),
-        during: number,
-        elsewhere: number,
-        times_chance: number,
-        false_alarm: number,
+    let label = || {
+        let mut label = label("", "", 1.0);
+        (label.probe, label.unit) = (text(), text());
+        (label.during, label.elsewhere, label.times_chance, label.false_alarm) = (number, number, number, number);
+        label
     };
     finding.periodic = vec![Periodic {
         period_seconds: number,
@@ -173,7 +171,9 @@ pub fn hostile(number: f64, text: &str) -> FtqFinding {
         labels: vec![label()],
         sentence: text(),
     }];
-    let stall = Stall { at_seconds: number, seconds: number, lost_seconds: number, labels: vec![label()] };
+    let mut stall = stall(0.0, 0.0, Vec::new());
+    (stall.at_seconds, stall.seconds, stall.lost_seconds) = (number, number, number);
+    stall.labels = vec![label()];
     finding.stalls = vec![stall; 3];
     for probe in &mut finding.probes {
         (probe.name, probe.unit, probe.meaning) = (text(), text(), text());
@@ -186,8 +186,10 @@ pub fn hostile(number: f64, text: &str) -> FtqFinding {
         stall_seconds: number,
         stored_stall_seconds: number,
     };
-    finding.against =
-        Some(PeriodChanges { stored: text(), appeared: vec![number], went: vec![number; 2], kept: vec![kept] });
+    let mut changes = PeriodChanges::default();
+    (changes.stored, changes.appeared, changes.went, changes.kept) =
+        (text(), vec![number], vec![number; 2], vec![kept]);
+    finding.against = Some(changes);
     finding.warnings = vec![Warning::new(Code::Unknown, text())];
     finding
 }
@@ -374,18 +376,42 @@ fn every(period_seconds: f64, stall_seconds: f64, probe: &str, cause: &str) -> P
 }
 
 fn label(probe: &str, unit: &str, times_chance: f64) -> Label {
-    Label {
-        probe: probe.to_owned(),
-        unit: unit.to_owned(),
-        during: 41_000.0,
-        elsewhere: 41_000.0 / times_chance,
-        times_chance,
-        false_alarm: 2e-9,
-    }
+    made(json!({
+        "probe": probe,
+        "unit": unit,
+        "during": 41_000.0,
+        "elsewhere": 41_000.0 / times_chance,
+        "change": -41_000.0,
+        "times_chance": times_chance,
+        "false_alarm": 2e-9,
+        "words": format!("{probe} falls by 41,000"),
+    }))
 }
 
 fn stall(at_seconds: f64, seconds: f64, labels: Vec<Label>) -> Stall {
-    Stall { at_seconds, seconds, lost_seconds: seconds * 0.93, labels }
+    made(json!({
+        "at_seconds": at_seconds,
+        "seconds": seconds,
+        "lost_seconds": seconds * 0.93,
+        "labels": labels,
+        "sentence": format!("at {at_seconds:.3} s the writer stops for {seconds} s"),
+    }))
+}
+
+fn changes(stored: &str, appeared: &[f64], went: &[f64], kept: KeptPeriod) -> PeriodChanges {
+    made(json!({
+        "stored": stored,
+        "started_unix_seconds": 1.79e9,
+        "differs": ["kernel 6.9.1 → 6.18.44"],
+        "appeared": appeared,
+        "went": went,
+        "kept": [kept],
+    }))
+}
+
+/// A part of a finding as a script reads it.
+fn made<T: serde::de::DeserializeOwned>(json: serde_json::Value) -> T {
+    serde_json::from_value(json).unwrap()
 }
 
 fn probe(name: &str, unit: &str, counter: bool, (mean, least, greatest): (f64, f64, f64)) -> ProbeFinding {

@@ -25,7 +25,8 @@ pub(super) fn notes(finding: &FtqFinding) -> Vec<Note> {
     if spectrum(finding).is_some() {
         notes.push(remark(
             "Periods: strength against the periods beside it. Above the dashed line a series without a period comes by \
-             chance only as often as a false alarm is accepted; dots are the periods that were found.",
+             chance only as often as a false alarm is accepted. Dots are the periods that were found; those of short \
+             stalls may be below the line, because folding the series sees them better than this spectrum.",
         ));
     }
     if finding.pictures.heat_map.is_some() {
