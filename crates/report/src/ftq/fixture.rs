@@ -6,7 +6,6 @@ use model::ftq::record::RecorderCost;
 use model::record::Outcome;
 use model::unit::Nanos;
 use model::warning::{Code, Warning};
-use serde_json::json;
 
 const QUANTUM: f64 = 440e-6;
 const PERIOD: f64 = 5.0;
@@ -73,7 +72,14 @@ pub fn compared() -> FtqFinding {
         stall_seconds: 0.18,
         stored_stall_seconds: 0.21,
     };
-    finding.against = Some(changes("4 KiB sequential writes to /srv/scratch/f, psync", &[1.0], &[0.1, 0.033], kept));
+    finding.against = Some(PeriodChanges {
+        stored: "4 KiB sequential writes to /srv/scratch/f, psync".to_owned(),
+        started_unix_seconds: 1.7935e9,
+        differs: vec!["kernel 6.9.1 → 6.18.44".to_owned()],
+        appeared: vec![1.0],
+        went: vec![0.1, 0.033],
+        kept: vec![kept],
+    });
     finding
 }
 
@@ -153,11 +159,15 @@ pub fn hostile(number: f64, text: &str) -> FtqFinding {
         longest_stall_seconds: Some(number),
         by_cause: vec![Cause { probe: text(), count: number, unit: text() }],
     };
-    let label = || {
-        let mut label = label("", "", 1.0);
-        (label.probe, label.unit) = (text(), text());
-        (label.during, label.elsewhere, label.times_chance, label.false_alarm) = (number, number, number, number);
-        label
+    let label = || Label {
+        probe: text(),
+        unit: text(),
+        during: number,
+        elsewhere: number,
+        change: number,
+        times_chance: number,
+        false_alarm: number,
+        words: text(),
     };
     finding.periodic = vec![Periodic {
         period_seconds: number,
@@ -171,9 +181,8 @@ pub fn hostile(number: f64, text: &str) -> FtqFinding {
         labels: vec![label()],
         sentence: text(),
     }];
-    let mut stall = stall(0.0, 0.0, Vec::new());
-    (stall.at_seconds, stall.seconds, stall.lost_seconds) = (number, number, number);
-    stall.labels = vec![label()];
+    let (at_seconds, seconds, lost_seconds) = (number, number, number);
+    let stall = Stall { at_seconds, seconds, lost_seconds, labels: vec![label()], sentence: text() };
     finding.stalls = vec![stall; 3];
     for probe in &mut finding.probes {
         (probe.name, probe.unit, probe.meaning) = (text(), text(), text());
@@ -186,10 +195,14 @@ pub fn hostile(number: f64, text: &str) -> FtqFinding {
         stall_seconds: number,
         stored_stall_seconds: number,
     };
-    let mut changes = PeriodChanges::default();
-    (changes.stored, changes.appeared, changes.went, changes.kept) =
-        (text(), vec![number], vec![number; 2], vec![kept]);
-    finding.against = Some(changes);
+    finding.against = Some(PeriodChanges {
+        stored: text(),
+        started_unix_seconds: number,
+        differs: vec![text()],
+        appeared: vec![number],
+        went: vec![number; 2],
+        kept: vec![kept],
+    });
     finding.warnings = vec![Warning::new(Code::Unknown, text())];
     finding
 }
@@ -376,42 +389,21 @@ fn every(period_seconds: f64, stall_seconds: f64, probe: &str, cause: &str) -> P
 }
 
 fn label(probe: &str, unit: &str, times_chance: f64) -> Label {
-    made(json!({
-        "probe": probe,
-        "unit": unit,
-        "during": 41_000.0,
-        "elsewhere": 41_000.0 / times_chance,
-        "change": -41_000.0,
-        "times_chance": times_chance,
-        "false_alarm": 2e-9,
-        "words": format!("{probe} falls by 41,000"),
-    }))
+    Label {
+        probe: probe.to_owned(),
+        unit: unit.to_owned(),
+        during: 41_000.0,
+        elsewhere: 41_000.0 / times_chance,
+        change: -41_000.0,
+        times_chance,
+        false_alarm: 2e-9,
+        words: format!("{probe} falls by 41,000"),
+    }
 }
 
 fn stall(at_seconds: f64, seconds: f64, labels: Vec<Label>) -> Stall {
-    made(json!({
-        "at_seconds": at_seconds,
-        "seconds": seconds,
-        "lost_seconds": seconds * 0.93,
-        "labels": labels,
-        "sentence": format!("at {at_seconds:.3} s the writer stops for {seconds} s"),
-    }))
-}
-
-fn changes(stored: &str, appeared: &[f64], went: &[f64], kept: KeptPeriod) -> PeriodChanges {
-    made(json!({
-        "stored": stored,
-        "started_unix_seconds": 1.79e9,
-        "differs": ["kernel 6.9.1 → 6.18.44"],
-        "appeared": appeared,
-        "went": went,
-        "kept": [kept],
-    }))
-}
-
-/// A part of a finding as a script reads it.
-fn made<T: serde::de::DeserializeOwned>(json: serde_json::Value) -> T {
-    serde_json::from_value(json).unwrap()
+    let sentence = format!("at {at_seconds:.3} s the writer stops for {seconds} s");
+    Stall { at_seconds, seconds, lost_seconds: seconds * 0.93, labels, sentence }
 }
 
 fn probe(name: &str, unit: &str, counter: bool, (mean, least, greatest): (f64, f64, f64)) -> ProbeFinding {

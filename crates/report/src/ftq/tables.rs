@@ -3,7 +3,7 @@
 use super::{remark, words};
 use crate::document::{Audience, Block, Body, Cell, Column, Fact, Table, Tone};
 use crate::number::{self, MISSING};
-use crate::phrase::tied;
+use crate::phrase::{self, tied};
 use model::ftq::FtqFinding;
 use model::ftq::finding::{Label, ProbeFinding};
 
@@ -55,6 +55,7 @@ fn labels(labels: &[Label]) -> Table {
         Column::number("elsewhere"),
         Column::number("× chance"),
         Column::number("false alarm"),
+        Column::text("what it does"),
     ]);
     for label in labels.iter().take(LABELS) {
         table.row(vec![
@@ -63,6 +64,7 @@ fn labels(labels: &[Label]) -> Table {
             Cell::from(words::bare(&label.unit, label.elsewhere)),
             Cell::from(words::times(label.times_chance)),
             Cell::from(words::probability(label.false_alarm)),
+            Cell::new(Tone::Faint, label.words.clone()),
         ]);
     }
     table
@@ -197,8 +199,9 @@ pub(super) fn against(finding: &FtqFinding) -> Vec<Block> {
         let texts: Vec<String> = periods.iter().map(|period| tied(&number::seconds(*period))).collect();
         if texts.is_empty() { "none".to_owned() } else { texts.join(", ") }
     };
+    let time = phrase::time(changes.started_unix_seconds).map(|time| tied(&time));
     let mut facts = vec![
-        Fact::new("Stored", changes.stored.clone()),
+        Fact::new("Stored", [Some(changes.stored.clone()), time].into_iter().flatten().collect::<Vec<_>>().join(", ")),
         Fact::new("Appeared", list(&changes.appeared)),
         Fact::new("Went", list(&changes.went)),
     ];
@@ -211,5 +214,9 @@ pub(super) fn against(finding: &FtqFinding) -> Vec<Block> {
         );
         facts.push(Fact::new(format!("Stayed: {}", number::seconds(kept.period_seconds)), text));
     }
-    vec![Block::new("Against the stored recording", Body::Facts(facts))]
+    let differs = match changes.differs.as_slice() {
+        [] => "no known difference between the machines then and now".to_owned(),
+        differs => format!("then → now: {}", differs.join("; ")),
+    };
+    vec![Block::new("Against the stored recording", Body::Facts(facts)).with(vec![remark(differs)])]
 }
