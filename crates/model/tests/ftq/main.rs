@@ -7,6 +7,7 @@
 // clippy.toml allows these in test functions; everything here is one.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod against;
 mod hostile;
 mod labels;
 mod machine;
