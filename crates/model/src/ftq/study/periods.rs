@@ -350,8 +350,8 @@ fn losses(amounts: &[f64], dip: &Dip) -> Loss {
 }
 
 /// Takes a period out: each dip, with a slot on each side, becomes a line between what is beside it; and so does every
-/// deep slot near it, because stalls come early and late. No more
-/// is taken out: the mean of all columns contains every period of which this one is a multiple.
+/// deep slot near it, because stalls come early and late. No more is taken out: the mean of all columns contains every
+/// period of which this one is a multiple.
 fn take_out(rest: &mut [f64], dip: &Dip) {
     for cycle in cycles(dip, rest.len()) {
         let slots = cycle.dip.start.saturating_sub(1)..(cycle.dip.end + 1).min(rest.len());
