@@ -25,7 +25,6 @@ use crate::warning::gravest_first;
 use labels::{Found, Line, Windows};
 use periods::{Period, cycles};
 use stalls::Stalled;
-use std::ops::Range;
 
 /// Most single stalls in a finding.
 const MOST_STALLS: usize = 20;
@@ -135,11 +134,7 @@ fn labelled(
 
 /// The slots of a period's stalls.
 fn windows(period: &Period, grid: &Grid) -> Windows {
-    let slots = |(begin, end, _): (f64, f64, f64)| -> Range<usize> {
-        let begin = begin.floor().max(0.0) as usize;
-        begin..(end.ceil() as usize).max(begin + 1)
-    };
-    Windows { windows: cycles(&period.dip, grid.slots()).map(slots).collect(), period: period.dip.period }
+    Windows { windows: cycles(&period.dip, grid.slots()).map(|cycle| cycle.dip).collect(), period: period.dip.period }
 }
 
 fn told(period: &Period, labels: Vec<Label>, grid: &Grid, subject: &str) -> Periodic {

@@ -162,8 +162,7 @@ pub fn probe(name: &str, unit: &str, kind: ProbeKind, values: Vec<f64>) -> Probe
 
 /// What a recorder reads.
 pub fn recorded(amounts: &[f64], probes: Vec<ProbeSeries>, random: &mut Random) -> FtqRecord {
-    let mut chunk = Chunk::default();
-    chunk.probes = probes.iter().map(|_| Vec::new()).collect();
+    let mut chunk = Chunk { probes: probes.iter().map(|_| Vec::new()).collect(), ..Chunk::default() };
     let (mut done, mut deadline) = (0.0, 0);
     let mut until = vec![0.0];
     until.extend(amounts.iter().map(|amount| {

@@ -3,6 +3,9 @@
 //! A stall that repeats falls on the same columns in each period, noise does not. A fold keeps up to 64 rows of
 //! consecutive periods apart, so that a slightly different period is tried by shifting rows, without folding again.
 
+use super::level::spread;
+use crate::stats::quantile::quantile;
+
 /// Most rows: groups of consecutive periods.
 const MOST_ROWS: usize = 64;
 /// Most cells. Fewer rows do for fine columns, because a finer fold is shifted less.
@@ -16,7 +19,11 @@ const FINER: usize = 4;
 /// Columns by which a coarser fold may be wrong in each direction, in columns of the next.
 const UNCERTAIN: i64 = 6;
 /// Widest stall, as a part of the period.
-const WIDEST: f64 = 0.95;
+pub(super) const WIDEST: f64 = 0.95;
+/// Fewest windows that a variance is estimated from.
+const FEWEST_WINDOWS: usize = 32;
+/// Least variance of the noise relative to that of the series.
+const LEAST_NOISE: f64 = 0.01;
 
 /// Where in the period a series is low.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,7 +34,7 @@ pub(super) struct Dip {
     pub(super) phase: f64,
     /// Length of the dip, as a part of the period.
     pub(super) width: f64,
-    /// Squared sum of the deviations in the dip ÷ its slots: what the dip explains of the series' squares.
+    /// Squared sum of the deviations in the dip ÷ its slots, relative to noise.
     pub(super) explained: f64,
 }
 
@@ -58,7 +65,8 @@ impl Fold {
             let range = row * columns..(row + 1) * columns;
             let (Some(sums), Some(counts)) = (sums.get_mut(range.clone()), counts.get_mut(range)) else { continue };
             for (slot, value) in (begin..).zip(part) {
-                let column = ((slot as f64 * turn).fract() * columns as f64) as usize;
+                // A slot counts where its middle is.
+                let column = (((slot as f64 + 0.5) * turn).fract() * columns as f64) as usize;
                 if let (Some(sum), Some(count)) = (sums.get_mut(column), counts.get_mut(column)) {
                     *sum += value;
                     *count += 1.0;
@@ -87,7 +95,7 @@ impl Fold {
 }
 
 /// The begin and width in columns of the dip that explains most, and how much.
-fn best_dip(profile: &[Column], sums: &mut Vec<Column>) -> Option<(usize, usize, f64)> {
+fn best_dip(profile: &[Column], sums: &mut Vec<Column>, noise: impl Fn(usize) -> f64) -> Option<(usize, usize, f64)> {
     let all = profile
         .iter()
         .fold(Column::default(), |all, next| Column { sum: all.sum + next.sum, count: all.count + next.count });
@@ -105,6 +113,7 @@ fn best_dip(profile: &[Column], sums: &mut Vec<Column>) -> Option<(usize, usize,
     let widest = ((profile.len() as f64 * WIDEST) as usize).max(1);
     let mut width = 1;
     while width <= widest {
+        let noise = noise(width);
         let ends = sums.iter().zip(sums.iter().skip(width)).take(profile.len());
         for (begin, (from, to)) in ends.enumerate() {
             let (sum, count) = (to.sum - from.sum, to.count - from.count);
@@ -112,7 +121,7 @@ fn best_dip(profile: &[Column], sums: &mut Vec<Column>) -> Option<(usize, usize,
             if sum >= 0.0 || count < 0.5 || others < 0.5 {
                 continue;
             }
-            let explained = sum * sum * (1.0 / count + 1.0 / others);
+            let explained = sum * sum * (1.0 / count + 1.0 / others) / noise;
             if best.is_none_or(|(.., most)| explained > most) {
                 best = Some((begin, width, explained));
             }
@@ -123,40 +132,88 @@ fn best_dip(profile: &[Column], sums: &mut Vec<Column>) -> Option<(usize, usize,
     best
 }
 
-/// The dip of the period near `period` (in slots) that explains most, searched with ever finer folds. The period is
-/// uncertain by what `turns` periods more or less in the whole series make.
-pub(super) fn refine(values: &[f64], period: f64, turns: f64) -> Option<Dip> {
-    if period < 2.0 || period * 2.0 > values.len() as f64 {
-        return None;
+/// The variance of a series' means over windows of 1, 2, 4… slots, times their slots: the same for all lengths if the
+/// noise is white, more for long ones if the speed drifts.
+#[derive(Debug)]
+pub(super) struct NoiseByWidth(Vec<f64>);
+
+impl NoiseByWidth {
+    /// From the median distance from the median, so that stalls hardly count.
+    pub(super) fn of(values: &[f64]) -> Self {
+        let mut sums = values.to_vec();
+        let total = values.iter().map(|value| value * value).sum::<f64>() / values.len().max(1) as f64;
+        let mut variances = Vec::new();
+        let mut width = 1.0;
+        while sums.len() >= FEWEST_WINDOWS {
+            let middle = quantile(&mut sums.clone(), 0.5).unwrap_or(0.0);
+            let spread = spread(&sums, &vec![middle; sums.len()]);
+            // A worker that moves in lumps may have the same amount in most slots.
+            variances.push((spread * spread / width).max(LEAST_NOISE * total).max(f64::MIN_POSITIVE));
+            sums = sums.chunks_exact(2).map(|pair| pair.iter().sum()).collect();
+            width *= 2.0;
+        }
+        Self(variances)
     }
-    let most = (period.round() as usize).clamp(2, MOST_COLUMNS);
-    let (mut profile, mut sums) = (Vec::new(), Vec::new());
-    let mut columns = FIRST_COLUMNS.min(most);
+
+    /// For a window of this number of slots.
+    fn at(&self, slots: f64) -> f64 {
+        let place = slots.max(1.0).log2();
+        let get = |place: usize| self.0.get(place).or(self.0.last()).copied().unwrap_or(1.0);
+        let (low, high) = (get(place as usize), get(place as usize + 1));
+        low + (high - low) * place.fract()
+    }
+}
+
+/// The dip of the period near `period` (in slots) that stands out most from the noise, searched with ever finer folds.
+/// The period is uncertain by what `turns` periods more or less in the whole series make.
+pub(super) fn refine(values: &[f64], noise: &NoiseByWidth, period: f64, turns: f64) -> Option<Dip> {
+    // Not much coarser than the uncertainty: a short stall is hardly seen in a wide column.
+    let first = ((2.0 / turns) as usize).max(FIRST_COLUMNS);
+    let mut columns = first.min(most_columns(values, period)?);
     let mut range = ((turns * columns as f64).ceil() as i64 + 1).min(4 * columns as i64);
-    let mut dip = Dip { period, phase: 0.0, width: 0.0, explained: 0.0 };
+    let mut period = period;
     loop {
-        let fold = Fold::of(values, dip.period, columns);
-        let turns_in_all = values.len() as f64 / dip.period;
-        // Only the last fold can be better than its columns.
-        let parts = if columns >= most { 2 } else { 1 };
-        let tried = (-parts * range..=parts * range).filter_map(|part| {
-            let drift = part as f64 / parts as f64;
-            fold.profile(drift, &mut profile);
-            let (begin, width, explained) = best_dip(&profile, &mut sums)?;
-            Some((drift, begin, width, explained))
-        });
-        // Among equals the smallest correction.
-        let best = tried.min_by(|one, other| other.3.total_cmp(&one.3).then(one.0.abs().total_cmp(&other.0.abs())));
-        let (drift, begin, width, explained) = best?;
-        let wide = columns as f64;
-        let period = dip.period * (1.0 + drift / wide / turns_in_all);
-        dip = Dip { period, phase: begin as f64 / wide, width: width as f64 / wide, explained };
+        let dip = refined_by(values, noise, period, (columns, range))?;
+        let most = most_columns(values, dip.period)?;
         if columns >= most {
             return Some(dip);
         }
+        period = dip.period;
         columns = (columns * FINER).min(most);
         range = UNCERTAIN;
     }
+}
+
+/// The same for a multiple or a part of a refined period, which is uncertain by a few columns of the finest fold.
+pub(super) fn refine_known(values: &[f64], noise: &NoiseByWidth, period: f64) -> Option<Dip> {
+    refined_by(values, noise, period, (most_columns(values, period)?, UNCERTAIN))
+}
+
+/// Columns of the finest fold: a slot each. `None` if the period does not fit into the series twice.
+fn most_columns(values: &[f64], period: f64) -> Option<usize> {
+    let fits = period >= 2.0 && period * 2.0 <= values.len() as f64;
+    fits.then(|| (period.round() as usize).clamp(2, MOST_COLUMNS))
+}
+
+/// The best dip of one fold, shifted by up to `range` columns in each direction.
+fn refined_by(values: &[f64], noise: &NoiseByWidth, period: f64, (columns, range): (usize, i64)) -> Option<Dip> {
+    let (mut profile, mut sums) = (Vec::new(), Vec::new());
+    let fold = Fold::of(values, period, columns);
+    let wide = columns as f64;
+    let noise_of = |width: usize| noise.at(width as f64 * period / wide);
+    // In steps of half a column.
+    let tried = (-2 * range..=2 * range).filter_map(|half| {
+        let drift = half as f64 / 2.0;
+        fold.profile(drift, &mut profile);
+        let (begin, width, explained) = best_dip(&profile, &mut sums, noise_of)?;
+        Some((drift, begin, width, explained))
+    });
+    // Among equals the smallest correction.
+    let best = tried.min_by(|one, other| other.3.total_cmp(&one.3).then(one.0.abs().total_cmp(&other.0.abs())));
+    let (drift, begin, width, explained) = best?;
+    let turns_in_all = values.len() as f64 / period;
+    let period = period * (1.0 + drift / wide / turns_in_all);
+    Some(Dip { period, phase: begin as f64 / wide, width: width as f64 / wide, explained })
 }
 
 #[cfg(test)]
@@ -176,7 +233,8 @@ mod tests {
         {
             let values = series(68_182, period, begin, length);
             let periods = values.len() as f64 / period;
-            let dip = refine(&values, period * (1.0 + 0.02 / periods.min(30.0)), 0.5).unwrap();
+            let dip =
+                refine(&values, &NoiseByWidth::of(&values), period * (1.0 + 0.02 / periods.min(30.0)), 0.5).unwrap();
             assert!((dip.period / period - 1.0).abs() < 1e-3, "{dip:?} {period}");
             let phase = (dip.phase - begin / period).rem_euclid(1.0);
             let near = phase.min(1.0 - phase);
@@ -187,7 +245,13 @@ mod tests {
 
     #[test]
     fn periods_that_do_not_fit_are_none() {
-        assert_eq!((refine(&[0.0; 100], 1.0, 0.5), refine(&[0.0; 100], 60.0, 0.5)), (None, None));
-        assert_eq!(refine(&[0.0; 100], 10.0, 0.5), None, "nothing is low");
+        assert_eq!(
+            (
+                refine(&[0.0; 100], &NoiseByWidth::of(&[]), 1.0, 0.5),
+                refine(&[0.0; 100], &NoiseByWidth::of(&[]), 60.0, 0.5)
+            ),
+            (None, None)
+        );
+        assert_eq!(refine(&[0.0; 100], &NoiseByWidth::of(&[]), 10.0, 0.5), None, "nothing is low");
     }
 }

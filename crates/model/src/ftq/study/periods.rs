@@ -1,17 +1,23 @@
 //! Stalls that repeat: found in the spectrum, refined by folding, then taken out of the series before the next search.
 
-use super::fold::{Dip, refine};
+use super::fold::{Dip, NoiseByWidth, WIDEST, refine, refine_known};
 use super::level::{local_level, trend};
 use super::spectrum::{Comb, FEWEST_PERIODS, SUMS, Spectrum};
 use crate::ftq::series::Grid;
 use crate::stats::quantile::quantile;
+use std::ops::Range;
 
 /// Probability of finding a period in a series without any, above which nothing is reported.
 pub(super) const FALSE_ALARM: f64 = 1e-4;
 /// Most periods that are reported.
 const MOST_PERIODS: usize = 8;
-/// Most searches: a stall that comes a little early or late leaves a rest, which is found again and is no other period.
+/// Most searches.
 const MOST_SEARCHES: usize = 12;
+/// A stall that comes a little early or late leaves a rest, which is found again and is no other period. So many in a
+/// row end the search.
+const MOST_RESTS: usize = 2;
+/// Standard deviations by which a period that is found after others must be seen more often than in half of its cycles.
+const SEEN: f64 = 4.0;
 /// Periods that differ by less are the same.
 pub(super) const SAME: f64 = 0.02;
 /// Values are clipped above this quantile: bursts of speed are no stalls.
@@ -27,14 +33,26 @@ const NOTHING: f64 = 1e-6;
 const DEEP: f64 = 0.5;
 /// The longest stalls that are too few to repeat are cut to the length of the next one.
 const TOO_FEW: usize = 3;
-/// Factors from a period to the one that may be the fundamental, beside the multiples that its dips suggest.
-const FACTORS: [f64; 6] = [2.0, 3.0, 5.0, 1.0 / 2.0, 1.0 / 3.0, 1.0 / 5.0];
+/// Factors from a period to parts of it that may be the fundamental.
+const PARTS: [f64; 3] = [1.0 / 2.0, 1.0 / 3.0, 1.0 / 5.0];
 /// Multiples that are suggested.
 const SUGGESTED: usize = 2;
 /// Largest multiple that is suggested.
 const LARGEST_MULTIPLE: usize = 1000;
 /// How many times as certain another period must be.
 const BETTER: f64 = 1.05;
+/// Most steps in which the edges of a dip are moved.
+const MOST_FITS: usize = 10;
+/// Steps in the width of a dip.
+const FINE: f64 = 8.0;
+/// Part of a dip's depth that slots beside it have to belong to it.
+const LOW_BESIDE: f64 = 0.3;
+/// Part of the period by which a dip is widened at most on each side.
+const WIDENED: f64 = 0.2;
+/// Slots beside a dip whose mean replaces it when it is taken out.
+const BESIDE: usize = 4;
+/// Lengths of a dip on each side of it in which a deep slot belongs to a stall that came early or late.
+const NEAR: usize = 6;
 /// Part of the cycles, at each end, that the mean over cycles leaves out.
 const TRIMMED: f64 = 0.05;
 
@@ -62,13 +80,23 @@ pub(super) struct Loss {
     pub(super) of: u64,
 }
 
+impl Loss {
+    /// Whether it is surely more than a rest of a period that was taken out, which is in a series that was changed and
+    /// in which the probability of a false alarm is therefore not exact.
+    fn is_no_rest(&self) -> bool {
+        let (seen, of) = (self.seen as f64, self.of as f64);
+        self.seen == self.of || 2.0 * seen - of >= SEEN * of.sqrt()
+    }
+}
+
 /// All periods of a series, the strongest first.
 pub(super) fn periods(grid: &Grid) -> Vec<Period> {
     let amounts = running(&grid.values);
-    let mut rests = [deviations(grid, trend), deviations(grid, local_level)];
+    let mut views = [deviations(grid, trend), deviations(grid, local_level)];
     let mut found: Vec<Period> = Vec::new();
+    let mut rests = 0;
     for _ in 0..MOST_SEARCHES {
-        let Some((comb, view)) = strongest(&rests) else { break };
+        let Some((comb, view)) = strongest(&views) else { break };
         let bins = grid.slots() as f64 / 2.0;
         let ln_false_alarm = comb.ln_probability + (bins * (SUMS.len() * VIEWS) as f64).ln();
         if ln_false_alarm > FALSE_ALARM.ln() {
@@ -76,12 +104,15 @@ pub(super) fn periods(grid: &Grid) -> Vec<Period> {
         }
         let Some(dip) = fundamental(&view, comb) else { break };
         let loss = losses(&amounts, &dip);
-        rests.iter_mut().for_each(|rest| take_out(rest, &dip));
+        views.iter_mut().for_each(|view| take_out(view, &dip));
         let again = found.iter().any(|other| (other.dip.period / dip.period - 1.0).abs() < SAME);
-        if !again && loss.slots > 0.0 {
+        let sure = found.is_empty() || loss.is_no_rest();
+        let new = !again && sure && loss.slots > 0.0;
+        if new {
             found.push(Period { dip, ln_false_alarm, loss });
         }
-        if found.len() == MOST_PERIODS {
+        rests = if new { 0 } else { rests + 1 };
+        if found.len() == MOST_PERIODS || rests == MOST_RESTS {
             break;
         }
     }
@@ -148,22 +179,64 @@ fn strongest(rests: &[Vec<f64>]) -> Option<(Comb, Vec<f64>)> {
 /// The dip of the fundamental. A short stall has the same power in hundreds of harmonics, so the spectrum may name any
 /// of them; the dip of the true period is the most certain one.
 fn fundamental(view: &[f64], comb: Comb) -> Option<Dip> {
-    let sums = running(view);
+    let (sums, noise) = (running(view), NoiseByWidth::of(view));
     let longest = view.len() as f64 / FEWEST_PERIODS;
-    let mut best = refine(view, view.len() as f64 / comb.periods, 1.0 / comb.harmonics as f64)?;
-    let mut most = certainty(&depths(&sums, &best));
+    let certain = |dip: &Dip| certainty(&depths(&sums, dip));
+    let mut best = refine(view, &noise, view.len() as f64 / comb.periods, 1.0 / comb.harmonics as f64)?;
+    let (mut fitted, mut most) = fitted(best, certain);
     loop {
-        let suggested = multiples(&depths(&sums, &best));
-        let others = suggested.into_iter().chain(FACTORS).filter_map(|factor| {
-            let other = refine(view, best.period * factor, 0.02)?;
-            let certain = certainty(&depths(&sums, &other));
-            (other.period <= longest && certain > BETTER * most).then_some((certain, other))
+        let factors = multiples(&depths(&sums, &fitted)).into_iter().chain(PARTS);
+        let better = factors.into_iter().find_map(|factor| {
+            let other = refine_known(view, &noise, best.period * factor).filter(|other| other.period <= longest)?;
+            let (fitted, certain) = self::fitted(other, certain);
+            (certain > BETTER * most).then_some((other, fitted, certain))
         });
-        match others.max_by(|one, other| one.0.total_cmp(&other.0)) {
-            Some((certain, other)) => (most, best) = (certain, other),
-            None => return Some(best),
+        match better {
+            Some(better) => (best, fitted, most) = better,
+            None => return Some(widened(&sums, best)),
         }
     }
+}
+
+/// A dip with the slots beside it that are low on average, too: a long stall is not worth more than its steadiest part
+/// if the noise is slow.
+fn widened(sums: &[f64], dip: Dip) -> Dip {
+    let all: Vec<Cycle> = cycles(&dip, sums.len().saturating_sub(1)).collect();
+    let mean = |slots: &Range<usize>| sum_of(sums, slots) / slots.len().max(1) as f64;
+    let depth = |slots: &dyn Fn(&Cycle) -> Option<Range<usize>>| {
+        let depths = all.iter().filter_map(|cycle| Some(mean(&cycle.rest) - mean(&slots(cycle)?)));
+        depths.sum::<f64>() / all.len().max(1) as f64
+    };
+    let low = LOW_BESIDE * depth(&|cycle| Some(cycle.dip.clone()));
+    let most = (dip.period * WIDENED) as usize;
+    let before = (1..=most)
+        .take_while(|by| depth(&|cycle| Some(cycle.dip.start.checked_sub(*by)?..cycle.dip.start - by + 1)) > low);
+    let after = (0..most).take_while(|by| depth(&|cycle| Some(cycle.dip.end + by..cycle.dip.end + by + 1)) > low);
+    let (before, after) = (before.count() as f64 / dip.period, after.count() as f64 / dip.period);
+    Dip { phase: (dip.phase - before).rem_euclid(1.0), width: (dip.width + before + after).min(WIDEST), ..dip }
+}
+
+/// A dip whose begin and end are moved to where it is most certain, and how certain it is. This is fair to periods of
+/// other lengths; what a stall costs is better seen in the dip that explains most.
+fn fitted(dip: Dip, certain: impl Fn(&Dip) -> f64) -> (Dip, f64) {
+    let (mut best, mut most) = (dip, certain(&dip));
+    for _ in 0..MOST_FITS {
+        // A slot, or a part of a long dip.
+        let step = (1.0 / best.period).max(best.width / FINE);
+        let moves = [(-step, step), (0.0, step), (step, -step), (0.0, -step)];
+        let moved = moves.into_iter().map(|(begin, longer)| Dip {
+            phase: (best.phase + begin).rem_euclid(1.0),
+            width: best.width + longer,
+            ..best
+        });
+        let possible = moved.filter(|dip| dip.width * dip.period > 0.5 && dip.width < 1.0 - step);
+        let tried = possible.map(|dip| (certain(&dip), dip));
+        match tried.max_by(|one, other| one.0.total_cmp(&other.0)).filter(|(certain, _)| *certain > most) {
+            Some((certain, dip)) => (most, best) = (certain, dip),
+            None => break,
+        }
+    }
+    (best, most)
 }
 
 /// The multiples of a period that its dips suggest. If every mth dip is the true one, the dips whose number has one
@@ -195,30 +268,38 @@ pub(super) fn running(values: &[f64]) -> Vec<f64> {
     std::iter::once(0.0).chain(sums).collect()
 }
 
-/// A running sum at a place between slots.
-fn sum_until(sums: &[f64], place: f64) -> f64 {
-    let place = place.clamp(0.0, sums.len().saturating_sub(1) as f64);
-    let low = sums.get(place as usize).copied().unwrap_or(0.0);
-    let high = sums.get(place as usize + 1).copied().unwrap_or(low);
-    low + (high - low) * place.fract()
+/// A part of running sums: the sum of the values in `slots`.
+fn sum_of(sums: &[f64], slots: &Range<usize>) -> f64 {
+    let until = |slot: usize| sums.get(slot).or(sums.last()).copied().unwrap_or(0.0);
+    until(slots.end) - until(slots.start)
 }
 
-/// Begin and end of each dip that lies completely in a series of `slots`, in slots, and the end of its period.
-pub(super) fn cycles(dip: &Dip, slots: usize) -> impl Iterator<Item = (f64, f64, f64)> {
+/// A dip, and the rest of its period until the next one: the slots whose middle lies there.
+pub(super) struct Cycle {
+    pub(super) dip: Range<usize>,
+    pub(super) rest: Range<usize>,
+}
+
+/// The cycles of a dip whose period lies completely in a series of `slots`. One of a dip shorter than a slot may have
+/// no slot and is left out.
+pub(super) fn cycles(dip: &Dip, slots: usize) -> impl Iterator<Item = Cycle> {
     let (period, begin) = (dip.period, dip.phase * dip.period);
     let length = dip.width * period;
-    let count = ((slots as f64 - length - begin) / period).floor().max(-1.0) as i64 + 1;
-    (0..count).map(move |cycle| {
-        let begin = begin + cycle as f64 * period;
-        (begin, begin + length, (begin + period).min(slots as f64))
-    })
+    let slot = move |place: f64| ((place - 0.5).ceil().max(0.0) as usize).min(slots);
+    let count = ((slots as f64 - begin - length) / period).ceil().max(0.0) as usize;
+    let cycle = move |number: usize| {
+        let at = begin + number as f64 * period;
+        let (begin, end, next) = (slot(at), slot(at + length), slot(at + period));
+        (begin < end && end < next).then_some(Cycle { dip: begin..end, rest: end..next })
+    };
+    (0..count).filter_map(cycle)
 }
 
 /// How much lower each dip is than the rest of its period.
 fn depths(sums: &[f64], dip: &Dip) -> Vec<f64> {
-    let mean = |from: f64, to: f64| (sum_until(sums, to) - sum_until(sums, from)) / (to - from).max(1e-9);
+    let mean = |slots: &Range<usize>| sum_of(sums, slots) / slots.len() as f64;
     let cycles = cycles(dip, sums.len().saturating_sub(1));
-    cycles.map(|(begin, end, next)| mean(end, next.max(end)) - mean(begin, end)).collect()
+    cycles.map(|cycle| mean(&cycle.rest) - mean(&cycle.dip)).collect()
 }
 
 /// How certain it is that the dips of a period are deeper than 0: the t of their mean as a normal deviate (Wallace's
@@ -248,15 +329,15 @@ fn trimmed_mean(values: &mut [f64]) -> f64 {
 /// What each period loses, from the running sums of the amount.
 fn losses(amounts: &[f64], dip: &Dip) -> Loss {
     let slots = amounts.len().saturating_sub(1);
-    let amount = |from: f64, to: f64| sum_until(amounts, to) - sum_until(amounts, from);
     let mut lost = Vec::new();
     let (mut inside, mut expected) = (0.0, 0.0);
-    for (begin, end, next) in cycles(dip, slots) {
-        let speed = amount(end, next) / (next - end);
-        if speed.is_finite() && speed > 0.0 {
-            lost.push(end - begin - amount(begin, end) / speed);
-            inside += amount(begin, end);
-            expected += speed * (end - begin);
+    for cycle in cycles(dip, slots) {
+        let speed = sum_of(amounts, &cycle.rest) / cycle.rest.len() as f64;
+        if speed > 0.0 {
+            let (done, length) = (sum_of(amounts, &cycle.dip), cycle.dip.len() as f64);
+            lost.push(length - done / speed);
+            inside += done;
+            expected += speed * length;
         }
     }
     let typical = trimmed_mean(&mut lost);
@@ -268,20 +349,29 @@ fn losses(amounts: &[f64], dip: &Dip) -> Loss {
     }
 }
 
-/// Takes a period out: nothing remains in its dips and a slot around them, and elsewhere the mean of each column.
+/// Takes a period out: each dip, with a slot on each side, becomes a line between what is beside it; and so does every
+/// deep slot near it, because stalls come early and late. No more is taken out: the mean of all columns contains every
+/// period of which this one is a multiple.
 fn take_out(rest: &mut [f64], dip: &Dip) {
-    let columns = (dip.period as usize).clamp(1, 4096);
-    let column = |slot: usize| ((slot as f64 / dip.period).fract() * columns as f64) as usize;
-    let mut means = vec![(0.0, 0.0); columns];
-    for (slot, value) in rest.iter().enumerate() {
-        if let Some((sum, count)) = means.get_mut(column(slot)) {
-            *sum += value;
-            *count += 1.0;
+    for cycle in cycles(dip, rest.len()) {
+        let slots = cycle.dip.start.saturating_sub(1)..(cycle.dip.end + 1).min(rest.len());
+        let near = (1 + NEAR * cycle.dip.len()).min(cycle.rest.len() / 4);
+        let mean = |slots: Range<usize>| {
+            let beside = rest.get(slots).unwrap_or_default();
+            beside.iter().sum::<f64>() / beside.len().max(1) as f64
+        };
+        let low = mean(slots.start.saturating_sub(BESIDE)..slots.start);
+        let high = mean(slots.end..(slots.end + BESIDE).min(rest.len()));
+        let step = (high - low) / slots.len() as f64;
+        let around = slots.start.saturating_sub(near)..(slots.end + near).min(rest.len());
+        for slot in around {
+            let Some(value) = rest.get_mut(slot) else { continue };
+            let part = (slot as f64 - slots.start as f64 + 0.5).clamp(0.0, slots.len() as f64);
+            let line = low + step * part;
+            if slots.contains(&slot) || *value < line - DEEP / 2.0 {
+                *value = line;
+            }
         }
-    }
-    for (slot, value) in rest.iter_mut().enumerate() {
-        let (sum, count) = means.get(column(slot)).copied().unwrap_or((0.0, 1.0));
-        *value = if in_dip(dip, slot as f64 + 0.5, 1.0) { 0.0 } else { *value - sum / f64::max(count, 1.0) };
     }
 }
 

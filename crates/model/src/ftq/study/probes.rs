@@ -19,7 +19,7 @@ pub(super) fn summary(series: &Series, number: usize, probe: &Descriptor) -> Pro
         lost_at_seconds: None,
     };
     let read = || series.seconds.iter().copied().zip(line.iter().copied()).filter(|(_, value)| value.is_finite());
-    let (Some(first), Some(last)) = (read().next(), read().last()) else { return finding };
+    let (Some(first), Some(last)) = (read().next(), read().next_back()) else { return finding };
     let lost = line.last().is_some_and(|value| !value.is_finite());
     finding.lost_at_seconds = lost.then(|| series.seconds.iter().copied().find(|at| *at > last.0)).flatten();
     let values: Vec<f64> = match counter {

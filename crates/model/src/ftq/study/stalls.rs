@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn an_amount_that_comes_in_lumps_stalls_only_where_none_comes_for_long() {
-        let value = |slot: usize| if slot % 8 == 0 && !(2000..2400).contains(&slot) { 800.0 } else { 0.0 };
+        let value = |slot: usize| if slot.is_multiple_of(8) && !(2000..2400).contains(&slot) { 800.0 } else { 0.0 };
         let found = stalls(&grid((0..5000).map(value).collect()), &[]);
         assert!(found.len() <= 1, "{found:?}");
     }

@@ -126,7 +126,7 @@ mod tests {
         let sentence = every(5.0, "the writer", 0.99, 0.18, Some(&dirty));
         assert_eq!(sentence, "every 5.00 s the writer stops for 180 ms while dirty pages fall by 41,000");
         assert_eq!(every(0.1, "the reader", 0.2, 50e-6, None), "every 100 ms the reader loses 50.0 µs");
-        let of = |name, unit, change, motion| moved(&probe(name, unit), &Moved { change, motion, ..Moved::default() });
+        let of = |name, unit, change, motion| moved(&probe(name, unit), &Moved { change, motion });
         assert_eq!(of("interrupts", "interrupts", 12.0, Motion::Rise), "interrupts rise by 12");
         assert_eq!(of("pgpgout", "bytes", 3.0 * 1_048_576.0, Motion::Rise), "pgpgout rises by 3.00 MiB");
         assert_eq!(of("pressure.io.some", "ns", 2e6, Motion::Rise), "pressure.io.some rises by 2.00 ms");
