@@ -7,6 +7,7 @@ mod amount;
 mod cpus;
 mod foreign;
 mod own;
+mod process_io;
 mod recorder;
 mod ring;
 mod subject;
@@ -136,7 +137,7 @@ pub fn record(
         std::thread::sleep(CALIBRATION.saturating_sub(begun.elapsed()));
         Hertz(calibration.end().0)
     };
-    let subject = {
+    let mut subject = {
         let surroundings = own::Surroundings {
             cpu: cpus.worker,
             created,
@@ -146,7 +147,7 @@ pub fn record(
         };
         open(plan, surroundings, &settings.guardian, &mut |progress| observer(Event::Preparing(progress)))?
     };
-    let (probes, counted) = sources(settings, subject.as_ref())?;
+    let (probes, counted) = sources(settings, subject.as_mut())?;
     let (hertz, source) = (clock().0, calibration.end().1);
     let header = Header {
         envelope: Envelope::new(Kind::Ftq, started, settings.command_line.clone()),
@@ -211,7 +212,7 @@ fn cautions(plan: &FtqPlan, cpus: Cpus) -> Vec<Warning> {
 }
 
 /// The probes and the worker's amount, all opened and read once.
-fn sources(settings: &Settings, subject: &dyn Subject) -> Result<(ProbeSet, Counted)> {
+fn sources(settings: &Settings, subject: &mut dyn Subject) -> Result<(ProbeSet, Counted)> {
     let task = subject.task();
     let counted = match &settings.count {
         Some(probe) => amount::of_probe(probe, task)?,
@@ -259,6 +260,7 @@ impl Recording<'_> {
         let mut ended = false;
         while !ended {
             ended = self.subject.wait(LOOK) || self.recorder.is_over() || self.settings.interruption.is_requested();
+            self.subject.look_around();
             let known = pending.at.len();
             self.recorder.ring().drain(&mut pending);
             watch.look(&pending, known, self.observer);
@@ -330,8 +332,8 @@ impl Recording<'_> {
         let amounts = || self.chunks.iter().flat_map(|chunk| chunk.amount.iter());
         if amounts().next() == amounts().next_back() {
             let message = format!(
-                "the worker's counter did not move: {}. If it works by io_uring or memory maps, or in child processes, name a \
-                 counter that sees it with --count",
+                "the worker's counter did not move: {}. If it works by io_uring or memory maps, name a counter that sees it \
+                 with --count",
                 self.header.counted_by
             );
             self.warnings.push(Warning::new(Code::WorkUnknown, message));

@@ -65,12 +65,12 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
             if (cell.worker, cell.quantum, cell.probes) == (Worker::Writer, QUANTUM, 6) {
                 evidence.criterion(
                     row.late <= MOST_LATE,
-                    &format!("{QUANTUM} µs with six probes: {:.2} % late", row.late * 100.0),
+                    format!("{QUANTUM} µs with six probes: {:.2} % late", row.late * 100.0),
                 );
                 let lost = 1.0 - row.throughput.value;
                 evidence.criterion(
                     lost <= MOST_LOST,
-                    &format!("{QUANTUM} µs with six probes: the writer loses {:.1} %", lost * 100.0),
+                    format!("{QUANTUM} µs with six probes: the writer loses {:.1} %", lost * 100.0),
                 );
             }
             rows.push(row.cells(*cell));
@@ -82,7 +82,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         &rows,
     );
     if let Some((quantum, probes)) = shortest {
-        evidence.note(&format!(
+        evidence.note(format!(
             "Shortest quantum with at most {:.0} % late readings: {quantum} µs, with {probes} probes.",
             MOST_LATE * 100.0
         ));

@@ -152,7 +152,15 @@ fn a_command_is_ended_with_the_recording_and_with_its_children() {
         .run();
     ended.done();
     folder.assert_no_processes();
-    // Its shell reads and writes nothing, and a child is counted when it has ended.
+    // The shell itself writes nothing.
+    assert!(whole(&ended.json()["bytes"]) > 1 << 20, "{ended:?}");
+}
+
+#[test]
+fn a_worker_whose_counter_does_not_move_is_noted() {
+    let folder = Folder::new();
+    let ended = folder.iotoll("ftq --format json --quiet --no-save --duration 300ms --rw=write -- sleep 1000").run();
+    ended.done();
     assert!(warns(&ended.json(), "work_unknown", &["did not move", "--count"]), "{ended:?}");
 }
 
