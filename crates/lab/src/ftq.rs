@@ -17,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::host;
 use crate::interruption::Interruption;
-use crate::placing::pinned;
 use crate::probe::{ProbeSet, WorkerTask};
 use crate::progress::Progress;
 use crate::workload::target::Created;
@@ -166,12 +165,23 @@ pub fn record(
     let own_cpu: Vec<u32> = if cpus.shared() { Vec::new() } else { vec![cpus.recorder] };
     let recording =
         Recording { header, recorder, subject, settings, writer, observer, warnings, chunks: Vec::new(), saving: None };
-    let pinned = pinned(&own_cpu, || Ok(recording.run()));
-    let record = pinned.map_err(|error| Error::instrument("pinning the thread that saves", error))??;
+    let record = near(&own_cpu, || recording.run())?;
     if record.end.as_ref().is_some_and(|end| end.outcome == Outcome::Completed) {
         created.keep();
     }
     Ok(record)
+}
+
+/// Runs `what` on these CPUs, if there are any and it is allowed.
+fn near<T>(cpus: &[u32], what: impl FnOnce() -> T) -> T {
+    use sys::schedule::{allowed_cpus, pin_to};
+    let before = allowed_cpus().ok().filter(|_| !cpus.is_empty() && pin_to(cpus).is_ok());
+    let outcome = what();
+    if let Some(before) = before {
+        // They were allowed before.
+        let _ = pin_to(&before);
+    }
+    outcome
 }
 
 /// Finds or starts the worker. One of iotoll waits at its gate.
@@ -286,9 +296,11 @@ impl Recording<'_> {
         if self.chunks.iter().all(|chunk| chunk.at.is_empty()) {
             return Err(nothing(outcome));
         }
-        let end = End { outcome, warnings: self.warnings, recorder, ios: ending.ios };
-        if self.saving.is_none() {
-            self.writer.end(&end)?;
+        let mut end = End { outcome, warnings: self.warnings, recorder, ios: ending.ios };
+        if self.saving.is_none()
+            && let Err(error) = self.writer.end(&end)
+        {
+            end.outcome = Outcome::Failed(error.to_string());
         }
         Ok(FtqRecord { header: self.header, chunks: self.chunks, end: Some(end) })
     }
