@@ -46,7 +46,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         |truth| truth.name.to_owned(),
         |bench, truth| {
             number += 1;
-            let folder = bench.path(format!("recording-{number}"));
+            let folder = bench.path(&format!("recording-{number}"));
             let shown = record(bench, truth, &folder, &mut seeded);
             std::fs::remove_dir_all(&folder)?;
             shown
