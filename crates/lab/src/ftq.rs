@@ -27,7 +27,7 @@ use model::ftq::plan::Worker;
 use model::ftq::record::{Chunk, End, Header};
 use model::ftq::{FtqPlan, FtqRecord};
 use model::plan::Access;
-use model::probe::Probe;
+use model::probe::{Place, Probe};
 use model::record::Outcome;
 use model::unit::{Hertz, Nanos};
 use model::warning::{Code, Warning};
@@ -130,6 +130,7 @@ pub fn record(
     let begun = Instant::now();
     sys::process::raise_open_file_limit();
     let started = host::now();
+    settings.probes.iter().chain(&settings.count).try_for_each(|probe| refuse_pressure(probe, plan.quantum))?;
     let cpus = Cpus::choose(plan)?;
     let mut warnings = cautions(plan, cpus);
     let clock = || {
@@ -170,6 +171,23 @@ pub fn record(
         created.keep();
     }
     Ok(record)
+}
+
+/// Refuses to read pressure more often than the kernel can bear: it weighs what was added since the last reading by the CPUs'
+/// busy time in whole jiffies (collect_percpu_times in kernel/sched/psi.c), so what it adds between two readings less than a
+/// jiffy apart is lost, for all readers. At quanta of 1 ms it stood still here, at 4 ms half of it was lost.
+fn refuse_pressure(probe: &Probe, quantum: Nanos) -> Result<()> {
+    const SHORTEST: Nanos = Nanos(20_000_000);
+    match &probe.place {
+        Place::File { path, .. } if path.starts_with("/proc/pressure/") && quantum < SHORTEST => {
+            Err(Error::Refused(format!(
+                "probe '{}': the kernel loses what it counts if pressure is read this often; leave it out, or use --quantum \
+                 20ms or longer",
+                probe.descriptor.name
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Runs `what` on these CPUs, if there are any and it is allowed.

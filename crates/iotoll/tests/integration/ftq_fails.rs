@@ -118,6 +118,7 @@ fn bad_input_is_refused_in_one_line() {
         ("--target data --probe worker.naps", "sleeps, preemptions"),
         ("--target data --probe x=worker.sleeps,x=worker.run_delay", "two probes have this name"),
         ("--target data --count dirty", "is a gauge"),
+        ("--target data --probe pressure.io.some", "use --quantum 20ms"),
         ("--target data --inject_every=1s", "without inject_ns"),
         ("--target data --recorder-cpu 4000", "may not use it"),
         ("--target data --out kept", "already contains a record"),
