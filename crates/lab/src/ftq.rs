@@ -7,6 +7,7 @@ mod amount;
 mod cpus;
 mod foreign;
 mod own;
+mod process_io;
 mod recorder;
 mod ring;
 mod subject;
@@ -16,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::host;
 use crate::interruption::Interruption;
-use crate::placing::pinned;
 use crate::probe::{ProbeSet, WorkerTask};
 use crate::progress::Progress;
 use crate::workload::target::Created;
@@ -27,7 +27,7 @@ use model::ftq::plan::Worker;
 use model::ftq::record::{Chunk, End, Header};
 use model::ftq::{FtqPlan, FtqRecord};
 use model::plan::Access;
-use model::probe::Probe;
+use model::probe::{Place, Probe};
 use model::record::Outcome;
 use model::unit::{Hertz, Nanos};
 use model::warning::{Code, Warning};
@@ -130,13 +130,14 @@ pub fn record(
     let begun = Instant::now();
     sys::process::raise_open_file_limit();
     let started = host::now();
+    settings.probes.iter().chain(&settings.count).try_for_each(|probe| refuse_pressure(probe, plan.quantum))?;
     let cpus = Cpus::choose(plan)?;
     let mut warnings = cautions(plan, cpus);
     let clock = || {
         std::thread::sleep(CALIBRATION.saturating_sub(begun.elapsed()));
         Hertz(calibration.end().0)
     };
-    let subject = {
+    let mut subject = {
         let surroundings = own::Surroundings {
             cpu: cpus.worker,
             created,
@@ -146,7 +147,7 @@ pub fn record(
         };
         open(plan, surroundings, &settings.guardian, &mut |progress| observer(Event::Preparing(progress)))?
     };
-    let (probes, counted) = sources(settings, subject.as_ref())?;
+    let (probes, counted) = sources(settings, subject.as_mut())?;
     let (hertz, source) = (clock().0, calibration.end().1);
     let header = Header {
         envelope: Envelope::new(Kind::Ftq, started, settings.command_line.clone()),
@@ -165,12 +166,40 @@ pub fn record(
     let own_cpu: Vec<u32> = if cpus.shared() { Vec::new() } else { vec![cpus.recorder] };
     let recording =
         Recording { header, recorder, subject, settings, writer, observer, warnings, chunks: Vec::new(), saving: None };
-    let pinned = pinned(&own_cpu, || Ok(recording.run()));
-    let record = pinned.map_err(|error| Error::instrument("pinning the thread that saves", error))??;
+    let record = near(&own_cpu, || recording.run())?;
     if record.end.as_ref().is_some_and(|end| end.outcome == Outcome::Completed) {
         created.keep();
     }
     Ok(record)
+}
+
+/// Refuses to read pressure more often than the kernel can bear: it weighs what was added since the last reading by the CPUs'
+/// busy time in whole jiffies (collect_percpu_times in kernel/sched/psi.c), so what it adds between two readings less than a
+/// jiffy apart is lost, for all readers. At quanta of 1 ms it stood still here, at 4 ms half of it was lost.
+fn refuse_pressure(probe: &Probe, quantum: Nanos) -> Result<()> {
+    const SHORTEST: Nanos = Nanos(20_000_000);
+    match &probe.place {
+        Place::File { path, .. } if path.starts_with("/proc/pressure/") && quantum < SHORTEST => {
+            Err(Error::Refused(format!(
+                "probe '{}': the kernel loses what it counts if pressure is read this often; leave it out, or use --quantum \
+                 20ms or longer",
+                probe.descriptor.name
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Runs `what` on these CPUs, if there are any and it is allowed.
+fn near<T>(cpus: &[u32], what: impl FnOnce() -> T) -> T {
+    use sys::schedule::{allowed_cpus, pin_to};
+    let before = allowed_cpus().ok().filter(|_| !cpus.is_empty() && pin_to(cpus).is_ok());
+    let outcome = what();
+    if let Some(before) = before {
+        // They were allowed before.
+        let _ = pin_to(&before);
+    }
+    outcome
 }
 
 /// Finds or starts the worker. One of iotoll waits at its gate.
@@ -211,7 +240,7 @@ fn cautions(plan: &FtqPlan, cpus: Cpus) -> Vec<Warning> {
 }
 
 /// The probes and the worker's amount, all opened and read once.
-fn sources(settings: &Settings, subject: &dyn Subject) -> Result<(ProbeSet, Counted)> {
+fn sources(settings: &Settings, subject: &mut dyn Subject) -> Result<(ProbeSet, Counted)> {
     let task = subject.task();
     let counted = match &settings.count {
         Some(probe) => amount::of_probe(probe, task)?,
@@ -259,6 +288,7 @@ impl Recording<'_> {
         let mut ended = false;
         while !ended {
             ended = self.subject.wait(LOOK) || self.recorder.is_over() || self.settings.interruption.is_requested();
+            self.subject.look_around();
             let known = pending.at.len();
             self.recorder.ring().drain(&mut pending);
             watch.look(&pending, known, self.observer);
@@ -284,9 +314,11 @@ impl Recording<'_> {
         if self.chunks.iter().all(|chunk| chunk.at.is_empty()) {
             return Err(nothing(outcome));
         }
-        let end = End { outcome, warnings: self.warnings, recorder, ios: ending.ios };
-        if self.saving.is_none() {
-            self.writer.end(&end)?;
+        let mut end = End { outcome, warnings: self.warnings, recorder, ios: ending.ios };
+        if self.saving.is_none()
+            && let Err(error) = self.writer.end(&end)
+        {
+            end.outcome = Outcome::Failed(error.to_string());
         }
         Ok(FtqRecord { header: self.header, chunks: self.chunks, end: Some(end) })
     }

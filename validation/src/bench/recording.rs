@@ -2,17 +2,10 @@
 
 use super::Bench;
 use anyhow::Context;
-use model::envelope::Envelope;
 use model::ftq::{FtqFinding, FtqRecord};
 use model::kind::Recorded;
-use serde::Deserialize;
+use serde_json::Value;
 use std::path::Path;
-
-/// The first line of a record.
-#[derive(Deserialize)]
-struct First {
-    envelope: Envelope,
-}
 
 /// Records with these options, without saving.
 pub fn record(bench: &Bench, options: &[String]) -> anyhow::Result<FtqFinding> {
@@ -31,7 +24,9 @@ pub fn record_in(bench: &Bench, folder: &Path, options: &[String]) -> anyhow::Re
 fn load(path: &Path) -> anyhow::Result<FtqRecord> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let mut lines = text.lines();
-    let First { envelope } = serde_json::from_str(lines.next().context("the record is empty")?)?;
+    let first: Value = serde_json::from_str(lines.next().context("the record is empty")?)?;
+    let envelope = first.get("envelope").cloned().context("the record has no envelope")?;
     let lines = lines.map(serde_json::from_str).collect::<Result<Vec<_>, _>>()?;
-    FtqRecord::assemble(envelope, lines).map_err(|wrong| anyhow::anyhow!("line {}: {}", wrong.line, wrong.why))
+    FtqRecord::assemble(serde_json::from_value(envelope)?, lines)
+        .map_err(|wrong| anyhow::anyhow!("line {}: {}", wrong.line, wrong.why))
 }

@@ -58,15 +58,15 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         let count = |of: fn(&Shown) -> bool| runs.iter().filter(|run| of(run)).count();
         let (first, shuffled, all) = (count(|run| run.first), count(|run| run.shuffled), runs.len());
         let allowed = (all as f64 * MOST_MISSED).floor() as usize;
-        evidence.criterion(first + allowed >= all, &format!("{}: first in the list of {first} of {all}", truth.name));
+        evidence.criterion(first + allowed >= all, format!("{}: first in the list of {first} of {all}", truth.name));
         evidence.criterion(
             shuffled <= allowed,
-            &format!("{}: {shuffled} of {all} shuffled series have a period", truth.name),
+            format!("{}: {shuffled} of {all} shuffled series have a period", truth.name),
         );
         let of = |count: usize| format!("{count} of {all}");
         rows.push(vec![truth.name.to_owned(), of(first), of(count(|run| run.anywhere)), of(shuffled)]);
     }
-    evidence.note(&format!(
+    evidence.note(format!(
         "A buffered writer of 4 KiB on CPU 0, quanta of 440 µs. A period counts as found within ±{:.0} %. Shuffled: the same \
          quanta in blocks of {BLOCK}, in random order.",
         NEAR * 100.0

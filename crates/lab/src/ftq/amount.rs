@@ -1,13 +1,10 @@
 //! The amount that the worker has done so far, and where it is read.
 
+use super::process_io::ProcessTree;
 use crate::engine::ledger::LiveCounters;
 use crate::error::{Error, Result};
 use crate::probe::{ProbeSet, WorkerTask};
-use model::plan::Access;
 use model::probe::{Kind, Probe};
-use std::fs::File;
-use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// Where the amount of a worker is read.
@@ -16,8 +13,8 @@ pub(super) enum Amount {
     Bytes(Arc<LiveCounters>),
     /// Steps that a worker thread of iotoll has computed.
     Steps(Arc<LiveCounters>),
-    /// Bytes of the system calls of a process.
-    Process(ProcessIo),
+    /// Bytes of the system calls of a process and its children.
+    Process(ProcessTree),
     /// A probe that the user named.
     Probe(ProbeSet),
 }
@@ -37,7 +34,7 @@ impl Amount {
         match self {
             Self::Bytes(live) => Some(live.bytes()),
             Self::Steps(live) => Some(live.ios()),
-            Self::Process(io) => io.read(),
+            Self::Process(tree) => tree.read(),
             Self::Probe(probes) => {
                 let mut value = [None];
                 probes.read_into(&mut value);
@@ -46,55 +43,6 @@ impl Amount {
             }
         }
     }
-}
-
-/// /proc/PID/io of a process: the bytes that its system calls read and wrote, in all its threads and in children that it
-/// waited for. It does not see io_uring and memory maps, and sendfile(2) counts as reading and as writing.
-pub(super) struct ProcessIo {
-    file: File,
-    reads: bool,
-    writes: bool,
-}
-
-impl ProcessIo {
-    fn read(&mut self) -> Option<u64> {
-        let mut bytes = [0; 512];
-        let length = self.file.read_at(&mut bytes, 0).ok()?;
-        let text = std::str::from_utf8(bytes.get(..length)?).ok()?;
-        let of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
-        let read = if self.reads { of("rchar:")? } else { 0 };
-        let wrote = if self.writes { of("wchar:")? } else { 0 };
-        Some(read + wrote)
-    }
-}
-
-/// The amount of a process by its system calls, in these directions.
-///
-/// # Errors
-/// Refused, when there is no such process, or this user may not see its I/O.
-pub(super) fn of_process(process: u32, access: Access) -> Result<Counted> {
-    let path = format!("/proc/{process}/io");
-    let (reads, writes, by) = match access {
-        Access::Read => (true, false, "read (/proc/PID/io, rchar)"),
-        Access::Write => (false, true, "wrote (/proc/PID/io, wchar)"),
-        _ => (true, true, "read and wrote (/proc/PID/io, rchar + wchar)"),
-    };
-    let refused = |error: std::io::Error| {
-        let mend = match error.kind() {
-            ErrorKind::NotFound => format!("there is no process {process}; pgrep finds processes by name"),
-            ErrorKind::PermissionDenied => {
-                format!("{path}: {error}; it belongs to another user: run as root, or name a counter with --count")
-            }
-            _ => format!("{path}: {error}; name a counter with --count"),
-        };
-        Error::Refused(mend)
-    };
-    let mut io = ProcessIo { file: File::open(&path).map_err(refused)?, reads, writes };
-    // Opening succeeds without the permission to read.
-    let mut byte = [0];
-    io.file.read_at(&mut byte, 0).map_err(refused)?;
-    io.read().ok_or_else(|| refused(std::io::Error::other("has no rchar and wchar")))?;
-    Ok(Counted { amount: Amount::Process(io), by: format!("bytes that its system calls {by}"), unit: "bytes".into() })
 }
 
 /// The amount by a probe that the user named.
@@ -119,24 +67,6 @@ pub(super) fn of_probe(probe: &Probe, task: WorkerTask) -> Result<Counted> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
-
-    #[test]
-    fn a_process_is_counted_by_direction() {
-        let mut wrote = of_process(std::process::id(), Access::Write).unwrap();
-        let mut both = of_process(std::process::id(), Access::ReadWrite).unwrap();
-        let (before, before_both) = (wrote.amount.read().unwrap(), both.amount.read().unwrap());
-        tempfile::tempfile().unwrap().write_all(&[1; 100_000]).unwrap();
-        let after = wrote.amount.read().unwrap();
-        assert!((100_000..10_000_000).contains(&(after - before)), "{before} {after}");
-        assert!(both.amount.read().unwrap() >= before_both + 100_000);
-    }
-
-    #[test]
-    fn a_process_that_is_not_there_is_refused() {
-        let why = of_process(u32::MAX / 4, Access::Write).err().unwrap().to_string();
-        assert!(why.contains("there is no process"), "{why}");
-    }
 
     #[test]
     fn only_a_counter_counts() {

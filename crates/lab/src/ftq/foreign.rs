@@ -1,6 +1,7 @@
 //! A process that is not iotoll's worker: a command that iotoll starts and ends, or one that runs already.
 
-use super::amount::{Counted, of_process};
+use super::amount::Counted;
+use super::process_io::{Children, of_process};
 use super::subject::{Ending, Subject};
 use crate::error::{Error, Result};
 use crate::guardian::Guardian;
@@ -26,6 +27,7 @@ pub(super) struct Watched {
     process: u32,
     name: String,
     ends: OwnedFd,
+    children: Option<Children>,
 }
 
 impl Watched {
@@ -40,7 +42,7 @@ impl Watched {
         if process == std::process::id() {
             return Err(Error::Refused(format!("--pid {process}: is this iotoll itself")));
         }
-        Ok(Self { process, name: name.trim().to_owned(), ends: pidfd(process).map_err(|_| gone())? })
+        Ok(Self { process, name: name.trim().to_owned(), ends: pidfd(process).map_err(|_| gone())?, children: None })
     }
 }
 
@@ -53,8 +55,14 @@ impl Subject for Watched {
         WorkerTask::Process(self.process)
     }
 
-    fn counted(&self, access: Access) -> Result<Counted> {
-        of_process(self.process, access)
+    fn counted(&mut self, access: Access) -> Result<Counted> {
+        let (counted, children) = of_process(self.process, access)?;
+        self.children = Some(children);
+        Ok(counted)
+    }
+
+    fn look_around(&mut self) {
+        self.children.iter_mut().for_each(Children::look);
     }
 
     fn begin(&mut self) {}
@@ -75,6 +83,7 @@ pub(super) struct Started {
     process: u32,
     ends: OwnedFd,
     processes: Processes,
+    children: Option<Children>,
 }
 
 impl Started {
@@ -102,7 +111,7 @@ impl Started {
         });
         let ends = ends.map_err(|error| Error::instrument(format!("{program}: watching the command"), error))?;
         processes.led_by(process);
-        let started = Self { words: words.to_vec(), child: Some(child), process, ends, processes };
+        let started = Self { words: words.to_vec(), child: Some(child), process, ends, processes, children: None };
         // Opening its counters takes some milliseconds, in which it could do much.
         started.signal(Signal::STOP);
         Ok(started)
@@ -146,8 +155,14 @@ impl Subject for Started {
         WorkerTask::Process(self.process)
     }
 
-    fn counted(&self, access: Access) -> Result<Counted> {
-        of_process(self.process, access)
+    fn counted(&mut self, access: Access) -> Result<Counted> {
+        let (counted, children) = of_process(self.process, access)?;
+        self.children = Some(children);
+        Ok(counted)
+    }
+
+    fn look_around(&mut self) {
+        self.children.iter_mut().for_each(Children::look);
     }
 
     fn begin(&mut self) {

@@ -102,7 +102,7 @@ impl Subject for Own {
         WorkerTask::Thread(self.thread)
     }
 
-    fn counted(&self, _: Access) -> Result<Counted> {
+    fn counted(&mut self, _: Access) -> Result<Counted> {
         let counters = self.counters.clone();
         Ok(if self.computes {
             let by = "steps that it has completed".to_owned();

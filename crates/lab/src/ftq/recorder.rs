@@ -22,14 +22,12 @@ use sys::schedule::{Class, pin_to, set_class};
 /// The recorder keeps real-time priority only if it is awake for less than this part of the time: the kernel takes the CPU
 /// from real-time threads after 950 ms of each second (sched_rt_runtime_us), which would be a period of its own.
 const MOST_REAL_TIME: f64 = 0.5;
-/// Sleeps that are tried before the first reading, to know how late this machine wakes a thread.
-const TRIALS: usize = 64;
-/// Length of each.
+/// Sleeps and readings that are tried before the first one, to know how late this machine wakes a thread, and how long it reads.
+const TRIALS: usize = 32;
+/// Length of each sleep.
 const TRIAL_NANOS: u64 = 100_000;
 /// Longest time that the recorder waits awake for a deadline.
 const LONGEST_WAIT: u64 = 60_000;
-/// Estimated time of a reading, to decide about priority.
-const READING_NANOS: f64 = 40_000.0;
 
 /// What to read, and when.
 pub(super) struct Task {
@@ -132,7 +130,7 @@ fn record(mut task: Task, shared: &Shared, ready: &Sender<()>, begun: &Receiver<
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let real_time = set_class(Class::RealTime).is_ok();
     let wait = wake_up_delay();
-    let awake = (READING_NANOS + wait as f64) / task.quantum.as_f64();
+    let awake = (reading_time(&mut task) + wait) as f64 / task.quantum.as_f64();
     if real_time && awake > MOST_REAL_TIME {
         let _ = set_class(Class::Ordinary);
     }
@@ -188,17 +186,32 @@ fn sleep_until(nanos: u64) {
     let _ = clock_nanosleep_absolute(ClockId::Monotonic, &time);
 }
 
-/// How much later than asked this machine usually wakes the calling thread: the median of some sleeps.
+/// How much later than asked this machine usually wakes the calling thread.
 fn wake_up_delay() -> u64 {
-    let mut late: Vec<u64> = (0..TRIALS)
-        .map(|_| {
-            let deadline = monotonic_nanos() + TRIAL_NANOS;
-            sleep_until(deadline);
-            monotonic_nanos().saturating_sub(deadline)
-        })
-        .collect();
-    late.sort_unstable();
-    late.get(TRIALS / 2).copied().unwrap_or(0).min(LONGEST_WAIT)
+    let late = median(|| {
+        let deadline = monotonic_nanos() + TRIAL_NANOS;
+        sleep_until(deadline);
+        monotonic_nanos().saturating_sub(deadline)
+    });
+    late.min(LONGEST_WAIT)
+}
+
+/// How long a reading usually takes.
+fn reading_time(task: &mut Task) -> u64 {
+    let mut values = vec![None; task.probes.len()];
+    median(|| {
+        let begin = monotonic_nanos();
+        let _ = task.amount.read();
+        task.probes.read_into(&mut values);
+        monotonic_nanos().saturating_sub(begin)
+    })
+}
+
+/// The median of some trials.
+fn median(trial: impl FnMut() -> u64) -> u64 {
+    let mut found: Vec<u64> = std::iter::repeat_with(trial).take(TRIALS).collect();
+    found.sort_unstable();
+    found.get(TRIALS / 2).copied().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -16,7 +16,9 @@ pub(super) trait Subject {
     ///
     /// # Errors
     /// Refused, when its I/O cannot be seen.
-    fn counted(&self, access: Access) -> Result<Counted>;
+    fn counted(&mut self, access: Access) -> Result<Counted>;
+    /// Called now and then while it is recorded: finds what else belongs to it.
+    fn look_around(&mut self) {}
     /// Lets it start, if it waits.
     fn begin(&mut self);
     /// Waits until it has ended by itself, or `timeout` has passed. Returns whether it has ended.
