@@ -143,6 +143,7 @@ impl RoundRunner<'_> {
         &mut self,
         cell: usize,
         places: &'a mut [Freezable],
+        chosen: Option<&Source>,
     ) -> Result<Vec<SlicedCommand<'a>>> {
         let commands = self.commands_of(cell).into_iter().zip(places);
         let mut started = Vec::new();
@@ -152,7 +153,7 @@ impl RoundRunner<'_> {
             let (name, plan) = (self.name(first), self.command_plan(first));
             let cpus = self.placing.of(0).to_vec();
             let alone = cases.len() == 1;
-            let start = move |_: &mut Self| SlicedCommand::start(&name, cases, &plan, &cpus, place);
+            let start = move |_: &mut Self| SlicedCommand::start(&name, cases, &plan, &cpus, place, chosen);
             // A command of several arms starts without their settings.
             started.push(if alone { self.switched(first, start)? } else { start(self)? });
         }
@@ -190,7 +191,7 @@ impl RoundRunner<'_> {
         measured: &mut Measured,
     ) -> Result<bool> {
         let SlicedCommands { places, source, paces, .. } = sliced;
-        let mut commands = self.start_commands(cell, places)?;
+        let mut commands = self.start_commands(cell, places, Some(source))?;
         for command in &mut commands {
             if !self.at_work(command, source, paces)? {
                 return Ok(false);
