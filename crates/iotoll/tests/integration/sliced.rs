@@ -145,7 +145,7 @@ fn a_setting_flips_while_one_command_keeps_running() {
 fn what_cannot_be_sliced_is_a_whole_execution_and_says_why() {
     let folder = Folder::new();
     let cases: [(&str, [&str; 2], &[&str]); 3] = [
-        ("", ["sleep 0.1", "sleep 0.2"], &["`sleep 0.1`", "ended by itself", "-t 60"]),
+        ("", ["sleep 0.1", "sleep 0.2"], &["`sleep 0.", "ended by itself", "-t 60"]),
         ("", ["sleep 3.2", "sleep 3.1"], &["no counter shows", "--count"]),
         ("--prepare true", ["sleep 0.1", "sleep 0.2"], &["prepare"]),
     ];
@@ -159,7 +159,7 @@ fn what_cannot_be_sliced_is_a_whole_execution_and_says_why() {
     let off = commands(folder.iotoll(COMPARE).word_list("--slices off"), ["sleep 0.1", "sleep 0.2"]).run();
     assert!(!warns(&off.json(), "executions_only", &[]), "{off:?}");
     let asked = commands(folder.iotoll(COMPARE).word_list("--slices 50ms"), ["sleep 0.1", "sleep 0.2"]).run();
-    asked.refused(2, &["--slices", "`sleep 0.1`", "ended by itself", "--slices off"]);
+    asked.refused(2, &["--slices", "`sleep 0.", "ended by itself", "--slices off"]);
     let still = commands(folder.iotoll(COMPARE).word_list("--count tcp"), [DD, OTHER_DD]).run();
     still.refused(2, &["--count tcp", "did not move", "bs=64k"]);
     folder.assert_no_processes();
@@ -265,7 +265,7 @@ fn commands_take_turns_by_signals_where_there_is_no_control_group() {
 #[test]
 fn a_service_that_does_not_come_up_gives_one_line() {
     let folder = Folder::new();
-    let iotoll = folder.iotoll(COMPARE).word("--service").word("server=sh -c 'exit 3'");
+    let iotoll = folder.iotoll(COMPARE).word("--service").word("server=sh -c 'exit 3' {port}");
     let running = commands(iotoll, [DD, OTHER_DD]).start();
     ended(&folder, running).refused(1, &["service 'server'", "exit status 3"]);
 }
