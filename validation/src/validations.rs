@@ -37,7 +37,7 @@ pub struct Validation {
 }
 
 /// Every validation. With the default lengths, each takes about the minutes named, all rounds together.
-const VALIDATIONS: [Validation; 20] = [
+const VALIDATIONS: [Validation; 23] = [
     Validation {
         name: "natural",
         shows: "thirty typical commands, cold and warm: mixed regimes are reported, and no verdict covers both; needs root (10 min)",
@@ -114,6 +114,27 @@ const VALIDATIONS: [Validation; 20] = [
         seconds: 20.0,
         rounds: 12,
         run: compare::toggled,
+    },
+    Validation {
+        name: "sliced-bias",
+        shows: "unmodified programs cost the same in slices as in whole executions (25 min)",
+        seconds: 15.0,
+        rounds: 10,
+        run: compare::sliced::bias,
+    },
+    Validation {
+        name: "sliced-aa",
+        shows: "unmodified programs in slices: identical arms are called different no more often than expected (70 min)",
+        seconds: 30.0,
+        rounds: 40,
+        run: compare::sliced::same,
+    },
+    Validation {
+        name: "sliced-known-cost",
+        shows: "the interval contains a cost planted in an unmodified program by a preloaded library (25 min)",
+        seconds: 30.0,
+        rounds: 20,
+        run: compare::sliced::known_cost,
     },
     Validation {
         name: "compare-others",

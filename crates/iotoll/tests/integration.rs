@@ -47,5 +47,6 @@ mod integration {
     mod serving;
     mod serving_begins_and_ends;
     mod signals;
+    mod sliced;
     mod transfers;
 }

@@ -8,11 +8,13 @@ mod cpu_clock_sampler;
 mod cycle_counter;
 mod ring;
 mod sample_record;
+mod task_tracepoint;
 mod tracepoint_counter;
 
 pub use cpu_clock_sampler::{CpuClockSampler, DEFAULT_PERIOD_NANOS};
 pub use cycle_counter::CycleCounter;
 pub use sample_record::Counts;
+pub use task_tracepoint::TaskTracepoint;
 pub use tracepoint_counter::TracepointCounter;
 
 use std::io;

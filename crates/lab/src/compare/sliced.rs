@@ -6,7 +6,7 @@ use super::work_counter::Source;
 use super::{Measured, RoundRunner, Tasks};
 use crate::error::{Error, Result};
 use crate::freezer::{Freezable, Freezer};
-use model::comparison::record::{CommandReading, Schedule, SliceReading, SliceRecord};
+use model::comparison::record::{CommandReading, Schedule, SliceReading, SliceRecord, SliceWork};
 use model::experiment::{CommandRules, Slices, Work, WorkCounter};
 use model::unit::Nanos;
 use model::warning::{Code, Warning, add_once};
@@ -60,7 +60,8 @@ impl RoundRunner<'_> {
     /// How rounds of commands are cut.
     pub(super) fn schedule_of_commands(&mut self) -> Result<Schedule> {
         let rules = self.experiment.commands.clone();
-        let arms = &self.experiment.arms;
+        let experiment = self.experiment;
+        let arms = &experiment.arms;
         let asked = match rules.slices {
             Slices::Off => return Ok(Schedule::Executions),
             Slices::Of(seconds) => Some(Duration::from_secs_f64(seconds)),
@@ -87,7 +88,7 @@ impl RoundRunner<'_> {
         };
         let slice = asked.unwrap_or(SLICE);
         let guard = LEAST_GUARD.max(slice / GUARD_SHARE);
-        let turns = u32::try_from(most.max(1)).unwrap_or(u32::MAX).saturating_add(1);
+        let turns = u32::try_from(arms.len()).unwrap_or(u32::MAX).saturating_add(1);
         let block = (slice + guard) * turns;
         let blocks = (ROUND.as_secs_f64() / block.as_secs_f64()).floor().clamp(1.0, MOST_BLOCKS.into()) as u32;
         self.sliced = Some(SlicedCommands {
@@ -143,6 +144,7 @@ impl RoundRunner<'_> {
         &mut self,
         cell: usize,
         places: &'a mut [Freezable],
+        chosen: Option<&Source>,
     ) -> Result<Vec<SlicedCommand<'a>>> {
         let commands = self.commands_of(cell).into_iter().zip(places);
         let mut started = Vec::new();
@@ -152,7 +154,7 @@ impl RoundRunner<'_> {
             let (name, plan) = (self.name(first), self.command_plan(first));
             let cpus = self.placing.of(0).to_vec();
             let alone = cases.len() == 1;
-            let start = move |_: &mut Self| SlicedCommand::start(&name, cases, &plan, &cpus, place);
+            let start = move |_: &mut Self| SlicedCommand::start(&name, cases, &plan, &cpus, place, chosen);
             // A command of several arms starts without their settings.
             started.push(if alone { self.switched(first, start)? } else { start(self)? });
         }
@@ -190,7 +192,7 @@ impl RoundRunner<'_> {
         measured: &mut Measured,
     ) -> Result<bool> {
         let SlicedCommands { places, source, paces, .. } = sliced;
-        let mut commands = self.start_commands(cell, places)?;
+        let mut commands = self.start_commands(cell, places, Some(source))?;
         for command in &mut commands {
             if !self.at_work(command, source, paces)? {
                 return Ok(false);
@@ -313,10 +315,17 @@ impl RoundRunner<'_> {
         source: &mut Source,
         length: Duration,
     ) -> SliceRecord {
-        if let Some(command) = command {
-            command.read(source);
-        }
-        self.alone(length, Tasks::Unread)
+        let Some(command) = command else { return self.alone(length, Tasks::Unread) };
+        let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        command.read(source);
+        let before = Box::new(self.meters.boundary(nanos));
+        self.sleep(length / 2);
+        command.read(source);
+        self.sleep(length / 2);
+        command.read(source);
+        let after = Box::new(self.meters.boundary(nanos));
+        let work = SliceWork::default();
+        SliceRecord { case: None, reading: SliceReading::Slice { before, after, work, tasks: None } }
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) struct Gone {
 }
 
 impl<'a> SlicedCommand<'a> {
-    /// Starts it, frozen, on these CPUs (any, if there are none).
+    /// Starts it, frozen, on these CPUs (any, if there are none), to be counted by `chosen`, or by every counter.
     ///
     /// # Errors
     /// When it cannot be started or frozen.
@@ -59,6 +59,7 @@ impl<'a> SlicedCommand<'a> {
         plan: &CommandPlan,
         cpus: &[u32],
         place: &'a mut Freezable,
+        chosen: Option<&Source>,
     ) -> Result<Self> {
         let Prepared { command, stdout, parser } = prepared(plan)?;
         let name = format!("{arm} (`{}`)", short(&plan.command.join(" ")));
@@ -69,7 +70,7 @@ impl<'a> SlicedCommand<'a> {
         let child =
             pinned(cpus, || shell.spawn()).map_err(|source| Error::NotStarted { program: "sh".to_owned(), source })?;
         let members = vec![child.id()];
-        let command = Self {
+        let mut command = Self {
             name,
             cases,
             child,
@@ -82,6 +83,7 @@ impl<'a> SlicedCommand<'a> {
             awake: false,
         };
         command.wait_until_stopped()?;
+        command.reader.begin(command.child.id(), chosen);
         command
             .place
             .adopt(command.child.id())
@@ -159,9 +161,8 @@ impl<'a> SlicedCommand<'a> {
 
     /// Finds processes and rings that are new. It takes longer than a reading, so it is done between slices.
     pub fn look_around(&mut self) {
-        self.place.look_around();
-        self.members = self.place.members_now();
-        self.reader.find_rings(&self.members);
+        self.find_members();
+        self.reader.look_around(&self.members);
     }
 
     /// What it has done so far.
@@ -171,9 +172,17 @@ impl<'a> SlicedCommand<'a> {
 
     /// Every counter of its own processes.
     pub fn read_all(&mut self) -> Vec<Option<u64>> {
+        self.find_members();
+        self.reader.all(&self.members)
+    }
+
+    fn find_members(&mut self) {
         self.place.look_around();
         self.members = self.place.members_now();
-        self.reader.all(&self.members)
+        // A control group does not list a zombie, whose accounting includes the children that it waited for.
+        if !self.members.contains(&self.child.id()) {
+            self.members.push(self.child.id());
+        }
     }
 
     /// The arm and the command, for messages.

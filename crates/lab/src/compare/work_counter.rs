@@ -4,6 +4,9 @@
 //! io_uring and libaio. Rings of io_uring show their completions in /proc/PID/fdinfo. Counters of the machine (a block
 //! device, an interface, a probe) count only while the command is awake.
 
+mod tcp_sockets;
+mod tracepoint;
+
 use crate::cost::Counter;
 use crate::error::{Error, Result};
 use crate::probe::ProbeSet;
@@ -16,6 +19,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use sys::clock::{monotonic_nanos, process_nanos};
+use sys::perf::TaskTracepoint;
+use tcp_sockets::TcpSockets;
 
 /// Where a count comes from.
 pub(super) enum Source {
@@ -70,6 +75,8 @@ struct Ring {
 #[derive(Default)]
 pub(super) struct WorkReader {
     rings: BTreeMap<PathBuf, Ring>,
+    sockets: TcpSockets,
+    system_calls: Option<TaskTracepoint>,
     /// Highest reading of each counter: what an ended process did is lost until its parent has waited for it.
     highest: BTreeMap<usize, u64>,
     /// Of a counter of the machine: its count while the command was awake, and its value when the command woke up.
@@ -88,15 +95,30 @@ struct TaskIo {
 }
 
 impl WorkReader {
+    /// Starts the counters that have to be opened before the command starts, in its first process: all of them for a
+    /// rehearsal (`None`), otherwise the chosen one. A counter of system calls slows every system call of the machine.
+    pub fn begin(&mut self, process: u32, chosen: Option<&Source>) {
+        let wanted = match chosen {
+            None => true,
+            Some(Source::Own(place)) => ROWS.get(*place).is_some_and(|row| row.name == "syscalls"),
+            Some(Source::Kernel(_) | Source::Probe(_)) => false,
+        };
+        if wanted {
+            let number = tracepoint::number("raw_syscalls/sys_enter");
+            self.system_calls = number.and_then(|number| TaskTracepoint::open(process, number)).ok();
+        }
+    }
+
     /// Every counter of [`ROWS`]; `None` where this machine has none.
     pub fn all(&mut self, processes: &[u32]) -> Vec<Option<u64>> {
-        self.find_rings(processes);
+        self.look_around(processes);
         let io = task_io(processes);
         (0..ROWS.len()).map(|place| self.own(place, io.as_ref())).collect()
     }
 
-    /// Looks for new rings, which takes longer than a reading.
-    pub fn find_rings(&mut self, processes: &[u32]) {
+    /// Looks for new rings and sockets, which takes longer than a reading.
+    pub fn look_around(&mut self, processes: &[u32]) {
+        self.sockets.find(processes);
         for process in processes {
             let folder = PathBuf::from(format!("/proc/{process}"));
             let open = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
@@ -155,6 +177,8 @@ impl WorkReader {
             "task:read" => io?.read,
             "task:write" => io?.written,
             "task:storage" => io?.from_storage.saturating_add(io?.to_storage),
+            "tcp" => self.sockets.moved()?,
+            "syscalls" => self.system_calls.as_ref()?.read().ok()?,
             _ => return None,
         };
         let highest = self.highest.entry(place).or_default();

@@ -197,7 +197,7 @@ mod tests {
         let arm = |arm: ArmPlan| ArmPlan { name: "x".to_owned(), ..arm };
         let plain = arm(ArmPlan::default());
         assert_eq!(CommandRules::hindrance(std::slice::from_ref(&plain), false), None);
-        assert!(CommandRules::hindrance(&[plain.clone()], true).is_some());
+        assert!(CommandRules::hindrance(std::slice::from_ref(&plain), true).is_some());
         let shell = arm(ArmPlan { setup: Some("true".to_owned()), ..ArmPlan::default() });
         assert!(CommandRules::hindrance(&[plain.clone(), shell], false).is_some_and(|why| why.contains("'x'")));
         let fresh = arm(ArmPlan { fresh: true, ..ArmPlan::default() });

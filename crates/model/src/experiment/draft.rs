@@ -198,7 +198,12 @@ impl Draft {
         }
         if self.rules.slice_seconds.is_some() && commands {
             let slice = says("--slice", "slice");
-            return wrong(format!("{slice} only works with jobs; omit it for commands, which always run to their end"));
+            let slices = says("--slices", "slices");
+            return wrong(format!("{slice} only works with jobs; for commands, {slices} is the length of a slice"));
+        }
+        if self.commands != DraftCommandRules::default() && !commands {
+            let all = says("--slices, --count and --end-signal", "slices, count and end_signal");
+            return wrong(format!("{all} only work with commands; jobs have {}", says("--slice", "slice")));
         }
         // At least two rounds are measured, each with one slice per case and one of the idle machine.
         let least = rules.slice_seconds.unwrap_or(0.0) * 2.0 * (cases.len() + 1) as f64;

@@ -98,10 +98,10 @@ pub(super) fn disagreement(record: View) -> Option<Warning> {
     });
     let (arm, part) = found.max_by(|(_, one), (_, other)| one.abs().total_cmp(&other.abs()))?;
     let message = format!(
-        "{} counted {:+.1} % {} than arm '{arm}' reports itself: its slices are scaled to its own total, which is right only \
+        "{} counted {:.1} % {} than arm '{arm}' reports itself: its slices are scaled to its own total, which is right only \
          if the difference is the same all the time; choose another counter with --count",
         counter.name,
-        part * 100.0,
+        part.abs() * 100.0,
         if part > 0.0 { "more" } else { "less" },
     );
     (part.abs() > DISAGREEMENT).then(|| Warning::new(Code::CountersDisagree, message))
@@ -118,8 +118,12 @@ fn own_count(total: &CommandTotal, counts: Counted) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::study;
+    use super::super::tests::{Load, experiment, record};
     use super::*;
-    use crate::experiment::WorkCounter;
+    use crate::comparison::CompareFinding;
+    use crate::comparison::record::{Schedule, SliceReading};
+    use crate::experiment::{Draft, WorkCounter};
     use crate::record::Done;
     use crate::unit::Nanos;
 
@@ -154,6 +158,48 @@ mod tests {
         assert_eq!((ios.ios(&first, &last), ios.bytes(&first, &last)), (Some(8192.0), None));
         // Of another command nothing is known.
         assert_eq!(CommandScale::of(Commands::default(), Some(0)), CommandScale::default());
+    }
+
+    /// A counter that counts each byte twice gives the same figures, and a caveat.
+    #[test]
+    fn slices_of_commands_are_studied_as_other_slices() {
+        let load =
+            |round: usize, case: usize| Load { nanos_per_io: 1000 + 100 * case as u64, ios: 900 + 10 * round as u64 };
+        let plain = record(experiment(Draft::default()), 12, load);
+        let mut sliced = plain.clone();
+        let nanos = Nanos(0);
+        sliced.header.schedule = Schedule::SlicedCommands { slice_nanos: nanos, guard_nanos: nanos, blocks: 1 };
+        sliced.header.work_counter = Some(counter(Counted::Bytes));
+        for round in &mut sliced.rounds {
+            for slice in &mut round.slices {
+                let SliceReading::Slice { before, after, work, .. } = slice.reading.clone() else { continue };
+                let Some(case) = slice.case else { continue };
+                let (own, count) = (Some(Done { ios: work.ios, bytes: work.bytes }), 2 * work.bytes.0);
+                round.commands.push(CommandTotal { cases: vec![case], own, count });
+                let at = |at_nanos, count, nanos| CommandReading {
+                    at_nanos,
+                    count,
+                    thread_nanos: Some(nanos),
+                    ..CommandReading::default()
+                };
+                let first = at(before.at_nanos, 0, Nanos(0));
+                let last = at(after.at_nanos, count, work.thread_nanos);
+                slice.reading = SliceReading::Command { before, first, last, after };
+            }
+        }
+        let (plain, sliced) = (study(&plain), study(&sliced));
+        for metric in ["iops", "cycles_per_io", "bytes_per_second", "thread_cycles_per_io"] {
+            let of = |finding: &CompareFinding| {
+                let found = &finding.cells[0].metrics[metric];
+                [found.baseline, found.candidate, found.low, found.high].map(|value| value.unwrap())
+            };
+            for (one, other) in of(&plain).into_iter().zip(of(&sliced)) {
+                assert!((one - other).abs() <= 1e-9 * one.abs(), "{metric}: {one} {other}");
+            }
+        }
+        assert!(sliced.cells[0].metrics["latency_mean"].reason.as_ref().unwrap().contains("frozen"));
+        let caveat = sliced.warnings.iter().find(|warning| warning.code == Code::CountersDisagree).unwrap();
+        assert!(caveat.message.contains("100.0 % more than arm '"), "{}", caveat.message);
     }
 
     #[test]
