@@ -173,7 +173,7 @@ const VALIDATIONS: [Validation; 23] = [
     },
     Validation {
         name: "ftq-resolution",
-        shows: "late readings, and what a recorder takes from a writer, by quantum and probes (5 min)",
+        shows: "late readings, and what a recorder takes from a writer, by quantum and probes (7 min)",
         seconds: 2.0,
         rounds: 5,
         run: ftq_resolution::validate,
