@@ -4,7 +4,6 @@ pub mod evidence;
 pub mod fio;
 pub mod iotoll;
 pub mod memory_disk;
-pub mod recording;
 pub mod rounds;
 pub mod seeded;
 

@@ -2,8 +2,6 @@
 
 mod comparison;
 mod guests;
-mod recording;
-pub mod series;
 
 pub use comparison::{OpenRecord, Saving};
 

@@ -11,8 +11,7 @@ mod output_parser;
 mod running;
 
 pub use counter::Counter;
-pub(crate) use execution::{Executed, Prepared, Surroundings, execute, last_line, prepared, set_apart};
-pub(crate) use output_parser::OutputParser;
+pub(crate) use execution::{Executed, Surroundings, execute};
 
 use crate::around;
 use crate::error::{Error, Result};

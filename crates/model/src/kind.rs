@@ -3,7 +3,6 @@
 
 pub mod compare;
 pub mod cost;
-pub mod ftq;
 pub mod guest;
 
 use crate::envelope::{Envelope, Kind};

@@ -11,7 +11,6 @@ pub mod elided_list;
 pub mod envelope;
 pub mod experiment;
 pub mod finding;
-pub mod ftq;
 pub mod guest;
 pub mod histogram;
 #[cfg(test)]

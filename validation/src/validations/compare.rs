@@ -2,7 +2,6 @@
 
 mod foreign;
 mod others;
-pub mod sliced;
 
 pub use foreign::toggled;
 pub use others::others;

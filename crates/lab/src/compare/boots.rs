@@ -41,7 +41,6 @@ pub fn begin(experiment: Experiment, settings: &Settings) -> Result<Header> {
         meters: meters.statuses().to_vec(),
         canaries,
         page_cache: None,
-        work_counter: None,
     })
 }
 

@@ -17,18 +17,17 @@ impl RoundRunner<'_> {
     }
 
     /// The point of the sweep that a case belongs to.
-    pub(super) fn cell(&self, case: usize) -> Cell {
+    fn cell(&self, case: usize) -> Cell {
         let cell = self.experiment.cases.get(case).and_then(|case| self.experiment.cells.get(case.cell));
         cell.cloned().unwrap_or_default()
     }
 
-    /// The command of a case.
-    pub(super) fn command_plan(&self, case: usize) -> CommandPlan {
+    fn execution(&mut self, case: usize) -> Result<SliceRecord> {
         let command = match self.experiment.cases.get(case).map(|case| &case.work) {
             Some(Work::Command(command)) => command.clone(),
             Some(Work::Jobs(_)) | None => Vec::new(),
         };
-        CommandPlan {
+        let plan = CommandPlan {
             command,
             count: Count::Program,
             repeat: 1,
@@ -37,11 +36,7 @@ impl RoundRunner<'_> {
             // Its commands run before each turn, not as a part of it.
             around: Around::default(),
             guardian: self.settings.guardian.clone(),
-        }
-    }
-
-    fn execution(&mut self, case: usize) -> Result<SliceRecord> {
-        let plan = self.command_plan(case);
+        };
         let name = self.name(case);
         let Executed { execution, failure } = execute(&plan, 0, &mut self.surroundings(), &mut |_| {}, &mut |_| {})
             .map_err(|error| match error {

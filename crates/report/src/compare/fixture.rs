@@ -314,7 +314,6 @@ pub fn empty() -> CompareFinding {
         placement: Vec::new(),
         regimes: Vec::new(),
         services: Vec::new(),
-        work_counter: None,
         boots: Vec::new(),
         cases: Vec::new(),
         outcome: Outcome::Completed,

@@ -46,7 +46,6 @@ fn header(experiment: Experiment) -> Header {
         meters: Vec::new(),
         canaries: canaries(),
         page_cache: None,
-        work_counter: None,
     }
 }
 
@@ -62,7 +61,7 @@ fn boot(arm: usize) -> (BootRecord, RoundRecord) {
         warnings: Vec::new(),
     };
     let (begin_nanos, end_nanos) = (Nanos(0), Nanos(1));
-    (boot, RoundRecord { begin_nanos, end_nanos, ..RoundRecord::default() })
+    (boot, RoundRecord { begin_nanos, end_nanos, slices: Vec::new(), latencies: Vec::new(), boots: Vec::new() })
 }
 
 /// A folder with a record of one boot.
