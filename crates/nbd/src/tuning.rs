@@ -62,8 +62,8 @@ pub enum Framing {
     OneGo,
     /// Receive everything that is available; send one header or one segment of a payload per call, with MSG_MORE.
     SegmentAtATime,
-    /// One header, or at most one page of a payload, per call. Nothing is coalesced, because each is waited for
-    /// separately. Calls that send use MSG_MORE, so TCP may join the parts again.
+    /// One header, or at most one page of a payload, per call. Nothing is coalesced, because the
+    /// server waits for each separately. Calls that send use MSG_MORE, so TCP may join the parts again.
     PageAtATime,
 }
 

@@ -19,7 +19,7 @@ pub struct Care {
     pub interruption: Arc<Interruption>,
 }
 
-/// How often the end of a program is looked for.
+/// Time between two checks whether a program has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Runs a program to its end and returns its standard output. `what` says what it is run for; `mend` says what to do if

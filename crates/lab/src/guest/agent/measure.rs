@@ -103,7 +103,7 @@ fn fill(target: &Target) -> Result<()> {
 struct Member {
     copy: (JobPlan, u32, Vec<Target>),
     barrier: Arc<Barrier>,
-    /// There is no other thread: nobody is waited for.
+    /// There is no other thread, so this one waits for none.
     alone: bool,
     assignment: Assignment,
 }
