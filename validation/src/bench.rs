@@ -4,6 +4,7 @@ pub mod evidence;
 pub mod fio;
 pub mod iotoll;
 pub mod memory_disk;
+pub mod recording;
 pub mod rounds;
 pub mod seeded;
 

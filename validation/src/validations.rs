@@ -7,6 +7,8 @@ mod compare;
 mod disturbance;
 mod elsewhere;
 mod foreign_fio;
+mod ftq_periods;
+mod ftq_resolution;
 mod generator_tax;
 mod guests;
 mod integrity;
@@ -35,7 +37,7 @@ pub struct Validation {
 }
 
 /// Every validation. With the default lengths, each takes about the minutes named, all rounds together.
-const VALIDATIONS: [Validation; 18] = [
+const VALIDATIONS: [Validation; 23] = [
     Validation {
         name: "natural",
         shows: "thirty typical commands, cold and warm: mixed regimes are reported, and no verdict covers both; needs root (10 min)",
@@ -114,6 +116,27 @@ const VALIDATIONS: [Validation; 18] = [
         run: compare::toggled,
     },
     Validation {
+        name: "sliced-bias",
+        shows: "unmodified programs cost the same in slices as in whole executions (25 min)",
+        seconds: 15.0,
+        rounds: 10,
+        run: compare::sliced::bias,
+    },
+    Validation {
+        name: "sliced-aa",
+        shows: "unmodified programs in slices: identical arms are called different no more often than expected (70 min)",
+        seconds: 30.0,
+        rounds: 40,
+        run: compare::sliced::same,
+    },
+    Validation {
+        name: "sliced-known-cost",
+        shows: "the interval contains a cost planted in an unmodified program by a preloaded library (25 min)",
+        seconds: 30.0,
+        rounds: 20,
+        run: compare::sliced::known_cost,
+    },
+    Validation {
         name: "compare-others",
         shows: "verdicts of fio run twice, a t-test, hyperfine, and iotoll on identical arms (17 min)",
         seconds: 10.0,
@@ -147,6 +170,20 @@ const VALIDATIONS: [Validation; 18] = [
         seconds: 1.0,
         rounds: 10,
         run: guests::validate,
+    },
+    Validation {
+        name: "ftq-resolution",
+        shows: "late readings, and what a recorder takes from a writer, by quantum and probes (7 min)",
+        seconds: 2.0,
+        rounds: 5,
+        run: ftq_resolution::validate,
+    },
+    Validation {
+        name: "ftq-periods",
+        shows: "planted stalls are found at their period, and none in shuffled series; each recording has its own length (60 min)",
+        seconds: 30.0,
+        rounds: 20,
+        run: ftq_periods::validate,
     },
     Validation {
         name: "start",

@@ -5,12 +5,14 @@
 
 mod documented;
 mod experiment_help;
+pub mod ftq;
 mod generate;
 pub mod guest;
 mod serve;
 mod value;
 
 pub use documented::{JOB_OPTIONS, documented};
+pub use ftq::FtqArguments;
 pub use generate::{CompletionShell, CompletionsArguments, GenerateArguments, Generated};
 pub use guest::{GuestArguments, GuestVerb};
 pub use serve::{ServeArguments, Storage};
@@ -20,7 +22,7 @@ use crate::failure::BadInput;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lab::meter::Selection;
-use model::experiment::{Around, Cache, Limit, Metric};
+use model::experiment::{Around, Cache, EndSignal, Limit, Metric, Slices};
 use model::placement::Place;
 use model::plan::service::ServicePlan;
 use model::probe::Probe;
@@ -51,6 +53,9 @@ pub enum Verb {
     /// Compare options, commands or settings in interleaved measurements, with confidence intervals
     #[command(after_help = "")]
     Compare(Box<CompareArguments>),
+    /// Record what one worker does in each quantum of time, with the kernel's counters on the same time axis
+    #[command(after_help = "")]
+    Ftq(Box<FtqArguments>),
     /// Count the instructions of one I/O through the real stacks of unmodified kernels, in emulated guests
     Guest(GuestArguments),
     /// Run an NBD server that reports its work and the cost of it: iotoll serve --backend memory:256m
@@ -263,7 +268,7 @@ pub struct CompareArguments {
     /// Continue the experiment in this folder, whose arms are boots: measure the arm that is booted now
     #[arg(long, value_name = "DIR", conflicts_with_all = ["job", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
         "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "service", "aa", "sweep", "target", "margin", "precision", "budget",
-        "hang_timeout", "slice", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "out",
+        "hang_timeout", "slice", "slices", "count", "end_signal", "candidate_fresh", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "out",
         "no_save", "command"])]
     pub resume: Option<PathBuf>,
     /// Measure an arm again even if the machine was not rebooted in between; a warning reports it
@@ -294,6 +299,20 @@ pub struct CompareArguments {
     /// [default: by the load]
     #[arg(long, value_name = "TIME", value_parser = value::slice)]
     pub slice: Option<f64>,
+    /// Let commands take turns, one thawed and all others frozen: auto (if every command lives for some seconds), off (each
+    /// slice is a whole execution), or the length of a slice [default: auto, 50ms]
+    #[arg(long, value_name = "auto|off|TIME", value_parser = value::slices)]
+    pub slices: Option<Slices>,
+    /// What counts the I/Os of commands that take turns: auto, io_uring, task:both, task:read, task:write, task:storage,
+    /// tcp, syscalls, block:DEVICE, net:INTERFACE, or a probe [default: auto, by a rehearsal]
+    #[arg(long, value_name = "COUNTER", value_parser = value::work_counter)]
+    pub count: Option<String>,
+    /// End a command that takes turns with this signal, so that it reports what it did [default: INT]
+    #[arg(long, value_name = "SIGNAL", value_parser = value::end_signal)]
+    pub end_signal: Option<EndSignal>,
+    /// The candidate's setting needs a fresh process: compare whole executions
+    #[arg(long, requires = "candidate_set")]
+    pub candidate_fresh: bool,
     /// Compare with an earlier comparison that has the same baseline (its folder, or record.jsonl), to separate the
     /// change from the machine
     #[arg(long, value_name = "DIR")]
@@ -337,11 +356,14 @@ pub struct CompareArguments {
 /// `iotoll report`.
 #[derive(Args, Clone, Debug)]
 pub struct ReportArguments {
-    /// Folder of a saved run or comparison, or its record.jsonl
+    /// Folder of a saved measurement, or its record.jsonl
     pub record: PathBuf,
     /// Compare with an earlier record of the same kind, and report what differs between then and now
     #[arg(long, value_name = "DIR")]
     pub stored: Option<PathBuf>,
+    /// Write the series of a recording into this folder instead of printing it: series.parquet, and FTQ's two text files
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["stored", "format"])]
+    pub series: Option<PathBuf>,
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
         help = format!("Output format: {}", value::formats()))]
@@ -399,6 +421,7 @@ impl Invocation {
         }
         let mut command = CommandLine::command();
         command = command.mut_subcommand("run", |verb| verb.after_help(job_help()));
+        command = command.mut_subcommand("ftq", |verb| verb.after_help(job_help()));
         for verb in ["run", "prepare"] {
             command =
                 command.mut_subcommand("guest", |guest| guest.mut_subcommand(verb, |verb| verb.after_help(job_help())));
@@ -424,6 +447,7 @@ impl Invocation {
         match &mut verb {
             Verb::Run(arguments) => arguments.job = job,
             Verb::Compare(arguments) => arguments.job = job,
+            Verb::Ftq(arguments) => arguments.job = job,
             Verb::Guest(GuestArguments { verb: GuestVerb::Run(arguments) | GuestVerb::Prepare(arguments) }) => {
                 arguments.job = job;
             }
@@ -456,7 +480,7 @@ fn in_one_line(error: &clap::Error, command: &clap::Command, words: &[String]) -
 }
 
 /// Verbs that take a job.
-const JOB_VERBS: [&[&str]; 4] = [&["run"], &["compare"], &["guest", "run"], &["guest", "prepare"]];
+const JOB_VERBS: [&[&str]; 5] = [&["run"], &["compare"], &["ftq"], &["guest", "run"], &["guest", "prepare"]];
 
 /// Splits off the words after such a verb that are not our own flags: a job file and fio's options. A command follows
 /// `--`.

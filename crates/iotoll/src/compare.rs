@@ -21,7 +21,7 @@ use lab::service::{Addresses, ServiceSettings};
 use model::comparison::finding::LimitState;
 use model::comparison::{CompareFinding, CompareRecord};
 use model::experiment::draft::{Draft, Surroundings, Workload};
-use model::experiment::{ArmPlan, DraftRules, Experiment, file};
+use model::experiment::{ArmPlan, DraftCommandRules, DraftRules, Experiment, file};
 use model::kind::Recorded;
 use model::plan::{DeviceWrites, UnknownOptions};
 use model::record::Outcome;
@@ -159,6 +159,12 @@ fn experiment(arguments: &CompareArguments) -> anyhow::Result<(Experiment, Addre
         hang_timeout_seconds: arguments.hang_timeout,
     };
     draft.rules = flags.or(draft.rules);
+    let commands = DraftCommandRules {
+        slices: arguments.slices,
+        count: arguments.count.clone(),
+        end_signal: arguments.end_signal,
+    };
+    draft.commands = commands.or(draft.commands);
     draft.cache = arguments.cache.or(draft.cache);
     draft.around = arguments.around.around().or(draft.around);
     draft.place = arguments.place.clone().or(draft.place);
@@ -241,6 +247,7 @@ fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
             settings: arguments.candidate_set.clone(),
             setup: arguments.candidate_setup.clone(),
             cleanup: arguments.candidate_cleanup.clone(),
+            fresh: arguments.candidate_fresh,
             ..candidate
         });
     }

@@ -75,8 +75,8 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     Ok(exit_code(&record, measurement.interruption.is_by_failure()))
 }
 
-/// Adds how to fix it.
-fn mended(error: lab::Error) -> anyhow::Error {
+/// Adds how to fix a command that cannot be started.
+pub fn mended(error: lab::Error) -> anyhow::Error {
     match error {
         lab::Error::NotStarted { .. } => BadInput(format!("{error}; check the command after --")).into(),
         error => error.into(),

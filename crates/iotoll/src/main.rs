@@ -6,6 +6,7 @@ mod cost;
 mod demo;
 mod doctor;
 mod failure;
+mod ftq;
 mod generate;
 mod guardian;
 mod guest;
@@ -38,6 +39,7 @@ fn execute(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         Verb::Compare(arguments) => compare::compare(arguments, &invocation.words),
         Verb::Worker { threads } => compare::worker(*threads),
         Verb::Guardian => guardian::serve(),
+        Verb::Ftq(arguments) => ftq::ftq(arguments, &invocation.words),
         Verb::Guest(arguments) => guest::guest(arguments, &invocation.words),
         Verb::Serve(arguments) => serve::run(arguments),
         Verb::Report(arguments) => report::report(arguments),

@@ -2,6 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::compare::Stage;
+use lab::ftq::{Event as Recording, Look};
 use lab::guest::Event;
 use lab::progress::Progress;
 use std::io::IsTerminal;
@@ -46,6 +47,15 @@ impl ProgressLine {
         self.bar.tick();
     }
 
+    /// Shows the progress of a recording.
+    pub fn show_recording(&self, event: &Recording) {
+        self.bar.set_message(match event {
+            Recording::Preparing(progress) => describe(progress),
+            Recording::Recording(look) => describe_look(look),
+        });
+        self.bar.tick();
+    }
+
     /// Removes the line.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
@@ -75,6 +85,19 @@ fn describe(progress: &Progress) -> String {
             format!("measuring {which}{}{rate}", of(*elapsed, *total))
         }
     }
+}
+
+fn describe_look(look: &Look) -> String {
+    use report::number::{BYTES, COUNT, with_unit};
+    let rate = match look.per_second {
+        Some(rate) if look.unit == "bytes" => format!(", {}/s", with_unit(BYTES, rate)),
+        Some(rate) => format!(", {} {}/s", with_unit(COUNT, rate), look.unit),
+        None => String::new(),
+    };
+    let late =
+        if look.late > 0 { format!(", {} of {} readings late", look.late, look.readings) } else { String::new() };
+    let dirty = look.dirty_pages.map_or_else(String::new, |pages| format!(", {} dirty pages", with_unit(COUNT, pages)));
+    format!("recording: {}{rate}{dirty}{late}", of(look.elapsed, Some(look.total)))
 }
 
 fn describe_stage(stage: &Stage) -> String {

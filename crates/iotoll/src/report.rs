@@ -1,23 +1,49 @@
 //! `iotoll report`: a saved record is studied and printed again.
 
 use crate::arguments::ReportArguments;
+use crate::failure::BadInput;
+use crate::saving::series;
 use crate::stdout;
 use crate::stored;
 use model::comparison::CompareRecord;
 use model::envelope::Kind;
+use model::ftq::FtqRecord;
 use model::guest::GuestRecord;
 use model::kind::Recorded;
 use model::record::Record;
 use report::Finding;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Runs the verb.
 pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
-    match lab::store::kind_at(&arguments.record)? {
+    let kind = lab::store::kind_at(&arguments.record)?;
+    if let Some(folder) = &arguments.series {
+        return write_series(arguments, kind, folder);
+    }
+    match kind {
         Kind::Cost => show::<Record>(arguments)?,
         Kind::Compare => show::<CompareRecord>(arguments)?,
         Kind::Guest => show::<GuestRecord>(arguments)?,
+        Kind::Ftq => show::<FtqRecord>(arguments)?,
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the series of a recording.
+fn write_series(arguments: &ReportArguments, kind: Kind, folder: &Path) -> anyhow::Result<ExitCode> {
+    if kind != Kind::Ftq {
+        let message = format!(
+            "--series: {} is the record of {}; only a recording (iotoll ftq) has a series",
+            arguments.record.display(),
+            kind.noun()
+        );
+        return Err(BadInput(message).into());
+    }
+    let record: FtqRecord = lab::store::load(&arguments.record)?;
+    std::fs::create_dir_all(folder)
+        .map_err(|error| lab::Error::file(folder, "making the folder of the series", error))?;
+    series::write(folder, &record)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,6 +2,8 @@
 
 mod comparison;
 mod guests;
+mod recording;
+pub mod series;
 
 pub use comparison::{OpenRecord, Saving};
 

@@ -1,13 +1,14 @@
 //! Tests of the built binary from outside: its output, its exit status, what it leaves behind.
 //!
-//! One test binary, so that it is linked once. Each module covers one promise; `iotoll` and `machine` contain the
-//! helpers. Bounds on time are wide, because machines are noisy.
+//! One test binary, so that it is linked once. Each module covers one promise; `browser`, `iotoll` and `machine`
+//! contain the helpers. Bounds on time are wide, because machines are noisy.
 
 // A test fails by panicking, and prints why a case is skipped.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 /// The tests, in the order of a measurement: arguments, measuring, output, failures.
 mod integration {
+    mod browser;
     mod iotoll;
     mod machine;
 
@@ -22,6 +23,9 @@ mod integration {
     mod foreign_commands;
     mod foreign_counts;
     mod foreign_servers;
+    mod ftq;
+    mod ftq_fails;
+    mod ftq_page;
     mod full_disks;
     mod generated;
     mod guardian;
@@ -43,5 +47,6 @@ mod integration {
     mod serving;
     mod serving_begins_and_ends;
     mod signals;
+    mod sliced;
     mod transfers;
 }

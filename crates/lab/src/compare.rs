@@ -8,11 +8,15 @@ mod cache;
 mod executions;
 mod neighbours;
 mod protocol;
+mod rehearsal;
 mod shuffler;
+mod sliced;
+mod sliced_command;
 mod slices;
 mod toggle;
 mod turns;
 mod whole;
+mod work_counter;
 pub mod worker;
 mod worker_process;
 
@@ -36,7 +40,7 @@ use crate::workload::job_copy::JobCopy;
 use crate::workload::target::{Created, Target};
 use cache::CacheKeeper;
 use model::comparison::record::{
-    CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork,
+    CaseLatency, CommandTotal, CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork,
 };
 use model::comparison::study::{Progress, Standing};
 use model::envelope::{Envelope, Kind};
@@ -47,6 +51,7 @@ use model::unit::{Hertz, Nanos};
 use model::warning::{Warning, add_once};
 use neighbours::Neighbours;
 use shuffler::Shuffler;
+use sliced::SlicedCommands;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use sys::clock::monotonic_nanos;
@@ -227,6 +232,7 @@ fn measure(
         neighbours: Neighbours::new(experiment.cases.len()),
         placing: beside.placing.clone(),
         processes: settings.guardian.processes()?,
+        sliced: None,
         experiment,
         settings,
     };
@@ -240,6 +246,7 @@ fn measure(
         meters: runner.meters.statuses().to_vec(),
         canaries,
         page_cache: runner.cache.setup(),
+        work_counter: runner.sliced.as_ref().map(SlicedCommands::counter),
     };
     writer.header(&header)?;
     let mut record = CompareRecord { header, rounds: Vec::new(), boots: Vec::new(), end: None };
@@ -271,6 +278,8 @@ struct RoundRunner<'a> {
     placing: Placing,
     /// Workers and commands.
     processes: Processes,
+    /// What commands that take turns need, if they do.
+    sliced: Option<SlicedCommands>,
     experiment: &'a Experiment,
     settings: &'a Settings,
 }
@@ -294,7 +303,7 @@ impl RoundRunner<'_> {
     fn schedule(&mut self) -> Result<Schedule> {
         let commands = self.experiment.cases.iter().any(|case| matches!(case.work, Work::Command(_)));
         if commands {
-            return Ok(Schedule::Executions);
+            return self.schedule_of_commands();
         }
         // iotoll cannot know what a shell command does, and when its effect is over.
         let slow = self.toggles.slowest_switch() > whole::SLOW_SWITCH;
@@ -332,7 +341,7 @@ impl RoundRunner<'_> {
             let before = begun.elapsed();
             let begin_nanos = Nanos(monotonic_nanos());
             let measured = warmed.and_then(|()| self.round(schedule));
-            let (slices, latencies) = match measured {
+            let Measured { slices, latencies, commands } = match measured {
                 Ok(Some(measured)) => measured,
                 Ok(None) | Err(Error::Interrupted(_)) if !record.rounds.is_empty() => {
                     return Ok((Outcome::Interrupted, "interrupted".to_owned()));
@@ -341,8 +350,8 @@ impl RoundRunner<'_> {
                 Err(error) if record.rounds.is_empty() => return Err(error),
                 Err(error) => return Ok((Outcome::Failed(error.to_string()), "failed".to_owned())),
             };
-            let round =
-                RoundRecord { begin_nanos, end_nanos: Nanos(monotonic_nanos()), slices, latencies, boots: Vec::new() };
+            let end_nanos = Nanos(monotonic_nanos());
+            let round = RoundRecord { begin_nanos, end_nanos, slices, latencies, boots: Vec::new(), commands };
             progress.add(&round);
             let kept = writer.round(&round);
             record.rounds.push(round);
@@ -372,6 +381,9 @@ impl RoundRunner<'_> {
                 at_once(|| self.round_of_slices(slice_nanos.duration(), warm_up_nanos.duration(), blocks))
             }
             Schedule::WholeRounds { slice_nanos } => self.whole_round(slice_nanos.duration()),
+            Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks } => {
+                at_once(|| self.round_of_sliced_commands(slice_nanos.duration(), guard_nanos.duration(), blocks))
+            }
             Schedule::Executions => self.round_of_executions(),
             Schedule::Boots => {
                 Err(Error::Refused("arms that are boots are measured one boot at a time; use --resume".to_owned()))
@@ -409,8 +421,13 @@ enum Tasks {
     Unread,
 }
 
-/// Slices of a round, and latencies of its cases.
-type Measured = (Vec<SliceRecord>, Vec<model::comparison::record::CaseLatency>);
+/// What was measured in a round.
+#[derive(Default)]
+struct Measured {
+    slices: Vec<SliceRecord>,
+    latencies: Vec<CaseLatency>,
+    commands: Vec<CommandTotal>,
+}
 
 /// Runs with real-time priority, so that a boundary does not wait behind the workload. Children run with ordinary
 /// priority.

@@ -11,7 +11,8 @@ mod output_parser;
 mod running;
 
 pub use counter::Counter;
-pub(crate) use execution::{Executed, Surroundings, execute};
+pub(crate) use execution::{Executed, Prepared, Surroundings, execute, last_line, prepared, set_apart};
+pub(crate) use output_parser::OutputParser;
 
 use crate::around;
 use crate::error::{Error, Result};

@@ -5,6 +5,7 @@
 //! guardian performs the remaining actions, the newest first. The process lives while there are entries. The ledger on disk
 //! records what has to be undone if both are killed.
 
+pub(crate) mod control_group;
 pub(crate) mod file_identity;
 pub(crate) mod folder;
 mod ledger;

@@ -11,6 +11,8 @@ pub mod cost;
 pub mod doctor;
 pub mod engine;
 pub mod error;
+pub(crate) mod freezer;
+pub mod ftq;
 pub mod guardian;
 pub mod guest;
 pub mod host;

@@ -1,27 +1,23 @@
-//! Probes: kernel counters and gauges that are read at each snapshot, if the user asked for them.
+//! Probes: kernel counters and gauges that are read while something is measured, if the user asked for them.
 //!
-//! Probes enter, as `model::probe` describes them; a [`ProbeSet`] keeps their files open, reads each file once per
-//! snapshot, and takes the numbers of all its probes from that text. Reading takes 3 to 10 µs a file and 20 µs for
-//! /proc/vmstat (2 CPUs), and there are at most 10 snapshots a second: less than 3 ten-thousandths of one CPU, and as
-//! much in the background, which is subtracted.
+//! Probes enter, as `model::probe` describes them; a [`ProbeSet`] keeps their sources open, reads each once at a time, and
+//! takes the numbers of all its probes from it. Reading takes 1 to 10 µs a source, 20 µs for all of /proc/vmstat (2 CPUs).
+//! `run` takes at most 10 snapshots a second: less than 3 ten-thousandths of one CPU, and as much in the background, which
+//! is subtracted. A recording (`ftq`) reads them in each quantum and measures what that costs.
 
 mod listing;
+mod source;
+mod text_file;
+mod worker;
 
 pub use listing::list;
+pub use worker::WorkerTask;
 
 use crate::error::{Error, Result};
 use model::probe::{Descriptor, Probe, Readings};
 use model::unit::Nanos;
-use rustix::io::Errno;
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use source::Source;
 use sys::clock::monotonic_nanos;
-
-/// Most bytes read of a file, so that a growing file does not dominate the measurement.
-const MOST_BYTES: usize = 1 << 20;
-/// Most characters of a file quoted in an error.
-const QUOTED: usize = 40;
 
 /// Probes that are read together.
 #[derive(Default)]
@@ -30,47 +26,61 @@ pub struct ProbeSet {
     probes: Vec<Probe>,
 }
 
-/// A file, and the indices of the probes in it.
-struct Source {
-    path: String,
-    file: TextFile,
-    probes: Vec<usize>,
-}
-
 impl ProbeSet {
-    /// Opens their files and tries each of them. A probe that is named twice is read once.
+    /// Opens the sources of probes and tries each of them. A probe that is named twice is read once.
     ///
     /// # Errors
-    /// Refused when a file cannot be read or does not contain the number, because the user asked for it.
+    /// Refused when a source cannot be read or does not contain the number, because the user asked for it; and for probes of
+    /// a worker, which only a recording has.
     pub fn open(asked: &[Probe]) -> Result<Self> {
+        Self::open_beside(asked, None)
+    }
+
+    /// The same for a measurement that has a worker.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn open_beside(asked: &[Probe], worker: Option<WorkerTask>) -> Result<Self> {
         let mut set = Self::default();
         for probe in asked {
             let name = &probe.descriptor.name;
-            if set.probes.iter().any(|earlier| earlier.descriptor.name == *name) {
-                continue;
-            }
-            let place = set.probes.len();
-            let source = match set.sources.iter().position(|source| source.path == probe.path) {
-                Some(known) => known,
-                None => {
-                    let file = TextFile::open(&probe.path).map_err(|error| refused(probe, &error))?;
-                    set.sources.push(Source { path: probe.path.clone(), file, probes: Vec::new() });
-                    set.sources.len() - 1
+            match set.probes.iter().find(|earlier| earlier.descriptor.name == *name) {
+                Some(earlier) if earlier.descriptor.meaning == probe.descriptor.meaning => continue,
+                Some(_) => {
+                    return Err(Error::Refused(format!(
+                        "probe '{name}': two probes have this name; give one another name"
+                    )));
                 }
-            };
-            if let Some(source) = set.sources.get_mut(source) {
-                let text = source.file.read().map_err(|error| refused(probe, &error))?;
-                probe.field.read(text).ok_or_else(|| not_found(probe, text))?;
-                source.probes.push(place);
+                None => {}
             }
-            set.probes.push(probe.clone());
+            set.add(probe, worker)?;
         }
         Ok(set)
+    }
+
+    fn add(&mut self, probe: &Probe, worker: Option<WorkerTask>) -> Result<()> {
+        let place = self.probes.len();
+        let known = self.sources.iter_mut().find(|source| source.contains(probe));
+        match known {
+            Some(source) => source.try_one(probe, place)?,
+            None => {
+                let mut source = Source::open(probe, worker)?;
+                source.try_one(probe, place)?;
+                self.sources.push(source);
+            }
+        }
+        self.probes.push(probe.clone());
+        Ok(())
     }
 
     /// The probes, in the order of the readings.
     pub fn descriptors(&self) -> Vec<Descriptor> {
         self.probes.iter().map(|probe| probe.descriptor.clone()).collect()
+    }
+
+    /// The number of probes.
+    pub(crate) fn len(&self) -> usize {
+        self.probes.len()
     }
 
     /// The current values; `None` without probes.
@@ -80,75 +90,18 @@ impl ProbeSet {
         }
         let at_nanos = Nanos(monotonic_nanos());
         let mut values = vec![None; self.probes.len()];
-        for source in &mut self.sources {
-            // A file that has become unreadable (its interface was removed) gives no value, and the study reports it.
-            let Ok(text) = source.file.read() else { continue };
-            for place in &source.probes {
-                if let (Some(value), Some(probe)) = (values.get_mut(*place), self.probes.get(*place)) {
-                    *value = probe.field.read(text).map(|number| number * probe.factor);
-                }
-            }
-        }
+        self.read_into(&mut values);
         Some(Box::new(Readings { at_nanos, values }))
     }
-}
 
-/// A file that stays open, with a reusable buffer.
-struct TextFile {
-    file: File,
-    bytes: Vec<u8>,
-}
-
-impl TextFile {
-    fn open(path: &str) -> io::Result<Self> {
-        // Opening a pipe or a terminal would block.
-        if !std::fs::metadata(path)?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file"));
+    /// Reads the current values into `values`, which has a place for each probe. Does not allocate, unless a file has grown
+    /// to more than twice its size.
+    pub(crate) fn read_into(&mut self, values: &mut [Option<f64>]) {
+        values.fill(None);
+        for source in &mut self.sources {
+            source.read(&self.probes, values);
         }
-        Ok(Self { file: File::open(path)?, bytes: vec![0; 16 << 10] })
     }
-
-    /// The current text, up to [`MOST_BYTES`].
-    fn read(&mut self) -> io::Result<&str> {
-        let mut length = 0;
-        while let Some(room) = self.bytes.get_mut(length..).filter(|_| length < MOST_BYTES) {
-            if room.is_empty() {
-                self.bytes.resize((2 * length).min(MOST_BYTES), 0);
-                continue;
-            }
-            match self.file.read_at(room, length as u64) {
-                Ok(0) => break,
-                Ok(read) => length += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let text = std::str::from_utf8(self.bytes.get(..length).unwrap_or_default());
-        text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "is not UTF-8 text"))
-    }
-}
-
-/// Why a probe's file cannot be read, and how to fix that.
-fn refused(probe: &Probe, error: &io::Error) -> Error {
-    let mend = match Errno::from_io_error(error) {
-        Some(Errno::NOENT | Errno::NOTDIR) => "; --probe list names the probes of this machine",
-        Some(Errno::ACCESS | Errno::PERM) => "; run as root, or choose one that this user may read",
-        Some(Errno::OPNOTSUPP) => "; the kernel does not count pressure: boot it with psi=1",
-        Some(Errno::INVAL) => "; this device has no such counter",
-        _ => "",
-    };
-    Error::Refused(format!("probe '{}': {}: {error}{mend}", probe.descriptor.name, probe.path))
-}
-
-/// The number is not in its file; quotes what is.
-fn not_found(probe: &Probe, text: &str) -> Error {
-    let begin: String = text.trim_start().chars().take(QUOTED).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let there =
-        if begin.is_empty() { "it is empty".to_owned() } else { format!("it begins with '{}'", begin.trim_end()) };
-    Error::Refused(format!(
-        "probe '{}': no such number in {}, {there}; compare the name or the pattern with the file",
-        probe.descriptor.name, probe.path
-    ))
 }
 
 #[cfg(test)]

@@ -161,6 +161,11 @@ impl WorkerPool {
         true
     }
 
+    /// The counters of the first worker, for a reader of its own.
+    pub(crate) fn first_counters(&self) -> Option<Arc<LiveCounters>> {
+        self.live.first().cloned()
+    }
+
     /// Kernel thread ids of the workers.
     pub fn thread_ids(&self) -> BTreeSet<u32> {
         let clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);

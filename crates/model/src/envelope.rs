@@ -14,6 +14,8 @@ pub enum Kind {
     Compare,
     /// The instructions of I/Os in guests: `iotoll guest run`.
     Guest,
+    /// What a worker did in each quantum of time: `iotoll ftq`.
+    Ftq,
 }
 
 /// A row of [`KINDS`].
@@ -32,7 +34,7 @@ struct Row {
 }
 
 /// Every kind.
-static KINDS: [Row; 3] = [
+static KINDS: [Row; 4] = [
     Row { kind: Kind::Cost, name: "cost", noun: "a run", made_by: "iotoll run or iotoll cost", method_version: 2 },
     Row { kind: Kind::Compare, name: "compare", noun: "a comparison", made_by: "iotoll compare", method_version: 2 },
     Row {
@@ -42,6 +44,7 @@ static KINDS: [Row; 3] = [
         made_by: "iotoll guest run",
         method_version: 1,
     },
+    Row { kind: Kind::Ftq, name: "ftq", noun: "a recording", made_by: "iotoll ftq", method_version: 1 },
 ];
 
 impl Kind {
@@ -114,7 +117,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_row() {
-        for kind in [Kind::Cost, Kind::Compare, Kind::Guest] {
+        for kind in [Kind::Cost, Kind::Compare, Kind::Guest, Kind::Ftq] {
             assert_eq!((kind.row().kind, Kind::named(kind.name())), (kind, Some(kind)));
         }
         assert_eq!(Kind::named("unheard of"), None);

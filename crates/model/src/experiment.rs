@@ -5,6 +5,7 @@
 //! same draft gives the same experiment everywhere.
 
 mod boot_plan;
+mod command_rules;
 mod conditions;
 pub mod draft;
 pub mod file;
@@ -13,8 +14,10 @@ pub mod metric;
 mod rules;
 pub mod setting;
 mod when;
+pub mod work_counter;
 
 pub use boot_plan::{Begun, BootPlan};
+pub use command_rules::{CommandRules, DraftCommandRules, EndSignal, Slices};
 pub use conditions::{Around, Cache};
 pub use draft::{Draft, Origin, Workload};
 pub use limit::Limit;
@@ -22,6 +25,7 @@ pub use metric::Metric;
 pub use rules::{DraftRules, Rules};
 pub use setting::Setting;
 pub use when::When;
+pub use work_counter::WorkCounter;
 
 use crate::placement::Place;
 use crate::plan::service::Service;
@@ -66,6 +70,9 @@ pub struct Experiment {
     /// Servers that it starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Service>,
+    /// How commands are measured.
+    #[serde(default)]
+    pub commands: CommandRules,
 }
 
 /// One arm.
@@ -87,6 +94,9 @@ pub struct ArmPlan {
     /// The condition by which a boot of this arm is recognized.
     #[serde(default)]
     pub when: Option<When>,
+    /// Whether its settings need a fresh process: then a command is not sliced.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
 }
 
 impl ArmPlan {

@@ -3,6 +3,7 @@
 
 pub mod compare;
 pub mod cost;
+pub mod ftq;
 pub mod guest;
 
 use crate::envelope::{Envelope, Kind};

@@ -11,6 +11,7 @@ pub mod elided_list;
 pub mod envelope;
 pub mod experiment;
 pub mod finding;
+pub mod ftq;
 pub mod guest;
 pub mod histogram;
 #[cfg(test)]

@@ -6,9 +6,11 @@
 
 mod families;
 mod field;
+mod worker_counter;
 
-pub use families::{FAMILIES, Family, FilePart, Instance};
+pub use families::{FAMILIES, Family, Instance, Part};
 pub use field::Field;
+pub use worker_counter::WorkerCounter;
 
 use crate::plan::nearest;
 use crate::reading::Reading;
@@ -37,6 +39,8 @@ pub enum Scope {
     Device,
     /// Whatever the file of the probe covers.
     File,
+    /// The worker of a recording.
+    Worker,
 }
 
 /// What a probe reads, as stored in the record.
@@ -59,12 +63,31 @@ pub struct Descriptor {
 pub struct Probe {
     /// What it reads.
     pub descriptor: Descriptor,
-    /// The file to read.
-    pub path: String,
-    /// The place of the number in the file.
-    pub field: Field,
-    /// Factor from the file's unit to the probe's.
+    /// Where its number is.
+    pub place: Place,
+    /// Factor from the unit of the place to the probe's.
     pub factor: f64,
+}
+
+/// Where the number of a probe is.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In a file.
+    File {
+        /// The file.
+        path: String,
+        /// The place in it.
+        field: Field,
+    },
+    /// It is a counter of the worker of a recording.
+    Worker(WorkerCounter),
+    /// It is how often a tracepoint was passed on all CPUs since the probe was opened.
+    Tracepoint {
+        /// The folder of the tracepoint below `events`: `writeback`.
+        group: String,
+        /// Its name: `balance_dirty_pages`.
+        name: String,
+    },
 }
 
 /// The readings of all probes at a snapshot.
@@ -132,11 +155,23 @@ pub const ROWS: &[Row] = &[
 ];
 
 impl Probe {
-    /// Parses a name from the command line.
+    /// Parses `PROBE`, or `NAME=PROBE`, which gives the probe a name of the user's.
     ///
     /// # Errors
-    /// What is wrong with the name, and a similar one.
-    pub fn parse(name: &str) -> Result<Self, String> {
+    /// What is wrong with either name.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let Some((own, name)) = own_name(text) else { return Self::of_name(text) };
+        if own.is_empty() || own.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            return Err(format!(
+                "'{text}': a probe's own name is a word without spaces, as in queue=block.vda.in_flight"
+            ));
+        }
+        let probe = Self::of_name(name)?;
+        Ok(Self { descriptor: Descriptor { name: own.to_owned(), ..probe.descriptor }, ..probe })
+    }
+
+    /// Parses the name of a probe.
+    fn of_name(name: &str) -> Result<Self, String> {
         if let Some(row) = ROWS.iter().find(|row| row.name == name) {
             return Ok(row.probe());
         }
@@ -166,9 +201,9 @@ impl Probe {
                 )));
             }
         };
-        let FilePart { path, field, unit, factor, meaning, .. } = part;
+        let Part { place, unit, factor, meaning, .. } = part;
         let descriptor = Descriptor { name: name.to_owned(), meaning, unit, kind, scope: family.scope };
-        Ok(Self { descriptor, path, field, factor })
+        Ok(Self { descriptor, place, factor })
     }
 
     /// Parses several names separated by commas. The pattern of a file may contain commas, so it extends to the end of
@@ -180,7 +215,8 @@ impl Probe {
         let mut found = Vec::new();
         let mut rest = Some(text);
         while let Some(text) = rest {
-            let of_file = ["file:", "counter:file:", "gauge:file:"].iter().any(|begin| text.starts_with(begin));
+            let probe = own_name(text).map_or(text, |(_, probe)| probe);
+            let of_file = ["file:", "counter:file:", "gauge:file:"].iter().any(|begin| probe.starts_with(begin));
             let (name, others) = match text.split_once(',') {
                 Some((name, others)) if !of_file => (name, Some(others)),
                 _ => (text, None),
@@ -203,8 +239,14 @@ impl Row {
             scope: Scope::Machine,
         };
         let field = Field::Row { key: self.key.to_owned(), column: self.column };
-        Probe { descriptor, path: self.path.to_owned(), field, factor: self.factor }
+        Probe { descriptor, place: Place::File { path: self.path.to_owned(), field }, factor: self.factor }
     }
+}
+
+/// The user's name and the rest of `NAME=PROBE`. A pattern may contain `=`, but only after a colon; so may a list's later
+/// names, but only after a comma.
+fn own_name(text: &str) -> Option<(&str, &str)> {
+    text.split_once('=').filter(|(own, _)| !own.contains([':', ',']))
 }
 
 impl Kind {
@@ -230,7 +272,8 @@ mod tests {
     fn every_row_is_a_probe_and_no_two_have_one_name() {
         for row in ROWS {
             let probe = parsed(row.name);
-            assert_eq!((probe.descriptor.name.as_str(), probe.path.as_str()), (row.name, row.path));
+            assert_eq!(probe.descriptor.name, row.name);
+            assert!(matches!(&probe.place, Place::File { path, .. } if path == row.path));
             assert!(!row.meaning.is_empty());
         }
     }
@@ -239,7 +282,8 @@ mod tests {
     fn a_family_finds_its_file_and_its_unit() {
         let of = |name: &str| {
             let probe = parsed(name);
-            (probe.path, probe.descriptor.unit, probe.descriptor.kind, probe.factor)
+            let Place::File { path, .. } = probe.place else { panic!("{name} is in no file") };
+            (path, probe.descriptor.unit, probe.descriptor.kind, probe.factor)
         };
         let file = |path: &str, unit: &str, kind, factor| (path.to_owned(), unit.to_owned(), kind, factor);
         use Kind::*;
@@ -253,6 +297,9 @@ mod tests {
         assert_eq!(of("vmstat.pgfault"), file("/proc/vmstat", "events", Counter, 1.0));
         assert_eq!(of("vmstat.nr_dirty").2, Gauge);
         assert_eq!(of("vmstat.nr_dirtied").2, Counter, "it begins as gauges do");
+        let port = "/sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data";
+        assert_eq!(of("ib.mlx5_0.1.port_rcv_data"), file(port, "bytes", Counter, 4.0), "it is in words of 4 bytes");
+        assert_eq!(of("journal.dm-0-8.commits"), file("/proc/fs/jbd2/dm-0-8/info", "commits", Counter, 1.0));
         assert_eq!(of("gauge:file:/proc/meminfo:Dirty: +([0-9]+)"), file("/proc/meminfo", "", Gauge, 1.0));
         let device = "/sys/bus/pci/devices/0000:00:1f.2/irq";
         assert_eq!(
@@ -268,6 +315,19 @@ mod tests {
         };
         assert_eq!(names("dirty,net.lo.rx_bytes"), ["dirty", "net.lo.rx_bytes"]);
         assert_eq!(names("dirty,gauge:file:/x:([0-9]{1,3}),5"), ["dirty", "gauge:file:/x:([0-9]{1,3}),5"]);
+        assert_eq!(names("a=dirty,b=gauge:file:/x:n=([0-9]{1,3}),5"), ["a", "b"]);
+        assert_eq!(names("gauge:file:/x:n=([0-9]+)"), ["gauge:file:/x:n=([0-9]+)"], "this = belongs to the pattern");
+    }
+
+    #[test]
+    fn some_probes_are_in_no_file() {
+        let sleeps = parsed("worker.sleeps");
+        assert!(matches!(sleeps.place, Place::Worker(WorkerCounter::Sleeps)));
+        assert_eq!((sleeps.descriptor.unit.as_str(), sleeps.descriptor.scope), ("switches", Scope::Worker));
+        let passed = parsed("throttling=tracepoint.writeback.balance_dirty_pages");
+        let Place::Tracepoint { group, name } = &passed.place else { panic!("{passed:?}") };
+        assert_eq!((group.as_str(), name.as_str()), ("writeback", "balance_dirty_pages"));
+        assert_eq!(passed.descriptor.name, "throttling");
     }
 
     #[test]
@@ -289,6 +349,14 @@ mod tests {
             ("gauge:file:/x", "gauge:file:PATH:PATTERN"),
             ("gauge:file:/x:[0-9]+", "has no capture group"),
             ("counter:dirty", "is not a probe"),
+            ("=dirty", "own name"),
+            ("my queue=dirty", "own name"),
+            ("queue=dirti", "did you mean 'dirty'"),
+            ("worker.naps", "sleeps"),
+            ("tracepoint.writeback", "tracepoint.GROUP.NAME"),
+            ("tracepoint.../x", "is not the name"),
+            ("ib.mlx5_0.port_rcv_data", "ib.DEV.PORT.COUNTER"),
+            ("journal.vda1-8.aborts", "commits"),
         ] {
             let error = Probe::parse(name).unwrap_err();
             assert!(error.contains(told), "{name}: {error}");

@@ -7,6 +7,7 @@ pub mod jackknife;
 pub mod line;
 pub mod log_ratio;
 pub mod percentile;
+pub mod quantile;
 pub mod ratio;
 pub mod regimes;
 pub mod steady;

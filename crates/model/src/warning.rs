@@ -47,6 +47,8 @@ pub enum Code {
     MeterUnavailable,
     /// The number of I/Os or bytes is unknown.
     WorkUnknown,
+    /// The amount of a recorded worker went back.
+    AmountWentBack,
     /// The rate stepped during the measurement, so no single mean and no verdict describes it.
     TwoRegimes,
     /// All CPUs were busy, or the net cost is below the cost of the workload's own threads: the load squeezed other
@@ -54,6 +56,12 @@ pub enum Code {
     BackgroundSqueezed,
     /// Two meters that should agree on this load disagree.
     MetersDisagree,
+    /// The page cache of a guest served I/Os that were meant for its stack.
+    StackNotReached,
+    /// Readings of a recording were lost because they could not be saved in time.
+    ReadingsLost,
+    /// The counter of a sliced command and its own total disagree.
+    CountersDisagree,
     /// Arms found different parts of their files in the page cache.
     CacheDiffers,
     /// The page cache did not contain what the condition requires.
@@ -62,6 +70,10 @@ pub enum Code {
     CarryOver,
     /// Threads shared a CPU more often in one arm than in another.
     PlacementDiffers,
+    /// The recorder ran on the CPU of the worker and interrupted it at each reading.
+    RecorderShares,
+    /// Many readings of a recording were late, so short stalls cannot be seen.
+    LateReadings,
     /// The hypervisor stole CPU time.
     Steal,
     /// The job reads blocks that were never written, so the reads do not reach the device.
@@ -78,8 +90,16 @@ pub enum Code {
     WithinLayouts,
     /// A figure is missing because it could not be determined.
     Unknown,
+    /// A probe could not be read, or no longer.
+    ProbeLost,
+    /// A recording is too short for long periods.
+    ShortRecording,
+    /// A recording was searched in steps of several quanta.
+    CoarseSteps,
     /// Too few windows or executions for an interval.
     NoInterval,
+    /// Commands were compared by whole executions, which takes longer than slices.
+    ExecutionsOnly,
     /// The machine was not rebooted between two measurements of an arm.
     NoBoot,
     /// The rate of all arms together did not reach a steady state.

@@ -6,10 +6,12 @@
 pub mod chart;
 mod span;
 mod table;
+mod timeline;
 
 pub use chart::{Axis, Chart, Mark, Point, Series};
 pub use span::{LARGEST, Span};
 pub use table::{Align, Cell, Column, Draw, Interval, Need, Raw, Row, Scale, Table};
+pub use timeline::{Hue, Reach, Timeline, TimelineScale, Trace, Track};
 
 use model::warning::Warning;
 
@@ -183,6 +185,8 @@ pub enum Body {
     Table(Table),
     /// Charts, side by side where there is room.
     Charts(Vec<Chart>),
+    /// Series on one time axis.
+    Timeline(Timeline),
 }
 
 /// A body with a title and remarks.
@@ -234,6 +238,7 @@ impl Block {
                 Body::Facts(facts) => facts.is_empty(),
                 Body::Table(table) => table.rows.is_empty(),
                 Body::Charts(charts) => charts.is_empty(),
+                Body::Timeline(timeline) => timeline.is_empty(),
             }
     }
 }

@@ -2,11 +2,12 @@
 //! each.
 
 use crate::document::Document;
-use crate::{Ink, compare, cost, csv, doctor, experiment, guest, html, json, mail, markdown, terminal};
+use crate::{Ink, compare, cost, csv, doctor, experiment, ftq, guest, html, json, mail, markdown, terminal};
 use model::comparison::CompareFinding;
 use model::doctor::Diagnosis;
 use model::experiment::Experiment;
 use model::finding::RunFinding;
+use model::ftq::FtqFinding;
 use model::guest::GuestFinding;
 use serde::Serialize;
 
@@ -31,6 +32,12 @@ impl Finding for CompareFinding {
 impl Finding for GuestFinding {
     fn document(&self) -> Document {
         guest::document(self)
+    }
+}
+
+impl Finding for FtqFinding {
+    fn document(&self) -> Document {
+        ftq::document(self)
     }
 }
 
@@ -134,6 +141,7 @@ mod tests {
             cost::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
             compare::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
             guest::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
+            ftq::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
             renders(format, "doctor", &doctor::fixture());
             renders(format, "experiment", &experiment::fixture());
         }

@@ -6,7 +6,7 @@
 mod wild;
 
 use crate::text::page::fits;
-use crate::{Finding, Format, Ink, compare, cost, guest, html};
+use crate::{Finding, Format, Ink, compare, cost, ftq, guest, html};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -151,4 +151,9 @@ fn no_run_breaks_a_format() {
 #[test]
 fn no_guest_breaks_a_format() {
     survives(guest::fixture::all());
+}
+
+#[test]
+fn no_recording_breaks_a_format() {
+    survives(ftq::fixture::all());
 }

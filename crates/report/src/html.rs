@@ -1,4 +1,4 @@
-//! A document as a self-contained HTML file: no network access, no script, no font.
+//! A document as a self-contained HTML file: no network access, no font. Only a timeline has a script.
 //!
 //! Ordered by importance: the answer, the numbers, the curves, the machine. One style sheet covers light, dark and
 //! printed pages; every interval is both drawn and written.
@@ -8,6 +8,7 @@ mod chart;
 mod markup;
 mod svg;
 mod table;
+mod timeline;
 
 use crate::document::{Audience, Block, Body, Chart, Document, Fact, Figure, Fold, Note, Section, Sentence, Tone};
 use markup::{element, escape};
@@ -22,15 +23,24 @@ const STYLE: &str = include_str!("html/style.css");
 pub fn html(document: &Document) -> String {
     let sections = document.sections.iter().map(|section| self::section(document, section));
     let parts = [head(document), caveats(document), sections.collect(), provenance(document)];
+    let timeline = if has_timeline(document) { timeline::Means::ALL } else { timeline::Means::default() };
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{}</main>\n</body>\n</html>\n",
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'{}\">\n\
+         <title>{}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<main>\n{}</main>\n{}</body>\n</html>\n",
+        timeline.policy,
         escape(&title(document)),
+        timeline.style,
         parts.concat(),
+        timeline.script,
     )
+}
+
+fn has_timeline(document: &Document) -> bool {
+    let mut blocks = document.sections.iter().flat_map(|section| section.seen_by(READER).1);
+    blocks.any(|block| matches!(block.body, Body::Timeline(_)))
 }
 
 fn title(document: &Document) -> String {
@@ -151,6 +161,7 @@ fn block(document: &Document, block: &Block, heading: &str) -> String {
         Body::Facts(facts) => self::facts(title, facts),
         Body::Table(table) => table::table(title, table),
         Body::Charts(charts) => self::charts(document, charts),
+        Body::Timeline(timeline) => timeline::timeline(timeline),
     };
     let notes =
         block.notes.iter().map(|note| element("p", &format!("note {}", class(note.tone)), &escape(&note.text)) + "\n");

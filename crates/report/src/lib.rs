@@ -1,7 +1,7 @@
 //! Finding → document → text.
 //!
 //! Each kind of finding has a pure function that turns it into a [`document::Document`]: `cost`, `compare`, `guest`,
-//! `doctor`, and `experiment` for a plan that is only read.
+//! `ftq`, `doctor`, and `experiment` for a plan that is only read.
 //! Each renderer turns a document into text and knows no kind: `terminal`, `mail`, `markdown`, `csv`, `html`. JSON is
 //! the finding itself.
 //!
@@ -19,6 +19,7 @@ mod doctor;
 pub mod document;
 mod experiment;
 pub mod format;
+mod ftq;
 pub mod guest;
 mod html;
 pub mod ink;

@@ -5,6 +5,9 @@
 use crate::document::{
     Align, Audience, Block, Body, Cell, Column, Document, Draw, Fact, Figure, Row, Section, Table, Tone,
 };
+use crate::mail;
+use crate::text::page::Page;
+use crate::text::sketch::sketch;
 
 /// Its readers.
 const READER: Audience = Audience::POST;
@@ -66,6 +69,7 @@ fn block(block: &Block) -> String {
         Body::Figures(lines) => figures(lines),
         Body::Facts(facts) => self::facts(facts),
         Body::Table(table) => self::table(table),
+        Body::Timeline(timeline) => drawing(&sketch(Page::mail(mail::COLUMNS), timeline)),
     };
     let notes = list(block.notes.iter().map(|note| prose(&note.text)));
     let mut parts = vec![body, notes];
@@ -156,6 +160,13 @@ fn block_of_code(text: &str) -> String {
     let text = flat(text);
     let fence = "`".repeat(longest_run(&text).max(2) + 1);
     format!("{fence}sh\n{text}\n{fence}")
+}
+
+/// A drawing of several lines in characters, without control characters.
+fn drawing(text: &str) -> String {
+    let text = text.lines().map(flat).collect::<Vec<_>>().join("\n");
+    let fence = "`".repeat(longest_run(&text).max(2) + 1);
+    if text.is_empty() { text } else { format!("{fence}\n{text}\n{fence}") }
 }
 
 fn longest_run(text: &str) -> usize {

@@ -81,6 +81,11 @@ impl Scale {
         Self { size, decimals: decimals(reference / size), unit }
     }
 
+    /// The size of the unit in the smallest one.
+    pub fn size(&self) -> f64 {
+        self.size
+    }
+
     /// `value` in this unit, without the unit's name. A value that is not 0 but would round to 0 is shown as an upper
     /// bound.
     pub fn cell(&self, value: f64) -> String {

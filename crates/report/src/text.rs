@@ -2,6 +2,7 @@
 
 mod drawing;
 pub mod page;
+pub mod sketch;
 mod table;
 
 use crate::document::{Block, Body, Document, Fact, Figure, Section, Sentence, Tone};
@@ -97,6 +98,7 @@ fn block(page: Page, block: &Block) -> String {
         Body::Facts(facts) => vec![title(), self::facts(page, Tone::Plain, page.indent(), facts)],
         Body::Table(table) => vec![table::table(page, &block.title, table)],
         Body::Charts(_) => Vec::new(),
+        Body::Timeline(timeline) => vec![title(), sketch::sketch(page, timeline)],
     };
     parts.extend(block.notes.iter().map(|note| page.wrap_toned(note.tone, page.indent(), &note.text)));
     lines(parts)

@@ -89,10 +89,14 @@ pub struct ThreadClock {
 impl ThreadClock {
     /// The calling thread's clock, for other threads to read.
     pub fn of_caller() -> Self {
+        Self::of_thread(crate::schedule::thread_id().unsigned_abs())
+    }
+
+    /// The clock of the thread of this process with this kernel id.
+    pub fn of_thread(thread: u32) -> Self {
         // The kernel's encoding of a per-thread scheduler clock: (~tid << 3) | CPUCLOCK_PERTHREAD_MASK
         // (4) | CPUCLOCK_SCHED (2), include/linux/posix-timers.h. pthread_getcpuclockid does the same.
-        let thread = crate::schedule::thread_id();
-        Self { id: (!thread << 3) | 6 }
+        Self { id: (!thread.cast_signed() << 3) | 6 }
     }
 
     /// CPU time so far in nanoseconds; an error if the thread has ended.

@@ -8,10 +8,14 @@ mod cpu_clock_sampler;
 mod cycle_counter;
 mod ring;
 mod sample_record;
+mod task_tracepoint;
+mod tracepoint_counter;
 
 pub use cpu_clock_sampler::{CpuClockSampler, DEFAULT_PERIOD_NANOS};
 pub use cycle_counter::CycleCounter;
 pub use sample_record::Counts;
+pub use task_tracepoint::TaskTracepoint;
+pub use tracepoint_counter::TracepointCounter;
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -39,6 +43,7 @@ const _: () = assert!(size_of::<Attributes>() == ATTRIBUTES_SIZE as usize);
 
 const TYPE_HARDWARE: u32 = 0;
 const TYPE_SOFTWARE: u32 = 1;
+const TYPE_TRACEPOINT: u32 = 2;
 const HARDWARE_CPU_CYCLES: u64 = 0;
 const SOFTWARE_CPU_CLOCK: u64 = 0;
 const FORMAT_TOTAL_TIME_ENABLED: u64 = 1 << 0;

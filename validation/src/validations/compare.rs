@@ -2,6 +2,7 @@
 
 mod foreign;
 mod others;
+pub mod sliced;
 
 pub use foreign::toggled;
 pub use others::others;

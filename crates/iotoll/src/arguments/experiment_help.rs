@@ -10,10 +10,13 @@ Experiment files (TOML): iotoll compare EXPERIMENT.toml
              Shell commands, as the flags
   budget, margin, precision, slice, hang_timeout, target, cache, place, aa
              As the flags: budget = \"120s\", target = [\"iops\"], aa = true
+  slices, count, end_signal
+             How commands take turns, as the flags
   fail_on    List of limits, as --fail-on
   boots, hook
              Boots of each arm, and the command that boots the next one
-  [[arm]]    name, options = [\"bs=8k\"], command, set = [SETTING], setup, cleanup, when
+  [[arm]]    name, options = [\"bs=8k\"], command, set = [SETTING], setup, cleanup, when,
+             fresh (= true: its settings need a fresh process, so a command is not sliced)
   [[sweep]]  name, values = [\"4k\", \"64k\"]; commands and prepare name it in braces: --bs={bs}
   [[published]]
              cell = { bs = \"4k\" }, arm, metric, baseline, candidate, change, source

@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lab::meter::Selection;
-use model::experiment::{Axis, Cache, Limit, Metric, Rules, Setting};
+use model::experiment::{Axis, Cache, EndSignal, Limit, Metric, Rules, Setting, Slices};
 use model::placement::Place;
 use model::probe::Probe;
 use model::record::Meter;
@@ -69,6 +69,21 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
 /// Seconds of a slice, as in an experiment file.
 pub(super) fn slice(text: &str) -> Result<f64, String> {
     Rules::parse_slice(text).map_err(|wrong| wrong.to_string())
+}
+
+/// Whether commands take turns, as in an experiment file.
+pub(super) fn slices(text: &str) -> Result<Slices, String> {
+    Slices::parse(text).map_err(|wrong| without_value(text, &wrong))
+}
+
+/// What counts the I/Os of commands, as in an experiment file.
+pub(super) fn work_counter(text: &str) -> Result<String, String> {
+    model::experiment::work_counter::parse(text).map_err(|wrong| without_value(text, &wrong))
+}
+
+/// The signal that ends a command, as in an experiment file.
+pub(super) fn end_signal(text: &str) -> Result<EndSignal, String> {
+    EndSignal::parse(text).map_err(|wrong| without_value(text, &wrong))
 }
 
 /// Seconds, as in an experiment file.

@@ -4,6 +4,7 @@ use super::GeneratedFile;
 use anyhow::Context;
 use model::comparison::CompareRecord;
 use model::envelope::Kind;
+use model::ftq::FtqRecord;
 use model::guest::GuestRecord;
 use model::kind::Recorded;
 use model::record::Record;
@@ -47,6 +48,10 @@ fn picture(record: &Path) -> anyhow::Result<String> {
         }
         Kind::Guest => {
             let finding = lab::store::load::<GuestRecord>(record)?.study(None);
+            (finding.command_line.clone(), Format::Table.render(&finding, Ink::Colour, COLUMNS))
+        }
+        Kind::Ftq => {
+            let finding = lab::store::load::<FtqRecord>(record)?.study(None);
             (finding.command_line.clone(), Format::Table.render(&finding, Ink::Colour, COLUMNS))
         }
     };

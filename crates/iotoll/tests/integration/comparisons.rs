@@ -92,7 +92,7 @@ fn a_sweep_has_a_cell_for_each_point_and_arm() {
 fn commands_are_compared_by_their_reported_io() {
     let folder = Folder::with_file("data", 1 << 20);
     let fio = "fio --name=a --rw=randread --bs=4k --size=1m --filename=data --time_based --runtime=300ms --ioengine";
-    let words = "compare --budget 4s --no-save --quiet --format json --baseline-cmd";
+    let words = "compare --budget 4s --slices off --no-save --quiet --format json --baseline-cmd";
     let ended = folder
         .iotoll(words)
         .word(format!("{fio}=psync"))

@@ -58,6 +58,10 @@ impl Peer {
         Self(command.spawn().unwrap_or_else(|error| panic!("{program} must be installed: {error}")))
     }
 
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Ends it now.
     pub fn end(&mut self) {
         // It may have ended already.

@@ -41,6 +41,7 @@ pub fn begin(experiment: Experiment, settings: &Settings) -> Result<Header> {
         meters: meters.statuses().to_vec(),
         canaries,
         page_cache: None,
+        work_counter: None,
     })
 }
 

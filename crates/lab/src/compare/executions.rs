@@ -17,17 +17,18 @@ impl RoundRunner<'_> {
     }
 
     /// The point of the sweep that a case belongs to.
-    fn cell(&self, case: usize) -> Cell {
+    pub(super) fn cell(&self, case: usize) -> Cell {
         let cell = self.experiment.cases.get(case).and_then(|case| self.experiment.cells.get(case.cell));
         cell.cloned().unwrap_or_default()
     }
 
-    fn execution(&mut self, case: usize) -> Result<SliceRecord> {
+    /// The command of a case.
+    pub(super) fn command_plan(&self, case: usize) -> CommandPlan {
         let command = match self.experiment.cases.get(case).map(|case| &case.work) {
             Some(Work::Command(command)) => command.clone(),
             Some(Work::Jobs(_)) | None => Vec::new(),
         };
-        let plan = CommandPlan {
+        CommandPlan {
             command,
             count: Count::Program,
             repeat: 1,
@@ -36,7 +37,11 @@ impl RoundRunner<'_> {
             // Its commands run before each turn, not as a part of it.
             around: Around::default(),
             guardian: self.settings.guardian.clone(),
-        };
+        }
+    }
+
+    fn execution(&mut self, case: usize) -> Result<SliceRecord> {
+        let plan = self.command_plan(case);
         let name = self.name(case);
         let Executed { execution, failure } = execute(&plan, 0, &mut self.surroundings(), &mut |_| {}, &mut |_| {})
             .map_err(|error| match error {

@@ -139,7 +139,7 @@ impl RoundRunner<'_> {
                 ticks: worker_process.finish()?,
             });
         }
-        Ok(Some((slices, latencies)))
+        Ok(Some(Measured { slices, latencies, ..Measured::default() }))
     }
 
     /// A warm-up, then a slice of one case.
@@ -167,7 +167,7 @@ impl RoundRunner<'_> {
     }
 
     /// Sleeps for the length of a slice, or until an interruption: a round with a shortened slice does not count.
-    fn sleep(&self, length: Duration) {
+    pub(super) fn sleep(&self, length: Duration) {
         /// Longest reaction time to an interruption; ten wake-ups a second in a longer slice.
         const POLL_INTERVAL: Duration = Duration::from_millis(100);
         let end = Instant::now() + length;

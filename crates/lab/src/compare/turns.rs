@@ -33,7 +33,7 @@ impl RoundRunner<'_> {
             latencies.extend(latency);
         }
         // A round with a shortened turn is incomplete.
-        Ok((!self.interrupted()).then_some((slices, latencies)))
+        Ok((!self.interrupted()).then_some(Measured { slices, latencies, ..Measured::default() }))
     }
 
     /// Runs `measure` with the settings of a case's arm on, and switches them off afterwards, also after a failure. For

@@ -1,6 +1,6 @@
 //! One execution of a command: starts it, watches it to its end, parses its output.
 
-use super::output_parser::{ProgramReport, output_parser, started};
+use super::output_parser::{OutputParser, ProgramReport, output_parser, started};
 use super::running::Running;
 use super::{CommandPlan, Count, Isolation, Printed};
 use crate::error::{Error, Result};
@@ -51,10 +51,7 @@ pub(crate) fn execute(
     observer: Observer,
     print: &mut dyn FnMut(&str),
 ) -> Result<Executed> {
-    let mut parser = output_parser(plan);
-    let (starter, own) = started(&plan.command);
-    let (own, stdout) = parser.prepare(own, plan.printed)?;
-    let command = [starter, &own].concat();
+    let Prepared { command, stdout, mut parser } = prepared(plan)?;
     let (program, arguments) = command.split_first().ok_or_else(|| Error::Refused("there is no command".to_owned()))?;
     let mut child = Command::new(program);
     child.args(arguments).stdout(stdout);
@@ -102,8 +99,29 @@ pub(crate) fn execute(
     Ok(Executed { execution, failure })
 }
 
+/// A command that reports its I/Os if it can.
+pub(crate) struct Prepared {
+    /// Program and arguments.
+    pub(crate) command: Vec<String>,
+    /// Where its standard output goes.
+    pub(crate) stdout: Stdio,
+    /// Parses its output.
+    pub(crate) parser: Box<dyn OutputParser>,
+}
+
+/// The plan's command with the options that make it report its I/Os.
+///
+/// # Errors
+/// When an option of the command is in the way.
+pub(crate) fn prepared(plan: &CommandPlan) -> Result<Prepared> {
+    let mut parser = output_parser(plan);
+    let (starter, own) = started(&plan.command);
+    let (own, stdout) = parser.prepare(own, plan.printed)?;
+    Ok(Prepared { command: [starter, &own].concat(), stdout, parser })
+}
+
 /// Separates a command from iotoll if its custody requires that. Its standard error then goes to the returned file.
-fn set_apart(child: &mut Command, custody: Isolation) -> Result<Option<File>> {
+pub(crate) fn set_apart(child: &mut Command, custody: Isolation) -> Result<Option<File>> {
     if custody == Isolation::Shared {
         return Ok(None);
     }
@@ -115,7 +133,7 @@ fn set_apart(child: &mut Command, custody: Isolation) -> Result<Option<File>> {
 }
 
 /// The last line of a file.
-fn last_line(file: &mut File) -> Option<String> {
+pub(crate) fn last_line(file: &mut File) -> Option<String> {
     let mut bytes = Vec::new();
     file.rewind().and_then(|()| file.read_to_end(&mut bytes)).ok()?;
     let text = String::from_utf8_lossy(&bytes);

@@ -42,10 +42,14 @@ fn omits(argument: &str) -> bool {
 
 fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("its JSON is broken: {error}"))?;
-    if let Some(error) = value.get("error").and_then(Value::as_str) {
-        // With --json it exits with status 0 even then.
-        return Ok(ProgramReport { failure: Some(error.to_owned()), ..ProgramReport::default() });
-    }
+    let Some(error) = value.get("error").and_then(Value::as_str) else { return traffic(&value) };
+    // With --json it exits with status 0 even then. If a signal ended it, it still reports what it did until then.
+    let jobs = if error.starts_with("interrupt") { traffic(&value).unwrap_or_default().jobs } else { Vec::new() };
+    Ok(ProgramReport { failure: Some(error.to_owned()), jobs, ..ProgramReport::default() })
+}
+
+/// What its JSON says of the traffic.
+fn traffic(value: &Value) -> std::result::Result<ProgramReport, String> {
     let end = value.get("end").ok_or("its JSON has no end")?;
     let test = value.pointer("/start/test_start").ok_or("its JSON has no test_start")?;
     let protocol = test.get("protocol").and_then(Value::as_str).unwrap_or("TCP");

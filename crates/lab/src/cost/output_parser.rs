@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 /// Parses a program's I/O from its output.
-pub(super) trait OutputParser {
+pub(crate) trait OutputParser {
     /// The command with the options that make the program print its report, and the destination of its standard output.
     fn prepare(&mut self, command: &[String], printed: Printed) -> Result<(Vec<String>, Stdio)>;
     /// The report, once the program has ended.
@@ -19,7 +19,7 @@ pub(super) trait OutputParser {
 
 /// What a program reported about its own I/O.
 #[derive(Debug, Default)]
-pub(super) struct ProgramReport {
+pub(crate) struct ProgramReport {
     pub jobs: Vec<JobRecord>,
     /// When it did I/O, in Unix time, if the program reports that.
     pub io_unix_nanos: Option<(u64, u64)>,

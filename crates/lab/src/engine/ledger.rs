@@ -126,6 +126,16 @@ impl LiveCounters {
         self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
     }
 
+    /// The I/Os so far. Never waits for the worker.
+    pub fn ios(&self) -> u64 {
+        self.ios.load(Ordering::Relaxed)
+    }
+
+    /// The bytes so far. Never waits for the worker.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     /// Both counters at one instant.
     pub fn read(&self) -> (u64, u64) {
         loop {

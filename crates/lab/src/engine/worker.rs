@@ -92,8 +92,12 @@ pub struct Worker {
     /// The end of the ramp, then the end of the run.
     alarm: u64,
     ramping: bool,
-    /// Busy work before each I/O.
+    /// Busy work before each I/O, or before the first in each period.
     inject: Option<Burner>,
+    /// Ticks from one such work to the next; 0 before each I/O.
+    inject_every: u64,
+    /// When the next is due.
+    inject_due: u64,
     /// Ticks burnt for each I/O, here or by the engine; known after calibration.
     pub burnt_ticks: Option<f64>,
     /// Whether any of [`Pacing`] is in force; the common case checks only this flag.
@@ -182,6 +186,8 @@ impl Worker {
             inject: Some(clock.ticks(plan.inject).0)
                 .filter(|ticks| *ticks > 0 && plan.inject_at == InjectAt::Submit)
                 .map(Burner::uncalibrated),
+            inject_every: clock.ticks(plan.inject_every).0,
+            inject_due: 0,
             burnt_ticks: None,
             paced,
             manners,
@@ -212,8 +218,11 @@ impl Worker {
         }
     }
 
-    /// The busy work added to each I/O.
+    /// The busy work added to each I/O; `None` if it is added once in a time.
     pub fn injected(&self, plan: &JobPlan, clock: Hertz) -> Option<Injected> {
+        if self.inject_every > 0 {
+            return None;
+        }
         Some(Injected { asked: plan.inject.as_f64(), burnt: self.burnt_ticks? * 1e9 / clock.0 })
     }
 
@@ -229,6 +238,7 @@ impl Worker {
         self.ramping = self.ramp_ticks > 0;
         self.alarm = if self.ramping { now + self.ramp_ticks } else { self.deadline(now) };
         self.manners.due = [now; 3];
+        self.inject_due = now.saturating_add(self.inject_every);
         self.manners.end_sync_due = self.manners.end_sync;
         now
     }
@@ -463,10 +473,24 @@ impl Worker {
     }
 
     #[inline(always)]
-    fn inject(&self) {
-        if let Some(burner) = self.inject {
+    fn inject(&mut self) {
+        if let Some(burner) = self.inject
+            && (self.inject_every == 0 || self.inject_is_due())
+        {
             burner.burn();
         }
+    }
+
+    /// Whether busy work is due now. The times are multiples of the period from the start, so that the period is exact
+    /// however late each is.
+    fn inject_is_due(&mut self) -> bool {
+        let now = ticks();
+        let due = now >= self.inject_due;
+        if due {
+            let missed = now.saturating_sub(self.inject_due) / self.inject_every.max(1);
+            self.inject_due = self.inject_due.saturating_add((missed + 1).saturating_mul(self.inject_every));
+        }
+        due
     }
 
     /// Whether the next request can be issued at once: the common case, which uses [`draw`](Self::draw). It is separate

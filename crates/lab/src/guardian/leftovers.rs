@@ -132,6 +132,9 @@ fn remnants_of(undo: &Undo, ledger: &ledger::Found, same_boot: bool) -> Vec<Remn
         Undo::Shorten { path, lengthened } if lengthened.lies_at(path) => {
             other(format!("{}, which iotoll lengthened", path.display()), "cut to its old length")
         }
+        Undo::RemoveGroup { path } if same_boot && path.exists() => {
+            other(format!("the control group {}", path.display()), "removed")
+        }
         Undo::Kill { mark, leader } if same_boot => match processes::found(mark, *leader).as_slice() {
             [] => Vec::new(),
             some => {
@@ -139,7 +142,8 @@ fn remnants_of(undo: &Undo, ledger: &ledger::Found, same_boot: bool) -> Vec<Remn
                 other(format!("running processes ({})", numbers.join(", ")), "killed")
             }
         },
-        Undo::RemoveFile { .. } | Undo::RemoveFolder { .. } | Undo::Shorten { .. } | Undo::Kill { .. } => Vec::new(),
+        Undo::RemoveFile { .. } | Undo::RemoveFolder { .. } | Undo::Shorten { .. } => Vec::new(),
+        Undo::RemoveGroup { .. } | Undo::Kill { .. } => Vec::new(),
     }
 }
 

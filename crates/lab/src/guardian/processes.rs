@@ -33,6 +33,16 @@ impl Leader {
         Some(Self { process, start: Stat::read(process)?.start })
     }
 
+    /// Sends it a signal, unless it has ended.
+    pub fn signal(self, signal: Signal) {
+        self::signal(self, signal);
+    }
+
+    /// Whether it is stopped or has ended.
+    pub fn is_stopped(self) -> bool {
+        Stat::read(self.process).is_none_or(|stat| stat.start != self.start || stat.ended || stat.stopped)
+    }
+
     /// Whether it still runs.
     pub fn lives(self) -> bool {
         Stat::read(self.process).is_some_and(|stat| stat.start == self.start && !stat.ended)
@@ -70,6 +80,13 @@ impl Processes {
 }
 
 impl Processes {
+    /// The last marked process, its process group, and all processes with the mark that started since, with their
+    /// descendants.
+    pub fn living(&self, leader: Leader) -> Vec<Leader> {
+        let mark = self.mark.clone().unwrap_or_else(fresh_mark);
+        found(&mark, Some(leader)).into_iter().filter(|one| one.start >= leader.start).collect()
+    }
+
     /// Kills the last marked process, its process group, and all processes with the mark that started since: a child in
     /// a session of its own has left the group.
     ///
@@ -77,8 +94,7 @@ impl Processes {
     /// When some still run after a while.
     pub fn kill_with_all_it_began(&self, process: u32) -> Result<(), String> {
         let Some(leader) = Leader::of(process) else { return Ok(()) };
-        let mark = self.mark.clone().unwrap_or_else(fresh_mark);
-        kill_all(|| found(&mark, Some(leader)).into_iter().filter(|one| one.start >= leader.start).collect())
+        kill_all(|| self.living(leader))
     }
 }
 
@@ -112,6 +128,7 @@ pub(super) fn fresh_mark() -> String {
 struct Stat {
     name: String,
     ended: bool,
+    stopped: bool,
     parent: u32,
     group: u32,
     start: u64,
@@ -124,11 +141,12 @@ impl Stat {
         let text = String::from_utf8_lossy(&text);
         let (head, tail) = text.rsplit_once(')')?;
         let mut fields = tail.split_whitespace();
-        let ended = matches!(fields.next()?, "Z" | "X");
+        let state = fields.next()?;
         let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
         Some(Self {
             name: head.split_once('(')?.1.to_owned(),
-            ended,
+            ended: matches!(state, "Z" | "X"),
+            stopped: matches!(state, "T" | "t"),
             parent,
             group,
             start: fields.nth(16)?.parse().ok()?,

@@ -1,5 +1,6 @@
 //! Undo actions as data: sent to the guardian, written to the ledger, and performed by either.
 
+use super::control_group;
 use super::file_identity::{Identity, Lengthened};
 use super::processes::{self, Leader};
 use super::setting_file::{SettingFile, put_back};
@@ -56,6 +57,11 @@ pub(crate) enum Undo {
         #[serde(with = "super::path_text")]
         path: PathBuf,
         made: Made,
+    },
+    /// Ends every process in a control group that iotoll made, frozen ones too, and removes it with the groups in it.
+    RemoveGroup {
+        #[serde(with = "super::path_text")]
+        path: PathBuf,
     },
     /// Kills processes by the mark in their environment, the process group of `leader`, and all descendants.
     Kill { mark: String, leader: Option<Leader> },
@@ -126,6 +132,7 @@ impl Undo {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 other => other.map_err(|error| named(path, error)),
             },
+            Self::RemoveGroup { path } => control_group::remove(path),
             Self::Kill { mark, leader } => processes::kill(mark, *leader),
         }
     }

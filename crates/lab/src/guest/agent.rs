@@ -28,12 +28,10 @@ pub fn is_first_process() -> bool {
 
 /// Lives as the first process of a guest.
 pub fn live() -> ! {
-    let ports = Ports::open();
-    let outcome =
-        ports.as_ref().map_err(|error| Error::instrument("iopl", std::io::Error::from(error.kind()))).and_then(work);
-    if let Ok(ports) = &ports {
+    let outcome = work();
+    if let Ok(ports) = Ports::open() {
         if let Err(error) = outcome {
-            send(ports, &Reply::Failed(error.to_string()));
+            send(&ports, &Reply::Failed(error.to_string()));
         }
         ports.exit(0);
     }
@@ -41,7 +39,7 @@ pub fn live() -> ! {
     std::process::exit(1);
 }
 
-fn work(ports: &Ports) -> Result<()> {
+fn work() -> Result<()> {
     setup::file_systems()?;
     let parameters = fs::read_to_string("/proc/cmdline").unwrap_or_default();
     let parameter = |name: &str| {
@@ -58,22 +56,34 @@ fn work(ports: &Ports) -> Result<()> {
     let size = parameter(SHELL_PARAMETER);
     if !size.is_empty() {
         stack.attach.iter().try_for_each(|step| setup::perform(*step, ""))?;
-        send(ports, &ready);
+        send(&ports()?, &ready);
         return shell::run(stack, release.trim(), size);
     }
     std::thread::sleep(SETTLE);
-    send(ports, &ready);
-    ports.pause();
-    let text = ports.read(ASSIGNMENT).ok_or_else(|| Error::Refused("the host passes no assignment".to_owned()))?;
+    let text = paused(&ready)?;
     let (with_symbols, text) = text.split_last().unwrap_or((&0, &[]));
     let assignment: Assignment = serde_json::from_slice(text)
         .map_err(|error| Error::Refused(format!("the host's assignment cannot be read: {error}")))?;
     let done = assigned(stack, &assignment)?;
     let symbols = if *with_symbols == WITH_SYMBOLS { symbols()? } else { Vec::new() };
-    send(ports, &Reply::Done(super::protocol::Done { symbols_bytes: symbols.len() as u64, ..done }));
+    let ports = ports()?;
+    send(&ports, &Reply::Done(super::protocol::Done { symbols_bytes: symbols.len() as u64, ..done }));
     ports.write(&symbols);
     drop(perturbation);
     Ok(())
+}
+
+/// Access to the ports. No thread may have it while the jobs run.
+fn ports() -> Result<Ports> {
+    Ports::open().map_err(|error| Error::instrument("iopl", error))
+}
+
+/// Tells the host that the guest is ready, and pauses until the host lets it go on with an assignment.
+fn paused(ready: &Reply) -> Result<Vec<u8>> {
+    let ports = ports()?;
+    send(&ports, ready);
+    ports.pause();
+    ports.read(ASSIGNMENT).ok_or_else(|| Error::Refused("the host passes no assignment".to_owned()))
 }
 
 /// The kernel's symbols, and the executable mappings of all processes.

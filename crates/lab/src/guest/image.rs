@@ -72,11 +72,15 @@ fn recipe(kernel: &Kernel, stack: &Stack, emulator: &str, placed: &[Placed]) -> 
     let mut text = format!("{emulator} {CPU} {MEMORY_MIB} {stack:?}\n");
     let mut add = |path: &Path| -> Result<()> {
         let state = fs::metadata(path).map_err(|error| Error::file(path, "reading its size", error))?;
-        let _ = writeln!(text, "{} {} {} {}", path.display(), state.len(), state.mtime(), state.mtime_nsec());
+        // The time of the last change also tells a file apart whose time of modification was copied.
+        let (modified, changed) = ((state.mtime(), state.mtime_nsec()), (state.ctime(), state.ctime_nsec()));
+        let _ = writeln!(text, "{} {} {modified:?} {changed:?}", path.display(), state.len());
         Ok(())
     };
     add(&kernel.image)?;
-    kernel.modules.iter().try_for_each(|folder| add(folder))?;
+    // A build changes its modules and not the folder that they are below.
+    let mut files = kernel.modules.iter().flat_map(|folder| modules::files(folder));
+    files.try_for_each(|file| add(&file))?;
     placed.iter().try_for_each(|file| add(&file.host_path))?;
     Ok(text)
 }

@@ -296,6 +296,10 @@ fn release(image: &Path) -> Result<String> {
     /// More than the largest value of the field, and a release after it.
     const HEADER_BYTES: u64 = 0x1_0400;
     let mut header = Vec::new();
+    // Opening a pipe would wait for its other end.
+    if fs::metadata(image).is_ok_and(|state| !state.is_file()) {
+        return Err(Error::Refused(format!("{}: is not a file, so not a kernel image", image.display())));
+    }
     let read = File::open(image).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut header));
     read.map_err(|error| unreadable(image, &error))?;
     let parsed = || {

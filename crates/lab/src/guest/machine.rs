@@ -146,21 +146,17 @@ impl Machine {
         ]);
         command.arg("-kernel").arg(boot.image).arg("-initrd").arg(boot.initramfs);
         command.args(["-append", &format!("{KERNEL_PARAMETERS} {}", boot.parameters)]);
-        let with_path = |front: &str, path: &Path, back: &str| format!("{front}{}{back}", escaped(path));
+        // Its own files are named from its folder: some of these options end a path at a comma, others do not.
+        command.current_dir(folder.path());
         match purpose {
             Purpose::Look => command.args(["-serial", "mon:stdio"]),
-            _ => command.args(["-serial", &with_path("file:", &at("console"), "")]),
+            _ => command.args(["-serial", "file:console"]),
         };
-        command.args(["-debugcon", &with_path("file:", &at("replies"), "")]);
-        command.args(["-qmp", &with_path("unix:", &at("qmp"), ",server=on,wait=off")]);
-        command.args(["-fw_cfg", &with_path(&format!("name={},file=", super::protocol::ASSIGNMENT), &assigned, "")]);
+        command.args(["-debugcon", "file:replies", "-qmp", "unix:qmp,server=on,wait=off"]);
+        command.args(["-fw_cfg", &format!("name={},file=assignment", super::protocol::ASSIGNMENT)]);
         if let Purpose::Measure { chains, .. } = purpose {
-            let out = escaped(&at("counts"));
-            command.args([
-                "-plugin",
-                &format!("{},out={out},chains={}", escaped(&common.plugin), if chains { "on" } else { "off" }),
-            ]);
-            command.args(["-incoming", &with_path("unix:", &at("incoming"), "")]);
+            let (plugin, chains) = (escaped(&common.plugin), if chains { "on" } else { "off" });
+            command.args(["-plugin", &format!("{plugin},out=counts,chains={chains}"), "-incoming", "unix:incoming"]);
         }
         let failed = |error| Error::instrument("the guest's error file", error);
         let errors = File::create(at("errors")).map_err(failed)?;
@@ -214,7 +210,7 @@ impl Machine {
         let listener = UnixListener::bind(&socket).map_err(failed)?;
         // As fast as it can.
         self.ask(&mut qmp, "migrate-set-parameters", json!({ "max-bandwidth": 1_u64 << 40 }), interruption)?;
-        self.ask(&mut qmp, "migrate", json!({ "uri": format!("unix:{}", socket.display()) }), interruption)?;
+        self.ask(&mut qmp, "migrate", json!({ "uri": "unix:outgoing" }), interruption)?;
         snapshot::store(&listener, path, &mut || self.check_patience(interruption))?;
         loop {
             let answer = self.ask(&mut qmp, "query-migrate", json!({}), interruption)?;

@@ -52,6 +52,11 @@ pub fn closure(kernel: &Kernel, names: &[&str]) -> Result<Vec<Module>> {
     Ok(closure.modules)
 }
 
+/// All files of modules below a folder.
+pub(super) fn files(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    index(folder).into_values()
+}
+
 struct Closure<'a> {
     kernel: &'a Kernel,
     folder: &'a Path,

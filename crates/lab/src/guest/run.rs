@@ -22,6 +22,7 @@ use model::guest::plan::Point;
 use model::guest::record::{End, GuestRecord, Header, KernelIdentity, Measured};
 use model::plan::Medium;
 use model::record::Outcome;
+use model::warning::{Code, Warning, add_once};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -115,7 +116,9 @@ pub fn run(
     let prepared = Prepared::new(plan, settings, observer)?;
     let mut record = GuestRecord { header: prepared.header(plan, settings), measured: Vec::new(), end: None };
     writer.header(&record.header)?;
-    let outcome = prepared.measure(plan, settings, observer, &mut |measured| {
+    let mut warnings = Vec::new();
+    let outcome = prepared.measure(plan, settings, observer, &mut |measured, caveat| {
+        caveat.into_iter().for_each(|caveat| add_once(&mut warnings, caveat));
         writer.measured(&measured)?;
         record.measured.push(measured);
         Ok(())
@@ -126,7 +129,7 @@ pub fn run(
         Err(Error::Interrupted(_)) => Outcome::Interrupted,
         Err(error) => Outcome::Failed(error.to_string()),
     };
-    let end = End { outcome, warnings: Vec::new(), seconds: begun.elapsed().as_secs_f64() };
+    let end = End { outcome, warnings, seconds: begun.elapsed().as_secs_f64() };
     writer.end(&end)?;
     record.end = Some(end);
     Ok(record)
@@ -141,7 +144,7 @@ pub fn prepare(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(E
     prepared.each_guest(
         settings,
         observer,
-        |guest, common| {
+        |guest, common, _| {
             prepared.booted(guest, settings.fresh, common)?;
             let bytes = prepared.trim(settings);
             if bytes > settings.cache_limit {
@@ -150,9 +153,9 @@ pub fn prepare(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(E
                     settings.cache_limit >> 20
                 )));
             }
-            Ok(Vec::new())
+            Ok(())
         },
-        &mut |_| Ok(()),
+        &mut |_, _| Ok(()),
     )?;
     Ok(prepared.guests.len())
 }
@@ -178,6 +181,14 @@ pub fn emulator(care: &Care) -> Result<String> {
         )));
     }
     Ok(format!("QEMU {version}"))
+}
+
+/// What a thread that measures guests tells.
+enum News {
+    /// A result.
+    Measured(Box<Measured>, Option<Warning>),
+    /// A guest has measured all its points.
+    GuestDone,
 }
 
 struct Prepared {
@@ -279,35 +290,36 @@ impl Prepared {
         plan: &GuestPlan,
         settings: &Settings,
         observer: &mut dyn FnMut(Event),
-        keep: &mut dyn FnMut(Measured) -> Result<()>,
+        keep: &mut dyn FnMut(Measured, Option<Warning>) -> Result<()>,
     ) -> Result<()> {
         self.each_guest(
             settings,
             observer,
-            |guest, common| {
+            |guest, common, tell| {
                 self.booted(guest, settings.fresh, common)?;
-                let measured = guest.points.iter().map(|number| {
+                for number in &guest.points {
                     let Some(point) = plan.points.get(*number) else {
                         return Err(Error::Refused(format!("point {number} is not in the plan")));
                     };
-                    self.measured(guest, *number, point, plan, common)
-                });
-                let measured = measured.collect();
+                    let (measured, caveat) = self.measured(guest, *number, point, plan, common)?;
+                    tell(measured, caveat);
+                }
                 self.needed.lock().unwrap_or_else(PoisonError::into_inner).remove(&guest.name());
                 self.trim(settings);
-                measured
+                Ok(())
             },
             keep,
         )
     }
 
-    /// Does `work` for each guest, as many at once as there are CPUs and memory for. `keep` gets the results as they come.
+    /// Does `work` for each guest, as many at once as there are CPUs and memory for. `work` tells each result at once, so that
+    /// a guest that fails later loses none; `keep` gets them as they come.
     fn each_guest(
         &self,
         settings: &Settings,
         observer: &mut dyn FnMut(Event),
-        work: impl Fn(&Guest, &Common) -> Result<Vec<Measured>> + Sync,
-        keep: &mut dyn FnMut(Measured) -> Result<()>,
+        work: impl Fn(&Guest, &Common, &dyn Fn(Measured, Option<Warning>)) -> Result<()> + Sync,
+        keep: &mut dyn FnMut(Measured, Option<Warning>) -> Result<()>,
     ) -> Result<()> {
         let at_once = at_once()?.min(self.guests.len().max(1));
         let next = AtomicUsize::new(0);
@@ -330,10 +342,9 @@ impl Prepared {
                         if stop || settings.interruption.is_requested() {
                             return;
                         }
-                        match work(guest, common) {
-                            Ok(measured) => {
-                                let _ = tell.send(measured);
-                            }
+                        let told = |measured, caveat| _ = tell.send(News::Measured(Box::new(measured), caveat));
+                        match work(guest, common, &told) {
+                            Ok(()) => _ = tell.send(News::GuestDone),
                             Err(error) => {
                                 failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                             }
@@ -342,9 +353,17 @@ impl Prepared {
                 });
             }
             drop(tell);
-            for (done, measured) in news.iter().enumerate() {
-                observer(Event::Measured(done + 1, total));
-                if let Err(error) = measured.into_iter().try_for_each(&mut *keep) {
+            let mut done = 0;
+            for news in news {
+                let kept = match news {
+                    News::Measured(measured, caveat) => keep(*measured, caveat),
+                    News::GuestDone => {
+                        done += 1;
+                        observer(Event::Measured(done, total));
+                        Ok(())
+                    }
+                };
+                if let Err(error) = kept {
                     // No other guest begins.
                     failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                 }
@@ -407,7 +426,7 @@ impl Prepared {
         point: &Point,
         plan: &GuestPlan,
         common: &Common,
-    ) -> Result<Measured> {
+    ) -> Result<(Measured, Option<Warning>)> {
         let name = guest.name();
         let known = self.known_symbols(&name).filter(|_| plan.functions);
         let assignment = Assignment {
@@ -433,7 +452,8 @@ impl Prepared {
         };
         let stack = known_stack(&point.stack)?;
         proven(stack, point, &finished.done, &guest.what)?;
-        Ok(Measured {
+        let caveat = unreached(stack, point, &finished.done);
+        let measured = Measured {
             point: number,
             replicate: guest.replicate,
             ios: finished.done.ios,
@@ -442,7 +462,8 @@ impl Prepared {
             instructions: counts::read(&finished.counts, &symbols)?,
             counters: finished.done.counters,
             guest: name,
-        })
+        };
+        Ok((measured, caveat))
     }
 }
 
@@ -501,6 +522,25 @@ fn proven(stack: &Stack, point: &Point, done: &Done, what: &str) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Says that the guest's page cache served most of a point's I/O, which then is not the stack's cost.
+fn unreached(stack: &Stack, point: &Point, done: &Done) -> Option<Warning> {
+    let jobs = &point.phase.jobs;
+    if jobs.iter().any(|job| job.direct || job.engine.medium() != Medium::Files) {
+        return None;
+    }
+    let each = |counter: &&stack::Counter| counter.expected == Expected::EachDirectIo;
+    let counter = stack.counters().find(each)?;
+    let value = done.counters.get(counter.name).copied()?;
+    (value < i64::try_from(done.ios / 2).unwrap_or(i64::MAX)).then(|| {
+        let message = format!(
+            "job '{}' on stack '{}': {} is {value} for {} I/Os; the guest's page cache served the others, and the figure is \
+             not the cost of the stack; use direct=1 to measure it",
+            point.job, stack.name, counter.name, done.ios
+        );
+        Warning::new(Code::StackNotReached, message)
+    })
 }
 
 /// An assignment of the size that all have.

@@ -189,6 +189,7 @@ fn schedule(schedule: Schedule) -> &'static str {
     match schedule {
         Schedule::Slices { .. } => "slices",
         Schedule::WholeRounds { .. } => "whole rounds",
+        Schedule::SlicedCommands { .. } => "slices of commands",
         Schedule::Executions => "executions",
         Schedule::Boots => "boots",
     }

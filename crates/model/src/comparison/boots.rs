@@ -10,7 +10,7 @@ pub fn within(rounds: Vec<RoundRecord>) -> RoundRecord {
         (Some(first), Some(last)) => (first.begin_nanos, last.end_nanos),
         _ => Default::default(),
     };
-    let mut all = RoundRecord { begin_nanos, end_nanos, slices: Vec::new(), latencies: Vec::new(), boots: Vec::new() };
+    let mut all = RoundRecord { begin_nanos, end_nanos, ..RoundRecord::default() };
     for round in rounds {
         all.slices.extend(round.slices);
         merge(&mut all.latencies, round.latencies);
@@ -21,13 +21,7 @@ pub fn within(rounds: Vec<RoundRecord>) -> RoundRecord {
 /// A round with one boot of each arm. Each boot has its own clock, so the boots are shifted to follow one another,
 /// starting at `begin`.
 pub fn round(boots: Vec<RoundRecord>, begin: Nanos) -> RoundRecord {
-    let mut all = RoundRecord {
-        begin_nanos: begin,
-        end_nanos: begin,
-        slices: Vec::new(),
-        latencies: Vec::new(),
-        boots: Vec::new(),
-    };
+    let mut all = RoundRecord { begin_nanos: begin, end_nanos: begin, ..RoundRecord::default() };
     for mut boot in boots {
         shift(&mut boot, all.end_nanos);
         all.end_nanos = boot.end_nanos;
@@ -58,6 +52,10 @@ fn shift(boot: &mut RoundRecord, begin: Nanos) {
     for slice in &mut boot.slices {
         match &mut slice.reading {
             SliceReading::Slice { before, after, .. } => [before, after].into_iter().for_each(|at| snapshot(at)),
+            SliceReading::Command { before, first, last, after } => {
+                [before, after].into_iter().for_each(|at| snapshot(at));
+                [first, last].into_iter().for_each(|reading| shift(&mut reading.at_nanos));
+            }
             SliceReading::Execution(Execution { stretch, io_interval, .. }) => {
                 stretch.snapshots.iter_mut().for_each(snapshot);
                 if let Some(interval) = io_interval {
@@ -86,7 +84,7 @@ mod tests {
             end_nanos: Nanos(begin + 100),
             slices: vec![SliceRecord { case: Some(case), reading }],
             latencies: vec![CaseLatency { case, ticks, injected_ns: None }],
-            boots: Vec::new(),
+            ..RoundRecord::default()
         }
     }
 
@@ -96,7 +94,7 @@ mod tests {
         assert_eq!((round.begin_nanos, round.end_nanos, &round.boots), (Nanos(1_000), Nanos(1_200), &vec![1, 1]));
         let at = |place: usize| match &round.slices[place].reading {
             SliceReading::Slice { before, after, .. } => (before.at_nanos.0, after.at_nanos.0),
-            SliceReading::Execution(_) => unreachable!(),
+            SliceReading::Execution(_) | SliceReading::Command { .. } => unreachable!(),
         };
         assert_eq!((at(0), at(1)), ((1_010, 1_030), (1_110, 1_130)));
         assert_eq!(round.latencies.len(), 2);

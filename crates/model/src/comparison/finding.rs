@@ -4,7 +4,7 @@
 //! `high` are fractions (+0.031 is +3.1 %). `null` means unknown, and `reason` or a warning says why.
 
 use crate::comparison::record::CacheCondition;
-use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work};
+use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work, WorkCounter};
 use crate::injected::Injected;
 use crate::page_cache::CacheState;
 use crate::placement::CasePlacement;
@@ -81,6 +81,9 @@ pub struct CompareFinding {
     /// The servers that iotoll started: name, command, URI, CPUs and arm.
     #[serde(default)]
     pub services: Vec<Service>,
+    /// What counted the I/Os of commands that took turns in slices; `null` otherwise.
+    #[serde(default)]
+    pub work_counter: Option<WorkCounter>,
     /// The CPUs on which each case ran, if two of its threads were busy; ordered by cell, then arm.
     #[serde(default)]
     pub placement: Vec<CasePlacement>,

@@ -4,12 +4,12 @@
 //! crash does not lose it; a record without an end was cut off.
 
 use crate::envelope::Envelope;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, WorkCounter};
 use crate::histogram::Histogram;
 use crate::injected::Injected;
 use crate::page_cache::CachedPages;
 use crate::reading::Reading;
-use crate::record::{Canaries, Execution, Host, MeterStatus, Outcome, Snapshot, TaskTimes};
+use crate::record::{Canaries, Done, Execution, Host, MeterStatus, Outcome, Snapshot, TaskTimes};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -50,6 +50,9 @@ pub struct Header {
     /// The page cache condition; `None` if no job uses the page cache.
     #[serde(default)]
     pub page_cache: Option<CacheSetup>,
+    /// What counts the I/Os of commands that take turns in slices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_counter: Option<WorkCounter>,
 }
 
 /// The page cache condition, established before the first round and maintained through all rounds.
@@ -100,6 +103,16 @@ pub enum Schedule {
     },
     /// Each case is executed once in each round, from beginning to end.
     Executions,
+    /// Commands are started anew in each round and take turns; all but one are frozen. The slices of all cases of a cell
+    /// are in random order, in blocks.
+    SlicedCommands {
+        /// Length of a slice.
+        slice_nanos: Nanos,
+        /// Length of the discarded time after each switch.
+        guard_nanos: Nanos,
+        /// Number of blocks of each cell in a round.
+        blocks: u32,
+    },
     /// Each arm is booted once in each round, and measured as its [`BootRecord`] says.
     Boots,
 }
@@ -141,7 +154,7 @@ pub struct End {
 }
 
 /// One round: every case is measured equally often.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RoundRecord {
     /// CLOCK_MONOTONIC at its start, before its workers start.
     pub begin_nanos: Nanos,
@@ -155,6 +168,20 @@ pub struct RoundRecord {
     /// boot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub boots: Vec<usize>,
+    /// What each command did from its start to its end, if commands took turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandTotal>,
+}
+
+/// What a command did from its start to its end, in one round.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandTotal {
+    /// Indices of the cases that it ran for: several if their arms differ only by settings.
+    pub cases: Vec<usize>,
+    /// The I/Os that it reports itself; `None` if it does not report them.
+    pub own: Option<Done>,
+    /// The count of the counter.
+    pub count: u64,
 }
 
 /// Latencies of a case in a round.
@@ -196,6 +223,48 @@ pub enum SliceReading {
     },
     /// Of a foreign command, with windows in between.
     Execution(Execution),
+    /// Of a foreign command that takes turns with others.
+    Command {
+        /// At the beginning of the slice, after the guard.
+        before: Box<Snapshot>,
+        /// What the command had done just before that.
+        first: CommandReading,
+        /// What it had done just before the end.
+        last: CommandReading,
+        /// At the end of the slice, before the command is frozen.
+        after: Box<Snapshot>,
+    },
+}
+
+impl SliceReading {
+    /// The readings at both ends of a slice; `None` for an execution.
+    pub fn ends(&self) -> Option<(&Snapshot, &Snapshot)> {
+        match self {
+            Self::Slice { before, after, .. } | Self::Command { before, after, .. } => Some((before, after)),
+            Self::Execution(_) => None,
+        }
+    }
+}
+
+/// What a sliced command had done at an instant, since it was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandReading {
+    /// CLOCK_MONOTONIC.
+    pub at_nanos: Nanos,
+    /// The count of the counter.
+    pub count: u64,
+    /// Read and write calls of its processes, if the counter knows them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+    /// CPU time of its processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_nanos: Option<Nanos>,
+    /// Bytes that its processes read by system calls, if the kernel reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<Bytes>,
+    /// Bytes that storage read for its processes, if the kernel reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_read: Option<Bytes>,
 }
 
 /// The work of the workers of a case in a slice.

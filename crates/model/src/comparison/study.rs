@@ -8,6 +8,7 @@ mod placement;
 pub(crate) mod regimes;
 pub(crate) mod round_sums;
 mod slice_readings;
+mod sliced_command;
 mod sweep;
 mod targets;
 #[cfg(test)]
@@ -241,7 +242,9 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         rounds: record.rounds.len(),
         seconds,
         slice_seconds: match header.schedule {
-            Schedule::Slices { slice_nanos, .. } | Schedule::WholeRounds { slice_nanos } => Some(slice_nanos.seconds()),
+            Schedule::Slices { slice_nanos, .. }
+            | Schedule::WholeRounds { slice_nanos }
+            | Schedule::SlicedCommands { slice_nanos, .. } => Some(slice_nanos.seconds()),
             Schedule::Executions | Schedule::Boots => None,
         },
         method: method(record, warm_up),
@@ -262,6 +265,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         placement: placement::cases(record, &sums),
         regimes: Vec::new(),
         services: experiment.services.clone(),
+        work_counter: header.work_counter.clone(),
         boots: boots(record),
         cases: cases(experiment),
         outcome: record.end.map_or_else(|| no_end(record), |end| end.outcome.clone()),
@@ -343,6 +347,14 @@ fn method(record: View, warm_up: &WarmUp) -> String {
              including a sync of the written data; ended: {ended}",
             in_words(slice_nanos.seconds())
         ),
+        Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks } => format!(
+            "{rounds} with freshly started commands that take turns (all others frozen), each of {blocks} {} of one {:.0} ms \
+             slice per arm and one with all frozen in random order, {:.0} ms after each switch discarded{switched}; \
+             ended: {ended}",
+            if blocks == 1 { "block" } else { "blocks" },
+            slice_nanos.seconds() * 1e3,
+            guard_nanos.seconds() * 1e3
+        ),
         Schedule::Executions => format!(
             "{rounds}, each with one execution of every command in random order, so the interval covers the \
              variation between executions; ended: {ended}"
@@ -374,7 +386,9 @@ fn slices(record: View, sums: &ComparisonSums, baseline: usize, candidate: usize
     let points = all.filter_map(|(round, slice)| {
         let case = slice.case.filter(|case| [baseline, candidate].contains(case))?;
         let (from, to) = match &slice.reading {
-            SliceReading::Slice { before, after, .. } => (before.at_nanos, after.at_nanos),
+            SliceReading::Slice { before, after, .. } | SliceReading::Command { before, after, .. } => {
+                (before.at_nanos, after.at_nanos)
+            }
             SliceReading::Execution(execution) => {
                 let snapshots = &execution.stretch.snapshots;
                 (snapshots.first()?.at_nanos, snapshots.last()?.at_nanos)

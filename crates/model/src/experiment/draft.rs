@@ -7,7 +7,8 @@ mod published;
 pub use origin::Origin;
 
 use super::{
-    ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftRules, Experiment, Limit, Metric, Published, Rules, Work,
+    ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftCommandRules, DraftRules, Experiment, Limit, Metric,
+    Published, Rules, Work,
 };
 use crate::page_cache::is_buffered;
 use crate::plan::service::{Address, Names, ServicePlan};
@@ -47,6 +48,8 @@ pub struct Draft {
     pub place: Option<crate::placement::Place>,
     /// Servers that it starts.
     pub services: Vec<ServicePlan>,
+    /// How commands are measured.
+    pub commands: DraftCommandRules,
 }
 
 /// What every arm runs, before its own options.
@@ -177,6 +180,7 @@ impl Draft {
             around: braces::around(&self.around, &names)?,
             place: self.place,
             services,
+            commands: self.commands.resolve(),
         })
     }
 
@@ -194,7 +198,12 @@ impl Draft {
         }
         if self.rules.slice_seconds.is_some() && commands {
             let slice = says("--slice", "slice");
-            return wrong(format!("{slice} only works with jobs; omit it for commands, which always run to their end"));
+            let slices = says("--slices", "slices");
+            return wrong(format!("{slice} only works with jobs; for commands, {slices} is the length of a slice"));
+        }
+        if self.commands != DraftCommandRules::default() && !commands {
+            let all = says("--slices, --count and --end-signal", "slices, count and end_signal");
+            return wrong(format!("{all} only work with commands; jobs have {}", says("--slice", "slice")));
         }
         // At least two rounds are measured, each with one slice per case and one of the idle machine.
         let least = rules.slice_seconds.unwrap_or(0.0) * 2.0 * (cases.len() + 1) as f64;

@@ -1,7 +1,10 @@
 //! Experiment files: TOML, parsed into a [`Draft`].
 
 use super::draft::{Draft, DraftError, Origin, Workload};
-use super::{ArmPlan, Around, Axis, Cache, DraftRules, Limit, Metric, Published, Rules, Setting, When};
+use super::{
+    ArmPlan, Around, Axis, Cache, DraftCommandRules, DraftRules, EndSignal, Limit, Metric, Published, Rules, Setting,
+    Slices, When, work_counter,
+};
 use crate::placement::Place;
 use crate::plan::service::ServicePlan;
 use crate::plan::value;
@@ -23,6 +26,9 @@ struct File {
     budget: Option<String>,
     hang_timeout: Option<String>,
     slice: Option<String>,
+    slices: Option<String>,
+    count: Option<String>,
+    end_signal: Option<String>,
     margin: Option<String>,
     precision: Option<String>,
     target: Option<Vec<Metric>>,
@@ -63,6 +69,8 @@ struct Arm {
     setup: Option<String>,
     cleanup: Option<String>,
     when: Option<String>,
+    #[serde(default)]
+    fresh: bool,
 }
 
 #[derive(Deserialize)]
@@ -133,6 +141,11 @@ fn draft(file: File, file_name: &str) -> Result<Draft, String> {
         cache: read("cache", file.cache, Cache::parse)?,
         around: Around { setup: file.setup, prepare: file.prepare, cleanup: file.cleanup },
         place: read("place", file.place, Place::parse)?,
+        commands: DraftCommandRules {
+            slices: read("slices", file.slices, Slices::parse)?,
+            count: read("count", file.count, work_counter::parse)?,
+            end_signal: read("end_signal", file.end_signal, EndSignal::parse)?,
+        },
         services: file.service.into_iter().map(service).collect::<Result<_, _>>()?,
     })
 }
@@ -147,6 +160,7 @@ fn arm(arm: Arm) -> Result<ArmPlan, String> {
         setup: arm.setup,
         cleanup: arm.cleanup,
         when: arm.when.as_deref().map(When::parse).transpose().map_err(|wrong| named(wrong.to_string()))?,
+        fresh: arm.fresh,
         name: arm.name,
     })
 }

@@ -106,6 +106,9 @@ pub struct JobPlan {
     pub work_steps: u64,
     /// `inject_ns`: busy work added to each I/O.
     pub inject: Nanos,
+    /// `inject_every`: add `inject_ns` once in each such time instead of to each I/O; 0 means to each.
+    #[serde(default)]
+    pub inject_every: Nanos,
     /// `inject_at`: where `inject_ns` is added.
     #[serde(default)]
     pub inject_at: InjectAt,
@@ -154,6 +157,7 @@ impl Default for JobPlan {
             spin_cycles: 0,
             work_steps: 0,
             inject: Nanos(0),
+            inject_every: Nanos(0),
             inject_at: InjectAt::default(),
             allow_device_write: false,
         }

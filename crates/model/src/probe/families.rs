@@ -1,9 +1,9 @@
 //! Probes whose names contain a part that depends on the machine: an interface, a device, a field, a file.
 //!
-//! Parses the part after a family's prefix into a file and a place in it. No name can refer to a file outside the
+//! Parses the part after a family's prefix into the place of a number. No name can refer to a file outside the
 //! family's folder.
 
-use super::{Field, Kind, Scope, VMSTAT};
+use super::{Field, Kind, Place, Scope, VMSTAT, WorkerCounter};
 
 /// Probes with a common form.
 pub struct Family {
@@ -16,7 +16,7 @@ pub struct Family {
     /// What a number covers.
     pub scope: Scope,
     /// Parses the part after the prefix.
-    pub parse: fn(&str) -> Result<FilePart, String>,
+    pub parse: fn(&str) -> Result<Part, String>,
     /// How to find the probes of a machine.
     pub instances: Instance,
 }
@@ -33,9 +33,8 @@ pub enum Instance {
 
 /// The place of a number, its meaning, and its kind if the name determines it.
 #[derive(Debug)]
-pub struct FilePart {
-    pub(super) path: String,
-    pub(super) field: Field,
+pub struct Part {
+    pub(super) place: Place,
     pub(super) unit: String,
     pub(super) kind: Option<Kind>,
     pub(super) factor: f64,
@@ -85,6 +84,38 @@ pub const FAMILIES: &[Family] = &[
         instances: Instance::Any,
     },
     Family {
+        prefix: "ib.",
+        form: "ib.DEV.PORT.COUNTER",
+        meaning: "counters of an InfiniBand port: any file in /sys/class/infiniband/DEV/ports/PORT/counters",
+        scope: Scope::Device,
+        parse: infiniband,
+        instances: Instance::Folder("/sys/class/infiniband", &["1.port_rcv_data", "1.port_xmit_data"]),
+    },
+    Family {
+        prefix: "journal.",
+        form: "journal.DEV.commits",
+        meaning: "commits of the journal of an ext4 file system: DEV is a folder in /proc/fs/jbd2",
+        scope: Scope::Device,
+        parse: journal,
+        instances: Instance::Folder("/proc/fs/jbd2", &["commits"]),
+    },
+    Family {
+        prefix: "tracepoint.",
+        form: "tracepoint.GROUP.NAME",
+        meaning: "how often a tracepoint of the kernel is passed, on all CPUs, each of which a reading interrupts; needs root, and tracefs",
+        scope: Scope::Machine,
+        parse: tracepoint,
+        instances: Instance::Any,
+    },
+    Family {
+        prefix: "worker.",
+        form: "worker.COUNTER",
+        meaning: "counters of the worker of a recording (iotoll ftq): sleeps, preemptions, on_cpu_time, off_cpu_time, run_delay",
+        scope: Scope::Worker,
+        parse: worker,
+        instances: Instance::Any,
+    },
+    Family {
         prefix: "file:",
         form: "counter:file:PATH:PATTERN",
         meaning: "a number in any file (gauge:file:PATH:PATTERN if it can decrease)",
@@ -98,13 +129,15 @@ pub const FAMILIES: &[Family] = &[
 const SOFTIRQS: &[&str] =
     &["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
 
-fn softirqs(kind: &str) -> Result<FilePart, String> {
+fn softirqs(kind: &str) -> Result<Part, String> {
     if !SOFTIRQS.contains(&kind) {
         return Err(format!("unknown soft interrupt; expected one of {}", SOFTIRQS.join(", ")));
     }
-    Ok(FilePart {
-        path: "/proc/softirqs".to_owned(),
-        field: Field::RowSum(format!("{}:", kind.to_ascii_uppercase())),
+    Ok(Part {
+        place: Place::File {
+            path: "/proc/softirqs".to_owned(),
+            field: Field::RowSum(format!("{}:", kind.to_ascii_uppercase())),
+        },
         unit: "softirqs".to_owned(),
         kind: Some(Kind::Counter),
         factor: 1.0,
@@ -112,7 +145,7 @@ fn softirqs(kind: &str) -> Result<FilePart, String> {
     })
 }
 
-fn pressure(name: &str) -> Result<FilePart, String> {
+fn pressure(name: &str) -> Result<Part, String> {
     /// The kernel counts in microseconds.
     const MICROS: f64 = 1000.0;
     let (resource, line) = name.split_once('.').ok_or("expected pressure.RESOURCE.LINE, as in pressure.io.some")?;
@@ -124,9 +157,11 @@ fn pressure(name: &str) -> Result<FilePart, String> {
         "full" => "all non-idle tasks",
         _ => return Err("expected some or full at the end".to_owned()),
     };
-    Ok(FilePart {
-        path: format!("/proc/pressure/{resource}"),
-        field: Field::Labelled { key: line.to_owned(), label: "total=" },
+    Ok(Part {
+        place: Place::File {
+            path: format!("/proc/pressure/{resource}"),
+            field: Field::Labelled { key: line.to_owned(), label: "total=" },
+        },
         unit: "ns".to_owned(),
         kind: Some(Kind::Counter),
         factor: MICROS,
@@ -134,16 +169,18 @@ fn pressure(name: &str) -> Result<FilePart, String> {
     })
 }
 
-fn net(name: &str) -> Result<FilePart, String> {
+fn net(name: &str) -> Result<Part, String> {
     // The name of an interface may contain dots, the name of a statistic does not.
     let (interface, statistic) =
         name.rsplit_once('.').ok_or("expected net.IFACE.STATISTIC, as in net.eth0.rx_bytes")?;
     entry(interface).ok_or_else(|| format!("'{interface}' is not an interface name"))?;
     entry(statistic).ok_or_else(|| format!("'{statistic}' is not a statistic name"))?;
     let unit = ["bytes", "packets"].into_iter().find(|unit| statistic.ends_with(unit)).unwrap_or("events");
-    Ok(FilePart {
-        path: format!("/sys/class/net/{interface}/statistics/{statistic}"),
-        field: Field::Word(0),
+    Ok(Part {
+        place: Place::File {
+            path: format!("/sys/class/net/{interface}/statistics/{statistic}"),
+            field: Field::Word(0),
+        },
         unit: unit.to_owned(),
         kind: Some(Kind::Counter),
         factor: 1.0,
@@ -180,7 +217,7 @@ const BLOCK: [(&str, (&str, Kind, f64)); 17] = {
 /// The columns that `--probe list` lists for each device. An error message lists all.
 const BLOCK_NAMES: &[&str] = &["read_ios", "read_bytes", "write_ios", "write_bytes", "in_flight"];
 
-fn block(name: &str) -> Result<FilePart, String> {
+fn block(name: &str) -> Result<Part, String> {
     let (device, column) = name.rsplit_once('.').ok_or("expected block.DEV.COLUMN, as in block.vda.read_bytes")?;
     entry(device).ok_or_else(|| format!("'{device}' is not a block device name"))?;
     let found = BLOCK.iter().enumerate().find(|(_, (name, _))| *name == column);
@@ -188,9 +225,8 @@ fn block(name: &str) -> Result<FilePart, String> {
         let names: Vec<&str> = BLOCK.iter().map(|(name, _)| *name).collect();
         return Err(format!("'{column}' is not a column of a device; expected one of {}", names.join(", ")));
     };
-    Ok(FilePart {
-        path: format!("/sys/class/block/{device}/stat"),
-        field: Field::Word(place),
+    Ok(Part {
+        place: Place::File { path: format!("/sys/class/block/{device}/stat"), field: Field::Word(place) },
         unit: (*unit).to_owned(),
         kind: Some(*kind),
         factor: *factor,
@@ -198,7 +234,7 @@ fn block(name: &str) -> Result<FilePart, String> {
     })
 }
 
-fn vmstat(name: &str) -> Result<FilePart, String> {
+fn vmstat(name: &str) -> Result<Part, String> {
     /// Fields whose names begin like a gauge's, but which only grow.
     const COUNTERS: &[&str] = &[
         "nr_dirtied",
@@ -220,9 +256,8 @@ fn vmstat(name: &str) -> Result<FilePart, String> {
     }
     let gauge = GAUGES.contains(&name) || name.starts_with("nr_") && !COUNTERS.contains(&name);
     let (kind, unit) = if gauge { (Kind::Gauge, "pages") } else { (Kind::Counter, "events") };
-    Ok(FilePart {
-        path: VMSTAT.to_owned(),
-        field: Field::Row { key: name.to_owned(), column: 0 },
+    Ok(Part {
+        place: Place::File { path: VMSTAT.to_owned(), field: Field::Row { key: name.to_owned(), column: 0 } },
         unit: unit.to_owned(),
         kind: Some(kind),
         factor: 1.0,
@@ -230,8 +265,79 @@ fn vmstat(name: &str) -> Result<FilePart, String> {
     })
 }
 
+fn infiniband(name: &str) -> Result<Part, String> {
+    /// The kernel counts data in words of 4 bytes (Documentation/ABI/stable/sysfs-class-infiniband).
+    const WORD: f64 = 4.0;
+    let parts: Vec<&str> = name.split('.').collect();
+    let [device, port, counter] = parts.as_slice() else {
+        return Err("expected ib.DEV.PORT.COUNTER, as in ib.mlx5_0.1.port_rcv_data".to_owned());
+    };
+    for part in [device, port, counter] {
+        entry(part).ok_or_else(|| format!("'{part}' is not a name in /sys/class/infiniband"))?;
+    }
+    let (unit, factor) = match *counter {
+        "port_rcv_data" | "port_xmit_data" => ("bytes", WORD),
+        counter if counter.ends_with("packets") => ("packets", 1.0),
+        _ => ("events", 1.0),
+    };
+    Ok(Part {
+        place: Place::File {
+            path: format!("/sys/class/infiniband/{device}/ports/{port}/counters/{counter}"),
+            field: Field::Word(0),
+        },
+        unit: unit.to_owned(),
+        kind: Some(Kind::Counter),
+        factor,
+        meaning: format!("{counter} of port {port} of {device}"),
+    })
+}
+
+fn journal(name: &str) -> Result<Part, String> {
+    let device = name.strip_suffix(".commits").ok_or("expected journal.DEV.commits, as in journal.vda1-8.commits")?;
+    entry(device).ok_or_else(|| format!("'{device}' is not a folder in /proc/fs/jbd2"))?;
+    Ok(Part {
+        place: Place::File { path: format!("/proc/fs/jbd2/{device}/info"), field: Field::Word(0) },
+        unit: "commits".to_owned(),
+        kind: Some(Kind::Counter),
+        factor: 1.0,
+        meaning: format!("transactions that the journal of {device} committed"),
+    })
+}
+
+fn tracepoint(name: &str) -> Result<Part, String> {
+    let form = "expected tracepoint.GROUP.NAME, as in tracepoint.writeback.balance_dirty_pages";
+    let (group, event) = name.split_once('.').ok_or(form)?;
+    for part in [group, event] {
+        let word = part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        if part.is_empty() || !word {
+            return Err(format!("'{part}' is not the name of a tracepoint or its group; {form}"));
+        }
+    }
+    Ok(Part {
+        place: Place::Tracepoint { group: group.to_owned(), name: event.to_owned() },
+        unit: "events".to_owned(),
+        kind: Some(Kind::Counter),
+        factor: 1.0,
+        meaning: format!("passes of the tracepoint {group}:{event}"),
+    })
+}
+
+fn worker(name: &str) -> Result<Part, String> {
+    let counter = WorkerCounter::named(name).ok_or_else(|| {
+        let names: Vec<&str> = WorkerCounter::ALL.iter().map(|counter| counter.name()).collect();
+        format!("'{name}' is not a counter of a worker; expected one of {}", names.join(", "))
+    })?;
+    Ok(Part {
+        place: Place::Worker(counter),
+        unit: counter.unit().to_owned(),
+        kind: Some(Kind::Counter),
+        factor: 1.0,
+        meaning: counter.meaning().to_owned(),
+    })
+}
+
 /// Parses `PATH:PATTERN`. A colon in the path is written `\:`.
-fn file(text: &str) -> Result<FilePart, String> {
+fn file(text: &str) -> Result<Part, String> {
     let escaped = |place: usize| place > 0 && text.as_bytes().get(place - 1) == Some(&b'\\');
     let colon = text.match_indices(':').map(|(place, _)| place).find(|place| !escaped(*place));
     let parts = colon.and_then(|place| Some((text.get(..place)?, text.get(place + 1..)?)));
@@ -240,13 +346,13 @@ fn file(text: &str) -> Result<FilePart, String> {
          parentheses, and a colon in PATH is written \\:",
     )?;
     let path = path.replace("\\:", ":");
-    Ok(FilePart {
-        field: Field::pattern(pattern).map_err(|wrong| format!("its pattern {wrong}"))?,
+    let field = Field::pattern(pattern).map_err(|wrong| format!("its pattern {wrong}"))?;
+    Ok(Part {
         unit: String::new(),
         kind: None,
         factor: 1.0,
         meaning: format!("the number that {pattern} matches in {path}"),
-        path,
+        place: Place::File { path, field },
     })
 }
 

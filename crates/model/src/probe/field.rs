@@ -62,6 +62,22 @@ impl Field {
     }
 }
 
+impl Field {
+    /// How much of the text must be read to find the number again: up to the end of its line, if the place does not depend
+    /// on what follows.
+    pub fn reach(&self, text: &str) -> Option<usize> {
+        let key = match self {
+            Self::Row { key, .. } | Self::RowSum(key) | Self::Labelled { key, .. } => key,
+            Self::Word(_) | Self::Pattern(_) => return None,
+        };
+        let mut end = 0;
+        text.split_inclusive('\n').find_map(|line| {
+            end += line.len();
+            (line.split_ascii_whitespace().next() == Some(key)).then_some(end)
+        })
+    }
+}
+
 /// The remaining words of the row that begins with `key`.
 fn row<'a>(text: &'a str, key: &str) -> Option<impl Iterator<Item = &'a str>> {
     text.lines().find_map(|line| {
@@ -103,6 +119,14 @@ mod tests {
         assert_eq!(Field::Word(2).read("    2906       54    80976      186\n"), Some(80976.0));
         assert_eq!(Field::Word(0).read("12345\n"), Some(12345.0));
         assert_eq!(Field::Word(0).read(""), None);
+    }
+
+    #[test]
+    fn a_row_is_reached_without_the_lines_after_it() {
+        let text = "a 1\nbc 2\nd 3\n";
+        assert_eq!(row_of("bc", 0).reach(text), Some("a 1\nbc 2\n".len()));
+        assert_eq!(row_of("b", 0).reach(text), None);
+        assert_eq!(Field::Word(1).reach(text), None);
     }
 
     #[test]

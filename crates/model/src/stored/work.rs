@@ -104,6 +104,7 @@ pub fn options_of(job: &JobPlan) -> Vec<(&'static str, String)> {
         spin_cycles,
         work_steps,
         inject,
+        inject_every,
         inject_at,
         allow_device_write: _,
     } = job;
@@ -141,6 +142,7 @@ pub fn options_of(job: &JobPlan) -> Vec<(&'static str, String)> {
         ("spin_cycles", spin_cycles.to_string()),
         ("work_steps", work_steps.to_string()),
         ("inject_ns", inject.0.to_string()),
+        ("inject_every", format!("{} ns", inject_every.0)),
         ("inject_at", word(*inject_at).to_owned()),
     ];
     options.extend(path.options());

@@ -18,6 +18,10 @@ pub fn method(finding: &CompareFinding) -> Vec<Fact> {
     if !finding.method.is_empty() {
         facts.push(Fact::new("Method", units_tied(&finding.method)));
     }
+    facts.extend(finding.work_counter.as_ref().map(|counter| {
+        let text = format!("{} ({}): {}", tied(&counter.name), counter.what, counter.reason);
+        Fact::new("Counter", text)
+    }));
     facts.push(Fact::new("Measured", amount(finding)));
     facts.extend(detectable(finding).map(|text| Fact::new("Detectable", text)));
     facts

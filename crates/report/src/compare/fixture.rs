@@ -314,6 +314,7 @@ pub fn empty() -> CompareFinding {
         placement: Vec::new(),
         regimes: Vec::new(),
         services: Vec::new(),
+        work_counter: None,
         boots: Vec::new(),
         cases: Vec::new(),
         outcome: Outcome::Completed,

@@ -1,6 +1,6 @@
 //! An axis of a chart: the positions of values, and the numbers along it.
 
-use crate::document::{Chart, Mark, Point, Span, chart};
+use crate::document::{Chart, Point, Span, chart};
 use crate::number::{self, Units, bare_percent};
 use plotters::coord::ranged1d::{BoldPoints, KeyPointHint, NoDefaultFormatting, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
@@ -33,11 +33,9 @@ impl Axis {
     /// Both axes of a chart; `None` if a value has no position.
     pub fn both(chart: &Chart) -> Option<(Self, Self)> {
         let points = || chart.series.iter().flat_map(|series| &series.points);
-        let marked = chart.marks.iter().flat_map(|mark| match *mark {
-            Mark::Band(low, high) => vec![low, high],
-            Mark::Level(level) => vec![level],
-            Mark::Column(..) | Mark::Upright(_) => Vec::new(),
-        });
+        let ends = |covered: Option<(f64, f64)>| covered.map(<[f64; 2]>::from).into_iter().flatten();
+        let marked = chart.marks.iter().flat_map(|mark| ends(mark.upright()));
+        let crossed = chart.marks.iter().flat_map(|mark| ends(mark.across()));
         let range = |point: &Point| {
             let ends = point.ends.unwrap_or((point.y, point.y));
             (ends.0.min(point.y), ends.1.max(point.y))
@@ -49,7 +47,7 @@ impl Axis {
             _ => ranges,
         };
         let up: Vec<f64> = ranges.into_iter().flat_map(<[f64; 2]>::from).chain(marked).collect();
-        Self::of(&chart.x, points().map(|point| point.x).collect()).zip(Self::of(&chart.y, up))
+        Self::of(&chart.x, points().map(|point| point.x).chain(crossed).collect()).zip(Self::of(&chart.y, up))
     }
 
     fn of(axis: &chart::Axis, values: Vec<f64>) -> Option<Self> {
@@ -83,7 +81,13 @@ impl Axis {
             return Some(Self::logarithmic(low, high, units));
         }
         let low = if from_zero { low.min(0.0) } else { low };
-        Self::linear(low, high, |value| shortest(&number::with_unit(units, value)))
+        // Bytes have round numbers in their unit: 64 KiB, not 62.5.
+        let size = number::Scale::of(units, high.abs().max(low.abs())).size();
+        let size = if size.log10().fract() == 0.0 { 1.0 } else { size };
+        let mut axis =
+            Self::linear(low / size, high / size, |value| shortest(&number::with_unit(units, value * size)))?;
+        axis.numbers.iter_mut().for_each(|(number, _)| *number *= size);
+        Some(Self { span: Span::new(axis.span.low * size, axis.span.high * size), ..axis })
     }
 
     /// From `low` to `high` with some padding, with numbers chosen by plotters. Guards against an endless loop in

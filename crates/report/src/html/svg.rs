@@ -65,26 +65,34 @@ fn class(colour: BackendColor) -> String {
 pub struct Drawing<'a> {
     into: &'a mut String,
     size: (u32, u32),
-    /// Dots with the same class and size are one path, so that thousands of slices result in a small file.
-    dots: Option<(String, u32)>,
+    /// Dots with the same class and size are one path, so that thousands of slices result in a small file. The same for
+    /// translucent rectangles, of which a heat map has thousands.
+    path: Option<Path>,
+}
+
+/// The path that is being written: what all its elements have in common.
+#[derive(PartialEq)]
+enum Path {
+    Dots(String, u32),
+    Cells(String, String),
 }
 
 impl<'a> Drawing<'a> {
     /// A drawing of this size in units. Its elements are appended to `into`, without an enclosing `svg` element.
     pub fn new(into: &'a mut String, size: (u32, u32)) -> Self {
-        Self { into, size, dots: None }
+        Self { into, size, path: None }
     }
 
     fn write(&mut self, element: std::fmt::Arguments) -> Drawn {
-        self.end_dots();
+        self.end_path();
         // Writing to a string does not fail.
         let _ = self.into.write_fmt(element);
         self.into.push('\n');
         Ok(())
     }
 
-    fn end_dots(&mut self) {
-        if self.dots.take().is_some() {
+    fn end_path(&mut self) {
+        if self.path.take().is_some() {
             self.into.push_str("\"/>\n");
         }
     }
@@ -123,7 +131,7 @@ impl DrawingBackend for Drawing<'_> {
     }
 
     fn present(&mut self) -> Drawn {
-        self.end_dots();
+        self.end_path();
         Ok(())
     }
 
@@ -141,6 +149,18 @@ impl DrawingBackend for Drawing<'_> {
         let (class, opacity, kind) = (class(colour), opacity(colour), if fill { "f" } else { "s" });
         let (x, y) = (from.0.min(to.0), from.1.min(to.1));
         let (width, height) = (from.0.abs_diff(to.0), from.1.abs_diff(to.1));
+        if fill && !opacity.is_empty() {
+            let cells = Path::Cells(class, opacity);
+            if self.path.as_ref() != Some(&cells) {
+                self.end_path();
+                if let Path::Cells(class, opacity) = &cells {
+                    let _ = write!(self.into, "<path class=\"f {class}\"{opacity} d=\"");
+                }
+                self.path = Some(cells);
+            }
+            let _ = write!(self.into, "M{x},{y}h{width}v{height}h-{width}z");
+            return Ok(());
+        }
         self.write(format_args!(
             "<rect class=\"{kind} {class}\"{opacity} x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
         ))
@@ -159,12 +179,13 @@ impl DrawingBackend for Drawing<'_> {
     }
 
     fn draw_circle<S: BackendStyle>(&mut self, (x, y): BackendCoord, radius: u32, style: &S, _fill: bool) -> Drawn {
-        let dots = (class(style.color()), radius);
-        if self.dots.as_ref() != Some(&dots) {
-            self.end_dots();
-            let (class, opacity) = (&dots.0, opacity(style.color()));
+        let class = class(style.color());
+        let dots = Path::Dots(class.clone(), radius);
+        if self.path.as_ref() != Some(&dots) {
+            self.end_path();
+            let opacity = opacity(style.color());
             let _ = write!(self.into, "<path class=\"dots {class}\"{opacity} stroke-width=\"{}\" d=\"", radius * 2);
-            self.dots = Some(dots);
+            self.path = Some(dots);
         }
         // A line of zero length with round ends is a dot.
         let _ = write!(self.into, "M{x},{y}h0");

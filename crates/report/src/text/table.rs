@@ -135,7 +135,8 @@ impl Grid {
             match line {
                 Line::Cells(cells) => lines.push(self.line(&widths, cells)),
                 Line::Note(label, text) => {
-                    let first = widths.first().copied().flatten().unwrap_or(0);
+                    // Where all other columns are omitted, the first may be as wide as the page.
+                    let first = widths.first().copied().flatten().unwrap_or(0).min(page.columns() / 2);
                     let label = padded(&page.cut(label, first), first + GAP);
                     lines.push(page.wrap_toned(Tone::Faint, &label, text));
                 }

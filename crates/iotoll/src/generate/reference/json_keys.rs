@@ -38,6 +38,16 @@ pub const GUEST: Heading = Heading {
             neither cycles nor time. Numbers are JSON numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
 };
 
+/// The JSON of `ftq`.
+pub const FTQ: Heading = Heading {
+    title: "JSON of ftq",
+    opening: "`iotoll ftq --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
+              [ftq.schema.json](ftq.schema.json). The series itself is in `series.parquet` \
+              ([guide](../guide/ftq.md)).",
+    rules: "Keys are added, never renamed. `null` means unknown. Amounts are in `unit`, bytes or steps. Numbers are JSON \
+            numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
+};
+
 const RULES: &str = "Keys are added, never renamed. `null` means unknown, and a `reason` or a warning explains it. Costs are net of \
                      the machine's background unless the key ends in `_gross`. Numbers are JSON numbers in the unit of the \
                      column; a fraction of 0.031 is 3.1 %.";

@@ -70,7 +70,7 @@ const PARTS: [(&str, &str); 48] = [
 ];
 
 /// Exceptions: type, key, unit.
-const KEYS: [(&str, &str, &str); 20] = [
+const KEYS: [(&str, &str, &str); 34] = [
     ("PointFinding", "lowest", "instructions per I/O"),
     ("PointFinding", "highest", "instructions per I/O"),
     ("FunctionFinding", "change", "instructions per I/O"),
@@ -91,6 +91,20 @@ const KEYS: [(&str, &str, &str); 20] = [
     ("Interval", "high", "fraction"),
     ("PlacementFinding", "cpus", "fraction"),
     ("PeerPlacement", "cpus", "fraction"),
+    ("FtqFinding", "amount", "unit"),
+    ("FtqFinding", "amount_per_second", "unit per s"),
+    ("Noise", "undisturbed_per_quantum", "unit"),
+    ("Cause", "count", "unit of the probe"),
+    ("Periodic", "depth", "fraction"),
+    ("Periodic", "phase", "fraction"),
+    ("Periodic", "false_alarm", "0 to 1"),
+    ("Label", "during", "unit of the probe"),
+    ("Label", "elsewhere", "unit of the probe"),
+    ("Label", "times_chance", "ratio"),
+    ("Label", "false_alarm", "0 to 1"),
+    ("ProbeFinding", "lost_at_seconds", "s"),
+    ("PeriodChanges", "appeared", "s"),
+    ("PeriodChanges", "went", "s"),
 ];
 
 /// Identifiers and indices, which have no unit.

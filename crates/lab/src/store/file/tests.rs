@@ -46,6 +46,7 @@ fn header(experiment: Experiment) -> Header {
         meters: Vec::new(),
         canaries: canaries(),
         page_cache: None,
+        work_counter: None,
     }
 }
 
@@ -61,7 +62,7 @@ fn boot(arm: usize) -> (BootRecord, RoundRecord) {
         warnings: Vec::new(),
     };
     let (begin_nanos, end_nanos) = (Nanos(0), Nanos(1));
-    (boot, RoundRecord { begin_nanos, end_nanos, slices: Vec::new(), latencies: Vec::new(), boots: Vec::new() })
+    (boot, RoundRecord { begin_nanos, end_nanos, ..RoundRecord::default() })
 }
 
 /// A folder with a record of one boot.

@@ -2,7 +2,7 @@
 
 use super::course::{self, WarmUp};
 use super::round_sums::{CaseLoad, ComparisonSums};
-use super::{View, step};
+use super::{View, sliced_command, step};
 use crate::comparison::finding::EnvironmentStep;
 use crate::stats::stopping::FEWEST_ROUNDS;
 use crate::study::caveats::{BUSY_BACKGROUND, DISAGREEMENT, SATURATED, STOLEN};
@@ -19,6 +19,7 @@ pub(super) fn caveats(record: View, sums: &ComparisonSums, warm_up: &WarmUp) -> 
         busy_background(sums),
         squeezed_background(record, sums),
         steal(sums),
+        sliced_command::disagreement(record),
         unsettled(warm_up),
         carry_over(record),
         moved(record, sums),

@@ -3,6 +3,7 @@
 use super::round_sums::ComparisonSums;
 use super::{View, latencies};
 use crate::comparison::finding::{CellFinding, Interval, MetricFinding, ShiftPoint};
+use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
 use crate::stats::holm::holm;
 use crate::stats::log_ratio::log_ratio;
@@ -18,6 +19,9 @@ const SHIFT: [f64; 11] = [5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 9
 const LEVEL: f64 = 0.05;
 /// The same level for one-sided p-values.
 pub(super) const ONE_SIDED: f64 = LEVEL / 2.0;
+
+/// Why a sliced command has no latencies.
+const FROZEN_CLOCK: &str = "the program's own clock ran on while it was frozen; --slices off";
 
 /// The inputs of the judgement.
 pub(super) struct Judge<'a> {
@@ -78,10 +82,17 @@ impl Judge<'_> {
                 "no meter of the whole machine is available"
             }
             Metric::Cycles | Metric::Seconds => "the length of a slice is fixed",
+            Metric::LatencyMean if self.is_sliced() => FROZEN_CLOCK,
+            Metric::ThreadCyclesPerIo if self.is_sliced() => "a process of the command ended during a slice",
             Metric::ThreadCyclesPerIo | Metric::LatencyMean => "not every execution reported it",
             _ => "the number of I/Os or bytes is unknown",
         }
         .to_owned()
+    }
+
+    /// Whether commands took turns.
+    fn is_sliced(&self) -> bool {
+        matches!(self.record.header.schedule, Schedule::SlicedCommands { .. })
     }
 
     fn percentile(&self, percent: f64, baseline: usize, candidate: usize) -> Result<Found, String> {
@@ -101,7 +112,10 @@ impl Judge<'_> {
             };
             self.sums.rounds.iter().map(|round| value(&round.cases.get(case)?.reported)).collect()
         };
-        let unknown = || format!("not every execution reported p{percent}");
+        let unknown = || match self.is_sliced() {
+            true => FROZEN_CLOCK.to_owned(),
+            false => format!("not every execution reported p{percent}"),
+        };
         let (baselines, candidates) = of(baseline).zip(of(candidate)).ok_or_else(unknown)?;
         let logs: Vec<f64> = baselines.iter().zip(&candidates).map(|(a, b)| (b / a).ln()).collect();
         if let [first, _, ..] = logs.as_slice()

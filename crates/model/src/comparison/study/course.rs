@@ -17,7 +17,12 @@ pub(super) struct WarmUp {
 
 /// Rounds before the common rate of all arms is steady. Only for slices, because there are too few executions to judge.
 pub(super) fn warm_up(record: View) -> WarmUp {
-    let Schedule::Slices { blocks, .. } = record.header.schedule else { return WarmUp { rounds: 0, settles: true } };
+    let blocks = match record.header.schedule {
+        Schedule::Slices { blocks, .. } => blocks,
+        // The cells of a sweep follow each other, at rates of their own.
+        Schedule::SlicedCommands { blocks, .. } if record.header.experiment.cells.len() == 1 => blocks,
+        _ => return WarmUp { rounds: 0, settles: true },
+    };
     let blocks = blocks.max(1) as usize;
     let series: Vec<f64> = record.rounds.iter().flat_map(|round| rates_of_blocks(round, blocks)).collect();
     let settled = series.len() == record.rounds.len() * blocks && series.iter().all(|rate| rate.is_finite());
@@ -49,6 +54,11 @@ fn rates_of_blocks(round: &RoundRecord, blocks: usize) -> Vec<f64> {
 fn work(slice: &SliceRecord) -> Option<(f64, f64)> {
     match (&slice.reading, slice.case) {
         (SliceReading::Slice { work, .. }, Some(_)) => Some((work.ios as f64, work.wall_nanos.seconds())),
+        // Counts are enough, because only relative rates matter.
+        (SliceReading::Command { first, last, .. }, Some(_)) => {
+            let count = last.count.saturating_sub(first.count) as f64;
+            Some((count, last.at_nanos.since(first.at_nanos).seconds()))
+        }
         _ => None,
     }
 }

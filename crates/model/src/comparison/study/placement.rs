@@ -73,7 +73,9 @@ fn servers(record: View) -> BTreeSet<u32> {
     let slices = record.rounds.iter().flat_map(|round| &round.slices);
     let snapshots = slices.flat_map(|slice| -> Box<dyn Iterator<Item = &Snapshot>> {
         match &slice.reading {
-            SliceReading::Slice { after, .. } => Box::new(std::iter::once(after.as_ref())),
+            SliceReading::Slice { after, .. } | SliceReading::Command { after, .. } => {
+                Box::new(std::iter::once(after.as_ref()))
+            }
             SliceReading::Execution(execution) => Box::new(execution.stretch.snapshots.iter()),
         }
     });
@@ -94,6 +96,8 @@ fn windows<'a>(slice: &'a SliceRecord, servers: Option<&BTreeSet<u32>>) -> Vec<P
             vec![PlacedWindow { begin, end, ios: Some(work.ios), whereabouts, mode }]
         }
         SliceReading::Execution(execution) => placement::placed(execution, servers),
+        // Where its threads ran is not recorded.
+        SliceReading::Command { .. } => Vec::new(),
     }
 }
 
@@ -102,6 +106,7 @@ fn unit(mode: Mode, round: usize, slice: &SliceRecord, sums: &ComparisonSums) ->
     let seconds = match &slice.reading {
         SliceReading::Slice { work, .. } => work.wall_nanos.seconds(),
         SliceReading::Execution(execution) => io_seconds(execution),
+        SliceReading::Command { first, last, .. } => last.at_nanos.since(first.at_nanos).seconds(),
     };
     let ios = iops.map(|iops| iops * seconds);
     Unit { mode, seconds, ios, cycles: cycles_per_io.zip(ios).map(|(each, ios)| each * ios) }

@@ -3,9 +3,10 @@
 //! They are updated during the measurement, because the experiment ends when it is precise enough.
 
 use super::View;
-use super::slice_readings::SliceReadings;
-use crate::comparison::record::{Header, RoundRecord, SliceReading, SliceRecord};
-use crate::experiment::Metric;
+use super::slice_readings::{Commands, SliceReadings};
+use super::sliced_command::{self, CommandScale};
+use crate::comparison::record::{CommandTotal, Header, RoundRecord, SliceReading, SliceRecord};
+use crate::experiment::{Metric, WorkCounter};
 use crate::record::{Execution, JobRecord, Latency, Meter, Mode, Snapshot, Stretch};
 use crate::stats::{Pair, PairedRound};
 use crate::study::Context;
@@ -125,6 +126,7 @@ pub(crate) struct ComparisonSums {
     cases: usize,
     context: Context,
     choice: Choice,
+    counter: Option<WorkCounter>,
     /// The meter of the cycles.
     pub meter: Option<Meter>,
     pub rounds: Vec<RoundSums>,
@@ -140,6 +142,7 @@ impl ComparisonSums {
             cases: header.experiment.cases.len(),
             context: Context::of(&header.host),
             choice,
+            counter: header.work_counter.clone(),
             meter,
             rounds: Vec::new(),
         }
@@ -163,22 +166,23 @@ impl ComparisonSums {
         for &count in &round.boots {
             let (boot, rest) = slices.split_at_checked(count).unwrap_or((slices, &[]));
             slices = rest;
-            let alone = self.sum(boot, &mut sums);
+            let alone = self.sum(boot, &round.commands, &mut sums);
             let cases = boot.iter().filter_map(|slice| slice.case);
             sums.booted.extend(cases.map(|case| (case, alone.clone())));
         }
         // All slices, if the round has one boot.
-        self.sum(slices, &mut sums);
+        self.sum(slices, &round.commands, &mut sums);
         self.rounds.push(sums);
     }
 
     /// Adds slices to the sums of a round. Returns those of the idle machine.
-    fn sum(&self, slices: &[SliceRecord], sums: &mut RoundSums) -> CaseSums {
+    fn sum(&self, slices: &[SliceRecord], totals: &[CommandTotal], sums: &mut RoundSums) -> CaseSums {
         let mut alone = CaseSums::default();
-        let by_case = SliceReadings::by_case(slices, self.meter, &self.context);
+        let commands = Commands { counter: self.counter.as_ref(), totals };
+        let by_case = SliceReadings::by_case(slices, commands, self.meter, &self.context);
         for slice in slices {
             let readings = by_case.get(&slice.case).copied();
-            let readings = readings.unwrap_or(SliceReadings { context: self.context, kept: 1.0 });
+            let readings = readings.unwrap_or_else(|| self.unknown_readings());
             let read = sums_of(slice, self.meter, &readings);
             let (stolen, watched) = stolen(slice, readings.context.cpus as f64);
             sums.stolen = (sums.stolen.0 + stolen, sums.stolen.1 + watched);
@@ -196,6 +200,10 @@ impl ComparisonSums {
             }
         }
         alone
+    }
+
+    fn unknown_readings(&self) -> SliceReadings {
+        SliceReadings { context: self.context, kept: 1.0, scale: CommandScale::default() }
     }
 
     /// How busy the machine was without the workload of a case, if the cost of the case cannot be seen for that reason.
@@ -224,7 +232,7 @@ impl ComparisonSums {
     /// Net cycles and I/Os per second of one slice, net of the background of its round.
     pub fn point(&self, round: usize, slice: &SliceRecord) -> (Option<f64>, Option<f64>) {
         let known = self.rounds.get(round).and_then(|round| round.readings.get(&slice.case?).copied());
-        let readings = known.unwrap_or(SliceReadings { context: self.context, kept: 1.0 });
+        let readings = known.unwrap_or_else(|| self.unknown_readings());
         let read = sums_of(slice, self.meter, &readings);
         let iops = read.ios.filter(|_| read.seconds > 0.0).map(|ios| ios / read.seconds);
         let alone = self.rounds.get(round).map(|round| RoundSums {
@@ -361,6 +369,20 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings) 
                 reported: Vec::new(),
             }
         }
+        SliceReading::Command { before, first, last, after } => CaseSums {
+            count: 1.0,
+            seconds: last.at_nanos.since(first.at_nanos).seconds(),
+            ios: readings.scale.ios(first, last),
+            bytes: readings.scale.bytes(first, last),
+            gross_cycles: gross_cycles.map(|cycles| cycles * readings.kept),
+            stolen_cycles: gross_cycles.map_or(0.0, |cycles| cycles * (1.0 - readings.kept)),
+            capacity_seconds,
+            switches: switches(before, after),
+            thread_cycles: sliced_command::thread_nanos(first, last).map(|nanos| nanos / 1e9 * context.clock.0),
+            read_bytes: sliced_command::read_bytes(first, last),
+            storage_read: sliced_command::storage_read(first, last),
+            ..CaseSums::default()
+        },
         SliceReading::Execution(execution) => CaseSums {
             count: 1.0,
             whole_seconds: whole_seconds(execution),
@@ -388,7 +410,7 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings) 
 /// time.
 pub(super) fn cycles(slice: &SliceRecord, meter: Meter, context: &Context) -> Option<(f64, f64)> {
     match &slice.reading {
-        SliceReading::Slice { before, after, .. } => {
+        SliceReading::Slice { before, after, .. } | SliceReading::Command { before, after, .. } => {
             let window = window(before, after, meter, context)?;
             (window.capacity_seconds > 0.0).then_some((window.cycles, window.capacity_seconds))
         }
@@ -477,7 +499,7 @@ fn reported_percentiles(execution: &Execution) -> Vec<(f64, f64)> {
 /// Stolen CPU seconds, and the CPU seconds between the two readings.
 fn stolen(slice: &SliceRecord, cpus: f64) -> (f64, f64) {
     let ends = match &slice.reading {
-        SliceReading::Slice { before, after, .. } => Some((before.as_ref(), after.as_ref())),
+        SliceReading::Slice { .. } | SliceReading::Command { .. } => slice.reading.ends(),
         SliceReading::Execution(Execution { stretch: Stretch { snapshots, .. }, .. }) => {
             let measured = |snapshot: &&Snapshot| snapshot.mode != Mode::Gap;
             snapshots.iter().find(measured).zip(snapshots.last())

@@ -1,7 +1,9 @@
 //! How to read the slices of a round: the number of CPUs, and the correction for steal.
 
 use super::round_sums::cycles;
-use crate::comparison::record::{SliceReading, SliceRecord};
+use super::sliced_command::{self, CommandScale};
+use crate::comparison::record::{CommandTotal, SliceReading, SliceRecord};
+use crate::experiment::WorkCounter;
 use crate::record::{Meter, Snapshot, TaskOwner, TaskTimes};
 use crate::study::Context;
 use crate::study::windows::{Columns, part_of_steal_in};
@@ -15,18 +17,39 @@ pub(super) struct SliceReadings {
     /// The fraction of busy time that remains after subtracting steal. Steal is counted in ticks of 10 ms, which is too
     /// coarse for a slice, but not for a round.
     pub kept: f64,
+    /// What a count of a sliced command is worth.
+    pub scale: CommandScale,
+}
+
+/// The commands of a round that took turns, and what counted their I/Os.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Commands<'a> {
+    pub counter: Option<&'a WorkCounter>,
+    pub totals: &'a [CommandTotal],
 }
 
 impl SliceReadings {
     /// For each case, and for the idle machine (`None`).
-    pub fn by_case(slices: &[SliceRecord], meter: Option<Meter>, context: &Context) -> BTreeMap<Option<usize>, Self> {
+    pub fn by_case(
+        slices: &[SliceRecord],
+        commands: Commands,
+        meter: Option<Meter>,
+        context: &Context,
+    ) -> BTreeMap<Option<usize>, Self> {
         let context = Context { cpus: cpus(slices).unwrap_or(context.cpus), ..*context };
         let meter = meter.filter(|meter| meter.takes_steal_for_busy());
         let mut busy: BTreeMap<Option<usize>, Busy> = BTreeMap::new();
         let (mut steal, mut sampled) = (0.0, None);
         for slice in slices {
             let of_case = busy.entry(slice.case).or_default();
-            let SliceReading::Slice { before, after, work, tasks } = &slice.reading else { continue };
+            let Some((before, after)) = slice.reading.ends() else { continue };
+            let (tasks, own) = match &slice.reading {
+                SliceReading::Slice { work, tasks, .. } => (tasks.as_ref(), work.thread_nanos.as_f64()),
+                SliceReading::Command { first, last, .. } => {
+                    (None, sliced_command::thread_nanos(first, last).unwrap_or(0.0))
+                }
+                SliceReading::Execution(_) => continue,
+            };
             let columns = Columns::between(before, after).unwrap_or_default();
             steal += columns.steal;
             let read = meter.and_then(|meter| cycles(slice, meter, &context));
@@ -35,7 +58,7 @@ impl SliceReadings {
             of_case.charged += match tasks {
                 _ if context.steal_in_task_clocks => 0.0,
                 Some(tasks) => charged_in(tasks, before, after),
-                None => work.thread_nanos.as_f64(),
+                None => own,
             };
             if tasks.is_none() || context.steal_in_task_clocks {
                 *sampled.get_or_insert(0.0) += columns.busy.unwrap_or(0.0);
@@ -48,7 +71,7 @@ impl SliceReadings {
         let charged = sampled.map_or(charged, |sampled: f64| sampled.max(charged));
         let taken = steal * part_of_steal_in(not_idle, steal, Some(charged));
         let kept = shares(&busy, taken).into_iter();
-        kept.map(|(case, kept)| (case, Self { context, kept })).collect()
+        kept.map(|(case, kept)| (case, Self { context, kept, scale: CommandScale::of(commands, case) })).collect()
     }
 }
 
@@ -107,7 +130,7 @@ fn cpus(slices: &[SliceRecord]) -> Option<usize> {
         Some(listed.max(snapshot.cpus.len())).filter(|cpus| *cpus > 0)
     };
     slices.iter().find_map(|slice| match &slice.reading {
-        SliceReading::Slice { before, .. } => of(before),
+        SliceReading::Slice { before, .. } | SliceReading::Command { before, .. } => of(before),
         SliceReading::Execution(execution) => execution.stretch.snapshots.iter().find_map(of),
     })
 }

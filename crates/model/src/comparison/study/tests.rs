@@ -117,13 +117,14 @@ pub(in crate::comparison) fn record(
         meters: Vec::new(),
         canaries: canaries(),
         page_cache: None,
+        work_counter: None,
     };
     let rounds = (0..rounds).map(|round| {
         let begin_nanos = Nanos(machine.now);
         let mut slices: Vec<SliceRecord> =
             (0..cases).map(|case| machine.slice(Some(case), load(round, case))).collect();
         slices.push(machine.slice(None, Load { nanos_per_io: 0, ios: 0 }));
-        RoundRecord { begin_nanos, end_nanos: Nanos(machine.now), slices, latencies: Vec::new(), boots: Vec::new() }
+        RoundRecord { begin_nanos, end_nanos: Nanos(machine.now), slices, ..RoundRecord::default() }
     });
     let rounds = rounds.collect();
     let end = End {

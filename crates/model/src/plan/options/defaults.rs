@@ -58,6 +58,7 @@ pub(super) const DEFAULTS: &[(&str, Unset)] = &[
     ("spin_cycles", As("0")),
     ("work_steps", As("0")),
     ("inject_ns", As("0")),
+    ("inject_every", As("0")),
     ("inject_at", As("submit")),
     ("uri", Means("required by engine nbd")),
     ("path_send", As("pull-up:2048")),

@@ -420,6 +420,14 @@ pub(super) static OPTIONS: &[JobOption] = &[
         value: Number("nanoseconds", 0..=MANY_64, |draft, nanos| draft.job.inject = Nanos(nanos)),
     },
     JobOption {
+        name: "inject_every",
+        aliases: &[],
+        help: "Add inject_ns once in each such time instead of to each I/O: stalls with a known period, to see what iotoll ftq finds on a machine. 0 adds it to each I/O [default: 0]",
+        example: "100ms",
+        bad_example: "often",
+        value: Time(Seconds, |draft, time| draft.job.inject_every = time),
+    },
+    JobOption {
         name: "inject_at",
         aliases: &[],
         help: "Place of inject_ns: submit, where the job issues the I/O, or wire, where engine nbd parses a reply. The server has its own flag, iotoll serve --inject-at [default: submit]",

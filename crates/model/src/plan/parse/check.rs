@@ -99,6 +99,13 @@ fn injected(draft: &Draft) -> Option<Complaint> {
     if draft.origin("inject_at").is_some() && draft.origin("inject_ns").is_none() {
         return Some(("inject_at", "it has no effect without inject_ns; add it, for example inject_ns=300".to_owned()));
     }
+    if job.inject_every > Nanos(0) && draft.origin("inject_ns").is_none() {
+        let reason = "it has no effect without inject_ns; add it, for example inject_ns=500000";
+        return Some(("inject_every", reason.to_owned()));
+    }
+    if job.inject_every > Nanos(0) && job.inject_at != InjectAt::Submit {
+        return Some(("inject_every", "it applies where the job issues I/O; leave inject_at out".to_owned()));
+    }
     let nowhere = job.inject_at == InjectAt::Wire && job.engine.medium() != Medium::Remote;
     let engine = job.engine.name();
     nowhere.then(|| ("inject_at", format!("ioengine={engine} has no wire; use inject_at=submit, or ioengine=nbd")))

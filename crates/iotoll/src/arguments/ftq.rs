@@ -1,0 +1,112 @@
+//! `iotoll ftq`: the command line.
+
+use super::Output;
+use clap::Args;
+use model::ftq::plan;
+use model::probe::Probe;
+use model::unit::Nanos;
+
+/// `iotoll ftq`.
+#[derive(Args, Clone, Debug)]
+pub struct FtqArguments {
+    /// Options of the worker's job as flags, as for run: --rw=write --bs=4k --direct=1 …
+    #[arg(value_name = "--OPTION=VALUE")]
+    pub job: Vec<String>,
+    /// File or device that the worker reads or writes, or nbd://HOST/EXPORT; a file that --rw writes is made if it is missing
+    /// (1 GiB, or --size)
+    #[arg(long, value_name = "FILE|URI", conflicts_with_all = ["pid", "cpu", "command"])]
+    pub target: Option<String>,
+    /// Watch this process, without touching it; --rw=read or --rw=write counts one direction only
+    #[arg(long, value_name = "PID", conflicts_with_all = ["cpu", "command"])]
+    pub pid: Option<u32>,
+    /// Compute instead of doing I/O: the noise of the machine itself, as FTQ measures it
+    #[arg(long, conflicts_with = "command")]
+    pub cpu: bool,
+    /// Read the worker and all probes once in each such time
+    #[arg(long, value_name = "TIME", default_value = "440us", value_parser = quantum)]
+    pub quantum: Nanos,
+    /// Length of the recording [default: 27s; with --pid or a command until it ends, at most 1h]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub duration: Option<Nanos>,
+    /// Read these kernel counters and gauges too, as for run, and worker.sleeps, worker.off_cpu_time…; NAME=PROBE gives one a
+    /// name of yours; 'list' prints the names that this machine has; 'none' leaves out the probes that are read by default
+    #[arg(long = "probe", value_name = "[NAME=]PROBE,…", value_parser = probes)]
+    pub probe: Vec<Probes>,
+    /// Count what the worker does by this probe, a counter, instead of the bytes of its I/O
+    #[arg(long, value_name = "PROBE", value_parser = Probe::parse)]
+    pub count: Option<Probe>,
+    /// CPU of the recorder [default: the last one that is allowed]
+    #[arg(long, value_name = "CPU")]
+    pub recorder_cpu: Option<u32>,
+    /// CPU of the worker [default: the first one that is allowed; a command runs where the scheduler decides]
+    #[arg(long, value_name = "CPU")]
+    pub worker_cpu: Option<u32>,
+    /// Parse everything, print the plan, and exit
+    #[arg(long)]
+    pub parse_only: bool,
+    /// Allow writes to a block device. Mounted or partitioned devices are always refused
+    #[arg(long)]
+    pub allow_device_write: bool,
+    /// Seed of the random offsets of the worker (fio's randseed)
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub output: Output,
+    /// Start this command, watch it, and end it with the recording
+    #[arg(value_name = "COMMAND", last = true)]
+    pub command: Vec<String>,
+}
+
+/// The argument of `--probe`.
+#[derive(Clone, Debug)]
+pub enum Probes {
+    /// List the probes of this machine.
+    List,
+    /// Not those that are read by default.
+    None,
+    /// These too.
+    Of(Vec<Probe>),
+}
+
+fn probes(text: &str) -> Result<Probes, String> {
+    match text {
+        "list" => Ok(Probes::List),
+        "none" => Ok(Probes::None),
+        names => Probe::parse_list(names).map(Probes::Of),
+    }
+}
+
+/// A quantum above this shows no more than a run's windows.
+const LONGEST_QUANTUM: Nanos = Nanos(1_000_000_000);
+/// A recording of less shows nothing.
+const SHORTEST: Nanos = Nanos(10_000_000);
+/// A day. The number of quanta is limited too.
+const LONGEST: Nanos = Nanos(86_400_000_000_000);
+
+fn quantum(text: &str) -> Result<Nanos, String> {
+    within(text, plan::SHORTEST_QUANTUM, LONGEST_QUANTUM, "10us to 1s")
+}
+
+fn duration(text: &str) -> Result<Nanos, String> {
+    within(text, SHORTEST, LONGEST, "10ms to 24h")
+}
+
+fn within(text: &str, least: Nanos, most: Nanos, range: &str) -> Result<Nanos, String> {
+    let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; expected {range}"))?;
+    let nanos = Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+    if least <= nanos && nanos <= most { Ok(nanos) } else { Err(format!("expected {range}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_limits() {
+        assert_eq!(quantum("440us"), Ok(Nanos(440_000)));
+        assert_eq!(duration("27s"), Ok(Nanos(27_000_000_000)));
+        assert!(quantum("9us").unwrap_err().contains("10us to 1s"));
+        assert!(duration("25h").unwrap_err().contains("24h"));
+        assert!(quantum("fast").is_err());
+    }
+}

@@ -1,0 +1,232 @@
+//! `iotoll ftq`: records a worker in quanta of time, saves the record while it grows, studies it and prints the finding.
+
+use crate::arguments::FtqArguments;
+use crate::arguments::ftq::Probes;
+use crate::failure::{self, BadInput};
+use crate::guardian::guardian;
+use crate::probes;
+use crate::progress::ProgressLine;
+use crate::run::{files_and_options, undo};
+use crate::saving::{Saving, both, series, write_page};
+use crate::signals::{self, LaterSignals, LeftBehind};
+use crate::stdout;
+use crate::stored;
+use lab::ftq::Settings;
+use lab::workload::target::Created;
+use model::ftq::plan::{MOST_QUANTA, Worker};
+use model::ftq::{FtqFinding, FtqPlan, FtqRecord};
+use model::kind::Recorded;
+use model::plan::{Access, DeviceWrites, Plan, Settings as PlanSettings, UnknownOptions, parse};
+use model::probe::Probe;
+use model::record::Outcome;
+use model::unit::Nanos;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Length of a recording of a worker of iotoll: that of the seed's figures.
+const DURATION: Nanos = Nanos(27_000_000_000);
+/// Longest recording of another process, unless `--duration` says more.
+const FOREIGN_DURATION: Nanos = Nanos(3_600_000_000_000);
+/// Probes that are read if the machine has them: with them, most stalls of a writer get a cause. No tracepoint, because
+/// reading one interrupts every CPU, also the worker's.
+const DEFAULT_PROBES: &str = "dirty,writeback,worker.sleeps,worker.off_cpu_time,worker.run_delay";
+/// Size of a file that is made for a writer without `--size`.
+const SIZE: &str = "1g";
+
+/// Runs the verb.
+pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    if arguments.probe.iter().any(|probes| matches!(probes, Probes::List)) {
+        return probes::list();
+    }
+    let plan = plan(arguments)?;
+    if arguments.parse_only {
+        stdout::write(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stored = stored::load::<FtqRecord>(arguments.output.stored.as_deref(), &plan)?;
+    let left = LeftBehind::default();
+    let interruption = signals::interruption(LaterSignals::Exit(2, left.clone()))?;
+    let guardian = guardian(words);
+    let settings = Settings {
+        probes: asked(arguments),
+        optional_probes: optional(arguments),
+        count: arguments.count.clone(),
+        access: direction(arguments)?,
+        interruption,
+        guardian: guardian.clone(),
+        command_line: words.to_vec(),
+    };
+    let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "ftq")?;
+    let created = Arc::new(Created::guarded(guardian));
+    left.unless({
+        let created = Arc::downgrade(&created);
+        // The record stays: it has all readings but those of the last second.
+        move || undo(&created, || ())
+    });
+    let line = ProgressLine::new(arguments.output.quiet);
+    let outcome = lab::ftq::record(&plan, &settings, &created, &mut saving, &mut |event| line.show_recording(&event));
+    created.undo();
+    drop(created);
+    line.clear();
+    let record = outcome.inspect_err(|_| saving.abandon()).map_err(crate::cost::mended)?;
+    let finding = record.study(stored.as_ref());
+    let mut kept = keep(&saving, &record, &finding, arguments.output.quiet);
+    if let Outcome::Failed(why) = &finding.outcome {
+        failure::complain(&format!("{why}; the series is kept up to there"));
+        // A full disk has no room for the report either, and that line says what to do.
+        kept = Ok(());
+    }
+    both(kept, stdout::print(&finding, arguments.output.format))?;
+    Ok(failure::of_outcome(&finding.outcome))
+}
+
+/// Writes the report and the series beside the record, and says where they are.
+fn keep(saving: &Saving, record: &FtqRecord, finding: &FtqFinding, quiet: bool) -> anyhow::Result<()> {
+    let Some(folder) = saving.folder() else { return Ok(()) };
+    if !quiet {
+        let folder = folder.display();
+        failure::complain(&format!(
+            "record, report.html and {} in {folder}; to show it again: iotoll report {folder}",
+            series::PARQUET
+        ));
+    }
+    write_page(folder, finding)?;
+    series::write(folder, record)
+}
+
+fn asked(arguments: &FtqArguments) -> Vec<Probe> {
+    let of = |probes: &Probes| match probes {
+        Probes::Of(probes) => probes.clone(),
+        Probes::List | Probes::None => Vec::new(),
+    };
+    arguments.probe.iter().flat_map(of).collect()
+}
+
+/// The default probes, but for names that the user gave.
+fn optional(arguments: &FtqArguments) -> Vec<Probe> {
+    if arguments.probe.iter().any(|probes| matches!(probes, Probes::None)) {
+        return Vec::new();
+    }
+    let asked = asked(arguments);
+    let taken = |probe: &Probe| asked.iter().any(|asked| asked.descriptor.name == probe.descriptor.name);
+    let defaults = Probe::parse_list(DEFAULT_PROBES).unwrap_or_default();
+    defaults.into_iter().filter(|probe| !taken(probe)).collect()
+}
+
+fn plan(arguments: &FtqArguments) -> anyhow::Result<FtqPlan> {
+    let foreign = arguments.pid.is_some() || !arguments.command.is_empty();
+    let most = Nanos(arguments.quantum.0.saturating_mul(MOST_QUANTA));
+    let duration = match arguments.duration {
+        Some(duration) if duration > most => {
+            let quanta = duration.0 / arguments.quantum.0.max(1);
+            let message = format!(
+                "--duration: {quanta} quanta are more than the {MOST_QUANTA} that a recording may have; use a longer --quantum, \
+                 or record for at most {:.0} s",
+                most.seconds().floor()
+            );
+            return Err(BadInput(message).into());
+        }
+        Some(duration) => duration,
+        None if foreign => FOREIGN_DURATION.min(most),
+        None => DURATION,
+    };
+    if duration < arguments.quantum {
+        return Err(BadInput("--duration: is shorter than --quantum".to_owned()).into());
+    }
+    let worker = match (arguments.pid, arguments.cpu) {
+        (Some(process), _) => Worker::Process(process),
+        (None, true) => Worker::Cpu,
+        (None, false) if !arguments.command.is_empty() => Worker::Command(arguments.command.clone()),
+        (None, false) => Worker::Job(Box::new(job(arguments, duration)?)),
+    };
+    if !matches!(worker, Worker::Job(_)) {
+        refuse_job_options(arguments, foreign)?;
+    }
+    Ok(FtqPlan {
+        worker,
+        quantum: arguments.quantum,
+        duration,
+        recorder_cpu: arguments.recorder_cpu,
+        worker_cpu: arguments.worker_cpu,
+        seed: arguments.seed,
+    })
+}
+
+/// The job of the worker: fio's options, on the target.
+fn job(arguments: &FtqArguments, duration: Nanos) -> anyhow::Result<Plan> {
+    let (files, options) = files_and_options(&arguments.job);
+    if let Some(file) = files.first() {
+        let message = format!(
+            "'{file}': ftq takes no job file; give --target {file}, or put -- before a command that it shall watch"
+        );
+        return Err(BadInput(message).into());
+    }
+    let given = |name: &str| options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
+    let mut flags = vec!["--name=ftq".to_owned()];
+    match &arguments.target {
+        Some(uri) if ["nbd://", "nbd+unix://"].iter().any(|scheme| uri.starts_with(scheme)) => {
+            flags.extend(["--ioengine=nbd".to_owned(), format!("--uri={uri}")]);
+        }
+        Some(file) => flags.push(format!("--filename={}", file.replace(':', "\\:"))),
+        None if ["filename", "uri", "ioengine"].iter().any(|name| given(name).is_some()) => {}
+        None => {
+            let message = "ftq: no worker; give --target FILE and --rw=write, --cpu, --pid PID, or -- COMMAND";
+            return Err(BadInput(message.to_owned()).into());
+        }
+    }
+    let writes = given("rw").or(given("readwrite")).is_some_and(|rw| rw.contains("write") || rw.contains("rw"));
+    if let Some(file) = arguments.target.as_deref().filter(|_| writes && given("size").is_none())
+        && !file.contains("://")
+        && !Path::new(file).exists()
+    {
+        flags.push(format!("--size={SIZE}"));
+    }
+    flags.push(format!("--randseed={}", arguments.seed));
+    flags.extend(options.iter().map(|option| format!("--{option}")));
+    // The options of the recording come last: the recording ends the job.
+    flags.extend(["--time_based=1".to_owned(), format!("--runtime={}us", duration.0.div_ceil(1000))]);
+    let device_writes = if arguments.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse };
+    let settings =
+        PlanSettings { environment: &|_| None, overrides: &[], unknown_options: UnknownOptions::Refuse, device_writes };
+    Ok(parse::flags(&flags, &settings)?)
+}
+
+/// Options of a job say nothing to a worker that has none.
+fn refuse_job_options(arguments: &FtqArguments, foreign: bool) -> anyhow::Result<()> {
+    let (files, options) = files_and_options(&arguments.job);
+    let is_direction = |option: &&String| option.starts_with("rw=") || option.starts_with("readwrite=");
+    let odd = options.iter().find(|option| !(foreign && is_direction(option))).map(|option| format!("--{option}"));
+    match odd.or_else(|| files.first().map(|file| (*file).to_owned())) {
+        Some(odd) => {
+            let message = format!("'{odd}': is an option of a job, and only --target has one; leave it out");
+            Err(BadInput(message).into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// The direction of a foreign process that counts.
+fn direction(arguments: &FtqArguments) -> anyhow::Result<Access> {
+    let (_, options) = files_and_options(&arguments.job);
+    let value = options.iter().find_map(|option| option.strip_prefix("rw=").or(option.strip_prefix("readwrite=")));
+    let foreign = arguments.pid.is_some() || !arguments.command.is_empty();
+    match value.filter(|_| foreign) {
+        None | Some("rw" | "readwrite") => Ok(Access::ReadWrite),
+        Some("read") => Ok(Access::Read),
+        Some("write") => Ok(Access::Write),
+        Some(other) => {
+            Err(BadInput(format!("--rw={other}: a process is counted by read, write or rw; give one of them")).into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_probes_are_probes() {
+        assert_eq!(Probe::parse_list(DEFAULT_PROBES).unwrap().len(), 5);
+    }
+}

@@ -1,0 +1,50 @@
+//! The series of a recording as files for other programs: Parquet, and the two text files of FTQ.
+
+mod classic;
+mod parquet;
+mod table;
+
+use anyhow::Context;
+use model::ftq::FtqRecord;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use table::Table;
+
+/// All columns, with the host and the plan.
+pub const PARQUET: &str = "series.parquet";
+/// Start of each interval between two readings, in nanoseconds.
+pub const TIMES: &str = "ftq_times.dat";
+/// What the worker did in it.
+pub const COUNTS: &str = "ftq_counts.dat";
+
+/// Writes the files of a recording into `folder`, each complete or not at all.
+///
+/// # Errors
+/// When one cannot be written.
+pub fn write(folder: &Path, record: &FtqRecord) -> anyhow::Result<()> {
+    let table = Table::of(record);
+    save(folder, PARQUET, |file| parquet::write(file, &table, record))?;
+    save(folder, TIMES, |file| Ok(classic::times(file, record)?))?;
+    save(folder, COUNTS, |file| Ok(classic::counts(file, record)?))
+}
+
+/// Writes a file under another name, and renames it.
+fn save(
+    folder: &Path,
+    name: &str,
+    write: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let (path, partial) = (folder.join(name), folder.join(format!("{name}.partial")));
+    let written = || -> anyhow::Result<()> {
+        let mut file = BufWriter::new(File::create(&partial)?);
+        write(&mut file)?;
+        file.flush()?;
+        Ok(fs::rename(&partial, &path)?)
+    };
+    written()
+        .with_context(|| format!("{}: writing the series; choose another folder, or free some space", path.display()))
+        .inspect_err(|_| {
+            let _ = fs::remove_file(&partial);
+        })
+}

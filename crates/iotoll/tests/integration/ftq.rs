@@ -1,0 +1,220 @@
+//! Recordings of quanta: of a worker of iotoll, of a command, of a process; and the files that they leave.
+
+use super::iotoll::{Folder, eventually, number, warns, whole};
+use super::machine::{Peer, has, skip};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use serde_json::Value;
+use std::fs;
+use std::process::Command;
+
+/// A recording that is saved in `kept` and must succeed.
+#[track_caller]
+fn recorded(folder: &Folder, words: &str) -> Value {
+    let ended = folder.iotoll(&format!("ftq --format json --quiet --out kept {words}")).run();
+    assert_eq!(ended.code, Some(0), "{words}\n{ended:?}");
+    ended.json()
+}
+
+/// The header of the record in `kept`.
+fn header(folder: &Folder) -> Value {
+    let text = String::from_utf8(folder.read("kept/record.jsonl")).unwrap();
+    serde_json::from_str::<Value>(text.lines().nth(1).unwrap()).unwrap()["header"].clone()
+}
+
+#[test]
+fn a_writer_of_iotoll_is_recorded() {
+    let folder = Folder::new();
+    let finding = recorded(&folder, "--target new --rw=write --bs=64k --size=64m --quantum 1ms --duration 1s");
+    assert_eq!(finding["worker"], "64 KiB sequential writes to new, psync");
+    assert_eq!((finding["schema"].as_str(), finding["unit"].as_str()), (Some("iotoll.ftq/1"), Some("bytes")));
+    let quanta = whole(&finding["quanta"]);
+    assert!((900..=1010).contains(&quanta), "{quanta} quanta of 1 ms in 1 s");
+    assert!(whole(&finding["readings"]) <= 1001, "{finding}");
+    assert!(whole(&finding["bytes"]) > 1 << 20, "{finding}");
+    assert!(number(&finding["recorder"]["cpu_nanos"]) > 0.0);
+    assert_eq!(fs::metadata(folder.path("new")).unwrap().len(), 64 << 20, "the file stays, as after a run");
+    let names: Vec<String> = header(&folder)["probes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|probe| probe["name"].as_str().unwrap().to_owned())
+        .collect();
+    for name in ["dirty", "writeback", "worker.sleeps", "worker.off_cpu_time"] {
+        assert!(names.iter().any(|there| there == name), "{name} is not in {names:?}");
+    }
+    // A missing file of a writer gets a size.
+    let plan = folder.iotoll("ftq --target other --rw=write --parse-only").run().json();
+    let job = &plan["worker"]["job"]["phases"][0]["jobs"][0];
+    assert_eq!((whole(&job["target"]["size"]["bytes"]), job["name"].as_str()), (1 << 30, Some("ftq")));
+    assert!(!folder.exists("other"));
+}
+
+#[test]
+fn the_saved_record_is_shown_again_and_its_series_written() {
+    let folder = Folder::with_file("data", 1 << 20);
+    let ended =
+        folder.iotoll("ftq --format json --quiet --out kept --target data --rw=randread --duration 500ms").run();
+    ended.done();
+    let again = folder.iotoll("report kept --format json").run();
+    assert_eq!((again.code, &again.stdout), (Some(0), &ended.stdout));
+    let files = ["series.parquet", "ftq_times.dat", "ftq_counts.dat"];
+    let saved = files.map(|name| folder.read(&format!("kept/{name}")));
+    folder.iotoll("report kept --series elsewhere").run().done();
+    assert_eq!(files.map(|name| folder.read(&format!("elsewhere/{name}"))), saved);
+    assert!(folder.exists("kept/report.html"));
+    let compared = folder.iotoll("report kept --stored kept --format json").run();
+    assert_eq!(compared.code, Some(0), "{compared:?}");
+}
+
+#[test]
+fn a_series_has_a_row_for_each_reading_and_units_in_its_names() {
+    let folder = Folder::with_file("data", 1 << 20);
+    folder.write("level", "depth 7\n");
+    let level = folder.path("level");
+    let words = format!(
+        "--target data --rw=read --duration 500ms --probe page_faults,queue=gauge:file:{}:([0-9]+)",
+        level.display()
+    );
+    let finding = recorded(&folder, &words);
+    let reader = SerializedFileReader::new(fs::File::open(folder.path("kept/series.parquet")).unwrap()).unwrap();
+    let metadata = reader.metadata().file_metadata();
+    assert_eq!(u64::try_from(metadata.num_rows()).unwrap(), whole(&finding["readings"]));
+    let of = |key: &str| {
+        let pairs = metadata.key_value_metadata().unwrap();
+        pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone()).unwrap_or_else(|| panic!("{key}"))
+    };
+    assert_eq!(of("iotoll.quantum_ns"), "440000");
+    assert_eq!(serde_json::from_str::<Value>(&of("iotoll.host")).unwrap(), finding["host"]);
+    let rows: Vec<Vec<(String, Field)>> = reader
+        .get_row_iter(None)
+        .unwrap()
+        .map(|row| row.unwrap().get_column_iter().map(|(name, field)| (name.clone(), field.clone())).collect())
+        .collect();
+    let column = |name: &str| -> Vec<Field> {
+        rows.iter()
+            .map(|row| {
+                row.iter().find(|(there, _)| there == name).unwrap_or_else(|| panic!("{name}: {row:?}")).1.clone()
+            })
+            .collect()
+    };
+    assert!(column("queue").iter().all(|field| *field == Field::Double(7.0)));
+    column("page_faults");
+    column("dirty_pages");
+    let whole_of = |field: &Field| match field {
+        Field::Long(value) => *value,
+        other => panic!("{other:?}"),
+    };
+    let times: Vec<i64> = column("time_ns").iter().map(whole_of).collect();
+    let done: Vec<i64> = column("done_bytes").iter().map(whole_of).collect();
+    let total: Vec<i64> = column("total_bytes").iter().map(whole_of).collect();
+    assert!(times.is_sorted_by(|a, b| a < b));
+    assert_eq!(done.iter().sum::<i64>(), total.last().unwrap() - total.first().unwrap());
+    assert_eq!(u64::try_from(done.iter().sum::<i64>()).unwrap(), whole(&finding["bytes"]));
+    // The text files are the same series: the start of each interval, and what was done in it.
+    let lines = |name: &str| -> Vec<i64> {
+        String::from_utf8(folder.read(&format!("kept/{name}")))
+            .unwrap()
+            .lines()
+            .map(|line| line.parse().unwrap())
+            .collect()
+    };
+    assert_eq!(lines("ftq_times.dat"), times[..times.len() - 1]);
+    assert_eq!(lines("ftq_counts.dat"), done[1..]);
+}
+
+#[test]
+fn a_thread_that_computes_is_counted_in_steps() {
+    let finding = recorded(&Folder::new(), "--cpu --probe none --quantum 1ms --duration 500ms");
+    assert_eq!((finding["unit"].as_str(), &finding["bytes"]), (Some("steps"), &Value::Null));
+    assert!(whole(&finding["amount"]) > 1000, "{finding}");
+}
+
+#[test]
+fn a_command_is_watched_from_its_start_to_its_end() {
+    let folder = Folder::new();
+    let dd = "dd if=/dev/zero of=copy bs=64k count=4000 oflag=dsync";
+    let finding = recorded(&folder, &format!("--rw=write --quantum 1ms --probe worker.sleeps -- {dd}"));
+    assert_eq!(finding["worker"], format!("the command {dd}"));
+    // It is stopped before it writes much, so nearly all is seen.
+    let (wrote, seen) = (4000 * 65536, whole(&finding["bytes"]));
+    assert!(seen <= wrote + 4096 && seen > wrote * 9 / 10, "dd wrote {wrote}, {seen} were seen");
+    assert!(finding["counted_by"].as_str().unwrap().contains("wchar"));
+    folder.assert_no_processes();
+}
+
+#[test]
+fn a_command_is_ended_with_the_recording_and_with_its_children() {
+    let folder = Folder::new();
+    let ended = folder
+        .iotoll("ftq --format json --quiet --no-save --duration 500ms -- sh -c")
+        .word("sleep 1000 & cat /dev/zero > /dev/null; wait")
+        .run();
+    ended.done();
+    folder.assert_no_processes();
+    // The shell itself writes nothing.
+    assert!(whole(&ended.json()["bytes"]) > 1 << 20, "{ended:?}");
+}
+
+#[test]
+fn a_worker_whose_counter_does_not_move_is_noted() {
+    let folder = Folder::new();
+    let ended = folder.iotoll("ftq --format json --quiet --no-save --duration 300ms --rw=write -- sleep 1000").run();
+    ended.done();
+    assert!(warns(&ended.json(), "work_unknown", &["did not move", "--count"]), "{ended:?}");
+}
+
+#[test]
+fn a_process_is_watched_until_it_ends_and_left_alone() {
+    let folder = Folder::new();
+    let mut dd = Command::new("dd");
+    dd.args(["if=/dev/zero", "of=/dev/null", "bs=4k"]);
+    let mut dd = Peer::start(&mut dd);
+    let timed = folder
+        .iotoll(&format!("ftq --format json --quiet --no-save --rw=write --duration 300ms --pid {}", dd.id()))
+        .run();
+    timed.done();
+    assert!(whole(&timed.json()["bytes"]) > 1 << 20, "{timed:?}");
+    assert!(fs::exists(format!("/proc/{}", dd.id())).unwrap(), "it was ended");
+    let running = folder.iotoll(&format!("ftq --format json --quiet --out kept --pid {}", dd.id())).start();
+    assert!(eventually(
+        || fs::read_to_string(folder.path("kept/record.jsonl")).is_ok_and(|text| text.contains("chunk"))
+    ));
+    dd.end();
+    let ended = running.wait();
+    ended.done();
+    assert!(whole(&ended.json()["readings"]) > 100, "{ended:?}");
+}
+
+#[test]
+fn fio_is_counted_by_a_probe_that_the_user_names() {
+    if !has("fio") {
+        return skip("fio_is_counted_by_a_probe_that_the_user_names", "fio is not installed");
+    }
+    let folder = Folder::with_file("data", 1 << 20);
+    let finding = recorded(
+        &folder,
+        "--count page_faults --probe steal -- fio --name=f --filename=data --rw=randread --ioengine=mmap --size=1m --time_based --runtime=1 --output=log",
+    );
+    assert_eq!(finding["unit"], "faults");
+    assert!(
+        finding["counted_by"].as_str().unwrap().contains("page_faults") && whole(&finding["amount"]) > 0,
+        "{finding}"
+    );
+}
+
+#[test]
+fn planted_stalls_stop_the_worker_once_in_a_period() {
+    let folder = Folder::with_file("data", 1 << 20);
+    // Five stalls of 50 ms: the quiet quanta of 10 ms in between are full.
+    let finding = recorded(
+        &folder,
+        "--target data --rw=read --quantum 10ms --duration 1300ms --probe none --inject_ns=50000000 --inject_every=250ms",
+    );
+    let counts = String::from_utf8(folder.read("kept/ftq_counts.dat")).unwrap();
+    let empty = counts.lines().filter(|line| *line == "0").count();
+    // A stall of 50 ms contains four whole quanta; a busy machine makes more of them empty, a late reading fewer.
+    assert!((5..=60).contains(&empty), "{empty} empty quanta; {finding}");
+    let plan = header(&folder)["plan"]["worker"]["job"]["phases"][0]["jobs"][0].clone();
+    assert_eq!((whole(&plan["inject"]), whole(&plan["inject_every"])), (50_000_000, 250_000_000));
+}

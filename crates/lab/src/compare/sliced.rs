@@ -1,0 +1,392 @@
+//! Rounds of sliced commands: every command of a cell is started frozen, and they take turns, one thawed at a time.
+
+use super::rehearsal::Rehearsed;
+use super::sliced_command::{SlicedCommand, total};
+use super::work_counter::Source;
+use super::{Measured, RoundRunner, Tasks};
+use crate::error::{Error, Result};
+use crate::freezer::{Freezable, Freezer};
+use model::comparison::record::{CommandReading, Schedule, SliceReading, SliceRecord, SliceWork};
+use model::experiment::{CommandRules, Slices, Work, WorkCounter};
+use model::unit::Nanos;
+use model::warning::{Code, Warning, add_once};
+use std::time::{Duration, Instant};
+
+/// Length of a slice. Measured on identical programs: docs/method/commands.md.
+const SLICE: Duration = Duration::from_millis(50);
+/// Discarded time after each switch, as a part of a slice: caches and queues belong to the command again after it.
+const GUARD_SHARE: u32 = 10;
+/// Least discarded time.
+const LEAST_GUARD: Duration = Duration::from_millis(5);
+/// Approximate length of a round, without its start. A round with its start is shorter than the life that the rehearsal
+/// has seen.
+const ROUND: Duration = Duration::from_millis(2000);
+/// More blocks per round gain less than another round.
+const MOST_BLOCKS: u32 = 100;
+/// A command at work has at least this part of the rate that the rehearsal saw.
+const AT_WORK: f64 = 0.5;
+/// The rate of a starting command is taken over this time.
+const START_WINDOW: Duration = Duration::from_millis(50);
+/// Time that a command runs after it is at work, before the first slice.
+const SETTLE: Duration = Duration::from_millis(50);
+/// Least time that a command has to be at work; more if the rehearsal took longer.
+const LEAST_START_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// A command whose rate in the first half of a slice is this many times that in the second half catches up: it does not
+/// wait for its I/Os, but follows a clock that ran on while it was frozen.
+const BURST: f64 = 2.0;
+/// Fewer counts in a round say nothing about bursts.
+const FEWEST_COUNTS: u64 = 200;
+
+/// What commands that take turns need during all rounds.
+pub(super) struct SlicedCommands {
+    /// One for each command of a cell. Dropped before the freezer, which removes their groups.
+    places: Vec<Freezable>,
+    _freezer: Freezer,
+    source: Source,
+    counter: WorkCounter,
+    /// The rate of each case at work, counts per second, and how long it took to get there.
+    paces: Vec<(f64, Duration)>,
+}
+
+impl SlicedCommands {
+    /// What counts their I/Os.
+    pub fn counter(&self) -> WorkCounter {
+        self.counter.clone()
+    }
+}
+
+impl RoundRunner<'_> {
+    /// How rounds of commands are cut.
+    pub(super) fn schedule_of_commands(&mut self) -> Result<Schedule> {
+        let rules = self.experiment.commands.clone();
+        let experiment = self.experiment;
+        let arms = &experiment.arms;
+        let asked = match rules.slices {
+            Slices::Off => return Ok(Schedule::Executions),
+            Slices::Of(seconds) => Some(Duration::from_secs_f64(seconds)),
+            Slices::Auto => None,
+        };
+        // A boot measures one arm, which has nobody to take turns with.
+        let all_commands = self.experiment.cases.iter().all(|case| matches!(case.work, Work::Command(_)));
+        if arms.len() < 2 || self.experiment.boots.is_some() || !all_commands {
+            return Ok(Schedule::Executions);
+        }
+        let prepared = self.experiment.around.prepare.is_some() && asked.is_none();
+        if let Some(why) = CommandRules::hindrance(arms, prepared) {
+            return self.executions(asked, &why);
+        }
+        let freezer = Freezer::open(&self.settings.guardian)?;
+        let mut places = Vec::new();
+        let most = (0..self.experiment.cells.len()).map(|cell| self.commands_of(cell).len()).max().unwrap_or(0);
+        for number in 0..most {
+            places.push(freezer.place(&format!("command{number}"), self.settings.guardian.processes()?));
+        }
+        let rehearsed = match self.rehearse_commands(&mut places)? {
+            Rehearsed::Sliceable(rehearsal) => rehearsal,
+            Rehearsed::Not(why) => return self.executions(asked, &why),
+        };
+        let slice = asked.unwrap_or(SLICE);
+        let guard = LEAST_GUARD.max(slice / GUARD_SHARE);
+        let turns = u32::try_from(arms.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let block = (slice + guard) * turns;
+        let blocks = (ROUND.as_secs_f64() / block.as_secs_f64()).floor().clamp(1.0, MOST_BLOCKS.into()) as u32;
+        self.sliced = Some(SlicedCommands {
+            places,
+            _freezer: freezer,
+            source: rehearsed.source,
+            counter: rehearsed.counter,
+            paces: rehearsed.paces,
+        });
+        let nanos = |duration: Duration| Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        Ok(Schedule::SlicedCommands { slice_nanos: nanos(slice), guard_nanos: nanos(guard), blocks })
+    }
+
+    /// Whole executions, because slices are not possible. That is an error if the user asked for slices.
+    fn executions(&mut self, asked: Option<Duration>, why: &str) -> Result<Schedule> {
+        if asked.is_some() {
+            return Err(Error::Refused(format!("--slices: {why}; leave it out, or use --slices off")));
+        }
+        let message = format!(
+            "each slice is a whole execution of a command, because {why}; slices of commands that keep running answer in a \
+             fraction of the time"
+        );
+        add_once(&mut self.warnings, Warning::new(Code::ExecutionsOnly, message));
+        Ok(Schedule::Executions)
+    }
+
+    /// The cases of a cell by the command that runs for them: arms that differ only by settings share one.
+    pub(super) fn commands_of(&self, cell: usize) -> Vec<Vec<usize>> {
+        let mut commands: Vec<Vec<usize>> = Vec::new();
+        for (place, case) in self.experiment.cases.iter().enumerate().filter(|(_, case)| case.cell == cell) {
+            let Work::Command(words) = &case.work else { continue };
+            let toggled = |place: usize| {
+                let arm = self.experiment.cases.get(place).and_then(|case| self.experiment.arms.get(case.arm));
+                arm.is_some_and(|arm| !arm.settings.is_empty())
+            };
+            let shared = commands.iter_mut().find(|cases| {
+                let same = |other: &usize| {
+                    let other = self.experiment.cases.get(*other);
+                    other.is_some_and(|other| matches!(&other.work, Work::Command(theirs) if theirs == words))
+                };
+                cases.iter().all(same) && (toggled(place) || cases.iter().any(|other| toggled(*other)))
+            });
+            match shared {
+                Some(cases) => cases.push(place),
+                None => commands.push(vec![place]),
+            }
+        }
+        commands
+    }
+
+    /// Starts every command of a cell in random order, frozen.
+    pub(super) fn start_commands<'a>(
+        &mut self,
+        cell: usize,
+        places: &'a mut [Freezable],
+        chosen: Option<&Source>,
+    ) -> Result<Vec<SlicedCommand<'a>>> {
+        let commands = self.commands_of(cell).into_iter().zip(places);
+        let mut started = Vec::new();
+        for (cases, place) in self.shuffler.shuffled(commands) {
+            let Some(&first) = cases.first() else { continue };
+            self.around.before_execution(&self.cell(first))?;
+            let (name, plan) = (self.name(first), self.command_plan(first));
+            let cpus = self.placing.of(0).to_vec();
+            let alone = cases.len() == 1;
+            let start = move |_: &mut Self| SlicedCommand::start(&name, cases, &plan, &cpus, place, chosen);
+            // A command of several arms starts without their settings.
+            started.push(if alone { self.switched(first, start)? } else { start(self)? });
+        }
+        Ok(started)
+    }
+
+    /// Measures one round; `None` if it was interrupted.
+    pub(super) fn round_of_sliced_commands(
+        &mut self,
+        slice: Duration,
+        guard: Duration,
+        blocks: u32,
+    ) -> Result<Option<Measured>> {
+        let Some(mut sliced) = self.sliced.take() else {
+            return Err(Error::Refused("sliced commands need a rehearsal".to_owned()));
+        };
+        let mut measured = Measured::default();
+        let mut outcome = Ok(true);
+        for cell in self.shuffler.shuffled(0..self.experiment.cells.len()) {
+            outcome = self.round_of_cell(cell, &mut sliced, (slice, guard, blocks), &mut measured);
+            if !matches!(outcome, Ok(true)) {
+                break;
+            }
+        }
+        self.sliced = Some(sliced);
+        Ok(outcome?.then_some(measured))
+    }
+
+    /// Measures one cell; `false` if it was interrupted.
+    fn round_of_cell(
+        &mut self,
+        cell: usize,
+        sliced: &mut SlicedCommands,
+        (slice, guard, blocks): (Duration, Duration, u32),
+        measured: &mut Measured,
+    ) -> Result<bool> {
+        let SlicedCommands { places, source, paces, .. } = sliced;
+        let mut commands = self.start_commands(cell, places, Some(source))?;
+        for command in &mut commands {
+            if !self.at_work(command, source, paces)? {
+                return Ok(false);
+            }
+        }
+        let turns: Vec<Option<(usize, usize)>> = commands
+            .iter()
+            .enumerate()
+            .flat_map(|(place, command)| command.cases().iter().map(move |case| Some((place, *case))))
+            .chain([None])
+            .collect();
+        let mut bursts = vec![Burst::default(); commands.len()];
+        for _ in 0..blocks {
+            for turn in self.shuffler.shuffled(turns.iter().copied()) {
+                if self.interrupted() {
+                    return Ok(false);
+                }
+                let Some((place, case)) = turn else {
+                    std::thread::sleep(guard);
+                    measured.slices.push(self.alone_beside(commands.first_mut(), source, slice));
+                    continue;
+                };
+                let Some((command, burst)) = commands.get_mut(place).zip(bursts.get_mut(place)) else { continue };
+                let measure = |runner: &mut Self| runner.command_slice(case, command, source, (slice, guard), burst);
+                measured.slices.push(self.switched(case, measure)?);
+                still_there(&mut commands)?;
+            }
+            commands.iter_mut().for_each(SlicedCommand::look_around);
+        }
+        for (command, burst) in commands.iter().zip(&bursts) {
+            if let Some(times) = burst.times() {
+                return Err(command.refused(&format!(
+                    "does {times:.1} times as much just after a freeze as later, so it catches up what it missed, and its \
+                     slices would lie; use --slices off"
+                )));
+            }
+        }
+        let signal = self.experiment.commands.end_signal;
+        for command in self.shuffler.shuffled(commands) {
+            let cases = command.cases().to_vec();
+            let (own, last) = command.end(signal, |command| command.read(source))?;
+            measured.commands.push(total(&cases, own, last));
+        }
+        Ok(true)
+    }
+
+    /// Lets a command run until it works as fast as in the rehearsal; `false` if that was interrupted.
+    fn at_work(&mut self, command: &mut SlicedCommand, source: &mut Source, paces: &[(f64, Duration)]) -> Result<bool> {
+        let pace = command.cases().first().and_then(|case| paces.get(*case)).copied();
+        let (rate, took) = pace.unwrap_or((0.0, Duration::ZERO));
+        let timeout = LEAST_START_TIMEOUT.max(took * 4);
+        let begun = Instant::now();
+        command.thaw(Some(source))?;
+        command.look_around();
+        let mut earlier = command.read(source);
+        loop {
+            std::thread::sleep(POLL_INTERVAL);
+            if self.interrupted() {
+                return Ok(false);
+            }
+            if let Some(gone) = command.gone() {
+                return Err(too_short(command, &gone.why));
+            }
+            command.look_around();
+            let now = command.read(source);
+            let seconds = now.at_nanos.since(earlier.at_nanos).seconds();
+            if seconds >= START_WINDOW.as_secs_f64() {
+                if now.count.saturating_sub(earlier.count) as f64 >= AT_WORK * rate * seconds {
+                    break;
+                }
+                earlier = now;
+            }
+            if begun.elapsed() > timeout {
+                return Err(command.failed(&format!(
+                    "is not at work after {:.0} s: in the rehearsal it had {rate:.3e} counts per second by then",
+                    timeout.as_secs_f64()
+                )));
+            }
+        }
+        std::thread::sleep(SETTLE);
+        command.look_around();
+        command.freeze(Some(source))?;
+        Ok(true)
+    }
+
+    /// A slice of one command.
+    fn command_slice(
+        &mut self,
+        case: usize,
+        command: &mut SlicedCommand,
+        source: &mut Source,
+        (slice, guard): (Duration, Duration),
+        burst: &mut Burst,
+    ) -> Result<SliceRecord> {
+        let nanos = Nanos(u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX));
+        command.thaw(Some(source))?;
+        let woke = command.read(source);
+        std::thread::sleep(guard);
+        // The counter before the clocks at both ends, so that both cover the same length.
+        let first = command.read(source);
+        let before = Box::new(self.meters.boundary(nanos));
+        self.sleep(slice / 2);
+        let middle = command.read(source);
+        self.sleep(
+            (slice / 2).saturating_sub(Duration::from_nanos(
+                middle.at_nanos.since(first.at_nanos).0.saturating_sub(nanos.0 / 2),
+            )),
+        );
+        let last = command.read(source);
+        let after = Box::new(self.meters.boundary(nanos));
+        command.freeze(Some(source))?;
+        burst.add([woke, middle, last]);
+        Ok(SliceRecord { case: Some(case), reading: SliceReading::Command { before, first, last, after } })
+    }
+
+    /// The machine while all commands are frozen, with the same readings as in a slice.
+    fn alone_beside(
+        &mut self,
+        command: Option<&mut SlicedCommand>,
+        source: &mut Source,
+        length: Duration,
+    ) -> SliceRecord {
+        let Some(command) = command else { return self.alone(length, Tasks::Unread) };
+        let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        command.read(source);
+        let before = Box::new(self.meters.boundary(nanos));
+        self.sleep(length / 2);
+        command.read(source);
+        self.sleep(length / 2);
+        command.read(source);
+        let after = Box::new(self.meters.boundary(nanos));
+        let work = SliceWork::default();
+        SliceRecord { case: None, reading: SliceReading::Slice { before, after, work, tasks: None } }
+    }
+}
+
+/// The rates of a command in the first half of its slices, and in the second.
+#[derive(Clone, Copy, Debug, Default)]
+struct Burst {
+    early: (u64, f64),
+    late: (u64, f64),
+}
+
+impl Burst {
+    /// The readings when it was thawed, in the middle of the slice, and at its end.
+    fn add(&mut self, [woke, middle, last]: [CommandReading; 3]) {
+        let add = |sums: &mut (u64, f64), from: CommandReading, to: CommandReading| {
+            sums.0 += to.count.saturating_sub(from.count);
+            sums.1 += to.at_nanos.since(from.at_nanos).seconds();
+        };
+        add(&mut self.early, woke, middle);
+        add(&mut self.late, middle, last);
+    }
+
+    /// How many times as fast it is early, if it catches up.
+    fn times(&self) -> Option<f64> {
+        let ((early, early_seconds), (late, late_seconds)) = (self.early, self.late);
+        let times = (early as f64 / early_seconds) / (late as f64 / late_seconds);
+        (early + late >= FEWEST_COUNTS && times > BURST).then_some(times)
+    }
+}
+
+/// Every command still runs.
+fn still_there(commands: &mut [SlicedCommand]) -> Result<()> {
+    match commands.iter_mut().find_map(|command| Some((command.gone()?, command))) {
+        Some((gone, command)) if gone.well => Err(too_short(command, &gone.why)),
+        Some((gone, command)) => Err(command.failed(&gone.why)),
+        None => Ok(()),
+    }
+}
+
+fn too_short(command: &SlicedCommand, why: &str) -> Error {
+    command.failed(&format!("{why}, before the round was over; let it run longer, or use --slices off"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(millis: u64, count: u64) -> CommandReading {
+        CommandReading { at_nanos: Nanos::from_millis(millis), count, ..CommandReading::default() }
+    }
+
+    #[test]
+    fn a_command_that_catches_up_is_recognised() {
+        let mut steady = Burst::default();
+        steady.add([reading(0, 0), reading(30, 300), reading(60, 600)]);
+        assert_eq!(steady.times(), None);
+        let mut bursting = Burst::default();
+        bursting.add([reading(0, 0), reading(30, 900), reading(60, 1200)]);
+        assert_eq!(bursting.times(), Some(3.0));
+        // A handful of counts may fall anywhere.
+        let mut few = Burst::default();
+        few.add([reading(0, 0), reading(30, 9), reading(60, 12)]);
+        assert_eq!(few.times(), None);
+    }
+}

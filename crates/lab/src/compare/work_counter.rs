@@ -1,0 +1,301 @@
+//! What a sliced command has done so far, by each counter of `model::experiment::work_counter`.
+//!
+//! Task accounting (/proc/PID/io) counts the system calls that read and write, and sendfile twice; it knows nothing of
+//! io_uring and libaio. Rings of io_uring show their completions in /proc/PID/fdinfo. Counters of the machine (a block
+//! device, an interface, a probe) count only while the command is awake.
+
+mod tcp_sockets;
+mod tracepoint;
+
+use crate::cost::Counter;
+use crate::error::{Error, Result};
+use crate::probe::ProbeSet;
+use model::comparison::record::CommandReading;
+use model::experiment::WorkCounter;
+use model::experiment::work_counter::{self, Counted, ROWS};
+use model::probe::{Kind, Probe};
+use model::unit::{Bytes, Nanos};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use sys::clock::{monotonic_nanos, process_nanos};
+use sys::perf::TaskTracepoint;
+use tcp_sockets::TcpSockets;
+
+/// Where a count comes from.
+pub(super) enum Source {
+    /// One of [`ROWS`], by its place.
+    Own(usize),
+    /// A block device or an interface.
+    Kernel(Counter),
+    /// A probe that only increases.
+    Probe(Box<ProbeSet>),
+}
+
+/// A counter that the user named.
+///
+/// # Errors
+/// When this machine does not have it.
+pub(super) fn named(name: &str) -> Result<(Source, WorkCounter)> {
+    let refused = |why: String| Error::Refused(format!("--count {name}: {why}"));
+    let counter = |counts, what: &str| WorkCounter {
+        name: name.to_owned(),
+        counts,
+        what: what.to_owned(),
+        reason: "--count".to_owned(),
+    };
+    if let Some(place) = ROWS.iter().position(|row| row.name == name) {
+        let row = work_counter::find(name).ok_or_else(|| refused("is no counter".to_owned()))?;
+        return Ok((Source::Own(place), counter(row.counts, row.what)));
+    }
+    if let Ok(kernel) = name.parse::<Counter>() {
+        kernel.read().map_err(refused)?;
+        let what = match &kernel {
+            Counter::Block(_) => "completed I/Os of the device, of all processes",
+            Counter::Net(_) => "packets of the interface, of all processes",
+        };
+        return Ok((Source::Kernel(kernel), counter(Counted::Ios, what)));
+    }
+    let probe = Probe::parse(name).map_err(refused)?;
+    if probe.descriptor.kind == Kind::Gauge {
+        return Err(refused("is a gauge; only what increases can count".to_owned()));
+    }
+    let set = ProbeSet::open(std::slice::from_ref(&probe))?;
+    Ok((Source::Probe(Box::new(set)), counter(Counted::Ios, "the probe, of the whole machine")))
+}
+
+/// Completions of a ring of io_uring. The kernel's counter has 32 bits.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ring {
+    last: u32,
+    total: u64,
+}
+
+/// Reads what one command has done.
+#[derive(Default)]
+pub(super) struct WorkReader {
+    rings: BTreeMap<PathBuf, Ring>,
+    sockets: TcpSockets,
+    system_calls: Option<TaskTracepoint>,
+    /// Highest reading of each counter: what an ended process did is lost until its parent has waited for it.
+    highest: BTreeMap<usize, u64>,
+    /// Of a counter of the machine: its count while the command was awake, and its value when the command woke up.
+    awake: u64,
+    woke: Option<u64>,
+}
+
+/// Sums of /proc/PID/io over processes.
+#[derive(Clone, Copy, Debug, Default)]
+struct TaskIo {
+    read: u64,
+    written: u64,
+    calls: u64,
+    from_storage: u64,
+    to_storage: u64,
+}
+
+impl WorkReader {
+    /// Starts the counters that have to be opened before the command starts, in its first process: all of them for a
+    /// rehearsal (`None`), otherwise the chosen one. A counter of system calls slows every system call of the machine.
+    pub fn begin(&mut self, process: u32, chosen: Option<&Source>) {
+        let wanted = match chosen {
+            None => true,
+            Some(Source::Own(place)) => ROWS.get(*place).is_some_and(|row| row.name == "syscalls"),
+            Some(Source::Kernel(_) | Source::Probe(_)) => false,
+        };
+        if wanted {
+            let number = tracepoint::number("raw_syscalls/sys_enter");
+            self.system_calls = number.and_then(|number| TaskTracepoint::open(process, number)).ok();
+        }
+    }
+
+    /// Every counter of [`ROWS`]; `None` where this machine has none.
+    pub fn all(&mut self, processes: &[u32]) -> Vec<Option<u64>> {
+        self.look_around(processes);
+        let io = task_io(processes);
+        (0..ROWS.len()).map(|place| self.own(place, io.as_ref())).collect()
+    }
+
+    /// Looks for new rings and sockets, which takes longer than a reading.
+    pub fn look_around(&mut self, processes: &[u32]) {
+        self.sockets.find(processes);
+        for process in processes {
+            let folder = PathBuf::from(format!("/proc/{process}"));
+            let open = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
+            let rings = open.filter(|file| {
+                fs::read_link(file.path()).is_ok_and(|target| target.as_os_str() == "anon_inode:[io_uring]")
+            });
+            for ring in rings {
+                self.rings.entry(folder.join("fdinfo").join(ring.file_name())).or_default();
+            }
+        }
+    }
+
+    /// The machine's counter starts to count for this command.
+    pub fn wake(&mut self, source: &mut Source) {
+        self.woke = of_machine(source);
+    }
+
+    /// The machine's counter does not count for this command any more.
+    pub fn sleep(&mut self, source: &mut Source) {
+        self.awake = self.count_awake(source).unwrap_or(self.awake);
+        self.woke = None;
+    }
+
+    fn count_awake(&self, source: &mut Source) -> Option<u64> {
+        let since = match self.woke {
+            Some(woke) => of_machine(source)?.saturating_sub(woke),
+            None => 0,
+        };
+        Some(self.awake + since)
+    }
+
+    /// The chosen counter, and what task accounting tells.
+    pub fn read(&mut self, processes: &[u32], source: &mut Source) -> CommandReading {
+        let at_nanos = Nanos(monotonic_nanos());
+        let io = task_io(processes);
+        let (count, is_task) = match source {
+            Source::Own(place) => {
+                (self.own(*place, io.as_ref()), ROWS.get(*place).is_some_and(|row| is_task(row.name)))
+            }
+            Source::Kernel(_) | Source::Probe(_) => (self.count_awake(source), false),
+        };
+        CommandReading {
+            at_nanos,
+            count: count.unwrap_or(0),
+            calls: io.filter(|_| is_task).map(|io| io.calls),
+            thread_nanos: processes.iter().map(|process| process_nanos(*process).map(Nanos)).sum::<Option<Nanos>>(),
+            read_bytes: io.map(|io| Bytes(io.read)),
+            storage_read: io.map(|io| Bytes(io.from_storage)),
+        }
+    }
+
+    fn own(&mut self, place: usize, io: Option<&TaskIo>) -> Option<u64> {
+        let count = match ROWS.get(place)?.name {
+            "io_uring" => self.completions()?,
+            "task:both" => io?.read.saturating_add(io?.written),
+            "task:read" => io?.read,
+            "task:write" => io?.written,
+            "task:storage" => io?.from_storage.saturating_add(io?.to_storage),
+            "tcp" => self.sockets.moved()?,
+            "syscalls" => self.system_calls.as_ref()?.read().ok()?,
+            _ => return None,
+        };
+        let highest = self.highest.entry(place).or_default();
+        *highest = count.max(*highest);
+        Some(*highest)
+    }
+
+    /// Completions of all rings; `None` if there is no ring.
+    fn completions(&mut self) -> Option<u64> {
+        for (path, ring) in &mut self.rings {
+            let Some(tail) = fs::read_to_string(path).ok().as_deref().and_then(tail) else { continue };
+            ring.total += u64::from(tail.wrapping_sub(ring.last));
+            ring.last = tail;
+        }
+        (!self.rings.is_empty()).then(|| self.rings.values().map(|ring| ring.total).sum())
+    }
+}
+
+fn is_task(name: &str) -> bool {
+    name.starts_with("task:") && name != "task:storage"
+}
+
+/// The value of a counter of the machine.
+fn of_machine(source: &mut Source) -> Option<u64> {
+    match source {
+        Source::Own(_) => None,
+        Source::Kernel(counter) => counter.read().ok().map(|done| done.ios),
+        Source::Probe(probe) => {
+            let value = (*probe.read()?.values.first()?)?;
+            (value >= 0.0).then_some(value as u64)
+        }
+    }
+}
+
+/// The entries ever added to a completion queue: `CqTail` of an io_uring's fdinfo.
+fn tail(text: &str) -> Option<u32> {
+    text.lines().find_map(|line| line.strip_prefix("CqTail:"))?.trim().parse().ok()
+}
+
+/// `None` if no process shows its accounting.
+fn task_io(processes: &[u32]) -> Option<TaskIo> {
+    let texts = processes.iter().filter_map(|process| fs::read_to_string(format!("/proc/{process}/io")).ok());
+    texts.map(|text| parse_task_io(&text)).reduce(|sum, more| TaskIo {
+        read: sum.read.saturating_add(more.read),
+        written: sum.written.saturating_add(more.written),
+        calls: sum.calls.saturating_add(more.calls),
+        from_storage: sum.from_storage.saturating_add(more.from_storage),
+        to_storage: sum.to_storage.saturating_add(more.to_storage),
+    })
+}
+
+/// proc_pid_io(5).
+fn parse_task_io(text: &str) -> TaskIo {
+    let of = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
+    };
+    TaskIo {
+        read: of("rchar"),
+        written: of("wchar"),
+        calls: of("syscr").saturating_add(of("syscw")),
+        from_storage: of("read_bytes"),
+        to_storage: of("write_bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn task_accounting_is_parsed() {
+        let io = parse_task_io("rchar: 7\nwchar: 8\nsyscr: 1\nsyscw: 2\nread_bytes: 4096\nwrite_bytes: 8192\n");
+        assert_eq!((io.read, io.written, io.calls, io.from_storage, io.to_storage), (7, 8, 3, 4096, 8192));
+    }
+
+    #[test]
+    fn a_ring_of_io_uring_shows_its_completions() {
+        assert_eq!(tail("pos:\t0\nCqHead:\t112604\nCqTail:\t112608\n"), Some(112_608));
+        assert_eq!(tail("pos:\t0\n"), None);
+    }
+
+    #[test]
+    fn own_reads_are_counted() {
+        let own = [std::process::id()];
+        let mut reader = WorkReader::default();
+        let mut source = Source::Own(ROWS.iter().position(|row| row.name == "task:read").unwrap());
+        let before = reader.read(&own, &mut source);
+        // A kernel without task accounting.
+        let Some(read) = before.read_bytes else { return };
+        assert_eq!(before.count, read.0);
+        fs::read("/proc/self/maps").unwrap();
+        let after = reader.read(&own, &mut source);
+        assert!(after.count > before.count && after.calls > before.calls && after.thread_nanos > before.thread_nanos);
+    }
+
+    #[test]
+    fn a_counter_of_the_machine_counts_only_awake() {
+        let (mut source, counter) = named("net:lo").unwrap();
+        assert_eq!(counter.counts, Counted::Ios);
+        let mut reader = WorkReader::default();
+        reader.wake(&mut source);
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let send = || socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
+        send();
+        reader.sleep(&mut source);
+        let awake = reader.read(&[], &mut source).count;
+        assert!(awake >= 2, "sent and received: {awake}");
+        send();
+        assert_eq!(reader.read(&[], &mut source).count, awake);
+    }
+
+    #[test]
+    fn a_gauge_and_a_missing_device_are_refused() {
+        for (name, why) in [("vmstat.nr_dirty", "gauge"), ("block:nosuch", "there is no")] {
+            let refusal = named(name).err().unwrap().to_string();
+            assert!(refusal.starts_with(&format!("--count {name}")) && refusal.contains(why), "{refusal}");
+        }
+    }
+}

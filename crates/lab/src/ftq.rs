@@ -1,0 +1,492 @@
+//! `iotoll ftq`: records what a worker does in each quantum of time, and the kernel's counters beside it.
+//!
+//! A plan enters, a record leaves. Three threads: the worker, the recorder on another CPU, and this one, which saves the
+//! readings in pieces of about a second. Nothing is computed from them here.
+
+mod amount;
+mod cpus;
+mod foreign;
+mod own;
+mod process_io;
+mod recorder;
+mod ring;
+mod subject;
+
+use crate::calibration::Calibration;
+use crate::error::{Error, Result};
+use crate::guardian::Guardian;
+use crate::host;
+use crate::interruption::Interruption;
+use crate::probe::{ProbeSet, WorkerTask};
+use crate::progress::Progress;
+use crate::workload::target::Created;
+use amount::Counted;
+use cpus::Cpus;
+use model::envelope::{Envelope, Kind};
+use model::ftq::plan::Worker;
+use model::ftq::record::{Chunk, End, Header};
+use model::ftq::{FtqPlan, FtqRecord};
+use model::plan::Access;
+use model::probe::{Place, Probe};
+use model::record::Outcome;
+use model::unit::{Hertz, Nanos};
+use model::warning::{Code, Warning};
+use recorder::{Recorder, Task};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use subject::Subject;
+
+/// How often the readings are collected and shown.
+const LOOK: Duration = Duration::from_millis(200);
+/// Shortest and longest time between two pieces of the record. It varies, because saving at a fixed interval could be found
+/// as a period of the machine.
+const PIECE: (Duration, Duration) = (Duration::from_millis(700), Duration::from_millis(1500));
+/// The ring holds the readings of this time: a disk that writes nothing for longer is as good as gone.
+const BACKLOG: Duration = Duration::from_secs(20);
+/// Most and fewest readings that it holds.
+const MOST_ROWS: u64 = 1 << 20;
+const FEWEST_ROWS: u64 = 1 << 10;
+/// The rate of the time-stamp counter is known to 10 ppm after this time.
+const CALIBRATION: Duration = Duration::from_millis(10);
+
+/// How to record.
+pub struct Settings {
+    /// Probes that the user asked for.
+    pub probes: Vec<Probe>,
+    /// Probes that are read if this machine has them.
+    pub optional_probes: Vec<Probe>,
+    /// Counts the worker's amount by a probe.
+    pub count: Option<Probe>,
+    /// Which system calls of a foreign process count.
+    pub access: Access,
+    /// A request to end and keep the readings.
+    pub interruption: Arc<Interruption>,
+    /// Kills a command that iotoll starts if iotoll is killed.
+    pub guardian: Guardian,
+    /// The command line, for the record.
+    pub command_line: Vec<String>,
+}
+
+/// Saves a recording while it is made.
+pub trait Writer {
+    /// Saves what is known before the first reading.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn header(&mut self, header: &Header) -> Result<()>;
+    /// Saves readings.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    fn chunk(&mut self, chunk: &Chunk) -> Result<()>;
+    /// Saves the end.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn end(&mut self, end: &End) -> Result<()>;
+}
+
+/// Progress of a recording.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Before the first reading.
+    Preparing(Progress<'a>),
+    /// It records.
+    Recording(&'a Look<'a>),
+}
+
+/// A look at a recording.
+#[derive(Clone, Debug)]
+pub struct Look<'a> {
+    /// Time since it began.
+    pub elapsed: Duration,
+    /// Its planned length.
+    pub total: Duration,
+    /// Amount per second since the last look, if there were readings.
+    pub per_second: Option<f64>,
+    /// What is counted.
+    pub unit: &'a str,
+    /// Readings so far.
+    pub readings: u64,
+    /// Readings so far that span more than one quantum.
+    pub late: u64,
+    /// Dirty pages at the last reading, if that is a probe.
+    pub dirty_pages: Option<f64>,
+}
+
+/// Records. Files that are made for the worker are noted in `created`, and kept when it ends well.
+///
+/// # Errors
+/// When nothing could be recorded. A worker, a disk or a probe that fails later is in the record, with all readings before.
+pub fn record(
+    plan: &FtqPlan,
+    settings: &Settings,
+    created: &Created,
+    writer: &mut dyn Writer,
+    observer: &mut dyn FnMut(Event),
+) -> Result<FtqRecord> {
+    let calibration = Calibration::begin();
+    let begun = Instant::now();
+    sys::process::raise_open_file_limit();
+    let started = host::now();
+    settings.probes.iter().chain(&settings.count).try_for_each(|probe| refuse_pressure(probe, plan.quantum))?;
+    let cpus = Cpus::choose(plan)?;
+    let mut warnings = cautions(plan, cpus);
+    let clock = || {
+        std::thread::sleep(CALIBRATION.saturating_sub(begun.elapsed()));
+        Hertz(calibration.end().0)
+    };
+    let mut subject = {
+        let surroundings = own::Surroundings {
+            cpu: cpus.worker,
+            created,
+            interruption: &settings.interruption,
+            clock: &clock,
+            warnings: &mut warnings,
+        };
+        open(plan, surroundings, &settings.guardian, &mut |progress| observer(Event::Preparing(progress)))?
+    };
+    let (probes, counted) = sources(settings, subject.as_mut())?;
+    let (hertz, source) = (clock().0, calibration.end().1);
+    let header = Header {
+        envelope: Envelope::new(Kind::Ftq, started, settings.command_line.clone()),
+        plan: FtqPlan { recorder_cpu: Some(cpus.recorder), worker_cpu: cpus.worker, ..plan.clone() },
+        host: host::read(Path::new("/"), hertz, &source),
+        worker: subject.words(),
+        counted_by: counted.by,
+        unit: counted.unit,
+        probes: probes.descriptors(),
+    };
+    let quanta = plan.duration.0 / plan.quantum.0.max(1);
+    let task = Task { amount: counted.amount, probes, quantum: plan.quantum, quanta, cpu: cpus.recorder };
+    let recorder = Recorder::start(task, rows(plan.quantum))?;
+    writer.header(&header)?;
+    // Saving takes CPU time of the recorder's CPU, not of the worker's. A recorder with real-time priority comes first.
+    let own_cpu: Vec<u32> = if cpus.shared() { Vec::new() } else { vec![cpus.recorder] };
+    let recording =
+        Recording { header, recorder, subject, settings, writer, observer, warnings, chunks: Vec::new(), saving: None };
+    let record = near(&own_cpu, || recording.run())?;
+    if record.end.as_ref().is_some_and(|end| end.outcome == Outcome::Completed) {
+        created.keep();
+    }
+    Ok(record)
+}
+
+/// Refuses to read pressure more often than the kernel can bear: it weighs what was added since the last reading by the CPUs'
+/// busy time in whole jiffies (collect_percpu_times in kernel/sched/psi.c), so what it adds between two readings less than a
+/// jiffy apart is lost, for all readers. At quanta of 1 ms it stood still here, at 4 ms half of it was lost.
+fn refuse_pressure(probe: &Probe, quantum: Nanos) -> Result<()> {
+    const SHORTEST: Nanos = Nanos(20_000_000);
+    match &probe.place {
+        Place::File { path, .. } if path.starts_with("/proc/pressure/") && quantum < SHORTEST => {
+            Err(Error::Refused(format!(
+                "probe '{}': the kernel loses what it counts if pressure is read this often; leave it out, or use --quantum \
+                 20ms or longer",
+                probe.descriptor.name
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Runs `what` on these CPUs, if there are any and it is allowed.
+fn near<T>(cpus: &[u32], what: impl FnOnce() -> T) -> T {
+    use sys::schedule::{allowed_cpus, pin_to};
+    let before = allowed_cpus().ok().filter(|_| !cpus.is_empty() && pin_to(cpus).is_ok());
+    let outcome = what();
+    if let Some(before) = before {
+        // They were allowed before.
+        let _ = pin_to(&before);
+    }
+    outcome
+}
+
+/// Finds or starts the worker. One of iotoll waits at its gate.
+fn open(
+    plan: &FtqPlan,
+    surroundings: own::Surroundings,
+    guardian: &Guardian,
+    observer: &mut dyn FnMut(Progress),
+) -> Result<Box<dyn Subject>> {
+    Ok(match &plan.worker {
+        Worker::Job(job) => Box::new(own::Own::of_job(job, surroundings, observer)?),
+        Worker::Cpu => Box::new(own::Own::computing(surroundings, observer)?),
+        Worker::Command(words) => Box::new(foreign::Started::start(words, surroundings.cpu, guardian)?),
+        Worker::Process(process) => {
+            if plan.worker_cpu.is_some() {
+                let why = "--worker-cpu places only a worker that iotoll starts; move a running process with taskset";
+                return Err(Error::Refused(why.to_owned()));
+            }
+            Box::new(foreign::Watched::find(*process)?)
+        }
+    })
+}
+
+/// Caveats that are known before the first reading.
+fn cautions(plan: &FtqPlan, cpus: Cpus) -> Vec<Warning> {
+    let mut warnings = match &plan.worker {
+        Worker::Job(job) => job.warnings.clone(),
+        Worker::Cpu | Worker::Command(_) | Worker::Process(_) => Vec::new(),
+    };
+    if cpus.shared() {
+        let message = format!(
+            "the recorder ran on CPU {}, the worker's own: each reading stops the worker. Give them two CPUs",
+            cpus.recorder
+        );
+        warnings.push(Warning::new(Code::RecorderShares, message));
+    }
+    warnings
+}
+
+/// The probes and the worker's amount, all opened and read once.
+fn sources(settings: &Settings, subject: &mut dyn Subject) -> Result<(ProbeSet, Counted)> {
+    let task = subject.task();
+    let counted = match &settings.count {
+        Some(probe) => amount::of_probe(probe, task)?,
+        None => subject.counted(settings.access)?,
+    };
+    let mut asked = settings.probes.clone();
+    // The machine may lack any of these, and nobody has asked for them.
+    asked.extend(settings.optional_probes.iter().filter(|probe| is_there(probe, task)).cloned());
+    Ok((ProbeSet::open_beside(&asked, Some(task))?, counted))
+}
+
+fn is_there(probe: &Probe, task: WorkerTask) -> bool {
+    ProbeSet::open_beside(std::slice::from_ref(probe), Some(task)).is_ok()
+}
+
+/// Rows of the ring.
+fn rows(quantum: Nanos) -> usize {
+    let rows = Nanos::from_secs(BACKLOG.as_secs()).0 / quantum.0.max(1);
+    usize::try_from(rows.clamp(FEWEST_ROWS, MOST_ROWS)).unwrap_or(usize::MAX)
+}
+
+/// A recording that begins, and what becomes of its readings.
+struct Recording<'a> {
+    header: Header,
+    recorder: Recorder,
+    subject: Box<dyn Subject>,
+    settings: &'a Settings,
+    writer: &'a mut dyn Writer,
+    observer: &'a mut dyn FnMut(Event),
+    warnings: Vec<Warning>,
+    /// The readings, as they were saved.
+    chunks: Vec<Chunk>,
+    /// Why they could not be saved any more.
+    saving: Option<Error>,
+}
+
+impl Recording<'_> {
+    /// Records to the end.
+    fn run(mut self) -> Result<FtqRecord> {
+        self.subject.begin();
+        self.recorder.begin();
+        let mut pieces = Pieces::new(self.header.plan.seed);
+        let mut watch = Watch::new(&self.header);
+        let mut pending = self.empty();
+        let mut ended = false;
+        while !ended {
+            ended = self.subject.wait(LOOK) || self.recorder.is_over() || self.settings.interruption.is_requested();
+            self.subject.look_around();
+            let known = pending.at.len();
+            self.recorder.ring().drain(&mut pending);
+            watch.look(&pending, known, self.observer);
+            if pieces.is_due() {
+                let piece = std::mem::replace(&mut pending, self.empty());
+                self.save(piece);
+                ended |= self.saving.is_some();
+            }
+        }
+        let recorder = self.recorder.end();
+        self.recorder.ring().drain(&mut pending);
+        self.save(pending);
+        self.note_losses();
+        let ending = self.subject.end();
+        let interrupted = self.settings.interruption.is_requested();
+        let outcome = match (&self.saving, ending.failure) {
+            (Some(error), _) => Outcome::Failed(error.to_string()),
+            // A command of the same terminal is interrupted too, which is no failure.
+            (None, Some(failure)) if !interrupted => Outcome::Failed(failure),
+            _ if interrupted => Outcome::Interrupted,
+            _ => Outcome::Completed,
+        };
+        if self.chunks.iter().all(|chunk| chunk.at.is_empty()) {
+            return Err(nothing(outcome));
+        }
+        let mut end = End { outcome, warnings: self.warnings, recorder, ios: ending.ios };
+        if self.saving.is_none()
+            && let Err(error) = self.writer.end(&end)
+        {
+            end.outcome = Outcome::Failed(error.to_string());
+        }
+        Ok(FtqRecord { header: self.header, chunks: self.chunks, end: Some(end) })
+    }
+
+    fn empty(&self) -> Chunk {
+        Chunk { probes: vec![Vec::new(); self.header.probes.len()], ..Chunk::default() }
+    }
+
+    /// Saves a piece, and keeps it. After a failure it only keeps it.
+    fn save(&mut self, piece: Chunk) {
+        if piece.at.is_empty() {
+            return;
+        }
+        if self.saving.is_none() {
+            self.saving = self.writer.chunk(&piece).err();
+        }
+        self.chunks.push(piece);
+    }
+
+    /// Caveats about what is missing in the readings.
+    fn note_losses(&mut self) {
+        let lost = self.recorder.lost();
+        if lost > 0 {
+            let message =
+                format!("{lost} readings were lost, because the disk did not take them in time; they are gaps");
+            self.warnings.push(Warning::new(Code::ReadingsLost, message));
+        }
+    }
+}
+
+/// Why there is no reading at all.
+fn nothing(outcome: Outcome) -> Error {
+    match outcome {
+        Outcome::Failed(why) => Error::Failed(why),
+        Outcome::Interrupted => Error::Interrupted("before the first reading".to_owned()),
+        Outcome::Completed => Error::Failed("the worker ended before the first reading".to_owned()),
+    }
+}
+
+/// When the next piece is saved.
+struct Pieces {
+    due: Instant,
+    random: u64,
+}
+
+impl Pieces {
+    fn new(seed: u64) -> Self {
+        let mut pieces = Self { due: Instant::now(), random: seed };
+        pieces.choose();
+        pieces
+    }
+
+    fn is_due(&mut self) -> bool {
+        let due = Instant::now() >= self.due;
+        if due {
+            self.choose();
+        }
+        due
+    }
+
+    fn choose(&mut self) {
+        // Knuth's MMIX generator; its high bits are random enough to have no period.
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let part = (self.random >> 40) as f64 / (1_u64 << 24) as f64;
+        let (shortest, longest) = PIECE;
+        self.due = Instant::now() + shortest + (longest - shortest).mul_f64(part);
+    }
+}
+
+/// Follows the readings for the observer.
+struct Watch {
+    look: Look<'static>,
+    unit: String,
+    dirty: Option<usize>,
+    quantum: Nanos,
+    last: Option<(Nanos, u64)>,
+}
+
+impl Watch {
+    fn new(header: &Header) -> Self {
+        Self {
+            look: Look {
+                elapsed: Duration::ZERO,
+                total: header.plan.duration.duration(),
+                per_second: None,
+                unit: "",
+                readings: 0,
+                late: 0,
+                dirty_pages: None,
+            },
+            unit: header.unit.clone(),
+            dirty: header.probes.iter().position(|probe| probe.name == "dirty"),
+            quantum: header.plan.quantum,
+            last: None,
+        }
+    }
+
+    /// Shows a chunk of which the first `known` rows were shown before.
+    fn look(&mut self, chunk: &Chunk, known: usize, observer: &mut dyn FnMut(Event)) {
+        let before = self.last;
+        for (at, amount) in chunk.at.iter().zip(&chunk.amount).skip(known) {
+            let late = self.last.is_some_and(|(last, _)| at.since(last).as_f64() >= 1.5 * self.quantum.as_f64());
+            self.look.late += u64::from(late);
+            self.look.readings += 1;
+            self.last = Some((*at, *amount));
+        }
+        if let (Some((then, done)), Some((now, more))) = (before, self.last) {
+            let seconds = now.since(then).seconds();
+            self.look.per_second = (seconds > 0.0).then(|| more.saturating_sub(done) as f64 / seconds);
+            self.look.elapsed = now.duration();
+        }
+        let column = self.dirty.and_then(|index| chunk.probes.get(index));
+        self.look.dirty_pages = column.and_then(|column| column.last().copied().flatten()).or(self.look.dirty_pages);
+        observer(Event::Recording(&Look { unit: &self.unit, ..self.look.clone() }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_have_no_period() {
+        let mut pieces = Pieces::new(1);
+        let lengths: Vec<Duration> = (0..100)
+            .map(|_| {
+                pieces.choose();
+                pieces.due.saturating_duration_since(Instant::now())
+            })
+            .collect();
+        let (shortest, longest) = (lengths.iter().min().unwrap(), lengths.iter().max().unwrap());
+        assert!(*shortest > Duration::from_millis(600) && *longest < PIECE.1 + Duration::from_millis(1));
+        assert!(*longest - *shortest > Duration::from_millis(400), "{shortest:?} {longest:?}");
+    }
+
+    #[test]
+    fn a_look_counts_late_readings_and_the_rate_since_the_last() {
+        let header = Header {
+            envelope: Envelope::default(),
+            plan: FtqPlan {
+                worker: Worker::Cpu,
+                quantum: Nanos(1_000_000),
+                duration: Nanos(10_000_000),
+                recorder_cpu: None,
+                worker_cpu: None,
+                seed: 1,
+            },
+            host: host::read(Path::new("/nowhere"), 1e9, ""),
+            worker: String::new(),
+            counted_by: String::new(),
+            unit: "bytes".to_owned(),
+            probes: Vec::new(),
+        };
+        let mut watch = Watch::new(&header);
+        let chunk =
+            Chunk { at: [0, 1, 2, 5].map(Nanos::from_millis).into(), amount: vec![0, 10, 20, 50], probes: vec![] };
+        let mut seen = Vec::new();
+        watch.look(
+            &Chunk { at: chunk.at[..2].into(), amount: chunk.amount[..2].into(), probes: vec![] },
+            0,
+            &mut |_| {},
+        );
+        watch.look(&chunk, 2, &mut |event| match event {
+            Event::Recording(look) => seen.push((look.readings, look.late, look.per_second)),
+            Event::Preparing(_) => {}
+        });
+        let [(readings, late, Some(per_second))] = seen.as_slice() else { panic!("{seen:?}") };
+        assert_eq!((*readings, *late), (4, 1));
+        assert!((per_second - 10_000.0).abs() < 1e-6, "{per_second}");
+    }
+}

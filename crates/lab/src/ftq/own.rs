@@ -1,0 +1,187 @@
+//! A worker thread of iotoll: it does a job's I/O, or computes, without pause until the recording ends.
+
+use super::amount::{Amount, Counted};
+use super::subject::{Ending, Subject};
+use crate::engine::ledger::LiveCounters;
+use crate::error::{Error, Result};
+use crate::interruption::Interruption;
+use crate::placing::Placing;
+use crate::preparation::{invalidate, prepare, warn_of_holes};
+use crate::probe::WorkerTask;
+use crate::progress::Observer;
+use crate::worker_pool::WorkerPool;
+use crate::workload::target::Created;
+use model::plan::{Access, EngineKind, JobPlan, Medium, Order, Phase, Plan, Size};
+use model::unit::{Bytes, Hertz, Nanos};
+use model::warning::Warning;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Multiplications of a step of `--cpu`, each of which needs the one before: about 2 µs, a small part of any quantum.
+const STEP: u64 = 1000;
+
+/// A worker thread that waits at its gate, or works.
+pub(super) struct Own {
+    pool: WorkerPool,
+    counters: Arc<LiveCounters>,
+    thread: u32,
+    computes: bool,
+    words: String,
+}
+
+/// What a worker thread needs besides its job.
+pub(super) struct Surroundings<'a> {
+    /// Its CPU; `None` if the job or the scheduler chooses.
+    pub cpu: Option<u32>,
+    /// Files that are made.
+    pub created: &'a Created,
+    pub interruption: &'a Interruption,
+    /// Rate of the time-stamp counter, asked for when the files are there.
+    pub clock: &'a dyn Fn() -> Hertz,
+    pub warnings: &'a mut Vec<Warning>,
+}
+
+impl Own {
+    /// A thread that does the I/O of a plan's only job.
+    ///
+    /// # Errors
+    /// Refused, when the plan has not one job in one copy; or its file or engine cannot be opened.
+    pub fn of_job(plan: &Plan, surroundings: Surroundings, observer: Observer) -> Result<Self> {
+        let [Phase { jobs }] = plan.phases.as_slice() else { return Err(several("phases")) };
+        let [job] = jobs.as_slice() else { return Err(several("jobs")) };
+        if job.copies > 1 {
+            return Err(several("copies (numjobs)"));
+        }
+        Self::start(job, false, in_words(job), surroundings, observer)
+    }
+
+    /// A thread that computes.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn computing(surroundings: Surroundings, observer: Observer) -> Result<Self> {
+        let mut job =
+            JobPlan { name: "steps".to_owned(), engine: EngineKind::Work, work_steps: STEP, ..JobPlan::default() };
+        job.target.size = Some(Size::Bytes(Bytes(1 << 30)));
+        let words = format!("a thread that computes, in steps of {STEP} multiplications");
+        Self::start(&job, true, words, surroundings, observer)
+    }
+
+    fn start(
+        job: &JobPlan,
+        computes: bool,
+        words: String,
+        surroundings: Surroundings,
+        observer: Observer,
+    ) -> Result<Self> {
+        let mut job = job.clone();
+        if let (Some(cpu), true) = (surroundings.cpu, job.cpus_allowed.is_empty()) {
+            job.cpus_allowed = vec![cpu];
+        }
+        // The recording ends it.
+        job.duration.time_based = true;
+        (job.duration.runtime, job.duration.ramp, job.start_delay) = (Nanos(0), Nanos(0), Nanos(0));
+        let phase = Phase { jobs: vec![job] };
+        let copies = prepare(&phase, surroundings.created, surroundings.interruption, observer)?;
+        warn_of_holes(&copies, surroundings.warnings);
+        copies.iter().try_for_each(invalidate)?;
+        let pool = WorkerPool::start(&copies, &Placing::default(), (surroundings.clock)())?;
+        let no_thread = || Error::Refused("the worker has no thread; please report this".to_owned());
+        let thread = pool.thread_ids().first().copied().ok_or_else(no_thread)?;
+        let counters = pool.first_counters().ok_or_else(no_thread)?;
+        Ok(Self { pool, counters, thread, computes, words })
+    }
+}
+
+impl Subject for Own {
+    fn words(&self) -> String {
+        self.words.clone()
+    }
+
+    fn task(&self) -> WorkerTask {
+        WorkerTask::Thread(self.thread)
+    }
+
+    fn counted(&mut self, _: Access) -> Result<Counted> {
+        let counters = self.counters.clone();
+        Ok(if self.computes {
+            let by = "steps that it has completed".to_owned();
+            Counted { amount: Amount::Steps(counters), by, unit: "steps".to_owned() }
+        } else {
+            let by = "bytes of the I/Os that it has completed".to_owned();
+            Counted { amount: Amount::Bytes(counters), by, unit: "bytes".to_owned() }
+        })
+    }
+
+    fn begin(&mut self) {
+        self.pool.open_gate();
+    }
+
+    fn wait(&mut self, timeout: Duration) -> bool {
+        self.pool.wait(timeout)
+    }
+
+    fn end(mut self: Box<Self>) -> Ending {
+        self.pool.stop();
+        // An fsync may take long; without its end the failure would be unknown.
+        while !self.pool.wait(Duration::from_secs(1)) {}
+        let (jobs, failure) = self.pool.join();
+        let ios = jobs.iter().map(|job| job.read.ios + job.write.ios + job.trim.ios).sum();
+        Ending { failure: failure.map(|error| error.to_string()), ios: Some(ios) }
+    }
+}
+
+fn several(what: &str) -> Error {
+    Error::Refused(format!("a recording has one worker, but this job has several {what}; give it one"))
+}
+
+/// "4 KiB sequential writes to /data/f, psync".
+fn in_words(job: &JobPlan) -> String {
+    let block = job.block_sizes.largest(job.access).0;
+    let size = match block {
+        block if block >= 1 << 20 && block.is_multiple_of(1 << 20) => format!("{} MiB", block >> 20),
+        block if block >= 1 << 10 && block.is_multiple_of(1 << 10) => format!("{} KiB", block >> 10),
+        block => format!("{block} B"),
+    };
+    let order = match job.order {
+        Order::Sequential => "sequential",
+        Order::Random => "random",
+    };
+    let what = match job.access {
+        Access::Read => "reads",
+        Access::Write => "writes",
+        Access::Trim => "trims",
+        Access::ReadWrite => "reads and writes",
+        Access::TrimWrite => "trims and writes",
+    };
+    let of = if job.access == Access::Read { "of" } else { "to" };
+    let place = match job.engine.medium() {
+        Medium::Files => match job.target.files.as_slice() {
+            [] => format!(" {of} a file of job '{}'", job.name),
+            [file] => format!(" {of} {file}"),
+            files => format!(" {of} {} files", files.len()),
+        },
+        Medium::Remote => job.uri.as_ref().map_or_else(String::new, |uri| format!(" {of} {uri}")),
+        Medium::Nothing => String::new(),
+    };
+    let direct = if job.direct { ", direct" } else { "" };
+    let depth = if job.depth.in_flight > 1 { format!(", depth {}", job.depth.in_flight) } else { String::new() };
+    format!("{size} {order} {what}{place}, {}{direct}{depth}", job.engine.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_in_words() {
+        let mut job = JobPlan { access: Access::Write, ..JobPlan::default() };
+        job.target.files = vec!["/data/f".to_owned()];
+        assert_eq!(in_words(&job), "4 KiB sequential writes to /data/f, psync");
+        job.direct = true;
+        (job.access, job.order, job.engine) = (Access::Read, Order::Random, EngineKind::IoUring);
+        job.block_sizes.read = Bytes(2 << 20);
+        job.depth.in_flight = 8;
+        assert_eq!(in_words(&job), "2 MiB random reads of /data/f, io_uring, direct, depth 8");
+    }
+}

@@ -1,0 +1,210 @@
+//! Commands that took turns in slices: what a count of their counter is worth.
+//!
+//! A counter shows how the work of a command was spread over its slices. If the command reports its own total of a round,
+//! that is the truth, and the counts are scaled to it; otherwise a count stands for itself.
+
+use super::View;
+use super::slice_readings::Commands;
+use crate::comparison::record::{CommandReading, CommandTotal};
+use crate::experiment::work_counter::Counted;
+use crate::unit::Bytes;
+use crate::warning::{Code, Warning};
+
+/// A counter and the command's own total that differ by more than this fraction are a caveat: two thirds of the default
+/// margin, so that it is not hidden in a verdict.
+const DISAGREEMENT: f64 = 0.02;
+
+/// What one count of a sliced command is worth; `None` where that is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct CommandScale {
+    /// I/Os per count.
+    ios: Option<f64>,
+    /// Bytes per count.
+    bytes: Option<f64>,
+    /// An I/O is a read or write call.
+    ios_are_calls: bool,
+}
+
+impl CommandScale {
+    /// The scale of a case in a round.
+    pub fn of(commands: Commands, case: Option<usize>) -> Self {
+        let Some((counter, case)) = commands.counter.zip(case) else { return Self::default() };
+        let Some(total) = commands.totals.iter().find(|total| total.cases.contains(&case)) else {
+            return Self::default();
+        };
+        match (total.own, counter.counts) {
+            (Some(_), _) if total.count == 0 => Self::default(),
+            (Some(own), _) => {
+                let each = |done: u64| (done > 0).then(|| done as f64 / total.count as f64);
+                Self { ios: each(own.ios), bytes: each(own.bytes.0), ios_are_calls: false }
+            }
+            (None, Counted::Bytes) => Self { ios: None, bytes: Some(1.0), ios_are_calls: true },
+            (None, Counted::Ios) => Self { ios: Some(1.0), bytes: None, ios_are_calls: false },
+        }
+    }
+
+    /// I/Os between two readings.
+    pub fn ios(&self, first: &CommandReading, last: &CommandReading) -> Option<f64> {
+        let calls = || Some(last.calls?.saturating_sub(first.calls?) as f64);
+        if self.ios_are_calls { calls() } else { Some(self.ios? * counts(first, last)) }
+    }
+
+    /// Bytes between two readings.
+    pub fn bytes(&self, first: &CommandReading, last: &CommandReading) -> Option<f64> {
+        Some(self.bytes? * counts(first, last))
+    }
+}
+
+fn counts(first: &CommandReading, last: &CommandReading) -> f64 {
+    last.count.saturating_sub(first.count) as f64
+}
+
+/// CPU time of the command's processes between two readings, in nanoseconds; `None` if a process ended in between, because
+/// its time is lost.
+pub(super) fn thread_nanos(first: &CommandReading, last: &CommandReading) -> Option<f64> {
+    let (first, last) = (first.thread_nanos?, last.thread_nanos?);
+    (last >= first).then(|| last.since(first).as_f64())
+}
+
+/// Bytes that its processes read by system calls.
+pub(super) fn read_bytes(first: &CommandReading, last: &CommandReading) -> Option<f64> {
+    between(first.read_bytes, last.read_bytes)
+}
+
+/// Bytes that storage read for its processes.
+pub(super) fn storage_read(first: &CommandReading, last: &CommandReading) -> Option<f64> {
+    between(first.storage_read, last.storage_read)
+}
+
+fn between(first: Option<Bytes>, last: Option<Bytes>) -> Option<f64> {
+    Some(last?.since(first?).as_f64())
+}
+
+/// The counter and the commands' own totals disagree: the case with the largest difference.
+pub(super) fn disagreement(record: View) -> Option<Warning> {
+    let header = record.header;
+    let counter = header.work_counter.as_ref()?;
+    let experiment = &header.experiment;
+    let found = experiment.cases.iter().enumerate().filter_map(|(place, case)| {
+        let totals =
+            record.rounds.iter().filter_map(|round| round.commands.iter().find(|it| it.cases.contains(&place)));
+        let (mut count, mut own) = (0.0, 0.0);
+        for total in totals {
+            count += total.count as f64;
+            own += own_count(total, counter.counts)?;
+        }
+        let arm = experiment.arms.get(case.arm)?;
+        (own > 0.0).then(|| (arm.name.as_str(), count / own - 1.0))
+    });
+    let (arm, part) = found.max_by(|(_, one), (_, other)| one.abs().total_cmp(&other.abs()))?;
+    let message = format!(
+        "{} counted {:.1} % {} than arm '{arm}' reports itself: its slices are scaled to its own total, which is right only \
+         if the difference is the same all the time; choose another counter with --count",
+        counter.name,
+        part.abs() * 100.0,
+        if part > 0.0 { "more" } else { "less" },
+    );
+    (part.abs() > DISAGREEMENT).then(|| Warning::new(Code::CountersDisagree, message))
+}
+
+/// What a command reports itself, in the counter's unit.
+fn own_count(total: &CommandTotal, counts: Counted) -> Option<f64> {
+    let own = total.own?;
+    Some(match counts {
+        Counted::Bytes => own.bytes.as_f64(),
+        Counted::Ios => own.ios as f64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::study;
+    use super::super::tests::{Load, experiment, record};
+    use super::*;
+    use crate::comparison::CompareFinding;
+    use crate::comparison::record::{Schedule, SliceReading};
+    use crate::experiment::{Draft, WorkCounter};
+    use crate::record::Done;
+    use crate::unit::Nanos;
+
+    fn counter(counts: Counted) -> WorkCounter {
+        WorkCounter { name: "x".to_owned(), counts, what: String::new(), reason: String::new() }
+    }
+
+    fn reading(count: u64, calls: Option<u64>) -> CommandReading {
+        CommandReading { count, calls, thread_nanos: Some(Nanos(count)), ..CommandReading::default() }
+    }
+
+    fn scale(counts: Counted, own: Option<Done>, count: u64) -> CommandScale {
+        let totals = [CommandTotal { cases: vec![1], own, count }];
+        CommandScale::of(Commands { counter: Some(&counter(counts)), totals: &totals }, Some(1))
+    }
+
+    #[test]
+    fn counts_are_scaled_to_the_own_total() {
+        let own = Some(Done { ios: 100, bytes: Bytes(409_600) });
+        // sendfile counts its bytes twice.
+        let scale = scale(Counted::Bytes, own, 819_200);
+        let (first, last) = (reading(0, None), reading(81_920, None));
+        assert_eq!((scale.ios(&first, &last), scale.bytes(&first, &last)), (Some(10.0), Some(40_960.0)));
+    }
+
+    #[test]
+    fn without_an_own_total_a_count_stands_for_itself() {
+        let (first, last) = (reading(4096, Some(1)), reading(12_288, Some(3)));
+        let bytes = scale(Counted::Bytes, None, 1 << 20);
+        assert_eq!((bytes.ios(&first, &last), bytes.bytes(&first, &last)), (Some(2.0), Some(8192.0)));
+        let ios = scale(Counted::Ios, None, 1 << 20);
+        assert_eq!((ios.ios(&first, &last), ios.bytes(&first, &last)), (Some(8192.0), None));
+        // Of another command nothing is known.
+        assert_eq!(CommandScale::of(Commands::default(), Some(0)), CommandScale::default());
+    }
+
+    /// A counter that counts each byte twice gives the same figures, and a caveat.
+    #[test]
+    fn slices_of_commands_are_studied_as_other_slices() {
+        let load =
+            |round: usize, case: usize| Load { nanos_per_io: 1000 + 100 * case as u64, ios: 900 + 10 * round as u64 };
+        let plain = record(experiment(Draft::default()), 12, load);
+        let mut sliced = plain.clone();
+        let nanos = Nanos(0);
+        sliced.header.schedule = Schedule::SlicedCommands { slice_nanos: nanos, guard_nanos: nanos, blocks: 1 };
+        sliced.header.work_counter = Some(counter(Counted::Bytes));
+        for round in &mut sliced.rounds {
+            for slice in &mut round.slices {
+                let SliceReading::Slice { before, after, work, .. } = slice.reading.clone() else { continue };
+                let Some(case) = slice.case else { continue };
+                let (own, count) = (Some(Done { ios: work.ios, bytes: work.bytes }), 2 * work.bytes.0);
+                round.commands.push(CommandTotal { cases: vec![case], own, count });
+                let at = |at_nanos, count, nanos| CommandReading {
+                    at_nanos,
+                    count,
+                    thread_nanos: Some(nanos),
+                    ..CommandReading::default()
+                };
+                let first = at(before.at_nanos, 0, Nanos(0));
+                let last = at(after.at_nanos, count, work.thread_nanos);
+                slice.reading = SliceReading::Command { before, first, last, after };
+            }
+        }
+        let (plain, sliced) = (study(&plain), study(&sliced));
+        for metric in ["iops", "cycles_per_io", "bytes_per_second", "thread_cycles_per_io"] {
+            let of = |finding: &CompareFinding| {
+                let found = &finding.cells[0].metrics[metric];
+                [found.baseline, found.candidate, found.low, found.high].map(|value| value.unwrap())
+            };
+            for (one, other) in of(&plain).into_iter().zip(of(&sliced)) {
+                assert!((one - other).abs() <= 1e-9 * one.abs(), "{metric}: {one} {other}");
+            }
+        }
+        assert!(sliced.cells[0].metrics["latency_mean"].reason.as_ref().unwrap().contains("frozen"));
+        let caveat = sliced.warnings.iter().find(|warning| warning.code == Code::CountersDisagree).unwrap();
+        assert!(caveat.message.contains("100.0 % more than arm '"), "{}", caveat.message);
+    }
+
+    #[test]
+    fn time_of_an_ended_process_is_lost() {
+        assert_eq!(thread_nanos(&reading(1, None), &reading(4, None)), Some(3.0));
+        assert_eq!(thread_nanos(&reading(4, None), &reading(1, None)), None);
+    }
+}

@@ -1,0 +1,206 @@
+//! How commands are measured: in slices or as whole executions, what counts their I/Os, and how they are ended.
+//!
+//! Flags and experiment files use the same parsers here.
+
+use super::work_counter;
+use super::{ArmPlan, Rules};
+use crate::plan::value::{Quoted, Wrong};
+use serde::{Deserialize, Serialize};
+
+/// How commands are measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CommandRules {
+    /// Whether commands take turns in slices.
+    #[serde(default)]
+    pub slices: Slices,
+    /// Name of the counter of their I/Os; `None` means that the rehearsal chooses one.
+    #[serde(default)]
+    pub count: Option<String>,
+    /// The signal that ends a sliced command at the end of a round.
+    #[serde(default)]
+    pub end_signal: EndSignal,
+}
+
+/// Whether commands take turns in slices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Slices {
+    /// If every command lives long enough, and something counts what it does.
+    #[default]
+    Auto,
+    /// Never: each slice is a whole execution.
+    Off,
+    /// Always, with slices of this many seconds.
+    Of(f64),
+}
+
+impl Slices {
+    /// Range of the length, seconds. In shorter slices the switch from one command to another weighs too much; longer
+    /// ones leave too few in a round.
+    pub const LENGTHS: std::ops::RangeInclusive<f64> = 0.005..=10.0;
+
+    /// Parses `auto`, `off` or a length: `50ms`.
+    ///
+    /// # Errors
+    /// What was expected.
+    pub fn parse(text: &str) -> Result<Self, Wrong> {
+        match text.trim() {
+            "auto" => Ok(Self::Auto),
+            "off" => Ok(Self::Off),
+            text => match Rules::parse_slice(text) {
+                Ok(seconds) if Self::LENGTHS.contains(&seconds) => Ok(Self::Of(seconds)),
+                _ => Err(Wrong::new(format!("{}: expected auto, off, or a time from 5ms to 10s", Quoted(text)))),
+            },
+        }
+    }
+}
+
+/// The signal that ends a command so that it reports what it did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum EndSignal {
+    /// SIGINT, at which fio, iperf3 and dd report.
+    #[default]
+    Int,
+    /// SIGTERM.
+    Term,
+    /// SIGHUP.
+    Hup,
+    /// SIGQUIT.
+    Quit,
+    /// SIGUSR1.
+    Usr1,
+    /// SIGUSR2.
+    Usr2,
+    /// SIGKILL: the command does not report.
+    Kill,
+}
+
+impl EndSignal {
+    /// The signal for each name.
+    pub const ALL: [(&str, Self); 7] = [
+        ("INT", Self::Int),
+        ("TERM", Self::Term),
+        ("HUP", Self::Hup),
+        ("QUIT", Self::Quit),
+        ("USR1", Self::Usr1),
+        ("USR2", Self::Usr2),
+        ("KILL", Self::Kill),
+    ];
+
+    /// Parses `INT` or `SIGINT`, in any case.
+    ///
+    /// # Errors
+    /// What was expected.
+    pub fn parse(text: &str) -> Result<Self, Wrong> {
+        let upper = text.trim().to_ascii_uppercase();
+        let name = upper.strip_prefix("SIG").unwrap_or(&upper);
+        let known = Self::ALL.iter().find(|(word, _)| *word == name).map(|(_, signal)| *signal);
+        known.ok_or_else(|| {
+            let names = Self::ALL.map(|(word, _)| word).join(", ");
+            Wrong::new(format!("{}: expected one of {names}", Quoted(text)))
+        })
+    }
+
+    /// Its name, `SIGINT`.
+    pub fn name(self) -> String {
+        let known = Self::ALL.iter().find(|(_, signal)| *signal == self);
+        format!("SIG{}", known.map_or("", |(word, _)| word))
+    }
+}
+
+/// The rules for commands that the user gave.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DraftCommandRules {
+    /// See [`CommandRules::slices`].
+    pub slices: Option<Slices>,
+    /// A counter's name, or `auto`.
+    pub count: Option<String>,
+    /// See [`CommandRules::end_signal`].
+    pub end_signal: Option<EndSignal>,
+}
+
+impl DraftCommandRules {
+    /// These rules, with missing ones taken from `others`.
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            slices: self.slices.or(others.slices),
+            count: self.count.or(others.count),
+            end_signal: self.end_signal.or(others.end_signal),
+        }
+    }
+
+    /// These rules, with defaults for missing ones.
+    pub fn resolve(self) -> CommandRules {
+        CommandRules {
+            slices: self.slices.unwrap_or_default(),
+            count: self.count.filter(|name| name != work_counter::AUTO),
+            end_signal: self.end_signal.unwrap_or_default(),
+        }
+    }
+}
+
+impl CommandRules {
+    /// Why an experiment on commands cannot be sliced, before anything is started; `None` if it can.
+    pub fn hindrance(arms: &[ArmPlan], prepared: bool) -> Option<String> {
+        if let Some(arm) = arms.iter().find(|arm| arm.setup.is_some() || arm.cleanup.is_some()) {
+            return Some(format!(
+                "the setup and cleanup of arm '{}' are shell commands, which take too long to run around each slice",
+                arm.name
+            ));
+        }
+        if let Some(arm) = arms.iter().find(|arm| arm.fresh) {
+            return Some(format!("arm '{}' wants a fresh process for its settings (fresh)", arm.name));
+        }
+        prepared.then(|| "prepare runs before each whole execution".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_are_auto_off_or_a_length() {
+        assert_eq!(Slices::parse("auto"), Ok(Slices::Auto));
+        assert_eq!(Slices::parse("off"), Ok(Slices::Off));
+        assert_eq!(Slices::parse("50ms"), Ok(Slices::Of(0.05)));
+        for text in ["", "on", "1ms", "11s", "-5ms"] {
+            assert!(Slices::parse(text).unwrap_err().to_string().contains("auto, off, or a time"), "{text}");
+        }
+    }
+
+    #[test]
+    fn signals_are_read_with_and_without_their_prefix() {
+        for (word, signal) in EndSignal::ALL {
+            assert_eq!(EndSignal::parse(word), Ok(signal));
+            assert_eq!(EndSignal::parse(&format!("sig{}", word.to_lowercase())), Ok(signal));
+            assert_eq!(signal.name(), format!("SIG{word}"));
+        }
+        assert!(EndSignal::parse("STOP").unwrap_err().to_string().contains("expected one of INT"));
+    }
+
+    #[test]
+    fn flags_come_before_the_file_and_auto_is_no_counter() {
+        let flags = DraftCommandRules { count: Some("auto".to_owned()), ..DraftCommandRules::default() };
+        let file =
+            DraftCommandRules { slices: Some(Slices::Off), count: Some("io_uring".to_owned()), end_signal: None };
+        let rules = flags.or(file).resolve();
+        assert_eq!(rules, CommandRules { slices: Slices::Off, ..CommandRules::default() });
+    }
+
+    #[test]
+    fn what_must_run_around_a_whole_execution_hinders() {
+        let arm = |arm: ArmPlan| ArmPlan { name: "x".to_owned(), ..arm };
+        let plain = arm(ArmPlan::default());
+        assert_eq!(CommandRules::hindrance(std::slice::from_ref(&plain), false), None);
+        assert!(CommandRules::hindrance(std::slice::from_ref(&plain), true).is_some());
+        let shell = arm(ArmPlan { setup: Some("true".to_owned()), ..ArmPlan::default() });
+        assert!(CommandRules::hindrance(&[plain.clone(), shell], false).is_some_and(|why| why.contains("'x'")));
+        let fresh = arm(ArmPlan { fresh: true, ..ArmPlan::default() });
+        assert!(CommandRules::hindrance(&[plain, fresh], false).is_some_and(|why| why.contains("fresh")));
+    }
+}

@@ -1,0 +1,257 @@
+//! All numbers that a report of a recording may show.
+//!
+//! This is also the JSON of `ftq`, schema `iotoll.ftq/1`: fields are added, never renamed. `null` means unknown.
+
+use super::record::RecorderCost;
+use crate::record::{Host, Outcome};
+use crate::warning::Warning;
+use serde::{Deserialize, Serialize};
+
+/// The schema name in the JSON.
+pub const SCHEMA: &str = "iotoll.ftq/1";
+
+/// The results of a recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FtqFinding {
+    /// The schema name, `iotoll.ftq/1`.
+    pub schema: String,
+    /// Version of the method, which defines the meaning of the numbers.
+    pub method_version: u32,
+    /// Start of the recording, in seconds since 1970.
+    pub started_unix_seconds: f64,
+    /// The command line, as typed.
+    pub command_line: Vec<String>,
+    /// The machine.
+    pub host: Host,
+    /// The worker, in words.
+    pub worker: String,
+    /// Where its amount was read, in words.
+    pub counted_by: String,
+    /// What is counted: `bytes` or `steps`.
+    pub unit: String,
+    /// Time between two deadlines.
+    pub quantum_seconds: f64,
+    /// Deadlines that passed.
+    pub quanta: u64,
+    /// Readings that were taken.
+    pub readings: u64,
+    /// Readings that span more than one quantum.
+    pub late: u64,
+    /// Quanta that the longest of them spans.
+    pub longest_span: u64,
+    /// Bytes that the worker did; `null` if it computed.
+    pub bytes: Option<u64>,
+    /// Amount in the unit.
+    pub amount: u64,
+    /// Length of the recording.
+    pub seconds: f64,
+    /// Amount per second.
+    pub amount_per_second: f64,
+    /// What the recorder itself cost.
+    pub recorder: RecorderCost,
+    /// The table that users of osnoise know.
+    pub noise: Noise,
+    /// Periods of stalls, strongest first.
+    pub periodic: Vec<Periodic>,
+    /// Stalls that are no period's, longest first; at most 20.
+    pub stalls: Vec<Stall>,
+    /// Stalls in all.
+    pub stall_count: u64,
+    /// The probes.
+    pub probes: Vec<ProbeFinding>,
+    /// What changed against the recording that it was compared with (`--stored`).
+    pub against: Option<PeriodChanges>,
+    /// Whether the recording was completed.
+    pub outcome: Outcome,
+    /// Caveats, the gravest first.
+    pub warnings: Vec<Warning>,
+    /// What is drawn.
+    #[serde(skip)]
+    pub pictures: Pictures,
+}
+
+/// Noise: what the worker lost against its own typical quantum.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Noise {
+    /// Amount of a quantum without noise: the 95th percentile of the quanta.
+    pub undisturbed_per_quantum: f64,
+    /// Mean amount divided by the undisturbed one, at most 1.
+    pub available_fraction: f64,
+    /// Time lost in all.
+    pub lost_seconds: f64,
+    /// Longest stall.
+    pub longest_stall_seconds: Option<f64>,
+    /// Increase of each counter that interrupts a worker, by cause, in the whole recording.
+    pub by_cause: Vec<Cause>,
+}
+
+/// A counter of interruptions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Cause {
+    /// The probe.
+    pub probe: String,
+    /// Its increase.
+    pub count: f64,
+    /// Its unit.
+    pub unit: String,
+}
+
+/// Stalls that repeat.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Periodic {
+    /// The period.
+    pub period_seconds: f64,
+    /// Time that the worker loses in each period.
+    pub stall_seconds: f64,
+    /// Part of the amount that is lost in the quanta of the stall: 1 is a standstill.
+    pub depth: f64,
+    /// Probability that a series without any period shows one as strong anywhere.
+    pub false_alarm: f64,
+    /// Where in the period the stall begins, as a part of it from 0 to 1, from the start of the recording.
+    pub phase: f64,
+    /// Periods in which the stall was seen, and periods in all.
+    pub seen: u64,
+    /// Periods in the recording.
+    pub of: u64,
+    /// The probe that moves with it; `null` if none does.
+    pub probe: Option<String>,
+    /// All probes that move with it, strongest first.
+    pub labels: Vec<Label>,
+    /// One plain sentence: "every 5.00 s the writer stops for 180 ms while dirty pages fall by 41,000".
+    pub sentence: String,
+}
+
+/// A probe that moves with stalls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Label {
+    /// The probe.
+    pub probe: String,
+    /// Its unit.
+    pub unit: String,
+    /// Its mean increase (counter) or level (gauge) during stalls.
+    pub during: f64,
+    /// The same for as long a time elsewhere.
+    pub elsewhere: f64,
+    /// What it changes by in a stall, on average: the increase of a counter; of a gauge the change of its level from
+    /// begin to end, or in the stall against before and after, whichever shows the stalls better.
+    pub change: f64,
+    /// How many times more often than chance it moves with the stalls.
+    pub times_chance: f64,
+    /// Probability that chance moves it as much, corrected for all probes.
+    pub false_alarm: f64,
+    /// What it does, in words: "dirty pages fall by 41,000".
+    pub words: String,
+}
+
+/// One stall.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stall {
+    /// When it began, since the recording began.
+    pub at_seconds: f64,
+    /// How long it lasted.
+    pub seconds: f64,
+    /// Time that the worker lost in it.
+    pub lost_seconds: f64,
+    /// Probes that moved with it, strongest first.
+    pub labels: Vec<Label>,
+    /// One plain sentence: "at 12.345 s the writer stops for 400 ms while writeback pages rise by 8,000".
+    pub sentence: String,
+}
+
+/// A probe over the whole recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProbeFinding {
+    /// Its name.
+    pub name: String,
+    /// What it reads.
+    pub meaning: String,
+    /// Its unit.
+    pub unit: String,
+    /// Increase per second (counter), or mean level (gauge); `null` if it was never read.
+    pub mean: Option<f64>,
+    /// Least rate of a reading, or level.
+    pub least: Option<f64>,
+    /// Greatest.
+    pub greatest: Option<f64>,
+    /// Whether it is a counter.
+    pub counter: bool,
+    /// When it could no longer be read, since the recording began.
+    pub lost_at_seconds: Option<f64>,
+}
+
+/// Periods against those of an earlier recording.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PeriodChanges {
+    /// The earlier recording: its title.
+    pub stored: String,
+    /// When it was recorded, in seconds since 1970.
+    pub started_unix_seconds: f64,
+    /// Known differences from then to now, in words: "kernel 6.9.1 → 6.18.44". Empty if none are known.
+    pub differs: Vec<String>,
+    /// Periods that only this recording has.
+    pub appeared: Vec<f64>,
+    /// Periods that only the earlier one has.
+    pub went: Vec<f64>,
+    /// Periods of both: this recording's, and the earlier one's.
+    pub kept: Vec<KeptPeriod>,
+}
+
+/// A period of two recordings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct KeptPeriod {
+    /// Of this recording.
+    pub period_seconds: f64,
+    /// Of the earlier one.
+    pub stored_period_seconds: f64,
+    /// Time lost in each, of this recording.
+    pub stall_seconds: f64,
+    /// The same of the earlier one.
+    pub stored_stall_seconds: f64,
+}
+
+/// What a report draws; not in the JSON.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pictures {
+    /// The readings: time in seconds of the end of each, and the quanta that it spans.
+    pub seconds: Vec<f64>,
+    /// Quanta that each reading spans; 1 is in time.
+    pub spans: Vec<u32>,
+    /// Amount per quantum: the increase since the reading before, divided by the quanta between.
+    pub amount_per_quantum: Vec<f64>,
+    /// By probe, in the order of the finding: counters per quantum, gauges as they are.
+    pub probes: Vec<Vec<Option<f64>>>,
+    /// Spectrum of the amount: frequencies in hertz.
+    pub frequencies: Vec<f64>,
+    /// Power relative to the local background at each frequency.
+    pub power: Vec<f64>,
+    /// Power that a series without a period exceeds anywhere with the probability of a false alarm.
+    pub alarm_power: f64,
+    /// Histogram of the amount per quantum: lower bound of each bin, then the upper bound of the last.
+    pub histogram_bounds: Vec<f64>,
+    /// Quanta in each bin.
+    pub histogram: Vec<u64>,
+    /// Heat map of the strongest period, if there is one.
+    pub heat_map: Option<HeatMap>,
+}
+
+/// Quanta by their value and by their phase in a period.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeatMap {
+    /// The period.
+    pub period_seconds: f64,
+    /// Number of columns: phases from 0 to 1.
+    pub columns: usize,
+    /// Bounds of the rows, in amount per quantum, from low to high, one more than rows.
+    pub bounds: Vec<f64>,
+    /// Counts, row by row from low to high.
+    pub counts: Vec<u64>,
+}

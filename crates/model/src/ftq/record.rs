@@ -1,0 +1,138 @@
+//! What the recorder read, before anything is computed from it.
+
+use super::plan::FtqPlan;
+use crate::envelope::Envelope;
+use crate::probe::Descriptor;
+use crate::record::{Host, Outcome};
+use crate::unit::Nanos;
+use crate::warning::Warning;
+use serde::{Deserialize, Serialize};
+
+/// A recording, as far as it came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FtqRecord {
+    /// What is known before the first reading.
+    pub header: Header,
+    /// The readings in order of time, in pieces as they were saved.
+    pub chunks: Vec<Chunk>,
+    /// How it ended; `None` if it was cut off.
+    pub end: Option<End>,
+}
+
+/// What is known before the first reading.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// The first line of the record.
+    #[serde(skip)]
+    pub envelope: Envelope,
+    /// What was planned.
+    pub plan: FtqPlan,
+    /// The machine.
+    pub host: Host,
+    /// The worker in words: "4 KiB sequential writes to /data/f, psync".
+    pub worker: String,
+    /// Where the worker's amount was read, in words: "bytes that its system calls wrote (/proc/PID/io, wchar)".
+    pub counted_by: String,
+    /// What is counted: `bytes`, or `steps` of computing.
+    pub unit: String,
+    /// The probes, in the order of [`Chunk::probes`].
+    pub probes: Vec<Descriptor>,
+}
+
+/// Consecutive readings, by column. A reading is a row; every column has as many rows as `at`.
+///
+/// Amounts are cumulative counters. A reading belongs to the deadline that it was taken after: deadlines that passed
+/// before it have no reading, and nothing is invented for them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Chunk {
+    /// When the reading began, since the recording began.
+    pub at: Vec<Nanos>,
+    /// Amount that the worker did until then, since it began.
+    pub amount: Vec<u64>,
+    /// By probe its values; `None` if it could not be read.
+    pub probes: Vec<Vec<Option<f64>>>,
+}
+
+/// How it ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// Caveats of recording.
+    pub warnings: Vec<Warning>,
+    /// What the recorder itself cost.
+    pub recorder: RecorderCost,
+    /// The system calls or I/Os that the worker made, if it counts them.
+    pub ios: Option<u64>,
+}
+
+/// What the recorder itself cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RecorderCost {
+    /// CPU that it ran on, if it was pinned.
+    pub cpu: Option<u32>,
+    /// CPU time of its thread.
+    pub cpu_nanos: Nanos,
+    /// Time of all readings.
+    pub reading_nanos: Nanos,
+    /// Longest reading.
+    pub longest_reading_nanos: Nanos,
+}
+
+impl Chunk {
+    /// Whether every column has as many rows as there are times, which ascend.
+    pub fn is_table(&self, probes: usize) -> bool {
+        let rows = self.at.len();
+        self.amount.len() == rows
+            && self.probes.len() == probes
+            && self.probes.iter().all(|column| column.len() == rows)
+            && self.at.is_sorted()
+    }
+
+    /// Whether it begins before an earlier one ends.
+    pub fn is_before(&self, earlier: Option<&Self>) -> bool {
+        let last = earlier.and_then(|chunk| chunk.at.last());
+        matches!((last, self.at.first()), (Some(last), Some(first)) if first < last)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::ftq::plan::Worker;
+    use crate::record::Host;
+
+    /// The quantum of records in tests, in nanoseconds.
+    pub(crate) const QUANTUM: f64 = 440_000.0;
+
+    /// A record of a thread that does I/O, with these times in nanoseconds and amounts, and these probes.
+    pub(crate) fn record_of(
+        rows: impl Iterator<Item = (u64, u64)>,
+        probes: Vec<(Descriptor, Vec<Option<f64>>)>,
+    ) -> FtqRecord {
+        let (at, amount): (Vec<u64>, Vec<u64>) = rows.unzip();
+        let (descriptors, columns) = probes.into_iter().unzip();
+        let quantum = Nanos(QUANTUM as u64);
+        let plan = FtqPlan {
+            worker: Worker::Process(1),
+            quantum,
+            duration: Nanos(at.last().copied().unwrap_or(0)),
+            recorder_cpu: None,
+            worker_cpu: None,
+            seed: 1,
+        };
+        let header = Header {
+            envelope: Envelope::new(crate::envelope::Kind::Ftq, 0.0, Vec::new()),
+            plan,
+            host: Host::default(),
+            worker: "4 KiB sequential writes".to_owned(),
+            counted_by: "bytes written".to_owned(),
+            unit: "bytes".to_owned(),
+            probes: descriptors,
+        };
+        let chunk = Chunk { at: at.into_iter().map(Nanos).collect(), amount, probes: columns };
+        let (outcome, warnings, recorder) = (Outcome::Completed, Vec::new(), RecorderCost::default());
+        FtqRecord { header, chunks: vec![chunk], end: Some(End { outcome, warnings, recorder, ios: None }) }
+    }
+}

@@ -1,0 +1,157 @@
+//! Readings → a checked series: what the worker did between two readings, and the same on a uniform grid of time.
+//!
+//! A reading belongs to the deadline that it was taken after; deadline k is k quanta after the start. A late reading
+//! spans several quanta and stays one reading: its rate is the mean over them. The record may contain anything, also
+//! values that no recorder writes.
+
+mod grid;
+
+pub use grid::Grid;
+
+use super::record::{Chunk, FtqRecord};
+use crate::probe::Kind;
+use std::collections::BTreeSet;
+
+/// Part of a quantum by which a reading may come too early for its deadline, because clocks are rounded.
+const EARLY: f64 = 1.0 / 64.0;
+
+/// The readings of a recording, checked.
+#[derive(Debug)]
+pub struct Series<'a> {
+    chunks: &'a [Chunk],
+    /// Readings that are left out, by their number in the record: they go back in time, or an earlier one belongs to
+    /// the same deadline.
+    dropped: BTreeSet<usize>,
+    /// The quantum in seconds, positive.
+    pub quantum: f64,
+    /// When each reading was taken, in seconds since the recording began; ascends.
+    pub seconds: Vec<f64>,
+    /// Amount until each reading, from 0 at the first; never falls.
+    pub done: Vec<f64>,
+    /// Quanta that each reading spans: the first none, the others at least 1.
+    pub spans: Vec<u64>,
+    /// How often the amount went back, as it does if a process ends.
+    pub went_back: u64,
+}
+
+impl<'a> Series<'a> {
+    /// Checks the readings of a record. An amount that goes back counts as no progress.
+    pub fn of(record: &'a FtqRecord) -> Self {
+        let mut series = Self {
+            chunks: &record.chunks,
+            dropped: BTreeSet::new(),
+            // A plan has a quantum of 10 µs or more; a record may say anything.
+            quantum: record.header.plan.quantum.seconds().max(1e-9),
+            seconds: Vec::new(),
+            done: Vec::new(),
+            spans: Vec::new(),
+            went_back: 0,
+        };
+        let rows = record.chunks.iter().flat_map(|chunk| chunk.at.iter().zip(&chunk.amount));
+        let (mut done, mut amount_before, mut due_before) = (0.0, None, f64::NEG_INFINITY);
+        for (number, (at, &amount)) in rows.enumerate() {
+            let before = amount_before.replace(amount).unwrap_or(amount);
+            series.went_back += u64::from(amount < before);
+            done += amount.saturating_sub(before) as f64;
+            let due = (at.seconds() / series.quantum + EARLY).floor();
+            if due <= due_before {
+                series.dropped.insert(number);
+                continue;
+            }
+            let span = if series.seconds.is_empty() { 0 } else { (due - due_before) as u64 };
+            series.spans.push(span);
+            series.seconds.push(at.seconds());
+            series.done.push(done);
+            due_before = due;
+        }
+        series
+    }
+
+    /// Number of readings.
+    pub fn readings(&self) -> usize {
+        self.seconds.len()
+    }
+
+    /// Quanta that passed.
+    pub fn quanta(&self) -> u64 {
+        self.spans.iter().fold(0, |sum, span| sum.saturating_add(*span))
+    }
+
+    /// Time from the first reading to the last.
+    pub fn length(&self) -> f64 {
+        self.seconds.last().unwrap_or(&0.0) - self.seconds.first().unwrap_or(&0.0)
+    }
+
+    /// Amount in all.
+    pub fn amount(&self) -> f64 {
+        self.done.last().copied().unwrap_or(0.0)
+    }
+
+    /// Amount per quantum between each reading and the one before; from the second reading on.
+    pub fn amount_per_quantum(&self) -> impl Iterator<Item = f64> + '_ {
+        let later = self.seconds.iter().zip(&self.done).skip(1);
+        let pairs = self.seconds.iter().zip(&self.done).zip(later);
+        pairs.map(|((before, done_before), (at, done))| (done - done_before) / (at - before) * self.quantum)
+    }
+
+    /// The values of probe `number` at each reading; `None` if it could not be read.
+    pub fn probe(&self, number: usize) -> impl Iterator<Item = Option<f64>> + '_ {
+        let rows = self.chunks.iter().flat_map(move |chunk| {
+            let column = chunk.probes.get(number);
+            let rows = chunk.at.len().min(chunk.amount.len());
+            (0..rows).map(move |row| column.and_then(|column| *column.get(row)?).filter(|value| value.is_finite()))
+        });
+        rows.enumerate().filter(|(row, _)| !self.dropped.contains(row)).map(|(_, value)| value)
+    }
+
+    /// A probe as a line over time: a gauge's levels, or what a counter has counted since its first reading. A counter
+    /// that goes back counts on from there. `NaN` where it could not be read.
+    pub fn line(&self, number: usize, kind: Kind) -> Vec<f64> {
+        let (mut sum, mut before) = (0.0, None);
+        let counted = |value: Option<f64>| {
+            let Some(value) = value else { return f64::NAN };
+            if kind == Kind::Gauge {
+                return value;
+            }
+            sum += (value - before.replace(value).unwrap_or(value)).max(0.0);
+            sum
+        };
+        self.probe(number).map(counted).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ftq::record::tests::{QUANTUM, record_of};
+
+    fn taken(rows: &[(f64, u64)]) -> FtqRecord {
+        record_of(rows.iter().map(|(quanta, amount)| ((quanta * QUANTUM) as u64, *amount)), Vec::new())
+    }
+
+    #[test]
+    fn a_late_reading_spans_quanta_and_its_rate_is_their_mean() {
+        let record = taken(&[(0.0, 0), (1.01, 101), (4.01, 401), (4.99, 460), (6.0, 600)]);
+        let series = Series::of(&record);
+        assert_eq!(series.spans, [0, 1, 3, 1, 1], "the reading just before deadline 5 is deadline 5's, by rounding");
+        assert_eq!((series.quanta(), series.readings()), (6, 5));
+        let rates: Vec<i64> = series.amount_per_quantum().map(|rate| rate.round() as i64).collect();
+        assert_eq!(rates, [100, 100, 60, 139]);
+    }
+
+    #[test]
+    fn an_amount_that_goes_back_is_no_progress_and_counted() {
+        let record = taken(&[(0.0, 50), (1.0, 150), (2.0, 20), (3.0, 120)]);
+        let series = Series::of(&record);
+        assert_eq!((series.went_back, series.amount()), (1, 200.0));
+        assert_eq!(series.done, [0.0, 100.0, 100.0, 200.0]);
+    }
+
+    #[test]
+    fn times_that_do_not_ascend_and_a_second_reading_of_a_deadline_are_left_out_but_not_their_amount() {
+        let record = taken(&[(0.0, 0), (2.0, 200), (2.5, 250), (1.0, 260), (3.0, 300)]);
+        let series = Series::of(&record);
+        assert_eq!((series.spans.clone(), series.amount()), (vec![0, 2, 1], 300.0));
+        assert_eq!(series.probe(0).collect::<Vec<_>>(), [None; 3]);
+    }
+}

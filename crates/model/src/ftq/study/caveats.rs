@@ -1,0 +1,138 @@
+//! Caveats that follow from the readings.
+
+use super::periods::Period;
+use super::spectrum::FEWEST_PERIODS;
+use super::words::duration;
+use crate::ftq::finding::FtqFinding;
+use crate::ftq::record::{End, FtqRecord};
+use crate::ftq::series::{Grid, Series};
+use crate::ftq::{FtqPlan, plan::Worker};
+use crate::record::Outcome;
+use crate::warning::{Code, Warning, gravest_first};
+
+/// Part of late readings above which there is a caveat.
+const LATE: f64 = 0.01;
+/// Part of the length by which a period's absence in the shorter of two recordings may be due to its length.
+const SHORTER: f64 = 0.8;
+/// A recording in which a period of this length cannot be found is short, in seconds: writeback wakes up every 5 s.
+const SHORT: f64 = 5.0;
+
+/// Adds the caveats, the gravest first.
+pub(super) fn add(record: &FtqRecord, series: &Series, grid: &Grid, periods: &[Period], finding: &mut FtqFinding) {
+    let mut found = Vec::new();
+    found.extend(outcome(record));
+    found.extend(nothing_done(finding));
+    found.extend(went_back(series));
+    found.extend(late(finding));
+    found.extend(same_cpu(record, finding));
+    found.extend(too_short(grid, periods));
+    found.extend(coarse(grid));
+    found.extend(finding.probes.iter().filter_map(|probe| {
+        let at = duration(probe.lost_at_seconds?);
+        let message =
+            format!("probe {} could not be read from {at} on; its numbers are of the time before", probe.name);
+        Some(Warning::new(Code::ProbeLost, message))
+    }));
+    found.extend(
+        finding
+            .probes
+            .iter()
+            .filter(|probe| probe.mean.is_none() && finding.readings > 1)
+            .map(|probe| Warning::new(Code::ProbeLost, format!("probe {} was never read", probe.name))),
+    );
+    found.append(&mut finding.warnings);
+    gravest_first(&mut found);
+    finding.warnings = found;
+}
+
+fn outcome(record: &FtqRecord) -> Option<Warning> {
+    let cut_off = "the record ends without its last line: recording was killed, and the figures are of the time before";
+    match record.end.as_ref().map(|end| &end.outcome) {
+        None => Some(Warning::new(Code::Interrupted, cut_off)),
+        Some(Outcome::Completed) => None,
+        Some(Outcome::Interrupted) => {
+            let message = "interrupted: the figures cover only the time before the interruption";
+            Some(Warning::new(Code::Interrupted, message))
+        }
+        Some(Outcome::Failed(why)) => {
+            let command = matches!(record.header.plan.worker, Worker::Command(_));
+            Some(Warning::new(if command { Code::CommandFailed } else { Code::JobFailed }, why.clone()))
+        }
+    }
+}
+
+fn nothing_done(finding: &FtqFinding) -> Option<Warning> {
+    let message = format!(
+        "the worker's counter did not move: {}. If it works by io_uring or memory maps, or in child processes, name a counter that \
+         sees it with --count",
+        finding.counted_by
+    );
+    (finding.amount == 0).then(|| Warning::new(Code::WorkUnknown, message))
+}
+
+fn went_back(series: &Series) -> Option<Warning> {
+    let times = match series.went_back {
+        0 => return None,
+        1 => "once".to_owned(),
+        times => format!("{times} times"),
+    };
+    let message = format!(
+        "the worker's amount went back {times}, as it does when a process ends or starts anew; such a quantum counts as a stall"
+    );
+    Some(Warning::new(Code::AmountWentBack, message))
+}
+
+fn late(finding: &FtqFinding) -> Option<Warning> {
+    let part = finding.late as f64 / finding.readings.saturating_sub(1).max(1) as f64;
+    let message = format!(
+        "{:.1} % of the readings were late; the longest spans {} quanta. Stalls within a late reading cannot be seen: use a longer \
+         --quantum or fewer probes",
+        part * 100.0,
+        finding.longest_span
+    );
+    (part > LATE).then(|| Warning::new(Code::LateReadings, message))
+}
+
+fn same_cpu(record: &FtqRecord, finding: &FtqFinding) -> Option<Warning> {
+    let known = |end: &End| end.warnings.iter().any(|warning| warning.code == Code::RecorderShares);
+    if record.end.as_ref().is_some_and(known) {
+        return None;
+    }
+    let plan = &record.header.plan;
+    let recorder = finding.recorder.cpu.or(plan.recorder_cpu);
+    let why = if record.header.host.cpus == 1 {
+        "the machine has one CPU".to_owned()
+    } else {
+        let cpu = recorder.filter(|cpu| plan.worker_cpu == Some(*cpu))?;
+        format!("both are pinned to CPU {cpu}")
+    };
+    let message = format!("the recorder interrupts the worker at each reading, because {why}");
+    Some(Warning::new(Code::RecorderShares, message))
+}
+
+fn too_short(grid: &Grid, periods: &[Period]) -> Option<Warning> {
+    let longest = grid.seconds() / FEWEST_PERIODS;
+    let message =
+        format!("in {} only periods up to {} can be found; record longer", duration(grid.seconds()), duration(longest));
+    (longest < SHORT && periods.is_empty()).then(|| Warning::new(Code::ShortRecording, message))
+}
+
+fn coarse(grid: &Grid) -> Option<Warning> {
+    let message = format!(
+        "periods and stalls were searched in steps of {} ({} quanta), because there are too many quanta or too few readings",
+        duration(grid.step),
+        grid.quanta
+    );
+    (grid.quanta > 1.0).then(|| Warning::new(Code::CoarseSteps, message))
+}
+
+/// A period that went may still be there if the recording is too short for it.
+pub(super) fn other_lengths(then: &FtqPlan, now: &FtqPlan) -> Option<Warning> {
+    let (before, today) = (then.duration.seconds(), now.duration.seconds());
+    let message = format!(
+        "the stored recording lasted {} and this one {}: the longer one finds longer periods and shallower stalls",
+        duration(before),
+        duration(today)
+    );
+    (before.min(today) < SHORTER * before.max(today)).then(|| Warning::new(Code::StoredWorkDiffers, message))
+}

@@ -1,0 +1,382 @@
+//! Stalls that repeat: found in the spectrum, refined by folding, then taken out of the series before the next search.
+
+use super::fold::{Dip, NoiseByWidth, WIDEST, refine, refine_known};
+use super::level::{local_level, trend};
+use super::spectrum::{Comb, FEWEST_PERIODS, SUMS, Spectrum};
+use crate::ftq::series::Grid;
+use crate::stats::quantile::quantile;
+use std::ops::Range;
+
+/// Probability of finding a period in a series without any, above which nothing is reported.
+pub(super) const FALSE_ALARM: f64 = 1e-4;
+/// Most periods that are reported.
+const MOST_PERIODS: usize = 8;
+/// Most searches.
+const MOST_SEARCHES: usize = 12;
+/// A stall that comes a little early or late leaves a rest, which is found again and is no other period. So many in a
+/// row end the search.
+const MOST_RESTS: usize = 2;
+/// Standard deviations by which a period that is found after others must be seen more often than in half of its cycles.
+const SEEN: f64 = 4.0;
+/// Periods that differ by less are the same.
+pub(super) const SAME: f64 = 0.02;
+/// Values are clipped above this quantile: bursts of speed are no stalls.
+const FASTEST: f64 = 0.98;
+/// One of the views of the series is clipped below this quantile, so that rare deep stalls do not hide shallow ones that
+/// repeat. The others are not, because a deep stall once a second is rarer than that.
+const SLOWEST: f64 = 0.02;
+/// Number of views: without the slow trend; without the local level, which follows steps; and that one clipped.
+const VIEWS: usize = 3;
+/// Smaller deviations are rounding errors.
+const NOTHING: f64 = 1e-6;
+/// Depth below which consecutive slots are one stall, as a part of the undisturbed amount.
+const DEEP: f64 = 0.5;
+/// The longest stalls that are too few to repeat are cut to the length of the next one.
+const TOO_FEW: usize = 3;
+/// Factors from a period to parts of it that may be the fundamental.
+const PARTS: [f64; 3] = [1.0 / 2.0, 1.0 / 3.0, 1.0 / 5.0];
+/// Multiples that are suggested.
+const SUGGESTED: usize = 2;
+/// Largest multiple that is suggested.
+const LARGEST_MULTIPLE: usize = 1000;
+/// How many times as certain another period must be.
+const BETTER: f64 = 1.05;
+/// Most steps in which the edges of a dip are moved.
+const MOST_FITS: usize = 10;
+/// Steps in the width of a dip.
+const FINE: f64 = 8.0;
+/// Part of a dip's depth that slots beside it have to belong to it.
+const LOW_BESIDE: f64 = 0.3;
+/// Part of the period by which a dip is widened at most on each side.
+const WIDENED: f64 = 0.2;
+/// Slots beside a dip whose mean replaces it when it is taken out.
+const BESIDE: usize = 4;
+/// Lengths of a dip on each side of it in which a deep slot belongs to a stall that came early or late.
+const NEAR: usize = 6;
+/// Part of the cycles, at each end, that the mean over cycles leaves out.
+const TRIMMED: f64 = 0.05;
+
+/// A period.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Period {
+    /// Where the series is low.
+    pub(super) dip: Dip,
+    /// Logarithm of the probability that a series without a period shows one as strong.
+    pub(super) ln_false_alarm: f64,
+    /// What each period loses.
+    pub(super) loss: Loss,
+}
+
+/// What the periods of a dip lose.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Loss {
+    /// Slots that the worker loses in each period, at its speed in the rest of the period.
+    pub(super) slots: f64,
+    /// Part of the amount that the dip lacks.
+    pub(super) depth: f64,
+    /// Periods that lose half of that or more.
+    pub(super) seen: u64,
+    /// Periods.
+    pub(super) of: u64,
+}
+
+impl Loss {
+    /// Whether it is surely more than a rest of a period that was taken out, which is in a series that was changed and
+    /// in which the probability of a false alarm is therefore not exact.
+    fn is_no_rest(&self) -> bool {
+        let (seen, of) = (self.seen as f64, self.of as f64);
+        self.seen == self.of || 2.0 * seen - of >= SEEN * of.sqrt()
+    }
+}
+
+/// All periods of a series, the strongest first.
+pub(super) fn periods(grid: &Grid) -> Vec<Period> {
+    let amounts = running(&grid.values);
+    let mut views = [deviations(grid, trend), deviations(grid, local_level)];
+    let mut found: Vec<Period> = Vec::new();
+    let mut rests = 0;
+    for _ in 0..MOST_SEARCHES {
+        let Some((comb, view)) = strongest(&views) else { break };
+        let bins = grid.slots() as f64 / 2.0;
+        let ln_false_alarm = comb.ln_probability + (bins * (SUMS.len() * VIEWS) as f64).ln();
+        if ln_false_alarm > FALSE_ALARM.ln() {
+            break;
+        }
+        let Some(dip) = fundamental(&view, comb) else { break };
+        let loss = losses(&amounts, &dip);
+        views.iter_mut().for_each(|view| take_out(view, &dip));
+        let again = found.iter().any(|other| (other.dip.period / dip.period - 1.0).abs() < SAME);
+        let sure = found.is_empty() || loss.is_no_rest();
+        let new = !again && sure && loss.slots > 0.0;
+        if new {
+            found.push(Period { dip, ln_false_alarm, loss });
+        }
+        rests = if new { 0 } else { rests + 1 };
+        if found.len() == MOST_PERIODS || rests == MOST_RESTS {
+            break;
+        }
+    }
+    found
+}
+
+/// What the series deviates from its `level`, as a part of its undisturbed amount.
+pub(super) fn deviations(grid: &Grid, level: fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
+    let mut sorted = grid.values.clone();
+    // A worker that moves in rare lumps has nothing to clip.
+    let fast = [FASTEST, 1.0].into_iter().filter_map(|part| quantile(&mut sorted, part)).find(|fast| *fast > 0.0);
+    let Some(fast) = fast else { return vec![0.0; grid.slots()] };
+    let clipped: Vec<f64> = grid.values.iter().map(|value| value.min(fast)).collect();
+    let level = level(&clipped);
+    let mut deviations: Vec<f64> = clipped.iter().zip(level).map(|(value, level)| (value - level) / fast).collect();
+    cut_single_stalls(&mut deviations);
+    deviations
+}
+
+/// Cuts the longest stalls, which are too few to repeat, to the length of the next one: they would dominate all
+/// frequencies.
+fn cut_single_stalls(deviations: &mut [f64]) {
+    let mut lengths: Vec<usize> = Vec::new();
+    let mut length = 0;
+    for deep in deviations.iter().map(|value| *value < -DEEP).chain([false]) {
+        match deep {
+            true => length += 1,
+            false if length > 0 => {
+                lengths.push(length);
+                length = 0;
+            }
+            false => {}
+        }
+    }
+    lengths.sort_unstable_by(|one, other| other.cmp(one));
+    let longest = lengths.get(TOO_FEW).copied().unwrap_or(1);
+    length = 0;
+    for value in deviations {
+        length = if *value < -DEEP { length + 1 } else { 0 };
+        if length > longest {
+            *value = 0.0;
+        }
+    }
+}
+
+/// The most significant comb of all views, and its view.
+fn strongest(rests: &[Vec<f64>]) -> Option<(Comb, Vec<f64>)> {
+    let clipped = |rest: &Vec<f64>| -> Option<Vec<f64>> {
+        let least = quantile(&mut rest.clone(), SLOWEST)?;
+        Some(rest.iter().map(|value| value.max(least)).collect())
+    };
+    let views = rests.iter().cloned().chain(rests.last().and_then(clipped));
+    let best = |view: Vec<f64>| {
+        if view.iter().all(|value| value.abs() < NOTHING) {
+            return None;
+        }
+        let combs = Spectrum::of(&view)?.combs().into_iter();
+        let comb = combs.min_by(|one, other| one.ln_probability.total_cmp(&other.ln_probability))?;
+        Some((comb, view))
+    };
+    views.filter_map(best).min_by(|one, other| one.0.ln_probability.total_cmp(&other.0.ln_probability))
+}
+
+/// The dip of the fundamental. A short stall has the same power in hundreds of harmonics, so the spectrum may name any
+/// of them; the dip of the true period is the most certain one.
+fn fundamental(view: &[f64], comb: Comb) -> Option<Dip> {
+    let (sums, noise) = (running(view), NoiseByWidth::of(view));
+    let longest = view.len() as f64 / FEWEST_PERIODS;
+    let certain = |dip: &Dip| certainty(&depths(&sums, dip));
+    let mut best = refine(view, &noise, view.len() as f64 / comb.periods, 1.0 / comb.harmonics as f64)?;
+    let (mut fitted, mut most) = fitted(best, certain);
+    loop {
+        let factors = multiples(&depths(&sums, &fitted)).into_iter().chain(PARTS);
+        let better = factors.into_iter().find_map(|factor| {
+            let other = refine_known(view, &noise, best.period * factor).filter(|other| other.period <= longest)?;
+            let (fitted, certain) = self::fitted(other, certain);
+            (certain > BETTER * most).then_some((other, fitted, certain))
+        });
+        match better {
+            Some(better) => (best, fitted, most) = better,
+            None => return Some(widened(&sums, best)),
+        }
+    }
+}
+
+/// A dip with the slots beside it that are low on average, too: a long stall is not worth more than its steadiest part
+/// if the noise is slow.
+fn widened(sums: &[f64], dip: Dip) -> Dip {
+    let all: Vec<Cycle> = cycles(&dip, sums.len().saturating_sub(1)).collect();
+    let mean = |slots: &Range<usize>| sum_of(sums, slots) / slots.len().max(1) as f64;
+    let depth = |slots: &dyn Fn(&Cycle) -> Option<Range<usize>>| {
+        let depths = all.iter().filter_map(|cycle| Some(mean(&cycle.rest) - mean(&slots(cycle)?)));
+        depths.sum::<f64>() / all.len().max(1) as f64
+    };
+    let low = LOW_BESIDE * depth(&|cycle| Some(cycle.dip.clone()));
+    let most = (dip.period * WIDENED) as usize;
+    let before = (1..=most)
+        .take_while(|by| depth(&|cycle| Some(cycle.dip.start.checked_sub(*by)?..cycle.dip.start - by + 1)) > low);
+    let after = (0..most).take_while(|by| depth(&|cycle| Some(cycle.dip.end + by..cycle.dip.end + by + 1)) > low);
+    let (before, after) = (before.count() as f64 / dip.period, after.count() as f64 / dip.period);
+    Dip { phase: (dip.phase - before).rem_euclid(1.0), width: (dip.width + before + after).min(WIDEST), ..dip }
+}
+
+/// A dip whose begin and end are moved to where it is most certain, and how certain it is. This is fair to periods of
+/// other lengths; what a stall costs is better seen in the dip that explains most.
+fn fitted(dip: Dip, certain: impl Fn(&Dip) -> f64) -> (Dip, f64) {
+    let (mut best, mut most) = (dip, certain(&dip));
+    for _ in 0..MOST_FITS {
+        // A slot, or a part of a long dip.
+        let step = (1.0 / best.period).max(best.width / FINE);
+        let moves = [(-step, step), (0.0, step), (step, -step), (0.0, -step)];
+        let moved = moves.into_iter().map(|(begin, longer)| Dip {
+            phase: (best.phase + begin).rem_euclid(1.0),
+            width: best.width + longer,
+            ..best
+        });
+        let possible = moved.filter(|dip| dip.width * dip.period > 0.5 && dip.width < 1.0 - step);
+        let tried = possible.map(|dip| (certain(&dip), dip));
+        match tried.max_by(|one, other| one.0.total_cmp(&other.0)).filter(|(certain, _)| *certain > most) {
+            Some((certain, dip)) => (most, best) = (certain, dip),
+            None => break,
+        }
+    }
+    (best, most)
+}
+
+/// The multiples of a period that its dips suggest. If every mth dip is the true one, the dips whose number has one
+/// remainder modulo m are deep and the others are not.
+fn multiples(depths: &[f64]) -> Vec<f64> {
+    let largest = ((depths.len() as f64 / FEWEST_PERIODS) as usize).min(LARGEST_MULTIPLE);
+    let explained = |multiple: usize| {
+        let mut sums = vec![(0.0, 0.0); multiple];
+        for chunk in depths.chunks(multiple) {
+            for ((sum, count), depth) in sums.iter_mut().zip(chunk) {
+                *sum += depth;
+                *count += 1.0;
+            }
+        }
+        sums.iter().map(|(sum, count)| sum * f64::max(*sum, 0.0) / count).fold(0.0, f64::max)
+    };
+    let mut found: Vec<(f64, usize)> = (2..=largest).map(|multiple| (explained(multiple), multiple)).collect();
+    found.sort_by(|one, other| other.0.total_cmp(&one.0));
+    found.into_iter().take(SUGGESTED).map(|(_, multiple)| multiple as f64).collect()
+}
+
+/// Running sums: element n is the sum of the first n values.
+pub(super) fn running(values: &[f64]) -> Vec<f64> {
+    let mut sum = 0.0;
+    let sums = values.iter().map(|value| {
+        sum += value;
+        sum
+    });
+    std::iter::once(0.0).chain(sums).collect()
+}
+
+/// A part of running sums: the sum of the values in `slots`.
+fn sum_of(sums: &[f64], slots: &Range<usize>) -> f64 {
+    let until = |slot: usize| sums.get(slot).or(sums.last()).copied().unwrap_or(0.0);
+    until(slots.end) - until(slots.start)
+}
+
+/// A dip, and the rest of its period until the next one: the slots whose middle lies there.
+pub(super) struct Cycle {
+    pub(super) dip: Range<usize>,
+    pub(super) rest: Range<usize>,
+}
+
+/// The cycles of a dip whose period lies completely in a series of `slots`. One of a dip shorter than a slot may have
+/// no slot and is left out.
+pub(super) fn cycles(dip: &Dip, slots: usize) -> impl Iterator<Item = Cycle> {
+    let (period, begin) = (dip.period, dip.phase * dip.period);
+    let length = dip.width * period;
+    let slot = move |place: f64| ((place - 0.5).ceil().max(0.0) as usize).min(slots);
+    let count = ((slots as f64 - begin - length) / period).ceil().max(0.0) as usize;
+    let cycle = move |number: usize| {
+        let at = begin + number as f64 * period;
+        let (begin, end, next) = (slot(at), slot(at + length), slot(at + period));
+        (begin < end && end < next).then_some(Cycle { dip: begin..end, rest: end..next })
+    };
+    (0..count).filter_map(cycle)
+}
+
+/// How much lower each dip is than the rest of its period.
+fn depths(sums: &[f64], dip: &Dip) -> Vec<f64> {
+    let mean = |slots: &Range<usize>| sum_of(sums, slots) / slots.len() as f64;
+    let cycles = cycles(dip, sums.len().saturating_sub(1));
+    cycles.map(|cycle| mean(&cycle.rest) - mean(&cycle.dip)).collect()
+}
+
+/// How certain it is that the dips of a period are deeper than 0: the t of their mean as a normal deviate (Wallace's
+/// approximation, 1959). A multiple of the period has fewer dips; a part of it has some that are none, and noise makes
+/// neither more certain.
+fn certainty(depths: &[f64]) -> f64 {
+    let count = depths.len() as f64;
+    let mean = depths.iter().sum::<f64>() / count;
+    let squares: f64 = depths.iter().map(|depth| (depth - mean).powi(2)).sum();
+    let freedom = count - 1.0;
+    if freedom < 1.0 || mean <= 0.0 || squares <= 0.0 {
+        // Without any noise, every period that has dips everywhere is certain, and more of them are better.
+        return if mean > 0.0 && freedom >= 1.0 { count * 1e6 } else { 0.0 };
+    }
+    let t_squared = mean * mean * count * freedom / squares;
+    (8.0 * freedom + 1.0) / (8.0 * freedom + 3.0) * (freedom * (t_squared / freedom).ln_1p()).sqrt()
+}
+
+/// The mean without the lowest and highest twentieth, at least one value each.
+fn trimmed_mean(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let cut = ((values.len() as f64 * TRIMMED).ceil() as usize).min(values.len().saturating_sub(1) / 2);
+    let kept = values.get(cut..values.len() - cut).unwrap_or_default();
+    kept.iter().sum::<f64>() / kept.len().max(1) as f64
+}
+
+/// What each period loses, from the running sums of the amount.
+fn losses(amounts: &[f64], dip: &Dip) -> Loss {
+    let slots = amounts.len().saturating_sub(1);
+    let mut lost = Vec::new();
+    let (mut inside, mut expected) = (0.0, 0.0);
+    for cycle in cycles(dip, slots) {
+        let speed = sum_of(amounts, &cycle.rest) / cycle.rest.len() as f64;
+        if speed > 0.0 {
+            let (done, length) = (sum_of(amounts, &cycle.dip), cycle.dip.len() as f64);
+            lost.push(length - done / speed);
+            inside += done;
+            expected += speed * length;
+        }
+    }
+    let typical = trimmed_mean(&mut lost);
+    Loss {
+        slots: typical.max(0.0),
+        depth: if expected > 0.0 { (1.0 - inside / expected).clamp(0.0, 1.0) } else { 0.0 },
+        seen: lost.iter().filter(|lost| **lost >= 0.5 * typical).count() as u64,
+        of: lost.len() as u64,
+    }
+}
+
+/// Takes a period out: each dip, with a slot on each side, becomes a line between what is beside it; and so does every
+/// deep slot near it, because stalls come early and late. No more is taken out: the mean of all columns contains every
+/// period of which this one is a multiple.
+fn take_out(rest: &mut [f64], dip: &Dip) {
+    for cycle in cycles(dip, rest.len()) {
+        let slots = cycle.dip.start.saturating_sub(1)..(cycle.dip.end + 1).min(rest.len());
+        let near = (1 + NEAR * cycle.dip.len()).min(cycle.rest.len() / 4);
+        let mean = |slots: Range<usize>| {
+            let beside = rest.get(slots).unwrap_or_default();
+            beside.iter().sum::<f64>() / beside.len().max(1) as f64
+        };
+        let low = mean(slots.start.saturating_sub(BESIDE)..slots.start);
+        let high = mean(slots.end..(slots.end + BESIDE).min(rest.len()));
+        let step = (high - low) / slots.len() as f64;
+        let around = slots.start.saturating_sub(near)..(slots.end + near).min(rest.len());
+        for slot in around {
+            let Some(value) = rest.get_mut(slot) else { continue };
+            let part = (slot as f64 - slots.start as f64 + 0.5).clamp(0.0, slots.len() as f64);
+            let line = low + step * part;
+            if slots.contains(&slot) || *value < line - DEEP / 2.0 {
+                *value = line;
+            }
+        }
+    }
+}
+
+/// Whether a place (in slots) lies in a dip, or at most `margin` slots beside it.
+pub(super) fn in_dip(dip: &Dip, place: f64, margin: f64) -> bool {
+    let after = (place - dip.phase * dip.period + margin).rem_euclid(dip.period);
+    after < dip.width * dip.period + 2.0 * margin
+}

@@ -1,0 +1,92 @@
+//! What a report draws. Every array is small enough to be drawn but the series, which the page thins out itself.
+
+use super::level::trend;
+use super::periods::{Period, deviations};
+use super::probes::by_reading;
+use super::spectrum::Spectrum;
+use crate::ftq::finding::{HeatMap, Pictures};
+use crate::ftq::record::FtqRecord;
+use crate::ftq::series::{Grid, Series};
+use crate::stats::quantile::quantile;
+
+/// Most points of the spectrum. Each is the maximum of its bins, so that no line is lost.
+const MOST_POINTS: usize = 4000;
+/// Bins of the histogram, and rows of the heat map.
+const ROWS: usize = 60;
+/// Columns of the heat map.
+const COLUMNS: usize = 100;
+/// Values above this multiple of the 99.9th percentile share the last row: one of them must not flatten the picture.
+const CLEAR: f64 = 1.1;
+
+/// All pictures.
+pub(super) fn pictures(record: &FtqRecord, series: &Series, grid: &Grid, periods: &[Period]) -> Pictures {
+    let bounds = bounds(&grid.values);
+    let mut pictures = Pictures {
+        seconds: series.seconds.iter().skip(1).copied().collect(),
+        spans: series.spans.iter().skip(1).map(|span| u32::try_from(*span).unwrap_or(u32::MAX)).collect(),
+        amount_per_quantum: series.amount_per_quantum().collect(),
+        probes: (0..).zip(&record.header.probes).map(|(number, probe)| by_reading(series, number, probe)).collect(),
+        histogram: histogram(&grid.values, &bounds),
+        heat_map: periods.first().map(|period| heat_map(grid, period, &bounds)),
+        histogram_bounds: bounds,
+        ..Pictures::default()
+    };
+    spectrum(grid, &mut pictures);
+    pictures
+}
+
+fn spectrum(grid: &Grid, pictures: &mut Pictures) {
+    let Some(spectrum) = Spectrum::of(&deviations(grid, trend)) else { return };
+    let hertz = spectrum.periods_per_bin / grid.seconds();
+    let joined = spectrum.bins().div_ceil(MOST_POINTS).max(1);
+    let bins: Vec<(f64, f64)> =
+        (1..).map(|bin| f64::from(bin) * hertz).zip(spectrum.power.iter().skip(1).copied()).collect();
+    let strongest = |bins: &[(f64, f64)]| bins.iter().copied().max_by(|one, other| one.1.total_cmp(&other.1));
+    (pictures.frequencies, pictures.power) = bins.chunks(joined).filter_map(strongest).unzip();
+    pictures.alarm_power = spectrum.alarm_power();
+}
+
+/// Equal bins from 0 on; a single one if nothing was done.
+fn bounds(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    let high = quantile(&mut sorted, 0.999).unwrap_or(0.0) * CLEAR;
+    let greatest = quantile(&mut sorted, 1.0).unwrap_or(0.0);
+    let top = if high > 0.0 { high.min(greatest) } else { greatest };
+    if top <= 0.0 || !top.is_finite() {
+        return Vec::new();
+    }
+    (0..=ROWS).map(|row| top * row as f64 / ROWS as f64).collect()
+}
+
+/// The bin of a value; `None` without bins.
+fn row(value: f64, bounds: &[f64]) -> Option<usize> {
+    let (top, rows) = (bounds.last()?, bounds.len() - 1);
+    Some(((value / top * rows as f64) as usize).min(rows - 1))
+}
+
+fn histogram(values: &[f64], bounds: &[f64]) -> Vec<u64> {
+    let mut counts = vec![0; bounds.len().saturating_sub(1)];
+    for count in values.iter().filter_map(|value| row(*value, bounds)) {
+        if let Some(count) = counts.get_mut(count) {
+            *count += 1;
+        }
+    }
+    counts
+}
+
+fn heat_map(grid: &Grid, period: &Period, bounds: &[f64]) -> HeatMap {
+    // Fewer columns than slots in a period, so that none is empty.
+    let columns = COLUMNS.min(period.dip.period as usize).max(1);
+    let mut counts = vec![0; bounds.len().saturating_sub(1) * columns];
+    // The phase is counted from the start of the recording.
+    let first = grid.begin / grid.step;
+    for (slot, value) in grid.values.iter().enumerate() {
+        let Some(row) = row(*value, bounds) else { continue };
+        let phase = ((first + slot as f64 + 0.5) / period.dip.period).fract();
+        let column = ((phase * columns as f64) as usize).min(columns - 1);
+        if let Some(count) = counts.get_mut(row * columns + column) {
+            *count += 1;
+        }
+    }
+    HeatMap { period_seconds: period.dip.period * grid.step, columns, bounds: bounds.to_vec(), counts }
+}

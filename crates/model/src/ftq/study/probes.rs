@@ -1,0 +1,52 @@
+//! The probes over the whole recording, and by reading for the pictures.
+
+use crate::ftq::finding::ProbeFinding;
+use crate::ftq::series::Series;
+use crate::probe::{Descriptor, Kind};
+
+/// What probe `number` did.
+pub(super) fn summary(series: &Series, number: usize, probe: &Descriptor) -> ProbeFinding {
+    let counter = probe.kind == Kind::Counter;
+    let line = series.line(number, probe.kind);
+    let mut finding = ProbeFinding {
+        name: probe.name.clone(),
+        meaning: probe.meaning.clone(),
+        unit: probe.unit.clone(),
+        mean: None,
+        least: None,
+        greatest: None,
+        counter,
+        lost_at_seconds: None,
+    };
+    let read = || series.seconds.iter().copied().zip(line.iter().copied()).filter(|(_, value)| value.is_finite());
+    let (Some(first), Some(last)) = (read().next(), read().next_back()) else { return finding };
+    let lost = line.last().is_some_and(|value| !value.is_finite());
+    finding.lost_at_seconds = lost.then(|| series.seconds.iter().copied().find(|at| *at > last.0)).flatten();
+    let values: Vec<f64> = match counter {
+        true => read()
+            .zip(read().skip(1))
+            .map(|((before, low), (at, high))| (high - low) / (at - before))
+            .filter(|rate| rate.is_finite())
+            .collect(),
+        false => read().map(|(_, value)| value).collect(),
+    };
+    finding.least = values.iter().copied().reduce(f64::min);
+    finding.greatest = values.iter().copied().reduce(f64::max);
+    finding.mean = match counter {
+        true => (last.0 > first.0).then(|| (last.1 - first.1) / (last.0 - first.0)),
+        false => Some(values.iter().sum::<f64>() / values.len() as f64).filter(|mean| mean.is_finite()),
+    };
+    finding
+}
+
+/// For each reading but the first, a gauge's level, or a counter's increase per quantum since the reading before.
+pub(super) fn by_reading(series: &Series, number: usize, probe: &Descriptor) -> Vec<Option<f64>> {
+    let line = series.line(number, probe.kind);
+    let present = |value: f64| Some(value).filter(|value| value.is_finite());
+    if probe.kind == Kind::Gauge {
+        return line.into_iter().skip(1).map(present).collect();
+    }
+    let times = series.seconds.iter().zip(series.seconds.iter().skip(1));
+    let pairs = line.iter().zip(line.iter().skip(1)).zip(times);
+    pairs.map(|((low, high), (before, at))| present((high - low) / (at - before) * series.quantum)).collect()
+}

@@ -1,0 +1,135 @@
+//! Findings as plain sentences: "every 5.00 s the writer stops for 180 ms while dirty pages fall by 41,000".
+
+use super::labels::{Motion, Moved};
+use crate::ftq::plan::Worker;
+use crate::plan::Plan;
+use crate::probe::Descriptor;
+
+/// Depth from which on a worker stops; below it, it loses time.
+const STOPS: f64 = 0.8;
+
+/// The worker as the subject of a sentence.
+pub(super) fn subject(worker: &Worker) -> &'static str {
+    match worker {
+        Worker::Job(plan) => of_job(plan),
+        Worker::Cpu => "the computing thread",
+        Worker::Command(_) | Worker::Process(_) => "the process",
+    }
+}
+
+fn of_job(plan: &Plan) -> &'static str {
+    let job = plan.phases.iter().flat_map(|phase| &phase.jobs).next();
+    match job.map_or("", |job| job.rw()) {
+        "write" | "randwrite" => "the writer",
+        "read" | "randread" => "the reader",
+        _ => "the worker",
+    }
+}
+
+/// A stall that repeats.
+pub(super) fn every(period: f64, subject: &str, depth: f64, seconds: f64, moved: Option<&str>) -> String {
+    format!("every {} {}", duration(period), stops(subject, depth, seconds, moved))
+}
+
+/// One stall.
+pub(super) fn once(at: f64, subject: &str, depth: f64, seconds: f64, moved: Option<&str>) -> String {
+    format!("at {at:.3} s {}", stops(subject, depth, seconds, moved))
+}
+
+fn stops(subject: &str, depth: f64, seconds: f64, moved: Option<&str>) -> String {
+    let verb = if depth >= STOPS { "stops for" } else { "loses" };
+    let moved = moved.map_or_else(String::new, |moved| format!(" while {moved}"));
+    format!("{subject} {verb} {}{moved}", duration(seconds))
+}
+
+/// What a probe did: "dirty pages fall by 41,000".
+pub(super) fn moved(probe: &Descriptor, moved: &Moved) -> String {
+    let (name, amount, plural) = match probe.unit.as_str() {
+        "pages" => (format!("{} pages", probe.name), count(moved.change.abs()), true),
+        "ns" => (probe.name.clone(), duration(moved.change.abs() / 1e9), false),
+        "bytes" => (probe.name.clone(), size(moved.change.abs()), probe.name.ends_with("bytes")),
+        _ => (probe.name.clone(), count(moved.change.abs()), probe.name.ends_with('s')),
+    };
+    let up = moved.change > 0.0;
+    match (moved.motion, up, plural) {
+        (Motion::Rise, true, true) => format!("{name} rise by {amount}"),
+        (Motion::Rise, true, false) => format!("{name} rises by {amount}"),
+        (Motion::Rise, false, true) => format!("{name} fall by {amount}"),
+        (Motion::Rise, false, false) => format!("{name} falls by {amount}"),
+        (Motion::Bump, up, plural) => {
+            let verb = if plural { "are" } else { "is" };
+            format!("{name} {verb} {amount} {}", if up { "higher" } else { "lower" })
+        }
+    }
+}
+
+/// Seconds with three digits.
+pub(super) fn duration(seconds: f64) -> String {
+    let [value, unit] = match seconds {
+        seconds if seconds < 0.999_5e-3 => [digits(seconds * 1e6), "µs".to_owned()],
+        seconds if seconds < 0.999_5 => [digits(seconds * 1e3), "ms".to_owned()],
+        _ => [digits(seconds), "s".to_owned()],
+    };
+    format!("{value} {unit}")
+}
+
+/// Three significant digits.
+fn digits(value: f64) -> String {
+    match value {
+        value if value < 9.995 => format!("{value:.2}"),
+        value if value < 99.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// Three significant digits, with commas: 41,000.
+fn count(value: f64) -> String {
+    if value < 999.5 {
+        let text = digits(value);
+        return if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text };
+    }
+    let step = 10_f64.powf(value.log10().floor() - 2.0);
+    let text = format!("{:.0}", (value / step).round() * step);
+    let first = text.len() % 3;
+    let mut grouped = String::new();
+    for (place, digit) in text.chars().enumerate() {
+        if place > 0 && place % 3 == first {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+fn size(bytes: f64) -> String {
+    match bytes {
+        bytes if bytes < 1024.0 => format!("{} B", count(bytes)),
+        bytes if bytes < 1_048_576.0 => format!("{} KiB", digits(bytes / 1024.0)),
+        bytes if bytes < 1_073_741_824.0 => format!("{} MiB", digits(bytes / 1_048_576.0)),
+        bytes => format!("{} GiB", digits(bytes / 1_073_741_824.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::{Kind, Scope};
+
+    fn probe(name: &str, unit: &str) -> Descriptor {
+        let (name, unit, meaning) = (name.to_owned(), unit.to_owned(), String::new());
+        Descriptor { name, meaning, unit, kind: Kind::Gauge, scope: Scope::Machine }
+    }
+
+    #[test]
+    fn sentences_are_plain() {
+        let dirty = moved(&probe("dirty", "pages"), &Moved { change: -41_037.0, ..Moved::default() });
+        let sentence = every(5.0, "the writer", 0.99, 0.18, Some(&dirty));
+        assert_eq!(sentence, "every 5.00 s the writer stops for 180 ms while dirty pages fall by 41,000");
+        assert_eq!(every(0.1, "the reader", 0.2, 50e-6, None), "every 100 ms the reader loses 50.0 µs");
+        let of = |name, unit, change, motion| moved(&probe(name, unit), &Moved { change, motion });
+        assert_eq!(of("interrupts", "interrupts", 12.0, Motion::Rise), "interrupts rise by 12");
+        assert_eq!(of("pgpgout", "bytes", 3.0 * 1_048_576.0, Motion::Rise), "pgpgout rises by 3.00 MiB");
+        assert_eq!(of("pressure.io.some", "ns", 2e6, Motion::Rise), "pressure.io.some rises by 2.00 ms");
+        assert_eq!(of("writeback", "pages", 1_234_567.0, Motion::Bump), "writeback pages are 1,230,000 higher");
+    }
+}

@@ -1,0 +1,75 @@
+//! Kind `ftq`: a header, pieces of the series, and the end.
+
+use super::{Misplaced, Recorded};
+use crate::envelope::{Envelope, Kind};
+use crate::ftq::record::{Chunk, End, Header};
+use crate::ftq::{FtqFinding, FtqPlan, FtqRecord};
+use crate::stored::Stored;
+use serde::Deserialize;
+
+/// A line of the record.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// What is known before the first reading.
+    Header(Box<Header>),
+    /// Readings.
+    Chunk(Chunk),
+    /// How it ended.
+    End(Box<End>),
+}
+
+impl Recorded for FtqRecord {
+    const KIND: Kind = Kind::Ftq;
+    type Line = Line;
+    type Plan = FtqPlan;
+    type Finding = FtqFinding;
+
+    fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
+        let misplaced = |line, why: &str| Misplaced { line, why: why.to_owned() };
+        let mut lines = lines.into_iter();
+        let mut header = match lines.next() {
+            Some(Line::Header(header)) => *header,
+            _ => return Err(misplaced(0, "is not the header of a recording")),
+        };
+        header.envelope = envelope;
+        let mut record = Self { header, chunks: Vec::new(), end: None };
+        for (line, number) in lines.zip(1..) {
+            match line {
+                Line::Chunk(chunk) => {
+                    if !chunk.is_table(record.header.probes.len()) {
+                        return Err(misplaced(number, "has columns of different lengths"));
+                    }
+                    if chunk.is_before(record.chunks.last()) {
+                        return Err(misplaced(number, "goes back in time"));
+                    }
+                    record.chunks.push(chunk);
+                }
+                Line::End(end) => record.end = Some(*end),
+                Line::Header(_) => return Err(misplaced(number, "is a second header")),
+            }
+        }
+        Ok(record)
+    }
+
+    fn envelope(&self) -> &Envelope {
+        &self.header.envelope
+    }
+
+    fn plan(&self) -> &FtqPlan {
+        &self.header.plan
+    }
+
+    fn fits(&self, plan: &FtqPlan) -> Result<(), String> {
+        let computes = |plan: &FtqPlan| matches!(plan.worker, crate::ftq::plan::Worker::Cpu);
+        if computes(self.plan()) == computes(plan) {
+            Ok(())
+        } else {
+            Err("one of the recordings is of a thread that computes, the other of I/O".to_owned())
+        }
+    }
+
+    fn study(&self, stored: Option<&Stored<Self>>) -> FtqFinding {
+        crate::ftq::study(self, stored)
+    }
+}

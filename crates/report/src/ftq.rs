@@ -1,0 +1,184 @@
+//! Finding of a recording of quanta → document: the answer, the series over time, periods, stalls, noise, probes.
+
+mod csv_rows;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod pictures;
+mod series;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use crate::document::{Audience, Block, Body, Document, Fact, Figure, Note, Section, Sentence, Tone};
+use crate::machine;
+use crate::number::{self, MISSING};
+use crate::phrase::{self, tied, units_tied};
+use model::ftq::FtqFinding;
+use model::ftq::finding::PeriodChanges;
+
+/// Periods told in the answer; the others are in their table.
+const TOLD: usize = 3;
+
+/// The finding as a document.
+pub(crate) fn document(finding: &FtqFinding) -> Document {
+    Document {
+        kind: "iotoll ftq".to_owned(),
+        title: finding.worker.clone(),
+        lead: format!(
+            "What a worker did in each quantum of {}, read by another thread, with the kernel's counters at the same times",
+            tied(&number::seconds(finding.quantum_seconds))
+        ),
+        began: phrase::time(finding.started_unix_seconds),
+        command: phrase::command(&finding.command_line),
+        outcome: phrase::outcome(&finding.outcome),
+        headline: headline(finding),
+        subjects: Vec::new(),
+        sections: sections(finding),
+        caveats: finding.warnings.clone(),
+        provenance: provenance(finding),
+        data: csv_rows::table(finding),
+    }
+}
+
+/// The periods in words, or that there is none; what changed; how many readings were late. Empty without readings.
+fn headline(finding: &FtqFinding) -> Vec<Sentence> {
+    if finding.readings < 2 {
+        return Vec::new();
+    }
+    let period = |periodic: &model::ftq::finding::Periodic| Sentence {
+        detail: Some(format!(
+            "seen in {} of {} periods, false alarm {}",
+            words::whole(periodic.seen),
+            words::whole(periodic.of),
+            words::probability(periodic.false_alarm)
+        )),
+        ..Sentence::plain(words::begun(&units_tied(&periodic.sentence)))
+    };
+    let mut sentences: Vec<Sentence> = finding.periodic.iter().take(TOLD).map(period).collect();
+    match finding.periodic.len().saturating_sub(TOLD) {
+        0 => {}
+        1 => sentences.push(Sentence::plain("One more period is in the table")),
+        more => sentences.push(Sentence::plain(format!("{more} more periods are in the table"))),
+    }
+    if finding.periodic.is_empty() {
+        sentences.push(Sentence::plain(none(finding)));
+    }
+    sentences.extend(finding.against.as_ref().and_then(changed).map(Sentence::plain));
+    sentences.extend(late(finding).map(Sentence::plain));
+    sentences
+}
+
+/// "No period was found in 27.0 s; the longest stall is 183 ms".
+fn none(finding: &FtqFinding) -> String {
+    let seconds = tied(&number::seconds(finding.seconds));
+    let stall = finding.noise.longest_stall_seconds.map(|stall| tied(&number::seconds(stall)));
+    let stall = stall.map(|stall| format!("; the longest stall is {stall}")).unwrap_or_default();
+    format!("No period was found in {seconds}{stall}")
+}
+
+/// "0.3 % of readings were late, the longest by 11 quanta"; nothing if none was.
+fn late(finding: &FtqFinding) -> Option<String> {
+    let part = tied(&number::percent(finding.late as f64 / finding.readings as f64));
+    let by = finding.longest_span.saturating_sub(1);
+    let quanta = if by == 1 { "quantum" } else { "quanta" };
+    (finding.late > 0).then(|| format!("{part} of readings were late, the latest by {} {quanta}", number::count(by)))
+}
+
+/// "Against the stored recording, a period of 1.00 s appeared and one of 5.00 s went".
+fn changed(changes: &PeriodChanges) -> Option<String> {
+    let list = |periods: &[f64]| {
+        let texts: Vec<String> = periods.iter().map(|period| tied(&number::seconds(*period))).collect();
+        let noun = if texts.len() == 1 { "a period" } else { "periods" };
+        (!texts.is_empty()).then(|| format!("{noun} of {}", texts.join(", ")))
+    };
+    let appeared = list(&changes.appeared).map(|periods| format!("{periods} appeared"));
+    let went = list(&changes.went).map(|periods| format!("{periods} went"));
+    let parts: Vec<String> = appeared.into_iter().chain(went).collect();
+    let same = || (!changes.kept.is_empty()).then(|| "all periods stayed".to_owned());
+    let parts = if parts.is_empty() { same() } else { Some(parts.join(", ")) };
+    parts.map(|parts| format!("Against the stored recording, {parts}"))
+}
+
+fn sections(finding: &FtqFinding) -> Vec<Section> {
+    let timeline = Block::new("", Body::Timeline(series::timeline(finding)));
+    let charts = Block::new("", Body::Charts(pictures::charts(finding))).of(Audience::PAGE);
+    let charts = charts.with(pictures::notes(finding));
+    vec![
+        Section::new("", vec![Block::new("", Body::Figures(vec![figures(finding)]))]),
+        Section::on_page("Quantum by quantum", vec![timeline]),
+        Section::on_page("Periods", tables::periods(finding)),
+        Section::on_page("The shape of the noise", vec![charts]),
+        Section::on_page("Stalls that no period explains", tables::stalls(finding)),
+        Section::on_page("Noise", tables::noise(finding)),
+        Section::on_page("Probes", tables::probes(finding)),
+        Section::on_page("Against the stored recording", tables::against(finding)),
+    ]
+}
+
+fn figures(finding: &FtqFinding) -> Vec<Figure> {
+    if finding.readings < 2 {
+        return Vec::new();
+    }
+    let figure = |tone, what: &str, value: String| Figure { what: what.to_owned(), ..Figure::new(tone, value) };
+    let mut figures = vec![
+        figure(Tone::Strong, "The worker did", words::rate(finding, finding.amount_per_second)),
+        figure(
+            Tone::Strong,
+            "Of what it does without noise",
+            format!("{} available", words::available(finding.noise.available_fraction)),
+        ),
+    ];
+    let stall = finding.noise.longest_stall_seconds.map(number::seconds);
+    figures.extend(stall.map(|stall| figure(Tone::Strong, "Longest it stood still", format!("{stall} longest stall"))));
+    figures
+}
+
+fn provenance(finding: &FtqFinding) -> Vec<Fact> {
+    let late = match finding.late {
+        0 => "none late".to_owned(),
+        late => format!("{} late, the longest spans {} quanta", words::whole(late), words::whole(finding.longest_span)),
+    };
+    let readings = match finding.readings {
+        0 | 1 => "no two readings".to_owned(),
+        count => format!(
+            "{} for {}: {} readings, {late}",
+            tied(&number::seconds(finding.quantum_seconds)),
+            tied(&number::seconds(finding.seconds)),
+            words::whole(count),
+        ),
+    };
+    vec![
+        Fact::new("Worker", finding.worker.clone()),
+        Fact::new("Counted", finding.counted_by.clone()),
+        Fact::new("Quantum", readings),
+        Fact::new("Recorder", recorder(finding)),
+        Fact::of(Audience::POST.or(Audience::PAGE), "Machine", machine::machine(&finding.host)),
+    ]
+}
+
+/// What the recorder itself cost.
+fn recorder(finding: &FtqFinding) -> String {
+    let cost = &finding.recorder;
+    let seconds = |nanos: model::unit::Nanos| nanos.as_f64() / 1e9;
+    let busy = seconds(cost.cpu_nanos) / finding.seconds;
+    let mut text = match cost.cpu {
+        Some(cpu) => format!("on CPU {cpu}"),
+        None => "on no CPU of its own".to_owned(),
+    };
+    if cost.cpu_nanos.0 == 0 || !busy.is_finite() {
+        return format!("{text}; its cost {MISSING} was not recorded");
+    }
+    text += &format!(", {} of a CPU", tied(&number::percent(busy)));
+    if cost.reading_nanos.0 > 0 && finding.readings > 0 {
+        let mean = tied(&number::seconds(seconds(cost.reading_nanos) / finding.readings as f64));
+        let longest = tied(&number::seconds(seconds(cost.longest_reading_nanos)));
+        text += &format!("; a reading takes {mean}, the longest took {longest}");
+    }
+    text
+}
+
+/// A remark in small print.
+fn remark(text: impl Into<String>) -> Note {
+    Note::new(Tone::Faint, text)
+}

@@ -1,0 +1,93 @@
+//! All fixtures on a terminal, in a mail and on a page: important lines, widths, and whole texts as snapshots.
+
+use super::*;
+use crate::text::page::fits_closely;
+use crate::{Format, Ink};
+
+fn terminal(finding: &FtqFinding, columns: usize) -> String {
+    Format::Table.render(finding, Ink::Plain, columns)
+}
+
+fn page(finding: &FtqFinding) -> String {
+    Format::Html.render(finding, Ink::Plain, 80)
+}
+
+#[test]
+fn every_recording_fits_its_page() {
+    for (name, finding) in fixture::all() {
+        for columns in [60, 80, 100, 200] {
+            for ink in [Ink::Plain, Ink::Colour] {
+                let text = Format::Table.render(&finding, ink, columns);
+                assert_eq!(fits_closely(&text, columns), Ok(()), "{name}");
+            }
+        }
+        assert_eq!(fits_closely(&Format::Mail.render(&finding, Ink::Plain, 72), 72), Ok(()), "{name}");
+    }
+}
+
+#[test]
+fn recordings_as_they_are_read() {
+    insta::assert_snapshot!("dirty_limit_at_80", terminal(&fixture::dirty_limit(), 80));
+    insta::assert_snapshot!("dirty_limit_at_120", terminal(&fixture::dirty_limit(), 120));
+    insta::assert_snapshot!("quiet_at_80", terminal(&fixture::quiet(), 80));
+    insta::assert_snapshot!("compared_at_80", terminal(&fixture::compared(), 80));
+    insta::assert_snapshot!("interrupted_at_80", terminal(&fixture::interrupted(), 80));
+    insta::assert_snapshot!("cpu_at_80", terminal(&fixture::cpu(), 80));
+    insta::assert_snapshot!("many_periods_at_80", terminal(&fixture::many_periods(), 80));
+    insta::assert_snapshot!("empty_at_80", terminal(&fixture::empty(), 80));
+    insta::assert_snapshot!("dirty_limit_as_a_mail", Format::Mail.render(&fixture::dirty_limit(), Ink::Plain, 72));
+    insta::assert_snapshot!(
+        "dirty_limit_as_markdown",
+        Format::Markdown.render(&fixture::dirty_limit(), Ink::Plain, 72)
+    );
+}
+
+#[test]
+fn the_answer_is_the_period_or_that_there_is_none() {
+    let first = |finding: &FtqFinding| terminal(finding, 300).lines().next().unwrap().to_owned();
+    assert_eq!(
+        first(&fixture::dirty_limit()),
+        "Every 5.00 s the worker stops for 180 ms while 41,000 dirty pages are written back; seen in 5 of 5 periods, \
+         false alarm 3e-14"
+    );
+    assert_eq!(first(&fixture::quiet()), "No period was found in 2.65 s; the longest stall is 1.10 ms");
+    let text = terminal(&fixture::compared(), 300);
+    assert!(
+        text.contains("Against the stored recording, a period of 1.00 s appeared, periods of 100 ms, 33.0 ms went")
+    );
+    assert!(text.contains("0.3 % of readings were late, the latest by 2 quanta"), "{text}");
+    assert!(terminal(&fixture::many_periods(), 300).contains("2 more periods are in the table"));
+    assert_eq!(first(&fixture::empty()), fixture::empty().worker, "nothing was read, so nothing is answered");
+}
+
+#[test]
+fn a_page_has_the_pictures_and_works_without_a_network() {
+    let text = page(&fixture::dirty_limit());
+    assert_eq!(text.matches("<div class=\"timeline\">").count(), 1);
+    assert_eq!(text.matches("<svg class=\"chart\"").count(), 3, "spectrum, histogram, heat map");
+    assert_eq!(text.matches("<script>").count(), 2, "uPlot, and what draws");
+    assert!(text.contains("script-src 'unsafe-inline'") && text.contains("default-src 'none'"));
+    // 61,363 readings of five series and their times, six bytes each.
+    assert!(text.len() < 2_400_000, "{} bytes", text.len());
+}
+
+#[test]
+fn a_page_without_readings_has_no_script() {
+    let text = page(&fixture::empty());
+    assert!(!text.contains("<script") && !text.contains("script-src") && !text.contains("u-legend"), "{text}");
+}
+
+#[test]
+fn a_probe_that_was_lost_says_when() {
+    let text = terminal(&fixture::interrupted(), 100);
+    assert!(text.contains("could not be read after 1.234 s") && text.contains("— never read"), "{text}");
+}
+
+#[test]
+fn every_number_has_its_line() {
+    let text = Format::Csv.render(&fixture::compared(), Ink::Plain, 80);
+    for line in ["metric,of,seconds,unit,value", "late,,,readings,185", "period_seconds,period 1,,seconds,5"] {
+        assert!(text.lines().any(|found| found == line), "{line} in {text}");
+    }
+    assert!(text.contains("period_times_chance,period 1 dirty,,,23.4") && text.contains("period_went"), "{text}");
+}

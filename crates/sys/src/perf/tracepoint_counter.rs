@@ -1,0 +1,82 @@
+//! Counts how often a tracepoint of the kernel is passed, on all CPUs.
+
+use super::{Attributes, TYPE_TRACEPOINT, open_on_cpu};
+use std::fs::File;
+use std::io::{self, Read};
+
+/// Where tracefs is mounted.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// A counter of one tracepoint.
+pub struct TracepointCounter {
+    /// One event for each CPU that was online.
+    events: Vec<File>,
+}
+
+impl TracepointCounter {
+    /// Starts counting on all CPUs.
+    ///
+    /// # Errors
+    /// When tracefs is not mounted or may not be read, there is no such tracepoint, or the kernel refuses to count it; the
+    /// text says which, and how to mend it.
+    pub fn open(group: &str, name: &str) -> io::Result<Self> {
+        let config = id(group, name)?;
+        let cpus = crate::schedule::online_cpus()?;
+        let open = |cpu: u32| {
+            let attributes = Attributes { kind: TYPE_TRACEPOINT, config, ..Attributes::default() };
+            open_on_cpu(attributes, cpu).map(File::from)
+        };
+        Ok(Self { events: cpus.into_iter().map(open).collect::<io::Result<_>>()? })
+    }
+
+    /// Passes since it was opened.
+    ///
+    /// # Errors
+    /// When the kernel refuses the reading.
+    pub fn read(&self) -> io::Result<u64> {
+        let mut sum = 0_u64;
+        for mut event in &self.events {
+            let mut bytes = [0; 8];
+            event.read_exact(&mut bytes)?;
+            sum = sum.wrapping_add(u64::from_ne_bytes(bytes));
+        }
+        Ok(sum)
+    }
+}
+
+/// The number that the kernel has given the tracepoint.
+fn id(group: &str, name: &str) -> io::Result<u64> {
+    let other = |text: String| io::Error::other(text);
+    let mounted = PLACES.into_iter().find(|place| std::fs::read_dir(format!("{place}/events")).is_ok());
+    let Some(place) = mounted else {
+        let [place, _] = PLACES;
+        return Err(other(format!("tracepoints need tracefs, as root: mount -t tracefs tracefs {place}")));
+    };
+    let path = format!("{place}/events/{group}/{name}/id");
+    let text = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => other(format!("there is no tracepoint {group}:{name} in {place}/events")),
+        _ => other(format!("{path}: {error}; run as root")),
+    })?;
+    text.trim().parse().map_err(|_| other(format!("{path}: is not a number")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_are_counted_or_the_error_says_why() {
+        match TracepointCounter::open("sched", "sched_switch") {
+            Ok(counter) => {
+                let first = counter.read().unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                assert!(counter.read().unwrap() > first, "this thread slept");
+            }
+            Err(error) => assert!(error.to_string().len() > 20, "{error}"),
+        }
+        let missing = TracepointCounter::open("no", "such").err().map(|error| error.to_string());
+        assert!(
+            missing.is_some_and(|text| text.contains("tracefs") || text.contains("no:such") || text.contains("root"))
+        );
+    }
+}
