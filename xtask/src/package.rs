@@ -93,7 +93,8 @@ fn copyright(root: &Path) -> anyhow::Result<String> {
         .collect();
     Ok(format!(
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: iotoll\n\n\
-         Files: *\nCopyright: 2026 the iotoll authors\nLicense: Expat or Apache-2.0\n\nLicense: Expat\n{}\n\n\
+         Files: *\nCopyright: 2026 the iotoll authors\nLicense: Expat or Apache-2.0\n\n\
+         Files: crates/report/assets/uplot/*\nCopyright: 2022 Leon Sorokin\nLicense: Expat\n\nLicense: Expat\n{}\n\n\
          License: Apache-2.0\n On Debian systems, the text is in /usr/share/common-licenses/Apache-2.0.\n",
         lines.join("\n")
     ))

@@ -95,9 +95,6 @@ pub struct Output {
     /// Do not save the record
     #[arg(long, conflicts_with = "out")]
     pub no_save: bool,
-    /// Compare with an earlier record (its folder, or record.jsonl), and report what differs between then and now
-    #[arg(long, value_name = "DIR")]
-    pub stored: Option<PathBuf>,
     /// Print no progress and no notes
     #[arg(long)]
     pub quiet: bool,
@@ -169,6 +166,9 @@ pub struct RunArguments {
     pub seed: Option<u64>,
     #[command(flatten)]
     pub measuring: Measuring,
+    /// Compare with an earlier record (its folder, or record.jsonl), and report what differs between then and now
+    #[arg(long, value_name = "DIR")]
+    pub stored: Option<PathBuf>,
     #[command(flatten)]
     pub output: Output,
 }
@@ -195,6 +195,9 @@ pub struct CostArguments {
     pub no_output: bool,
     #[command(flatten)]
     pub measuring: Measuring,
+    /// Compare with an earlier record (its folder, or record.jsonl), and report what differs between then and now
+    #[arg(long, value_name = "DIR")]
+    pub stored: Option<PathBuf>,
     #[command(flatten)]
     pub output: Output,
     /// The command and its arguments; fio and iperf3 report their I/O count themselves
@@ -335,19 +338,8 @@ pub struct CompareArguments {
     /// Use only these meters, as for run
     #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
     pub meters: Selection,
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
-        help = format!("Output format: {}", value::formats()))]
-    pub format: Format,
-    /// Save the record and report.html in this folder [default: iotoll-runs/TIME-NAME]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Do not save the record
-    #[arg(long, conflicts_with = "out")]
-    pub no_save: bool,
-    /// Print no progress and no notes
-    #[arg(long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub output: Output,
     /// The command of all arms; {NAME} in it is replaced by the value of a sweep
     #[arg(value_name = "COMMAND", last = true)]
     pub command: Vec<String>,
@@ -382,19 +374,8 @@ pub struct DoctorArguments {
 /// `iotoll demo`.
 #[derive(Args, Clone, Debug)]
 pub struct DemoArguments {
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
-        help = format!("Output format: {}", value::formats()))]
-    pub format: Format,
-    /// Save the comparison's record and report.html in this folder [default: iotoll-runs/TIME-demo]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Do not save the comparison
-    #[arg(long, conflicts_with = "out")]
-    pub no_save: bool,
-    /// Print no progress and no notes
-    #[arg(long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// A parsed command line, and its words.

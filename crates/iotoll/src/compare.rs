@@ -50,16 +50,16 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
     lab::placing::check(experiment.place.as_ref(), &experiment.services, jobs)?;
     let stored = stored::load(arguments.stored.as_deref(), &experiment)?;
     if arguments.parse_only {
-        stdout::print(&experiment, arguments.format)?;
+        stdout::print(&experiment, arguments.output.format)?;
         return Ok(ExitCode::SUCCESS);
     }
     if experiment.boots.is_some() {
         return boots::start(experiment, arguments, words);
     }
-    let mut saving = Saving::prepare(arguments.out.as_deref(), arguments.no_save, "compare")?;
+    let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "compare")?;
     let mut settings = settings(arguments, arguments.meters.clone(), words)?;
     settings.measuring.services = services::settings(experiment.services.clone(), addresses, &settings.guardian);
-    let line = ProgressLine::new(arguments.quiet);
+    let line = ProgressLine::new(arguments.output.quiet);
     let outcome = lab::compare::compare(experiment, &settings, &mut saving, &mut |stage| line.show_stage(&stage));
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon())?;
@@ -75,8 +75,8 @@ pub(crate) fn conclude(
     arguments: &CompareArguments,
 ) -> anyhow::Result<ExitCode> {
     let finding = record.study(stored);
-    let kept = folder.map_or(Ok(()), |folder| write_report(folder, &finding, !arguments.quiet));
-    saving::both(kept, stdout::print(&finding, arguments.format))?;
+    let kept = folder.map_or(Ok(()), |folder| write_report(folder, &finding, !arguments.output.quiet));
+    saving::both(kept, stdout::print(&finding, arguments.output.format))?;
     Ok(exit_code(&finding))
 }
 

@@ -88,7 +88,7 @@ fn comparison(scratch: &str) -> anyhow::Result<Experiment> {
 /// Runs the verb.
 pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     // Made only at the end; but an error must show before the wait.
-    Saving::prepare(arguments.out.as_deref(), arguments.no_save, "demo")?.abandon();
+    Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "demo")?.abandon();
     let left = LeftBehind::default();
     let measuring = Measuring::for_seconds(1);
     let measurement = measurement(&measuring, LaterSignals::Exit(2, left.clone()), words)?;
@@ -109,11 +109,11 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
     let scratch = folder.path().join("scratch").display().to_string().replace(':', "\\:");
     let jobs = jobs(&scratch, lab::preparation::least_direct_block(folder.path()));
     let plan = parse::job_file("demo", &jobs, &Settings::default())?;
-    let line = ProgressLine::new(arguments.quiet);
+    let line = ProgressLine::new(arguments.output.quiet);
     let outcome = lab::run::run(&plan, &measurement, &created, &mut |progress| line.show(&progress));
     line.clear();
     let record = outcome?;
-    stdout::print(&model::study::study(&record), arguments.format)?;
+    stdout::print(&model::study::study(&record), arguments.output.format)?;
     let ended = match record.outcome {
         Outcome::Completed => compare_engines(arguments, &scratch, measurement, comparing)?,
         outcome => failure::of_outcome(&outcome),
@@ -130,18 +130,19 @@ fn compare_engines(
     guardian: Guardian,
 ) -> anyhow::Result<ExitCode> {
     let experiment = comparison(scratch)?;
-    let mut saving = Saving::prepare(arguments.out.as_deref(), arguments.no_save, "demo")?;
+    let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "demo")?;
     let settings = compare::measuring_with(measuring, None, guardian);
-    let line = ProgressLine::new(arguments.quiet);
+    let line = ProgressLine::new(arguments.output.quiet);
     let outcome = lab::compare::compare(experiment, &settings, &mut saving, &mut |stage| line.show_stage(&stage));
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon())?;
-    if arguments.format == Format::Table {
+    if arguments.output.format == Format::Table {
         stdout::write("\n\n")?;
     }
     let finding = record.study(None);
-    let kept = saving.folder().map_or(Ok(()), |folder| compare::write_report(folder, &finding, !arguments.quiet));
-    saving::both(kept, stdout::print(&finding, arguments.format))?;
+    let kept =
+        saving.folder().map_or(Ok(()), |folder| compare::write_report(folder, &finding, !arguments.output.quiet));
+    saving::both(kept, stdout::print(&finding, arguments.output.format))?;
     Ok(failure::of_outcome(&finding.outcome))
 }
 

@@ -45,21 +45,21 @@ fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<Ex
         return Ok(ExitCode::SUCCESS);
     }
     let settings = settings(arguments, words)?;
-    let mut saving = Saving::prepare(arguments.out.as_deref(), arguments.no_save, "guest")?;
-    let line = ProgressLine::new(arguments.quiet);
+    let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "guest")?;
+    let line = ProgressLine::new(arguments.output.quiet);
     let outcome = run(&plan, &settings, &mut saving, &mut |event| line.show_guests(&event));
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon())?;
     let finding = record.study(None);
     let kept = saving.folder().map_or(Ok(()), |folder| {
-        if !arguments.quiet {
+        if !arguments.output.quiet {
             let folder = folder.display();
             failure::complain(&format!("record and report.html in {folder}; to show it again: iotoll report {folder}"));
         }
         write_flame_graphs(folder, &finding)?;
         write_page(folder, &finding)
     });
-    both(kept, stdout::print(&finding, arguments.format))?;
+    both(kept, stdout::print(&finding, arguments.output.format))?;
     Ok(failure::of_outcome(&finding.outcome))
 }
 
@@ -75,7 +75,7 @@ fn write_flame_graphs(folder: &Path, finding: &GuestFinding) -> anyhow::Result<(
 fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let plan = plan(arguments)?;
     let settings = settings(arguments, words)?;
-    let line = ProgressLine::new(arguments.quiet);
+    let line = ProgressLine::new(arguments.output.quiet);
     let outcome = prepare(&plan, &settings, &mut |event| line.show_guests(&event));
     line.clear();
     let guests = outcome?;

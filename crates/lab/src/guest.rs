@@ -17,6 +17,7 @@ pub mod modules;
 pub mod programs;
 pub mod protocol;
 mod qmp;
+mod room;
 pub mod run;
 pub mod shell;
 mod snapshot;

@@ -1,9 +1,7 @@
 //! `iotoll guest`: the command line.
 
-use super::value;
+use super::{Output, value};
 use clap::{Args, Subcommand};
-use report::Format;
-use std::path::PathBuf;
 
 /// `iotoll guest`.
 #[derive(Args, Clone, Debug)]
@@ -84,19 +82,8 @@ pub struct GuestRunArguments {
     /// Parse everything, print the plan, and exit
     #[arg(long)]
     pub parse_only: bool,
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
-        help = format!("Output format: {}", value::formats()))]
-    pub format: Format,
-    /// Save the record and report.html in this folder [default: iotoll-runs/TIME-guest]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Do not save the record
-    #[arg(long, conflicts_with = "out")]
-    pub no_save: bool,
-    /// Print no progress and no notes
-    #[arg(long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// `iotoll guest list`.

@@ -36,7 +36,7 @@ enum Ready {
 
 /// Starts an experiment: measures the first boot if it is already booted, and prints which boot is next.
 pub fn start(mut experiment: Experiment, arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    if arguments.no_save {
+    if arguments.output.no_save {
         return Err(
             BadInput("compare: an experiment of boots needs a saved record; leave out --no-save".to_owned()).into()
         );
@@ -45,7 +45,7 @@ pub fn start(mut experiment: Experiment, arguments: &CompareArguments, words: &[
         plan.begun = Some(begun(arguments)?);
     }
     let settings = settings(arguments, arguments.meters.clone(), words)?;
-    let mut place = OpenRecord::prepare(arguments.out.as_deref(), "compare")?;
+    let mut place = OpenRecord::prepare(arguments.output.out.as_deref(), "compare")?;
     let header = boots::begin(experiment, &settings).and_then(|header| place.file.header(&header).map(|()| header));
     let header = header.inspect_err(|_| place.abandon())?;
     let folder = std::path::absolute(&place.folder.path)?;
@@ -152,7 +152,7 @@ impl Course<'_> {
     fn go_on(&mut self) -> anyhow::Result<ExitCode> {
         let all = boots::order(&self.header).len();
         while let Some(arm) = self.next() {
-            let line = ProgressLine::new(self.arguments.quiet);
+            let line = ProgressLine::new(self.arguments.output.quiet);
             let measured =
                 boots::measure(&self.header, &self.boots, arm, &self.settings, &mut |stage| line.show_stage(&stage));
             line.clear();
@@ -194,7 +194,7 @@ impl Course<'_> {
     }
 
     fn say(&self, what: &str) {
-        if !self.arguments.quiet {
+        if !self.arguments.output.quiet {
             failure::complain(what);
         }
     }
