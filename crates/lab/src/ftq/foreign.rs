@@ -234,6 +234,10 @@ mod tests {
     #[test]
     fn a_process_is_watched_and_left_alone() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        // The child has its new name some time after its memory is the program's.
+        while std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap() != "sleep\n" {
+            std::thread::yield_now();
+        }
         let mut watched = Watched::find(child.id()).unwrap();
         assert!(watched.words().contains("(sleep)"));
         assert!(!watched.wait(Duration::from_millis(1)));

@@ -8,9 +8,10 @@ mod setup;
 mod shell;
 
 use super::protocol::{
-    ASSIGNMENT, Assignment, REPLICATE_PARAMETER, Reply, SHELL_PARAMETER, STACK_PARAMETER, WITH_SYMBOLS,
+    ALL_SYMBOLS, ASSIGNMENT, Assignment, MODULE_SYMBOLS, REPLICATE_PARAMETER, Reply, SHELL_PARAMETER, STACK_PARAMETER,
 };
 use super::stack::{self, Stack};
+use super::symbols;
 use crate::error::{Error, Result};
 use std::fs;
 use std::io::Write;
@@ -61,14 +62,18 @@ fn work() -> Result<()> {
     }
     std::thread::sleep(SETTLE);
     let text = paused(&ready)?;
-    let (with_symbols, text) = text.split_last().unwrap_or((&0, &[]));
+    let (wanted, text) = text.split_last().unwrap_or((&0, &[]));
     let assignment: Assignment = serde_json::from_slice(text)
         .map_err(|error| Error::Refused(format!("the host's assignment cannot be read: {error}")))?;
     let done = assigned(stack, &assignment)?;
-    let symbols = if *with_symbols == WITH_SYMBOLS { symbols()? } else { Vec::new() };
+    let symbols = match *wanted {
+        ALL_SYMBOLS => symbols(|_| true)?,
+        MODULE_SYMBOLS => symbols(symbols::is_of_guest)?,
+        _ => String::new(),
+    };
     let ports = ports()?;
     send(&ports, &Reply::Done(super::protocol::Done { symbols_bytes: symbols.len() as u64, ..done }));
-    ports.write(&symbols);
+    ports.write(symbols.as_bytes());
     drop(perturbation);
     Ok(())
 }
@@ -86,12 +91,14 @@ fn paused(ready: &Reply) -> Result<Vec<u8>> {
     ports.read(ASSIGNMENT).ok_or_else(|| Error::Refused("the host passes no assignment".to_owned()))
 }
 
-/// The kernel's symbols, and the executable mappings of all processes.
-fn symbols() -> Result<Vec<u8>> {
-    let mut text = fs::read("/proc/kallsyms").map_err(|error| Error::instrument("/proc/kallsyms", error))?;
-    text.extend_from_slice(super::symbols::MAPPINGS.as_bytes());
-    text.extend_from_slice(mappings().as_bytes());
-    Ok(text)
+/// The kernel's functions of which `wanted` likes the line, and the executable mappings of all processes.
+fn symbols(wanted: fn(&str) -> bool) -> Result<String> {
+    let text = fs::read_to_string("/proc/kallsyms").map_err(|error| Error::instrument("/proc/kallsyms", error))?;
+    let lines = text.lines().filter(|line| symbols::is_function(line) && wanted(line));
+    let mut kept = lines.fold(String::new(), |kept, line| kept + line + "\n");
+    kept += symbols::MAPPINGS;
+    kept += &mappings();
+    Ok(kept)
 }
 
 /// The executable mappings of all processes.

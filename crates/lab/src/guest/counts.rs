@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn addresses_become_functions_and_sum_to_the_total() {
-        let symbols = Symbols::parse(KALLSYMS, std::path::Path::new("/none"));
+        let symbols = Symbols::parse(("", KALLSYMS), std::path::Path::new("/none"));
         let text = "region 26\n400000 5\nffffffff81000104 7\nffffffff81000110 3 s\nffffffffc0001004 11 l\n\
                     chain 20 400000;400100;ffffffff81000100\n";
         let count = read(text.as_bytes(), &symbols).unwrap();

@@ -6,10 +6,10 @@ use super::image::{self, Image};
 use super::kept;
 use super::kernel::{self, Kernel};
 use super::machine::{Boot, CPU, Common, MEMORY_MIB, Machine, QEMU, Restored, Waiting};
-use super::protocol::{ASSIGNMENT_BYTES, Assignment, Done, WITH_SYMBOLS};
+use super::protocol::{ALL_SYMBOLS, ASSIGNMENT_BYTES, Assignment, Done, MODULE_SYMBOLS};
 use super::room::{at_once, enough_space};
 use super::stack::{self, Expected, Stack};
-use super::symbols::Symbols;
+use super::symbols::{self, Symbols};
 use super::tool::{self, Care};
 use crate::error::{Error, Result};
 use crate::guardian::Guardian;
@@ -404,11 +404,20 @@ impl Prepared {
         kept::trim(&self.cache, settings.cache_limit, &self.needed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The kernel's symbols of a guest, if the cache has all of them.
+    /// Symbols that the cache has, if it has all of them: of a guest, or what the guests of an image share.
     fn known_symbols(&self, name: &str) -> Option<String> {
         let text = fs::read_to_string(self.cache.entry(Part::Guests, &format!("{name}.symbols"))).ok()?;
         let (size, symbols) = text.split_once(" bytes\n")?;
         (size.parse() == Ok(symbols.len())).then(|| symbols.to_owned())
+    }
+
+    /// Puts symbols into the cache. Without them there, the next guest sends them again.
+    fn keep_symbols(&self, name: &str, text: String) -> String {
+        let _ = self.cache.replace(Part::Guests, &format!("{name}.symbols"), |path| {
+            let kept = format!("{} bytes\n{text}", text.len());
+            fs::write(path, kept).map_err(|error| Error::file(path, "saving the kernel's symbols", error))
+        });
+        text
     }
 
     fn measured(
@@ -420,7 +429,9 @@ impl Prepared {
         common: &Common,
     ) -> Result<(Measured, Option<Warning>)> {
         let name = guest.name();
-        let known = self.known_symbols(&name).filter(|_| plan.functions);
+        let image = guest.image.stem();
+        let shared = self.known_symbols(&image).filter(|_| plan.functions);
+        let own = self.known_symbols(&name).filter(|_| shared.is_some());
         let assignment = Assignment {
             phase: point.phase.clone(),
             sysctls: point.sysctls.clone(),
@@ -428,19 +439,21 @@ impl Prepared {
             warm_up_ios: point.warm_up_ios,
             ios: point.ios,
         };
-        let text = padded(&assignment, plan.functions && known.is_none())?;
+        let wanted = match (&shared, &own) {
+            (Some(_), Some(_)) => b' ',
+            _ if !plan.functions => b' ',
+            (Some(_), None) => MODULE_SYMBOLS,
+            (None, _) => ALL_SYMBOLS,
+        };
+        let text = padded(&assignment, wanted)?;
         let finished = self.restored(guest, &text, plan.chains, common)?.finish(&common.interruption)?;
-        let symbols = match known {
-            Some(text) => Symbols::parse(&text, &own_program()?),
-            None if plan.functions => {
-                let text = String::from_utf8_lossy(&finished.symbols).into_owned();
-                let _ = self.cache.replace(Part::Guests, &format!("{name}.symbols"), |path| {
-                    let kept = format!("{} bytes\n{text}", text.len());
-                    fs::write(path, kept).map_err(|error| Error::file(path, "saving the kernel's symbols", error))
-                });
-                Symbols::parse(&text, &own_program()?)
-            }
-            None => Symbols::default(),
+        let symbols = if plan.functions {
+            let (more, sent) = symbols::split(&String::from_utf8_lossy(&finished.symbols));
+            let shared = shared.unwrap_or_else(|| self.keep_symbols(&image, more));
+            let own = own.unwrap_or_else(|| self.keep_symbols(&name, sent));
+            Symbols::parse((&shared, &own), &own_program()?)
+        } else {
+            Symbols::default()
         };
         let stack = known_stack(&point.stack)?;
         proven(stack, point, &finished.done, &guest.what)?;
@@ -535,8 +548,8 @@ fn unreached(stack: &Stack, point: &Point, done: &Done) -> Option<Warning> {
     })
 }
 
-/// An assignment of the size that all have.
-fn padded(assignment: &Assignment, with_symbols: bool) -> Result<Vec<u8>> {
+/// An assignment of the size that all have, and the symbols that are wanted.
+fn padded(assignment: &Assignment, wanted: u8) -> Result<Vec<u8>> {
     let mut text = serde_json::to_vec(assignment).unwrap_or_default();
     if text.len() >= ASSIGNMENT_BYTES {
         return Err(Error::Refused(format!(
@@ -545,7 +558,7 @@ fn padded(assignment: &Assignment, with_symbols: bool) -> Result<Vec<u8>> {
         )));
     }
     text.resize(ASSIGNMENT_BYTES - 1, b' ');
-    text.push(if with_symbols { WITH_SYMBOLS } else { b' ' });
+    text.push(wanted);
     Ok(text)
 }
 

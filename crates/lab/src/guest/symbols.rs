@@ -14,7 +14,27 @@ const UNKNOWN: &str = "[kernel code without a symbol]";
 /// What programs execute, if it is not known in which file.
 pub(super) const PROGRAMS: &str = "[programs]";
 /// Separates the kernel's symbols from the mappings of processes in what the guest sends.
-pub(super) const MAPPINGS: &str = "\nmappings\n";
+pub(super) const MAPPINGS: &str = "mappings\n";
+/// The begin of the kernel's image, whose place differs from boot to boot.
+const IMAGE: &str = "_text";
+
+/// Whether a line of kallsyms names a function.
+pub(super) fn is_function(line: &str) -> bool {
+    kernel_function(line).is_some()
+}
+
+/// Whether a line of kallsyms may differ between two guests of one kernel by more than the image's place.
+pub(super) fn is_of_guest(line: &str) -> bool {
+    kernel_function(line).is_some_and(|(_, name, module)| module.is_some() || name == IMAGE)
+}
+
+/// What a guest sent, as two texts: what it shares with other guests of its kernel, and what is its own.
+pub(super) fn split(text: &str) -> (String, String) {
+    let (kernel, mappings) = text.split_once(MAPPINGS).unwrap_or((text, ""));
+    let (own, shared): (Vec<_>, Vec<_>) = kernel.split_inclusive('\n').partition(|line| is_of_guest(line));
+    let place = own.iter().find(|line| line.trim_end().ends_with(IMAGE)).copied().unwrap_or_default();
+    (place.to_owned() + &shared.concat(), own.concat() + MAPPINGS + mappings)
+}
 
 /// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,11 +74,11 @@ struct File {
 }
 
 impl Symbols {
-    /// Reads what the agent sends: /proc/kallsyms, and the executable lines of each /proc/PID/maps. `program` is the file of
-    /// the guest's /init on the host.
-    pub(super) fn parse(text: &str, program: &Path) -> Self {
-        let (kernel, mappings) = text.split_once(MAPPINGS).unwrap_or((text, ""));
-        let mut symbols = Self { kernel: kernel_functions(kernel), ..Self::default() };
+    /// Reads the two parts of what the agent sends ([`split`]): functions of /proc/kallsyms, and the executable lines of each
+    /// /proc/PID/maps. `program` is the file of the guest's /init on the host.
+    pub(super) fn parse((shared, own): (&str, &str), program: &Path) -> Self {
+        let (kernel, mappings) = own.split_once(MAPPINGS).unwrap_or((own, ""));
+        let mut symbols = Self { kernel: kernel_functions(shared, kernel), ..Self::default() };
         for line in mappings.lines() {
             let Some((begin, mapping)) = mapping(line) else { continue };
             let path = mapping.path.clone();
@@ -106,24 +126,35 @@ impl File {
     }
 }
 
-/// `ADDRESS TYPE NAME [MODULE]` a line.
-fn kernel_functions(text: &str) -> BTreeMap<u64, (String, Option<String>)> {
-    let mut functions = BTreeMap::new();
-    for line in text.lines() {
-        let mut words = line.split_whitespace();
-        let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else { continue };
-        let Ok(address) = u64::from_str_radix(address, 16) else { continue };
-        if !matches!(kind, "t" | "T" | "w" | "W") || address < KERNEL_BEGIN {
-            continue;
-        }
-        let module = words.next().map(|module| module.trim_matches(['[', ']']).to_owned());
+/// The functions of a guest whose image may lie elsewhere than that of the guest that the shared part is from.
+fn kernel_functions(shared: &str, own: &str) -> BTreeMap<u64, (String, Option<String>)> {
+    let place = |text: &str| {
+        let image =
+            text.lines().filter_map(kernel_function).find(|(_, name, module)| *name == IMAGE && module.is_none());
+        image.map_or(0, |(address, ..)| address)
+    };
+    let moved = place(own).wrapping_sub(place(shared));
+    let shared = shared.lines().filter_map(kernel_function);
+    let shared = shared.map(|(address, name, module)| (address.wrapping_add(moved), name, module));
+    let mut functions: BTreeMap<u64, (String, Option<String>)> = BTreeMap::new();
+    for (address, name, module) in shared.chain(own.lines().filter_map(kernel_function)) {
+        let module = || module.map(str::to_owned);
         // Of two names of one address the first in the alphabet, so that it does not depend on the order.
-        let entry = functions.entry(address).or_insert_with(|| (name.to_owned(), module.clone()));
+        let entry = functions.entry(address).or_insert_with(|| (name.to_owned(), module()));
         if name < entry.0.as_str() {
-            *entry = (name.to_owned(), module);
+            *entry = (name.to_owned(), module());
         }
     }
     functions
+}
+
+/// A line of kallsyms that names a function: `ADDRESS TYPE NAME [MODULE]`.
+fn kernel_function(line: &str) -> Option<(u64, &str, Option<&str>)> {
+    let mut words = line.split_ascii_whitespace();
+    let address = u64::from_str_radix(words.next()?, 16).ok()?;
+    let is_text = matches!(words.next()?, "t" | "T" | "w" | "W") && address >= KERNEL_BEGIN;
+    let name = words.next().filter(|_| is_text)?;
+    Some((address, name, words.next().map(|module| module.trim_matches(['[', ']']))))
 }
 
 /// A line of /proc/PID/maps: `BEGIN-END r-xp OFFSET DEVICE INODE PATH`.
@@ -161,13 +192,24 @@ mod tests {
 
     #[test]
     fn kernel_addresses_have_functions_and_modules() {
-        let symbols = Symbols::parse(KALLSYMS, Path::new("/none"));
+        let symbols = Symbols::parse(("", KALLSYMS), Path::new("/none"));
         let kernel = |address| (symbols.of(address).name, symbols.of(address).module);
         assert_eq!(kernel(0xffff_ffff_8100_0104), ("alpha", None));
         assert_eq!(kernel(0xffff_ffff_c000_1004), ("beta", Some("brd")));
         assert_eq!(kernel(1 << 63), (UNKNOWN, None));
         assert_eq!(symbols.of(0x40_0000).name, PROGRAMS);
         assert!(Symbols::default().is_empty() && !symbols.is_empty());
+    }
+
+    #[test]
+    fn a_kernel_that_lies_elsewhere_has_the_same_functions() {
+        let (shared, own) = split(&format!("{KALLSYMS}{MAPPINGS}of one\n"));
+        assert_eq!(own, format!("ffffffff81000000 T _text\nffffffffc0001000 t beta\t[brd]\n{MAPPINGS}of one\n"));
+        let other = format!("ffffffff92000000 T _text\nffffffffc0000000 t beta\t[brd]\n{MAPPINGS}");
+        assert!(other.split(MAPPINGS).next().unwrap().lines().all(is_of_guest));
+        let symbols = Symbols::parse((&shared, &other), Path::new("/none"));
+        assert_eq!(symbols.of(0xffff_ffff_9200_0104).name, "alpha");
+        assert_eq!(symbols.of(0xffff_ffff_c000_0004).module, Some("brd"));
     }
 
     #[inline(never)]
@@ -181,7 +223,7 @@ mod tests {
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
         let own = std::env::current_exe().unwrap();
         let text = format!("{KALLSYMS}{MAPPINGS}{}", maps.replace(own.to_str().unwrap(), "/init"));
-        let symbols = Symbols::parse(&text, &own);
+        let symbols = Symbols::parse(("", &text), &own);
         let place = symbols.of(a_function_to_find as *const () as usize as u64);
         assert!(place.name.ends_with("a_function_to_find"), "{place:?}");
         assert_eq!(place.program, own.file_name().unwrap().to_str());

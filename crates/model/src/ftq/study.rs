@@ -12,6 +12,8 @@ mod noise;
 mod periods;
 mod pictures;
 mod probes;
+mod random;
+mod rotated;
 mod spectrum;
 mod stalls;
 mod words;

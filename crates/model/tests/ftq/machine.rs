@@ -61,10 +61,15 @@ pub enum Noise {
     Bursts,
     /// Grain, and every 5 s on average the speed becomes 0.7, 1 or 1.3.
     Levels,
+    /// Other programs run on the worker's CPU: for 3 s on average none, then for 3 s they take it for 4 ms, 15 times a second.
+    Busy,
 }
 
 impl Noise {
+    /// In which all that is planted is found.
     pub const ALL: [Self; 4] = [Self::Grain, Self::Drift, Self::Bursts, Self::Levels];
+    /// In which nothing is found where nothing is planted.
+    pub const EVEN_BUSY: [Self; 5] = [Self::Grain, Self::Drift, Self::Bursts, Self::Levels, Self::Busy];
 }
 
 /// A stall that repeats.
@@ -85,6 +90,9 @@ pub fn amounts(noise: Noise, planted: &[Planted], seconds: f64, random: &mut Ran
     }
     if noise == Noise::Bursts {
         steal(&mut lost, seconds, random);
+    }
+    if noise == Noise::Busy {
+        share(&mut lost, seconds, random);
     }
     let (mut slow, mut fast, mut level, mut left) = (0.1 * random.normal(), 0.0, 1.0, 0.0);
     let amount = |lost: &f64| {
@@ -126,6 +134,18 @@ fn steal(lost: &mut [f64], seconds: f64, random: &mut Random) {
         at += random.exponential() * if random.uniform() < 0.1 { 0.46 } else { 0.005 };
         let stolen = 20e-6 * (1.0 - random.uniform()).powf(-1.0 / 1.3);
         lose(lost, at, stolen.min(0.05));
+    }
+}
+
+fn share(lost: &mut [f64], seconds: f64, random: &mut Random) {
+    let mut at = 0.0;
+    while at < seconds {
+        at += 3.0 * random.exponential();
+        let until = at + 3.0 * random.exponential();
+        while at < until {
+            lose(lost, at, 0.004);
+            at += 0.004 + random.exponential() / 15.0;
+        }
     }
 }
 

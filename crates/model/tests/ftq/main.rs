@@ -102,13 +102,13 @@ fn stalls_are_as_long_as_planted() {
 fn alarms(name: &str, few: u64, amounts: impl Fn(Noise, &mut Random) -> Vec<f64>) {
     let each = series(few);
     let mut found = Vec::new();
-    for (noise, seed) in Noise::ALL.into_iter().flat_map(|noise| (0..each).map(move |seed| (noise, seed))) {
+    for (noise, seed) in Noise::EVEN_BUSY.into_iter().flat_map(|noise| (0..each).map(move |seed| (noise, seed))) {
         let random = &mut Random::new(0x5eed_0000 + seed);
         let amounts = amounts(noise, random);
         let finding = study(&recorded(&amounts, Vec::new(), random), None);
         found.extend((!finding.periodic.is_empty()).then_some((noise, seed, finding.periodic)));
     }
-    let of = each * Noise::ALL.len() as u64;
+    let of = each * Noise::EVEN_BUSY.len() as u64;
     note(name, &format!("{} of {of} series with an alarm", found.len()));
     assert!(found.len() as u64 <= (of / 20).max(1), "{name}: {found:#?}");
 }

@@ -12,7 +12,7 @@ const FEW_STALLS: usize = 6;
 /// Probes shown for each period on a page.
 const LABELS: usize = 6;
 
-/// The periods, strongest first, and on a page which probes move with each.
+/// The periods, the longest stall first, and on a page which probes move with each.
 pub(super) fn periods(finding: &FtqFinding) -> Vec<Block> {
     let mut table = Table::new(vec![
         Column::number("period"),

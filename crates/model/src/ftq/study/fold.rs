@@ -48,9 +48,9 @@ struct Fold {
 
 /// One column over all rows.
 #[derive(Clone, Copy, Default)]
-struct Column {
-    sum: f64,
-    count: f64,
+pub(super) struct Column {
+    pub(super) sum: f64,
+    pub(super) count: f64,
 }
 
 impl Fold {
@@ -94,7 +94,11 @@ impl Fold {
 }
 
 /// The begin and width in columns of the dip that explains most, and how much.
-fn best_dip(profile: &[Column], sums: &mut Vec<Column>, noise: impl Fn(usize) -> f64) -> Option<(usize, usize, f64)> {
+pub(super) fn best_dip(
+    profile: &[Column],
+    sums: &mut Vec<Column>,
+    noise: impl Fn(usize) -> f64,
+) -> Option<(usize, usize, f64)> {
     let all = profile
         .iter()
         .fold(Column::default(), |all, next| Column { sum: all.sum + next.sum, count: all.count + next.count });
@@ -155,7 +159,7 @@ impl NoiseByWidth {
     }
 
     /// For a window of this number of slots.
-    fn at(&self, slots: f64) -> f64 {
+    pub(super) fn at(&self, slots: f64) -> f64 {
         let place = slots.max(1.0).log2();
         let get = |place: usize| self.0.get(place).or(self.0.last()).copied().unwrap_or(1.0);
         let (low, high) = (get(place as usize), get(place as usize + 1));
@@ -189,7 +193,7 @@ pub(super) fn refine_known(values: &[f64], noise: &NoiseByWidth, period: f64) ->
 }
 
 /// Columns of the finest fold: a slot each. `None` if the period does not fit into the series twice.
-fn most_columns(values: &[f64], period: f64) -> Option<usize> {
+pub(super) fn most_columns(values: &[f64], period: f64) -> Option<usize> {
     let fits = period >= 2.0 && period * 2.0 <= values.len() as f64;
     fits.then(|| (period.round() as usize).clamp(2, MOST_COLUMNS))
 }

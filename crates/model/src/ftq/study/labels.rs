@@ -5,6 +5,7 @@
 //! which may drift, jump or be a random walk.
 
 use super::periods::running;
+use super::random::Random;
 use super::words;
 use crate::ftq::finding::Label;
 use crate::ftq::series::{Grid, Series};
@@ -335,18 +336,4 @@ fn shifted(window: &Range<usize>, by: i64) -> Option<Range<usize>> {
     let begin = i64::try_from(window.start).ok()? + by;
     let begin = usize::try_from(begin).ok()?;
     Some(begin..begin + window.len())
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014): the same numbers for the same seed everywhere.
-struct Random(u64);
-
-impl Random {
-    /// From 0 to 1.
-    fn part(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
 }

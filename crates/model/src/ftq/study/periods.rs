@@ -2,6 +2,7 @@
 
 use super::fold::{Dip, NoiseByWidth, WIDEST, refine, refine_known};
 use super::level::{local_level, trend};
+use super::rotated;
 use super::spectrum::{Comb, FEWEST_PERIODS, SUMS, Spectrum};
 use crate::ftq::series::Grid;
 use crate::stats::quantile::quantile;
@@ -33,8 +34,9 @@ const NOTHING: f64 = 1e-6;
 const DEEP: f64 = 0.5;
 /// The longest stalls that are too few to repeat are cut to the length of the next one.
 const TOO_FEW: usize = 3;
-/// Factors from a period to parts of it that may be the fundamental.
-const PARTS: [f64; 3] = [1.0 / 2.0, 1.0 / 3.0, 1.0 / 5.0];
+/// Largest number of parts of a period of which one may be the fundamental. Where a period is no whole number of quanta, a
+/// multiple that is one fits the quanta better: 11 ticks of 4 ms are 100 quanta of 440 µs.
+const MOST_PARTS: u32 = 16;
 /// Multiples that are suggested.
 const SUGGESTED: usize = 2;
 /// Largest multiple that is suggested.
@@ -89,22 +91,30 @@ impl Loss {
     }
 }
 
-/// All periods of a series, the strongest first.
+/// All periods of a series, the longest stall first: the kernel's timer tick is the surest of all, and seldom the question.
 pub(super) fn periods(grid: &Grid) -> Vec<Period> {
     let amounts = running(&grid.values);
     let mut views = [deviations(grid, trend), deviations(grid, local_level)];
     let mut found: Vec<Period> = Vec::new();
     let mut rests = 0;
+    let bins = grid.slots() as f64 / 2.0;
+    let ln_trials = (bins * (SUMS.len() * VIEWS) as f64).ln();
     for _ in 0..MOST_SEARCHES {
         let Some((comb, view)) = strongest(&views) else { break };
-        let bins = grid.slots() as f64 / 2.0;
-        let ln_false_alarm = comb.ln_probability + (bins * (SUMS.len() * VIEWS) as f64).ln();
+        let ln_false_alarm = comb.ln_probability + ln_trials;
         if ln_false_alarm > FALSE_ALARM.ln() {
             break;
         }
-        let Some(dip) = fundamental(&view, comb) else { break };
+        let noise = NoiseByWidth::of(&view);
+        let Some(dip) = fundamental(&view, &noise, comb) else { break };
+        let rotated = (view.len() as f64 / dip.period < rotated::ENOUGH_CYCLES)
+            .then(|| rotated::ln_false_alarm(&view, &noise, &dip));
         let loss = losses(&amounts, &dip);
         views.iter_mut().for_each(|view| take_out(view, &dip));
+        if rotated.is_some_and(|rotated| rotated > rotated::FALSE_ALARM.ln()) {
+            continue;
+        }
+        let ln_false_alarm = rotated.map_or(ln_false_alarm, |rotated| rotated.max(ln_false_alarm));
         let again = found.iter().any(|other| (other.dip.period / dip.period - 1.0).abs() < SAME);
         let sure = found.is_empty() || loss.is_no_rest();
         let new = !again && sure && loss.slots > 0.0;
@@ -116,6 +126,7 @@ pub(super) fn periods(grid: &Grid) -> Vec<Period> {
             break;
         }
     }
+    found.sort_by(|one, other| other.loss.slots.total_cmp(&one.loss.slots));
     found
 }
 
@@ -178,16 +189,17 @@ fn strongest(rests: &[Vec<f64>]) -> Option<(Comb, Vec<f64>)> {
 
 /// The dip of the fundamental. A short stall has the same power in hundreds of harmonics, so the spectrum may name any
 /// of them; the dip of the true period is the most certain one.
-fn fundamental(view: &[f64], comb: Comb) -> Option<Dip> {
-    let (sums, noise) = (running(view), NoiseByWidth::of(view));
+fn fundamental(view: &[f64], noise: &NoiseByWidth, comb: Comb) -> Option<Dip> {
+    let sums = running(view);
     let longest = view.len() as f64 / FEWEST_PERIODS;
     let certain = |dip: &Dip| certainty(&depths(&sums, dip));
-    let mut best = refine(view, &noise, view.len() as f64 / comb.periods, 1.0 / comb.harmonics as f64)?;
+    let mut best = refine(view, noise, view.len() as f64 / comb.periods, 1.0 / comb.harmonics as f64)?;
     let (mut fitted, mut most) = fitted(best, certain);
     loop {
-        let factors = multiples(&depths(&sums, &fitted)).into_iter().chain(PARTS);
+        let factors =
+            multiples(&depths(&sums, &fitted)).into_iter().chain((2..=MOST_PARTS).map(|parts| 1.0 / f64::from(parts)));
         let better = factors.into_iter().find_map(|factor| {
-            let other = refine_known(view, &noise, best.period * factor).filter(|other| other.period <= longest)?;
+            let other = refine_known(view, noise, best.period * factor).filter(|other| other.period <= longest)?;
             let (fitted, certain) = self::fitted(other, certain);
             (certain > BETTER * most).then_some((other, fitted, certain))
         });
