@@ -4,6 +4,7 @@ mod immediate;
 mod io_uring;
 pub mod ledger;
 mod libaio;
+mod mem;
 mod nbd;
 mod null;
 mod psync;
@@ -49,7 +50,7 @@ pub struct Row {
 }
 
 /// Every engine.
-pub const TABLE: [Row; 7] = [
+pub const TABLE: [Row; 8] = [
     Row {
         kind: EngineKind::Null,
         about: "completes at once: the overhead floor of the load generator",
@@ -57,6 +58,11 @@ pub const TABLE: [Row; 7] = [
     },
     Row { kind: EngineKind::Spin, about: "burns spin_cycles TSC cycles per I/O: a known cost", open: spin::open },
     Row { kind: EngineKind::Work, about: "work_steps dependent multiplications per I/O", open: work::open },
+    Row {
+        kind: EngineKind::Mem,
+        about: "copies from and to memory: a pmem device without its driver",
+        open: mem::open,
+    },
     Row { kind: EngineKind::Psync, about: "pread, pwrite", open: psync::open },
     Row { kind: EngineKind::Libaio, about: "io_submit, io_getevents", open: libaio::open },
     Row { kind: EngineKind::IoUring, about: "io_uring with registered buffers, files and ring", open: io_uring::open },

@@ -18,7 +18,7 @@ use crate::handshake::client::Export;
 use crate::handshake::transmission_flag;
 use crate::tuning::Tuning;
 use crate::wire::{CHUNK_MAGIC, Command, WireError, decode_simple_reply};
-pub use accounting::Accounting;
+pub use accounting::{Account, Accounting};
 pub use single_client::Client;
 use std::time::Duration;
 pub use uri::{Address, BadUri, Uri};

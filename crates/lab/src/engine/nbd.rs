@@ -171,11 +171,7 @@ pub fn tuning(path: &PathPlan) -> Tuning {
         pull_up: path.send.pull_up,
         zero_copy: path.send.zero_copy,
         copy_out: path.receive.copy,
-        copying: match path.copy {
-            PathCopy::Plain => Copying::Plain,
-            PathCopy::RepMovsb => Copying::RepMovsb,
-            PathCopy::NonTemporal => Copying::NonTemporal,
-        },
+        copying: copying(path.copy),
         checksums: path.crc == PathCrc::On,
         framing: match path.framing {
             PathFraming::OneGo => Framing::OneGo,
@@ -189,12 +185,26 @@ pub fn tuning(path: &PathPlan) -> Tuning {
     }
 }
 
-fn options(path: &PathPlan) -> Options {
-    let in_flight = match path.in_flight {
+/// The copy method that an option names.
+pub(super) fn copying(copy: PathCopy) -> Copying {
+    match copy {
+        PathCopy::Plain => Copying::Plain,
+        PathCopy::RepMovsb => Copying::RepMovsb,
+        PathCopy::NonTemporal => Copying::NonTemporal,
+    }
+}
+
+/// The counter that an option names.
+pub(super) fn accounting(in_flight: PathInFlight) -> Accounting {
+    match in_flight {
         PathInFlight::None => Accounting::None,
         PathInFlight::PerThread => Accounting::PerThread,
         PathInFlight::Shared => Accounting::Shared,
-    };
+    }
+}
+
+fn options(path: &PathPlan) -> Options {
+    let in_flight = accounting(path.in_flight);
     let wire = match path.null {
         // The client does not see what the server leaves out.
         PathNull::None | PathNull::Server => Wire::Real,

@@ -14,7 +14,7 @@ const UNKNOWN: &str = "[kernel code without a symbol]";
 /// What programs execute, if it is not known in which file.
 pub(super) const PROGRAMS: &str = "[programs]";
 /// Separates the kernel's symbols from the mappings of processes in what the guest sends.
-pub(super) const MAPPINGS: &str = "mappings\n";
+pub(super) const MAPPINGS: &str = "= mappings\n";
 /// The begin of the kernel's image, whose place differs from boot to boot.
 const IMAGE: &str = "_text";
 
@@ -187,7 +187,7 @@ fn file(path: &str, program: &Path) -> File {
 mod tests {
     use super::*;
 
-    const KALLSYMS: &str = "ffffffff81000000 T _text\nffffffff81000100 t alpha\nffffffff81000200 D data\n\
+    const KALLSYMS: &str = "ffffffff81000000 T _text\nffffffff81000100 t alpha\nffffffff81000180 t mappings\nffffffff81000200 D data\n\
                             ffffffffc0001000 t beta\t[brd]\nffffffff81000100 t zeta\n0000000000000000 A nothing\n";
 
     #[test]

@@ -52,7 +52,7 @@ pub struct FtqFinding {
     pub recorder: RecorderCost,
     /// The table that users of osnoise know.
     pub noise: Noise,
-    /// Periods of stalls, the longest stall first.
+    /// Periods of stalls, strongest first: the longest stall.
     pub periodic: Vec<Periodic>,
     /// Stalls that are no period's, longest first; at most 20.
     pub stalls: Vec<Stall>,

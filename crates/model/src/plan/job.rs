@@ -104,6 +104,12 @@ pub struct JobPlan {
     pub spin_cycles: u64,
     /// `work_steps`: dependent multiply-adds that engine `work` executes for each I/O.
     pub work_steps: u64,
+    /// `mem_copy`: how engine `mem` copies.
+    #[serde(default)]
+    pub mem_copy: PathCopy,
+    /// `mem_in_flight`: where engine `mem` counts I/Os in flight.
+    #[serde(default)]
+    pub mem_in_flight: PathInFlight,
     /// `inject_ns`: busy work added to each I/O.
     pub inject: Nanos,
     /// `inject_every`: add `inject_ns` once in each such time instead of to each I/O; 0 means to each.
@@ -156,6 +162,8 @@ impl Default for JobPlan {
             path: PathPlan::default(),
             spin_cycles: 0,
             work_steps: 0,
+            mem_copy: PathCopy::default(),
+            mem_in_flight: PathInFlight::default(),
             inject: Nanos(0),
             inject_every: Nanos(0),
             inject_at: InjectAt::default(),

@@ -18,20 +18,24 @@ pub enum Accounting {
 /// A counter in cache lines of its own; two lines, because processors prefetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct Apart(AtomicU64);
+pub struct Apart(AtomicU64);
 
 static SHARED: Apart = Apart(AtomicU64::new(0));
 
 /// The counter that a connection uses.
 #[derive(Debug)]
-pub(super) enum Account {
+pub enum Account {
+    /// None.
     None,
+    /// One of its own.
     Own(Box<Apart>),
+    /// That of the process.
     Shared,
 }
 
 impl Account {
-    pub(super) fn new(accounting: Accounting) -> Self {
+    /// The counter of a new connection.
+    pub fn new(accounting: Accounting) -> Self {
         match accounting {
             Accounting::None => Self::None,
             Accounting::PerThread => Self::Own(Box::default()),
@@ -49,7 +53,7 @@ impl Account {
 
     /// Like inode_dio_begin.
     #[inline]
-    pub(super) fn begin(&self) {
+    pub fn begin(&self) {
         if let Some(word) = self.word() {
             word.fetch_add(1, Ordering::Relaxed);
         }
@@ -57,7 +61,7 @@ impl Account {
 
     /// Like inode_dio_end. Release: a thread that reads zero also sees the effects of the requests.
     #[inline]
-    pub(super) fn end(&self) {
+    pub fn end(&self) {
         if let Some(word) = self.word() {
             word.fetch_sub(1, Ordering::Release);
         }

@@ -13,6 +13,8 @@ pub enum EngineKind {
     Spin,
     /// Executes `work_steps` dependent instructions for each I/O. Unlike `Spin`, its time depends on the CPU's speed.
     Work,
+    /// Copies from and to memory: a storage class memory without its driver.
+    Mem,
     /// pread, pwrite.
     Psync,
     /// io_submit, io_getevents.
@@ -25,8 +27,8 @@ pub enum EngineKind {
 
 impl EngineKind {
     /// All engines, in the order in which help lists them.
-    pub const ALL: [Self; 7] =
-        [Self::Null, Self::Spin, Self::Work, Self::Psync, Self::Libaio, Self::IoUring, Self::Nbd];
+    pub const ALL: [Self; 8] =
+        [Self::Null, Self::Spin, Self::Work, Self::Mem, Self::Psync, Self::Libaio, Self::IoUring, Self::Nbd];
 
     /// Its name in `ioengine=`.
     pub fn name(self) -> &'static str {
@@ -34,6 +36,7 @@ impl EngineKind {
             Self::Null => "null",
             Self::Spin => "spin",
             Self::Work => "work",
+            Self::Mem => "mem",
             Self::Psync => "psync",
             Self::Libaio => "libaio",
             Self::IoUring => "io_uring",
@@ -49,7 +52,7 @@ impl EngineKind {
     /// What its I/O goes to.
     pub fn medium(self) -> Medium {
         match self {
-            Self::Null | Self::Spin | Self::Work => Medium::Nothing,
+            Self::Null | Self::Spin | Self::Work | Self::Mem => Medium::Nothing,
             Self::Psync | Self::Libaio | Self::IoUring => Medium::Files,
             Self::Nbd => Medium::Remote,
         }
@@ -58,7 +61,7 @@ impl EngineKind {
     /// Whether it can have several I/Os in flight.
     pub fn queue(self) -> Queue {
         match self {
-            Self::Psync => Queue::One,
+            Self::Psync | Self::Mem => Queue::One,
             Self::Null | Self::Spin | Self::Work | Self::Libaio | Self::IoUring | Self::Nbd => Queue::Deep,
         }
     }

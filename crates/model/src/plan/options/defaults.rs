@@ -57,6 +57,8 @@ pub(super) const DEFAULTS: &[(&str, Unset)] = &[
     ("percentile_list", Means("fio's: 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99")),
     ("spin_cycles", As("0")),
     ("work_steps", As("0")),
+    ("mem_copy", As("rep-movsb")),
+    ("mem_in_flight", As("none")),
     ("inject_ns", As("0")),
     ("inject_every", As("0")),
     ("inject_at", As("submit")),

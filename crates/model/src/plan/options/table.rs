@@ -2,7 +2,7 @@
 
 use super::{JobOption, Value::*};
 use crate::plan::draft::Start;
-use crate::plan::job::{Access, EngineKind, Fallocate, InjectAt, Order};
+use crate::plan::job::{Access, EngineKind, Fallocate, InjectAt, Order, PathCopy, PathInFlight};
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
 use crate::plan::value::{LARGEST_FILE, Wrong, choice, cpus, directory, file_names, list_words, percentiles};
 use crate::unit::{Bytes, Nanos};
@@ -410,6 +410,24 @@ pub(super) static OPTIONS: &[JobOption] = &[
         example: "500",
         bad_example: "-1",
         value: Number("steps", 0..=MANY_64, |draft, steps| draft.job.work_steps = steps),
+    },
+    JobOption {
+        name: "mem_copy",
+        aliases: &[],
+        help: "Copy method of engine mem [default: rep-movsb]",
+        example: "non-temporal",
+        bad_example: "dma",
+        value: Choice(list_words::<PathCopy>, |draft, text| choice(text).map(|copy| draft.job.mem_copy = copy)),
+    },
+    JobOption {
+        name: "mem_in_flight",
+        aliases: &[],
+        help: "Where engine mem counts the I/Os in flight, as a file system does for direct I/O: nowhere, in a counter of each copy of the job, or in one that all copies share [default: none]",
+        example: "shared",
+        bad_example: "inode",
+        value: Choice(list_words::<PathInFlight>, |draft, text| {
+            choice(text).map(|in_flight| draft.job.mem_in_flight = in_flight)
+        }),
     },
     JobOption {
         name: "inject_ns",

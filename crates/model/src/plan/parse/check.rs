@@ -11,7 +11,7 @@ use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
 
 /// Options that only one engine reads.
-const OF_ONE_ENGINE: [(&str, EngineKind); 19] = [
+const OF_ONE_ENGINE: [(&str, EngineKind); 21] = [
     ("fixedbufs", EngineKind::IoUring),
     ("registerfiles", EngineKind::IoUring),
     ("uri", EngineKind::Nbd),
@@ -31,6 +31,8 @@ const OF_ONE_ENGINE: [(&str, EngineKind); 19] = [
     ("path_busy_poll", EngineKind::Nbd),
     ("spin_cycles", EngineKind::Spin),
     ("work_steps", EngineKind::Work),
+    ("mem_copy", EngineKind::Mem),
+    ("mem_in_flight", EngineKind::Mem),
 ];
 
 /// Refuses `direct=1` with `buffered=1` and `direct=0` with `buffered=0` in one section.

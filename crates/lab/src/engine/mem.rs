@@ -1,0 +1,63 @@
+//! Copies between the job's buffer and memory that stands for a device: what a driver of storage class memory does (seed 003).
+//! Each copy of a job has its own memory. The counter of I/Os in flight may be one for all, as that of an inode is.
+
+use super::traits::{Perform, Sync};
+use super::{OpenEngine, Setup, nbd, noisy_slots};
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::sysroot::Sysroot;
+use crate::workload::request_source::{Kind, Request};
+use ::nbd::client::Account;
+use std::path::Path;
+use sys::buffer::AlignedBuffer;
+use sys::byte_store::ByteStore;
+
+struct Mem {
+    device: ByteStore,
+    buffer: AlignedBuffer,
+    in_flight: Account,
+}
+
+pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
+    let plan = setup.plan;
+    let bytes = setup.targets.iter().map(|target| target.span.begin + target.span.length).max().unwrap_or(0);
+    let failed = |error| Error::job(&plan.name, format!("{bytes} bytes of memory, its device"), error);
+    let length = usize::try_from(bytes).map_err(|_| failed(std::io::ErrorKind::OutOfMemory.into()))?;
+    // The kernel promises more than it has, and kills who touches it.
+    if memory::available(&Sysroot::at(Path::new("/"))).is_some_and(|available| available < bytes) {
+        return Err(failed(std::io::ErrorKind::OutOfMemory.into()));
+    }
+    let device = ByteStore::zeroed(length).map_err(failed)?.copied(nbd::copying(plan.mem_copy));
+    let buffer = noisy_slots(plan, 1)?;
+    // All pages are there before the first I/O, as those of a device are.
+    for begin in (0..length).step_by(buffer.len()) {
+        device.write(begin, buffer.get(..buffer.len().min(length - begin)).unwrap_or_default());
+    }
+    let in_flight = Account::new(nbd::accounting(plan.mem_in_flight));
+    let mut engine = Mem { device, buffer, in_flight };
+    Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
+}
+
+impl Perform for Mem {
+    #[inline(always)]
+    fn perform(&mut self, request: &Request) -> i32 {
+        let (offset, length) = (request.offset as usize, request.length as usize);
+        let Some(memory) = self.buffer.get_mut(..length) else { return -14 };
+        self.in_flight.begin();
+        match request.kind {
+            Kind::Read => self.device.read(offset, memory),
+            Kind::Write => self.device.write(offset, memory),
+            Kind::Trim => self.device.zero(offset, length),
+        }
+        self.in_flight.end();
+        request.length.cast_signed()
+    }
+
+    fn sync(&mut self, _: Sync) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        None
+    }
+}
