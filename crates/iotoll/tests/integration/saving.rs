@@ -40,6 +40,8 @@ fn a_record_whose_folder_was_removed_is_saved_elsewhere() {
     let words = "run --background 200ms --name=n --ioengine=null --size=1g --runtime=2 --time_based --out gone";
     let running = folder.iotoll(words).start();
     assert!(eventually(|| folder.exists("gone")));
+    // Until it has tried to write there.
+    std::thread::sleep(std::time::Duration::from_millis(500));
     std::fs::remove_dir(folder.path("gone")).unwrap();
     let ended = running.wait();
     assert_eq!(ended.code, Some(0), "{ended:?}");

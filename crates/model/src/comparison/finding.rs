@@ -56,6 +56,9 @@ pub struct CompareFinding {
     pub crossovers: Vec<CrossoverFinding>,
     /// Cost of an I/O as a function of its size for each arm: c0 + c1 × bytes.
     pub lines: Vec<LineFinding>,
+    /// The rate of each arm as a function of its submitters, if their number was swept over three values or more.
+    #[serde(default)]
+    pub scalability: Vec<ScalabilityFinding>,
     /// Results of the baseline compared with itself (`--aa`): the resolution of this machine.
     pub noise_floor: Option<NoiseFloor>,
     /// The limits of `--fail-on`.
@@ -362,6 +365,33 @@ pub struct LineFinding {
     pub per_byte: crate::stats::Estimate,
     /// Maximum deviation of a measured cost from the line, as a fraction of that cost.
     pub misfit: f64,
+}
+
+/// The fitted rate of N submitters (Universal Scalability Law): rate(N) = alone × N ÷ (1 + contention × (N − 1) + coherency × N ×
+/// (N − 1)). Numbers above that of the CPUs do not enter the fit, which needs five.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ScalabilityFinding {
+    /// Name of the arm.
+    pub arm: String,
+    /// Name of the option with the number of submitters: `numjobs` or `submitters`.
+    pub axis: String,
+    /// The values of the other axes.
+    pub at: BTreeMap<String, String>,
+    /// I/Os per second of one submitter; `null` if there is no fit.
+    pub alone: Option<crate::stats::Estimate>,
+    /// Fraction of the work that only one submitter at a time can do.
+    pub contention: Option<crate::stats::Estimate>,
+    /// Work that each pair of submitters adds, as a fraction of the work of one.
+    pub coherency: Option<crate::stats::Estimate>,
+    /// Number of submitters with the highest rate; `null` if the rate does not fall.
+    pub peak: Option<f64>,
+    /// Maximum deviation of a measured rate from the curve, as a fraction of that rate.
+    pub misfit: Option<f64>,
+    /// Numbers of submitters above that of the CPUs.
+    pub oversubscribed: Vec<f64>,
+    /// The meaning in words, or why there is no fit.
+    pub words: String,
 }
 
 /// The resolution of this machine.

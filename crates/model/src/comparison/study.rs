@@ -198,6 +198,7 @@ impl CompareFinding {
         regimes::withhold(&mut self.cells, reason);
         self.crossovers.clear();
         self.lines.clear();
+        self.scalability.clear();
         self.noise_floor = self.noise_floor.take().map(|_| NoiseFloor { metrics: BTreeMap::new() });
         self.limits.iter_mut().for_each(|limit| limit.state = LimitState::Undecided);
     }
@@ -252,6 +253,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         axes: experiment.axes.clone(),
         crossovers: sweep::crossovers(experiment, &targets, &sums),
         lines: sweep::lines(experiment, &sums),
+        scalability: sweep::scalability(experiment, &sums, header.host.cpus),
         noise_floor: experiment.against_itself.then(|| noise_floor(&cells, seconds)),
         limits: limits(experiment, &cells),
         targets,

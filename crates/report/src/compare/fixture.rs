@@ -153,6 +153,18 @@ pub fn sweep() -> CompareFinding {
         misfit: 0.083,
     };
     finding.lines = vec![line("baseline", 31_200.0, 1.021), line("candidate", 31_900.0, 0.871)];
+    finding.scalability = vec![ScalabilityFinding {
+        arm: "candidate".to_owned(),
+        axis: "numjobs".to_owned(),
+        at: BTreeMap::new(),
+        alone: Some(estimate(412_000.0, 0.01)),
+        contention: Some(estimate(0.32, 0.1)),
+        coherency: Some(estimate(0.004, 0.3)),
+        peak: Some(13.04),
+        misfit: Some(0.021),
+        oversubscribed: vec![16.0, 32.0],
+        words: "one CPU's worth of serial work per 3.1 submitters; the rate falls above 13".to_owned(),
+    }];
     finding.environment.step = Some(EnvironmentStep { after_round: 14, change: -0.124 });
     finding
 }
@@ -296,6 +308,7 @@ pub fn empty() -> CompareFinding {
         cells: Vec::new(),
         crossovers: Vec::new(),
         lines: Vec::new(),
+        scalability: Vec::new(),
         noise_floor: None,
         limits: Vec::new(),
         rules: Rules::default(),

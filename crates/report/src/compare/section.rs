@@ -19,6 +19,7 @@ pub fn sections(finding: &CompareFinding) -> Vec<Section> {
         noise_floor(finding),
         crossovers(finding),
         lines(finding),
+        scalability(finding),
         published::block(finding),
     ];
     all.into_iter().flatten().map(|block| Section::new("", vec![block])).collect()
@@ -130,14 +131,38 @@ fn crossing(finding: &CompareFinding, crossover: &CrossoverFinding) -> String {
     format!("at {} = {}; ", crossover.axis, tied(&format!("{} [{low}, {high}]", text(value))))
 }
 
+/// A value with its interval.
+fn estimate(estimate: &Estimate) -> String {
+    let scale = number::Scale::of(COUNT, estimate.value);
+    let ends = estimate.low.zip(estimate.high).map(|(low, high)| format!(" {}", scale.interval(low, high)));
+    let gap = if scale.unit.is_empty() { "" } else { " " };
+    tied(&format!("{}{gap}{}{}", scale.cell(estimate.value), scale.unit, ends.unwrap_or_default()))
+}
+
+/// rate(N) = λN ÷ (1 + σ(N − 1) + κN(N − 1)), in words and by its coefficients.
+fn scalability(finding: &CompareFinding) -> Option<Block> {
+    let found = finding.scalability.iter().map(|found| {
+        let mut text = found.words.clone();
+        if let (Some(alone), Some(contention), Some(coherency)) = (&found.alone, &found.contention, &found.coherency) {
+            text += &format!(
+                "; {} IOPS of one, contention {}, coherency {}; largest deviation {}",
+                estimate(alone),
+                estimate(contention),
+                estimate(coherency),
+                tied(&number::percent(found.misfit.unwrap_or(0.0))),
+            );
+        }
+        if !found.oversubscribed.is_empty() {
+            let numbers: Vec<String> = found.oversubscribed.iter().map(ToString::to_string).collect();
+            text += &format!("; oversubscribed, not in a fit: {}", elided_list(&numbers, ", "));
+        }
+        Fact::new(format!("{}{}", found.arm, at(finding, &found.at)), text)
+    });
+    facts("Scalability", found.collect())
+}
+
 /// cost(b) = c0 + c1 × b.
 fn lines(finding: &CompareFinding) -> Option<Block> {
-    let estimate = |estimate: &Estimate| {
-        let scale = number::Scale::of(COUNT, estimate.value);
-        let ends = estimate.low.zip(estimate.high).map(|(low, high)| format!(" {}", scale.interval(low, high)));
-        let gap = if scale.unit.is_empty() { "" } else { " " };
-        tied(&format!("{}{gap}{}{}", scale.cell(estimate.value), scale.unit, ends.unwrap_or_default()))
-    };
     let found = finding.lines.iter().map(|line| {
         let text = format!(
             "{} cycles per I/O + {} cycles per byte; largest deviation {}",

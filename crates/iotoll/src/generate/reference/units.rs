@@ -18,7 +18,7 @@ const TYPES: [(&str, &str); 13] = [
 ];
 
 /// Parts of keys. The first match determines the unit.
-const PARTS: [(&str, &str); 48] = [
+const PARTS: [(&str, &str); 53] = [
     ("instructions_per_io", "instructions per I/O"),
     ("repetitions_per_io", "instructions per I/O"),
     ("memory_mib", "MiB"),
@@ -61,6 +61,11 @@ const PARTS: [(&str, &str); 48] = [
     ("cpus_allowed", "CPU numbers"),
     ("cpus", "CPUs"),
     ("ios", "I/Os"),
+    ("contention", "fraction"),
+    ("coherency", "fraction"),
+    ("alone", "I/Os per s"),
+    ("peak", "submitters"),
+    ("oversubscribed", "submitters"),
     ("per_byte", "cycles per byte"),
     ("per_io", "cycles per I/O"),
     ("complete_m", "I/Os"),

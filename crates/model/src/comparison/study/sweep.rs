@@ -1,16 +1,24 @@
-//! Results over the cells of a sweep: crossovers, and the cost per byte.
+//! Results over the cells of a sweep: crossovers, the cost per byte, and how the rate grows with the submitters.
 
 use super::comparisons;
 use super::round_sums::ComparisonSums;
-use crate::comparison::finding::{CrossoverFinding, LineFinding};
+use crate::comparison::finding::{CrossoverFinding, LineFinding, ScalabilityFinding};
 use crate::experiment::{Axis, Experiment, Metric};
 use crate::stats::crossover::{Crossover, SweepPoint, Winner, crossover};
 use crate::stats::line::{SizePoint, cost_line};
+use crate::stats::scalability::{self, FEWEST_POINTS, LoadPoint, Scalability};
 use crate::stats::{Pair, PairedRound};
 use std::collections::BTreeMap;
 
 /// The option with the size of an I/O.
 const SIZE: &str = "bs";
+
+/// The options with a number of threads that do the same.
+const SUBMITTERS: [&str; 2] = ["numjobs", "submitters"];
+/// Fewest numbers of submitters that make a curve.
+const FEWEST_NUMBERS: usize = 3;
+/// Below, a part is nothing that a user would act on.
+const NOTHING: f64 = 0.005;
 
 /// A line through the sweep: all points that differ only in one numeric axis.
 struct Along<'a> {
@@ -112,4 +120,71 @@ pub(super) fn lines(experiment: &Experiment, sums: &ComparisonSums) -> Vec<LineF
         });
     }
     found
+}
+
+/// The rate as a function of the submitters for each arm, if their number was swept. More than `cpus` wait for CPUs, and do not
+/// enter the fit.
+pub(super) fn scalability(experiment: &Experiment, sums: &ComparisonSums, cpus: usize) -> Vec<ScalabilityFinding> {
+    let swept = |along: &&Along| SUBMITTERS.contains(&along.axis.name.as_str()) && along.points.len() >= FEWEST_NUMBERS;
+    let found = |along: &Along| {
+        let fits = |submitters: f64| submitters <= cpus as f64;
+        let (inside, outside): (Vec<_>, Vec<_>) = along.points.iter().partition(|(submitters, _)| fits(*submitters));
+        let point = |&(submitters, case): &(f64, usize)| Some((submitters, sums.pairs(Metric::Iops, case)?));
+        let points: Option<Vec<(f64, Vec<Pair>)>> = inside.iter().map(point).collect();
+        let points = points.unwrap_or_default();
+        let points: Vec<LoadPoint> =
+            points.iter().map(|(submitters, rounds)| LoadPoint { submitters: *submitters, rounds }).collect();
+        let fit = scalability::scalability(&points);
+        let words = match &fit {
+            Some(fit) => scaling(fit),
+            None if inside.len() < FEWEST_POINTS => format!(
+                "no fit: {} of the numbers are within this machine's {cpus} CPUs, {FEWEST_POINTS} are needed",
+                inside.len()
+            ),
+            None => "no fit: the rates are unknown, or do not follow the law".to_owned(),
+        };
+        ScalabilityFinding {
+            arm: experiment.arms.get(along.arm).map_or_else(String::new, |arm| arm.name.clone()),
+            axis: along.axis.name.clone(),
+            at: along.at.clone(),
+            alone: fit.map(|fit| fit.alone),
+            contention: fit.map(|fit| fit.contention),
+            coherency: fit.map(|fit| fit.coherency),
+            peak: fit.and_then(|fit| fit.peak()),
+            misfit: fit.map(|fit| fit.misfit),
+            oversubscribed: outside.into_iter().map(|(submitters, _)| submitters).collect(),
+            words,
+        }
+    };
+    lines_along(experiment).iter().filter(swept).map(found).collect()
+}
+
+/// What the coefficients mean.
+fn scaling(fit: &Scalability) -> String {
+    let serial = fit.contention.value;
+    let mut words = match serial < NOTHING {
+        true => "no serial part".to_owned(),
+        false => format!("one CPU's worth of serial work per {:.1} submitters", 1.0 / serial),
+    };
+    if let Some(peak) = fit.peak() {
+        words += &format!("; the rate falls above {peak:.0}");
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Estimate;
+
+    #[test]
+    fn coefficients_are_told_in_words() {
+        let words = |contention, coherency| {
+            let [alone, contention, coherency] = [1.0, contention, coherency].map(Estimate::bare);
+            scaling(&Scalability { alone, contention, coherency, misfit: 0.0 })
+        };
+        assert_eq!(words(0.32, 0.0), "one CPU's worth of serial work per 3.1 submitters");
+        assert_eq!(words(0.0, 0.01), "no serial part; the rate falls above 10");
+        assert_eq!(words(0.19, 0.01), "one CPU's worth of serial work per 5.3 submitters; the rate falls above 9");
+    }
 }

@@ -283,6 +283,36 @@ fn a_sweep_finds_where_the_candidate_starts_to_win() {
 }
 
 #[test]
+fn a_sweep_over_submitters_finds_the_serial_part() {
+    const NUMBERS: [u64; 7] = [1, 2, 3, 4, 5, 6, 8];
+    let axis = Axis { name: "numjobs".to_owned(), values: NUMBERS.iter().map(u64::to_string).collect() };
+    let experiment = experiment(Draft { axes: vec![axis], ..Draft::default() });
+    // The baseline has a serial part of 20 %, the candidate none; more submitters than CPUs do nothing.
+    let load = |round, case: usize| {
+        let number = NUMBERS[case / 2];
+        let serial = if case.is_multiple_of(2) { 0.2 } else { 0.0 };
+        let ios = 40_000.0 * number as f64 / (1.0 + serial * (number - 1) as f64);
+        let ios = if number > 6 { 100 } else { ios as u64 };
+        Load { nanos_per_io: 100, ios: ios + wobble(round, case) * 10 }
+    };
+    let mut record = record(experiment, 12, load);
+    let found = study(&record).scalability;
+    assert!(
+        found
+            .iter()
+            .all(|curve| curve.words == "no fit: 2 of the numbers are within this machine's 2 CPUs, 5 are needed")
+    );
+    record.header.host.cpus = 6;
+    let found = study(&record).scalability;
+    let of = |arm: &str| found.iter().find(|curve| curve.arm == arm).unwrap();
+    let (serial, free) = (of("baseline"), of("candidate"));
+    assert!((serial.contention.unwrap().value - 0.2).abs() < 0.01, "{serial:?}");
+    assert_eq!(serial.words, "one CPU's worth of serial work per 5.0 submitters");
+    assert_eq!((free.words.as_str(), free.peak), ("no serial part", None), "{free:?}");
+    assert_eq!(free.oversubscribed, [8.0]);
+}
+
+#[test]
 fn limits_and_the_noise_floor_follow_from_the_interval() {
     let limits = ["cycles_per_io > +5%", "cycles_per_io > +20%", "cycles_per_io < -1%", "latency_p99 > 0.1%"];
     let limits = limits.map(|limit| Limit::parse(limit).unwrap()).to_vec();
