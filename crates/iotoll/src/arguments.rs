@@ -303,17 +303,18 @@ pub struct CompareArguments {
     #[arg(long, value_name = "TIME", value_parser = value::slice)]
     pub slice: Option<f64>,
     /// Let commands take turns, one thawed and all others frozen: auto (if every command lives for some seconds), off (each
-    /// slice is a whole execution), or the length of a slice [default: auto, 50ms]
+    /// slice is a whole execution), or the length of a slice, as 50ms [default: auto, with slices of 50ms]
     #[arg(long, value_name = "auto|off|TIME", value_parser = value::slices)]
     pub slices: Option<Slices>,
     /// What counts the I/Os of commands that take turns: auto, io_uring, task:both, task:read, task:write, task:storage,
     /// tcp, syscalls, block:DEVICE, net:INTERFACE, or a probe [default: auto, by a rehearsal]
     #[arg(long, value_name = "COUNTER", value_parser = value::work_counter)]
     pub count: Option<String>,
-    /// End a command that takes turns with this signal, so that it reports what it did [default: INT]
+    /// End a command that takes turns with this signal, so that it reports what it did: INT, TERM, HUP, QUIT, USR1, USR2 or KILL
+    /// [default: INT]
     #[arg(long, value_name = "SIGNAL", value_parser = value::end_signal)]
     pub end_signal: Option<EndSignal>,
-    /// The candidate's setting needs a fresh process: compare whole executions
+    /// Compare whole executions, because the candidate's setting takes effect only in a fresh process
     #[arg(long, requires = "candidate_set")]
     pub candidate_fresh: bool,
     /// Compare with an earlier comparison that has the same baseline (its folder, or record.jsonl), to separate the

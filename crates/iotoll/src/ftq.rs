@@ -73,7 +73,8 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     let finding = record.study(stored.as_ref());
     let mut kept = keep(&saving, &record, &finding, arguments.output.quiet);
     if let Outcome::Failed(why) = &finding.outcome {
-        failure::complain(&format!("{why}; the series is kept up to there"));
+        let up_to = if record.chunks.is_empty() { "no reading is kept" } else { "the series is kept up to there" };
+        failure::complain(&format!("{why}; {up_to}"));
         // A full disk has no room for the report either, and that line says what to do.
         kept = Ok(());
     }
@@ -84,6 +85,12 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
 /// Writes the report and the series beside the record, and says where they are.
 fn keep(saving: &Saving, record: &FtqRecord, finding: &FtqFinding, quiet: bool) -> anyhow::Result<()> {
     let Some(folder) = saving.folder() else { return Ok(()) };
+    if !folder.exists() {
+        anyhow::bail!(
+            "{}: the folder was removed while the recording went on, and the record with it",
+            folder.display()
+        );
+    }
     if !quiet {
         let folder = folder.display();
         failure::complain(&format!(

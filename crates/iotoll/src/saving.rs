@@ -107,5 +107,9 @@ pub fn spare_page(folder: &Path) -> anyhow::Result<()> {
 pub fn write_page(folder: &Path, finding: &impl Finding) -> anyhow::Result<()> {
     let path = folder.join(PAGE);
     let page = Format::Html.render(finding, Ink::Plain, 0);
-    Ok(std::fs::write(&path, page).map_err(|error| lab::Error::file(&path, "writing the report", error))?)
+    Ok(std::fs::write(&path, page).map_err(|error| {
+        // Half a page is none.
+        let _ = std::fs::remove_file(&path);
+        lab::Error::record(&path, "writing the report", error)
+    })?)
 }

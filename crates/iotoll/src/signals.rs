@@ -2,7 +2,7 @@
 //! signals act according to what would be left behind.
 
 use lab::Interruption;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -37,6 +37,9 @@ pub enum LaterSignals {
 
 /// Handles signals from now on.
 pub fn interruption(later: LaterSignals) -> anyhow::Result<Arc<Interruption>> {
+    // Beyond `ulimit -f`, write(2) then fails with EFBIG instead of the program without a word. Not ignored, because commands
+    // that iotoll starts would inherit that.
+    signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     let interruption = Arc::new(Interruption::default());
     let told = interruption.clone();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;

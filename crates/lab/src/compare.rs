@@ -192,6 +192,8 @@ struct Beside<'a> {
 /// An outcome after which something could not be put back.
 fn besides(error: Error, outcome: Outcome) -> Outcome {
     match outcome {
+        // Tried again, and failed in the same way.
+        Outcome::Failed(why) if why.contains(&error.to_string()) => Outcome::Failed(why),
         Outcome::Failed(why) => Outcome::Failed(format!("{why}; besides: {error}")),
         Outcome::Completed | Outcome::Interrupted => Outcome::Failed(error.to_string()),
     }

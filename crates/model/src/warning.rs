@@ -72,6 +72,8 @@ pub enum Code {
     PlacementDiffers,
     /// The recorder ran on the CPU of the worker and interrupted it at each reading.
     RecorderShares,
+    /// A quantum of a recording holds few I/Os: a whole one more or less looks like noise, and a steady rate beats with the quantum.
+    FewIosPerQuantum,
     /// Many readings of a recording were late, so short stalls cannot be seen.
     LateReadings,
     /// The hypervisor stole CPU time.

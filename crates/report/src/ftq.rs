@@ -121,14 +121,9 @@ fn figures(finding: &FtqFinding) -> Vec<Figure> {
         return Vec::new();
     }
     let figure = |tone, what: &str, value: String| Figure { what: what.to_owned(), ..Figure::new(tone, value) };
-    let mut figures = vec![
-        figure(Tone::Strong, "The worker did", words::rate(finding, finding.amount_per_second)),
-        figure(
-            Tone::Strong,
-            "Of what it does without noise",
-            format!("{} available", words::available(finding.noise.available_fraction)),
-        ),
-    ];
+    let mut figures = vec![figure(Tone::Strong, "The worker did", words::rate(finding, finding.amount_per_second))];
+    let available = finding.noise.available_fraction.map(|part| format!("{} available", words::available(part)));
+    figures.extend(available.map(|text| figure(Tone::Strong, "Of what it does without noise", text)));
     let stall = finding.noise.longest_stall_seconds.map(number::seconds);
     figures.extend(stall.map(|stall| figure(Tone::Strong, "Longest it stood still", format!("{stall} longest stall"))));
     figures

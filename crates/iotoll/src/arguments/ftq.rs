@@ -23,7 +23,7 @@ pub struct FtqArguments {
     /// Compute instead of doing I/O: the noise of the machine itself, as FTQ measures it
     #[arg(long, conflicts_with = "command")]
     pub cpu: bool,
-    /// Read the worker and all probes once in each such time
+    /// Read the worker and all probes once per this time, 10us to 1s
     #[arg(long, value_name = "TIME", default_value = "440us", value_parser = quantum)]
     pub quantum: Nanos,
     /// Length of the recording [default: 27s; with --pid or a command until it ends, at most 1h]

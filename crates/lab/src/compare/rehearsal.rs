@@ -32,6 +32,9 @@ pub(super) enum Rehearsed {
     Not(String),
 }
 
+/// Counters that see one kind of I/O only.
+const OF_ONE_KIND: [&str; 2] = ["io_uring", "tcp"];
+
 /// What a rehearsal learns.
 pub(super) struct Rehearsal {
     pub source: Source,
@@ -95,6 +98,11 @@ impl RoundRunner<'_> {
                 }
                 Some((place, source, counter))
             }
+            None if differ_in_kind(&trials) => {
+                let why = "some commands use io_uring or sockets and others do not, and none says what it does; name a counter that \
+                           sees both with --count";
+                return Ok(Rehearsed::Not(why.to_owned()));
+            }
             None => choose(&trials),
         };
         let Some((place, source, counter)) = chosen else {
@@ -141,7 +149,8 @@ impl RoundRunner<'_> {
         let mut trials = Vec::new();
         for (command, course) in commands.into_iter().zip(courses) {
             let (name, cases) = (command.name().to_owned(), command.cases().to_vec());
-            let (own, total) = command.end(signal, |command| counts(command, named.as_deref_mut()))?;
+            let interrupted = || self.interrupted();
+            let (own, total) = command.end(signal, interrupted, |command| counts(command, named.as_deref_mut()))?;
             trials.push(Trial { name, cases, own, course, total });
         }
         Ok(Tried::All(trials))
@@ -220,6 +229,16 @@ impl Trial {
         };
         (own > 0.0).then(|| counted / own)
     }
+}
+
+/// Whether a counter of one kind of I/O moves for some commands only, and no total of their own tells which counter is right: what
+/// moves for all may then be a log line of one of them.
+fn differ_in_kind(trials: &[Trial]) -> bool {
+    let silent = trials.iter().all(|trial| trial.own.is_none());
+    let of_one_kind =
+        (0..ROWS.len()).filter(|place| ROWS.get(*place).is_some_and(|row| OF_ONE_KIND.contains(&row.name)));
+    let mut moving = of_one_kind.map(|place| trials.iter().filter(|trial| trial.moves(place)).count());
+    silent && moving.any(|count| count > 0 && count < trials.len())
 }
 
 /// The first counter that moves for every command and agrees with what the commands report themselves; if none agrees, the

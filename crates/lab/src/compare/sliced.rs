@@ -1,7 +1,7 @@
 //! Rounds of sliced commands: every command of a cell is started frozen, and they take turns, one thawed at a time.
 
 use super::rehearsal::Rehearsed;
-use super::sliced_command::{SlicedCommand, total};
+use super::sliced_command::{Gone, SlicedCommand, total};
 use super::work_counter::Source;
 use super::{Measured, RoundRunner, Tasks};
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// A command whose rate in the first half of a slice is this many times that in the second half catches up: it does not
 /// wait for its I/Os, but follows a clock that ran on while it was frozen.
 const BURST: f64 = 2.0;
-/// And it does this many times as much in its slices as in the rehearsal, where nothing froze it: what it missed, too. On a busy
+/// And it does this many times as much in its slices as in the rehearsal, where it was frozen less: what it missed, too. On a busy
 /// machine, the scheduler favours every program that has just woken.
 const AHEAD: f64 = 1.2;
 /// Fewer counts in a round say nothing about bursts.
@@ -237,8 +237,11 @@ impl RoundRunner<'_> {
         let signal = self.experiment.commands.end_signal;
         for command in self.shuffler.shuffled(commands) {
             let cases = command.cases().to_vec();
-            let (own, last) = command.end(signal, |command| command.read(source))?;
-            measured.commands.push(total(&cases, own, last));
+            match command.end(signal, || self.interrupted(), |command| command.read(source)) {
+                Ok((own, last)) => measured.commands.push(total(&cases, own, last)),
+                Err(Error::Interrupted(_)) => return Ok(false),
+                Err(error) => return Err(error),
+            }
         }
         Ok(true)
     }
@@ -258,7 +261,7 @@ impl RoundRunner<'_> {
                 return Ok(false);
             }
             if let Some(gone) = command.gone() {
-                return Err(too_short(command, &gone.why));
+                return Err(ended_early(command, &gone));
             }
             command.look_around();
             let now = command.read(source);
@@ -363,14 +366,15 @@ impl Burst {
 /// Every command still runs.
 fn still_there(commands: &mut [SlicedCommand]) -> Result<()> {
     match commands.iter_mut().find_map(|command| Some((command.gone()?, command))) {
-        Some((gone, command)) if gone.well => Err(too_short(command, &gone.why)),
-        Some((gone, command)) => Err(command.failed(&gone.why)),
+        Some((gone, command)) => Err(ended_early(command, &gone)),
         None => Ok(()),
     }
 }
 
-fn too_short(command: &SlicedCommand, why: &str) -> Error {
-    command.failed(&format!("{why}, before the round was over; let it run longer, or use --slices off"))
+/// One that succeeded may only have been too short.
+fn ended_early(command: &SlicedCommand, gone: &Gone) -> Error {
+    let advice = if gone.well { ", before the round was over; let it run longer, or use --slices off" } else { "" };
+    command.failed(&format!("{}{advice}", gone.why))
 }
 
 #[cfg(test)]

@@ -156,7 +156,8 @@ impl<'a> SlicedCommand<'a> {
         };
         let complaint = self.complaints.as_mut().and_then(last_line).filter(|_| !well);
         let complaint = complaint.map(|line| format!(": {}", short(&line))).unwrap_or_default();
-        Some(Gone { well, why: format!("ended by itself after {:.1} s with {how}{complaint}", lived.as_secs_f64()) })
+        let ended = if well { "ended by itself" } else { "failed" };
+        Some(Gone { well, why: format!("{ended} after {:.1} s with {how}{complaint}", lived.as_secs_f64()) })
     }
 
     /// Finds processes and rings that are new. It takes longer than a reading, so it is done between slices.
@@ -203,8 +204,13 @@ impl<'a> SlicedCommand<'a> {
     /// Ends it with a signal, waits until it has ended, and returns what it reports and what `watch` read last.
     ///
     /// # Errors
-    /// When it does not end in time, or reports that it failed.
-    pub fn end<T>(mut self, signal: EndSignal, mut watch: impl FnMut(&mut Self) -> T) -> Result<(Option<Done>, T)> {
+    /// When it does not end in time, or reports that it failed; `Interrupted` if that is requested meanwhile.
+    pub fn end<T>(
+        mut self,
+        signal: EndSignal,
+        interrupted: impl Fn() -> bool,
+        mut watch: impl FnMut(&mut Self) -> T,
+    ) -> Result<(Option<Done>, T)> {
         // Frozen, so that the reading is exact; what it does until it has ended is little.
         watch(&mut self);
         self.place.signal_group(number(signal));
@@ -212,6 +218,9 @@ impl<'a> SlicedCommand<'a> {
         let begun = Instant::now();
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         while self.wait_status(options).is_none() {
+            if interrupted() {
+                return Err(Error::Interrupted("while a command ended".to_owned()));
+            }
             if begun.elapsed() > END_TIMEOUT {
                 return Err(self.failed(&format!(
                     "did not end within {} s after {}; --end-signal names another one",

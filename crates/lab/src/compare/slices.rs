@@ -34,6 +34,8 @@ const SHORTEST_SLICE: Duration = Duration::from_millis(1);
 const ROUND: Duration = Duration::from_secs(1);
 /// More blocks per round gain less than another round.
 const MOST_BLOCKS: u32 = 100;
+/// Rounds that the budget has room for.
+const ROUNDS_PER_BUDGET: f64 = 10.0;
 /// Part of a round that starting its workers may take.
 const START_SHARE: f64 = 0.05;
 /// How long a rehearsal waits for the first I/Os of a slow target.
@@ -94,7 +96,9 @@ impl RoundRunner<'_> {
         // A turn for each case, and one without workload.
         let turns = u32::try_from(self.experiment.cases.len()).unwrap_or(u32::MAX).saturating_add(1);
         let block = (slice + warm_up) * turns;
-        let wanted = ROUND.max(start.div_f64(START_SHARE));
+        // At least ten rounds within the budget, even if starting workers then takes a larger part of each.
+        let most = Duration::from_secs_f64(self.experiment.rules.budget_seconds / ROUNDS_PER_BUDGET);
+        let wanted = ROUND.max(start.div_f64(START_SHARE)).min(most.max(ROUND));
         let blocks = (wanted.as_secs_f64() / block.as_secs_f64()).round().clamp(1.0, MOST_BLOCKS.into()) as u32;
         let nanos = |duration: Duration| Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
         Ok(Schedule::Slices { slice_nanos: nanos(slice), warm_up_nanos: nanos(warm_up), blocks })

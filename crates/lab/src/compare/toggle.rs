@@ -309,8 +309,10 @@ impl Toggles {
             if on.settings.contains(&found.path) {
                 still_on.push(found.path.clone());
             }
-            outcome = outcome
-                .and(Err(Error::Failed(format!("{path}: could not be set back to '{value}': {why}; set it by hand"))));
+            outcome = outcome.and(Err(Error::Failed(format!(
+                "{path}: could not be set back to '{}': {why}; set it by hand",
+                value.trim()
+            ))));
         }
         // Try again at the end.
         self.on = (!still_on.is_empty()).then_some(On { settings: still_on, cleanup: None });

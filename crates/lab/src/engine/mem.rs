@@ -1,4 +1,4 @@
-//! Copies between the job's buffer and memory that stands for a device: what a driver of storage class memory does (seed 003).
+//! Copies between the job's buffer and memory that stands for a device, as a driver of storage class memory does.
 //! Each copy of a job has its own memory. The counter of I/Os in flight may be one for all, as that of an inode is.
 
 use super::traits::{Perform, Sync};

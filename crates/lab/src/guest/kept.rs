@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Limit for all guests of the cache, if the user names none.
-pub const LIMIT_BYTES: u64 = 4 << 30;
+pub const LIMIT_BYTES: u64 = 8 << 30;
 
 /// What a file of the cache is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

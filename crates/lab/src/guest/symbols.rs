@@ -18,6 +18,11 @@ pub(super) const MAPPINGS: &str = "= mappings\n";
 /// The begin of the kernel's image, whose place differs from boot to boot.
 const IMAGE: &str = "_text";
 
+/// Ends of the names that mark where a section begins or ends.
+const MARKS: [&str; 4] = ["text_start", "text_end", "_stext", "_etext"];
+/// No function is longer: what lies farther behind a symbol is none of it.
+const LONGEST: u64 = 64 << 10;
+
 /// Whether a line of kallsyms names a function.
 pub(super) fn is_function(line: &str) -> bool {
     kernel_function(line).is_some()
@@ -99,8 +104,8 @@ impl Symbols {
             return self.of_program(address);
         }
         let (name, module) = match self.kernel.range(..=address).next_back() {
-            Some((_, (name, module))) => (name.as_str(), module.as_deref()),
-            None => (UNKNOWN, None),
+            Some((begin, (name, module))) if address - begin < LONGEST => (name.as_str(), module.as_deref()),
+            _ => (UNKNOWN, None),
         };
         Place { name, module, program: None }
     }
@@ -129,19 +134,24 @@ impl File {
 /// The functions of a guest whose image may lie elsewhere than that of the guest that the shared part is from.
 fn kernel_functions(shared: &str, own: &str) -> BTreeMap<u64, (String, Option<String>)> {
     let place = |text: &str| {
-        let image =
-            text.lines().filter_map(kernel_function).find(|(_, name, module)| *name == IMAGE && module.is_none());
-        image.map_or(0, |(address, ..)| address)
+        let mut functions = text.lines().filter_map(kernel_function);
+        let (address, ..) = functions.find(|(_, name, module)| *name == IMAGE && module.is_none())?;
+        Some(address)
     };
-    let moved = place(own).wrapping_sub(place(shared));
-    let shared = shared.lines().filter_map(kernel_function);
-    let shared = shared.map(|(address, name, module)| (address.wrapping_add(moved), name, module));
+    // If the place of one of the images is not known, its functions are not known.
+    let moved = place(own).zip(place(shared)).map(|(own, shared)| own.wrapping_sub(shared));
+    let shared = moved.into_iter().flat_map(|moved| {
+        let shared = shared.lines().filter_map(kernel_function);
+        shared.map(move |(address, name, module)| (address.wrapping_add(moved), name, module))
+    });
     let mut functions: BTreeMap<u64, (String, Option<String>)> = BTreeMap::new();
     for (address, name, module) in shared.chain(own.lines().filter_map(kernel_function)) {
         let module = || module.map(str::to_owned);
-        // Of two names of one address the first in the alphabet, so that it does not depend on the order.
+        // Of two names of one address the first in the alphabet, so that it does not depend on the order; last the marks of
+        // sections, which are no functions.
+        let mark = |name: &str| MARKS.iter().any(|end| name.ends_with(end));
         let entry = functions.entry(address).or_insert_with(|| (name.to_owned(), module()));
-        if name < entry.0.as_str() {
+        if (mark(name), name) < (mark(&entry.0), entry.0.as_str()) {
             *entry = (name.to_owned(), module());
         }
     }
@@ -197,6 +207,7 @@ mod tests {
         assert_eq!(kernel(0xffff_ffff_8100_0104), ("alpha", None));
         assert_eq!(kernel(0xffff_ffff_c000_1004), ("beta", Some("brd")));
         assert_eq!(kernel(1 << 63), (UNKNOWN, None));
+        assert_eq!(kernel(0xffff_ffff_8110_0000), (UNKNOWN, None), "far behind the last function");
         assert_eq!(symbols.of(0x40_0000).name, PROGRAMS);
         assert!(Symbols::default().is_empty() && !symbols.is_empty());
     }

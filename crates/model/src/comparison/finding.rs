@@ -374,7 +374,7 @@ pub struct LineFinding {
 pub struct ScalabilityFinding {
     /// Name of the arm.
     pub arm: String,
-    /// Name of the option with the number of submitters: `numjobs` or `submitters`.
+    /// Name of the option with the number of submitters: `numjobs`.
     pub axis: String,
     /// The values of the other axes.
     pub at: BTreeMap<String, String>,

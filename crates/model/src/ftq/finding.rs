@@ -77,10 +77,11 @@ pub struct FtqFinding {
 pub struct Noise {
     /// Amount of a quantum without noise: the 95th percentile of the quanta.
     pub undisturbed_per_quantum: f64,
-    /// Mean amount divided by the undisturbed one, at most 1.
-    pub available_fraction: f64,
-    /// Time lost in all.
-    pub lost_seconds: f64,
+    /// Mean amount divided by the undisturbed one, at most 1; `null` if a quantum holds so few I/Os that their number is noise,
+    /// or nearly all work is done in few quanta.
+    pub available_fraction: Option<f64>,
+    /// Time lost in all; `null` for the same reason.
+    pub lost_seconds: Option<f64>,
     /// Longest stall.
     pub longest_stall_seconds: Option<f64>,
     /// Increase of each counter that interrupts a worker, by cause, in the whole recording.

@@ -87,6 +87,12 @@ impl<'a> Series<'a> {
         self.done.last().copied().unwrap_or(0.0)
     }
 
+    /// The smallest step of the amount: an I/O, if some reading saw a single one. `None` if it never grew.
+    pub fn grain(&self) -> Option<f64> {
+        let steps = self.done.iter().zip(self.done.iter().skip(1)).map(|(before, done)| done - before);
+        steps.filter(|step| *step > 0.0).reduce(f64::min)
+    }
+
     /// Amount per quantum between each reading and the one before; from the second reading on.
     pub fn amount_per_quantum(&self) -> impl Iterator<Item = f64> + '_ {
         let later = self.seconds.iter().zip(&self.done).skip(1);

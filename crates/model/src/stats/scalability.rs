@@ -51,7 +51,14 @@ pub fn scalability(points: &[LoadPoint]) -> Option<Scalability> {
     if points.iter().any(|point| point.rounds.len() != rounds) {
         return None;
     }
-    let [alone, contention, coherency] = jackknife(rounds, |left_out| fit(&rates(points, left_out)?))?;
+    let best = fit(&rates(points, None)?, true)?;
+    // A coefficient at its limit does not move when a round is left out: its error is that of a fit without limits.
+    let free = jackknife(rounds, |left_out| fit(&rates(points, left_out)?, false))?;
+    let [alone, contention, coherency] = [0, 1, 2].map(|place| {
+        let value = best.get(place).copied().unwrap_or(f64::NAN);
+        let half = free.get(place).and_then(Estimate::half_width);
+        Estimate { value, low: half.map(|half| value - half), high: half.map(|half| value + half) }
+    });
     let at = |submitters: f64| {
         let more = submitters - 1.0;
         alone.value * submitters / (1.0 + contention.value * more + coherency.value * submitters * more)
@@ -73,8 +80,8 @@ fn rates(points: &[LoadPoint], left_out: Option<usize>) -> Option<Vec<(f64, f64)
     points.iter().map(rate).collect()
 }
 
-/// λ, σ and κ. Of the fits with σ, κ or both left out, the best one in which none is negative.
-fn fit(rates: &[(f64, f64)]) -> Option<[f64; 3]> {
+/// λ, σ and κ; with `limits`, of the fits with σ, κ or both left out, the best one in which none is negative.
+fn fit(rates: &[(f64, f64)], limits: bool) -> Option<[f64; 3]> {
     let mut numbers: Vec<f64> = rates.iter().map(|(submitters, _)| *submitters).collect();
     numbers.sort_by(f64::total_cmp);
     numbers.dedup();
@@ -91,8 +98,9 @@ fn fit(rates: &[(f64, f64)]) -> Option<[f64; 3]> {
         rows.iter().map(|row| (1.0 - row.iter().zip(coefficients).map(|(x, b)| x * b).sum::<f64>()).powi(2)).sum()
     };
     let subsets = [[true, true, true], [true, true, false], [true, false, true], [true, false, false]];
-    let fits = subsets.iter().filter_map(|used| least_squares(&rows, *used));
-    let possible = fits.filter(|[one, serial, pairs]| *one > 0.0 && *serial >= 0.0 && *pairs >= 0.0);
+    let subsets = subsets.iter().take(if limits { subsets.len() } else { 1 });
+    let fits = subsets.filter_map(|used| least_squares(&rows, *used));
+    let possible = fits.filter(|[one, serial, pairs]| *one > 0.0 && (!limits || *serial >= 0.0 && *pairs >= 0.0));
     let [one, serial, pairs] = possible.min_by(|one, other| left(one).total_cmp(&left(other)))?;
     let found = [1.0 / one, serial / one, pairs / one];
     found.iter().all(|value| value.is_finite()).then_some(found)
@@ -191,7 +199,9 @@ mod tests {
     #[test]
     fn truths_are_in_their_intervals() {
         const SERIES: u64 = 400;
-        for truth in [[1000.0, 0.1, 0.01], [1000.0, 0.3, 0.002], [1000.0, 0.02, 0.02]] {
+        let at_the_limits = [[1000.0, 0.1, 0.0002], [1000.0, 0.002, 0.01], [1000.0, 0.0, 0.0]];
+        for truth in [[1000.0, 0.1, 0.01], [1000.0, 0.3, 0.002], [1000.0, 0.02, 0.02]].into_iter().chain(at_the_limits)
+        {
             let mut covered = [0; 3];
             for seed in 0..SERIES {
                 let found = of(&measured(truth, 0.02, seed)).unwrap();

@@ -35,7 +35,9 @@ fn periods_appear_go_and_stay() {
 fn another_quantum_is_told_as_other_work() {
     let mut then = with(&[], 1);
     then.header.plan.quantum.0 *= 2;
-    then.header.plan.duration.0 /= 2;
+    let half = then.chunks[0].at.len() / 2;
+    then.chunks[0].at.truncate(half);
+    then.chunks[0].amount.truncate(half);
     let finding = study(&with(&[], 2), Some(&Stored::new("earlier", then)));
     let told: Vec<&str> = finding.warnings.iter().map(|warning| warning.message.as_str()).collect();
     assert!(told.iter().any(|told| told.contains("quantum 880 µs → 440 µs")), "{told:?}");

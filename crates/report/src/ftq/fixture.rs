@@ -59,7 +59,7 @@ pub fn quiet() -> FtqFinding {
     finding.longest_span = 1;
     finding.pictures.spans = vec![1; 6000];
     finding.noise.longest_stall_seconds = Some(0.0011);
-    finding.noise.available_fraction = 0.999_63;
+    finding.noise.available_fraction = Some(0.999_63);
     finding
 }
 
@@ -154,8 +154,8 @@ pub fn hostile(number: f64, text: &str) -> FtqFinding {
     finding.amount_per_second = number;
     finding.noise = Noise {
         undisturbed_per_quantum: number,
-        available_fraction: number,
-        lost_seconds: number,
+        available_fraction: Some(number),
+        lost_seconds: Some(number),
         longest_stall_seconds: Some(number),
         by_cause: vec![Cause { probe: text(), count: number, unit: text() }],
     };
@@ -283,8 +283,8 @@ fn recorded(readings: usize) -> FtqFinding {
         },
         noise: Noise {
             undisturbed_per_quantum: 258_048.0,
-            available_fraction: 0.9412,
-            lost_seconds: 1.588,
+            available_fraction: Some(0.9412),
+            lost_seconds: Some(1.588),
             longest_stall_seconds: Some(0.1826),
             by_cause: [
                 ("interrupts", 41_233.0, "interrupts"),

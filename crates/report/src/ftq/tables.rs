@@ -127,8 +127,8 @@ pub(super) fn noise(finding: &FtqFinding) -> Vec<Block> {
     ]);
     table.row(vec![
         Cell::from(number::seconds(finding.seconds)),
-        Cell::from(number::seconds(noise.lost_seconds)),
-        Cell::new(Tone::Strong, words::available(noise.available_fraction)),
+        Cell::from(noise.lost_seconds.map_or_else(|| MISSING.to_owned(), number::seconds)),
+        Cell::new(Tone::Strong, noise.available_fraction.map_or_else(|| MISSING.to_owned(), words::available)),
         Cell::from(noise.longest_stall_seconds.map_or_else(|| MISSING.to_owned(), number::seconds)),
         Cell::from(words::value(&finding.unit, noise.undisturbed_per_quantum)),
     ]);

@@ -32,7 +32,8 @@ pub(super) fn caveats(record: View, sums: &ComparisonSums, warm_up: &WarmUp) -> 
 fn few_rounds(record: View) -> Option<Warning> {
     let rounds = record.rounds.len();
     let message = format!(
-        "only {rounds} rounds: with fewer than {FEWEST_ROUNDS}, the interval itself is uncertain; increase --budget"
+        "only {rounds} {}: with fewer than {FEWEST_ROUNDS}, the interval itself is uncertain; increase --budget",
+        if rounds == 1 { "round" } else { "rounds" }
     );
     let few = rounds < FEWEST_ROUNDS && record.boots.is_empty();
     few.then(|| Warning::new(Code::NoInterval, message))

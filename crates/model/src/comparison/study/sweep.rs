@@ -3,7 +3,7 @@
 use super::comparisons;
 use super::round_sums::ComparisonSums;
 use crate::comparison::finding::{CrossoverFinding, LineFinding, ScalabilityFinding};
-use crate::experiment::{Axis, Experiment, Metric};
+use crate::experiment::{Axis, Experiment, Metric, Work};
 use crate::stats::crossover::{Crossover, SweepPoint, Winner, crossover};
 use crate::stats::line::{SizePoint, cost_line};
 use crate::stats::scalability::{self, FEWEST_POINTS, LoadPoint, Scalability};
@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 /// The option with the size of an I/O.
 const SIZE: &str = "bs";
 
-/// The options with a number of threads that do the same.
-const SUBMITTERS: [&str; 2] = ["numjobs", "submitters"];
+/// The option with the number of threads that do the same.
+const SUBMITTERS: &str = "numjobs";
 /// Fewest numbers of submitters that make a curve.
 const FEWEST_NUMBERS: usize = 3;
 /// Below, a part is nothing that a user would act on.
@@ -125,8 +125,19 @@ pub(super) fn lines(experiment: &Experiment, sums: &ComparisonSums) -> Vec<LineF
 /// The rate as a function of the submitters for each arm, if their number was swept. More than `cpus` wait for CPUs, and do not
 /// enter the fit.
 pub(super) fn scalability(experiment: &Experiment, sums: &ComparisonSums, cpus: usize) -> Vec<ScalabilityFinding> {
-    let swept = |along: &&Along| SUBMITTERS.contains(&along.axis.name.as_str()) && along.points.len() >= FEWEST_NUMBERS;
+    // Of several jobs, the others' rates would not be of this number.
+    let alone = |case: usize| match experiment.cases.get(case).map(|case| &case.work) {
+        Some(Work::Jobs(plan)) => plan.phases.iter().map(|phase| phase.jobs.len()).sum::<usize>() == 1,
+        _ => false,
+    };
+    let swept = |along: &&Along| {
+        along.axis.name == SUBMITTERS
+            && along.points.len() >= FEWEST_NUMBERS
+            && along.points.iter().all(|(_, case)| alone(*case))
+    };
     let found = |along: &Along| {
+        let allowed = along.points.iter().filter_map(|(_, case)| allowed_cpus(experiment, *case)).min();
+        let cpus = allowed.map_or(cpus, |allowed| allowed.min(cpus));
         let fits = |submitters: f64| submitters <= cpus as f64;
         let (inside, outside): (Vec<_>, Vec<_>) = along.points.iter().partition(|(submitters, _)| fits(*submitters));
         let point = |&(submitters, case): &(f64, usize)| Some((submitters, sums.pairs(Metric::Iops, case)?));
@@ -136,7 +147,7 @@ pub(super) fn scalability(experiment: &Experiment, sums: &ComparisonSums, cpus: 
             points.iter().map(|(submitters, rounds)| LoadPoint { submitters: *submitters, rounds }).collect();
         let fit = scalability::scalability(&points);
         let words = match &fit {
-            Some(fit) => scaling(fit),
+            Some(fit) => scaling(fit, points.iter().map(|point| point.submitters).fold(0.0, f64::max)),
             None if inside.len() < FEWEST_POINTS => format!(
                 "no fit: {} of the numbers are within this machine's {cpus} CPUs, {FEWEST_POINTS} are needed",
                 inside.len()
@@ -159,15 +170,25 @@ pub(super) fn scalability(experiment: &Experiment, sums: &ComparisonSums, cpus: 
     lines_along(experiment).iter().filter(swept).map(found).collect()
 }
 
-/// What the coefficients mean.
-fn scaling(fit: &Scalability) -> String {
+/// The number of CPUs that a job may use, if it is limited to some.
+fn allowed_cpus(experiment: &Experiment, case: usize) -> Option<usize> {
+    let Work::Jobs(plan) = &experiment.cases.get(case)?.work else { return None };
+    let cpus = &plan.phases.first()?.jobs.first()?.cpus_allowed;
+    (!cpus.is_empty()).then_some(cpus.len())
+}
+
+/// What the coefficients mean. `most` is the largest number of submitters in the fit.
+fn scaling(fit: &Scalability, most: f64) -> String {
     let serial = fit.contention.value;
-    let mut words = match serial < NOTHING {
-        true => "no serial part".to_owned(),
-        false => format!("one CPU's worth of serial work per {:.1} submitters", 1.0 / serial),
+    let mut words = match serial {
+        serial if serial < NOTHING => "no serial part".to_owned(),
+        serial if serial < 1.0 => format!("one CPU's worth of serial work per {:.1} submitters", 1.0 / serial),
+        _ => "all work is serial, and several submitters are slower than one".to_owned(),
     };
-    if let Some(peak) = fit.peak() {
-        words += &format!("; the rate falls above {peak:.0}");
+    let surely = fit.coherency.low.is_some_and(|low| low > 0.0);
+    if let Some(peak) = fit.peak().filter(|_| surely && serial < 1.0) {
+        let beyond = if peak > most { " (beyond the sweep)" } else { "" };
+        words += &format!("; the rate falls above {peak:.0}{beyond}");
     }
     words
 }
@@ -180,11 +201,13 @@ mod tests {
     #[test]
     fn coefficients_are_told_in_words() {
         let words = |contention, coherency| {
-            let [alone, contention, coherency] = [1.0, contention, coherency].map(Estimate::bare);
-            scaling(&Scalability { alone, contention, coherency, misfit: 0.0 })
+            let [alone, contention, coherency] =
+                [1.0, contention, coherency].map(|value| Estimate::with_error(value, value / 10.0, 9.0));
+            scaling(&Scalability { alone, contention, coherency, misfit: 0.0 }, 9.0)
         };
         assert_eq!(words(0.32, 0.0), "one CPU's worth of serial work per 3.1 submitters");
-        assert_eq!(words(0.0, 0.01), "no serial part; the rate falls above 10");
+        assert_eq!(words(0.0, 0.01), "no serial part; the rate falls above 10 (beyond the sweep)");
+        assert_eq!(words(1.2, 0.0), "all work is serial, and several submitters are slower than one");
         assert_eq!(words(0.19, 0.01), "one CPU's worth of serial work per 5.3 submitters; the rate falls above 9");
     }
 }

@@ -1,10 +1,12 @@
 //! The periods of a recording beside those of an earlier one: which appeared, which went, which stayed.
 
 use super::periods::SAME;
+use super::spectrum::FEWEST_PERIODS;
 use super::{caveats, periodic};
 use crate::ftq::finding::{FtqFinding, KeptPeriod, PeriodChanges};
 use crate::ftq::plan::Worker;
 use crate::ftq::record::Header;
+use crate::ftq::series::Series;
 use crate::ftq::{FtqPlan, FtqRecord};
 use crate::record::{Canaries, Host};
 use crate::stored::machine::Machine;
@@ -14,6 +16,9 @@ use crate::stored::{Stored, warnings, work};
 pub(super) fn stand_beside(finding: &mut FtqFinding, record: &FtqRecord, stored: &Stored<FtqRecord>) {
     let (then, now) = (&stored.record.header, &record.header);
     let before = periodic(&stored.record);
+    let stored_seconds = Series::of(&stored.record).length();
+    // One that is too long for the shorter recording has neither appeared nor gone.
+    let longest = finding.seconds.min(stored_seconds) / FEWEST_PERIODS;
     let same = |one: f64, other: f64| (one / other - 1.0).abs() < SAME;
     let mut changes = PeriodChanges {
         stored: stored.from.clone(),
@@ -29,15 +34,17 @@ pub(super) fn stand_beside(finding: &mut FtqFinding, record: &FtqRecord, stored:
                 stall_seconds: period.stall_seconds,
                 stored_stall_seconds: before.stall_seconds,
             }),
+            None if period.period_seconds > longest => {}
             None => changes.appeared.push(period.period_seconds),
         }
     }
     let stayed = |before: f64| finding.periodic.iter().any(|period| same(period.period_seconds, before));
-    let went = before.iter().map(|before| before.period_seconds).filter(|before| !stayed(*before));
+    let went =
+        before.iter().map(|before| before.period_seconds).filter(|before| !stayed(*before) && *before <= longest);
     changes.went = went.collect();
     finding.against = Some(changes);
     finding.warnings.extend(warnings(&then.envelope, &now.envelope, &differing_work(&then.plan, &now.plan)));
-    finding.warnings.extend(caveats::other_lengths(&then.plan, &now.plan));
+    finding.warnings.extend(caveats::other_lengths(stored_seconds, finding.seconds));
 }
 
 fn machine(header: &Header) -> Machine<'_> {

@@ -1,12 +1,13 @@
 //! Caveats that follow from the readings.
 
+use super::noise::FEWEST_IOS;
 use super::periods::Period;
 use super::spectrum::FEWEST_PERIODS;
 use super::words::duration;
 use crate::ftq::finding::FtqFinding;
+use crate::ftq::plan::Worker;
 use crate::ftq::record::{End, FtqRecord};
 use crate::ftq::series::{Grid, Series};
-use crate::ftq::{FtqPlan, plan::Worker};
 use crate::record::Outcome;
 use crate::warning::{Code, Warning, gravest_first};
 
@@ -23,6 +24,7 @@ pub(super) fn add(record: &FtqRecord, series: &Series, grid: &Grid, periods: &[P
     found.extend(outcome(record));
     found.extend(nothing_done(finding));
     found.extend(went_back(series));
+    found.extend(few_ios(series, finding));
     found.extend(late(finding));
     found.extend(same_cpu(record, finding));
     found.extend(too_short(grid, periods));
@@ -82,6 +84,24 @@ fn went_back(series: &Series) -> Option<Warning> {
     Some(Warning::new(Code::AmountWentBack, message))
 }
 
+/// Whole I/Os are counted in quanta: their number varies by one, and a steady rate beats with the rate of quanta.
+fn few_ios(series: &Series, finding: &FtqFinding) -> Option<Warning> {
+    let grain = series.grain()?;
+    let per_quantum = series.amount() / series.quanta().max(1) as f64 / grain;
+    if per_quantum >= FEWEST_IOS {
+        let message = "the worker did nearly all its work in few quanta, so an undisturbed one is unknown; use a longer --quantum";
+        return finding.noise.available_fraction.is_none().then(|| Warning::new(Code::FewIosPerQuantum, message));
+    }
+    let message = format!(
+        "a quantum holds {per_quantum:.1} I/Os on average, and a whole one more or less looks like noise; a steady rate beats with \
+         the quantum, and then a period is none. Use --quantum {} or longer, or record again with another quantum: a true period \
+         stays",
+        duration(series.quantum * (FEWEST_IOS / per_quantum).ceil())
+    );
+    (finding.noise.available_fraction.is_none() && finding.amount > 0)
+        .then(|| Warning::new(Code::FewIosPerQuantum, message))
+}
+
 fn late(finding: &FtqFinding) -> Option<Warning> {
     let part = finding.late as f64 / finding.readings.saturating_sub(1).max(1) as f64;
     let message = format!(
@@ -127,8 +147,7 @@ fn coarse(grid: &Grid) -> Option<Warning> {
 }
 
 /// A period that went may still be there if the recording is too short for it.
-pub(super) fn other_lengths(then: &FtqPlan, now: &FtqPlan) -> Option<Warning> {
-    let (before, today) = (then.duration.seconds(), now.duration.seconds());
+pub(super) fn other_lengths(before: f64, today: f64) -> Option<Warning> {
     let message = format!(
         "the stored recording lasted {} and this one {}: the longer one finds longer periods and shallower stalls",
         duration(before),
