@@ -100,6 +100,14 @@ pub struct Output {
     pub quiet: bool,
 }
 
+/// An earlier record of the same kind.
+#[derive(Args, Clone, Debug)]
+pub struct Earlier {
+    /// Compare with an earlier record (its folder, or record.jsonl), and report what differs between then and now
+    #[arg(long, value_name = "DIR")]
+    pub stored: Option<PathBuf>,
+}
+
 /// Meters, probes and conditions of the measurement.
 #[derive(Args, Clone, Debug)]
 pub struct Measuring {
@@ -166,9 +174,8 @@ pub struct RunArguments {
     pub seed: Option<u64>,
     #[command(flatten)]
     pub measuring: Measuring,
-    /// Compare with an earlier record (its folder, or record.jsonl), and report what differs between then and now
-    #[arg(long, value_name = "DIR")]
-    pub stored: Option<PathBuf>,
+    #[command(flatten)]
+    pub earlier: Earlier,
     #[command(flatten)]
     pub output: Output,
 }
@@ -195,9 +202,8 @@ pub struct CostArguments {
     pub no_output: bool,
     #[command(flatten)]
     pub measuring: Measuring,
-    /// Compare with an earlier record (its folder, or record.jsonl), and report what differs between then and now
-    #[arg(long, value_name = "DIR")]
-    pub stored: Option<PathBuf>,
+    #[command(flatten)]
+    pub earlier: Earlier,
     #[command(flatten)]
     pub output: Output,
     /// The command and its arguments; fio and iperf3 report their I/O count themselves

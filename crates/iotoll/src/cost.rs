@@ -52,7 +52,7 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         guardian: guardian::guardian(words),
     };
     let source = Source::Cost { command, counted_by: String::new() };
-    let stored = stored::load(arguments.stored.as_deref(), &source)?;
+    let stored = stored::load(arguments.earlier.stored.as_deref(), &source)?;
     let left = LeftBehind::default();
     // The second signal ends the command; its readings are kept.
     let mut measurement = measurement(&arguments.measuring, LaterSignals::Exit(3, left.clone()), words)?;

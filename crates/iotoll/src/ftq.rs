@@ -44,7 +44,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
         stdout::write(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let stored = stored::load::<FtqRecord>(arguments.stored.as_deref(), &plan)?;
+    let stored = stored::load::<FtqRecord>(arguments.earlier.stored.as_deref(), &plan)?;
     let left = LeftBehind::default();
     let interruption = signals::interruption(LaterSignals::Exit(2, left.clone()))?;
     let guardian = guardian(words);

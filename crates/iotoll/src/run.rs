@@ -37,7 +37,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         stdout::write(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let stored = stored::load(arguments.stored.as_deref(), &Source::Run(plan.clone()))?;
+    let stored = stored::load(arguments.earlier.stored.as_deref(), &Source::Run(plan.clone()))?;
     let left = LeftBehind::default();
     let mut measurement = measurement(&arguments.measuring, LaterSignals::Exit(2, left.clone()), words)?;
     let keeping = Keeping::prepare(&arguments.output, &title(&plan))?;

@@ -145,7 +145,7 @@ impl Freezable {
         }
     }
 
-    /// Stops every process. New ones outside the process group may have appeared, so it looks again.
+    /// Stops the process group, and the processes outside it that the last [`look_around`](Self::look_around) found.
     fn stop(&mut self) -> std::result::Result<(), String> {
         self.strays.iter().for_each(|stray| stray.signal(Signal::STOP));
         self.signal_group(Signal::STOP);

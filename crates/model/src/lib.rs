@@ -28,5 +28,6 @@ pub mod record;
 pub mod stats;
 pub mod stored;
 pub mod study;
+pub mod thousands;
 pub mod unit;
 pub mod warning;

@@ -9,6 +9,7 @@ mod cycle_counter;
 mod ring;
 mod sample_record;
 mod task_tracepoint;
+mod tracepoint;
 mod tracepoint_counter;
 
 pub use cpu_clock_sampler::{CpuClockSampler, DEFAULT_PERIOD_NANOS};
@@ -53,15 +54,20 @@ const FLAG_EXCLUDE_IDLE: u64 = 1 << 7;
 const OPEN_CLOEXEC: libc::c_ulong = 1 << 3;
 
 /// Opens an event that counts everything that runs on `cpu`.
-fn open_on_cpu(mut attributes: Attributes, cpu: u32) -> io::Result<OwnedFd> {
+fn open_on_cpu(attributes: Attributes, cpu: u32) -> io::Result<OwnedFd> {
     const ANY_TASK: libc::pid_t = -1;
+    let cpu = libc::c_int::try_from(cpu).map_err(|_| described(io::Error::from_raw_os_error(libc::ENODEV)))?;
+    open_event(attributes, ANY_TASK, cpu)
+}
+
+/// Opens an event of a task, or of all (−1), on a CPU, or on all (−1).
+fn open_event(mut attributes: Attributes, task: libc::pid_t, cpu: libc::c_int) -> io::Result<OwnedFd> {
     const NO_GROUP: libc::c_int = -1;
     attributes.size = ATTRIBUTES_SIZE;
-    let cpu = libc::c_int::try_from(cpu).map_err(|_| described(io::Error::from_raw_os_error(libc::ENODEV)))?;
     // SAFETY: `attributes` is a live structure of the size that it states; the kernel reads it, and writes at most its
     // size field, only during the call.
     let fd =
-        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw mut attributes, ANY_TASK, cpu, NO_GROUP, OPEN_CLOEXEC) };
+        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw mut attributes, task, cpu, NO_GROUP, OPEN_CLOEXEC) };
     match libc::c_int::try_from(fd) {
         // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),

@@ -1,11 +1,10 @@
 //! `iotoll ftq`: the command line.
 
-use super::Output;
+use super::{Earlier, Output};
 use clap::Args;
 use model::ftq::plan;
 use model::probe::Probe;
 use model::unit::Nanos;
-use std::path::PathBuf;
 
 /// `iotoll ftq`.
 #[derive(Args, Clone, Debug)]
@@ -51,9 +50,8 @@ pub struct FtqArguments {
     /// Seed of the random offsets of the worker (fio's randseed)
     #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true)]
     pub seed: u64,
-    /// Compare with an earlier record (its folder, or record.jsonl), and report what differs between then and now
-    #[arg(long, value_name = "DIR")]
-    pub stored: Option<PathBuf>,
+    #[command(flatten)]
+    pub earlier: Earlier,
     #[command(flatten)]
     pub output: Output,
     /// Start this command, watch it, and end it with the recording

@@ -23,6 +23,8 @@ const AT_WORK: Duration = Duration::from_millis(300);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// A counter agrees with a command's own total up to this fraction.
 const AGREEMENT: f64 = 0.02;
+/// Counters that see one kind of I/O only.
+const OF_ONE_KIND: [&str; 2] = ["io_uring", "tcp"];
 
 /// The outcome.
 pub(super) enum Rehearsed {
@@ -31,9 +33,6 @@ pub(super) enum Rehearsed {
     /// Why they cannot.
     Not(String),
 }
-
-/// Counters that see one kind of I/O only.
-const OF_ONE_KIND: [&str; 2] = ["io_uring", "tcp"];
 
 /// What a rehearsal learns.
 pub(super) struct Rehearsal {
@@ -320,6 +319,16 @@ mod tests {
     fn without_a_report_the_first_that_moves_is_chosen() {
         assert_eq!(chosen(&[trial(None, &[("task:both", 1.0), ("syscalls", 1.0)])]).as_deref(), Some("task:both"));
         assert_eq!(chosen(&[trial(None, &[("io_uring", 1.0), ("syscalls", 1.0)])]).as_deref(), Some("io_uring"));
+    }
+
+    #[test]
+    fn silent_commands_that_do_different_kinds_of_io_need_a_named_counter() {
+        let silent = |ratios| trial(None, ratios);
+        let (ring, plain) = (&[("io_uring", 1.0), ("task:both", 0.001)], &[("task:both", 1.0)]);
+        assert!(differ_in_kind(&[silent(ring), silent(plain)]));
+        assert!(!differ_in_kind(&[silent(ring), silent(ring)]) && !differ_in_kind(&[silent(plain), silent(plain)]));
+        // A total of its own shows which counter is right.
+        assert!(!differ_in_kind(&[trial(OWN, ring), trial(OWN, plain)]));
     }
 
     #[test]

@@ -32,8 +32,8 @@ const SETTLE: Duration = Duration::from_millis(50);
 /// Least time that a command has to be at work; more if the rehearsal took longer.
 const LEAST_START_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// A command whose rate in the first half of a slice is this many times that in the second half catches up: it does not
-/// wait for its I/Os, but follows a clock that ran on while it was frozen.
+/// A command whose rate just after it was thawed is this many times that in its slices catches up: it does not wait for its
+/// I/Os, but follows a clock that ran on while it was frozen.
 const BURST: f64 = 2.0;
 /// And it does this many times as much in its slices as in the rehearsal, where it was frozen less: what it missed, too. On a busy
 /// machine, the scheduler favours every program that has just woken.
@@ -301,17 +301,11 @@ impl RoundRunner<'_> {
         // The counter before the clocks at both ends, so that both cover the same length.
         let first = command.read(source);
         let before = Box::new(self.meters.boundary(nanos));
-        self.sleep(slice / 2);
-        let middle = command.read(source);
-        self.sleep(
-            (slice / 2).saturating_sub(Duration::from_nanos(
-                middle.at_nanos.since(first.at_nanos).0.saturating_sub(nanos.0 / 2),
-            )),
-        );
+        self.sleep(slice);
         let last = command.read(source);
         let after = Box::new(self.meters.boundary(nanos));
         command.freeze(Some(source))?;
-        burst.add([woke, middle, last]);
+        burst.add([woke, first, last]);
         Ok(SliceRecord { case: Some(case), reading: SliceReading::Command { before, first, last, after } })
     }
 
@@ -326,9 +320,7 @@ impl RoundRunner<'_> {
         let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
         command.read(source);
         let before = Box::new(self.meters.boundary(nanos));
-        self.sleep(length / 2);
-        command.read(source);
-        self.sleep(length / 2);
+        self.sleep(length);
         command.read(source);
         let after = Box::new(self.meters.boundary(nanos));
         let work = SliceWork::default();
@@ -336,7 +328,7 @@ impl RoundRunner<'_> {
     }
 }
 
-/// The rates of a command in the first half of its slices, and in the second.
+/// The rates of a command just after it was thawed, in the discarded time, and in its slices.
 #[derive(Clone, Copy, Debug, Default)]
 struct Burst {
     early: (u64, f64),
@@ -344,14 +336,14 @@ struct Burst {
 }
 
 impl Burst {
-    /// The readings when it was thawed, in the middle of the slice, and at its end.
-    fn add(&mut self, [woke, middle, last]: [CommandReading; 3]) {
+    /// The readings when it was thawed, at the begin of the slice, and at its end.
+    fn add(&mut self, [woke, first, last]: [CommandReading; 3]) {
         let add = |sums: &mut (u64, f64), from: CommandReading, to: CommandReading| {
             sums.0 += to.count.saturating_sub(from.count);
             sums.1 += to.at_nanos.since(from.at_nanos).seconds();
         };
-        add(&mut self.early, woke, middle);
-        add(&mut self.late, middle, last);
+        add(&mut self.early, woke, first);
+        add(&mut self.late, first, last);
     }
 
     /// How many times as fast it is early, if it catches up. `pace` is its rate in the rehearsal.

@@ -5,7 +5,6 @@
 //! device, an interface, a probe) count only while the command is awake.
 
 mod tcp_sockets;
-mod tracepoint;
 
 use crate::cost::Counter;
 use crate::error::{Error, Result};
@@ -104,8 +103,7 @@ impl WorkReader {
             Some(Source::Kernel(_) | Source::Probe(_)) => false,
         };
         if wanted {
-            let number = tracepoint::number("raw_syscalls/sys_enter");
-            self.system_calls = number.and_then(|number| TaskTracepoint::open(process, number)).ok();
+            self.system_calls = TaskTracepoint::open(process, "raw_syscalls", "sys_enter").ok();
         }
     }
 

@@ -91,7 +91,7 @@ fn paused(ready: &Reply) -> Result<Vec<u8>> {
     ports.read(ASSIGNMENT).ok_or_else(|| Error::Refused("the host passes no assignment".to_owned()))
 }
 
-/// The kernel's functions of which `wanted` likes the line, and the executable mappings of all processes.
+/// The kernel's functions whose lines `wanted` accepts, and the executable mappings of all processes.
 fn symbols(wanted: fn(&str) -> bool) -> Result<String> {
     let text = fs::read_to_string("/proc/kallsyms").map_err(|error| Error::instrument("/proc/kallsyms", error))?;
     let lines = text.lines().filter(|line| symbols::is_function(line) && wanted(line));

@@ -347,7 +347,7 @@ impl Machine {
     }
 }
 
-/// How often a state is looked at.
+/// Time between two checks of a state.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The result of a guest.

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 pub const ASSIGNMENT: &str = "opt/iotoll/assignment";
 /// Its size, the same for every assignment: reading it takes the same number of instructions. JSON allows trailing blanks.
 pub const ASSIGNMENT_BYTES: usize = 32 << 10;
+/// The last byte of the assignment if the host wants no symbols.
+pub const NO_SYMBOLS: u8 = b' ';
 /// The last byte of the assignment if the host also wants the kernel's functions. The agent looks at it after the measurement, and
 /// parses what comes before: a measurement executes the same instructions whether symbols follow or not.
 pub const ALL_SYMBOLS: u8 = b's';

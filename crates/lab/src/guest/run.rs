@@ -6,7 +6,7 @@ use super::image::{self, Image};
 use super::kept;
 use super::kernel::{self, Kernel};
 use super::machine::{Boot, CPU, Common, MEMORY_MIB, Machine, QEMU, Restored, Waiting};
-use super::protocol::{ALL_SYMBOLS, ASSIGNMENT_BYTES, Assignment, Done, MODULE_SYMBOLS};
+use super::protocol::{ALL_SYMBOLS, ASSIGNMENT_BYTES, Assignment, Done, MODULE_SYMBOLS, NO_SYMBOLS};
 use super::room::{at_once, enough_space};
 use super::stack::{self, Expected, Stack};
 use super::symbols::{self, Symbols};
@@ -439,11 +439,10 @@ impl Prepared {
             warm_up_ios: point.warm_up_ios,
             ios: point.ios,
         };
-        let wanted = match (&shared, &own) {
-            (Some(_), Some(_)) => b' ',
-            _ if !plan.functions => b' ',
-            (Some(_), None) => MODULE_SYMBOLS,
-            (None, _) => ALL_SYMBOLS,
+        let wanted = match (plan.functions, &shared, &own) {
+            (false, ..) | (true, Some(_), Some(_)) => NO_SYMBOLS,
+            (true, Some(_), None) => MODULE_SYMBOLS,
+            (true, None, _) => ALL_SYMBOLS,
         };
         let text = padded(&assignment, wanted)?;
         let finished = self.restored(guest, &text, plan.chains, common)?.finish(&common.interruption)?;

@@ -109,7 +109,7 @@ fn longest_first(stalls: &[Stalled]) -> Vec<&Stalled> {
     single
 }
 
-/// The labels of each period and of each stall. One probe is looked at after the other, because each may be large.
+/// The labels of each period and of each stall. Reads one probe after the other, because each may be large.
 fn labelled(
     record: &FtqRecord,
     (series, grid): (&Series, &Grid),

@@ -112,7 +112,7 @@ pub struct JobPlan {
     pub mem_in_flight: PathInFlight,
     /// `inject_ns`: busy work added to each I/O.
     pub inject: Nanos,
-    /// `inject_every`: add `inject_ns` once in each such time instead of to each I/O; 0 means to each.
+    /// `inject_every`: add `inject_ns` once per this time instead of to each I/O; 0 means to each.
     #[serde(default)]
     pub inject_every: Nanos,
     /// `inject_at`: where `inject_ns` is added.

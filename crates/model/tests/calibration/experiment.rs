@@ -5,6 +5,7 @@
 use crate::noise::{Machine, Noise, Random, STEP_SECONDS};
 use iotoll_model::experiment::Rules;
 use iotoll_model::stats::{FEWEST_ROUNDS, LogRatio, Pair, PairedRound, log_ratio, precise_enough};
+use rand_distr::{Distribution, StandardUniform};
 
 /// Rounds of 1 s in the default budget of 60 s.
 pub const MOST_ROUNDS: usize = 60;
@@ -29,7 +30,10 @@ pub enum Order {
 impl Order {
     fn first(self, block: usize, random: &mut Random) -> usize {
         match self {
-            Self::Drawn => usize::from(random.coin()),
+            Self::Drawn => {
+                let coin: bool = StandardUniform.sample(&mut random.0);
+                usize::from(coin)
+            }
             Self::Alternating => block % 2,
             Self::Fixed => 0,
         }

@@ -11,6 +11,8 @@ mod environment;
 mod experiment;
 mod latency;
 mod noise;
+#[path = "../support/random.rs"]
+mod random;
 mod score;
 mod stored;
 mod sweep;

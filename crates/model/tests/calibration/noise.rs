@@ -3,43 +3,11 @@
 //! The state of the machine affects the arm that runs at that moment. A statistic is calibrated if it is right on each
 //! of them, not only on average.
 
-use rand_distr::{Distribution, Exp1, StandardNormal, StandardUniform};
-use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::SeedableRng;
+pub use crate::random::Random;
 use std::sync::LazyLock;
 
 /// The step of the simulation.
 pub const STEP_SECONDS: f64 = 0.01;
-
-/// A seeded source of random numbers.
-pub struct Random(Pcg64Mcg);
-
-impl Random {
-    /// The same seed gives the same numbers.
-    pub fn new(seed: u64) -> Self {
-        Self(Pcg64Mcg::seed_from_u64(seed))
-    }
-
-    /// Mean 0, standard deviation 1.
-    pub fn normal(&mut self) -> f64 {
-        StandardNormal.sample(&mut self.0)
-    }
-
-    /// Mean 1.
-    pub fn exponential(&mut self) -> f64 {
-        Exp1.sample(&mut self.0)
-    }
-
-    /// From 0 to 1.
-    pub fn uniform(&mut self) -> f64 {
-        StandardUniform.sample(&mut self.0)
-    }
-
-    /// Fair.
-    pub fn coin(&mut self) -> bool {
-        StandardUniform.sample(&mut self.0)
-    }
-}
 
 /// The disturbances of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

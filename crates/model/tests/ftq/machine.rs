@@ -3,15 +3,13 @@
 //! Time is lost to planted stalls and to the noise of the machine; the rest is work at the machine's speed. The recorder
 //! is a little late at each reading, and sometimes by quanta.
 
+pub use crate::random::Random;
 use iotoll_model::envelope::{Envelope, Kind};
 use iotoll_model::ftq::plan::{FtqPlan, QUANTUM, Worker};
 use iotoll_model::ftq::record::{Chunk, End, FtqRecord, Header, RecorderCost};
 use iotoll_model::probe::{Descriptor, Kind as ProbeKind, Scope};
 use iotoll_model::record::{Host, Outcome};
 use iotoll_model::unit::Nanos;
-use rand_distr::{Distribution, Exp1, StandardNormal, StandardUniform};
-use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::SeedableRng;
 
 /// Seconds of a quantum.
 pub const QUANTUM_SECONDS: f64 = QUANTUM.0 as f64 / 1e9;
@@ -19,35 +17,6 @@ pub const QUANTUM_SECONDS: f64 = QUANTUM.0 as f64 / 1e9;
 const BYTES: f64 = 900_000.0;
 /// Part of the readings that are late by quanta.
 const LATE: f64 = 0.003;
-
-/// A seeded source of random numbers.
-pub struct Random(Pcg64Mcg);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(Pcg64Mcg::seed_from_u64(seed))
-    }
-
-    pub fn normal(&mut self) -> f64 {
-        StandardNormal.sample(&mut self.0)
-    }
-
-    /// Mean 1.
-    pub fn exponential(&mut self) -> f64 {
-        Exp1.sample(&mut self.0)
-    }
-
-    /// From 0 to 1.
-    pub fn uniform(&mut self) -> f64 {
-        StandardUniform.sample(&mut self.0)
-    }
-
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, (self.uniform() * (last + 1) as f64) as usize);
-        }
-    }
-}
 
 /// The noise of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +133,9 @@ fn lose(lost: &mut [f64], at: f64, seconds: f64) {
 /// Cuts a series into blocks of `length` quanta and shuffles them: no period longer than a block remains.
 pub fn shuffled(amounts: &[f64], length: usize, random: &mut Random) -> Vec<f64> {
     let mut blocks: Vec<&[f64]> = amounts.chunks(length).collect();
-    random.shuffle(&mut blocks);
+    for last in (1..blocks.len()).rev() {
+        blocks.swap(last, (random.uniform() * (last + 1) as f64) as usize);
+    }
     blocks.concat()
 }
 

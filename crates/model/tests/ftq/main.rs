@@ -11,6 +11,8 @@ mod against;
 mod hostile;
 mod labels;
 mod machine;
+#[path = "../support/random.rs"]
+mod random;
 
 use iotoll_model::ftq::finding::Periodic;
 use iotoll_model::ftq::{FtqFinding, study};

@@ -24,7 +24,7 @@ pub(super) fn periods(finding: &FtqFinding) -> Vec<Block> {
         Column::number("× chance"),
     ]);
     for period in &finding.periodic {
-        let (probe, times) = labelled(&period.labels, period.probe.as_deref());
+        let (probe, times) = labelled(&period.labels);
         table.row(vec![
             Cell::new(Tone::Strong, number::seconds(period.period_seconds)),
             Cell::from(number::seconds(period.stall_seconds)),
@@ -71,12 +71,10 @@ fn labels(labels: &[Label]) -> Table {
 }
 
 /// The probe that moves most, and how much more often than chance. A dash if none does.
-fn labelled(labels: &[Label], probe: Option<&str>) -> (Cell, Cell) {
-    let label = labels.iter().find(|label| Some(label.probe.as_str()) == probe).or(labels.first());
-    match (label, probe) {
-        (Some(label), _) => (Cell::from(label.probe.clone()), Cell::from(words::times(label.times_chance))),
-        (None, Some(probe)) => (Cell::from(probe), Cell::new(Tone::Faint, MISSING)),
-        (None, None) => (Cell::new(Tone::Faint, MISSING), Cell::new(Tone::Faint, MISSING)),
+fn labelled(labels: &[Label]) -> (Cell, Cell) {
+    match labels.first() {
+        Some(label) => (Cell::from(label.probe.clone()), Cell::from(words::times(label.times_chance))),
+        None => (Cell::new(Tone::Faint, MISSING), Cell::new(Tone::Faint, MISSING)),
     }
 }
 
@@ -91,7 +89,7 @@ pub(super) fn stalls(finding: &FtqFinding) -> Vec<Block> {
             Column::number("× chance"),
         ]);
         for stall in finding.stalls.iter().take(most) {
-            let (probe, times) = labelled(&stall.labels, None);
+            let (probe, times) = labelled(&stall.labels);
             table.row(vec![
                 Cell::from(words::moment(stall.at_seconds)),
                 Cell::from(number::seconds(stall.seconds)),

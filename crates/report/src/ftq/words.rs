@@ -2,6 +2,7 @@
 
 use crate::number::{self, BYTES, COUNT, MISSING, NANOS, Units};
 use model::ftq::FtqFinding;
+use model::thousands::separated;
 
 /// Units that fit the size of a value. A name that is not in them follows the number.
 pub(super) fn units(unit: &str) -> Units {
@@ -83,15 +84,7 @@ pub(super) fn moment(seconds: f64) -> String {
 
 /// A whole number with separators: "61,000".
 pub(super) fn whole(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    separated(&value.to_string())
 }
 
 /// A sentence with a capital letter.

@@ -6,6 +6,7 @@ use crate::number::MISSING;
 use model::guest::GuestFinding;
 use model::guest::finding::PointFinding;
 use model::stats::{Estimate, Verdict};
+use model::thousands::separated;
 
 /// From here on fractions of an instruction do not matter.
 const WHOLE: f64 = 100.0;
@@ -39,17 +40,6 @@ pub(super) fn whole(value: i64) -> String {
 fn grouped(value: f64) -> String {
     let sign = if value < 0.0 { "−" } else { "" };
     format!("{sign}{}", separated(&format!("{:.0}", value.abs())))
-}
-
-fn separated(digits: &str) -> String {
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// "5,830 ± 12".

@@ -1,11 +1,8 @@
 //! Counts how often a tracepoint of the kernel is passed, on all CPUs.
 
-use super::{Attributes, TYPE_TRACEPOINT, open_on_cpu};
+use super::{Attributes, TYPE_TRACEPOINT, open_on_cpu, tracepoint};
 use std::fs::File;
 use std::io::{self, Read};
-
-/// Where tracefs is mounted.
-const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// A counter of one tracepoint.
 pub struct TracepointCounter {
@@ -17,10 +14,10 @@ impl TracepointCounter {
     /// Starts counting on all CPUs.
     ///
     /// # Errors
-    /// When tracefs is not mounted or may not be read, there is no such tracepoint, or the kernel refuses to count it; the
-    /// text says which, and how to mend it.
+    /// When tracefs may not be read, there is no such tracepoint, or the kernel refuses to count it; the text says which, and
+    /// how to mend it.
     pub fn open(group: &str, name: &str) -> io::Result<Self> {
-        let config = id(group, name)?;
+        let config = tracepoint::number(group, name)?;
         let cpus = crate::schedule::online_cpus()?;
         let open = |cpu: u32| {
             let attributes = Attributes { kind: TYPE_TRACEPOINT, config, ..Attributes::default() };
@@ -42,22 +39,6 @@ impl TracepointCounter {
         }
         Ok(sum)
     }
-}
-
-/// The number that the kernel has given the tracepoint.
-fn id(group: &str, name: &str) -> io::Result<u64> {
-    let other = |text: String| io::Error::other(text);
-    let mounted = PLACES.into_iter().find(|place| std::fs::read_dir(format!("{place}/events")).is_ok());
-    let Some(place) = mounted else {
-        let [place, _] = PLACES;
-        return Err(other(format!("tracepoints need tracefs, as root: mount -t tracefs tracefs {place}")));
-    };
-    let path = format!("{place}/events/{group}/{name}/id");
-    let text = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => other(format!("there is no tracepoint {group}:{name} in {place}/events")),
-        _ => other(format!("{path}: {error}; run as root")),
-    })?;
-    text.trim().parse().map_err(|_| other(format!("{path}: is not a number")))
 }
 
 #[cfg(test)]

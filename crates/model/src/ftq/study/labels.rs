@@ -22,9 +22,9 @@ const LEAST_TIMES: f64 = 1.5;
 const MOVES: usize = 200;
 /// Moves for each test that is corrected for, so that the probability can be as low as a quarter of the limit.
 const MOVES_PER_TEST: usize = 400;
-/// If so many moves reach the observed value, the probability is above any limit and the test ends.
+/// The test ends when this number of moves has reached the observed value: the probability is then above any limit.
 const ENOUGH: usize = 10;
-/// Most windows of a period that are looked at, evenly spaced.
+/// Most windows of a period that the test reads, evenly spaced.
 const MOST_WINDOWS: usize = 200;
 /// Most windows that a single stall is compared with.
 const MOST_PLACES: usize = 4000;
@@ -258,9 +258,10 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Labels, the strongest first.
+/// Labels, the strongest first; behind them those of the worker's own counters, which say that it stopped and not why.
 pub(super) fn strongest_first(mut found: Vec<Found>) -> Vec<Label> {
-    found.sort_by(|one, other| other.strength.total_cmp(&one.strength));
+    let own = |found: &Found| found.label.probe.starts_with("worker.");
+    found.sort_by(|one, other| own(one).cmp(&own(other)).then(other.strength.total_cmp(&one.strength)));
     found.into_iter().map(|found| found.label).collect()
 }
 

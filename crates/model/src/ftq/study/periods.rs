@@ -14,8 +14,8 @@ pub(super) const FALSE_ALARM: f64 = 1e-4;
 const MOST_PERIODS: usize = 8;
 /// Most searches.
 const MOST_SEARCHES: usize = 12;
-/// A stall that comes a little early or late leaves a rest, which is found again and is no other period. So many in a
-/// row end the search.
+/// A stall that comes a little early or late leaves a rest, which the search finds again and which is no other period. The
+/// search ends after this many in a row.
 const MOST_RESTS: usize = 2;
 /// Standard deviations by which a period that is found after others must be seen more often than in half of its cycles.
 const SEEN: f64 = 4.0;

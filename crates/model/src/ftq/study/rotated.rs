@@ -10,7 +10,7 @@ use super::random::Random;
 
 /// Probability above which a period of few cycles is not reported. The spectrum has already found it improbable.
 pub(super) const FALSE_ALARM: f64 = 1e-3;
-/// From so many cycles on, the noise around the bins of a period is known.
+/// The spectrum knows the noise around the bins of a period with this many cycles or more.
 pub(super) const ENOUGH_CYCLES: f64 = 64.0;
 /// Times that all cycles are rotated.
 const ROTATIONS: usize = 200;

@@ -11,9 +11,9 @@ const DEEP: f64 = 0.25;
 const DEVIATIONS: f64 = 6.0;
 /// Slots between two stalls that are joined to one.
 const JOINED: usize = 2;
-/// If the noise is too large for the threshold above, a slot is low below this part of the level…
+/// If the noise is too large for the threshold above, a slot is low below this part of the level.
 const NEARLY_NOTHING: f64 = 0.1;
-/// …and so many of them in a row are a stall that independent slots have this number in a recording.
+/// A run of such slots is a stall if independent slots contain, on average, at most this number of runs as long in a recording.
 const BY_CHANCE: f64 = 0.01;
 /// Slots beside the dip of a period in which a stall still belongs to it.
 const MARGIN: f64 = 2.0;

@@ -4,6 +4,7 @@ use super::labels::{Motion, Moved};
 use crate::ftq::plan::Worker;
 use crate::plan::Plan;
 use crate::probe::Descriptor;
+use crate::thousands::separated;
 
 /// Depth from which on a worker stops; below it, it loses time.
 const STOPS: f64 = 0.8;
@@ -90,15 +91,7 @@ fn count(value: f64) -> String {
     }
     let step = 10_f64.powf(value.log10().floor() - 2.0);
     let text = format!("{:.0}", (value / step).round() * step);
-    let first = text.len() % 3;
-    let mut grouped = String::new();
-    for (place, digit) in text.chars().enumerate() {
-        if place > 0 && place % 3 == first {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    separated(&text)
 }
 
 fn size(bytes: f64) -> String {

@@ -440,7 +440,7 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "inject_every",
         aliases: &[],
-        help: "Add inject_ns once in each such time instead of to each I/O: stalls with a known period, to see what iotoll ftq finds on a machine. 0 adds it to each I/O [default: 0]",
+        help: "Add inject_ns once per this time instead of to each I/O: stalls with a known period, to see what iotoll ftq finds on a machine. 0 adds it to each I/O [default: 0]",
         example: "100ms",
         bad_example: "often",
         value: Time(Seconds, |draft, time| draft.job.inject_every = time),

@@ -1,0 +1,49 @@
+//! The number of a tracepoint, which opens a counter of it.
+
+use rustix::fd::AsFd;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Where tracefs usually is.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// The number that the kernel has given a tracepoint, such as `raw_syscalls`, `sys_enter`.
+///
+/// # Errors
+/// When tracefs may not be read, or this kernel has no such tracepoint; the text says which, and how to mend it.
+pub(super) fn number(group: &str, name: &str) -> io::Result<u64> {
+    let file = format!("events/{group}/{name}/id");
+    let mounted = PLACES.into_iter().map(Path::new).find(|place| fs::read_dir(place.join("events")).is_ok());
+    let text = match mounted {
+        Some(place) => fs::read_to_string(place.join(&file)),
+        None => read_unmounted(&file),
+    };
+    let text = text.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => io::Error::other(format!("there is no tracepoint {group}:{name} in tracefs")),
+        _ => io::Error::other(format!("the tracepoint {group}:{name} in tracefs: {error}; run as root")),
+    })?;
+    text.trim().parse().map_err(|_| io::Error::other(format!("tracefs, {file}: is not a number")))
+}
+
+/// Reads a file of tracefs where it is mounted nowhere, by a mount that no other process sees and that ends with this call.
+fn read_unmounted(file: &str) -> io::Result<String> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(context.as_fd())?;
+    let mount = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_RDONLY)?;
+    let mut text = String::new();
+    File::from(openat(mount, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_tracepoint_is_an_error_that_names_it() {
+        assert!(number("no", "such").unwrap_err().to_string().contains("no:such"));
+    }
+}
