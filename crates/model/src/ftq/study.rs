@@ -12,6 +12,7 @@ mod noise;
 mod periods;
 mod pictures;
 mod probes;
+mod profile;
 mod random;
 mod rotated;
 mod spectrum;

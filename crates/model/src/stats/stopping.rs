@@ -1,7 +1,7 @@
 //! Decides when an experiment has measured enough.
 //!
 //! It stops when it is precise enough, independent of the sign of the result. Stopping as soon as a difference is
-//! significant would find one in every fourth pair of identical arms (see `tests/calibration`).
+//! significant would find one in every fourth pair of identical arms (see `tests/simulated/calibration`).
 
 use super::estimate::{CONFIDENCE, student_t};
 use super::log_ratio::LogRatio;

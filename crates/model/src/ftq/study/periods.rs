@@ -2,6 +2,7 @@
 
 use super::fold::{Dip, NoiseByWidth, WIDEST, refine, refine_known};
 use super::level::{local_level, trend};
+use super::profile;
 use super::rotated;
 use super::spectrum::{Comb, FEWEST_PERIODS, SUMS, Spectrum};
 use crate::ftq::series::Grid;
@@ -110,12 +111,16 @@ pub(super) fn periods(grid: &Grid) -> Vec<Period> {
         let rotated = (view.len() as f64 / dip.period < rotated::ENOUGH_CYCLES)
             .then(|| rotated::ln_false_alarm(&view, &noise, &dip));
         let loss = losses(&amounts, &dip);
-        views.iter_mut().for_each(|view| take_out(view, &dip));
+        let again = found.iter().any(|other| (other.dip.period / dip.period - 1.0).abs() < SAME);
+        if view.len() as f64 / dip.period >= profile::FEWEST_CYCLES && !again {
+            views.iter_mut().for_each(|view| profile::take_out(view, dip.period));
+        } else {
+            views.iter_mut().for_each(|view| take_out(view, &dip));
+        }
         if rotated.is_some_and(|rotated| rotated > rotated::FALSE_ALARM.ln()) {
             continue;
         }
         let ln_false_alarm = rotated.map_or(ln_false_alarm, |rotated| rotated.max(ln_false_alarm));
-        let again = found.iter().any(|other| (other.dip.period / dip.period - 1.0).abs() < SAME);
         let sure = found.is_empty() || loss.is_no_rest();
         let new = !again && sure && loss.slots > 0.0;
         if new {
@@ -361,9 +366,9 @@ fn losses(amounts: &[f64], dip: &Dip) -> Loss {
     }
 }
 
-/// Takes a period out: each dip, with a slot on each side, becomes a line between what is beside it; and so does every
-/// deep slot near it, because stalls come early and late. No more is taken out: the mean of all columns contains every
-/// period of which this one is a multiple.
+/// Takes a period of few cycles out: each dip, with a slot on each side, becomes a line between what is beside it; and
+/// so does every deep slot near it, because stalls come early and late. No more is taken out: the mean of all columns
+/// contains every period of which this one is a multiple.
 fn take_out(rest: &mut [f64], dip: &Dip) {
     for cycle in cycles(dip, rest.len()) {
         let slots = cycle.dip.start.saturating_sub(1)..(cycle.dip.end + 1).min(rest.len());

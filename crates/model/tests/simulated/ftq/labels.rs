@@ -1,6 +1,6 @@
 //! Probes that move with stalls, and probes that do not.
 
-use crate::machine::{Noise, Planted, ProbeSeries, QUANTUM_SECONDS, Random, amounts, probe, recorded};
+use super::machine::{Noise, Planted, ProbeSeries, QUANTUM_SECONDS, Random, amounts, probe, recorded};
 use iotoll_model::ftq::{FtqFinding, study};
 use iotoll_model::probe::Kind;
 
@@ -94,7 +94,7 @@ fn the_probe_that_moves_with_a_period_is_named_and_random_walks_are_not() {
 
 #[test]
 fn labels_are_right_in_most_recordings() {
-    let of = crate::series(2);
+    let of = super::series(2);
     let (mut right, mut wrong) = (0, 0);
     for seed in 100..100 + of {
         let finding = writeback(seed);
@@ -104,7 +104,7 @@ fn labels_are_right_in_most_recordings() {
         wrong += labels.iter().filter(|label| !planted(&label.probe)).count() as u64;
     }
     let planted = 2 * of;
-    crate::note("labels", &format!("{right} of {planted} planted, and {wrong} of {} others", 6 * of));
+    super::note("labels", &format!("{right} of {planted} planted, and {wrong} of {} others", 6 * of));
     assert!(right >= planted - planted / 20 && wrong <= of / 10, "{right} of {planted} right, {wrong} wrong");
 }
 

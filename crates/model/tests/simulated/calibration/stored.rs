@@ -1,7 +1,7 @@
 //! Two independent sessions: the stored baseline on a machine in one state, and today's on a machine in another.
 
-use crate::experiment::{Design, METHOD, Until, experiment};
-use crate::noise::Noise;
+use super::experiment::{Design, METHOD, Until, experiment};
+use super::noise::Noise;
 use iotoll_model::stats::{Estimate, Pair, log_level};
 
 /// The true change: how much faster today's machine is than the stored one, a fraction.

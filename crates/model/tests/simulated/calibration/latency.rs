@@ -1,8 +1,8 @@
 //! Latencies on a noisy machine, and two tests of their p99: iotoll's, by groups of rounds, and one that treats I/Os as
 //! independent.
 
-use crate::experiment::{Order, executions, slices};
-use crate::noise::{Machine, Noise, Random};
+use super::experiment::{Order, executions, slices};
+use super::noise::{Machine, Noise, Random};
 use iotoll_model::histogram::Histogram;
 use iotoll_model::stats::{LatencyRound, PercentileShift, percentile};
 

@@ -2,7 +2,7 @@
 //!
 //! The default design is that of docs/method/comparing.md. The others are the mistakes of the negative controls.
 
-use crate::noise::{Machine, Noise, Random, STEP_SECONDS};
+use super::noise::{Machine, Noise, Random, STEP_SECONDS};
 use iotoll_model::experiment::Rules;
 use iotoll_model::stats::{FEWEST_ROUNDS, LogRatio, Pair, PairedRound, log_ratio, precise_enough};
 use rand_distr::{Distribution, StandardUniform};

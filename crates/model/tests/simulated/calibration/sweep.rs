@@ -1,7 +1,7 @@
 //! Simulated sweeps whose cells share their rounds: a cost line and a crossover with known truths.
 
-use crate::experiment::executions;
-use crate::noise::Random;
+use super::experiment::executions;
+use super::noise::Random;
 use iotoll_model::stats::{CostLine, Crossover, Good, Pair, PairedRound, SizePoint, SweepPoint, cost_line, crossover};
 
 const ROUNDS: usize = 10;

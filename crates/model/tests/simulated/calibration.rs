@@ -11,8 +11,6 @@ mod environment;
 mod experiment;
 mod latency;
 mod noise;
-#[path = "../support/random.rs"]
-mod random;
 mod score;
 mod stored;
 mod sweep;

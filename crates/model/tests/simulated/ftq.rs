@@ -2,7 +2,7 @@
 //! where there is nothing.
 //!
 //! All series are simulated with fixed seeds. Each figure is written to `target/tmp/ftq`. By default a figure has few
-//! series; `FTQ_SERIES=20 cargo test -p iotoll-model --test ftq` gives it 20.
+//! series; `FTQ_SERIES=20 cargo test -p iotoll-model --test simulated ftq` gives it 20.
 
 // clippy.toml allows these in test functions; everything here is one.
 #![allow(clippy::unwrap_used)]
@@ -11,8 +11,6 @@ mod against;
 mod hostile;
 mod labels;
 mod machine;
-#[path = "../support/random.rs"]
-mod random;
 
 use iotoll_model::ftq::finding::Periodic;
 use iotoll_model::ftq::{FtqFinding, study};

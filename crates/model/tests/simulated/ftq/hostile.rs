@@ -1,6 +1,6 @@
 //! The study of arbitrary records ends without a panic, with numbers that JSON can hold.
 
-use crate::machine::{Noise, Random, amounts, probe, recorded};
+use super::machine::{Noise, Random, amounts, probe, recorded};
 use iotoll_model::ftq::record::Chunk;
 use iotoll_model::ftq::{FtqFinding, FtqRecord, study};
 use iotoll_model::probe::Kind;

@@ -1,6 +1,6 @@
 //! A recording beside an earlier one, and two periods in one recording.
 
-use crate::machine::{Noise, Planted, Random, amounts, recorded};
+use super::machine::{Noise, Planted, Random, amounts, recorded};
 use iotoll_model::ftq::{FtqRecord, study};
 use iotoll_model::stored::Stored;
 

@@ -1,7 +1,7 @@
 //! The common mode: warm-ups, and steps of the machine's speed.
 
-use crate::experiment::{METHOD, Until, experiment};
-use crate::noise::{Machine, Noise, Random, STEP_SECONDS};
+use super::experiment::{METHOD, Until, experiment};
+use super::noise::{Machine, Noise, Random, STEP_SECONDS};
 use iotoll_model::stats::{Pair, Steady, Step, steady, step};
 
 /// Number of readings of 100 ms each (a block of both arms): one minute.

@@ -1,0 +1,6 @@
+//! Checks the studies on simulated machines with fixed seeds: of comparisons (`calibration`) and of recordings of
+//! fixed-time-quantum I/O (`ftq`).
+
+mod calibration;
+mod ftq;
+mod random;
