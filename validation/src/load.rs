@@ -2,6 +2,7 @@
 
 mod bare_exchange;
 mod bare_pread;
+mod bare_sendto;
 mod burner;
 mod hog;
 mod ping_pong;
@@ -23,13 +24,14 @@ struct Load {
     run: fn(&[&str]) -> anyhow::Result<()>,
 }
 
-const LOADS: [Load; 10] = [
+const LOADS: [Load; 11] = [
     Load { name: "burner", arguments: &["PERCENT"], run: burner::run },
     Load { name: "hog", arguments: &["CPU"], run: hog::run },
     Load { name: "restless-hog", arguments: &["CPU"], run: restless_hog::run },
     Load { name: "sleeper", arguments: &["IOS"], run: sleeper::run },
     Load { name: "udp-loopback", arguments: &["DATAGRAMS"], run: udp_loopback::run },
     Load { name: "bare-pread", arguments: &["FILE", "SECONDS", "BLOCK", "CACHE"], run: bare_pread::run },
+    Load { name: "bare-sendto", arguments: &["ADDRESS", "BYTES", "SECONDS"], run: bare_sendto::run },
     Load { name: "bare-server", arguments: &["ADDRESS", "BLOCK", "DEPTH"], run: bare_exchange::serve },
     Load { name: "bare-client", arguments: &["ADDRESS", "BLOCK", "DEPTH", "BLOCKS"], run: bare_exchange::ask },
     Load { name: "remote-verify", arguments: &["URI", "IOS", "DEPTH", "SEED"], run: remote_verify::run },

@@ -3,6 +3,7 @@
 //! Cells are measured in rounds, in a new random order in each. A validation whose criterion is not met exits with
 //! status 1.
 
+mod blast;
 mod compare;
 mod disturbance;
 mod elsewhere;
@@ -37,7 +38,7 @@ pub struct Validation {
 }
 
 /// Every validation. With the default lengths, each takes about the minutes named, all rounds together.
-const VALIDATIONS: [Validation; 23] = [
+const VALIDATIONS: [Validation; 24] = [
     Validation {
         name: "natural",
         shows: "thirty typical commands, cold and warm: mixed regimes are reported, and no verdict covers both; needs root (10 min)",
@@ -72,6 +73,13 @@ const VALIDATIONS: [Validation; 23] = [
         seconds: 1.0,
         rounds: 8,
         run: generator_tax::validate,
+    },
+    Validation {
+        name: "blast",
+        shows: "packets delivered per second, and cycles for each, beside a bare loop and iperf3; needs root (8 min)",
+        seconds: 2.0,
+        rounds: 8,
+        run: blast::validate,
     },
     Validation {
         name: "disturbance",

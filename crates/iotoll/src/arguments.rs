@@ -3,6 +3,7 @@
 //! `run` takes fio's options as flags beside our own. Clap parses our own flags. All other flags are split off first
 //! and parsed by the same option table as a job file.
 
+mod blast;
 mod documented;
 mod experiment_help;
 pub mod ftq;
@@ -11,6 +12,7 @@ pub mod guest;
 mod serve;
 mod value;
 
+pub use blast::BlastArguments;
 pub use documented::{JOB_OPTIONS, documented};
 pub use ftq::FtqArguments;
 pub use generate::{CompletionShell, CompletionsArguments, GenerateArguments, Generated};
@@ -56,6 +58,8 @@ pub enum Verb {
     /// Record what one worker does in each quantum of time, with the kernel's counters on the same time axis
     #[command(after_help = "")]
     Ftq(Box<FtqArguments>),
+    /// Send small packets from several threads to one receiver, and report what was delivered and what a packet costs
+    Blast(Box<BlastArguments>),
     /// Count the instructions of one I/O through the real stacks of unmodified kernels, in emulated guests
     Guest(GuestArguments),
     /// Run an NBD server that reports its work and the cost of it: iotoll serve --backend memory:256m

@@ -1,6 +1,7 @@
 //! iotoll: what one I/O costs the whole machine.
 
 mod arguments;
+mod blast;
 mod compare;
 mod cost;
 mod demo;
@@ -39,6 +40,7 @@ fn execute(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         Verb::Compare(arguments) => compare::compare(arguments, &invocation.words),
         Verb::Worker { threads } => compare::worker(*threads),
         Verb::Guardian => guardian::serve(),
+        Verb::Blast(arguments) => blast::blast(arguments, &invocation.words),
         Verb::Ftq(arguments) => ftq::ftq(arguments, &invocation.words),
         Verb::Guest(arguments) => guest::guest(arguments, &invocation.words),
         Verb::Serve(arguments) => serve::run(arguments),

@@ -1,6 +1,7 @@
 //! The progress line: on standard error, and only when that is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lab::blast::Progress as Packets;
 use lab::compare::Stage;
 use lab::ftq::{Event as Recording, Look};
 use lab::guest::Event;
@@ -53,6 +54,19 @@ impl ProgressLine {
             Recording::Preparing(progress) => describe(progress),
             Recording::Recording(look) => describe_look(look),
         });
+        self.bar.tick();
+    }
+
+    /// Shows the progress of a blast of packets.
+    pub fn show_packets(&self, progress: &Packets) {
+        let Packets { rounds, of, point, delivered_per_second } = progress;
+        let rate = report::number::with_unit(report::number::COUNT, *delivered_per_second);
+        self.bar.set_message(format!(
+            "round {} of {of}: {} × {}, {rate} packets/s delivered",
+            rounds + 1,
+            point.submitters,
+            point.method.name()
+        ));
         self.bar.tick();
     }
 

@@ -5,6 +5,7 @@ use crate::failure::BadInput;
 use crate::saving::series;
 use crate::stdout;
 use crate::stored;
+use model::blast::BlastRecord;
 use model::comparison::CompareRecord;
 use model::envelope::Kind;
 use model::ftq::FtqRecord;
@@ -26,6 +27,7 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
         Kind::Compare => show::<CompareRecord>(arguments)?,
         Kind::Guest => show::<GuestRecord>(arguments)?,
         Kind::Ftq => show::<FtqRecord>(arguments)?,
+        Kind::Blast => show::<BlastRecord>(arguments)?,
     }
     Ok(ExitCode::SUCCESS)
 }

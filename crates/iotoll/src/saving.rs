@@ -2,6 +2,7 @@
 
 mod comparison;
 mod guests;
+mod packets;
 mod recording;
 pub mod series;
 

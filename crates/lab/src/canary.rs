@@ -4,7 +4,6 @@
 //! not count. Compare a figure only with itself: before and after, and from run to run on one host. The batch sizes are
 //! part of its meaning and are stated with each. All five together take some 8 ms on an idle machine and are cut short
 //! before 25 ms on a busy one, because they run twice in each measurement.
-//! measurement.
 
 use model::reading::Reading;
 use model::record::Canaries;

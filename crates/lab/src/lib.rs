@@ -4,6 +4,7 @@
 //! record.
 
 pub(crate) mod around;
+pub mod blast;
 pub mod calibration;
 pub mod canary;
 pub mod compare;
@@ -13,6 +14,7 @@ pub mod engine;
 pub mod error;
 pub(crate) mod freezer;
 pub mod ftq;
+pub(crate) mod gate;
 pub mod guardian;
 pub mod guest;
 pub mod host;

@@ -4,6 +4,7 @@ use crate::engine::ledger::LiveCounters;
 use crate::engine::worker::{Control, Worker};
 use crate::engine::{self, Setup};
 use crate::error::{Error, Result};
+use crate::gate::Gate;
 use crate::meter::Work;
 use crate::placing::Placing;
 use crate::workload::job_copy::JobCopy;
@@ -14,34 +15,13 @@ use model::record::{Direction, Done, JobRecord, Latency, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use sys::clock::ThreadClock;
 
 /// Stack of a worker: its loop needs a few KiB; engines keep their memory elsewhere.
 const STACK_BYTES: usize = 256 << 10;
-
-/// A gate that stays open once it is open.
-#[derive(Default)]
-struct Gate {
-    open: Mutex<bool>,
-    opened: Condvar,
-}
-
-impl Gate {
-    fn open(&self) {
-        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.opened.notify_all();
-    }
-
-    fn pass(&self) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*open {
-            open = self.opened.wait(open).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
 
 enum News {
     /// A worker's engine is ready.

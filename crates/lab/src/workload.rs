@@ -3,4 +3,5 @@
 pub mod job_copy;
 pub mod permutation;
 pub mod request_source;
+pub(crate) mod shuffler;
 pub mod target;

@@ -16,6 +16,8 @@ pub enum Kind {
     Guest,
     /// What a worker did in each quantum of time: `iotoll ftq`.
     Ftq,
+    /// Small packets from several submitters: `iotoll blast`.
+    Blast,
 }
 
 /// A row of [`KINDS`].
@@ -34,7 +36,7 @@ struct Row {
 }
 
 /// Every kind.
-static KINDS: [Row; 4] = [
+static KINDS: [Row; 5] = [
     Row { kind: Kind::Cost, name: "cost", noun: "a run", made_by: "iotoll run or iotoll cost", method_version: 2 },
     Row { kind: Kind::Compare, name: "compare", noun: "a comparison", made_by: "iotoll compare", method_version: 2 },
     Row {
@@ -45,6 +47,7 @@ static KINDS: [Row; 4] = [
         method_version: 1,
     },
     Row { kind: Kind::Ftq, name: "ftq", noun: "a recording", made_by: "iotoll ftq", method_version: 1 },
+    Row { kind: Kind::Blast, name: "blast", noun: "a blast of packets", made_by: "iotoll blast", method_version: 1 },
 ];
 
 impl Kind {
@@ -117,7 +120,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_row() {
-        for kind in [Kind::Cost, Kind::Compare, Kind::Guest, Kind::Ftq] {
+        for kind in [Kind::Cost, Kind::Compare, Kind::Guest, Kind::Ftq, Kind::Blast] {
             assert_eq!((kind.row().kind, Kind::named(kind.name())), (kind, Some(kind)));
         }
         assert_eq!(Kind::named("unheard of"), None);

@@ -1,6 +1,7 @@
 //! What a record of each kind contains and how it is studied. Each row of the table in [`envelope`](crate::envelope)
 //! has a file in this folder.
 
+pub mod blast;
 pub mod compare;
 pub mod cost;
 pub mod ftq;

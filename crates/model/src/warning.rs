@@ -47,6 +47,8 @@ pub enum Code {
     MeterUnavailable,
     /// The number of I/Os or bytes is unknown.
     WorkUnknown,
+    /// Packets were sent that neither arrived nor were counted as dropped, or the other way round.
+    PacketsUnaccounted,
     /// The amount of a recorded worker went back.
     AmountWentBack,
     /// The rate stepped during the measurement, so no single mean and no verdict describes it.
@@ -70,6 +72,8 @@ pub enum Code {
     CarryOver,
     /// Threads shared a CPU more often in one arm than in another.
     PlacementDiffers,
+    /// The receiver of packets runs on another machine, whose cycles are not in the cost.
+    RemoteReceiver,
     /// The recorder ran on the CPU of the worker and interrupted it at each reading.
     RecorderShares,
     /// A quantum of a recording holds few I/Os: a whole one more or less looks like noise, and a steady rate beats with the quantum.

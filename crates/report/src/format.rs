@@ -2,7 +2,8 @@
 //! each.
 
 use crate::document::Document;
-use crate::{Ink, compare, cost, csv, doctor, experiment, ftq, guest, html, json, mail, markdown, terminal};
+use crate::{Ink, blast, compare, cost, csv, doctor, experiment, ftq, guest, html, json, mail, markdown, terminal};
+use model::blast::BlastFinding;
 use model::comparison::CompareFinding;
 use model::doctor::Diagnosis;
 use model::experiment::Experiment;
@@ -38,6 +39,12 @@ impl Finding for GuestFinding {
 impl Finding for FtqFinding {
     fn document(&self) -> Document {
         ftq::document(self)
+    }
+}
+
+impl Finding for BlastFinding {
+    fn document(&self) -> Document {
+        blast::document(self)
     }
 }
 

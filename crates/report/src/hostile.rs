@@ -6,7 +6,7 @@
 mod wild;
 
 use crate::text::page::fits;
-use crate::{Finding, Format, Ink, compare, cost, ftq, guest, html};
+use crate::{Finding, Format, Ink, blast, compare, cost, ftq, guest, html};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -151,6 +151,11 @@ fn no_run_breaks_a_format() {
 #[test]
 fn no_guest_breaks_a_format() {
     survives(guest::fixture::all());
+}
+
+#[test]
+fn no_blast_breaks_a_format() {
+    survives(blast::fixture::all());
 }
 
 #[test]

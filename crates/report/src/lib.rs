@@ -11,6 +11,7 @@
 //! This crate computes no statistics: every number is already in the finding, and only its unit may change. It prints
 //! nothing: a report is a `String`, and the binary decides where it goes.
 
+mod blast;
 mod change;
 mod compare;
 mod cost;

@@ -9,6 +9,7 @@ pub mod buffer;
 pub mod burner;
 pub mod byte_store;
 pub mod clock;
+pub mod datagrams;
 pub mod device;
 pub mod guest;
 pub mod io_uring_probe;

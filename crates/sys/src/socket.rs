@@ -1,6 +1,7 @@
 //! Socket options and queries that rustix lacks.
 
 use std::io;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 
 /// Sets the low-water mark: the number of bytes (at least 1) that have to arrive before a socket is readable
@@ -11,18 +12,78 @@ use std::os::fd::{AsFd, AsRawFd};
 ///
 /// # Errors
 /// As setsockopt(2).
-/// # Errors
-/// As setsockopt(2).
 pub fn wake_when_readable(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX).max(1);
+    set_int(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
+}
+
+/// Makes errors that the network reports later, and packets that a queue of this host drops, errors of the next send
+/// (IP_RECVERR). Without it, the kernel says nothing of a full queue.
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn report_errors(socket: &UdpSocket) -> io::Result<()> {
+    match socket.local_addr()? {
+        SocketAddr::V4(_) => set_int(socket, libc::IPPROTO_IP, libc::IP_RECVERR, 1),
+        SocketAddr::V6(_) => set_int(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1),
+    }
+}
+
+/// Cuts what one call sends into datagrams of this length (UDP_SEGMENT, 4.18).
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn segment_sends(socket: &UdpSocket, bytes: u16) -> io::Result<()> {
+    set_int(socket, libc::SOL_UDP, libc::UDP_SEGMENT, bytes.into())
+}
+
+/// Asks for a receive buffer of this size: beyond the limit of users (`net.core.rmem_max`) if that is allowed.
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn set_receive_buffer(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    set_int(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
+        .or_else(|_| set_int(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
+}
+
+/// Packets that a socket dropped since it was opened, because its receive buffer was full (SO_MEMINFO). The kernel's counter
+/// has 32 bits and wraps.
+///
+/// # Errors
+/// As getsockopt(2).
+pub fn dropped(socket: &impl AsFd) -> io::Result<u32> {
+    /// SK_MEMINFO_VARS, and SK_MEMINFO_DROPS, the last.
+    const VALUES: usize = 9;
+    let mut values = [0_u32; VALUES];
+    let mut length = size_of_val(&values) as libc::socklen_t;
+    // SAFETY: the option writes at most `length` bytes to the array, and the length, both of which outlive the call.
+    let outcome = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            values.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    let [.., drops] = values;
+    match (outcome, length as usize == size_of_val(&values)) {
+        (0, true) => Ok(drops),
+        (0, false) => Err(io::ErrorKind::Unsupported.into()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn set_int(socket: &impl AsFd, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
     // SAFETY: the option takes an int; the address and size are those of one that outlives the call.
     let outcome = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVLOWAT,
-            std::ptr::from_ref(&bytes).cast(),
-            size_of_val(&bytes) as libc::socklen_t,
+            level,
+            name,
+            std::ptr::from_ref(&value).cast(),
+            size_of_val(&value) as libc::socklen_t,
         )
     };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -31,8 +92,6 @@ pub fn wake_when_readable(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
 /// Bytes sent on a TCP socket that the other end has not acknowledged (SIOCOUTQ). Closing a socket with unread data
 /// resets the connection, which loses them.
 ///
-/// # Errors
-/// As ioctl(2).
 /// # Errors
 /// As ioctl(2).
 pub fn undelivered(socket: &impl AsFd) -> io::Result<usize> {

@@ -2,13 +2,14 @@
 
 use super::GeneratedFile;
 use anyhow::Context;
+use model::blast::BlastRecord;
 use model::comparison::CompareRecord;
 use model::envelope::Kind;
 use model::ftq::FtqRecord;
 use model::guest::GuestRecord;
 use model::kind::Recorded;
 use model::record::Record;
-use report::{Format, Ink, screen};
+use report::{Finding, Format, Ink, screen};
 use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
@@ -37,25 +38,23 @@ pub fn files(folder: &Path) -> anyhow::Result<Vec<GeneratedFile>> {
 }
 
 fn picture(record: &Path) -> anyhow::Result<String> {
-    let (words, text) = match lab::store::kind_at(record)? {
-        Kind::Cost => {
-            let finding = lab::store::load::<Record>(record)?.study(None);
-            (finding.command_line.clone(), Format::Table.render(&finding, Ink::Colour, COLUMNS))
-        }
-        Kind::Compare => {
-            let finding = lab::store::load::<CompareRecord>(record)?.study(None);
-            (finding.command_line.clone(), Format::Table.render(&finding, Ink::Colour, COLUMNS))
-        }
-        Kind::Guest => {
-            let finding = lab::store::load::<GuestRecord>(record)?.study(None);
-            (finding.command_line.clone(), Format::Table.render(&finding, Ink::Colour, COLUMNS))
-        }
-        Kind::Ftq => {
-            let finding = lab::store::load::<FtqRecord>(record)?.study(None);
-            (finding.command_line.clone(), Format::Table.render(&finding, Ink::Colour, COLUMNS))
-        }
-    };
-    Ok(screen::svg(&shown(&words), &text, COLUMNS))
+    match lab::store::kind_at(record)? {
+        Kind::Cost => of::<Record>(record),
+        Kind::Compare => of::<CompareRecord>(record),
+        Kind::Guest => of::<GuestRecord>(record),
+        Kind::Ftq => of::<FtqRecord>(record),
+        Kind::Blast => of::<BlastRecord>(record),
+    }
+}
+
+/// A picture of a record of one kind.
+fn of<R: Recorded>(record: &Path) -> anyhow::Result<String>
+where
+    R::Finding: Finding,
+{
+    let record: R = lab::store::load(record)?;
+    let text = Format::Table.render(&record.study(None), Ink::Colour, COLUMNS);
+    Ok(screen::svg(&shown(&record.envelope().command_line), &text, COLUMNS))
 }
 
 /// The command line without the options that select where and how the report is printed, because the image shows that.

@@ -10,6 +10,7 @@ mod units;
 use super::GeneratedFile;
 use super::markdown::{Page, code, prose};
 use crate::failure;
+use model::blast::BlastFinding;
 use model::comparison::CompareFinding;
 use model::finding::RunFinding;
 use model::ftq::FtqFinding;
@@ -23,7 +24,7 @@ use schemars::{JsonSchema, Schema};
 /// When a schema cannot be written as JSON.
 pub fn files() -> anyhow::Result<Vec<GeneratedFile>> {
     let (run, compare, guest) = (schema::<RunFinding>(), schema::<CompareFinding>(), schema::<GuestFinding>());
-    let ftq = schema::<FtqFinding>();
+    let (ftq, blast) = (schema::<FtqFinding>(), schema::<BlastFinding>());
     let page = |name: &str, text: String| GeneratedFile { name: name.to_owned(), text };
     let json = |schema: &Schema| serde_json::to_string_pretty(schema).map(|text| text + "\n");
     Ok(vec![
@@ -36,11 +37,13 @@ pub fn files() -> anyhow::Result<Vec<GeneratedFile>> {
         page("json-compare.md", json_keys::page(&json_keys::COMPARE, &compare)),
         page("json-guest.md", json_keys::page(&json_keys::GUEST, &guest)),
         page("json-ftq.md", json_keys::page(&json_keys::FTQ, &ftq)),
+        page("json-blast.md", json_keys::page(&json_keys::BLAST, &blast)),
         page("stacks.md", stacks::page()),
         page("run.schema.json", json(&run)?),
         page("compare.schema.json", json(&compare)?),
         page("guest.schema.json", json(&guest)?),
         page("ftq.schema.json", json(&ftq)?),
+        page("blast.schema.json", json(&blast)?),
     ])
 }
 

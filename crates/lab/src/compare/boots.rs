@@ -3,7 +3,6 @@
 //! An experiment continues from its record: the measured boots show which one is next. A boot is the unit of the
 //! intervals, so everything measured in one boot is one part of a round.
 
-use super::shuffler::Shuffler;
 use super::{Observer, RecordWriter, Settings, compare, whole};
 use crate::calibration::Calibration;
 use crate::canary;
@@ -13,6 +12,7 @@ use crate::meter::MeterSet;
 use crate::shell;
 use crate::store::RecordFile;
 use crate::wait_limit::WaitLimit;
+use crate::workload::shuffler::Shuffler;
 use model::comparison::CompareRecord;
 use model::comparison::boots;
 use model::comparison::record::{BootRecord, End, Header, RoundRecord, Schedule};

@@ -9,7 +9,7 @@ pub(crate) mod regimes;
 pub(crate) mod round_sums;
 mod slice_readings;
 mod sliced_command;
-mod sweep;
+pub(crate) mod sweep;
 mod targets;
 #[cfg(test)]
 pub(super) mod tests;

@@ -48,6 +48,15 @@ pub const FTQ: Heading = Heading {
             numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
 };
 
+/// The JSON of `blast`.
+pub const BLAST: Heading = Heading {
+    title: "JSON of blast",
+    opening: "`iotoll blast --format json`, and `iotoll report --format json` of its record. The JSON Schema is \
+              [blast.schema.json](blast.schema.json).",
+    rules: "Keys are added, never renamed. `null` means unknown. Costs are net of the machine's background and per packet that \
+            the receiver counted. Numbers are JSON numbers in the unit of the column; a fraction of 0.031 is 3.1 %.",
+};
+
 const RULES: &str = "Keys are added, never renamed. `null` means unknown, and a `reason` or a warning explains it. Costs are net of \
                      the machine's background unless the key ends in `_gross`. Numbers are JSON numbers in the unit of the \
                      column; a fraction of 0.031 is 3.1 %.";

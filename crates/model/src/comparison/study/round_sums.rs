@@ -7,7 +7,7 @@ use super::slice_readings::{Commands, SliceReadings};
 use super::sliced_command::{self, CommandScale};
 use crate::comparison::record::{CommandTotal, Header, RoundRecord, SliceReading, SliceRecord};
 use crate::experiment::{Metric, WorkCounter};
-use crate::record::{Execution, JobRecord, Latency, Meter, Mode, Snapshot, Stretch};
+use crate::record::{Execution, Host, JobRecord, Latency, Meter, Mode, Snapshot, Stretch};
 use crate::stats::{Pair, PairedRound};
 use crate::study::Context;
 use crate::study::caveats::NEVER_IDLE;
@@ -146,6 +146,15 @@ impl ComparisonSums {
             meter,
             rounds: Vec::new(),
         }
+    }
+
+    /// Rounds of slices of iotoll's own, with the first meter that read every slice.
+    pub fn of_rounds(cases: usize, host: &Host, rounds: &[RoundRecord]) -> Self {
+        let context = Context::of(host);
+        let meter = first_that_reads(rounds, &context);
+        let mut sums = Self { cases, context, choice: Choice::Fixed(meter), counter: None, meter, rounds: Vec::new() };
+        rounds.iter().for_each(|round| sums.add(round));
+        sums
     }
 
     /// All rounds of a record, with the first meter that read every slice.

@@ -138,36 +138,46 @@ pub(super) fn scalability(experiment: &Experiment, sums: &ComparisonSums, cpus: 
     let found = |along: &Along| {
         let allowed = along.points.iter().filter_map(|(_, case)| allowed_cpus(experiment, *case)).min();
         let cpus = allowed.map_or(cpus, |allowed| allowed.min(cpus));
-        let fits = |submitters: f64| submitters <= cpus as f64;
-        let (inside, outside): (Vec<_>, Vec<_>) = along.points.iter().partition(|(submitters, _)| fits(*submitters));
-        let point = |&(submitters, case): &(f64, usize)| Some((submitters, sums.pairs(Metric::Iops, case)?));
-        let points: Option<Vec<(f64, Vec<Pair>)>> = inside.iter().map(point).collect();
-        let points = points.unwrap_or_default();
-        let points: Vec<LoadPoint> =
-            points.iter().map(|(submitters, rounds)| LoadPoint { submitters: *submitters, rounds }).collect();
-        let fit = scalability::scalability(&points);
-        let words = match &fit {
-            Some(fit) => scaling(fit, points.iter().map(|point| point.submitters).fold(0.0, f64::max)),
-            None if inside.len() < FEWEST_POINTS => format!(
-                "no fit: {} of the numbers are within this machine's {cpus} CPUs, {FEWEST_POINTS} are needed",
-                inside.len()
-            ),
-            None => "no fit: the rates are unknown, or do not follow the law".to_owned(),
-        };
         ScalabilityFinding {
             arm: experiment.arms.get(along.arm).map_or_else(String::new, |arm| arm.name.clone()),
             axis: along.axis.name.clone(),
             at: along.at.clone(),
-            alone: fit.map(|fit| fit.alone),
-            contention: fit.map(|fit| fit.contention),
-            coherency: fit.map(|fit| fit.coherency),
-            peak: fit.and_then(|fit| fit.peak()),
-            misfit: fit.map(|fit| fit.misfit),
-            oversubscribed: outside.into_iter().map(|(submitters, _)| submitters).collect(),
-            words,
+            ..scalability_of(&along.points, sums, cpus)
         }
     };
     lines_along(experiment).iter().filter(swept).map(found).collect()
+}
+
+/// The law through the rates of cases with these numbers of submitters, without names. More than `cpus` do not enter the fit.
+pub(crate) fn scalability_of(points: &[(f64, usize)], sums: &ComparisonSums, cpus: usize) -> ScalabilityFinding {
+    let fits = |submitters: f64| submitters <= cpus as f64;
+    let (inside, outside): (Vec<_>, Vec<_>) = points.iter().partition(|(submitters, _)| fits(*submitters));
+    let point = |&(submitters, case): &(f64, usize)| Some((submitters, sums.pairs(Metric::Iops, case)?));
+    let points: Option<Vec<(f64, Vec<Pair>)>> = inside.iter().map(point).collect();
+    let points = points.unwrap_or_default();
+    let points: Vec<LoadPoint> =
+        points.iter().map(|(submitters, rounds)| LoadPoint { submitters: *submitters, rounds }).collect();
+    let fit = scalability::scalability(&points);
+    let words = match &fit {
+        Some(fit) => scaling(fit, points.iter().map(|point| point.submitters).fold(0.0, f64::max)),
+        None if inside.len() < FEWEST_POINTS => format!(
+            "no fit: {} of the numbers are within this machine's {cpus} CPUs, {FEWEST_POINTS} are needed",
+            inside.len()
+        ),
+        None => "no fit: the rates are unknown, or do not follow the law".to_owned(),
+    };
+    ScalabilityFinding {
+        arm: String::new(),
+        axis: String::new(),
+        at: BTreeMap::new(),
+        alone: fit.map(|fit| fit.alone),
+        contention: fit.map(|fit| fit.contention),
+        coherency: fit.map(|fit| fit.coherency),
+        peak: fit.and_then(|fit| fit.peak()),
+        misfit: fit.map(|fit| fit.misfit),
+        oversubscribed: outside.into_iter().map(|(submitters, _)| submitters).collect(),
+        words,
+    }
 }
 
 /// The number of CPUs that a job may use, if it is limited to some.

@@ -4,7 +4,7 @@ use super::fold::{Dip, NoiseByWidth, WIDEST, refine, refine_known};
 use super::level::{local_level, trend};
 use super::profile;
 use super::rotated;
-use super::spectrum::{Comb, FEWEST_PERIODS, SUMS, Spectrum};
+use super::spectrum::{Comb, FEWEST_PERIODS, MANY, SUMS, Spectrum};
 use crate::ftq::series::Grid;
 use crate::stats::quantile::quantile;
 use std::ops::Range;
@@ -17,9 +17,13 @@ const MOST_PERIODS: usize = 8;
 const MOST_SEARCHES: usize = 12;
 /// A stall that comes a little early or late leaves a rest, which the search finds again and which is no other period. The
 /// search ends after this many in a row.
-const MOST_RESTS: usize = 2;
+const MOST_RESTS: usize = 3;
 /// Standard deviations by which a period that is found after others must be seen more often than in half of its cycles.
-const SEEN: f64 = 4.0;
+const SEEN: f64 = 3.0;
+/// Part of its cycles in which it must be seen.
+const LEAST_SEEN: f64 = 0.6;
+/// Most searches for short stalls.
+const MOST_SHORT: usize = 4;
 /// Periods that differ by less are the same.
 pub(super) const SAME: f64 = 0.02;
 /// Values are clipped above this quantile: bursts of speed are no stalls.
@@ -88,51 +92,95 @@ impl Loss {
     /// in which the probability of a false alarm is therefore not exact.
     fn is_no_rest(&self) -> bool {
         let (seen, of) = (self.seen as f64, self.of as f64);
-        self.seen == self.of || 2.0 * seen - of >= SEEN * of.sqrt()
+        self.seen == self.of || 2.0 * seen - of >= SEEN * of.sqrt() && seen >= LEAST_SEEN * of
     }
 }
 
 /// All periods of a series, the longest stall first: the kernel's timer tick is the surest of all, and seldom the question.
 pub(super) fn periods(grid: &Grid) -> Vec<Period> {
-    let amounts = running(&grid.values);
-    let mut views = [deviations(grid, trend), deviations(grid, local_level)];
-    let mut found: Vec<Period> = Vec::new();
-    let mut rests = 0;
-    let bins = grid.slots() as f64 / 2.0;
-    let ln_trials = (bins * (SUMS.len() * VIEWS) as f64).ln();
-    for _ in 0..MOST_SEARCHES {
-        let Some((comb, view)) = strongest(&views) else { break };
-        let ln_false_alarm = comb.ln_probability + ln_trials;
-        if ln_false_alarm > FALSE_ALARM.ln() {
-            break;
-        }
-        let noise = NoiseByWidth::of(&view);
-        let Some(dip) = fundamental(&view, &noise, comb) else { break };
-        let rotated = (view.len() as f64 / dip.period < rotated::ENOUGH_CYCLES)
-            .then(|| rotated::ln_false_alarm(&view, &noise, &dip));
-        let loss = losses(&amounts, &dip);
-        let again = found.iter().any(|other| (other.dip.period / dip.period - 1.0).abs() < SAME);
-        if view.len() as f64 / dip.period >= profile::FEWEST_CYCLES && !again {
-            views.iter_mut().for_each(|view| profile::take_out(view, dip.period));
-        } else {
-            views.iter_mut().for_each(|view| take_out(view, &dip));
-        }
-        if rotated.is_some_and(|rotated| rotated > rotated::FALSE_ALARM.ln()) {
-            continue;
-        }
-        let ln_false_alarm = rotated.map_or(ln_false_alarm, |rotated| rotated.max(ln_false_alarm));
-        let sure = found.is_empty() || loss.is_no_rest();
-        let new = !again && sure && loss.slots > 0.0;
-        if new {
-            found.push(Period { dip, ln_false_alarm, loss });
-        }
-        rests = if new { 0 } else { rests + 1 };
-        if found.len() == MOST_PERIODS || rests == MOST_RESTS {
-            break;
+    let mut search = Search {
+        amounts: running(&grid.values),
+        views: [deviations(grid, trend), deviations(grid, local_level)],
+        found: Vec::new(),
+        ln_bins: (grid.slots() as f64 / 2.0).ln(),
+    };
+    search.any_stalls();
+    search.short_stalls();
+    search.found.sort_by(|one, other| other.loss.slots.total_cmp(&one.loss.slots));
+    search.found
+}
+
+/// The search for periods.
+struct Search {
+    /// Running sums of the amount.
+    amounts: Vec<f64>,
+    /// The series, of which each period that is found is taken out.
+    views: [Vec<f64>; 2],
+    found: Vec<Period>,
+    ln_bins: f64,
+}
+
+impl Search {
+    /// Finds periods by up to 32 harmonics.
+    fn any_stalls(&mut self) {
+        let ln_trials = self.ln_bins + ((SUMS.len() * VIEWS) as f64).ln();
+        let mut rests = 0;
+        for _ in 0..MOST_SEARCHES {
+            let Some((comb, view)) = strongest(&self.views, Spectrum::combs) else { break };
+            let ln_false_alarm = comb.ln_probability + ln_trials;
+            if ln_false_alarm > FALSE_ALARM.ln() {
+                break;
+            }
+            let noise = NoiseByWidth::of(&view);
+            let Some(dip) = fundamental(&view, &noise, comb) else { break };
+            let rotated = (view.len() as f64 / dip.period < rotated::ENOUGH_CYCLES)
+                .then(|| rotated::ln_false_alarm(&view, &noise, &dip));
+            if profile::describes(&dip, view.len()) {
+                self.views.iter_mut().for_each(|view| profile::take_out(view, dip.period));
+            } else {
+                self.views.iter_mut().for_each(|view| take_out(view, &dip));
+            }
+            if rotated.is_some_and(|rotated| rotated > rotated::FALSE_ALARM.ln()) {
+                continue;
+            }
+            let ln_false_alarm = rotated.map_or(ln_false_alarm, |rotated| rotated.max(ln_false_alarm));
+            rests = if self.is_new(dip, ln_false_alarm) { 0 } else { rests + 1 };
+            if self.found.len() == MOST_PERIODS || rests == MOST_RESTS {
+                break;
+            }
         }
     }
-    found.sort_by(|one, other| other.loss.slots.total_cmp(&one.loss.slots));
-    found
+
+    /// Finds periods of short stalls by many harmonics. A pattern of the worker's own that drifts, such as that of a file which
+    /// it writes again and again, has much power in a few, and is never taken out completely.
+    fn short_stalls(&mut self) {
+        let ln_trials = self.ln_bins + ((MANY.len() * VIEWS) as f64).ln();
+        for _ in 0..MOST_SHORT {
+            let Some((comb, view)) = strongest(&self.views, Spectrum::long_combs) else { break };
+            if comb.ln_probability + ln_trials > FALSE_ALARM.ln() || self.found.len() == MOST_PERIODS {
+                break;
+            }
+            let noise = NoiseByWidth::of(&view);
+            let Some(dip) = fundamental(&view, &noise, comb) else { break };
+            let ln_false_alarm = rotated::ln_false_alarm(&view, &noise, &dip);
+            self.views.iter_mut().for_each(|view| take_out(view, &dip));
+            if ln_false_alarm <= rotated::FALSE_ALARM.ln() {
+                self.is_new(dip, ln_false_alarm);
+            }
+        }
+    }
+
+    /// Adds a period, unless it is a rest of another, or an accident.
+    fn is_new(&mut self, dip: Dip, ln_false_alarm: f64) -> bool {
+        let loss = losses(&self.amounts, &dip);
+        let again = self.found.iter().any(|other| (other.dip.period / dip.period - 1.0).abs() < SAME);
+        let sure = self.found.is_empty() || loss.is_no_rest();
+        let new = !again && sure && loss.slots > 0.0;
+        if new {
+            self.found.push(Period { dip, ln_false_alarm, loss });
+        }
+        new
+    }
 }
 
 /// What the series deviates from its `level`, as a part of its undisturbed amount.
@@ -175,7 +223,7 @@ fn cut_single_stalls(deviations: &mut [f64]) {
 }
 
 /// The most significant comb of all views, and its view.
-fn strongest(rests: &[Vec<f64>]) -> Option<(Comb, Vec<f64>)> {
+fn strongest(rests: &[Vec<f64>], combs: fn(&Spectrum) -> Vec<Comb>) -> Option<(Comb, Vec<f64>)> {
     let clipped = |rest: &Vec<f64>| -> Option<Vec<f64>> {
         let least = quantile(&mut rest.clone(), SLOWEST)?;
         Some(rest.iter().map(|value| value.max(least)).collect())
@@ -185,7 +233,7 @@ fn strongest(rests: &[Vec<f64>]) -> Option<(Comb, Vec<f64>)> {
         if view.iter().all(|value| value.abs() < NOTHING) {
             return None;
         }
-        let combs = Spectrum::of(&view)?.combs().into_iter();
+        let combs = combs(&Spectrum::of(&view)?).into_iter();
         let comb = combs.min_by(|one, other| one.ln_probability.total_cmp(&other.ln_probability))?;
         Some((comb, view))
     };

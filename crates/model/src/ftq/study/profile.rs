@@ -5,24 +5,42 @@
 //! steps much finer than a slot, is the pattern. For fewer cycles that mean would be noise, and it contains each shorter period
 //! that fits into the longer one.
 
-/// Fewest cycles of a period that is taken out in this way.
-pub(super) const FEWEST_CYCLES: f64 = 512.0;
+use super::fold::Dip;
+use crate::stats::quantile::quantile;
+
+/// Cycles of a period from which on it is taken out in this way.
+const MANY_CYCLES: f64 = 512.0;
+/// The same for a period whose dip has a shape, because it covers at least [`SHAPED`] slots.
+const FEWEST_CYCLES: f64 = 64.0;
+/// Slots of such a dip.
+const SHAPED: f64 = 8.0;
 /// Steps in a slot.
 const STEPS: f64 = 16.0;
 /// Fewest slots that fall into a step on average.
 const FEWEST_SLOTS: f64 = 64.0;
 /// The period is refined by what moves the last cycle by this number of slots, in each direction.
 const UNCERTAIN: f64 = 0.5;
+/// Rarer values, on each side, are clipped before the mean is taken: a single long stall would leave its mark in every cycle.
+const RARE: f64 = 0.02;
 /// Trials in each direction.
 const TRIALS: i32 = 24;
+
+/// Whether the mean at each phase describes a period in a series of `slots` better than its dip alone.
+pub(super) fn describes(dip: &Dip, slots: usize) -> bool {
+    let cycles = slots as f64 / dip.period;
+    cycles >= MANY_CYCLES || cycles >= FEWEST_CYCLES && dip.width * dip.period >= SHAPED
+}
 
 /// Subtracts from `values` their mean at each phase of the period near `period` (in slots), and adds their mean.
 pub(super) fn take_out(values: &mut [f64], period: f64) {
     let steps = (period * STEPS).min(values.len() as f64 / FEWEST_SLOTS).max(1.0) as usize;
     let cycles = values.len() as f64 / period;
+    let mut sorted = values.to_vec();
+    let [low, high] = [RARE, 1.0 - RARE].map(|part| quantile(&mut sorted, part).unwrap_or(0.0));
+    let typical: Vec<f64> = values.iter().map(|value| value.clamp(low, high)).collect();
     let tried = (-TRIALS..=TRIALS).map(|trial| {
         let period = period * (1.0 + f64::from(trial) / f64::from(TRIALS) * UNCERTAIN / (period * cycles));
-        Profile::of(values, period, steps)
+        Profile::of(&typical, period, steps)
     });
     let Some(best) = tried.max_by(|one, other| one.explained.total_cmp(&other.explained)) else { return };
     for (slot, value) in values.iter_mut().enumerate() {

@@ -11,6 +11,10 @@ use realfft::RealFftPlanner;
 
 /// Numbers of harmonics that are summed. A sum of few finds a sine, a sum of many a short stall.
 pub(super) const SUMS: [usize; 6] = [1, 2, 4, 8, 16, 32];
+/// Numbers of harmonics that are summed for short stalls, each cut at [`MOST_OF_ONE`].
+pub(super) const MANY: [usize; 2] = [64, 256];
+/// Most that a harmonic adds to a sum of many: so a few strong ones make no comb.
+const MOST_OF_ONE: f64 = 6.0;
 /// Fewest periods in a recording: with fewer, noise that grows towards low frequencies looks the same.
 pub(super) const FEWEST_PERIODS: f64 = 4.5;
 /// Fewest bins of a part of the background: the median of 12 exponential values has a standard error of 40 %.
@@ -74,26 +78,29 @@ impl Spectrum {
 
     /// For each number of harmonics the comb with the largest sum.
     pub(super) fn combs(&self) -> Vec<Comb> {
-        SUMS.iter().filter_map(|&harmonics| self.best_comb(harmonics)).collect()
+        SUMS.iter().filter_map(|&harmonics| self.best_comb(&self.power, harmonics, ln_gamma_tail)).collect()
+    }
+
+    /// The same for many harmonics of which none counts much.
+    pub(super) fn long_combs(&self) -> Vec<Comb> {
+        let cut: Vec<f64> = self.power.iter().map(|power| power.min(MOST_OF_ONE)).collect();
+        MANY.iter().filter_map(|&harmonics| self.best_comb(&cut, harmonics, ln_cut_tail)).collect()
     }
 
     /// Places are tried in steps of half a bin of the highest harmonic.
-    fn best_comb(&self, harmonics: usize) -> Option<Comb> {
+    fn best_comb(&self, power: &[f64], harmonics: usize, ln_tail: fn(usize, f64) -> f64) -> Option<Comb> {
         let steps = 2.0 * harmonics as f64;
         let first = (FEWEST_PERIODS / self.periods_per_bin * steps).ceil() as usize;
         // At the last place, the highest harmonic is in the last bin.
         let last = self.bins().saturating_sub(1) * 2;
         let sum = |place: usize| {
             let bin = |harmonic: usize| (harmonic * place + harmonics) / (2 * harmonics);
-            (1..=harmonics).map(|harmonic| self.power.get(bin(harmonic)).copied().unwrap_or(0.0)).sum::<f64>()
+            (1..=harmonics).map(|harmonic| power.get(bin(harmonic)).copied().unwrap_or(0.0)).sum::<f64>()
         };
         let sums = (first..=last).map(|place| (place, sum(place)));
         let (place, sum) = sums.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-        Some(Comb {
-            periods: place as f64 / steps * self.periods_per_bin,
-            harmonics,
-            ln_probability: ln_gamma_tail(harmonics, sum),
-        })
+        let periods = place as f64 / steps * self.periods_per_bin;
+        Some(Comb { periods, harmonics, ln_probability: ln_tail(harmonics, sum) })
     }
 }
 
@@ -164,6 +171,18 @@ pub(super) fn ln_gamma_tail(shape: usize, sum: f64) -> f64 {
         others += term;
     }
     (ln_last + others.ln() - sum).min(0.0)
+}
+
+/// Logarithm of the probability that the sum of `count` exponential variables, each cut at [`MOST_OF_ONE`], is `sum` or more: that
+/// of a normal variable of the same mean and variance (an upper bound of its tail, φ(z)/z).
+fn ln_cut_tail(count: usize, sum: f64) -> f64 {
+    let rest = (-MOST_OF_ONE).exp();
+    let (mean, variance) = (1.0 - rest, 1.0 - 2.0 * MOST_OF_ONE * rest - rest * rest);
+    let deviate = (sum - count as f64 * mean) / (count as f64 * variance).sqrt();
+    if deviate <= 1.0 {
+        return 0.0;
+    }
+    -deviate * deviate / 2.0 - (deviate * std::f64::consts::TAU.sqrt()).ln()
 }
 
 #[cfg(test)]

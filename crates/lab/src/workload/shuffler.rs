@@ -1,9 +1,9 @@
 //! Random order of measurements, from a seed that the record stores: arms of a block, starts of workers, boots.
 
-use crate::workload::permutation::{below, split_mix};
+use super::permutation::{below, split_mix};
 
 /// Draws random orders.
-pub(super) struct Shuffler {
+pub(crate) struct Shuffler {
     state: u64,
 }
 

@@ -1,0 +1,173 @@
+//! `iotoll blast`: the command line.
+
+use super::{Earlier, Output, value};
+use clap::Args;
+use lab::meter::Selection;
+use model::blast::Method;
+use model::blast::plan::{LONGEST_PAYLOAD, MOST_BATCHED, MOST_SUBMITTERS};
+use model::placement::Place;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// `iotoll blast`.
+#[derive(Args, Clone, Debug)]
+pub struct BlastArguments {
+    /// Host of the receiver [default: a receiver that iotoll starts on loopback, and ends after]
+    #[arg(value_name = "HOST", requires = "port")]
+    pub host: Option<String>,
+    /// Its port
+    #[arg(value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
+    /// Receive instead: count the packets that arrive at this address, until Ctrl-C; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["host", "payload", "submitters", "method", "batch",
+        "duration", "rounds", "submitter_cpus", "target_is_mine", "stored", "seed", "out", "no_save", "format"])]
+    pub serve: Option<SocketAddr>,
+    /// Bytes of payload in each packet, 0 to 65507
+    #[arg(long, value_name = "BYTES", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=i64::from(LONGEST_PAYLOAD)))]
+    pub payload: u32,
+    /// Numbers of threads that send, each from a socket of its own: 4, 1,2,4 or 1..8
+    #[arg(long, value_name = "N,…", default_value = "1", value_parser = numbers)]
+    pub submitters: Numbers,
+    /// How packets are given to the kernel: sendto, sendmmsg, gso, io_uring; several to compare them, or all
+    #[arg(long, value_name = "METHOD,…", default_value = "sendto", value_parser = methods)]
+    pub method: Methods,
+    /// Packets of one call, for methods that take several, 1 to 1024; gso takes at most 64
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_BATCHED)))]
+    pub batch: u32,
+    /// Measured time of each method with each number of submitters, divided among the rounds; a plain number is seconds
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub duration: Duration,
+    /// Rounds, 2 to 1000: each has a slice of every method with every number of submitters, in random order
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub rounds: u32,
+    /// Pin the submitters to these CPUs, in turn: 0,2-3 [default: the scheduler decides]
+    #[arg(long, value_name = "CPUS", value_parser = cpus)]
+    pub submitter_cpus: Option<Cpus>,
+    /// Pin the receiver to this CPU [default: the scheduler decides]
+    #[arg(long, value_name = "CPU")]
+    pub receiver_cpu: Option<u32>,
+    /// Receive buffer of the receiver, as 4m; beyond net.core.rmem_max only as root [default: the system's]
+    #[arg(long, value_name = "BYTES", value_parser = buffer)]
+    pub receive_buffer: Option<u32>,
+    /// Send to a public address: only to a machine and over a network that are yours
+    #[arg(long)]
+    pub target_is_mine: bool,
+    /// Read these kernel counters too, and report their increase per delivered packet; 'list' prints the names that this machine
+    /// has [default: softirqs.net_rx,softirqs.net_tx]
+    #[arg(long = "probe", value_name = "NAME,…", value_parser = value::probes)]
+    pub probe: Vec<super::Probes>,
+    /// Use only these meters, as for run
+    #[arg(long, value_name = "METERS", default_value = "default", hide_default_value = true, value_parser = value::selection)]
+    pub meters: Selection,
+    /// Seed of the order of slices [default: a new one each time; it is in the record]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub earlier: Earlier,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Numbers of submitters, ascending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbers(pub Vec<u32>);
+
+/// Methods, without repetition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Methods(pub Vec<Method>);
+
+/// CPUs in the order given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cpus(pub Vec<u32>);
+
+/// Most numbers of submitters in one measurement.
+const MOST_NUMBERS: usize = 64;
+/// Shortest measured time of a point.
+const SHORTEST: Duration = Duration::from_millis(200);
+/// Longest.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+fn numbers(text: &str) -> Result<Numbers, String> {
+    let expected = || format!("expected numbers from 1 to {MOST_SUBMITTERS}, as 4, 1,2,4 or 1..8");
+    let number = |text: &str| {
+        let number = text.parse().ok().filter(|number| (1..=MOST_SUBMITTERS).contains(number));
+        number.ok_or_else(expected)
+    };
+    let mut found = Vec::new();
+    for part in text.split(',') {
+        match part.split_once("..") {
+            Some((from, to)) => {
+                let (from, to) = (number(from)?, number(to.trim_start_matches('='))?);
+                found.extend(from..=to);
+                if from > to {
+                    return Err(expected());
+                }
+            }
+            None => found.push(number(part)?),
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    if found.len() > MOST_NUMBERS { Err(format!("at most {MOST_NUMBERS} numbers")) } else { Ok(Numbers(found)) }
+}
+
+fn methods(text: &str) -> Result<Methods, String> {
+    if text == "all" {
+        return Ok(Methods(Method::ALL.to_vec()));
+    }
+    let mut found = Vec::new();
+    for name in text.split(',') {
+        let method = Method::named(name).ok_or_else(|| {
+            let names: Vec<&str> = Method::ALL.iter().map(|method| method.name()).collect();
+            format!("expected {}, or all", names.join(", "))
+        })?;
+        if !found.contains(&method) {
+            found.push(method);
+        }
+    }
+    Ok(Methods(found))
+}
+
+fn cpus(text: &str) -> Result<Cpus, String> {
+    match Place::parse(text) {
+        Ok(Place::Cpus(cpus)) => Ok(Cpus(cpus)),
+        Ok(_) | Err(_) => Err("expected a list of CPUs, as 0,2-3".to_owned()),
+    }
+}
+
+fn buffer(text: &str) -> Result<u32, String> {
+    let bytes = value::amount(text)?;
+    u32::try_from(bytes)
+        .ok()
+        .filter(|bytes| *bytes > 0 && i32::try_from(*bytes).is_ok())
+        .ok_or_else(|| "expected 1 to 2g".to_owned())
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = format!("{text}s");
+    let text = if text.parse::<f64>().is_ok() { seconds.as_str() } else { text };
+    let range = "200ms to 1h";
+    let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; expected {range}"))?;
+    if (SHORTEST..=LONGEST).contains(&duration) { Ok(duration) } else { Err(format!("expected {range}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_lists_and_ranges() {
+        assert_eq!(numbers("1..4,16,2"), Ok(Numbers(vec![1, 2, 3, 4, 16])));
+        for wrong in ["", "0", "4..1", "1..", "2000", "1..2000", "a", "1..100"] {
+            assert!(numbers(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn methods_and_times() {
+        assert_eq!(methods("gso,sendto,gso"), Ok(Methods(vec![Method::Gso, Method::Sendto])));
+        assert!(methods("sendfile").unwrap_err().contains("sendmmsg"));
+        assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
+        assert!(duration("0").is_err() && duration("2h").is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! `iotoll blast`: sends small packets and counts what arrives, or receives them (`--serve`).
+
+use crate::arguments::{BlastArguments, Probes};
+use crate::failure::{self, BadInput};
+use crate::progress::ProgressLine;
+use crate::saving::{PAGE, Saving, both, write_page};
+use crate::signals::{self, LaterSignals, LeftBehind};
+use crate::{probes, stdout, stored};
+use lab::blast::{Allowed, Settings, resolve};
+use model::blast::{BlastFinding, BlastPlan, BlastRecord};
+use model::kind::Recorded;
+use model::probe::Probe;
+use model::record::Outcome;
+use model::unit::Nanos;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+/// Time before each slice that does not count: until queues and caches are as they will be.
+const WARM_UP: Duration = Duration::from_millis(100);
+/// Probes that every kernel has, and that say how often the network interrupts.
+const DEFAULT_PROBES: &str = "softirqs.net_rx,softirqs.net_tx";
+
+/// Runs the verb.
+pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+    if arguments.probe.iter().any(|probes| matches!(probes, Probes::List)) {
+        return probes::list();
+    }
+    refuse_odd(arguments)?;
+    if arguments.serve.is_some() {
+        return serve(arguments);
+    }
+    let plan = plan(arguments);
+    let allowed = if arguments.target_is_mine { Allowed::Any } else { Allowed::Near };
+    let target = match (&arguments.host, arguments.port) {
+        (Some(host), Some(port)) => Some(resolve(host, port, allowed)?),
+        _ => None,
+    };
+    let stored = stored::load::<BlastRecord>(arguments.earlier.stored.as_deref(), &plan)?;
+    let settings = Settings {
+        meters: arguments.meters.clone(),
+        probes: asked(arguments),
+        interruption: signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?,
+        command_line: words.to_vec(),
+        target,
+    };
+    let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "blast")?;
+    let line = ProgressLine::new(arguments.output.quiet);
+    let outcome = lab::blast::blast(&plan, &settings, &mut saving, &mut |progress| line.show_packets(&progress));
+    line.clear();
+    let record = outcome.inspect_err(|_| saving.abandon())?;
+    let finding = record.study(stored.as_ref());
+    let mut kept = keep(&saving, &finding, arguments.output.quiet);
+    if let Outcome::Failed(why) = &finding.outcome {
+        failure::complain(&format!("{why}; the rounds before are kept"));
+        // A full disk has no room for the report either, and that line says what to do.
+        kept = Ok(());
+    }
+    both(kept, stdout::print(&finding, arguments.output.format))?;
+    Ok(failure::of_outcome(&finding.outcome))
+}
+
+/// Writes the report beside the record, and says where they are.
+fn keep(saving: &Saving, finding: &BlastFinding, quiet: bool) -> anyhow::Result<()> {
+    let Some(folder) = saving.folder() else { return Ok(()) };
+    if !quiet {
+        let folder = folder.display();
+        failure::complain(&format!("record and {PAGE} in {folder}; to show it again: iotoll report {folder}"));
+    }
+    write_page(folder, finding)
+}
+
+fn asked(arguments: &BlastArguments) -> Vec<Probe> {
+    let of = |probes: &Probes| match probes {
+        Probes::List => Vec::new(),
+        Probes::Of(probes) => probes.clone(),
+    };
+    if arguments.probe.is_empty() {
+        return Probe::parse_list(DEFAULT_PROBES).unwrap_or_default();
+    }
+    arguments.probe.iter().flat_map(of).collect()
+}
+
+fn plan(arguments: &BlastArguments) -> BlastPlan {
+    let nanos = |duration: Duration| Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+    let new_seed = || {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        since.as_secs() ^ u64::from(since.subsec_nanos())
+    };
+    BlastPlan {
+        target: arguments.host.as_ref().zip(arguments.port).map(|(host, port)| format!("{host}:{port}")),
+        payload: arguments.payload,
+        methods: arguments.method.0.clone(),
+        submitters: arguments.submitters.0.clone(),
+        batch: arguments.batch,
+        slice: nanos(arguments.duration / arguments.rounds),
+        warm_up: nanos(WARM_UP),
+        rounds: arguments.rounds,
+        submitter_cpus: arguments.submitter_cpus.as_ref().map_or_else(Vec::new, |cpus| cpus.0.clone()),
+        receiver_cpu: arguments.receiver_cpu,
+        receive_buffer: arguments.receive_buffer,
+        seed: arguments.seed.unwrap_or_else(new_seed),
+    }
+}
+
+/// Shortest slice: in a shorter one, reading the clocks and the receiver would weigh too much.
+const SHORTEST_SLICE: Duration = Duration::from_millis(20);
+
+fn refuse_odd(arguments: &BlastArguments) -> anyhow::Result<()> {
+    let slice = arguments.duration / arguments.rounds;
+    if slice < SHORTEST_SLICE {
+        let message = format!(
+            "--rounds: slices of {} ms are too short; measure for a longer --duration, or in fewer rounds (20 ms each or more)",
+            slice.as_millis()
+        );
+        return Err(BadInput(message).into());
+    }
+    if arguments.host.is_some() && (arguments.receiver_cpu.is_some() || arguments.receive_buffer.is_some()) {
+        let message =
+            "--receiver-cpu, --receive-buffer: are options of the receiver; give them to iotoll blast --serve there";
+        return Err(BadInput(message.to_owned()).into());
+    }
+    Ok(())
+}
+
+/// Receives until Ctrl-C.
+fn serve(arguments: &BlastArguments) -> anyhow::Result<ExitCode> {
+    let Some(address) = arguments.serve else { return Ok(ExitCode::SUCCESS) };
+    let interruption = signals::interruption(LaterSignals::Exit(1, LeftBehind::default()))?;
+    let quiet = arguments.output.quiet;
+    let mut told = Ok(());
+    let ready = |address| told = stdout::write(&format!("receiving at {address}\n"));
+    let stop = || interruption.is_requested();
+    let received = lab::blast::serve(address, arguments.receiver_cpu, arguments.receive_buffer, ready, &stop)?;
+    told?;
+    if !quiet {
+        failure::complain(&format!("{received} packets received"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_probes_are_probes() {
+        assert_eq!(Probe::parse_list(DEFAULT_PROBES).unwrap().len(), 2);
+    }
+}

@@ -1,0 +1,379 @@
+//! `iotoll blast`: submitters send small packets to one receiver, which counts what arrives.
+//!
+//! Enters: a [`BlastPlan`]; leaves: a [`BlastRecord`], written round by round. In each round every point (a method with a
+//! number of submitters) has one slice, in random order, and so has the machine without packets.
+
+mod drop_counters;
+mod receiver;
+mod remote;
+mod submitters;
+mod target;
+
+pub use receiver::serve;
+pub use target::{Allowed, resolve};
+
+use crate::calibration::Calibration;
+use crate::error::{Error, Result};
+use crate::host;
+use crate::interruption::Interruption;
+use crate::meter::{MeterSet, Selection};
+use crate::probe::ProbeSet;
+use crate::workload::shuffler::Shuffler;
+use drop_counters::DropCounters;
+use model::blast::plan::Point;
+use model::blast::record::{Counted, Delivery, End, Header, Receiver, Round, add};
+use model::blast::{BlastPlan, BlastRecord};
+use model::comparison::RoundRecord;
+use model::comparison::record::{SliceReading, SliceRecord, SliceWork};
+use model::envelope::{Envelope, Kind};
+use model::probe::Probe;
+use model::record::Outcome;
+use model::unit::{Bytes, Hertz, Nanos};
+use receiver::{CountingReceiver, Counts};
+use remote::RemoteReceiver;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use submitters::Submitters;
+use sys::clock::monotonic_nanos;
+
+/// Shortest time over which the time-stamp counter is calibrated.
+const CALIBRATION: Duration = Duration::from_millis(50);
+/// The machine without packets is measured for a part of a slice, at least this long.
+const SHORTEST_BACKGROUND: Duration = Duration::from_millis(200);
+/// Longest time that packets are waited for after the last was sent.
+const LONGEST_DRAIN: Duration = Duration::from_secs(1);
+/// Packets are over if none arrived for this time.
+const QUIET: Duration = Duration::from_millis(60);
+
+/// How to measure.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Meters that may run.
+    pub meters: Selection,
+    /// Probes that are read at the ends of each slice.
+    pub probes: Vec<Probe>,
+    /// A request to end and keep the rounds.
+    pub interruption: Arc<Interruption>,
+    /// The command line, for the record.
+    pub command_line: Vec<String>,
+    /// Address of the receiver; `None` if iotoll starts one on loopback.
+    pub target: Option<SocketAddr>,
+}
+
+/// Saves the record while it grows.
+pub trait Writer {
+    /// What is known before the first packet.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn header(&mut self, header: &Header) -> Result<()>;
+    /// A complete round.
+    ///
+    /// # Errors
+    /// As above.
+    fn round(&mut self, round: &Round) -> Result<()>;
+    /// How it ended.
+    ///
+    /// # Errors
+    /// As above.
+    fn end(&mut self, end: &End) -> Result<()>;
+}
+
+/// Progress of a measurement.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Rounds that are complete.
+    pub rounds: u32,
+    /// Rounds in all.
+    pub of: u32,
+    /// The point that was measured last.
+    pub point: Point,
+    /// Packets that were delivered to it per second.
+    pub delivered_per_second: f64,
+}
+
+/// Measures a plan.
+///
+/// # Errors
+/// When nothing could be measured: no receiver, no socket, no meter's thread. What fails later is in the record.
+pub fn blast(
+    plan: &BlastPlan,
+    settings: &Settings,
+    writer: &mut dyn Writer,
+    observer: &mut dyn FnMut(Progress),
+) -> Result<BlastRecord> {
+    use sys::schedule::{Class, set_class};
+    let begun = Instant::now();
+    let calibration = Calibration::begin();
+    sys::process::raise_open_file_limit();
+    let started = host::now();
+    refuse_cpus(plan)?;
+    let probes = ProbeSet::open(&settings.probes)?;
+    let meters = MeterSet::open(settings.meters.clone())?.beside(probes);
+    let receiving = Receiving::open(plan, settings.target)?;
+    std::thread::sleep(CALIBRATION.saturating_sub(begun.elapsed()));
+    let (hertz, source) = (Hertz(calibration.end().0), calibration.end().1);
+    let header = Header {
+        envelope: Envelope::new(Kind::Blast, started, settings.command_line.clone()),
+        plan: plan.clone(),
+        host: host::read(Path::new("/"), hertz.0, &source),
+        meters: meters.statuses().to_vec(),
+        probes: meters.probes().descriptors(),
+        receiver: receiving.about(),
+    };
+    writer.header(&header)?;
+    // So that the end of a slice does not wait behind the submitters; they have ordinary priority. Without the permission it
+    // comes later, and its time stamps show it.
+    let real_time = set_class(Class::RealTime).is_ok();
+    let mut measurement =
+        Measurement { plan, settings, meters, receiving, shuffler: Shuffler::new(plan.seed), observer };
+    let (rounds, outcome) = measurement.rounds(writer);
+    if real_time {
+        // Lowering the priority is always allowed.
+        let _ = set_class(Class::Ordinary);
+    }
+    if rounds.is_empty() {
+        return Err(match outcome {
+            Ok(()) => Error::Interrupted("before the end of the first round".to_owned()),
+            Err(error) => error,
+        });
+    }
+    let outcome = match outcome {
+        Err(error) => Outcome::Failed(error.to_string()),
+        Ok(()) if settings.interruption.is_requested() => Outcome::Interrupted,
+        Ok(()) => Outcome::Completed,
+    };
+    let nanos = Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let mut end = End { outcome, tsc_hertz: calibration.end().0, nanos, warnings: Vec::new() };
+    if let Err(error) = writer.end(&end) {
+        end.outcome = Outcome::Failed(error.to_string());
+    }
+    Ok(BlastRecord { header, rounds, end: Some(end) })
+}
+
+/// Refuses CPUs on which this process may not run.
+fn refuse_cpus(plan: &BlastPlan) -> Result<()> {
+    let allowed = sys::schedule::allowed_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
+    match plan.submitter_cpus.iter().chain(&plan.receiver_cpu).find(|cpu| !allowed.contains(cpu)) {
+        Some(cpu) => Err(Error::Refused(format!("CPU {cpu}: iotoll may not run on it here; see taskset -cp $$"))),
+        None => Ok(()),
+    }
+}
+
+/// The receiver: iotoll's own in this process, or another one.
+enum Receiving {
+    Own(CountingReceiver),
+    Remote(Box<RemoteReceiver>),
+}
+
+impl Receiving {
+    fn open(plan: &BlastPlan, target: Option<SocketAddr>) -> Result<Self> {
+        Ok(match target {
+            Some(target) => Self::Remote(Box::new(RemoteReceiver::connect(target)?)),
+            None => {
+                let loopback = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
+                Self::Own(CountingReceiver::bind(loopback, plan.receiver_cpu, plan.receive_buffer)?)
+            }
+        })
+    }
+
+    fn address(&self) -> SocketAddr {
+        match self {
+            Self::Own(receiver) => receiver.address(),
+            Self::Remote(receiver) => receiver.address(),
+        }
+    }
+
+    fn counts(&mut self) -> Result<Counts> {
+        match self {
+            Self::Own(receiver) => Ok(receiver.counts()),
+            Self::Remote(receiver) => receiver.counts(),
+        }
+    }
+
+    fn about(&self) -> Receiver {
+        let (same_machine, same_network, receive_buffer) = match self {
+            Self::Own(receiver) => (true, true, receiver.receive_buffer()),
+            Self::Remote(receiver) => receiver.about(),
+        };
+        Receiver { address: self.address().to_string(), same_machine, same_network, receive_buffer }
+    }
+
+    /// Counters of drops at both ends; those of one network only once.
+    fn drops(&mut self) -> Result<DropCounters> {
+        let here = DropCounters::read();
+        Ok(match self {
+            Self::Remote(receiver) if !receiver.about().1 => here.with_those_of_the_receiver(receiver.drops()?),
+            Self::Own(_) | Self::Remote(_) => here,
+        })
+    }
+}
+
+struct Measurement<'a> {
+    plan: &'a BlastPlan,
+    settings: &'a Settings,
+    meters: MeterSet,
+    receiving: Receiving,
+    shuffler: Shuffler,
+    observer: &'a mut dyn FnMut(Progress),
+}
+
+impl Measurement<'_> {
+    /// Measures all rounds. Returns the complete ones, and what ended them early.
+    fn rounds(&mut self, writer: &mut dyn Writer) -> (Vec<Round>, Result<()>) {
+        let mut rounds = Vec::new();
+        while rounds.len() < self.plan.rounds as usize {
+            let next = self
+                .round(rounds.len())
+                .and_then(|round| round.map(|round| writer.round(&round).map(|()| round)).transpose());
+            match next {
+                Ok(Some(round)) => rounds.push(round),
+                Ok(None) => break,
+                Err(error) => return (rounds, Err(error)),
+            }
+        }
+        (rounds, Ok(()))
+    }
+
+    /// One round; `None` if it was interrupted.
+    fn round(&mut self, number: usize) -> Result<Option<Round>> {
+        let points = self.plan.points();
+        let begin_nanos = Nanos(monotonic_nanos());
+        let (mut slices, mut deliveries) = (Vec::new(), Vec::new());
+        for turn in self.shuffler.shuffled((0..points.len()).map(Some).chain([None])) {
+            let measured = match turn.and_then(|place| Some((place, *points.get(place)?))) {
+                None => self.background().map(|slice| (slice, None)),
+                Some((place, point)) => {
+                    let (slice, delivery) = self.slice(place, point)?;
+                    if let (false, SliceReading::Slice { work, .. }) = (self.interrupted(), &slice.reading) {
+                        let delivered_per_second = work.ios as f64 / work.wall_nanos.seconds().max(1e-9);
+                        let rounds = u32::try_from(number).unwrap_or(u32::MAX);
+                        (self.observer)(Progress { rounds, of: self.plan.rounds, point, delivered_per_second });
+                    }
+                    Some((slice, Some(delivery)))
+                }
+            };
+            let Some((slice, delivery)) = measured.filter(|_| !self.interrupted()) else { return Ok(None) };
+            slices.push(slice);
+            deliveries.extend(delivery);
+        }
+        let end_nanos = Nanos(monotonic_nanos());
+        Ok(Some(Round { slices: RoundRecord { begin_nanos, end_nanos, slices, ..RoundRecord::default() }, deliveries }))
+    }
+
+    /// The machine without packets; `None` if it was interrupted.
+    fn background(&mut self) -> Option<SliceRecord> {
+        let length = (self.plan.slice.duration() / 2).max(SHORTEST_BACKGROUND);
+        let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        self.sleep(self.plan.warm_up.duration());
+        let before = Box::new(self.meters.boundary(nanos));
+        self.sleep(length);
+        let after = Box::new(self.meters.boundary(nanos));
+        let reading = SliceReading::Slice { before, after, work: SliceWork::default(), tasks: None };
+        (!self.interrupted()).then_some(SliceRecord { case: None, reading })
+    }
+
+    /// A slice of a point, and what became of all its packets.
+    fn slice(&mut self, place: usize, point: Point) -> Result<(SliceRecord, Delivery)> {
+        let (drops, counts) = (self.receiving.drops()?, self.receiving.counts()?);
+        let submitters = Submitters::start(self.plan, point, self.receiving.address())?;
+        submitters.go();
+        self.sleep(self.plan.warm_up.duration());
+        let before = Box::new(self.meters.boundary(self.plan.slice));
+        let first = Instantaneous::read(&mut self.receiving, &submitters)?;
+        self.sleep(self.plan.slice.duration());
+        let after = Box::new(self.meters.boundary(self.plan.slice));
+        let last = Instantaneous::read(&mut self.receiving, &submitters)?;
+        let (sent, failed) = submitters.end();
+        let counted = self.drained(sent, &counts, &drops)?;
+        let delivered = last.received.saturating_sub(first.received);
+        let work = SliceWork {
+            ios: delivered,
+            bytes: Bytes(delivered.saturating_mul(self.plan.payload.into())),
+            wall_nanos: last.at_nanos.since(first.at_nanos),
+            thread_nanos: last.thread_nanos.since(first.thread_nanos),
+            ..SliceWork::default()
+        };
+        let mut dropped = Vec::new();
+        let in_socket = counted.dropped.wrapping_sub(counts.dropped);
+        if in_socket > 0 {
+            dropped.push(Counted { what: "receive buffer of the socket".to_owned(), count: in_socket.into() });
+        }
+        add(&mut dropped, &self.receiving.drops()?.since(&drops));
+        let delivery = Delivery {
+            point: place,
+            slice_sent: last.sent.saturating_sub(first.sent),
+            slice_failed: last.failed.saturating_sub(first.failed),
+            sent,
+            failed,
+            delivered: counted.received.saturating_sub(counts.received),
+            reordered: counted.reordered.saturating_sub(counts.reordered),
+            drops: dropped,
+        };
+        Ok((
+            SliceRecord { case: Some(place), reading: SliceReading::Slice { before, after, work, tasks: None } },
+            delivery,
+        ))
+    }
+
+    /// Waits until every packet has arrived or was dropped, or none arrives any more. Returns the last counts.
+    fn drained(&mut self, sent: u64, before: &Counts, drops: &DropCounters) -> Result<Counts> {
+        let begun = Instant::now();
+        let (mut latest, mut changed) = (self.receiving.counts()?, Instant::now());
+        loop {
+            let dropped: u64 = self.receiving.drops()?.since(drops).iter().map(|drop| drop.count).sum();
+            let arrived = latest.received.saturating_sub(before.received);
+            let known = arrived + dropped + u64::from(latest.dropped.wrapping_sub(before.dropped));
+            if known >= sent || changed.elapsed() > QUIET || begun.elapsed() > LONGEST_DRAIN {
+                return Ok(latest);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+            let counts = self.receiving.counts()?;
+            if counts.received != latest.received {
+                changed = Instant::now();
+            }
+            latest = counts;
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.settings.interruption.is_requested()
+    }
+
+    /// Sleeps, or returns early at an interruption: that round does not count.
+    fn sleep(&self, length: Duration) {
+        /// Longest reaction time to an interruption.
+        const POLL_INTERVAL: Duration = Duration::from_millis(100);
+        let end = Instant::now() + length;
+        while !self.interrupted() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(POLL_INTERVAL));
+        }
+    }
+}
+
+/// What sender and receiver had counted at an end of a slice.
+struct Instantaneous {
+    at_nanos: Nanos,
+    received: u64,
+    sent: u64,
+    failed: u64,
+    thread_nanos: Nanos,
+}
+
+impl Instantaneous {
+    fn read(receiving: &mut Receiving, submitters: &Submitters) -> Result<Self> {
+        let asked = monotonic_nanos();
+        let received = receiving.counts()?.received;
+        let answered = monotonic_nanos();
+        let (sent, failed) = submitters.counts();
+        // The receiver counted between question and answer.
+        let at_nanos = Nanos(asked.midpoint(answered));
+        Ok(Self { at_nanos, received, sent, failed, thread_nanos: submitters.thread_nanos() })
+    }
+}

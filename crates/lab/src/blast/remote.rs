@@ -1,0 +1,179 @@
+//! Asks a receiver (`iotoll blast --serve`) for its counts, by TCP at the port of its packets. A question is a line, the
+//! answer a line of JSON.
+
+use super::receiver::Counts;
+use crate::error::{Error, Result};
+use crate::host;
+use model::blast::record::Counted;
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// The version of the questions and answers.
+const PROTOCOL: &str = "iotoll.blast-receiver/1";
+/// Longest time for connecting and for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest answer.
+const LONGEST_ANSWER: u64 = 1 << 20;
+
+/// A question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// The counts of packets.
+    Counts,
+    /// These and the counters of drops.
+    Drops,
+}
+
+impl Ask {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Counts => "counts",
+            Self::Drops => "drops",
+        }
+    }
+
+    pub fn of(word: &str) -> Option<Self> {
+        [Self::Counts, Self::Drops].into_iter().find(|ask| ask.word() == word)
+    }
+}
+
+/// An answer.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Reply {
+    protocol: String,
+    /// Names the machine: the kernel's boot ID.
+    machine: String,
+    /// Names the network namespace.
+    network: String,
+    received: u64,
+    reordered: u64,
+    dropped: u32,
+    receive_buffer: Option<u32>,
+    drops: Vec<Counted>,
+}
+
+impl Reply {
+    pub fn new(counts: Counts, drops: Vec<Counted>, receive_buffer: Option<u32>) -> Self {
+        let Counts { received, reordered, dropped } = counts;
+        let (machine, network) = names();
+        Self { protocol: PROTOCOL.to_owned(), machine, network, received, reordered, dropped, receive_buffer, drops }
+    }
+}
+
+/// Names of this machine and its network.
+fn names() -> (String, String) {
+    let network = std::fs::read_link("/proc/thread-self/ns/net").map(|name| name.display().to_string());
+    (host::boot_id().unwrap_or_default(), network.unwrap_or_default())
+}
+
+/// A receiver that is asked.
+pub(super) struct RemoteReceiver {
+    address: SocketAddr,
+    stream: BufReader<TcpStream>,
+    about: (bool, bool, Option<u32>),
+}
+
+impl RemoteReceiver {
+    /// Connects to it.
+    pub fn connect(address: SocketAddr) -> Result<Self> {
+        let nobody = |error: std::io::Error| {
+            Error::Refused(format!(
+                "{address}: no receiver answers ({error}); start one there: iotoll blast --serve {}",
+                if address.is_ipv4() {
+                    format!("0.0.0.0:{}", address.port())
+                } else {
+                    format!("[::]:{}", address.port())
+                }
+            ))
+        };
+        let stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(nobody)?;
+        let prepare = || {
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))
+        };
+        prepare().map_err(nobody)?;
+        let mut receiver = Self { address, stream: BufReader::new(stream), about: (false, false, None) };
+        let reply = receiver.ask(Ask::Counts)?;
+        let (machine, network) = names();
+        let same_machine = !machine.is_empty() && reply.machine == machine;
+        receiver.about = (same_machine, same_machine && reply.network == network, reply.receive_buffer);
+        Ok(receiver)
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether it runs on this machine, in this network, and its receive buffer.
+    pub fn about(&self) -> (bool, bool, Option<u32>) {
+        self.about
+    }
+
+    pub fn counts(&mut self) -> Result<Counts> {
+        let Reply { received, reordered, dropped, .. } = self.ask(Ask::Counts)?;
+        Ok(Counts { received, reordered, dropped })
+    }
+
+    pub fn drops(&mut self) -> Result<Vec<Counted>> {
+        Ok(self.ask(Ask::Drops)?.drops)
+    }
+
+    fn ask(&mut self, ask: Ask) -> Result<Reply> {
+        let address = self.address;
+        let gone = |why: String| {
+            Error::Failed(format!("the receiver at {address} {why}; start it again and repeat the measurement"))
+        };
+        let mut line = String::new();
+        let mut exchange = || {
+            self.stream.get_mut().write_all(format!("{}\n", ask.word()).as_bytes())?;
+            (&mut self.stream).take(LONGEST_ANSWER).read_line(&mut line)
+        };
+        match exchange() {
+            Ok(0) => return Err(gone("closed its connection".to_owned())),
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return Err(gone(format!("did not answer for {} s", PATIENCE.as_secs())));
+            }
+            Err(error) => return Err(gone(format!("cannot be asked any more ({error})"))),
+        }
+        let reply: Option<Reply> = serde_json::from_str(&line).ok();
+        reply.filter(|reply| reply.protocol == PROTOCOL).ok_or_else(|| {
+            Error::Refused(format!(
+                "{address}: is no receiver of this version; start one there: iotoll blast --serve {address}"
+            ))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// What connecting to a server that answers like this says.
+    fn refusal(answer: &'static [u8]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_exact(&mut [0; 7]).unwrap();
+            stream.write_all(answer).unwrap();
+        });
+        let refused = RemoteReceiver::connect(address).map(|_| ()).unwrap_err().to_string();
+        server.join().unwrap();
+        refused
+    }
+
+    #[test]
+    fn who_is_no_receiver_is_refused_in_one_line() {
+        assert!(refusal(b"HTTP/1.1 400 Bad Request\r\n\r\n").contains("is no receiver of this version"));
+        assert!(refusal(b"{\"protocol\":\"iotoll.blast-receiver/9\"}\n").contains("is no receiver"));
+        assert!(refusal(b"").contains("closed its connection"));
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let nobody = RemoteReceiver::connect(port).map(|_| ()).unwrap_err().to_string();
+        assert!(nobody.contains("iotoll blast --serve 0.0.0.0:"), "{nobody}");
+    }
+}

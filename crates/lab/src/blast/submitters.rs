@@ -1,0 +1,256 @@
+//! Threads that send packets without pause, each from a socket of its own.
+
+use crate::error::{Error, Result};
+use crate::gate::Gate;
+use model::blast::plan::{BlastPlan, Method, Point};
+use model::blast::record::Counted;
+use model::unit::Nanos;
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use sys::clock::ThreadClock;
+use sys::datagrams::{ManySender, NumberedDatagrams, RingSender};
+
+/// A send that finds no room for this time fails, so that a submitter can end.
+const LONGEST_SEND: Duration = Duration::from_millis(100);
+/// The number of an error without one: EIO.
+const UNKNOWN: i32 = 5;
+/// Stack of a submitter.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Written by one submitter, read by others.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Live {
+    /// Packets that the kernel accepted.
+    sent: AtomicU64,
+    /// Packets that it refused.
+    failed: AtomicU64,
+}
+
+/// Submitters, ready or running.
+pub(super) struct Submitters {
+    start: Arc<Gate>,
+    stop: Arc<AtomicBool>,
+    live: Vec<Arc<Live>>,
+    clocks: Arc<Mutex<Vec<ThreadClock>>>,
+    threads: Vec<JoinHandle<BTreeMap<i32, u64>>>,
+}
+
+impl Submitters {
+    /// Opens the sockets and starts the threads, which wait for [`go`](Self::go).
+    pub fn start(plan: &BlastPlan, point: Point, target: SocketAddr) -> Result<Self> {
+        let count = point.submitters as usize;
+        let sockets: Result<Vec<UdpSocket>> = (0..count).map(|_| socket(plan, point.method, target)).collect();
+        let mut submitters = Self {
+            start: Arc::default(),
+            stop: Arc::default(),
+            live: Vec::new(),
+            clocks: Arc::default(),
+            threads: Vec::new(),
+        };
+        for (number, socket) in sockets?.into_iter().enumerate() {
+            let cpus: Vec<u32> =
+                plan.submitter_cpus.get(number % plan.submitter_cpus.len().max(1)).copied().into_iter().collect();
+            let way = Way::open(plan, point.method, &socket)?;
+            let live = Arc::new(Live::default());
+            let submitter =
+                Submitter { socket, live: live.clone(), stop: submitters.stop.clone(), failed: BTreeMap::new() };
+            submitters.live.push(live);
+            let (start, clocks) = (submitters.start.clone(), submitters.clocks.clone());
+            let thread = std::thread::Builder::new().name(format!("submitter {number}")).stack_size(STACK_BYTES);
+            let spawned = thread.spawn(move || {
+                // Refused only for a CPU that was allowed when the plan was made.
+                let _ = (!cpus.is_empty()).then(|| sys::schedule::pin_to(&cpus));
+                // A shared table of files costs each call two atomic operations.
+                let _ = sys::process::unshare_descriptors();
+                clocks.lock().unwrap_or_else(PoisonError::into_inner).push(ThreadClock::of_caller());
+                start.pass();
+                submitter.run(way)
+            });
+            let spawned =
+                spawned.map_err(|error| Error::instrument(format!("starting submitter {number} of {count}"), error));
+            submitters.threads.push(spawned?);
+        }
+        Ok(submitters)
+    }
+
+    /// Lets all of them send.
+    pub fn go(&self) {
+        self.start.open();
+    }
+
+    /// Packets that the kernel accepted and refused so far.
+    pub fn counts(&self) -> (u64, u64) {
+        let sum = |of: fn(&Live) -> &AtomicU64| self.live.iter().map(|live| of(live).load(Ordering::Relaxed)).sum();
+        (sum(|live| &live.sent), sum(|live| &live.failed))
+    }
+
+    /// CPU time of the submitters so far.
+    pub fn thread_nanos(&self) -> Nanos {
+        let clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
+        clocks.iter().filter_map(|clock| clock.nanos().ok().map(Nanos)).sum()
+    }
+
+    /// Ends them. Returns the packets that the kernel accepted, and those that it refused, by reason.
+    pub fn end(mut self) -> (u64, Vec<Counted>) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.go();
+        let mut failed: BTreeMap<i32, u64> = BTreeMap::new();
+        for thread in self.threads.drain(..) {
+            for (error, count) in thread.join().unwrap_or_default() {
+                *failed.entry(error).or_default() += count;
+            }
+        }
+        let named = |(error, count)| Counted { what: io::Error::from_raw_os_error(error).to_string(), count };
+        (self.counts().0, failed.into_iter().map(named).collect())
+    }
+}
+
+impl Drop for Submitters {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.go();
+        for thread in self.threads.drain(..) {
+            // One that panicked has already printed the reason.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A connected socket that reports errors.
+fn socket(plan: &BlastPlan, method: Method, target: SocketAddr) -> Result<UdpSocket> {
+    let any = match target {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let open = || {
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(target)?;
+        socket.set_write_timeout(Some(LONGEST_SEND))?;
+        sys::socket::report_errors(&socket)?;
+        Ok(socket)
+    };
+    let socket = open().map_err(|error: io::Error| match error.kind() {
+        ErrorKind::Unsupported | ErrorKind::AddrNotAvailable | ErrorKind::NetworkUnreachable => Error::Refused(format!(
+            "{target}: no route from here ({error}); check the address, and that the interface is up: ip route get {}",
+            target.ip()
+        )),
+        _ => Error::instrument(format!("opening a UDP socket to {target}"), error),
+    })?;
+    if method == Method::Gso && plan.payload > 0 {
+        let segment = u16::try_from(plan.payload).unwrap_or(u16::MAX);
+        sys::socket::segment_sends(&socket, segment).map_err(|error| {
+            Error::Refused(format!(
+                "method gso: the kernel cannot cut a send into packets ({error}); it needs Linux 4.18"
+            ))
+        })?;
+    }
+    Ok(socket)
+}
+
+/// How packets are given to the kernel.
+enum Way {
+    One(NumberedDatagrams),
+    Many(ManySender),
+    Segmented(NumberedDatagrams),
+    /// Opened by the thread that uses it, because the kernel lets only one thread submit.
+    Ring(NumberedDatagrams),
+}
+
+impl Way {
+    fn open(plan: &BlastPlan, method: Method, socket: &UdpSocket) -> Result<Self> {
+        let datagrams = NumberedDatagrams::new(plan.payload as usize, plan.batch_of(method) as usize);
+        Ok(match method {
+            Method::Sendto => Self::One(datagrams),
+            Method::Sendmmsg => Self::Many(ManySender::new(datagrams)),
+            Method::Gso => Self::Segmented(datagrams),
+            Method::IoUring => {
+                // Tried here, where a refusal can be told.
+                RingSender::new(NumberedDatagrams::new(0, 1), socket).map_err(|error| {
+                    Error::Refused(format!(
+                        "method io_uring: is not allowed here ({error}); set sysctl kernel.io_uring_disabled=0, or leave it out"
+                    ))
+                })?;
+                Self::Ring(datagrams)
+            }
+        })
+    }
+}
+
+struct Submitter {
+    socket: UdpSocket,
+    live: Arc<Live>,
+    stop: Arc<AtomicBool>,
+    failed: BTreeMap<i32, u64>,
+}
+
+impl Submitter {
+    /// Sends until it is to stop. Returns how many packets failed, by error number. Numbers advance on success only.
+    fn run(mut self, way: Way) -> BTreeMap<i32, u64> {
+        let mut number = 0;
+        match way {
+            Way::One(mut datagrams) => {
+                while self.goes_on(number) {
+                    datagrams.number(number);
+                    number += self.counted(1, |socket| socket.send(datagrams.first()).map(|_| 1));
+                }
+            }
+            Way::Many(mut sender) => {
+                while self.goes_on(number) {
+                    number += self.counted(1, |socket| sender.send(socket, number));
+                }
+            }
+            Way::Segmented(mut datagrams) => {
+                let count = datagrams.count();
+                while self.goes_on(number) {
+                    datagrams.number(number);
+                    // The kernel takes all of them or none.
+                    number += self.counted(count as u64, |socket| socket.send(datagrams.bytes()).map(|_| count));
+                }
+            }
+            Way::Ring(datagrams) => match RingSender::new(datagrams, &self.socket) {
+                Ok(mut sender) => {
+                    while self.goes_on(number) {
+                        let mut errors = Vec::new();
+                        number += self.counted(1, |_| sender.send(number, |error| errors.push(error)));
+                        errors.into_iter().for_each(|error| self.fail(error, 1));
+                    }
+                }
+                Err(error) => self.fail(error.raw_os_error().unwrap_or(UNKNOWN), 1),
+            },
+        }
+        self.live.sent.store(number, Ordering::Relaxed);
+        self.failed
+    }
+
+    #[inline(always)]
+    fn goes_on(&self, sent: u64) -> bool {
+        self.live.sent.store(sent, Ordering::Relaxed);
+        !self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Packets that the kernel took in a call. If it took none, `lost` packets failed.
+    #[inline(always)]
+    fn counted(&mut self, lost: u64, send: impl FnOnce(&UdpSocket) -> io::Result<usize>) -> u64 {
+        match send(&self.socket) {
+            Ok(sent) => sent as u64,
+            Err(error) if error.kind() == ErrorKind::Interrupted => 0,
+            Err(error) => {
+                self.fail(error.raw_os_error().unwrap_or(UNKNOWN), lost);
+                0
+            }
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, error: i32, packets: u64) {
+        *self.failed.entry(error).or_default() += packets;
+        let before = self.live.failed.load(Ordering::Relaxed);
+        self.live.failed.store(before + packets, Ordering::Relaxed);
+    }
+}

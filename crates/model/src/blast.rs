@@ -1,0 +1,11 @@
+//! Small packets: several submitters send to one receiver, which counts what arrives.
+
+pub mod finding;
+pub mod plan;
+pub mod record;
+mod study;
+
+pub use finding::BlastFinding;
+pub use plan::{BlastPlan, Method};
+pub use record::BlastRecord;
+pub use study::study;

@@ -1,0 +1,125 @@
+//! All numbers that a report of packets may show.
+//!
+//! This is also the JSON of `blast`, schema `iotoll.blast/1`: fields are added, never renamed. `null` means unknown.
+
+use super::plan::Method;
+use super::record::{Counted, Receiver};
+use crate::comparison::finding::ScalabilityFinding;
+use crate::record::{Host, Outcome};
+use crate::stats::Estimate;
+use crate::stored::{StoredFinding, UnpairedChange};
+use crate::warning::Warning;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The schema name in the JSON.
+pub const SCHEMA: &str = "iotoll.blast/1";
+
+/// The results of sending packets.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BlastFinding {
+    /// The schema name, `iotoll.blast/1`.
+    pub schema: String,
+    /// Version of the method, which defines the meaning of the numbers.
+    pub method_version: u32,
+    /// Start of the measurement, in seconds since 1970.
+    pub started_unix_seconds: f64,
+    /// The command line, as typed.
+    pub command_line: Vec<String>,
+    /// The machine that sends.
+    pub host: Host,
+    /// Who receives.
+    pub receiver: Receiver,
+    /// Names of the methods, separated by commas.
+    pub method: String,
+    /// Bytes of payload in each packet.
+    pub payload_bytes: u32,
+    /// Length of a slice.
+    pub slice_seconds: f64,
+    /// Rounds that were measured.
+    pub rounds: u64,
+    /// Length of the whole measurement.
+    pub seconds: f64,
+    /// Name of the meter that gives the cycles; `null` if none could.
+    pub meter: Option<String>,
+    /// Busy fraction of the machine without packets, which is subtracted.
+    pub background_fraction: Option<f64>,
+    /// Each method with each number of submitters.
+    pub points: Vec<PointFinding>,
+    /// The fitted rate of N submitters, by method, if their number was varied.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub usl: BTreeMap<String, ScalabilityFinding>,
+    /// The earlier measurement that it was compared with (`--stored`).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stored: Option<StoredFinding>,
+    /// Whether the measurement was completed.
+    pub outcome: Outcome,
+    /// Caveats, the gravest first.
+    pub warnings: Vec<Warning>,
+}
+
+/// A method with a number of submitters.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PointFinding {
+    /// The method.
+    pub method: Method,
+    /// Number of sending threads.
+    pub submitters: u32,
+    /// Packets of one call.
+    pub batch: u32,
+    /// Whether there are more submitters than CPUs that they may use.
+    pub oversubscribed: bool,
+    /// Packets that the kernel accepted per second.
+    pub sent_per_second: f64,
+    /// Packets that it refused per second.
+    pub errors_per_second: f64,
+    /// Packets that the receiver counted per second.
+    pub delivered_per_second: f64,
+    /// The same with its interval.
+    pub delivered: Estimate,
+    /// Delivered packets per second, divided by those of the first point.
+    pub delivered_ratio: Option<Estimate>,
+    /// Cycles of the whole machine per delivered packet, without the background.
+    pub cycles_per_packet: Option<Estimate>,
+    /// Cycles per delivered packet, divided by those of the first point.
+    pub cycles_ratio: Option<Estimate>,
+    /// Context switches per delivered packet, without the background.
+    pub context_switches_per_packet: Option<Estimate>,
+    /// Increase of each counter among the probes per delivered packet; `null` if it could not be read.
+    pub probes_per_packet: BTreeMap<String, Option<Estimate>>,
+    /// Change against the stored measurement, if it has this point.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub since_stored: Option<SinceStored>,
+    /// What became of all packets of this point, with those outside the slices.
+    pub packets: Packets,
+}
+
+/// How a point changed since an earlier measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SinceStored {
+    /// Of delivered packets per second.
+    pub delivered: Option<UnpairedChange>,
+    /// Of cycles per delivered packet.
+    pub cycles_per_packet: Option<UnpairedChange>,
+}
+
+/// What became of packets: sent = delivered + dropped + unaccounted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Packets {
+    /// Packets that the kernel accepted.
+    pub sent: u64,
+    /// Packets that the receiver counted.
+    pub delivered: u64,
+    /// Packets that arrived after one with a higher number.
+    pub reordered: u64,
+    /// Packets that the kernel refused, by reason; not in `sent`.
+    pub failed: Vec<Counted>,
+    /// Packets that were dropped on the way, by place.
+    pub drops: Vec<Counted>,
+    /// Packets that no counter explains; negative if counters contain foreign packets.
+    pub unaccounted: i64,
+}

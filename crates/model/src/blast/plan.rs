@@ -1,0 +1,107 @@
+//! What to send, how, and from how many threads.
+
+use crate::unit::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// Longest payload: that of a UDP datagram over IPv4.
+pub const LONGEST_PAYLOAD: u32 = 65_507;
+/// Most datagrams that the kernel cuts from one send (UDP_MAX_SEGMENTS before 6.9).
+pub const MOST_SEGMENTS: u32 = 64;
+/// Most datagrams of one call.
+pub const MOST_BATCHED: u32 = 1024;
+/// Most sending threads.
+pub const MOST_SUBMITTERS: u32 = 1024;
+
+/// How a submitter gives packets to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Method {
+    /// A system call for each packet.
+    Sendto,
+    /// A system call for a batch of packets.
+    Sendmmsg,
+    /// One send for a batch, which the kernel or the device cuts into packets.
+    Gso,
+    /// A batch of sends through an io_uring.
+    IoUring,
+}
+
+impl Method {
+    /// Every method, in the order in which they are measured.
+    pub const ALL: [Self; 4] = [Self::Sendto, Self::Sendmmsg, Self::Gso, Self::IoUring];
+
+    /// Its name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sendto => "sendto",
+            Self::Sendmmsg => "sendmmsg",
+            Self::Gso => "gso",
+            Self::IoUring => "io_uring",
+        }
+    }
+
+    /// Finds a method by name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.name() == name)
+    }
+}
+
+/// A plan for `iotoll blast`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlastPlan {
+    /// Host and port of the receiver; `None` if iotoll starts one on loopback.
+    pub target: Option<String>,
+    /// Bytes of payload in each packet.
+    pub payload: u32,
+    /// The methods.
+    pub methods: Vec<Method>,
+    /// The numbers of sending threads.
+    pub submitters: Vec<u32>,
+    /// Packets of one call, for methods that take several.
+    pub batch: u32,
+    /// Length of one slice of a point.
+    pub slice: Nanos,
+    /// Time before each slice that does not count.
+    pub warm_up: Nanos,
+    /// Rounds: each has one slice of every point, in random order.
+    pub rounds: u32,
+    /// CPUs of the submitters, in turn; empty if the scheduler chooses.
+    pub submitter_cpus: Vec<u32>,
+    /// CPU of the receiver that iotoll starts; `None` if the scheduler chooses.
+    pub receiver_cpu: Option<u32>,
+    /// Receive buffer of the receiver that iotoll starts, in bytes; `None` for the system's default.
+    pub receive_buffer: Option<u32>,
+    /// Seed of the order of slices.
+    pub seed: u64,
+}
+
+/// A method with a number of submitters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// The method.
+    pub method: Method,
+    /// Number of sending threads.
+    pub submitters: u32,
+}
+
+impl BlastPlan {
+    /// Every method with every number of submitters.
+    pub fn points(&self) -> Vec<Point> {
+        let with = |method: &Method| {
+            let method = *method;
+            self.submitters.iter().map(move |submitters| Point { method, submitters: *submitters })
+        };
+        self.methods.iter().flat_map(with).collect()
+    }
+
+    /// Packets of one call.
+    pub fn batch_of(&self, method: Method) -> u32 {
+        match method {
+            Method::Sendto => 1,
+            Method::Sendmmsg | Method::IoUring => self.batch,
+            // All segments of one send are one datagram of at most 64 KiB for the kernel.
+            Method::Gso => self.batch.min(MOST_SEGMENTS).min(LONGEST_PAYLOAD / self.payload.max(1)).max(1),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What was read while packets were sent, before anything is computed from it.
+
+use super::plan::BlastPlan;
+use crate::comparison::RoundRecord;
+use crate::envelope::Envelope;
+use crate::probe::Descriptor;
+use crate::record::{Host, MeterStatus, Outcome};
+use crate::unit::Nanos;
+use crate::warning::Warning;
+use serde::{Deserialize, Serialize};
+
+/// A measurement of packets, as far as it came.
+#[derive(Clone, Debug)]
+pub struct BlastRecord {
+    /// What is known before the first packet.
+    pub header: Header,
+    /// Complete rounds, in order.
+    pub rounds: Vec<Round>,
+    /// How it ended; `None` if it was cut off.
+    pub end: Option<End>,
+}
+
+/// What is known before the first packet.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Header {
+    /// The first line of the record.
+    #[serde(skip)]
+    pub envelope: Envelope,
+    /// What was planned.
+    pub plan: BlastPlan,
+    /// The machine that sends.
+    pub host: Host,
+    /// All meters: which run, and why others do not.
+    pub meters: Vec<MeterStatus>,
+    /// The probes.
+    pub probes: Vec<Descriptor>,
+    /// Who receives.
+    pub receiver: Receiver,
+}
+
+/// Who receives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Receiver {
+    /// Its address and port.
+    pub address: String,
+    /// Whether it runs on the machine that sends, so that its cycles are in the cost.
+    pub same_machine: bool,
+    /// Whether it sees the same network devices as the sender.
+    pub same_network: bool,
+    /// Size of its receive buffer as the kernel counts it, in bytes.
+    pub receive_buffer: Option<u32>,
+}
+
+/// One round: every point once.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Round {
+    /// The machine in each slice. A point is a case; the work of its slice is what was delivered in it.
+    pub slices: RoundRecord,
+    /// What became of the packets, in the order of the slices of points.
+    pub deliveries: Vec<Delivery>,
+}
+
+/// What became of the packets of one execution: a slice with its warm-up, until the last packet arrived or was dropped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    /// Index of the point.
+    pub point: usize,
+    /// Packets that the kernel accepted in the slice.
+    pub slice_sent: u64,
+    /// Packets that it refused in the slice.
+    pub slice_failed: u64,
+    /// Packets that it accepted in all.
+    pub sent: u64,
+    /// Packets that it refused in all, by reason.
+    pub failed: Vec<Counted>,
+    /// Packets that the receiver counted in all, one by one.
+    pub delivered: u64,
+    /// Packets that arrived after one with a higher number.
+    pub reordered: u64,
+    /// Packets that were dropped on the way, by place.
+    pub drops: Vec<Counted>,
+}
+
+/// How often something happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Counted {
+    /// What, in words: an error, a place.
+    pub what: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// How it ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct End {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// Rate of the time-stamp counter, measured over the whole time.
+    pub tsc_hertz: f64,
+    /// Length of the whole measurement.
+    pub nanos: Nanos,
+    /// Caveats that were found during the measurement.
+    pub warnings: Vec<Warning>,
+}
+
+/// Adds counts to those of the same name.
+pub fn add(sums: &mut Vec<Counted>, more: &[Counted]) {
+    for Counted { what, count } in more {
+        match sums.iter_mut().find(|sum| sum.what == *what) {
+            Some(sum) => sum.count = sum.count.saturating_add(*count),
+            None => sums.push(Counted { what: what.clone(), count: *count }),
+        }
+    }
+}

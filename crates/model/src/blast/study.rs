@@ -1,0 +1,275 @@
+//! From a record of packets to its finding.
+
+use super::finding::{BlastFinding, Packets, PointFinding, SCHEMA, SinceStored};
+use super::plan::{Method, Point};
+use super::record::{self, BlastRecord, Delivery, Header, Round};
+use crate::comparison::RoundRecord;
+use crate::comparison::record::SliceReading;
+use crate::comparison::study::round_sums::ComparisonSums;
+use crate::comparison::study::sweep::scalability_of;
+use crate::experiment::Metric;
+use crate::probe::Kind;
+use crate::record::{Host, Outcome};
+use crate::stats::{Estimate, Pair, PairedRound, log_ratio, ratio_of_sums};
+use crate::stored::machine::Machine;
+use crate::stored::{self, Stored, UnpairedChange, work};
+use crate::thousands;
+use crate::unit::{Bytes, Nanos};
+use crate::warning::{Code, Warning, gravest_first};
+use std::collections::BTreeMap;
+
+/// Computes all numbers, compared with an earlier measurement if there is one.
+pub fn study(record: &BlastRecord, stored: Option<&Stored<BlastRecord>>) -> BlastFinding {
+    let mut finding = alone(record);
+    if let Some(stored) = stored {
+        stand_beside(&mut finding, record, stored);
+    }
+    gravest_first(&mut finding.warnings);
+    finding
+}
+
+/// Adds the comparison with an earlier measurement.
+fn stand_beside(finding: &mut BlastFinding, record: &BlastRecord, stored: &Stored<BlastRecord>) {
+    let before = alone(&stored.record);
+    let (then, now) = (&stored.record.header, &record.header);
+    let differs = machine(&before.host, then).differences(&machine(&finding.host, now));
+    finding.stored = Some(stored.finding(&then.envelope, differs));
+    for point in &mut finding.points {
+        let same = |other: &&PointFinding| (other.method, other.submitters) == (point.method, point.submitters);
+        let Some(other) = before.points.iter().find(same) else { continue };
+        let cycles = point.cycles_per_packet.zip(other.cycles_per_packet);
+        point.since_stored = Some(SinceStored {
+            delivered: UnpairedChange::since(point.delivered, other.delivered),
+            cycles_per_packet: cycles.and_then(|(now, then)| UnpairedChange::since(now, then)),
+        });
+    }
+    let place = |header: &Header| if header.receiver.same_machine { "here" } else { "remote" };
+    let differing = [
+        work::differs("payload", then.plan.payload, now.plan.payload),
+        work::differs("batch", then.plan.batch, now.plan.batch),
+        work::differs("receiver", place(then), place(now)),
+    ];
+    let differing = work::named(differing.into_iter().flatten().collect());
+    finding.warnings.extend(stored::warnings(&then.envelope, &now.envelope, &differing));
+}
+
+fn machine<'a>(host: &'a Host, header: &'a Header) -> Machine<'a> {
+    Machine { host, canaries: Vec::new(), iotoll_version: &header.envelope.iotoll_version }
+}
+
+/// The numbers of one measurement.
+fn alone(record: &BlastRecord) -> BlastFinding {
+    let header = &record.header;
+    let end = record.end.as_ref();
+    let host = Host { tsc_hertz: end.map_or(header.host.tsc_hertz, |end| end.tsc_hertz), ..header.host.clone() };
+    let points = header.plan.points();
+    let rounds: Vec<RoundRecord> = record.rounds.iter().map(|round| aligned(&round.slices)).collect();
+    let sums = ComparisonSums::of_rounds(points.len(), &host, &rounds);
+    let cpus = match header.plan.submitter_cpus.len() {
+        0 => host.cpus,
+        several => several.min(host.cpus),
+    };
+    let found = points.iter().enumerate().map(|(place, point)| point_finding(record, &sums, (place, point), cpus));
+    let mut finding = BlastFinding {
+        schema: SCHEMA.to_owned(),
+        method_version: header.envelope.method_version,
+        started_unix_seconds: header.envelope.started_unix_seconds,
+        command_line: header.envelope.command_line.clone(),
+        receiver: header.receiver.clone(),
+        method: header.plan.methods.iter().map(|method| method.name()).collect::<Vec<_>>().join(","),
+        payload_bytes: header.plan.payload,
+        slice_seconds: header.plan.slice.seconds(),
+        rounds: record.rounds.len() as u64,
+        seconds: end.map_or(0.0, |end| end.nanos.seconds()),
+        meter: sums.meter.map(|meter| meter.name().to_owned()),
+        background_fraction: sums.background_fraction(),
+        points: found.collect(),
+        usl: scaling(record, &sums, cpus),
+        stored: None,
+        outcome: end.map_or(Outcome::Interrupted, |end| end.outcome.clone()),
+        warnings: end.map_or_else(Vec::new, |end| end.warnings.clone()),
+        host,
+    };
+    caveats(record, &sums, &mut finding);
+    finding
+}
+
+fn point_finding(
+    record: &BlastRecord,
+    sums: &ComparisonSums,
+    (place, point): (usize, &Point),
+    cpus: usize,
+) -> PointFinding {
+    let of_point = || record.rounds.iter().filter_map(move |round| delivery(round, place));
+    let seconds: f64 = record.rounds.iter().filter_map(|round| slice_seconds(round, place)).sum();
+    let per_second = |of: fn(&Delivery) -> u64| {
+        let count: u64 = of_point().map(of).sum();
+        if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+    };
+    let estimate = |metric| Some(ratio_of_sums(&sums.pairs(metric, place)?)?.estimate());
+    let ratio = |metric| {
+        let rounds: Vec<PairedRound> = sums.paired(metric, 0, place).filter(|_| place > 0)?;
+        let change = log_ratio(&rounds)?.change();
+        Some(Estimate {
+            value: change.value + 1.0,
+            low: change.low.map(|low| low + 1.0),
+            high: change.high.map(|high| high + 1.0),
+        })
+    };
+    let delivered = estimate(Metric::Iops).unwrap_or_else(|| Estimate::bare(0.0));
+    let mut packets = Packets::default();
+    for delivery in of_point() {
+        packets.sent = packets.sent.saturating_add(delivery.sent);
+        packets.delivered = packets.delivered.saturating_add(delivery.delivered);
+        packets.reordered = packets.reordered.saturating_add(delivery.reordered);
+        record::add(&mut packets.failed, &delivery.failed);
+        record::add(&mut packets.drops, &delivery.drops);
+    }
+    let dropped: u64 = packets.drops.iter().map(|drop| drop.count).sum();
+    packets.unaccounted =
+        packets.sent.cast_signed().saturating_sub_unsigned(packets.delivered).saturating_sub_unsigned(dropped);
+    PointFinding {
+        method: point.method,
+        submitters: point.submitters,
+        batch: record.header.plan.batch_of(point.method),
+        oversubscribed: point.submitters as usize > cpus,
+        sent_per_second: per_second(|delivery| delivery.slice_sent),
+        errors_per_second: per_second(|delivery| delivery.slice_failed),
+        delivered_per_second: delivered.value,
+        delivered,
+        delivered_ratio: ratio(Metric::Iops),
+        cycles_per_packet: estimate(Metric::CyclesPerIo),
+        cycles_ratio: ratio(Metric::CyclesPerIo),
+        context_switches_per_packet: estimate(Metric::ContextSwitchesPerIo),
+        probes_per_packet: probes(record, place),
+        since_stored: None,
+        packets,
+    }
+}
+
+/// What became of the packets of a point in a round.
+fn delivery(round: &Round, point: usize) -> Option<&Delivery> {
+    round.deliveries.iter().find(|delivery| delivery.point == point)
+}
+
+/// Length of the slice of a point in a round.
+fn slice_seconds(round: &Round, point: usize) -> Option<f64> {
+    let slice = round.slices.slices.iter().find(|slice| slice.case == Some(point))?;
+    match &slice.reading {
+        SliceReading::Slice { work, .. } => Some(work.wall_nanos.seconds()),
+        SliceReading::Execution(_) | SliceReading::Command { .. } => None,
+    }
+}
+
+/// The increase of each counter per delivered packet, with what it increases without packets.
+fn probes(record: &BlastRecord, point: usize) -> BTreeMap<String, Option<Estimate>> {
+    let counters = record.header.probes.iter().enumerate().filter(|(_, probe)| probe.kind == Kind::Counter);
+    let per_packet = |number: usize| {
+        let pairs = record.rounds.iter().map(|round| {
+            let slice = round.slices.slices.iter().find(|slice| slice.case == Some(point))?;
+            let SliceReading::Slice { before, after, work, .. } = &slice.reading else { return None };
+            let value = |readings: &crate::record::Snapshot| *readings.probes.as_ref()?.values.get(number)?;
+            Some(Pair { numerator: value(after)? - value(before)?, denominator: work.ios as f64 })
+        });
+        Some(ratio_of_sums(&pairs.collect::<Option<Vec<_>>>()?)?.estimate())
+    };
+    counters.map(|(number, probe)| (probe.name.clone(), per_packet(number))).collect()
+}
+
+/// The law of each method, if the number of submitters was varied.
+fn scaling(
+    record: &BlastRecord,
+    sums: &ComparisonSums,
+    cpus: usize,
+) -> BTreeMap<String, crate::comparison::finding::ScalabilityFinding> {
+    /// Of fewer numbers nobody expects a law.
+    const FEWEST: usize = 3;
+    let plan = &record.header.plan;
+    if plan.submitters.len() < FEWEST {
+        return BTreeMap::new();
+    }
+    let law = |method: Method| {
+        let points = plan.points();
+        let cases = points.iter().enumerate().filter(|(_, point)| point.method == method);
+        let cases: Vec<(f64, usize)> = cases.map(|(place, point)| (f64::from(point.submitters), place)).collect();
+        let mut found = scalability_of(&cases, sums, cpus);
+        (found.arm, found.axis) = (method.name().to_owned(), "submitters".to_owned());
+        (method.name().to_owned(), found)
+    };
+    plan.methods.iter().map(|method| law(*method)).collect()
+}
+
+fn caveats(record: &BlastRecord, sums: &ComparisonSums, finding: &mut BlastFinding) {
+    let mut add = |code, message: String| finding.warnings.push(Warning::new(code, message));
+    if record.rounds.is_empty() {
+        return;
+    }
+    for point in &finding.points {
+        let name = format!("{} with {}", point.method.name(), submitters(point.submitters));
+        let packets = &point.packets;
+        let unaccounted = packets.unaccounted;
+        if unaccounted != 0 {
+            let foreign = if unaccounted < 0 {
+                "more arrived or were dropped than were sent: another sender uses the receiver or the same devices"
+            } else {
+                "no counter of a drop that iotoll reads explains them; a device or a host on the way may have dropped them"
+            };
+            add(
+                Code::PacketsUnaccounted,
+                format!(
+                    "{name}: {} of {} sent packets are unaccounted for; {foreign}",
+                    thousands::separated(&unaccounted.unsigned_abs().to_string()),
+                    thousands::separated(&packets.sent.to_string()),
+                ),
+            );
+        }
+        if packets.delivered == 0 {
+            add(Code::WorkUnknown, format!("{name}: no packet was delivered, so no cost per packet exists"));
+        }
+    }
+    if !record.header.receiver.same_machine {
+        let message =
+            "the receiver runs on another machine: cycles and switches are those of the sending machine alone";
+        add(Code::RemoteReceiver, message.to_owned());
+    }
+    if finding.meter.is_none() {
+        let reasons = record.header.meters.iter().find_map(|meter| meter.status.reason());
+        let reason = reasons.map_or_else(String::new, |reason| format!(": {reason}"));
+        add(Code::MeterUnavailable, format!("no meter of the whole machine could be read{reason}"));
+    } else if let Some(busy) = (0..sums.cases()).find_map(|point| sums.never_idle(point)) {
+        let message = format!(
+            "the machine was {:.0} % busy without packets, so their cost cannot be told from that of others; end other programs",
+            busy * 100.0
+        );
+        add(Code::BackgroundSqueezed, message);
+    }
+}
+
+/// "1 submitter", "8 submitters".
+fn submitters(number: u32) -> String {
+    format!("{number} submitter{}", if number == 1 { "" } else { "s" })
+}
+
+impl Delivery {
+    /// Packets that the kernel refused.
+    pub fn failures(&self) -> u64 {
+        self.failed.iter().map(|failed| failed.count).sum()
+    }
+}
+
+/// The receiver is read at slightly other times than the machine. What was delivered between two snapshots is in proportion.
+fn aligned(round: &RoundRecord) -> RoundRecord {
+    let mut round = round.clone();
+    for slice in &mut round.slices {
+        if let SliceReading::Slice { before, after, work, .. } = &mut slice.reading
+            && work.wall_nanos > Nanos(0)
+        {
+            let between = after.at_nanos.since(before.at_nanos);
+            let part = between.as_f64() / work.wall_nanos.as_f64();
+            work.ios = (work.ios as f64 * part).round() as u64;
+            work.bytes = Bytes((work.bytes.as_f64() * part).round() as u64);
+            work.wall_nanos = between;
+        }
+    }
+    round
+}

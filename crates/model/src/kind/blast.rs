@@ -1,0 +1,68 @@
+//! Kind `blast`: a header, rounds, and the end.
+
+use super::{Misplaced, Recorded};
+use crate::blast::record::{End, Header, Round};
+use crate::blast::{BlastFinding, BlastPlan, BlastRecord};
+use crate::envelope::{Envelope, Kind};
+use crate::stored::Stored;
+use serde::Deserialize;
+
+/// A line of the record.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// What is known before the first packet.
+    Header(Box<Header>),
+    /// A complete round.
+    Round(Box<Round>),
+    /// How it ended.
+    End(Box<End>),
+}
+
+impl Recorded for BlastRecord {
+    const KIND: Kind = Kind::Blast;
+    type Line = Line;
+    type Plan = BlastPlan;
+    type Finding = BlastFinding;
+
+    fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
+        let misplaced = |line, why: &str| Misplaced { line, why: why.to_owned() };
+        let mut lines = lines.into_iter();
+        let mut header = match lines.next() {
+            Some(Line::Header(header)) => *header,
+            _ => return Err(misplaced(0, "is not the header of a blast of packets")),
+        };
+        header.envelope = envelope;
+        let mut record = Self { header, rounds: Vec::new(), end: None };
+        for (line, number) in lines.zip(1..) {
+            match line {
+                Line::Round(_) if record.end.is_some() => return Err(misplaced(number, "is a round after the end")),
+                Line::Round(round) => record.rounds.push(*round),
+                Line::End(end) => record.end = Some(*end),
+                Line::Header(_) => return Err(misplaced(number, "is a second header")),
+            }
+        }
+        Ok(record)
+    }
+
+    fn envelope(&self) -> &Envelope {
+        &self.header.envelope
+    }
+
+    fn plan(&self) -> &BlastPlan {
+        &self.header.plan
+    }
+
+    fn fits(&self, plan: &BlastPlan) -> Result<(), String> {
+        let ours = self.plan().points();
+        if plan.points().iter().any(|point| ours.contains(point)) {
+            Ok(())
+        } else {
+            Err("the two have no method with the same number of submitters in common".to_owned())
+        }
+    }
+
+    fn study(&self, stored: Option<&Stored<Self>>) -> BlastFinding {
+        crate::blast::study(self, stored)
+    }
+}

@@ -1,0 +1,332 @@
+//! Finding of a blast of packets → document: the answer, the table of points, what became of the packets, the curve.
+
+mod csv_rows;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod packets;
+#[cfg(test)]
+mod tests;
+
+use crate::change::Change;
+use crate::document::{
+    Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Note, Point, Section, Sentence, Series, Table,
+    Tone,
+};
+use crate::number::{self, COUNT, CYCLES, MISSING, Scale};
+use crate::phrase::{self, tied};
+use crate::{machine, stored};
+use model::blast::BlastFinding;
+use model::blast::finding::PointFinding;
+use model::stats::Estimate;
+use model::stored::UnpairedChange;
+
+/// The finding as a document.
+pub(crate) fn document(finding: &BlastFinding) -> Document {
+    Document {
+        kind: "iotoll blast".to_owned(),
+        title: format!("{} packets of {} bytes to {}", finding.method, finding.payload_bytes, finding.receiver.address),
+        lead: "Packets that the receiver counted one by one, and CPU cycles of the whole machine for each of them"
+            .to_owned(),
+        began: phrase::time(finding.started_unix_seconds),
+        command: phrase::command(&finding.command_line),
+        outcome: phrase::outcome(&finding.outcome),
+        headline: headline(finding),
+        subjects: subjects(finding),
+        sections: sections(finding),
+        caveats: finding.warnings.clone(),
+        provenance: provenance(finding),
+        data: csv_rows::table(finding),
+    }
+}
+
+/// "sendto, 1 submitter" without what all points share.
+fn name(point: &PointFinding) -> String {
+    let noun = if point.submitters == 1 { "submitter" } else { "submitters" };
+    format!("{}, {} {noun}", point.method.name(), point.submitters)
+}
+
+/// The same in a table: "sendto × 4".
+fn short_name(point: &PointFinding) -> String {
+    format!("{} × {}", point.method.name(), point.submitters)
+}
+
+/// What one point does; of several, which delivers most and which is cheapest.
+fn headline(finding: &BlastFinding) -> Vec<Sentence> {
+    let (Some(first), false) = (finding.points.first(), finding.rounds == 0) else { return Vec::new() };
+    let mut sentences = vec![Sentence {
+        detail: Some(format!("sent {} kpps (packets + errors)", seed_form(first))),
+        ..Sentence::plain(format!(
+            "{}: {} packets/s delivered{}",
+            name(first),
+            tied(&number::with_unit(COUNT, first.delivered_per_second)),
+            cost(first)
+        ))
+    }];
+    let other = |point: &&PointFinding| !std::ptr::eq(*point, first) && point.delivered_ratio.is_some();
+    let most = finding.points.iter().filter(other);
+    let most = most.max_by(|one, other| one.delivered_per_second.total_cmp(&other.delivered_per_second));
+    if let Some(most) = most {
+        sentences.push(if most.delivered_per_second > first.delivered_per_second {
+            against_first("delivers most", most, first, most.delivered_ratio, Wanted::High)
+        } else {
+            Sentence::plain(format!("No other delivers more than {}", name(first)))
+        });
+    }
+    let cheapest = finding.points.iter().filter(|point| other(point) && point.cycles_ratio.is_some());
+    let cheapest =
+        cheapest.min_by(|one, other| value(one.cycles_per_packet).total_cmp(&value(other.cycles_per_packet)));
+    if let Some(cheapest) = cheapest {
+        sentences.push(if value(cheapest.cycles_per_packet) < value(first.cycles_per_packet) {
+            against_first("costs least per packet", cheapest, first, cheapest.cycles_ratio, Wanted::Low)
+        } else {
+            Sentence::plain(format!("No other costs less per packet than {}", name(first)))
+        });
+    }
+    let laws = finding.usl.iter().filter(|(_, law)| law.alone.is_some());
+    sentences.extend(laws.map(|(method, law)| Sentence::plain(format!("{method}: {}", law.words))));
+    sentences
+}
+
+fn value(estimate: Option<Estimate>) -> f64 {
+    estimate.map_or(f64::INFINITY, |estimate| estimate.value)
+}
+
+/// "; 2.31 kcycles per packet", or nothing.
+fn cost(point: &PointFinding) -> String {
+    let cycles = point.cycles_per_packet;
+    cycles.map_or_else(String::new, |cycles| format!(", {} each", tied(&number::with_unit(CYCLES, cycles.value))))
+}
+
+/// Which direction is better.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    High,
+    Low,
+}
+
+/// "sendmmsg, 1 submitter delivers most: 2.10 [2.01, 2.19] × sendto, 1 submitter".
+fn against_first(
+    what: &str,
+    point: &PointFinding,
+    first: &PointFinding,
+    ratio: Option<Estimate>,
+    wanted: Wanted,
+) -> Sentence {
+    let Some(ratio) = ratio else { return Sentence::plain(format!("{} {what}", name(point))) };
+    let better = |end: Option<f64>| end.is_some_and(|end| if wanted == Wanted::High { end > 1.0 } else { end < 1.0 });
+    let (tone, known) = match (better(ratio.low), better(ratio.high)) {
+        (true, true) => (Tone::Own, true),
+        (false, false) if ratio.low.is_some() => (Tone::Bad, true),
+        _ => (Tone::Plain, false),
+    };
+    let doubt = if known { "" } else { ", which may be chance" };
+    Sentence::judged(format!("{} {what}", name(point)), tone, format!("{} × {}{doubt}", times(ratio), name(first)))
+}
+
+/// "2.10 [2.01, 2.19]".
+fn times(ratio: Estimate) -> String {
+    let ends = ratio.low.zip(ratio.high);
+    let ends = ends.map(|(low, high)| format!(" [{low:.2}, {high:.2}]")).unwrap_or_default();
+    tied(&format!("{:.2}{ends}", ratio.value))
+}
+
+/// Thousands of packets per second as netblast's users write them: sent + errors.
+fn seed_form(point: &PointFinding) -> String {
+    format!("{:.0}+{:.0}", point.sent_per_second / 1e3, point.errors_per_second / 1e3)
+}
+
+fn subjects(finding: &BlastFinding) -> Vec<Fact> {
+    let mut methods: Vec<&str> = finding.points.iter().map(|point| point.method.name()).collect();
+    methods.dedup();
+    let of = |method: &str| {
+        let batch = finding.points.iter().find(|point| point.method.name() == method).map_or(1, |point| point.batch);
+        let text = if batch == 1 { "a call for each packet".to_owned() } else { format!("{batch} packets in a call") };
+        Fact::new(method, text)
+    };
+    methods.into_iter().map(of).collect()
+}
+
+fn sections(finding: &BlastFinding) -> Vec<Section> {
+    let curves = Block::new("", Body::Charts(curves(finding))).of(Audience::PAGE);
+    vec![
+        Section::new("", vec![points(finding), laws(finding)]),
+        Section::on_page("The curve", vec![curves]),
+        Section::on_page("What became of the packets", packets::blocks(finding)),
+        Section::on_page("Against the stored measurement", against_stored(finding).into_iter().collect()),
+    ]
+}
+
+/// The points, one row each.
+fn points(finding: &BlastFinding) -> Block {
+    let probes: Vec<&String> =
+        finding.points.first().map(|point| point.probes_per_packet.keys().collect()).unwrap_or_default();
+    let mut columns = vec![
+        Column::rows("method"),
+        Column::number("submitters"),
+        Column::number("sent kpps"),
+        Column::number("delivered/s"),
+        Column::number("±"),
+        Column::number("cycles/packet"),
+        Column::number("±"),
+        Column::number("switches").spare(2),
+    ];
+    columns.extend(probes.iter().map(|probe| Column::number(probe.trim_start_matches("softirqs.")).spare(1)));
+    let mut table = Table::new(columns);
+    let greatest = finding.points.iter().map(|point| point.delivered_per_second).fold(0.0, f64::max);
+    let delivered = Scale::of(COUNT, greatest);
+    let dearest = finding.points.iter().filter_map(|point| point.cycles_per_packet).map(|cycles| cycles.value);
+    let cycles = Scale::of(CYCLES, dearest.fold(0.0, f64::max));
+    for point in &finding.points {
+        let ends = |estimate: Option<Estimate>| {
+            let text = estimate.map(|one| number::plus_minus(one.value, one.low, one.high));
+            Cell::new(Tone::Faint, text.unwrap_or_else(|| MISSING.to_owned()))
+        };
+        let unit = |number: String, unit: &str| if unit.is_empty() { number } else { format!("{number} {unit}") };
+        let submitters = format!("{}{}", point.submitters, if point.oversubscribed { " *" } else { "" });
+        let mut cells = vec![
+            Cell::from(point.method.name()),
+            Cell::from(submitters),
+            Cell::from(seed_form(point)),
+            Cell::new(Tone::Strong, unit(delivered.cell(point.delivered_per_second), delivered.unit)),
+            ends(Some(point.delivered)),
+            Cell::new(
+                Tone::Strong,
+                point
+                    .cycles_per_packet
+                    .map_or_else(|| MISSING.to_owned(), |one| unit(cycles.cell(one.value), cycles.unit)),
+            ),
+            ends(point.cycles_per_packet),
+            few(point.context_switches_per_packet),
+        ];
+        cells.extend(probes.iter().map(|probe| few(point.probes_per_packet.get(*probe).copied().flatten())));
+        table.row(cells);
+    }
+    if table.rows.is_empty() {
+        return Block::new("", Body::Notes);
+    }
+    let counters = if probes.is_empty() { "" } else { " and counters" };
+    let mut notes = vec![remark(format!(
+        "Sent kpps: thousands of packets per second that the kernel accepted + refused. Switches{counters}: per delivered packet."
+    ))];
+    if finding.points.iter().any(|point| point.oversubscribed) {
+        notes.push(remark("* more submitters than CPUs: they wait for CPUs, and are not in a fit"));
+    }
+    Block::new("", Body::Table(table)).with(notes)
+}
+
+/// A small count per packet.
+fn few(estimate: Option<Estimate>) -> Cell {
+    match estimate {
+        Some(one) if number::is_about_0(one.value) || one.value < 0.0 => Cell::from("about 0"),
+        Some(one) => Cell::from(number::significant(one.value)),
+        None => Cell::from(MISSING),
+    }
+}
+
+/// The law of each method.
+fn laws(finding: &BlastFinding) -> Block {
+    let law = |(method, law): (&String, &model::comparison::finding::ScalabilityFinding)| {
+        let coefficients = law.contention.zip(law.coherency).map(|(contention, coherency)| {
+            let part = |one: Estimate| {
+                let ends = one
+                    .low
+                    .zip(one.high)
+                    .map(|(low, high)| format!(" [{}, {}]", number::significant(low), number::significant(high)));
+                format!("{}{}", number::significant(one.value), ends.unwrap_or_default())
+            };
+            format!(" (contention {}, coherency {})", part(contention), part(coherency))
+        });
+        Fact::new(format!("Scaling of {method}"), format!("{}{}", law.words, coefficients.unwrap_or_default()))
+    };
+    Block::new("", Body::Facts(finding.usl.iter().map(law).collect()))
+}
+
+/// Delivered packets and cycles over the submitters, if their number was varied.
+fn curves(finding: &BlastFinding) -> Vec<Chart> {
+    let mut numbers: Vec<u32> = finding.points.iter().map(|point| point.submitters).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    if numbers.len() < 2 {
+        return Vec::new();
+    }
+    let methods = subjects(finding);
+    let chart = |title: &str, units, of: fn(&PointFinding) -> Option<Estimate>| Chart {
+        title: title.to_owned(),
+        of: String::new(),
+        x: Axis::Named(numbers.iter().map(|number| (f64::from(*number), number.to_string())).collect()),
+        y: Axis::Amount { units, from_zero: true },
+        marks: Vec::new(),
+        series: methods
+            .iter()
+            .enumerate()
+            .map(|(subject, method)| {
+                let points = finding.points.iter().filter(|point| point.method.name() == method.label);
+                let points = points.filter_map(|point| {
+                    let one = of(point)?;
+                    let hint = format!("{}: {}", name(point), number::with_unit(units, one.value));
+                    let ends = one.low.zip(one.high);
+                    Some(Point { ends, hint, ..Point::new(f64::from(point.submitters), one.value) })
+                });
+                Series { subject, joined: true, dot: 3, points: points.collect() }
+            })
+            .collect(),
+    };
+    vec![
+        chart("Delivered packets per second, by number of submitters", COUNT, |point| Some(point.delivered)),
+        chart("Cycles of the whole machine per delivered packet", CYCLES, |point| point.cycles_per_packet),
+    ]
+}
+
+fn against_stored(finding: &BlastFinding) -> Option<Block> {
+    let stored = finding.stored.as_ref()?;
+    let change = |change: Option<UnpairedChange>| tied(&change.map(Change::from).unwrap_or_default().whole());
+    let facts = finding.points.iter().filter_map(|point| {
+        let since = point.since_stored?;
+        let text =
+            format!("delivered {}, cycles per packet {}", change(since.delivered), change(since.cycles_per_packet));
+        Some(Fact::new(name(point), text))
+    });
+    let caution = "the two were not measured side by side: the changes contain all that differs between then and now";
+    Some(stored::block("measurement", stored, facts.collect(), caution, []))
+}
+
+fn provenance(finding: &BlastFinding) -> Vec<Fact> {
+    let receiver = &finding.receiver;
+    let place = match (receiver.same_machine, receiver.same_network) {
+        (true, true) => "on this machine",
+        (true, false) => "on this machine, in another network namespace",
+        (false, _) => "on another machine, whose cycles are not in the cost",
+    };
+    let buffer = receiver
+        .receive_buffer
+        .map(|bytes| format!("; receive buffer {}", tied(&number::with_unit(number::BYTES, f64::from(bytes)))));
+    let background = match finding.background_fraction {
+        Some(busy) => {
+            format!("; {} of the machine busy without packets, which is subtracted", tied(&number::percent(busy)))
+        }
+        None => String::new(),
+    };
+    let cycles = match &finding.meter {
+        Some(meter) => format!("{}; meter {meter}{background}", machine::cycles(&finding.host, meter == "pmu")),
+        None => format!("{MISSING} no meter of the whole machine"),
+    };
+    vec![
+        Fact::new("Receiver", format!("{} {place}{}", receiver.address, buffer.unwrap_or_default())),
+        Fact::new(
+            "Slices",
+            format!(
+                "{} of {} each, in random order; measured for {}",
+                finding.rounds,
+                tied(&number::seconds(finding.slice_seconds)),
+                tied(&number::seconds(finding.seconds))
+            ),
+        ),
+        Fact::new("Cycles", cycles),
+        Fact::of(Audience::POST.or(Audience::PAGE), "Machine", machine::machine(&finding.host)),
+    ]
+}
+
+/// A remark in small print.
+fn remark(text: impl Into<String>) -> Note {
+    Note::new(Tone::Faint, text)
+}

@@ -1,0 +1,171 @@
+//! Blasts of packets for the tests of every format, made up.
+
+use crate::cost::fixture::host;
+use model::blast::finding::*;
+use model::blast::plan::Method;
+use model::blast::record::{Counted, Receiver};
+use model::comparison::finding::ScalabilityFinding;
+use model::record::Outcome;
+use model::stats::Estimate;
+use model::stored::{StoredFinding, UnpairedChange};
+use model::warning::{Code, Warning};
+use std::collections::BTreeMap;
+
+/// All findings with their names.
+pub fn all() -> Vec<(&'static str, BlastFinding)> {
+    vec![
+        ("one", one()),
+        ("methods", methods()),
+        ("curve", curve()),
+        ("lossy", lossy()),
+        ("empty", empty()),
+        ("hostile", hostile(f64::NAN, "\u{1b}[31mパケ|ット</script><b>\n\u{7}")),
+        ("hostile_numbers", hostile(-1e300, "名")),
+    ]
+}
+
+fn estimate(value: f64, part: f64) -> Estimate {
+    Estimate { value, low: Some(value * (1.0 - part)), high: Some(value * (1.0 + part)) }
+}
+
+fn counted(what: &str, count: u64) -> Counted {
+    Counted { what: what.to_owned(), count }
+}
+
+fn point(method: Method, submitters: u32, (sent, delivered, cycles): (f64, f64, f64)) -> PointFinding {
+    let total = (delivered * 10.0) as u64;
+    let dropped = ((sent - delivered) * 10.0) as u64;
+    let drops = if dropped > 0 { vec![counted("receive buffer of the socket", dropped)] } else { Vec::new() };
+    let probes = [("softirqs.net_rx", 0.98), ("softirqs.net_tx", 0.0)];
+    PointFinding {
+        method,
+        submitters,
+        batch: if method == Method::Sendto { 1 } else { 64 },
+        oversubscribed: submitters > 8,
+        sent_per_second: sent,
+        errors_per_second: 0.0,
+        delivered_per_second: delivered,
+        delivered: estimate(delivered, 0.012),
+        delivered_ratio: None,
+        cycles_per_packet: Some(estimate(cycles, 0.009)),
+        cycles_ratio: None,
+        context_switches_per_packet: Some(estimate(0.31, 0.2)),
+        probes_per_packet: probes.map(|(name, value)| (name.to_owned(), Some(estimate(value, 0.01)))).into(),
+        since_stored: None,
+        packets: Packets { sent: total + dropped, delivered: total, drops, ..Packets::default() },
+    }
+}
+
+/// One method, one submitter, a public figure's form: 245+0.
+pub fn one() -> BlastFinding {
+    BlastFinding {
+        schema: SCHEMA.to_owned(),
+        method_version: 1,
+        started_unix_seconds: 1.79e9,
+        command_line: ["iotoll", "blast", "--duration", "10"].map(str::to_owned).to_vec(),
+        host: host(),
+        receiver: Receiver {
+            address: "127.0.0.1:46737".to_owned(),
+            same_machine: true,
+            same_network: true,
+            receive_buffer: Some(212_992),
+        },
+        method: "sendto".to_owned(),
+        payload_bytes: 5,
+        slice_seconds: 1.0,
+        rounds: 10,
+        seconds: 22.1,
+        meter: Some("timer_list".to_owned()),
+        background_fraction: Some(0.008),
+        points: vec![point(Method::Sendto, 1, (245_000.0, 243_000.0, 16_700.0))],
+        usl: BTreeMap::new(),
+        stored: None,
+        outcome: Outcome::Completed,
+        warnings: Vec::new(),
+    }
+}
+
+/// Every method with one submitter, beside an earlier measurement.
+pub fn methods() -> BlastFinding {
+    let figures = [
+        (Method::Sendto, (245_000.0, 243_000.0, 16_700.0)),
+        (Method::Sendmmsg, (301_000.0, 300_000.0, 14_500.0)),
+        (Method::Gso, (1_130_000.0, 1_070_000.0, 4_400.0)),
+        (Method::IoUring, (300_000.0, 300_000.0, 14_400.0)),
+    ];
+    let mut points: Vec<PointFinding> = figures.map(|(method, figures)| point(method, 1, figures)).into();
+    let (first, others) = points.split_at_mut(1);
+    let first = &first[0];
+    for other in others {
+        other.delivered_ratio = Some(estimate(other.delivered.value / first.delivered.value, 0.02));
+        let cycles = other.cycles_per_packet.zip(first.cycles_per_packet);
+        other.cycles_ratio = cycles.map(|(other, first)| estimate(other.value / first.value, 0.02));
+    }
+    let change = |change: f64| Some(UnpairedChange { change, low: Some(change - 0.02), high: Some(change + 0.02) });
+    points[0].since_stored = Some(SinceStored { delivered: change(0.034), cycles_per_packet: change(-0.05) });
+    let stored = StoredFinding {
+        from: "runs/before".to_owned(),
+        started_unix_seconds: 1.78e9,
+        differs: vec!["kernel 6.12.1 → 6.18.44".to_owned()],
+    };
+    BlastFinding { method: "sendto,sendmmsg,gso,io_uring".to_owned(), points, stored: Some(stored), ..one() }
+}
+
+/// A sweep of submitters with a fit.
+pub fn curve() -> BlastFinding {
+    let rate = |submitters: u32| 240_000.0 * f64::from(submitters) / (1.0 + 0.1 * f64::from(submitters - 1));
+    let points = [1, 2, 4, 6, 8, 16].map(|submitters| {
+        let delivered = rate(submitters);
+        point(Method::Sendto, submitters, (delivered, delivered, 17_000.0 + 900.0 * f64::from(submitters)))
+    });
+    let law = ScalabilityFinding {
+        arm: "sendto".to_owned(),
+        axis: "submitters".to_owned(),
+        at: BTreeMap::new(),
+        alone: Some(estimate(240_000.0, 0.01)),
+        contention: Some(estimate(0.1, 0.05)),
+        coherency: Some(estimate(0.0, 0.0)),
+        peak: None,
+        misfit: Some(0.01),
+        oversubscribed: vec![16.0],
+        words: "one CPU's worth of serial work per 10.0 submitters".to_owned(),
+    };
+    BlastFinding { points: points.into(), usl: [("sendto".to_owned(), law)].into(), ..one() }
+}
+
+/// A full queue on the way, packets out of order, and packets that nobody counted; interrupted.
+pub fn lossy() -> BlastFinding {
+    let mut finding = one();
+    let point = &mut finding.points[0];
+    point.errors_per_second = 31_200.0;
+    point.packets.failed = vec![counted("No buffer space available (os error 105)", 312_000)];
+    point.packets.drops.push(counted("device veth0, sending", 1_200));
+    (point.packets.reordered, point.packets.unaccounted) = (17, 4_711);
+    let message = "sendto with 1 submitter: 4,711 of 2,450,000 sent packets are unaccounted for";
+    finding.warnings = vec![Warning::new(Code::PacketsUnaccounted, message)];
+    finding.receiver.same_machine = false;
+    finding.outcome = Outcome::Interrupted;
+    finding
+}
+
+/// Interrupted before the end of the first round.
+pub fn empty() -> BlastFinding {
+    BlastFinding { rounds: 0, points: Vec::new(), meter: None, background_fraction: None, ..one() }
+}
+
+/// A number and a text in all places that may hold anything.
+pub fn hostile(number: f64, text: &str) -> BlastFinding {
+    let mut finding = methods();
+    let wrong = Estimate { value: number, low: Some(-number), high: None };
+    for point in &mut finding.points {
+        (point.sent_per_second, point.errors_per_second, point.delivered) = (number, -number, wrong);
+        (point.delivered_ratio, point.cycles_per_packet, point.cycles_ratio) = (Some(wrong), Some(wrong), Some(wrong));
+        point.probes_per_packet = [(text.to_owned(), Some(wrong))].into();
+        point.packets.drops = vec![counted(text, u64::MAX)];
+        point.packets.unaccounted = i64::MIN;
+    }
+    finding.receiver.address = text.to_owned();
+    finding.command_line = vec![text.to_owned()];
+    finding.warnings = vec![Warning::new(Code::PacketsUnaccounted, text)];
+    finding
+}
