@@ -16,6 +16,7 @@ mod integrity;
 mod known_cost;
 mod memory;
 mod natural;
+mod queues;
 mod remote;
 mod start;
 mod undo;
@@ -38,7 +39,7 @@ pub struct Validation {
 }
 
 /// Every validation. With the default lengths, each takes about the minutes named, all rounds together.
-const VALIDATIONS: [Validation; 24] = [
+const VALIDATIONS: [Validation; 25] = [
     Validation {
         name: "natural",
         shows: "thirty typical commands, cold and warm: mixed regimes are reported, and no verdict covers both; needs root (10 min)",
@@ -80,6 +81,13 @@ const VALIDATIONS: [Validation; 24] = [
         seconds: 2.0,
         rounds: 8,
         run: blast::validate,
+    },
+    Validation {
+        name: "queues",
+        shows: "transmit queues between many submitters and one UDP socket: packets per second, switches (9 min)",
+        seconds: 2.0,
+        rounds: 2,
+        run: queues::validate,
     },
     Validation {
         name: "disturbance",

@@ -96,6 +96,7 @@ fn plan(arguments: &BlastArguments) -> BlastPlan {
         warm_up: nanos(WARM_UP),
         rounds: arguments.rounds,
         submitter_cpus: arguments.submitter_cpus.as_ref().map_or_else(Vec::new, |cpus| cpus.0.clone()),
+        task_cpu: arguments.task_cpu,
         receiver_cpu: arguments.receiver_cpu,
         receive_buffer: arguments.receive_buffer,
         seed: arguments.seed.unwrap_or_else(new_seed),

@@ -2,11 +2,12 @@
 
 use crate::arguments::{ServeArguments, Storage};
 use crate::failure::{self, BadInput};
-use crate::{signals, stdout};
+use crate::signals::{self, LaterSignals, LeftBehind};
+use crate::stdout;
 use anyhow::Context;
 use lab::calibration::Calibration;
 use model::injected::Injected;
-use model::plan::{PathNull, PathPlan};
+use model::plan::{PathNull, PathPlan, Peer};
 use model::unit::{Hertz, Nanos};
 use nbd::backends::Backend;
 use nbd::client::{Address, Uri};
@@ -16,7 +17,7 @@ use report::number;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs::File;
 use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use std::time::{Duration, Instant};
 
 /// Serves until SIGTERM or Ctrl-C.
 pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
+    let Some(storage) = &arguments.backend else { return echo(arguments) };
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
     let path = PathPlan {
         send: arguments.path_send.unwrap_or_default(),
@@ -41,7 +43,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let teller =
         StderrReporter { calibration: Calibration::begin(), begun: Instant::now(), inject_ns: arguments.inject_ns };
     let tuning = Tuning { delay: delay(arguments, &teller.calibration), ..lab::engine::path_tuning(&path) };
-    let mut storage = backend(arguments, &tuning, access)?;
+    let mut storage = backend(storage, arguments, &tuning, access)?;
     if arguments.path_null == PathNull::Server {
         storage = Backend::null(storage.size()).context(NO_ADDRESSES)?;
     }
@@ -55,6 +57,25 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     stdout::write(&format!("listening on {}\n", place.uri))?;
     let done = serve(&place.listener, &exports, &options, &handle, &teller)?;
     teller.so_far(&done);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns what arrives, until SIGTERM or Ctrl-C.
+fn echo(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
+    let Some(peer) = &arguments.echo else { return Ok(ExitCode::SUCCESS) };
+    if let (Peer::Tcp(address) | Peer::Udp(address), false) = (peer, arguments.insecure_network) {
+        let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+        let loopback = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback());
+        if !loopback && host != "localhost" {
+            let mend = "other machines could send to it; add --insecure-network to allow it";
+            return Err(BadInput(format!("--echo {peer}: {mend}")).into());
+        }
+    }
+    let interruption = signals::interruption(LaterSignals::Exit(1, LeftBehind::default()))?;
+    let mut told = Ok(());
+    let ready = |at| told = stdout::write(&format!("listening on {at}\n"));
+    lab::echo::serve(peer, ready, &|| interruption.is_requested())?;
+    told?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -85,8 +106,8 @@ fn names(names: &[String]) -> anyhow::Result<Vec<String>> {
 /// Context of the error when a null storage cannot be made.
 const NO_ADDRESSES: &str = "reserving addresses for replies of zeros";
 
-fn backend(arguments: &ServeArguments, tuning: &Tuning, access: Access) -> anyhow::Result<Backend> {
-    match &arguments.backend {
+fn backend(storage: &Storage, arguments: &ServeArguments, tuning: &Tuning, access: Access) -> anyhow::Result<Backend> {
+    match storage {
         Storage::File(path) => file(path, arguments, access),
         _ if arguments.direct => Err(BadInput("--direct is for --backend file:PATH; leave it out".to_owned()).into()),
         Storage::Memory(bytes) => Backend::memory(*bytes, tuning).map_err(|error| {

@@ -37,6 +37,7 @@ mod integration {
     mod memory;
     mod option_errors;
     mod pace;
+    mod packets;
     mod phases;
     mod placed;
     mod plans;

@@ -6,6 +6,7 @@
 mod drop_counters;
 mod receiver;
 mod remote;
+mod shared;
 mod submitters;
 mod target;
 
@@ -156,7 +157,8 @@ pub fn blast(
 /// Refuses CPUs on which this process may not run.
 fn refuse_cpus(plan: &BlastPlan) -> Result<()> {
     let allowed = sys::schedule::allowed_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
-    match plan.submitter_cpus.iter().chain(&plan.receiver_cpu).find(|cpu| !allowed.contains(cpu)) {
+    match plan.submitter_cpus.iter().chain(&plan.task_cpu).chain(&plan.receiver_cpu).find(|cpu| !allowed.contains(cpu))
+    {
         Some(cpu) => Err(Error::Refused(format!("CPU {cpu}: iotoll may not run on it here; see taskset -cp $$"))),
         None => Ok(()),
     }

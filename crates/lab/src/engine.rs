@@ -8,6 +8,7 @@ mod mem;
 mod nbd;
 mod null;
 mod psync;
+mod rr;
 mod spin;
 mod traits;
 mod work;
@@ -50,7 +51,7 @@ pub struct Row {
 }
 
 /// Every engine.
-pub const TABLE: [Row; 8] = [
+pub const TABLE: [Row; 9] = [
     Row {
         kind: EngineKind::Null,
         about: "completes at once: the overhead floor of the load generator",
@@ -63,6 +64,7 @@ pub const TABLE: [Row; 8] = [
         about: "copies from and to memory: a pmem device without its driver",
         open: mem::open,
     },
+    Row { kind: EngineKind::Rr, about: "requests and responses with an echo server", open: rr::open },
     Row { kind: EngineKind::Psync, about: "pread, pwrite", open: psync::open },
     Row { kind: EngineKind::Libaio, about: "io_submit, io_getevents", open: libaio::open },
     Row { kind: EngineKind::IoUring, about: "io_uring with registered buffers, files and ring", open: io_uring::open },

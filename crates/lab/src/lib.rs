@@ -10,6 +10,7 @@ pub mod canary;
 pub mod compare;
 pub mod cost;
 pub mod doctor;
+pub mod echo;
 pub mod engine;
 pub mod error;
 pub(crate) mod freezer;

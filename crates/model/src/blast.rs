@@ -4,6 +4,8 @@ pub mod finding;
 pub mod plan;
 pub mod record;
 mod study;
+#[cfg(test)]
+mod tests;
 
 pub use finding::BlastFinding;
 pub use plan::{BlastPlan, Method};

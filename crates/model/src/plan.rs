@@ -14,6 +14,6 @@ pub mod value;
 pub use job::{
     Access, BlockSizes, Depth, Duration, EngineKind, Fallocate, InjectAt, JobPlan, MOST_PAYLOAD, MOST_SUBMITTERS,
     Medium, Order, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSegment,
-    PathSend, PathTxQueue, Phase, Plan, Queue, Rates, Size, Target, TxTaskCpus,
+    PathSend, PathTxQueue, Peer, Phase, Plan, Queue, Rates, Size, Target, TxTaskCpus,
 };
 pub use parse::{DeviceWrites, ParseError, Settings, UnknownOptions};

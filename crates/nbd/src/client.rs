@@ -1,7 +1,7 @@
 //! NBD clients: callers stage requests, submit them in batches, and reap the replies.
 //!
 //! A `single_client` belongs to one thread; a `shared_client` serves several threads over one connection, with a
-//! `transmit_queue` between them. Payloads are in the slots of one arena; each request in flight has one slot. The
+//! [`transmit_queue`](crate::transmit_queue) between them. Payloads are in the slots of one arena; each request in flight has one slot. The
 //! cookie on the wire is the slot number with a generation count, which distinguishes a reply to this request from a
 //! reply to an earlier one.
 
@@ -9,7 +9,6 @@ mod accounting;
 mod connect;
 pub mod shared_client;
 mod single_client;
-pub mod transmit_queue;
 mod uri;
 
 use crate::error::{Error, Result};

@@ -2,7 +2,7 @@
 //! is a switch.
 //!
 //! [`protocol`] turns bytes into values without I/O; [`server`] executes requests on one of the [`backends`];
-//! [`client`] sends them; [`filters`] sit between; [`Tuning`] selects how both ends move bytes. The crate must not know
+//! [`client`] sends them, several threads through one [`transmit_queue`]; [`filters`] sit between; [`Tuning`] selects how both ends move bytes. The crate must not know
 //! that it is measured.
 
 pub mod backends;
@@ -13,6 +13,7 @@ pub mod filters;
 pub mod protocol;
 pub mod server;
 mod socket;
+pub mod transmit_queue;
 mod tuning;
 
 pub use error::{Error, Result};

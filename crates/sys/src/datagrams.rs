@@ -71,21 +71,27 @@ impl ManySender {
         Self { datagrams, vectors: Vec::with_capacity(count), messages: Vec::with_capacity(count) }
     }
 
-    /// Sends all of them, numbered from `first`, to the peer of a connected socket. Returns how many the kernel took.
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.datagrams.count
+    }
+
+    /// Sends the first `count` of them, numbered from `first`, to the peer of a connected socket. Returns how many the kernel took.
     ///
     /// # Errors
     /// As sendmmsg(2): if it took none.
     #[inline]
-    pub fn send(&mut self, socket: &UdpSocket, first: u64) -> io::Result<usize> {
+    pub fn send(&mut self, socket: &UdpSocket, first: u64, count: usize) -> io::Result<usize> {
+        let count = count.min(self.datagrams.count);
         self.datagrams.number(first);
         self.vectors.clear();
         self.messages.clear();
-        for place in 0..self.datagrams.count {
+        for place in 0..count {
             let base = self.datagrams.address(place).cast_mut().cast();
             self.vectors.push(libc::iovec { iov_base: base, iov_len: self.datagrams.length });
         }
         let vectors = self.vectors.as_mut_ptr();
-        for place in 0..self.datagrams.count {
+        for place in 0..count {
             // SAFETY: all zeros is a valid mmsghdr: no name, no pieces, no control data.
             let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
             message.msg_hdr.msg_iov = vectors.wrapping_add(place);
@@ -294,7 +300,7 @@ mod tests {
             report_errors(&sender).unwrap();
             for length in [0, 1, 5, 8, 18, 1400] {
                 let mut many = ManySender::new(NumberedDatagrams::new(length, 9));
-                assert_eq!(many.send(&sender, 300).unwrap(), 9);
+                assert_eq!(many.send(&sender, 300, 9).unwrap(), 9);
                 assert_eq!(arrived(&receiver, 9, &sender), numbered(length, 300..309));
                 let mut ring = RingSender::new(NumberedDatagrams::new(length, 5), &sender).unwrap();
                 assert_eq!(ring.send(1 << 40, |error| panic!("{error}")).unwrap(), 5);
@@ -320,7 +326,7 @@ mod tests {
         set_receive_buffer(&receiver, 4096).unwrap();
         assert_eq!(dropped(&receiver).unwrap(), 0);
         let mut many = ManySender::new(NumberedDatagrams::new(100, 64));
-        let sent = many.send(&sender, 0).unwrap();
+        let sent = many.send(&sender, 0, 64).unwrap();
         let lost = dropped(&receiver).unwrap() as usize;
         assert!(lost > 0 && sent == 64);
         arrived(&receiver, sent - lost, &sender);

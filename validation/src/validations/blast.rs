@@ -82,7 +82,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
     for network in NETWORKS {
         receivers.push(Receiver::start(bench, &pair, network)?);
     }
-    let senders = [Sender::Bare, Sender::Iperf].into_iter().chain(Method::ALL.map(Sender::Blast));
+    let senders = [Sender::Bare, Sender::Iperf].into_iter().chain(Method::OWN.map(Sender::Blast));
     let cells: Vec<Cell> = senders.flat_map(|sender| NETWORKS.map(|network| Cell { network, sender })).collect();
     let found = bench.in_rounds(
         &cells,
@@ -105,7 +105,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         };
         let mut rows = Vec::new();
         let mut best = f64::NEG_INFINITY;
-        for sender in [Sender::Bare, Sender::Iperf].into_iter().chain(Method::ALL.map(Sender::Blast)) {
+        for sender in [Sender::Bare, Sender::Iperf].into_iter().chain(Method::OWN.map(Sender::Blast)) {
             let iperf = |of| rounds::ratio(&values(sender, of), &values(Sender::Iperf, of));
             let (delivered, cycles) = (iperf(|found| found.delivered), iperf(|found| found.cycles));
             if matches!(sender, Sender::Blast(_)) {

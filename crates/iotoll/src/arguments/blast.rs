@@ -20,7 +20,7 @@ pub struct BlastArguments {
     pub port: Option<u16>,
     /// Receive instead: count the packets that arrive at this address, until Ctrl-C; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["host", "payload", "submitters", "method", "batch",
-        "duration", "rounds", "submitter_cpus", "target_is_mine", "stored", "seed", "out", "no_save", "format"])]
+        "duration", "rounds", "submitter_cpus", "task_cpu", "target_is_mine", "stored", "seed", "out", "no_save", "format"])]
     pub serve: Option<SocketAddr>,
     /// Bytes of payload in each packet, 0 to 65507
     #[arg(long, value_name = "BYTES", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=i64::from(LONGEST_PAYLOAD)))]
@@ -28,7 +28,8 @@ pub struct BlastArguments {
     /// Numbers of threads that send, each from a socket of its own: 4, 1,2,4 or 1..8
     #[arg(long, value_name = "N,…", default_value = "1", value_parser = numbers)]
     pub submitters: Numbers,
-    /// How packets are given to the kernel: sendto, sendmmsg, gso, io_uring; several to compare them, or all
+    /// How packets are given to the kernel: sendto, sendmmsg, gso, io_uring ('own': all four), each submitter by a socket of its
+    /// own; or lock, ring-task, mp-ring, swap-all ('shared'), by one socket with this transmit queue; several to compare them
     #[arg(long, value_name = "METHOD,…", default_value = "sendto", value_parser = methods)]
     pub method: Methods,
     /// Packets of one call, for methods that take several, 1 to 1024; gso takes at most 64
@@ -43,6 +44,9 @@ pub struct BlastArguments {
     /// Pin the submitters to these CPUs, in turn: 0,2-3 [default: the scheduler decides]
     #[arg(long, value_name = "CPUS", value_parser = cpus)]
     pub submitter_cpus: Option<Cpus>,
+    /// Pin the thread that drains the ring of ring-task to this CPU [default: the scheduler decides]
+    #[arg(long, value_name = "CPU")]
+    pub task_cpu: Option<u32>,
     /// Pin the receiver to this CPU [default: the scheduler decides]
     #[arg(long, value_name = "CPU")]
     pub receiver_cpu: Option<u32>,
@@ -112,18 +116,18 @@ fn numbers(text: &str) -> Result<Numbers, String> {
 }
 
 fn methods(text: &str) -> Result<Methods, String> {
-    if text == "all" {
-        return Ok(Methods(Method::ALL.to_vec()));
-    }
-    let mut found = Vec::new();
+    let mut found: Vec<Method> = Vec::new();
     for name in text.split(',') {
-        let method = Method::named(name).ok_or_else(|| {
-            let names: Vec<&str> = Method::ALL.iter().map(|method| method.name()).collect();
-            format!("expected {}, or all", names.join(", "))
-        })?;
-        if !found.contains(&method) {
-            found.push(method);
-        }
+        let named = match name {
+            "own" => Method::OWN.to_vec(),
+            "shared" => Method::SHARED.to_vec(),
+            name => vec![Method::named(name).ok_or_else(|| {
+                let names: Vec<&str> = Method::ALL.iter().map(|method| method.name()).collect();
+                format!("expected {}, own, or shared", names.join(", "))
+            })?],
+        };
+        let new: Vec<Method> = named.into_iter().filter(|method| !found.contains(method)).collect();
+        found.extend(new);
     }
     Ok(Methods(found))
 }
@@ -166,6 +170,7 @@ mod tests {
     #[test]
     fn methods_and_times() {
         assert_eq!(methods("gso,sendto,gso"), Ok(Methods(vec![Method::Gso, Method::Sendto])));
+        assert_eq!(methods("own,lock").map(|methods| methods.0.len()), Ok(5));
         assert!(methods("sendfile").unwrap_err().contains("sendmmsg"));
         assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
         assert!(duration("0").is_err() && duration("2h").is_err());

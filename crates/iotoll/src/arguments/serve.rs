@@ -2,7 +2,7 @@
 
 use clap::Args;
 use model::plan::value::{Choice, choice, list_words};
-use model::plan::{InjectAt, PathCopy, PathCrc, PathFraming, PathNull, PathReceive, PathSegment, PathSend};
+use model::plan::{InjectAt, PathCopy, PathCrc, PathFraming, PathNull, PathReceive, PathSegment, PathSend, Peer};
 use nbd::server::Options;
 use nbd::{Layer, Tuning};
 use std::net::SocketAddr;
@@ -13,8 +13,13 @@ use std::path::PathBuf;
 pub struct ServeArguments {
     /// Storage: memory:SIZE (zeros at first, discarded at exit), file:PATH (a block device needs --read-only),
     /// null:SIZE (reads return zeros, writes are discarded)
-    #[arg(long, value_name = "WHAT", value_parser = storage)]
-    pub backend: Storage,
+    #[arg(long, value_name = "WHAT", value_parser = storage, required_unless_present = "echo")]
+    pub backend: Option<Storage>,
+    /// Return what arrives instead of serving a storage, for engine rr: tcp://ADDRESS:PORT, udp://ADDRESS:PORT or unix:PATH; port
+    /// 0 picks a free one
+    #[arg(long, value_name = "ADDRESS", value_parser = echo, conflicts_with_all = ["backend", "direct", "listen", "unix", "export",
+        "read_only"])]
+    pub echo: Option<Peer>,
     /// Open the file with O_DIRECT to bypass the page cache; each thread does one request at a time
     #[arg(long)]
     pub direct: bool,
@@ -111,6 +116,10 @@ fn storage(text: &str) -> Result<Storage, String> {
         Some(("file", path)) if !path.is_empty() => Ok(Storage::File(path.into())),
         _ => Err("expected memory:SIZE, null:SIZE or file:PATH".to_owned()),
     }
+}
+
+fn echo(text: &str) -> Result<Peer, String> {
+    Peer::parse(text).map_err(|_| format!("expected {}", Peer::FORM))
 }
 
 fn sending(text: &str) -> Result<PathSend, String> {

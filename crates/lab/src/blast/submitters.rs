@@ -1,10 +1,12 @@
-//! Threads that send packets without pause, each from a socket of its own.
+//! Threads that send packets without pause: each from a socket of its own, or all from one (`shared`).
 
+use super::shared::{SharedSender, SharedSocket};
 use crate::error::{Error, Result};
 use crate::gate::Gate;
 use model::blast::plan::{BlastPlan, Method, Point};
 use model::blast::record::Counted;
 use model::unit::Nanos;
+use nbd::transmit_queue::Queueing;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -22,14 +24,14 @@ const UNKNOWN: i32 = 5;
 /// Stack of a submitter.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Written by one submitter, read by others.
+/// Written by whoever sends, read by others.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Live {
+pub(super) struct Live {
     /// Packets that the kernel accepted.
-    sent: AtomicU64,
+    pub sent: AtomicU64,
     /// Packets that it refused.
-    failed: AtomicU64,
+    pub failed: AtomicU64,
 }
 
 /// Submitters, ready or running.
@@ -39,44 +41,95 @@ pub(super) struct Submitters {
     live: Vec<Arc<Live>>,
     clocks: Arc<Mutex<Vec<ThreadClock>>>,
     threads: Vec<JoinHandle<BTreeMap<i32, u64>>>,
+    /// The socket that all of them share, if they do.
+    shared: Option<Arc<SharedSocket>>,
 }
 
 impl Submitters {
     /// Opens the sockets and starts the threads, which wait for [`go`](Self::go).
     pub fn start(plan: &BlastPlan, point: Point, target: SocketAddr) -> Result<Self> {
         let count = point.submitters as usize;
-        let sockets: Result<Vec<UdpSocket>> = (0..count).map(|_| socket(plan, point.method, target)).collect();
-        let mut submitters = Self {
-            start: Arc::default(),
-            stop: Arc::default(),
-            live: Vec::new(),
-            clocks: Arc::default(),
-            threads: Vec::new(),
+        let queueing = match point.method {
+            Method::Sendto | Method::Sendmmsg | Method::Gso | Method::IoUring => None,
+            Method::Lock => Some(Queueing::Lock),
+            Method::RingTask => Some(Queueing::RingTask),
+            Method::MpRing => Some(Queueing::MpRing),
+            Method::SwapAll => Some(Queueing::SwapAll),
         };
+        let mut submitters = Self::none();
+        if let Some(queueing) = queueing {
+            submitters.start_shared(plan, point, queueing, socket(plan, point.method, target)?)?;
+            return Ok(submitters);
+        }
+        let sockets: Result<Vec<UdpSocket>> = (0..count).map(|_| socket(plan, point.method, target)).collect();
         for (number, socket) in sockets?.into_iter().enumerate() {
-            let cpus: Vec<u32> =
-                plan.submitter_cpus.get(number % plan.submitter_cpus.len().max(1)).copied().into_iter().collect();
             let way = Way::open(plan, point.method, &socket)?;
             let live = Arc::new(Live::default());
             let submitter =
                 Submitter { socket, live: live.clone(), stop: submitters.stop.clone(), failed: BTreeMap::new() };
             submitters.live.push(live);
-            let (start, clocks) = (submitters.start.clone(), submitters.clocks.clone());
-            let thread = std::thread::Builder::new().name(format!("submitter {number}")).stack_size(STACK_BYTES);
-            let spawned = thread.spawn(move || {
-                // Refused only for a CPU that was allowed when the plan was made.
-                let _ = (!cpus.is_empty()).then(|| sys::schedule::pin_to(&cpus));
-                // A shared table of files costs each call two atomic operations.
-                let _ = sys::process::unshare_descriptors();
-                clocks.lock().unwrap_or_else(PoisonError::into_inner).push(ThreadClock::of_caller());
-                start.pass();
-                submitter.run(way)
-            });
-            let spawned =
-                spawned.map_err(|error| Error::instrument(format!("starting submitter {number} of {count}"), error));
-            submitters.threads.push(spawned?);
+            submitters.spawn(format!("submitter {number}"), cpu_of(plan, number), move || submitter.run(way))?;
         }
         Ok(submitters)
+    }
+
+    /// Submitters that share a socket, with a queue between them and it.
+    fn start_shared(&mut self, plan: &BlastPlan, point: Point, queueing: Queueing, socket: UdpSocket) -> Result<()> {
+        let live = Arc::new(Live::default());
+        self.live.push(live.clone());
+        let batch = plan.batch_of(point.method) as usize;
+        let datagrams = NumberedDatagrams::new(plan.payload as usize, batch);
+        let sender = SharedSender::new(socket, datagrams, live);
+        let queue = Arc::new(SharedSocket::new(queueing, point.submitters as usize, sender));
+        if queueing == Queueing::RingTask {
+            let task = queue.clone();
+            self.spawn("transmit task".to_owned(), plan.task_cpu, move || {
+                task.run_task();
+                BTreeMap::new()
+            })?;
+        }
+        for number in 0..point.submitters as usize {
+            let (queue, stop) = (queue.clone(), self.stop.clone());
+            self.spawn(format!("submitter {number}"), cpu_of(plan, number), move || {
+                queue.submit(number, &stop);
+                BTreeMap::new()
+            })?;
+        }
+        self.shared = Some(queue);
+        Ok(())
+    }
+
+    fn none() -> Self {
+        Self {
+            start: Arc::default(),
+            stop: Arc::default(),
+            live: Vec::new(),
+            clocks: Arc::default(),
+            threads: Vec::new(),
+            shared: None,
+        }
+    }
+
+    /// Starts a thread that works when it may go.
+    fn spawn(
+        &mut self,
+        name: String,
+        cpu: Option<u32>,
+        work: impl FnOnce() -> BTreeMap<i32, u64> + Send + 'static,
+    ) -> Result<()> {
+        let (start, clocks) = (self.start.clone(), self.clocks.clone());
+        let thread = std::thread::Builder::new().name(name.clone()).stack_size(STACK_BYTES);
+        let spawned = thread.spawn(move || {
+            // Refused only for a CPU that was allowed when the plan was made.
+            let _ = cpu.map(|cpu| sys::schedule::pin_to(&[cpu]));
+            // A shared table of files costs each call two atomic operations.
+            let _ = sys::process::unshare_descriptors();
+            clocks.lock().unwrap_or_else(PoisonError::into_inner).push(ThreadClock::of_caller());
+            start.pass();
+            work()
+        });
+        self.threads.push(spawned.map_err(|error| Error::instrument(format!("starting thread '{name}'"), error))?);
+        Ok(())
     }
 
     /// Lets all of them send.
@@ -98,28 +151,34 @@ impl Submitters {
 
     /// Ends them. Returns the packets that the kernel accepted, and those that it refused, by reason.
     pub fn end(mut self) -> (u64, Vec<Counted>) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.go();
         let mut failed: BTreeMap<i32, u64> = BTreeMap::new();
-        for thread in self.threads.drain(..) {
-            for (error, count) in thread.join().unwrap_or_default() {
-                *failed.entry(error).or_default() += count;
-            }
+        let of_threads = self.joined().into_iter().flatten();
+        let of_socket = self.shared.take().map(|shared| shared.failed()).unwrap_or_default();
+        for (error, count) in of_threads.chain(of_socket) {
+            *failed.entry(error).or_default() += count;
         }
         let named = |(error, count)| Counted { what: io::Error::from_raw_os_error(error).to_string(), count };
         (self.counts().0, failed.into_iter().map(named).collect())
+    }
+
+    /// Ends the threads. Returns their failures; of one that panicked none, and it has already printed the reason.
+    fn joined(&mut self) -> Vec<BTreeMap<i32, u64>> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.go();
+        self.shared.iter().for_each(|shared| shared.end());
+        self.threads.drain(..).map(|thread| thread.join().unwrap_or_default()).collect()
     }
 }
 
 impl Drop for Submitters {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.go();
-        for thread in self.threads.drain(..) {
-            // One that panicked has already printed the reason.
-            let _ = thread.join();
-        }
+        self.joined();
     }
+}
+
+/// The CPU of a submitter, if they are pinned.
+fn cpu_of(plan: &BlastPlan, number: usize) -> Option<u32> {
+    plan.submitter_cpus.get(number % plan.submitter_cpus.len().max(1)).copied()
 }
 
 /// A connected socket that reports errors.
@@ -166,7 +225,7 @@ impl Way {
     fn open(plan: &BlastPlan, method: Method, socket: &UdpSocket) -> Result<Self> {
         let datagrams = NumberedDatagrams::new(plan.payload as usize, plan.batch_of(method) as usize);
         Ok(match method {
-            Method::Sendto => Self::One(datagrams),
+            Method::Sendto | Method::Lock | Method::RingTask | Method::MpRing | Method::SwapAll => Self::One(datagrams),
             Method::Sendmmsg => Self::Many(ManySender::new(datagrams)),
             Method::Gso => Self::Segmented(datagrams),
             Method::IoUring => {
@@ -201,8 +260,9 @@ impl Submitter {
                 }
             }
             Way::Many(mut sender) => {
+                let count = sender.count();
                 while self.goes_on(number) {
-                    number += self.counted(1, |socket| sender.send(socket, number));
+                    number += self.counted(1, |socket| sender.send(socket, number, count));
                 }
             }
             Way::Segmented(mut datagrams) => {

@@ -14,7 +14,7 @@ pub const MOST_SUBMITTERS: u32 = 1024;
 
 /// How a submitter gives packets to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Method {
     /// A system call for each packet.
@@ -24,12 +24,34 @@ pub enum Method {
     /// One send for a batch, which the kernel or the device cuts into packets.
     Gso,
     /// A batch of sends through an io_uring.
+    #[serde(rename = "io_uring")]
     IoUring,
+    /// One socket for all submitters: each sends its packet under a lock.
+    Lock,
+    /// One socket, fed by a ring, which a thread of its own drains.
+    RingTask,
+    /// One socket, fed by a ring, which the submitter that finds it idle drains, up to a budget.
+    MpRing,
+    /// One socket, fed by a list, which the submitter that finds it idle takes as a whole.
+    SwapAll,
 }
 
 impl Method {
-    /// Every method, in the order in which they are measured.
-    pub const ALL: [Self; 4] = [Self::Sendto, Self::Sendmmsg, Self::Gso, Self::IoUring];
+    /// Every method, in the order in which they are listed.
+    pub const ALL: [Self; 8] = [
+        Self::Sendto,
+        Self::Sendmmsg,
+        Self::Gso,
+        Self::IoUring,
+        Self::Lock,
+        Self::RingTask,
+        Self::MpRing,
+        Self::SwapAll,
+    ];
+    /// Those with a socket for each submitter.
+    pub const OWN: [Self; 4] = [Self::Sendto, Self::Sendmmsg, Self::Gso, Self::IoUring];
+    /// Those with one socket for all submitters: the transmit queues of seed 004.
+    pub const SHARED: [Self; 4] = [Self::Lock, Self::RingTask, Self::MpRing, Self::SwapAll];
 
     /// Its name on the command line and in reports.
     pub fn name(self) -> &'static str {
@@ -38,6 +60,10 @@ impl Method {
             Self::Sendmmsg => "sendmmsg",
             Self::Gso => "gso",
             Self::IoUring => "io_uring",
+            Self::Lock => "lock",
+            Self::RingTask => "ring-task",
+            Self::MpRing => "mp-ring",
+            Self::SwapAll => "swap-all",
         }
     }
 
@@ -68,6 +94,9 @@ pub struct BlastPlan {
     pub rounds: u32,
     /// CPUs of the submitters, in turn; empty if the scheduler chooses.
     pub submitter_cpus: Vec<u32>,
+    /// CPU of the thread that drains the ring of `ring-task`; `None` if the scheduler chooses.
+    #[serde(default)]
+    pub task_cpu: Option<u32>,
     /// CPU of the receiver that iotoll starts; `None` if the scheduler chooses.
     pub receiver_cpu: Option<u32>,
     /// Receive buffer of the receiver that iotoll starts, in bytes; `None` for the system's default.
@@ -98,8 +127,8 @@ impl BlastPlan {
     /// Packets of one call.
     pub fn batch_of(&self, method: Method) -> u32 {
         match method {
-            Method::Sendto => 1,
-            Method::Sendmmsg | Method::IoUring => self.batch,
+            Method::Sendto | Method::Lock => 1,
+            Method::Sendmmsg | Method::IoUring | Method::RingTask | Method::MpRing | Method::SwapAll => self.batch,
             // All segments of one send are one datagram of at most 64 KiB for the kernel.
             Method::Gso => self.batch.min(MOST_SEGMENTS).min(LONGEST_PAYLOAD / self.payload.max(1)).max(1),
         }

@@ -103,8 +103,8 @@ fn point_finding(
     let of_point = || record.rounds.iter().filter_map(move |round| delivery(round, place));
     let seconds: f64 = record.rounds.iter().filter_map(|round| slice_seconds(round, place)).sum();
     let per_second = |of: fn(&Delivery) -> u64| {
-        let count: u64 = of_point().map(of).sum();
-        if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+        let count: f64 = of_point().map(|delivery| of(delivery) as f64).sum();
+        if seconds > 0.0 { count / seconds } else { 0.0 }
     };
     let estimate = |metric| Some(ratio_of_sums(&sums.pairs(metric, place)?)?.estimate());
     let ratio = |metric| {
@@ -125,9 +125,9 @@ fn point_finding(
         record::add(&mut packets.failed, &delivery.failed);
         record::add(&mut packets.drops, &delivery.drops);
     }
-    let dropped: u64 = packets.drops.iter().map(|drop| drop.count).sum();
-    packets.unaccounted =
-        packets.sent.cast_signed().saturating_sub_unsigned(packets.delivered).saturating_sub_unsigned(dropped);
+    let dropped = packets.drops.iter().map(|drop| drop.count).fold(0, u64::saturating_add);
+    let sent = i64::try_from(packets.sent).unwrap_or(i64::MAX);
+    packets.unaccounted = sent.saturating_sub_unsigned(packets.delivered).saturating_sub_unsigned(dropped);
     PointFinding {
         method: point.method,
         submitters: point.submitters,
@@ -248,13 +248,6 @@ fn caveats(record: &BlastRecord, sums: &ComparisonSums, finding: &mut BlastFindi
 /// "1 submitter", "8 submitters".
 fn submitters(number: u32) -> String {
     format!("{number} submitter{}", if number == 1 { "" } else { "s" })
-}
-
-impl Delivery {
-    /// Packets that the kernel refused.
-    pub fn failures(&self) -> u64 {
-        self.failed.iter().map(|failed| failed.count).sum()
-    }
 }
 
 /// The receiver is read at slightly other times than the machine. What was delivered between two snapshots is in proportion.

@@ -2,6 +2,7 @@
 
 mod engine;
 mod path_plan;
+mod peer;
 
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
@@ -12,6 +13,7 @@ pub use path_plan::{
     InjectAt, MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
     PathReceive, PathSegment, PathSend, PathTxQueue, TxTaskCpus,
 };
+pub use peer::Peer;
 
 /// All jobs of one `iotoll run`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -110,6 +112,12 @@ pub struct JobPlan {
     /// `mem_in_flight`: where engine `mem` counts I/Os in flight.
     #[serde(default)]
     pub mem_in_flight: PathInFlight,
+    /// `rr_peer`: the echo server of engine `rr`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rr_peer: Option<Peer>,
+    /// `rr_connect`: engine `rr` connects anew for each exchange.
+    #[serde(default)]
+    pub rr_connect: bool,
     /// `inject_ns`: busy work added to each I/O.
     pub inject: Nanos,
     /// `inject_every`: add `inject_ns` once per this time instead of to each I/O; 0 means to each.
@@ -164,6 +172,8 @@ impl Default for JobPlan {
             work_steps: 0,
             mem_copy: PathCopy::default(),
             mem_in_flight: PathInFlight::default(),
+            rr_peer: None,
+            rr_connect: false,
             inject: Nanos(0),
             inject_every: Nanos(0),
             inject_at: InjectAt::default(),

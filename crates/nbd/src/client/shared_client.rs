@@ -1,19 +1,19 @@
 //! One connection for several threads: each thread has its own slots and submits through one transmit queue; one thread
 //! receives for all.
 //!
-//! [`transmit_queue`] defines how the queue is filled and who drains it.
+//! [`transmit_queue`](crate::transmit_queue) defines how the queue is filled and who drains it.
 
 mod receiver;
 mod sender;
 mod table;
 
 use super::connect::{negotiate, reach};
-pub use super::transmit_queue::Queueing;
-use super::transmit_queue::{self, Then, TransmitQueue};
 use super::{Ask, Done, MEMORY_BYTES, POLL_INTERVAL, Uri};
 use crate::error::{Error, Result};
 use crate::handshake::client::Export;
 use crate::socket::Socket;
+pub use crate::transmit_queue::Queueing;
+use crate::transmit_queue::{self, Then, TransmitQueue};
 use crate::tuning::{Framing, Tuning};
 use crate::wire::REQUEST_BYTES;
 use receiver::Receiver;

@@ -1,5 +1,6 @@
 //! Stalls one by one: slots in which the worker did much less than around them, joined.
 
+use super::fold::Dip;
 use super::level::{local_level, spread};
 use super::periods::{Period, in_dip};
 use crate::ftq::series::Grid;
@@ -17,6 +18,9 @@ const NEARLY_NOTHING: f64 = 0.1;
 const BY_CHANCE: f64 = 0.01;
 /// Slots beside the dip of a period in which a stall still belongs to it.
 const MARGIN: f64 = 2.0;
+
+/// A stall of a period is at most this many times as long as its dip: a timer tick explains no stall of 200 ms.
+const LONGER: f64 = 2.0;
 
 /// A stall.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +54,8 @@ pub(super) fn stalls(grid: &Grid, periods: &[Period]) -> Vec<Stalled> {
     };
     let belongs = |slots: &Range<usize>| {
         let middle = (slots.start as f64).midpoint(slots.end as f64);
-        periods.iter().any(|period| in_dip(&period.dip, middle, MARGIN))
+        let as_long = |dip: &Dip| slots.len() as f64 <= LONGER * dip.width * dip.period + 2.0 * MARGIN;
+        periods.iter().any(|period| as_long(&period.dip) && in_dip(&period.dip, middle, MARGIN))
     };
     let runs = runs(&low).into_iter().filter(|run| run.len() >= shortest);
     runs.map(|slots| Stalled { lost: lost(&slots), periodic: belongs(&slots), slots }).collect()

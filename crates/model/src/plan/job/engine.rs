@@ -15,6 +15,8 @@ pub enum EngineKind {
     Work,
     /// Copies from and to memory: a storage class memory without its driver.
     Mem,
+    /// Exchanges requests and responses with an echo server.
+    Rr,
     /// pread, pwrite.
     Psync,
     /// io_submit, io_getevents.
@@ -27,8 +29,8 @@ pub enum EngineKind {
 
 impl EngineKind {
     /// All engines, in the order in which help lists them.
-    pub const ALL: [Self; 8] =
-        [Self::Null, Self::Spin, Self::Work, Self::Mem, Self::Psync, Self::Libaio, Self::IoUring, Self::Nbd];
+    pub const ALL: [Self; 9] =
+        [Self::Null, Self::Spin, Self::Work, Self::Mem, Self::Rr, Self::Psync, Self::Libaio, Self::IoUring, Self::Nbd];
 
     /// Its name in `ioengine=`.
     pub fn name(self) -> &'static str {
@@ -37,6 +39,7 @@ impl EngineKind {
             Self::Spin => "spin",
             Self::Work => "work",
             Self::Mem => "mem",
+            Self::Rr => "rr",
             Self::Psync => "psync",
             Self::Libaio => "libaio",
             Self::IoUring => "io_uring",
@@ -52,7 +55,7 @@ impl EngineKind {
     /// What its I/O goes to.
     pub fn medium(self) -> Medium {
         match self {
-            Self::Null | Self::Spin | Self::Work | Self::Mem => Medium::Nothing,
+            Self::Null | Self::Spin | Self::Work | Self::Mem | Self::Rr => Medium::Nothing,
             Self::Psync | Self::Libaio | Self::IoUring => Medium::Files,
             Self::Nbd => Medium::Remote,
         }
@@ -62,7 +65,7 @@ impl EngineKind {
     pub fn queue(self) -> Queue {
         match self {
             Self::Psync | Self::Mem => Queue::One,
-            Self::Null | Self::Spin | Self::Work | Self::Libaio | Self::IoUring | Self::Nbd => Queue::Deep,
+            Self::Null | Self::Spin | Self::Work | Self::Rr | Self::Libaio | Self::IoUring | Self::Nbd => Queue::Deep,
         }
     }
 }

@@ -59,6 +59,8 @@ pub(super) const DEFAULTS: &[(&str, Unset)] = &[
     ("work_steps", As("0")),
     ("mem_copy", As("rep-movsb")),
     ("mem_in_flight", As("none")),
+    ("rr_peer", Means("required by engine rr")),
+    ("rr_connect", As("0")),
     ("inject_ns", As("0")),
     ("inject_every", As("0")),
     ("inject_at", As("submit")),

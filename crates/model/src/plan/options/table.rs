@@ -2,7 +2,7 @@
 
 use super::{JobOption, Value::*};
 use crate::plan::draft::Start;
-use crate::plan::job::{Access, EngineKind, Fallocate, InjectAt, Order, PathCopy, PathInFlight};
+use crate::plan::job::{Access, EngineKind, Fallocate, InjectAt, Order, PathCopy, PathInFlight, Peer};
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
 use crate::plan::value::{LARGEST_FILE, Wrong, choice, cpus, directory, file_names, list_words, percentiles};
 use crate::unit::{Bytes, Nanos};
@@ -428,6 +428,22 @@ pub(super) static OPTIONS: &[JobOption] = &[
         value: Choice(list_words::<PathInFlight>, |draft, text| {
             choice(text).map(|in_flight| draft.job.mem_in_flight = in_flight)
         }),
+    },
+    JobOption {
+        name: "rr_peer",
+        aliases: &[],
+        help: "Engine rr: exchange requests and responses of bs bytes with this echo server (iotoll serve --echo)",
+        example: "udp://127.0.0.1:5007",
+        bad_example: "127.0.0.1",
+        value: Text(Peer::FORM, |draft, text| Peer::parse(text).map(|peer| draft.job.rr_peer = Some(peer))),
+    },
+    JobOption {
+        name: "rr_connect",
+        aliases: &[],
+        help: "Engine rr: open a connection for each exchange, and close it [default: 0]",
+        example: "1",
+        bad_example: "each",
+        value: Boolean(|draft, anew| draft.job.rr_connect = anew),
     },
     JobOption {
         name: "inject_ns",

@@ -68,5 +68,5 @@ fn the_reference_says_units_and_ranges() {
     assert_eq!(takes("direct"), "1 or 0");
     assert!(takes("cpus_allowed").ends_with(&format!("0 to {}", value::LARGEST_CPU)));
     assert!(takes("percentile_list").starts_with(&format!("up to {} percentiles", value::MOST_PERCENTILES)));
-    assert_eq!(takes("ioengine"), "one of null, spin, work, mem, psync, libaio, io_uring, nbd");
+    assert_eq!(takes("ioengine"), "one of null, spin, work, mem, rr, psync, libaio, io_uring, nbd");
 }

@@ -11,7 +11,7 @@ use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
 
 /// Options that only one engine reads.
-const OF_ONE_ENGINE: [(&str, EngineKind); 21] = [
+const OF_ONE_ENGINE: [(&str, EngineKind); 23] = [
     ("fixedbufs", EngineKind::IoUring),
     ("registerfiles", EngineKind::IoUring),
     ("uri", EngineKind::Nbd),
@@ -33,6 +33,8 @@ const OF_ONE_ENGINE: [(&str, EngineKind); 21] = [
     ("work_steps", EngineKind::Work),
     ("mem_copy", EngineKind::Mem),
     ("mem_in_flight", EngineKind::Mem),
+    ("rr_peer", EngineKind::Rr),
+    ("rr_connect", EngineKind::Rr),
 ];
 
 /// Refuses `direct=1` with `buffered=1` and `direct=0` with `buffered=0` in one section.
@@ -79,6 +81,10 @@ fn runtime(draft: &Draft) -> Option<Complaint> {
 }
 
 fn server(draft: &Draft) -> Option<Complaint> {
+    if draft.job.engine == EngineKind::Rr && draft.job.rr_peer.is_none() {
+        let why = "ioengine=rr needs an echo server; add one, for example rr_peer=tcp://127.0.0.1:5007";
+        return Some(("rr_peer", why.to_owned()));
+    }
     let missing = draft.job.engine.medium() == Medium::Remote && draft.job.uri.is_none();
     missing.then(|| ("uri", "ioengine=nbd needs a server; add one, for example uri=nbd://127.0.0.1:10809".to_owned()))
 }

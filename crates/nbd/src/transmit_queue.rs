@@ -1,18 +1,19 @@
-//! Passes the requests of several threads to their shared connection, as a network interface's transmit queue does
-//! between many CPUs and one ring (seed 004). Queue entries are slot numbers; nothing here sends.
+//! Passes the entries of several threads to what they share (a connection, a socket), as a network interface's transmit
+//! queue does between many CPUs and one ring (seed 004). Entries are slot numbers; nothing here sends.
 
+#[cfg(all(test, feature = "loom"))]
+mod model_check;
 mod mp_ring;
 mod swap_list;
+mod sync;
 
-use super::shared_client::lock;
 use mp_ring::MpRing;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::Thread;
+use std::sync::PoisonError;
 use swap_list::SwapList;
+use sync::{AtomicBool, Mutex, MutexGuard, Ordering, Thread};
 
 /// Maximum number of entries.
-pub(super) const MOST: usize = mp_ring::MOST;
+pub const MOST: usize = mp_ring::MOST;
 
 /// How threads that share a connection send their requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,10 @@ pub enum Queueing {
 
 /// A queue, and the state of the thread that drains it.
 #[derive(Debug)]
-pub(super) enum TransmitQueue {
+pub struct TransmitQueue(Kind);
+
+#[derive(Debug)]
+enum Kind {
     Lock,
     RingTask { ring: MpRing, due: AtomicBool, task: Mutex<Option<Thread>> },
     MpRing(MpRing),
@@ -38,7 +42,7 @@ pub(super) enum TransmitQueue {
 
 /// What a thread does after it has queued slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub enum Then {
     /// Nothing: another thread sends it.
     Nothing,
     /// Send its own slots.
@@ -49,46 +53,46 @@ pub(super) enum Then {
 
 impl TransmitQueue {
     /// A queue for slot numbers below `slots`.
-    pub(super) fn new(queueing: Queueing, slots: usize) -> Self {
+    pub fn new(queueing: Queueing, slots: usize) -> Self {
         // Slots stay in the ring until they are sent, and may by then be completed and queued again: hence twice the
         // size.
         let ring = || MpRing::new(2 * slots);
-        match queueing {
-            Queueing::Lock => Self::Lock,
-            Queueing::RingTask => Self::RingTask { ring: ring(), due: AtomicBool::new(false), task: Mutex::default() },
-            Queueing::MpRing => Self::MpRing(ring()),
-            Queueing::SwapAll => Self::SwapAll(SwapList::new(slots)),
-        }
+        Self(match queueing {
+            Queueing::Lock => Kind::Lock,
+            Queueing::RingTask => Kind::RingTask { ring: ring(), due: AtomicBool::new(false), task: Mutex::default() },
+            Queueing::MpRing => Kind::MpRing(ring()),
+            Queueing::SwapAll => Kind::SwapAll(SwapList::new(slots)),
+        })
     }
 
     /// Queues slots whose requests are filled in.
-    pub(super) fn put(&self, slots: &[u32]) -> Then {
-        match self {
-            Self::Lock => Then::Send,
-            Self::RingTask { ring, due, .. } => {
+    pub fn put(&self, slots: &[u32]) -> Then {
+        match &self.0 {
+            Kind::Lock => Then::Send,
+            Kind::RingTask { ring, due, .. } => {
                 if put(ring, slots) == Then::Drain {
                     due.store(true, Ordering::Release);
                     self.wake_task();
                 }
                 Then::Nothing
             }
-            Self::MpRing(ring) => put(ring, slots),
-            Self::SwapAll(list) => list.put(slots),
+            Kind::MpRing(ring) => put(ring, slots),
+            Kind::SwapAll(list) => list.put(slots),
         }
     }
 
     /// Passes all entries to `take`, in order. Only for the thread whose duty it is.
-    pub(super) fn drain(&self, scratch: &mut Vec<u32>, take: impl FnMut(&[u32])) {
-        match self {
-            Self::Lock => {}
-            Self::RingTask { ring, .. } | Self::MpRing(ring) => ring.drain(scratch, take),
-            Self::SwapAll(list) => list.drain(scratch, take),
+    pub fn drain(&self, scratch: &mut Vec<u32>, take: impl FnMut(&[u32])) {
+        match &self.0 {
+            Kind::Lock => {}
+            Kind::RingTask { ring, .. } | Kind::MpRing(ring) => ring.drain(scratch, take),
+            Kind::SwapAll(list) => list.drain(scratch, take),
         }
     }
 
     /// Wakes the dedicated thread, if there is one.
-    pub(super) fn wake_task(&self) {
-        if let Self::RingTask { task, .. } = self
+    pub fn wake_task(&self) {
+        if let Kind::RingTask { task, .. } = &self.0
             && let Some(task) = &*lock(task)
         {
             task.unpark();
@@ -96,13 +100,18 @@ impl TransmitQueue {
     }
 
     /// The loop of the dedicated thread, until `ended`.
-    pub(super) fn run_task(&self, ended: &AtomicBool, drain: impl Fn()) {
-        let Self::RingTask { due, task, .. } = self else { return };
-        *lock(task) = Some(std::thread::current());
+    pub fn run_task(&self, ended: &AtomicBool, drain: impl Fn()) {
+        let Kind::RingTask { due, task, .. } = &self.0 else { return };
+        *lock(task) = Some(sync::current());
         while !ended.load(Ordering::Acquire) {
-            if due.swap(false, Ordering::AcqRel) { drain() } else { std::thread::park() }
+            if due.swap(false, Ordering::AcqRel) { drain() } else { sync::park() }
         }
     }
+}
+
+/// A lock whose holders leave nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Puts slots into a ring, waiting for room if it is full.
@@ -110,7 +119,7 @@ fn put(ring: &MpRing, slots: &[u32]) -> Then {
     loop {
         match ring.put(slots) {
             Some(then) => return then,
-            None => std::thread::yield_now(),
+            None => sync::yield_now(),
         }
     }
 }

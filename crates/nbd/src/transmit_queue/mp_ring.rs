@@ -4,12 +4,10 @@
 //! consumed indices and the consumer's state, and is changed by compare and exchange.
 
 use super::Then;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use super::sync::{AtomicU32, AtomicU64, Ordering, relax};
 
 /// After this many entries the consumer hands over to a producer that is about to publish.
 const BUDGET: usize = 64;
-/// Spins before yielding the CPU to an earlier producer that has not published yet: it may have lost its CPU.
-const SPINS: u32 = 100;
 /// Maximum number of entries, so that 16-bit indices distinguish a full ring from an empty one.
 pub(super) const MOST: usize = 1 << 15;
 
@@ -58,7 +56,7 @@ impl State {
 
 /// The ring.
 #[derive(Debug)]
-pub(in crate::client) struct MpRing {
+pub(super) struct MpRing {
     state: AtomicU64,
     items: Box<[AtomicU32]>,
 }
@@ -89,7 +87,7 @@ impl MpRing {
         let mut looks = 0;
         while State::unpack(self.state.load(Ordering::Acquire)).tail != begun.head {
             looks += 1;
-            if looks < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+            relax(looks);
         }
         let before = self.change(|state| Some(State { tail: index, consumer: Consumer::Busy, ..state }))?;
         Some(if before.consumer == Consumer::Busy { Then::Nothing } else { Then::Drain })

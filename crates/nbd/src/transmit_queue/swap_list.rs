@@ -1,7 +1,7 @@
 //! A multi-producer list whose consumer takes everything with one exchange.
 
 use super::Then;
-use std::sync::atomic::{AtomicU32, Ordering};
+use super::sync::{AtomicU32, Ordering};
 
 /// Empty, and no thread is draining.
 const IDLE: u32 = u32::MAX;
@@ -12,7 +12,7 @@ const END: u32 = u32::MAX - 2;
 
 /// A list of slot numbers below a limit, each in it at most once.
 #[derive(Debug)]
-pub(in crate::client) struct SwapList {
+pub(super) struct SwapList {
     /// The item pushed last.
     head: AtomicU32,
     /// For each item, the one pushed before it.

@@ -1,0 +1,336 @@
+//! Blasts of packets, each in a network namespace of its own: what arrives is counted, and what does not has a place.
+
+use super::iotoll::{Ended, Folder, Running, eventually, number, warns, whole};
+use super::machine::{Peer, skip};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+use std::process::Command;
+
+/// The port of receivers, each in its own namespace.
+const PORT: &str = "5001";
+/// Addresses of the two ends of a pair.
+const HERE: &str = "10.213.78.1";
+const THERE: &str = "10.213.78.2";
+
+/// Words that run a command in a new network that has only loopback.
+const ALONE: [&str; 6] = ["unshare", "-n", "sh", "-c", "ip link set lo up && exec \"$@\"", "sh"];
+
+/// Whether this test may make networks.
+fn may(test: &str) -> bool {
+    let made = Command::new("unshare").args(["-n", "true"]).status().is_ok_and(|status| status.success());
+    if !made {
+        skip(test, "may not make a network namespace (unshare -n)");
+    }
+    made
+}
+
+/// A blast in a network of its own.
+fn blast(folder: &Folder, words: &str) -> Ended {
+    folder.iotoll(&format!("blast --format json --quiet {words}")).under(&ALONE).run()
+}
+
+/// Every packet that was sent is somewhere.
+#[track_caller]
+fn accounted(finding: &Value) {
+    for point in finding["points"].as_array().unwrap() {
+        let packets = &point["packets"];
+        let drops: u64 = packets["drops"].as_array().unwrap().iter().map(|drop| whole(&drop["count"])).sum();
+        assert!(whole(&packets["delivered"]) > 0, "{point}");
+        assert_eq!(whole(&packets["sent"]), whole(&packets["delivered"]) + drops, "{point}");
+        assert_eq!((&packets["unaccounted"], &packets["reordered"]), (&Value::from(0), &Value::from(0)), "{point}");
+    }
+}
+
+#[test]
+fn every_method_accounts_for_each_packet() {
+    if !may("packets: methods") {
+        return;
+    }
+    let folder = Folder::new();
+    let ended = blast(&folder, "--out kept --method own,shared --submitters 1,3 --duration 200ms --rounds 2");
+    ended.done();
+    let finding = ended.json();
+    assert_eq!(
+        (finding["schema"].as_str(), finding["method"].as_str()),
+        (Some("iotoll.blast/1"), Some("sendto,sendmmsg,gso,io_uring,lock,ring-task,mp-ring,swap-all"))
+    );
+    assert_eq!(finding["points"].as_array().unwrap().len(), 16);
+    accounted(&finding);
+    for point in finding["points"].as_array().unwrap() {
+        for key in ["sent_per_second", "delivered_per_second"] {
+            assert!(number(&point[key]) > 0.0, "{point}");
+        }
+        assert_eq!(number(&point["errors_per_second"]), 0.0);
+        assert!(number(&point["delivered_per_second"]) <= 1.2 * number(&point["sent_per_second"]), "{point}");
+    }
+    let again = folder.iotoll("report kept --format json").run();
+    assert_eq!((again.code, &again.stdout), (Some(0), &ended.stdout));
+    assert!(folder.exists("kept/report.html"));
+    let compared = folder.iotoll("report kept --stored kept --format json").run().json();
+    assert_eq!(number(&compared["points"][0]["since_stored"]["delivered"]["change"]), 0.0);
+}
+
+#[test]
+fn payloads_of_any_length_arrive() {
+    if !may("packets: payloads") {
+        return;
+    }
+    let folder = Folder::new();
+    for payload in [0, 1, 1472, 65_507] {
+        let methods = if payload < 65_507 { "own" } else { "sendto,sendmmsg,gso" };
+        let words = format!("--no-save --payload {payload} --method {methods} --batch 8 --duration 200ms --rounds 2");
+        let ended = blast(&folder, &words);
+        ended.done();
+        accounted(&ended.json());
+    }
+}
+
+/// A pair of network devices: one in the network of the submitters, the other in that of the receiver.
+struct Pair {
+    submitters: String,
+    receiver: String,
+}
+
+impl Pair {
+    fn new(test: &str) -> Option<Self> {
+        let name = |end: &str| format!("iotoll-t{}-{test}-{end}", std::process::id());
+        let pair = Self { submitters: name("s"), receiver: name("r") };
+        let (s, r) = (pair.submitters.as_str(), pair.receiver.as_str());
+        for words in [
+            format!("netns add {s}"),
+            format!("netns add {r}"),
+            format!("-n {s} link add near type veth peer name far netns {r}"),
+            format!("-n {s} addr add {HERE}/30 dev near"),
+            format!("-n {r} addr add {THERE}/30 dev far"),
+            format!("-n {s} link set near up"),
+            format!("-n {r} link set far up"),
+            format!("-n {s} link set lo up"),
+        ] {
+            if let Err(why) = ip(&words) {
+                skip(&format!("packets: {test}"), &why);
+                return None;
+            }
+        }
+        Some(pair)
+    }
+
+    /// A receiver at its end, which listens.
+    fn receiver(&self) -> Peer {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.receiver, env!("CARGO_BIN_EXE_iotoll"), "blast", "--serve"]);
+        let peer = Peer::start(command.arg(format!("{THERE}:{PORT}")));
+        let listens = || {
+            let mut sockets = Command::new("ip");
+            sockets.args(["netns", "exec", &self.receiver, "cat", "/proc/net/tcp"]);
+            sockets.output().is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(":1389 "))
+        };
+        assert!(eventually(listens), "the receiver does not listen");
+        peer
+    }
+
+    fn blast(&self, folder: &Folder, words: &str) -> Running {
+        let line = format!("blast --format json --quiet {THERE} {PORT} {words}");
+        folder.iotoll(&line).under(&["ip", "netns", "exec", &self.submitters]).start()
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for name in [&self.submitters, &self.receiver] {
+            // One that was not made cannot be removed.
+            let _ = ip(&format!("netns delete {name}"));
+        }
+    }
+}
+
+fn ip(words: &str) -> Result<(), String> {
+    super::machine::tool("ip", &words.split(' ').collect::<Vec<_>>()).map(|_| ())
+}
+
+/// A blast over a pair that runs, and has saved rounds in `kept`.
+#[track_caller]
+fn running(pair: &Pair, folder: &Folder) -> Running {
+    let running = pair.blast(folder, "--out kept --duration 60 --rounds 600");
+    let saved =
+        || fs::read_to_string(folder.path("kept/record.jsonl")).is_ok_and(|text| text.matches('\n').count() > 3);
+    assert!(eventually(saved), "no round is saved");
+    running
+}
+
+#[test]
+fn another_network_is_asked_for_its_counts() {
+    let Some(pair) = Pair::new("remote") else { return };
+    let folder = Folder::new();
+    let receiver = pair.receiver();
+    let ended = pair.blast(&folder, "--no-save --method sendto,gso --duration 400ms --rounds 2").wait();
+    ended.done();
+    let finding = ended.json();
+    accounted(&finding);
+    let about = &finding["receiver"];
+    assert_eq!((&about["same_machine"], &about["same_network"]), (&Value::from(true), &Value::from(false)));
+    assert!(!warns(&finding, "remote_receiver", &[]), "{finding}");
+    drop(receiver);
+    let nobody = pair.blast(&folder, "--no-save --duration 200ms --rounds 2").wait();
+    nobody.refused(2, &["no receiver answers", "iotoll blast --serve 0.0.0.0:5001"]);
+}
+
+#[test]
+fn a_receiver_that_dies_leaves_the_rounds_before() {
+    let Some(pair) = Pair::new("dies") else { return };
+    let folder = Folder::new();
+    let mut receiver = pair.receiver();
+    let running = running(&pair, &folder);
+    receiver.end();
+    let ended = running.wait();
+    assert_eq!((ended.code, ended.stderr.lines().count()), (Some(1), 1), "{ended:?}");
+    assert!(
+        ended.stderr.contains("the receiver at") && ended.stderr.contains("the rounds before are kept"),
+        "{ended:?}"
+    );
+    assert!(whole(&ended.json()["rounds"]) > 0);
+    folder.assert_no_processes();
+    let again = folder.iotoll("report kept --format json").run();
+    assert_eq!((again.code, &again.stdout), (Some(0), &ended.stdout));
+}
+
+#[test]
+fn a_link_that_goes_down_ends_it_in_one_line() {
+    let Some(pair) = Pair::new("down") else { return };
+    let folder = Folder::new();
+    let _receiver = pair.receiver();
+    let running = running(&pair, &folder);
+    ip(&format!("-n {} link set near down", pair.submitters)).unwrap();
+    let ended = running.wait();
+    assert_eq!((ended.code, ended.stderr.lines().count()), (Some(1), 1), "{ended:?}");
+    assert!(ended.stderr.contains("the receiver at"), "{ended:?}");
+    folder.assert_no_processes();
+}
+
+#[test]
+fn a_signal_ends_it_and_keeps_the_rounds() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let Some(pair) = Pair::new("signal") else { return };
+        let folder = Folder::new();
+        let _receiver = pair.receiver();
+        let running = running(&pair, &folder);
+        running.signal(signal);
+        let ended = running.wait();
+        assert_eq!(ended.code, Some(130), "{ended:?}");
+        assert_eq!(ended.json()["outcome"], "interrupted");
+        folder.assert_no_processes();
+    }
+}
+
+#[test]
+fn a_full_queue_of_this_host_refuses_packets() {
+    let Some(pair) = Pair::new("full") else { return };
+    let folder = Folder::new();
+    let _receiver = pair.receiver();
+    // 10 Mbit/s, and room for a few packets.
+    let slow = [
+        "-n",
+        &pair.submitters,
+        "qdisc",
+        "add",
+        "dev",
+        "near",
+        "root",
+        "tbf",
+        "rate",
+        "10mbit",
+        "burst",
+        "3000",
+        "limit",
+        "3000",
+    ];
+    if let Err(why) = super::machine::tool("tc", &slow) {
+        return skip("packets: full", &why);
+    }
+    let ended = pair.blast(&folder, "--no-save --duration 400ms --rounds 2 --payload 500").wait();
+    ended.done();
+    let finding = ended.json();
+    accounted(&finding);
+    let point = &finding["points"][0];
+    assert!(number(&point["errors_per_second"]) > 0.0, "{point}");
+    assert!(point["packets"]["failed"].to_string().contains("No buffer space"), "{point}");
+}
+
+/// An echo server, and where it listens.
+fn echo(folder: &Folder, address: &str) -> (Running, String) {
+    let said = folder.path("said");
+    let server = folder.iotoll(&format!("serve --echo {address}")).stdout(fs::File::create(&said).unwrap()).start();
+    let line = || fs::read_to_string(&said).unwrap_or_default();
+    assert!(eventually(|| line().ends_with('\n')), "the echo server does not listen");
+    let at = line().trim_start_matches("listening on ").trim().to_owned();
+    (server, at)
+}
+
+#[test]
+fn requests_and_responses_are_exchanged() {
+    for address in ["tcp://127.0.0.1:0", "udp://127.0.0.1:0", "unix:echo"] {
+        let folder = Folder::new();
+        let (server, at) = echo(&folder, address);
+        let ways = ["", " --iodepth=4", " --rr_connect=1"];
+        for way in ways.iter().filter(|way| !(address.starts_with("udp") && way.contains("connect"))) {
+            let job = format!("run --name=rr --ioengine=rr --rr_peer={at} --bs=8 --number_ios=300{way}");
+            let finding = folder.measured(&job);
+            let job = &finding["jobs"][0];
+            assert_eq!((whole(&job["read"]["ios"]), whole(&job["read"]["bytes"])), (300, 2400), "{address}{way} {job}");
+            assert!(number(&job["read"]["latency_ns"]["mean"]) > 0.0, "{job}");
+        }
+        server.signal(Signal::TERM);
+        server.wait().done();
+        assert!(!folder.exists("echo"), "the socket is removed");
+        let nobody =
+            folder.iotoll(&format!("run --no-save --name=rr --ioengine=rr --rr_peer={at} --bs=8 --number_ios=3")).run();
+        assert!(
+            nobody.code == Some(2) && nobody.stderr.contains("iotoll serve --echo") || address.starts_with("udp"),
+            "{nobody:?}"
+        );
+        assert!(nobody.code != Some(0) && nobody.stderr.lines().count() == 1, "{nobody:?}");
+    }
+}
+
+#[test]
+fn odd_exchanges_are_refused_in_one_line() {
+    let folder = Folder::new();
+    for (words, named) in [
+        ("--bs=1 --number_ios=3", ["rr_peer", "tcp://127.0.0.1:5007"]),
+        ("--rr_peer=127.0.0.1:7 --bs=1 --number_ios=3", ["rr_peer", "tcp://HOST:PORT"]),
+        ("--rr_peer=udp://127.0.0.1:9 --bs=64k --iodepth=4 --number_ios=3", ["128 KiB", "iodepth"]),
+        ("--rr_peer=udp://127.0.0.1:9 --bs=65508 --number_ios=3", ["65507", "bs"]),
+    ] {
+        folder.iotoll(&format!("run --no-save --name=rr --ioengine=rr {words}")).run().refused(2, &named);
+    }
+    folder.iotoll("serve --echo tcp://0.0.0.0:0").run().refused(2, &["--insecure-network", "tcp://0.0.0.0:0"]);
+    folder
+        .iotoll("serve --echo unix:/no/such/folder/x")
+        .run()
+        .refused(2, &["unix:/no/such/folder/x", "choose another"]);
+}
+
+#[test]
+fn bad_targets_are_refused_in_one_line() {
+    let folder = Folder::new();
+    for (words, named) in [
+        ("8.8.8.8 9", ["public address", "--target-is-mine"]),
+        ("no.such.host.invalid 9", ["cannot be resolved", "give a host name"]),
+        ("127.0.0.1 1", ["no receiver answers", "--serve"]),
+        ("--submitter-cpus 5000", ["CPU 5000", "taskset"]),
+        ("127.0.0.1 9 --receiver-cpu 0", ["--receiver-cpu", "--serve"]),
+        ("--rounds 1000 --duration 1", ["--rounds", "--duration"]),
+        ("--method sendfile", ["sendmmsg", "--help"]),
+        ("--submitters 0", ["1 to 1024", "--help"]),
+        ("--payload 65508", ["65508", "--help"]),
+        ("--probe no.such", ["no.such", "--help"]),
+        ("--serve 192.0.2.1:5001", ["is no address of this machine", "192.0.2.1"]),
+    ] {
+        folder.iotoll(&format!("blast --no-save {words}")).run().refused(2, &named);
+    }
+    if may("packets: IPv6") {
+        let none = ["unshare", "-n", "sh", "-c", "ip link set lo up && ip -6 addr flush dev lo; exec \"$@\"", "sh"];
+        let ended = folder.iotoll("blast --no-save ::1 5001").under(&none).run();
+        ended.refused(2, &["[::1]:5001", "no receiver answers"]);
+    }
+}

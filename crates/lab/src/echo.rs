@@ -1,0 +1,122 @@
+//! An echo server: returns what it receives. The other end of engine rr.
+
+use crate::error::{Error, Result};
+use model::plan::Peer;
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Longest reaction time to the end.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Most connections at a time, each with a thread.
+const MOST_CONNECTIONS: usize = 1024;
+/// Bytes of one receiving call.
+const BUFFER: usize = 256 << 10;
+const STACK_BYTES: usize = 128 << 10;
+
+/// Serves until `stop` says so. Calls `ready` with the address once it listens.
+///
+/// # Errors
+/// When it cannot listen there.
+pub fn serve(peer: &Peer, ready: impl FnOnce(Peer), stop: &dyn Fn() -> bool) -> Result<()> {
+    let connections = Arc::new(AtomicUsize::new(0));
+    match peer {
+        Peer::Tcp(address) => {
+            let listener = TcpListener::bind(resolved(peer, address)?).map_err(|error| refused(peer, error))?;
+            let at = listener.local_addr().map_err(|error| refused(peer, error))?;
+            listener.set_nonblocking(true).map_err(|error| refused(peer, error))?;
+            ready(Peer::Tcp(at.to_string()));
+            while !stop() {
+                let accepted = listener.accept().and_then(|(stream, _)| {
+                    stream.set_nonblocking(false)?;
+                    stream.set_nodelay(true)?;
+                    Ok((stream.try_clone()?, stream))
+                });
+                beside(accepted, &connections);
+            }
+            Ok(())
+        }
+        Peer::Unix(path) => {
+            let listener = UnixListener::bind(path).map_err(|error| refused(peer, error))?;
+            let outcome = listener.set_nonblocking(true).map_err(|error| refused(peer, error));
+            if outcome.is_ok() {
+                ready(peer.clone());
+            }
+            while outcome.is_ok() && !stop() {
+                let accepted = listener.accept().and_then(|(stream, _)| {
+                    stream.set_nonblocking(false)?;
+                    Ok((stream.try_clone()?, stream))
+                });
+                beside(accepted, &connections);
+            }
+            // Somebody may have removed it.
+            let _ = fs::remove_file(path);
+            outcome
+        }
+        Peer::Udp(address) => {
+            let socket = UdpSocket::bind(resolved(peer, address)?).map_err(|error| refused(peer, error))?;
+            let at = socket.local_addr().map_err(|error| refused(peer, error))?;
+            socket.set_read_timeout(Some(10 * POLL_INTERVAL)).map_err(|error| refused(peer, error))?;
+            ready(Peer::Udp(at.to_string()));
+            let mut buffer = vec![0; BUFFER];
+            while !stop() {
+                if let Ok((length, from)) = socket.recv_from(&mut buffer) {
+                    // A reply that is lost is a lost packet to the client.
+                    let _ = socket.send_to(buffer.get(..length).unwrap_or_default(), from);
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+fn resolved(peer: &Peer, address: &str) -> Result<SocketAddr> {
+    let found = address.to_socket_addrs().map(|mut addresses| addresses.next());
+    found.ok().flatten().ok_or_else(|| Error::Refused(format!("{peer}: the host has no address; give an IP address")))
+}
+
+fn refused(peer: &Peer, error: std::io::Error) -> Error {
+    let mend = match error.kind() {
+        ErrorKind::AddrInUse => "is in use; choose another address, or port 0 for any",
+        ErrorKind::AddrNotAvailable => "is no address of this machine",
+        ErrorKind::PermissionDenied => "may not be used without root; choose a port above 1023",
+        ErrorKind::InvalidInput => "is too long; choose a path of at most 107 bytes",
+        _ => "cannot be listened at; choose another address",
+    };
+    Error::Refused(format!("{peer}: {mend} ({error})"))
+}
+
+/// Echoes a connection in a thread of its own. One too many is closed.
+fn beside<S: Read + Write + Send + 'static>(accepted: std::io::Result<(S, S)>, connections: &Arc<AtomicUsize>) {
+    let Ok((from, to)) = accepted else { return std::thread::sleep(POLL_INTERVAL) };
+    if connections.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
+        connections.fetch_sub(1, Ordering::Relaxed);
+        return;
+    }
+    let open = connections.clone();
+    let thread = std::thread::Builder::new().name("echo".to_owned()).stack_size(STACK_BYTES);
+    let spawned = thread.spawn(move || {
+        echo(from, to);
+        open.fetch_sub(1, Ordering::Relaxed);
+    });
+    if spawned.is_err() {
+        connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Until the other end closes.
+fn echo(mut from: impl Read, mut to: impl Write) {
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(length) if to.write_all(buffer.get(..length).unwrap_or_default()).is_ok() => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(_) | Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Requests and responses with an echo server: an I/O sends a block and receives as many bytes. Over UDP, TCP and Unix
+//! sockets; with a connection for all exchanges, or one for each.
+
+use super::traits::{Perform, Queue, Stages, Sync};
+use super::{OpenEngine, Setup, noisy_slots};
+use crate::error::{Error, Result};
+use crate::workload::request_source::Request;
+use model::plan::Peer;
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use sys::buffer::AlignedBuffer;
+
+/// Longest wait for a connection, for room to send, and for a response.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Most bytes in flight: with more, both ends could wait for room in each other's buffers.
+const MOST_IN_FLIGHT: u64 = 128 << 10;
+/// Longest datagram.
+const LONGEST_DATAGRAM: u64 = 65_507;
+
+pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
+    let plan = setup.plan;
+    let Some(peer) = plan.rr_peer.clone() else {
+        return Err(Error::Refused(format!(
+            "job '{}': ioengine=rr needs an echo server; add rr_peer={}",
+            plan.name,
+            Peer::FORM
+        )));
+    };
+    let block =
+        [plan.block_sizes.read.0, plan.block_sizes.write.0, plan.block_sizes.trim.0].into_iter().max().unwrap_or(0);
+    let depth = plan.depth.in_flight;
+    if block.saturating_mul(depth.into()) > MOST_IN_FLIGHT {
+        let why = "is more than 128 KiB in flight, for which both ends could wait forever; use a smaller bs or iodepth";
+        return Err(Error::Refused(format!("job '{}': {depth} × {block} bytes {why}", plan.name)));
+    }
+    if matches!(peer, Peer::Udp(_)) && block > LONGEST_DATAGRAM {
+        return Err(Error::Refused(format!(
+            "job '{}': a datagram has at most {LONGEST_DATAGRAM} bytes; use a smaller bs",
+            plan.name
+        )));
+    }
+    let target = Target::find(&peer)?;
+    let socket = target.connect().map_err(|error| nobody(&plan.name, &peer, &error))?;
+    let mut exchange = Exchange {
+        request: noisy_slots(plan, 1)?,
+        response: vec![0; usize::try_from(MOST_IN_FLIGHT).unwrap_or(usize::MAX)],
+        socket,
+        anew: plan.rr_connect.then_some(target),
+        used: false,
+        syscalls: 0,
+    };
+    if depth <= 1 {
+        return Ok(Box::new(move |worker| worker.run_direct(&mut exchange)));
+    }
+    if plan.rr_connect {
+        return Err(Error::Refused(format!(
+            "job '{}': rr_connect has one exchange per connection; use iodepth=1",
+            plan.name
+        )));
+    }
+    let mut queue =
+        Pipeline { exchange, waiting: VecDeque::new(), arrived: 0, done: Vec::with_capacity(depth as usize) };
+    Ok(Box::new(move |worker| worker.run_queued(&mut queue)))
+}
+
+fn nobody(job: &str, peer: &Peer, error: &io::Error) -> Error {
+    Error::Refused(format!(
+        "job '{job}': {peer}: no echo server answers ({error}); start one there: iotoll serve --echo {peer}"
+    ))
+}
+
+/// A resolved peer.
+#[derive(Clone, Debug)]
+enum Target {
+    Tcp(SocketAddr),
+    Udp(SocketAddr),
+    Unix(String),
+}
+
+impl Target {
+    fn find(peer: &Peer) -> Result<Self> {
+        let resolved = |address: &str| {
+            let found = address.to_socket_addrs().map(|mut addresses| addresses.next());
+            found
+                .ok()
+                .flatten()
+                .ok_or_else(|| Error::Refused(format!("{peer}: the host has no address; give an IP address")))
+        };
+        Ok(match peer {
+            Peer::Tcp(address) => Self::Tcp(resolved(address)?),
+            Peer::Udp(address) => Self::Udp(resolved(address)?),
+            Peer::Unix(path) => Self::Unix(path.clone()),
+        })
+    }
+
+    fn connect(&self) -> io::Result<Socket> {
+        Ok(match self {
+            Self::Tcp(address) => {
+                let stream = TcpStream::connect_timeout(address, PATIENCE)?;
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                Socket::Tcp(stream)
+            }
+            Self::Udp(address) => {
+                let socket = UdpSocket::bind(if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
+                socket.connect(address)?;
+                socket.set_read_timeout(Some(PATIENCE))?;
+                socket.set_write_timeout(Some(PATIENCE))?;
+                Socket::Udp(socket)
+            }
+            Self::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                Socket::Unix(stream)
+            }
+        })
+    }
+}
+
+enum Socket {
+    Tcp(TcpStream),
+    Udp(UdpSocket),
+    Unix(UnixStream),
+}
+
+impl Socket {
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Udp(socket) => socket.send(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn receive(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let length = match self {
+            Self::Tcp(stream) => stream.read(bytes)?,
+            Self::Udp(socket) => return socket.recv(bytes),
+            Self::Unix(stream) => stream.read(bytes)?,
+        };
+        if length == 0 { Err(ErrorKind::ConnectionReset.into()) } else { Ok(length) }
+    }
+}
+
+struct Exchange {
+    request: AlignedBuffer,
+    response: Vec<u8>,
+    socket: Socket,
+    /// Where to connect for each exchange.
+    anew: Option<Target>,
+    /// The first connection has had its exchange.
+    used: bool,
+    syscalls: u64,
+}
+
+impl Exchange {
+    fn send(&mut self, length: usize) -> io::Result<()> {
+        let mut sent = 0;
+        loop {
+            self.syscalls += 1;
+            sent += self.socket.send(self.request.get(sent..length).unwrap_or_default())?;
+            if sent >= length {
+                return Ok(());
+            }
+        }
+    }
+
+    fn exchange(&mut self, length: usize) -> io::Result<usize> {
+        if let Some(target) = &self.anew
+            && std::mem::replace(&mut self.used, true)
+        {
+            // Those of connecting, setting options and closing.
+            self.syscalls += 1;
+            self.socket = target.connect()?;
+        }
+        self.send(length)?;
+        let mut arrived = 0;
+        while arrived < length {
+            self.syscalls += 1;
+            let got = self.socket.receive(self.response.get_mut(arrived..length).unwrap_or_default())?;
+            arrived += got;
+            if matches!(self.socket, Socket::Udp(_)) {
+                break;
+            }
+        }
+        Ok(arrived)
+    }
+}
+
+impl Perform for Exchange {
+    #[inline(always)]
+    fn perform(&mut self, request: &Request) -> i32 {
+        super::result_of(self.exchange(request.length as usize).map_err(late))
+    }
+
+    fn sync(&mut self, _: Sync) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.syscalls)
+    }
+}
+
+/// The time is over without a response: to a user that is no full buffer.
+fn late(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::WouldBlock => io::Error::from_raw_os_error(rustix::io::Errno::TIMEDOUT.raw_os_error()),
+        ErrorKind::ConnectionReset => io::Error::from_raw_os_error(rustix::io::Errno::CONNRESET.raw_os_error()),
+        _ => error,
+    }
+}
+
+/// Several exchanges in flight. Responses come in the order of the requests; a datagram that is lost makes the job fail.
+struct Pipeline {
+    exchange: Exchange,
+    /// Slots and lengths of requests without a complete response.
+    waiting: VecDeque<(u32, usize)>,
+    /// Bytes that have arrived for the first of them.
+    arrived: usize,
+    done: Vec<(u32, i32)>,
+}
+
+impl Pipeline {
+    /// Receives once.
+    fn receive(&mut self) -> io::Result<()> {
+        self.exchange.syscalls += 1;
+        let mut length = self.exchange.socket.receive(&mut self.exchange.response)?;
+        if let (Socket::Udp(_), Some((slot, _))) = (&self.exchange.socket, self.waiting.front()) {
+            self.done.push((*slot, i32::try_from(length).unwrap_or(i32::MAX)));
+            self.waiting.pop_front();
+            return Ok(());
+        }
+        while let Some((slot, wanted)) = self.waiting.front().copied() {
+            let rest = wanted - self.arrived;
+            if length < rest {
+                self.arrived += length;
+                return Ok(());
+            }
+            length -= rest;
+            self.arrived = 0;
+            self.waiting.pop_front();
+            self.done.push((slot, i32::try_from(wanted).unwrap_or(i32::MAX)));
+        }
+        Ok(())
+    }
+}
+
+impl Queue for Pipeline {
+    fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
+        self.exchange.send(request.length as usize).map_err(late)?;
+        self.waiting.push_back((slot, request.length as usize));
+        Ok(())
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn wait(&mut self, least: u32, _: u32) -> io::Result<()> {
+        while self.done.len() < least as usize && !self.waiting.is_empty() {
+            self.receive().map_err(late)?;
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32, Option<Stages>)) {
+        let count = self.done.len().min(most as usize);
+        self.done.drain(..count).for_each(|(slot, result)| each(slot, result, None));
+    }
+
+    fn sync(&mut self, _: Sync) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.exchange.syscalls)
+    }
+}
