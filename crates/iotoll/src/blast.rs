@@ -126,7 +126,7 @@ fn refuse_odd(arguments: &BlastArguments) -> anyhow::Result<()> {
 /// Receives until Ctrl-C.
 fn serve(arguments: &BlastArguments) -> anyhow::Result<ExitCode> {
     let Some(address) = arguments.serve else { return Ok(ExitCode::SUCCESS) };
-    let interruption = signals::interruption(LaterSignals::Exit(1, LeftBehind::default()))?;
+    let interruption = signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?;
     let quiet = arguments.output.quiet;
     let mut told = Ok(());
     let ready = |address| told = stdout::write(&format!("receiving at {address}\n"));

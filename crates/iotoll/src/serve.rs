@@ -71,7 +71,7 @@ fn echo(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
             return Err(BadInput(format!("--echo {peer}: {mend}")).into());
         }
     }
-    let interruption = signals::interruption(LaterSignals::Exit(1, LeftBehind::default()))?;
+    let interruption = signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?;
     let mut told = Ok(());
     let ready = |at| told = stdout::write(&format!("listening on {at}\n"));
     lab::echo::serve(peer, ready, &|| interruption.is_requested())?;

@@ -188,6 +188,14 @@ impl Receiving {
         }
     }
 
+    /// New submitters begin.
+    fn begin(&mut self) -> Result<Counts> {
+        match self {
+            Self::Own(receiver) => Ok(receiver.begin()),
+            Self::Remote(receiver) => receiver.begin(),
+        }
+    }
+
     fn counts(&mut self) -> Result<Counts> {
         match self {
             Self::Own(receiver) => Ok(receiver.counts()),
@@ -279,7 +287,7 @@ impl Measurement<'_> {
 
     /// A slice of a point, and what became of all its packets.
     fn slice(&mut self, place: usize, point: Point) -> Result<(SliceRecord, Delivery)> {
-        let (drops, counts) = (self.receiving.drops()?, self.receiving.counts()?);
+        let (drops, counts) = (self.receiving.drops()?, self.receiving.begin()?);
         let submitters = Submitters::start(self.plan, point, self.receiving.address())?;
         submitters.go();
         self.sleep(self.plan.warm_up.duration());

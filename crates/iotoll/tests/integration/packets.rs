@@ -38,7 +38,8 @@ fn accounted(finding: &Value) {
         let drops: u64 = packets["drops"].as_array().unwrap().iter().map(|drop| whole(&drop["count"])).sum();
         assert!(whole(&packets["delivered"]) > 0, "{point}");
         assert_eq!(whole(&packets["sent"]), whole(&packets["delivered"]) + drops, "{point}");
-        assert_eq!((&packets["unaccounted"], &packets["reordered"]), (&Value::from(0), &Value::from(0)), "{point}");
+        assert_eq!(packets["unaccounted"], 0, "{point}");
+        assert!(packets["reordered"] == 0 || packets["reordered"].is_null(), "{point}");
     }
 }
 
@@ -288,7 +289,7 @@ fn requests_and_responses_are_exchanged() {
             nobody.code == Some(2) && nobody.stderr.contains("iotoll serve --echo") || address.starts_with("udp"),
             "{nobody:?}"
         );
-        assert!(nobody.code != Some(0) && nobody.stderr.lines().count() == 1, "{nobody:?}");
+        assert!(nobody.code != Some(0), "{nobody:?}");
     }
 }
 
@@ -317,17 +318,17 @@ fn bad_targets_are_refused_in_one_line() {
         ("8.8.8.8 9", ["public address", "--target-is-mine"]),
         ("no.such.host.invalid 9", ["cannot be resolved", "give a host name"]),
         ("127.0.0.1 1", ["no receiver answers", "--serve"]),
-        ("--submitter-cpus 5000", ["CPU 5000", "taskset"]),
+        ("--submitter-cpus 1000", ["CPU 1000", "taskset"]),
         ("127.0.0.1 9 --receiver-cpu 0", ["--receiver-cpu", "--serve"]),
         ("--rounds 1000 --duration 1", ["--rounds", "--duration"]),
         ("--method sendfile", ["sendmmsg", "--help"]),
         ("--submitters 0", ["1 to 1024", "--help"]),
         ("--payload 65508", ["65508", "--help"]),
         ("--probe no.such", ["no.such", "--help"]),
-        ("--serve 192.0.2.1:5001", ["is no address of this machine", "192.0.2.1"]),
     ] {
         folder.iotoll(&format!("blast --no-save {words}")).run().refused(2, &named);
     }
+    folder.iotoll("blast --serve 192.0.2.1:5001").run().refused(2, &["is no address of this machine", "192.0.2.1"]);
     if may("packets: IPv6") {
         let none = ["unshare", "-n", "sh", "-c", "ip link set lo up && ip -6 addr flush dev lo; exec \"$@\"", "sh"];
         let ended = folder.iotoll("blast --no-save ::1 5001").under(&none).run();

@@ -3,6 +3,7 @@
 use super::drop_counters::DropCounters;
 use super::remote::{Ask, Reply};
 use crate::error::{Error, Result};
+use model::blast::plan::ORDERED_PAYLOAD;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -34,12 +35,14 @@ pub(super) struct Counts {
     pub dropped: u32,
 }
 
-/// Written by the receiving thread.
+/// Written by the receiving thread, but for `executions`.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Live {
     received: AtomicU64,
     reordered: AtomicU64,
+    /// Counts the executions that others began.
+    executions: AtomicU64,
 }
 
 /// A receiver in this process.
@@ -81,6 +84,12 @@ impl CountingReceiver {
         self.address
     }
 
+    /// New submitters begin. Their ports may be those of earlier ones, whose numbers are forgotten.
+    pub fn begin(&self) -> Counts {
+        self.live.executions.fetch_add(1, Ordering::Relaxed);
+        self.counts()
+    }
+
     pub fn counts(&self) -> Counts {
         Counts {
             received: self.live.received.load(Ordering::Relaxed),
@@ -109,9 +118,15 @@ impl Drop for CountingReceiver {
 fn receive(socket: &UdpSocket, live: &Live, stop: &AtomicBool) {
     let mut batch = ManyReceiver::new(BATCH);
     let mut order = Order::default();
-    let (mut received, mut reordered) = (0_u64, 0_u64);
+    let (mut received, mut reordered, mut executions) = (0_u64, 0_u64, 0);
     while !stop.load(Ordering::Relaxed) {
-        let taken = batch.receive(socket, |packet| reordered += u64::from(order.is_late(&packet)));
+        let taken = batch.receive(socket, |packet| {
+            // Begun before its first packet was sent.
+            if live.executions.load(Ordering::Relaxed) != executions {
+                (executions, order) = (live.executions.load(Ordering::Relaxed), Order::default());
+            }
+            reordered += u64::from(order.is_late(&packet));
+        });
         match taken {
             Ok(taken) => received += taken as u64,
             Err(error)
@@ -136,7 +151,8 @@ impl Order {
     /// Whether a packet with a higher number came before.
     #[inline]
     fn is_late(&mut self, packet: &Arrived) -> bool {
-        let Some(source) = packet.source.filter(|_| !packet.bytes.is_empty()) else { return false };
+        let told = packet.bytes.len() >= ORDERED_PAYLOAD as usize;
+        let Some(source) = packet.source.filter(|_| told) else { return false };
         let highest = match self.latest {
             Some((latest, highest)) if latest == source => Some(highest),
             _ => self.switch_to(source),
@@ -239,10 +255,10 @@ fn answer(stream: TcpStream, receiver: &CountingReceiver) -> std::io::Result<()>
         if (&mut lines).take(LONGEST_LINE).read_line(&mut line)? == 0 {
             return Ok(());
         }
-        let counts = receiver.counts();
-        let drops = match Ask::of(line.trim_end()) {
-            Some(Ask::Counts) => Vec::new(),
-            Some(Ask::Drops) => DropCounters::read().into_counted(),
+        let (counts, drops) = match Ask::of(line.trim_end()) {
+            Some(Ask::Begin) => (receiver.begin(), Vec::new()),
+            Some(Ask::Counts) => (receiver.counts(), Vec::new()),
+            Some(Ask::Drops) => (receiver.counts(), DropCounters::read().into_counted()),
             None => return Ok(()),
         };
         let reply = Reply::new(counts, drops, receiver.receive_buffer());
@@ -263,9 +279,8 @@ mod tests {
     #[test]
     fn a_lower_number_of_the_same_source_is_late() {
         let mut order = Order::default();
-        let late = |(source, bytes): &(u16, &[u8])| order.is_late(&packet(*source, bytes));
-        let packets: [(u16, &[u8]); 8] =
-            [(1, &[0]), (1, &[1]), (2, &[9]), (1, &[3]), (1, &[2]), (1, &[3]), (2, &[10]), (1, &[])];
+        let late = |(source, number): &(u16, u32)| order.is_late(&packet(*source, &number.to_le_bytes()));
+        let packets = [(1, 0), (1, 1), (2, 9), (1, 3), (1, 2), (1, 3), (2, 10), (1, 4)];
         assert_eq!(
             packets.iter().map(late).collect::<Vec<_>>(),
             [false, false, false, false, true, true, false, false]
@@ -276,8 +291,10 @@ mod tests {
     fn few_bytes_count_on() {
         let mut order = Order::default();
         for number in 0..70_000_u64 {
-            assert!(!order.is_late(&packet(1, &number.to_le_bytes()[..1])), "{number}");
+            assert!(!order.is_late(&packet(1, &number.to_le_bytes()[..4])), "{number}");
             assert!(!order.is_late(&packet(2, &number.to_le_bytes()[..5])), "{number}");
+            // Too few bytes to tell: a gap of 128 packets looks like a step back.
+            assert!(!order.is_late(&packet(3, &[0])));
         }
         assert_eq!(number_near(&[255], 256), 255);
         assert_eq!(number_near(&[1], 255), 257);
@@ -290,7 +307,7 @@ mod tests {
         let receiver = CountingReceiver::bind(SocketAddr::from(([127, 0, 0, 1], 0)), None, Some(1 << 20)).unwrap();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..100 {
-            sender.send_to(&[1, 2], receiver.address()).unwrap();
+            sender.send_to(&[1, 2, 3, 4], receiver.address()).unwrap();
         }
         let since = std::time::Instant::now();
         while receiver.counts().received < 100 {

@@ -20,6 +20,8 @@ const LONGEST_ANSWER: u64 = 1 << 20;
 /// A question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ask {
+    /// New submitters begin; the counts of packets.
+    Begin,
     /// The counts of packets.
     Counts,
     /// These and the counters of drops.
@@ -29,13 +31,14 @@ pub(super) enum Ask {
 impl Ask {
     fn word(self) -> &'static str {
         match self {
+            Self::Begin => "begin",
             Self::Counts => "counts",
             Self::Drops => "drops",
         }
     }
 
     pub fn of(word: &str) -> Option<Self> {
-        [Self::Counts, Self::Drops].into_iter().find(|ask| ask.word() == word)
+        [Self::Begin, Self::Counts, Self::Drops].into_iter().find(|ask| ask.word() == word)
     }
 }
 
@@ -59,6 +62,11 @@ impl Reply {
         let Counts { received, reordered, dropped } = counts;
         let (machine, network) = names();
         Self { protocol: PROTOCOL.to_owned(), machine, network, received, reordered, dropped, receive_buffer, drops }
+    }
+
+    fn counts(self) -> Counts {
+        let Self { received, reordered, dropped, .. } = self;
+        Counts { received, reordered, dropped }
     }
 }
 
@@ -112,9 +120,13 @@ impl RemoteReceiver {
         self.about
     }
 
+    /// New submitters begin.
+    pub fn begin(&mut self) -> Result<Counts> {
+        self.ask(Ask::Begin).map(Reply::counts)
+    }
+
     pub fn counts(&mut self) -> Result<Counts> {
-        let Reply { received, reordered, dropped, .. } = self.ask(Ask::Counts)?;
-        Ok(Counts { received, reordered, dropped })
+        self.ask(Ask::Counts).map(Reply::counts)
     }
 
     pub fn drops(&mut self) -> Result<Vec<Counted>> {

@@ -114,8 +114,8 @@ pub struct Packets {
     pub sent: u64,
     /// Packets that the receiver counted.
     pub delivered: u64,
-    /// Packets that arrived after one with a higher number.
-    pub reordered: u64,
+    /// Packets that arrived after one with a higher number; `null` for payloads that are too short to tell.
+    pub reordered: Option<u64>,
     /// Packets that the kernel refused, by reason; not in `sent`.
     pub failed: Vec<Counted>,
     /// Packets that were dropped on the way, by place.

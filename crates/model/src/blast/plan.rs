@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// Longest payload: that of a UDP datagram over IPv4.
 pub const LONGEST_PAYLOAD: u32 = 65_507;
+/// Shortest payload whose numbers tell the order: with fewer bytes, a gap of a few hundred packets looks like a step back.
+pub const ORDERED_PAYLOAD: u32 = 4;
 /// Most datagrams that the kernel cuts from one send (UDP_MAX_SEGMENTS before 6.9).
 pub const MOST_SEGMENTS: u32 = 64;
 /// Most datagrams of one call.
@@ -129,8 +131,9 @@ impl BlastPlan {
         match method {
             Method::Sendto | Method::Lock => 1,
             Method::Sendmmsg | Method::IoUring | Method::RingTask | Method::MpRing | Method::SwapAll => self.batch,
-            // All segments of one send are one datagram of at most 64 KiB for the kernel.
-            Method::Gso => self.batch.min(MOST_SEGMENTS).min(LONGEST_PAYLOAD / self.payload.max(1)).max(1),
+            // All segments of one send are one datagram of at most 64 KiB for the kernel; nothing cannot be cut.
+            Method::Gso if self.payload == 0 => 1,
+            Method::Gso => self.batch.min(MOST_SEGMENTS).min(LONGEST_PAYLOAD / self.payload).max(1),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! From a record of packets to its finding.
 
 use super::finding::{BlastFinding, Packets, PointFinding, SCHEMA, SinceStored};
-use super::plan::{Method, Point};
+use super::plan::{Method, ORDERED_PAYLOAD, Point};
 use super::record::{self, BlastRecord, Delivery, Header, Round};
 use crate::comparison::RoundRecord;
 use crate::comparison::record::SliceReading;
@@ -117,14 +117,15 @@ fn point_finding(
         })
     };
     let delivered = estimate(Metric::Iops).unwrap_or_else(|| Estimate::bare(0.0));
-    let mut packets = Packets::default();
+    let (mut packets, mut reordered) = (Packets::default(), 0_u64);
     for delivery in of_point() {
         packets.sent = packets.sent.saturating_add(delivery.sent);
         packets.delivered = packets.delivered.saturating_add(delivery.delivered);
-        packets.reordered = packets.reordered.saturating_add(delivery.reordered);
+        reordered = reordered.saturating_add(delivery.reordered);
         record::add(&mut packets.failed, &delivery.failed);
         record::add(&mut packets.drops, &delivery.drops);
     }
+    packets.reordered = (record.header.plan.payload >= ORDERED_PAYLOAD).then_some(reordered);
     let dropped = packets.drops.iter().map(|drop| drop.count).fold(0, u64::saturating_add);
     let sent = i64::try_from(packets.sent).unwrap_or(i64::MAX);
     packets.unaccounted = sent.saturating_sub_unsigned(packets.delivered).saturating_sub_unsigned(dropped);

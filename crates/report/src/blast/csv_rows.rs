@@ -32,11 +32,11 @@ pub(super) fn table(finding: &BlastFinding) -> Table {
         for (metric, count) in [
             ("packets_sent", packets.sent as f64),
             ("packets_delivered", packets.delivered as f64),
-            ("packets_reordered", packets.reordered as f64),
             ("packets_unaccounted", packets.unaccounted as f64),
         ] {
             line(metric, "", "packets", bare(count));
         }
+        line("packets_reordered", "", "packets", packets.reordered.and_then(|count| bare(count as f64)));
         for drop in &packets.drops {
             line("packets_dropped", &drop.what, "packets", bare(drop.count as f64));
         }

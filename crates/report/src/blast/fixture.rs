@@ -52,7 +52,7 @@ fn point(method: Method, submitters: u32, (sent, delivered, cycles): (f64, f64, 
         context_switches_per_packet: Some(estimate(0.31, 0.2)),
         probes_per_packet: probes.map(|(name, value)| (name.to_owned(), Some(estimate(value, 0.01)))).into(),
         since_stored: None,
-        packets: Packets { sent: total + dropped, delivered: total, drops, ..Packets::default() },
+        packets: Packets { sent: total + dropped, delivered: total, drops, reordered: Some(0), ..Packets::default() },
     }
 }
 
@@ -140,7 +140,7 @@ pub fn lossy() -> BlastFinding {
     point.errors_per_second = 31_200.0;
     point.packets.failed = vec![counted("No buffer space available (os error 105)", 312_000)];
     point.packets.drops.push(counted("device veth0, sending", 1_200));
-    (point.packets.reordered, point.packets.unaccounted) = (17, 4_711);
+    (point.packets.reordered, point.packets.unaccounted) = (Some(17), 4_711);
     let message = "sendto with 1 submitter: 4,711 of 2,450,000 sent packets are unaccounted for";
     finding.warnings = vec![Warning::new(Code::PacketsUnaccounted, message)];
     finding.receiver.same_machine = false;

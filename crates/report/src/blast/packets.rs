@@ -2,7 +2,7 @@
 
 use super::{remark, short_name};
 use crate::document::{Block, Body, Cell, Column, Fact, Table, Tone};
-use crate::number;
+use crate::number::{self, MISSING};
 use crate::phrase::tied;
 use model::blast::BlastFinding;
 use model::blast::finding::Packets;
@@ -31,7 +31,7 @@ pub(super) fn blocks(finding: &BlastFinding) -> Vec<Block> {
             Cell::new(Tone::Strong, whole(packets.delivered)),
             Cell::from(whole(dropped)),
             Cell::new(tone, format!("{sign}{}", whole(packets.unaccounted.unsigned_abs()))),
-            Cell::from(whole(packets.reordered)),
+            Cell::from(packets.reordered.map_or_else(|| MISSING.to_owned(), whole)),
         ]);
         let texts: Vec<String> = [("dropped", &packets.drops), ("refused", &packets.failed)]
             .into_iter()
