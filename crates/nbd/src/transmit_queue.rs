@@ -92,18 +92,19 @@ impl TransmitQueue {
 
     /// Wakes the dedicated thread, if there is one.
     pub fn wake_task(&self) {
-        if let Kind::RingTask { task, .. } = &self.0
-            && let Some(task) = &*lock(task)
-        {
+        let Kind::RingTask { task, .. } = &self.0 else { return };
+        // Not under the lock, for which a woken thread might have to wait.
+        let task = lock(task).clone();
+        if let Some(task) = task {
             task.unpark();
         }
     }
 
-    /// The loop of the dedicated thread, until `ended`.
-    pub fn run_task(&self, ended: &AtomicBool, drain: impl Fn()) {
+    /// The loop of the dedicated thread, until `ended` says so.
+    pub fn run_task(&self, ended: impl Fn() -> bool, drain: impl Fn()) {
         let Kind::RingTask { due, task, .. } = &self.0 else { return };
         *lock(task) = Some(sync::current());
-        while !ended.load(Ordering::Acquire) {
+        while !ended() {
             if due.swap(false, Ordering::AcqRel) { drain() } else { sync::park() }
         }
     }

@@ -109,7 +109,7 @@ impl SharedSocket {
 
     /// The loop of the thread that drains a ring, until the end.
     pub fn run_task(&self) {
-        self.queue.run_task(&self.ended, || self.drain());
+        self.queue.run_task(|| self.ended.load(Ordering::Acquire), || self.drain());
     }
 
     /// Ends that thread, if there is one.

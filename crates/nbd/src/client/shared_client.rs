@@ -239,7 +239,7 @@ impl Inner {
         {
             return self.lose(format!("cannot pin the transmit thread to CPU {cpus:?}: {error}"));
         }
-        self.queue.run_task(&self.ended, || self.drain());
+        self.queue.run_task(|| self.ended.load(Ordering::Acquire), || self.drain());
     }
 
     /// Marks the connection as lost and wakes every submitter.
