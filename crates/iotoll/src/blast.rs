@@ -129,7 +129,10 @@ fn serve(arguments: &BlastArguments) -> anyhow::Result<ExitCode> {
     let interruption = signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?;
     let quiet = arguments.output.quiet;
     let mut told = Ok(());
-    let ready = |address| told = stdout::write(&format!("receiving at {address}\n"));
+    let ready = |address| {
+        told = stdout::write(&format!("receiving at {address}\n"));
+        told.is_ok()
+    };
     let stop = || interruption.is_requested();
     let received = lab::blast::serve(address, arguments.receiver_cpu, arguments.receive_buffer, ready, &stop)?;
     told?;

@@ -73,7 +73,10 @@ fn echo(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     }
     let interruption = signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?;
     let mut told = Ok(());
-    let ready = |at| told = stdout::write(&format!("listening on {at}\n"));
+    let ready = |at| {
+        told = stdout::write(&format!("listening on {at}\n"));
+        told.is_ok()
+    };
     lab::echo::serve(peer, ready, &|| interruption.is_requested())?;
     told?;
     Ok(ExitCode::SUCCESS)

@@ -6,7 +6,7 @@
 mod drop_counters;
 mod receiver;
 mod remote;
-mod shared;
+mod shared_socket;
 mod submitters;
 mod target;
 
@@ -44,7 +44,7 @@ const CALIBRATION: Duration = Duration::from_millis(50);
 /// The machine without packets is measured for a part of a slice, at least this long.
 const SHORTEST_BACKGROUND: Duration = Duration::from_millis(200);
 /// Longest time that packets are waited for after the last was sent.
-const LONGEST_DRAIN: Duration = Duration::from_secs(1);
+const LONGEST_DRAIN: Duration = Duration::from_secs(30);
 /// Packets are over if none arrived for this time.
 const QUIET: Duration = Duration::from_millis(60);
 
@@ -110,7 +110,8 @@ pub fn blast(
     let calibration = Calibration::begin();
     sys::process::raise_open_file_limit();
     let started = host::now();
-    refuse_cpus(plan)?;
+    let allowed_cpus = refuse_cpus(plan.submitter_cpus.iter().chain(&plan.task_cpu).chain(&plan.receiver_cpu))?;
+    refuse_memory(plan)?;
     let probes = ProbeSet::open(&settings.probes)?;
     let meters = MeterSet::open(settings.meters.clone())?.beside(probes);
     let receiving = Receiving::open(plan, settings.target)?;
@@ -123,6 +124,7 @@ pub fn blast(
         meters: meters.statuses().to_vec(),
         probes: meters.probes().descriptors(),
         receiver: receiving.about(),
+        allowed_cpus: Some(allowed_cpus),
     };
     writer.header(&header)?;
     // So that the end of a slice does not wait behind the submitters; they have ordinary priority. Without the permission it
@@ -154,12 +156,26 @@ pub fn blast(
     Ok(BlastRecord { header, rounds, end: Some(end) })
 }
 
-/// Refuses CPUs on which this process may not run.
-fn refuse_cpus(plan: &BlastPlan) -> Result<()> {
+/// Refuses CPUs on which this process may not run. Returns how many it may use.
+fn refuse_cpus<'a>(mut cpus: impl Iterator<Item = &'a u32>) -> Result<usize> {
     let allowed = sys::schedule::allowed_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
-    match plan.submitter_cpus.iter().chain(&plan.task_cpu).chain(&plan.receiver_cpu).find(|cpu| !allowed.contains(cpu))
-    {
+    match cpus.find(|cpu| !allowed.contains(cpu)) {
         Some(cpu) => Err(Error::Refused(format!("CPU {cpu}: iotoll may not run on it here; see taskset -cp $$"))),
+        None => Ok(allowed.len()),
+    }
+}
+
+/// Refuses batches that would fill the memory.
+fn refuse_memory(plan: &BlastPlan) -> Result<()> {
+    /// Most bytes of payload that the submitters prepare at a time.
+    const MOST: u64 = 1 << 30;
+    let of =
+        |point: &Point| u64::from(plan.batch_of(point.method)) * u64::from(plan.payload) * u64::from(point.submitters);
+    match plan.points().iter().map(of).max().filter(|bytes| *bytes > MOST) {
+        Some(bytes) => Err(Error::Refused(format!(
+            "{} MiB of payload in the submitters' batches are more than 1024 MiB; use a smaller --payload, --batch or --submitters",
+            bytes >> 20
+        ))),
         None => Ok(()),
     }
 }
@@ -215,7 +231,10 @@ impl Receiving {
     fn drops(&mut self) -> Result<DropCounters> {
         let here = DropCounters::read();
         Ok(match self {
-            Self::Remote(receiver) if !receiver.about().1 => here.with_those_of_the_receiver(receiver.drops()?),
+            Self::Remote(receiver) if !receiver.about().1 => {
+                let same_machine = receiver.about().0;
+                here.with_those_of_the_receiver(receiver.drops()?, same_machine)
+            }
             Self::Own(_) | Self::Remote(_) => here,
         })
     }
@@ -311,7 +330,7 @@ impl Measurement<'_> {
         if in_socket > 0 {
             dropped.push(Counted { what: "receive buffer of the socket".to_owned(), count: in_socket.into() });
         }
-        add(&mut dropped, &self.receiving.drops()?.since(&drops));
+        add(&mut dropped, &self.receiving.drops()?.since(&drops, sent));
         let delivery = Delivery {
             point: place,
             slice_sent: last.sent.saturating_sub(first.sent),
@@ -333,7 +352,7 @@ impl Measurement<'_> {
         let begun = Instant::now();
         let (mut latest, mut changed) = (self.receiving.counts()?, Instant::now());
         loop {
-            let dropped: u64 = self.receiving.drops()?.since(drops).iter().map(|drop| drop.count).sum();
+            let dropped: u64 = self.receiving.drops()?.since(drops, sent).iter().map(|drop| drop.count).sum();
             let arrived = latest.received.saturating_sub(before.received);
             let known = arrived + dropped + u64::from(latest.dropped.wrapping_sub(before.dropped));
             if known >= sent || changed.elapsed() > QUIET || begun.elapsed() > LONGEST_DRAIN {

@@ -2,15 +2,18 @@
 
 use crate::error::{Error, Result};
 use model::plan::Peer;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Longest reaction time to the end.
+/// Pause after an error.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Most connections at a time, each with a thread.
 const MOST_CONNECTIONS: usize = 1024;
@@ -18,19 +21,20 @@ const MOST_CONNECTIONS: usize = 1024;
 const BUFFER: usize = 256 << 10;
 const STACK_BYTES: usize = 128 << 10;
 
-/// Serves until `stop` says so. Calls `ready` with the address once it listens.
+/// Serves until `stop` says so. Calls `ready` with the address once it listens, and returns at once if nobody could be told.
 ///
 /// # Errors
 /// When it cannot listen there.
-pub fn serve(peer: &Peer, ready: impl FnOnce(Peer), stop: &dyn Fn() -> bool) -> Result<()> {
+pub fn serve(peer: &Peer, ready: impl FnOnce(Peer) -> bool, stop: &dyn Fn() -> bool) -> Result<()> {
     let connections = Arc::new(AtomicUsize::new(0));
     match peer {
         Peer::Tcp(address) => {
             let listener = TcpListener::bind(resolved(peer, address)?).map_err(|error| refused(peer, error))?;
             let at = listener.local_addr().map_err(|error| refused(peer, error))?;
             listener.set_nonblocking(true).map_err(|error| refused(peer, error))?;
-            ready(Peer::Tcp(at.to_string()));
-            while !stop() {
+            let heard = ready(Peer::Tcp(at.to_string()));
+            while heard && !stop() {
+                wait(&listener);
                 let accepted = listener.accept().and_then(|(stream, _)| {
                     stream.set_nonblocking(false)?;
                     stream.set_nodelay(true)?;
@@ -42,28 +46,30 @@ pub fn serve(peer: &Peer, ready: impl FnOnce(Peer), stop: &dyn Fn() -> bool) -> 
         }
         Peer::Unix(path) => {
             let listener = UnixListener::bind(path).map_err(|error| refused(peer, error))?;
+            let made = identity(path);
             let outcome = listener.set_nonblocking(true).map_err(|error| refused(peer, error));
-            if outcome.is_ok() {
-                ready(peer.clone());
-            }
-            while outcome.is_ok() && !stop() {
+            let heard = outcome.is_ok() && ready(peer.clone());
+            while heard && !stop() {
+                wait(&listener);
                 let accepted = listener.accept().and_then(|(stream, _)| {
                     stream.set_nonblocking(false)?;
                     Ok((stream.try_clone()?, stream))
                 });
                 beside(accepted, &connections);
             }
-            // Somebody may have removed it.
-            let _ = fs::remove_file(path);
+            // Another server may have replaced the socket meanwhile.
+            if made.is_some() && made == identity(path) {
+                let _ = fs::remove_file(path);
+            }
             outcome
         }
         Peer::Udp(address) => {
             let socket = UdpSocket::bind(resolved(peer, address)?).map_err(|error| refused(peer, error))?;
             let at = socket.local_addr().map_err(|error| refused(peer, error))?;
             socket.set_read_timeout(Some(10 * POLL_INTERVAL)).map_err(|error| refused(peer, error))?;
-            ready(Peer::Udp(at.to_string()));
+            let heard = ready(Peer::Udp(at.to_string()));
             let mut buffer = vec![0; BUFFER];
-            while !stop() {
+            while heard && !stop() {
                 if let Ok((length, from)) = socket.recv_from(&mut buffer) {
                     // A reply that is lost is a lost packet to the client.
                     let _ = socket.send_to(buffer.get(..length).unwrap_or_default(), from);
@@ -80,19 +86,38 @@ fn resolved(peer: &Peer, address: &str) -> Result<SocketAddr> {
 }
 
 fn refused(peer: &Peer, error: std::io::Error) -> Error {
-    let mend = match error.kind() {
-        ErrorKind::AddrInUse => "is in use; choose another address, or port 0 for any",
-        ErrorKind::AddrNotAvailable => "is no address of this machine",
-        ErrorKind::PermissionDenied => "may not be used without root; choose a port above 1023",
-        ErrorKind::InvalidInput => "is too long; choose a path of at most 107 bytes",
+    let mend = match (peer, error.kind()) {
+        (Peer::Unix(_), ErrorKind::AddrInUse) => "exists; remove it, or choose another path",
+        (Peer::Unix(_), ErrorKind::InvalidInput) => "is too long; choose a path of at most 107 bytes",
+        (Peer::Unix(_), _) => "cannot be made; choose another path",
+        (_, ErrorKind::AddrInUse) => "is in use; choose another port, or 0 for any",
+        (_, ErrorKind::AddrNotAvailable) => "is no address of this machine",
+        (_, ErrorKind::PermissionDenied) => "may not be used without root; choose a port above 1023",
         _ => "cannot be listened at; choose another address",
     };
     Error::Refused(format!("{peer}: {mend} ({error})"))
 }
 
+/// Waits for a connection, a while.
+fn wait(listener: &impl AsFd) {
+    let most = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    // What goes wrong here, accept tells.
+    let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&most));
+}
+
+/// What names a file, whatever its path is.
+fn identity(path: &str) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
+}
+
 /// Echoes a connection in a thread of its own. One too many is closed.
 fn beside<S: Read + Write + Send + 'static>(accepted: std::io::Result<(S, S)>, connections: &Arc<AtomicUsize>) {
-    let Ok((from, to)) = accepted else { return std::thread::sleep(POLL_INTERVAL) };
+    let (from, to) = match accepted {
+        Ok(ends) => ends,
+        Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+        // Too many open files, for example: not at full speed.
+        Err(_) => return std::thread::sleep(POLL_INTERVAL),
+    };
     if connections.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
         connections.fetch_sub(1, Ordering::Relaxed);
         return;

@@ -67,7 +67,9 @@ fn headline(finding: &BlastFinding) -> Vec<Sentence> {
     let most = most.max_by(|one, other| one.delivered_per_second.total_cmp(&other.delivered_per_second));
     if let Some(most) = most {
         sentences.push(if most.delivered_per_second > first.delivered_per_second {
-            against_first("delivers most", most, first, most.delivered_ratio, Wanted::High)
+            let rival = |point: &&PointFinding| overlaps(Some(point.delivered), Some(most.delivered));
+            let sentence = against_first("delivers most", most, first, most.delivered_ratio, Wanted::High);
+            Sentence { detail: untold(finding, most, rival), ..sentence }
         } else {
             Sentence::plain(format!("No other delivers more than {}", name(first)))
         });
@@ -77,7 +79,9 @@ fn headline(finding: &BlastFinding) -> Vec<Sentence> {
         cheapest.min_by(|one, other| value(one.cycles_per_packet).total_cmp(&value(other.cycles_per_packet)));
     if let Some(cheapest) = cheapest {
         sentences.push(if value(cheapest.cycles_per_packet) < value(first.cycles_per_packet) {
-            against_first("costs least per packet", cheapest, first, cheapest.cycles_ratio, Wanted::Low)
+            let rival = |point: &&PointFinding| overlaps(point.cycles_per_packet, cheapest.cycles_per_packet);
+            let sentence = against_first("costs least per packet", cheapest, first, cheapest.cycles_ratio, Wanted::Low);
+            Sentence { detail: untold(finding, cheapest, rival), ..sentence }
         } else {
             Sentence::plain(format!("No other costs less per packet than {}", name(first)))
         });
@@ -121,6 +125,23 @@ fn against_first(
     };
     let doubt = if known { "" } else { ", which may be chance" };
     Sentence::judged(format!("{} {what}", name(point)), tone, format!("{} × {}{doubt}", times(ratio), name(first)))
+}
+
+/// Whether two intervals overlap, or one is unknown.
+fn overlaps(one: Option<Estimate>, other: Option<Estimate>) -> bool {
+    let ends = |estimate: Option<Estimate>| estimate.and_then(|estimate| estimate.low.zip(estimate.high));
+    let both = ends(one).zip(ends(other));
+    both.is_none_or(|((low, high), (other_low, other_high))| low <= other_high && other_low <= high)
+}
+
+/// The winner was chosen among many: how many it is not told apart from, if any.
+fn untold(finding: &BlastFinding, winner: &PointFinding, rival: impl Fn(&&PointFinding) -> bool) -> Option<String> {
+    let others = finding.points.iter().filter(|point| !std::ptr::eq(*point, winner)).filter(rival);
+    match others.map(name).collect::<Vec<_>>().as_slice() {
+        [] => None,
+        [one] => Some(format!("not told apart from {one}")),
+        several => Some(format!("not told apart from {} others", several.len())),
+    }
 }
 
 /// "2.10 [2.01, 2.19]".

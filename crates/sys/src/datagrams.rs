@@ -129,6 +129,11 @@ impl RingSender {
         Ok(Self { ring, datagrams })
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.datagrams.count
+    }
+
     /// Sends all of them, numbered from `first`, to the peer of the socket, and waits until the kernel took them. Calls
     /// `failed` with the error number of each that it refused. Returns how many it took.
     ///

@@ -96,7 +96,7 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
             );
             let alone = rounds::ratio(&values(method, 1, sent)?, &values(Method::Lock, 1, sent)?);
             evidence.criterion(
-                alone.high.is_some_and(|high| high >= ALONE),
+                alone.value >= ALONE,
                 format!(
                     "{place}: one submitter sends {} × a lock's packets by {}",
                     evidence::interval(&alone, 2),

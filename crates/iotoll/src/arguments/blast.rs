@@ -25,7 +25,7 @@ pub struct BlastArguments {
     /// Bytes of payload in each packet, 0 to 65507
     #[arg(long, value_name = "BYTES", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=i64::from(LONGEST_PAYLOAD)))]
     pub payload: u32,
-    /// Numbers of threads that send, each from a socket of its own: 4, 1,2,4 or 1..8
+    /// Numbers of threads that send: 4, 1,2,4 or 1..8
     #[arg(long, value_name = "N,…", default_value = "1", value_parser = numbers)]
     pub submitters: Numbers,
     /// How packets are given to the kernel: sendto, sendmmsg, gso, io_uring ('own': all four), each submitter by a socket of its
@@ -144,7 +144,7 @@ fn buffer(text: &str) -> Result<u32, String> {
     u32::try_from(bytes)
         .ok()
         .filter(|bytes| *bytes > 0 && i32::try_from(*bytes).is_ok())
-        .ok_or_else(|| "expected 1 to 2g".to_owned())
+        .ok_or_else(|| "expected 1 to 2047m".to_owned())
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

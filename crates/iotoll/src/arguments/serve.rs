@@ -18,7 +18,7 @@ pub struct ServeArguments {
     /// Return what arrives instead of serving a storage, for engine rr: tcp://ADDRESS:PORT, udp://ADDRESS:PORT or unix:PATH; port
     /// 0 picks a free one
     #[arg(long, value_name = "ADDRESS", value_parser = echo, conflicts_with_all = ["backend", "direct", "listen", "unix", "export",
-        "read_only"])]
+        "read_only", "inject_ns", "threads", "connections", "path_send", "path_crc", "path_coalesce", "path_busy_poll"])]
     pub echo: Option<Peer>,
     /// Open the file with O_DIRECT to bypass the page cache; each thread does one request at a time
     #[arg(long)]

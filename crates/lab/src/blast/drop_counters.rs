@@ -2,16 +2,29 @@
 
 use crate::sysroot::Sysroot;
 use model::blast::record::Counted;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// What the kernel had counted at an instant. Counters are those of this network namespace, whoever's packets they count.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct DropCounters(Vec<Counted>);
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct DropCounters(Vec<Place>);
 
-/// Column of received packets that were dropped in /proc/net/dev, after the name.
-const RECEIVED: usize = 3;
-/// Column of sent packets that were dropped.
-const SENT: usize = 11;
+/// A place where packets may be dropped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    what: String,
+    /// Packets that were dropped.
+    count: u64,
+    /// Packets that passed, in both directions; `None` if that is not known.
+    passed: Option<u64>,
+}
+
+/// Columns of /proc/net/dev, after the name: packets, and those that were dropped.
+const RECEIVED: (usize, usize) = (1, 3);
+const SENT: (usize, usize) = (9, 11);
+/// A device that passed fewer than one packet for this many that were sent was not on the way. A device counts 64 segments of one
+/// send as one packet.
+const ON_THE_WAY: u64 = 128;
 
 impl DropCounters {
     /// Reads them. A counter that cannot be read is left out: its packets stay unaccounted for.
@@ -25,10 +38,15 @@ impl DropCounters {
         for line in root.text("proc/thread-self/net/dev").unwrap_or_default().lines() {
             let Some((device, columns)) = line.split_once(':') else { continue };
             let columns: Vec<&str> = columns.split_whitespace().collect();
-            let column = |place: usize| columns.get(place).and_then(|text| text.parse().ok());
-            for (what, place) in [("receiving", RECEIVED), ("sending", SENT)] {
-                let count = column(place);
-                found.extend(count.map(|count| Counted { what: format!("device {}, {what}", device.trim()), count }));
+            let column = |place: usize| columns.get(place).and_then(|text| text.parse::<u64>().ok());
+            let passed = column(RECEIVED.0).zip(column(SENT.0)).map(|(received, sent)| received.saturating_add(sent));
+            for (what, place) in [("receiving", RECEIVED.1), ("sending", SENT.1)] {
+                let place = column(place).map(|count| Place {
+                    what: format!("device {}, {what}", device.trim()),
+                    count,
+                    passed,
+                });
+                found.extend(place);
             }
         }
         let no_ports = [
@@ -36,33 +54,32 @@ impl DropCounters {
             of_list(&root.text("proc/thread-self/net/snmp6").unwrap_or_default(), "Udp6NoPorts"),
         ];
         if no_ports.iter().any(Option::is_some) {
-            let count = no_ports.into_iter().flatten().sum();
-            found.push(Counted { what: "no socket at the port".to_owned(), count });
+            let count = no_ports.into_iter().flatten().fold(0, u64::saturating_add);
+            found.push(Place { what: "no socket at the port".to_owned(), count, passed: None });
         }
         Self(found)
     }
 
-    /// Both ends of a network: the names of the other end's places say so.
-    pub fn with_those_of_the_receiver(mut self, there: Vec<Counted>) -> Self {
-        self.0.extend(
-            there.into_iter().map(|counted| Counted { what: format!("receiver's {}", counted.what), ..counted }),
-        );
+    /// Adds those of the receiver's network. On the same machine a packet that a pair of devices drops is counted by both; then
+    /// only the receiver's end counts.
+    pub fn with_those_of_the_receiver(mut self, there: Self, same_machine: bool) -> Self {
+        if same_machine {
+            self.0.clear();
+        }
+        self.0.extend(there.0.into_iter().map(|place| Place { what: format!("receiver's {}", place.what), ..place }));
         self
     }
 
-    /// What was counted since `earlier`, without places of nothing.
-    pub fn since(&self, earlier: &Self) -> Vec<Counted> {
-        let growth = |now: &Counted| {
+    /// What was counted since `earlier` at places that these packets passed, without places of nothing.
+    pub fn since(&self, earlier: &Self, sent: u64) -> Vec<Counted> {
+        let growth = |now: &Place| {
             let then = earlier.0.iter().find(|then| then.what == now.what)?;
             let count = now.count.saturating_sub(then.count);
-            (count > 0).then(|| Counted { what: now.what.clone(), count })
+            let passed = now.passed.zip(then.passed).map(|(now, then)| now.saturating_sub(then));
+            let on_the_way = passed.is_none_or(|passed| passed.saturating_add(count) >= sent / ON_THE_WAY);
+            (count > 0 && on_the_way).then(|| Counted { what: now.what.clone(), count })
         };
         self.0.iter().filter_map(growth).collect()
-    }
-
-    /// The counters, for another machine.
-    pub fn into_counted(self) -> Vec<Counted> {
-        self.0
     }
 }
 
@@ -83,12 +100,12 @@ fn of_list(text: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn machine(folder: &Path, dropped: u32) -> DropCounters {
+    fn machine(folder: &Path, passed: u32, dropped: u32) -> DropCounters {
         let net = folder.join("proc/thread-self/net");
         std::fs::create_dir_all(&net).unwrap();
         let dev = format!(
             "Inter-|   Receive  |  Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop\n\
-             \u{20}   lo: 10 2 0 {dropped} 0 0 0 0 10 2 0 7 0 0 0 0\n  veth0:1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"
+             \u{20}   lo: 10 {passed} 0 {dropped} 0 0 0 0 10 2 0 7 0 0 0 0\n  veth0:1 2 3 {dropped} 5 6 7 8 9 10 11 12 13 14 15 16\n"
         );
         std::fs::write(net.join("dev"), dev).unwrap();
         std::fs::write(net.join("snmp"), "Udp: InDatagrams NoPorts\nUdp: 5 9\nUdpLite: InDatagrams\n").unwrap();
@@ -97,16 +114,21 @@ mod tests {
     }
 
     #[test]
-    fn what_grew_is_told_with_its_place() {
+    fn what_grew_on_the_way_is_told_with_its_place() {
         let folder = tempfile::tempdir().unwrap();
-        let before = machine(folder.path(), 3);
-        let after = machine(folder.path(), 10);
-        assert_eq!(after.since(&before), [Counted { what: "device lo, receiving".to_owned(), count: 7 }]);
-        assert_eq!(before.since(&before), []);
-        let of = |what: &str| before.0.iter().find(|counted| counted.what == what).unwrap().count;
+        let before = machine(folder.path(), 100, 3);
+        let after = machine(folder.path(), 20_100, 10);
+        // Nothing passed veth0: what it dropped was another's.
+        assert_eq!(after.since(&before, 20_000), [Counted { what: "device lo, receiving".to_owned(), count: 7 }]);
+        assert_eq!(after.since(&before, 500).len(), 2);
+        assert_eq!(before.since(&before, 5), []);
+        let of = |what: &str| before.0.iter().find(|place| place.what == what).unwrap().count;
         assert_eq!((of("device lo, sending"), of("device veth0, sending"), of("no socket at the port")), (7, 12, 13));
-        let both = DropCounters::default().with_those_of_the_receiver(before.into_counted());
-        assert!(both.0.iter().any(|counted| counted.what == "receiver's device lo, receiving"));
+        let names = |same_machine| {
+            let both = before.clone().with_those_of_the_receiver(before.clone(), same_machine).0;
+            both.iter().filter(|place| place.what.contains("device lo, receiving")).count()
+        };
+        assert_eq!((names(false), names(true)), (2, 1));
     }
 
     #[test]

@@ -4,9 +4,8 @@ use super::drop_counters::DropCounters;
 use super::remote::{Ask, Reply};
 use crate::error::{Error, Result};
 use model::blast::plan::ORDERED_PAYLOAD;
-use std::collections::HashMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -17,8 +16,6 @@ use sys::datagrams::{Arrived, ManyReceiver};
 const BATCH: usize = 64;
 /// Longest reaction time to the end.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Most senders that are told apart; then all are forgotten, which loses at most the order of one packet of each.
-const MOST_SOURCES: usize = 65_536;
 /// Most connections that ask for counts.
 const MOST_CONNECTIONS: usize = 64;
 /// Longest question.
@@ -139,39 +136,29 @@ fn receive(socket: &UdpSocket, live: &Live, stop: &AtomicBool) {
     }
 }
 
-/// The highest number from each source.
-#[derive(Default)]
-struct Order {
-    highest: HashMap<SocketAddr, u64>,
-    /// The source of the last packet, which is mostly that of the next.
-    latest: Option<(SocketAddr, u64)>,
+/// The highest number from each source, by its port: a packet costs no more if its sender takes turns with others.
+struct Order(Vec<Option<(IpAddr, u64)>>);
+
+impl Default for Order {
+    fn default() -> Self {
+        Self(vec![None; usize::from(u16::MAX) + 1])
+    }
 }
 
 impl Order {
-    /// Whether a packet with a higher number came before.
+    /// Whether a packet with a higher number came before. Of two machines that send from the same port, the order is not told.
     #[inline]
     fn is_late(&mut self, packet: &Arrived) -> bool {
         let told = packet.bytes.len() >= ORDERED_PAYLOAD as usize;
         let Some(source) = packet.source.filter(|_| told) else { return false };
-        let highest = match self.latest {
-            Some((latest, highest)) if latest == source => Some(highest),
-            _ => self.switch_to(source),
-        };
+        let Some(place) = self.0.get_mut(usize::from(source.port())) else { return false };
+        let highest = place.filter(|(address, _)| *address == source.ip()).map(|(_, highest)| highest);
         let number = number_near(packet.bytes, highest.unwrap_or(0));
         let late = highest.is_some_and(|highest| number <= highest);
-        self.latest = Some((source, if late { highest.unwrap_or(0) } else { number }));
-        late
-    }
-
-    #[cold]
-    fn switch_to(&mut self, source: SocketAddr) -> Option<u64> {
-        if let Some((latest, highest)) = self.latest.take() {
-            if self.highest.len() >= MOST_SOURCES {
-                self.highest.clear();
-            }
-            self.highest.insert(latest, highest);
+        if !late {
+            *place = Some((source.ip(), number));
         }
-        self.highest.get(&source).copied()
+        late
     }
 }
 
@@ -188,7 +175,7 @@ fn number_near(bytes: &[u8], near: u64) -> u64 {
 }
 
 /// Counts packets at an address and answers submitters that ask for the counts by TCP, until `stop` says so. Calls `ready`
-/// with the address once it listens.
+/// with the address once it listens, and returns at once if nobody could be told.
 ///
 /// # Errors
 /// When the address is in use or not of this machine.
@@ -196,7 +183,7 @@ pub fn serve(
     address: SocketAddr,
     cpu: Option<u32>,
     buffer: Option<u32>,
-    ready: impl FnOnce(SocketAddr),
+    ready: impl FnOnce(SocketAddr) -> bool,
     stop: &dyn Fn() -> bool,
 ) -> Result<u64> {
     let refused = |error: std::io::Error| match error.kind() {
@@ -205,6 +192,7 @@ pub fn serve(
         ErrorKind::PermissionDenied => Error::Refused(format!("{address}: needs root; choose a port above 1023")),
         _ => Error::instrument(format!("listening on {address}"), error),
     };
+    super::refuse_cpus(cpu.iter())?;
     let listener = TcpListener::bind(address).map_err(refused)?;
     let address = listener.local_addr().map_err(refused)?;
     let receiver = match CountingReceiver::bind(address, cpu, buffer) {
@@ -212,9 +200,9 @@ pub fn serve(
         other => Arc::new(other?),
     };
     listener.set_nonblocking(true).map_err(refused)?;
-    ready(address);
+    let heard = ready(address);
     let connections = Arc::new(AtomicUsize::new(0));
-    while !stop() {
+    while heard && !stop() {
         match listener.accept() {
             Ok((stream, _)) => answer_beside(stream, &receiver, &connections),
             Err(_) => std::thread::sleep(POLL_INTERVAL / 10),
@@ -256,9 +244,9 @@ fn answer(stream: TcpStream, receiver: &CountingReceiver) -> std::io::Result<()>
             return Ok(());
         }
         let (counts, drops) = match Ask::of(line.trim_end()) {
-            Some(Ask::Begin) => (receiver.begin(), Vec::new()),
-            Some(Ask::Counts) => (receiver.counts(), Vec::new()),
-            Some(Ask::Drops) => (receiver.counts(), DropCounters::read().into_counted()),
+            Some(Ask::Begin) => (receiver.begin(), DropCounters::default()),
+            Some(Ask::Counts) => (receiver.counts(), DropCounters::default()),
+            Some(Ask::Drops) => (receiver.counts(), DropCounters::read()),
             None => return Ok(()),
         };
         let reply = Reply::new(counts, drops, receiver.receive_buffer());

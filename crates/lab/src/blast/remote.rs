@@ -1,10 +1,10 @@
 //! Asks a receiver (`iotoll blast --serve`) for its counts, by TCP at the port of its packets. A question is a line, the
 //! answer a line of JSON.
 
+use super::drop_counters::DropCounters;
 use super::receiver::Counts;
 use crate::error::{Error, Result};
 use crate::host;
-use model::blast::record::Counted;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -54,11 +54,11 @@ pub(super) struct Reply {
     reordered: u64,
     dropped: u32,
     receive_buffer: Option<u32>,
-    drops: Vec<Counted>,
+    drops: DropCounters,
 }
 
 impl Reply {
-    pub fn new(counts: Counts, drops: Vec<Counted>, receive_buffer: Option<u32>) -> Self {
+    pub fn new(counts: Counts, drops: DropCounters, receive_buffer: Option<u32>) -> Self {
         let Counts { received, reordered, dropped } = counts;
         let (machine, network) = names();
         Self { protocol: PROTOCOL.to_owned(), machine, network, received, reordered, dropped, receive_buffer, drops }
@@ -129,7 +129,7 @@ impl RemoteReceiver {
         self.ask(Ask::Counts).map(Reply::counts)
     }
 
-    pub fn drops(&mut self) -> Result<Vec<Counted>> {
+    pub fn drops(&mut self) -> Result<DropCounters> {
         Ok(self.ask(Ask::Drops)?.drops)
     }
 

@@ -1,6 +1,6 @@
-//! Threads that send packets without pause: each from a socket of its own, or all from one (`shared`).
+//! Threads that send packets without pause: each from a socket of its own, or all from one (`shared_socket`).
 
-use super::shared::{SharedSender, SharedSocket};
+use super::shared_socket::{SharedSender, SharedSocket};
 use crate::error::{Error, Result};
 use crate::gate::Gate;
 use model::blast::plan::{BlastPlan, Method, Point};
@@ -41,6 +41,8 @@ pub(super) struct Submitters {
     live: Vec<Arc<Live>>,
     clocks: Arc<Mutex<Vec<ThreadClock>>>,
     threads: Vec<JoinHandle<BTreeMap<i32, u64>>>,
+    /// The thread that drains a ring.
+    task: Option<JoinHandle<BTreeMap<i32, u64>>>,
     /// The socket that all of them share, if they do.
     shared: Option<Arc<SharedSocket>>,
 }
@@ -68,7 +70,9 @@ impl Submitters {
             let submitter =
                 Submitter { socket, live: live.clone(), stop: submitters.stop.clone(), failed: BTreeMap::new() };
             submitters.live.push(live);
-            submitters.spawn(format!("submitter {number}"), cpu_of(plan, number), move || submitter.run(way))?;
+            let thread =
+                submitters.spawn(format!("submitter {number}"), cpu_of(plan, number), move || submitter.run(way))?;
+            submitters.threads.push(thread);
         }
         Ok(submitters)
     }
@@ -81,21 +85,23 @@ impl Submitters {
         let datagrams = NumberedDatagrams::new(plan.payload as usize, batch);
         let sender = SharedSender::new(socket, datagrams, live);
         let queue = Arc::new(SharedSocket::new(queueing, point.submitters as usize, sender));
+        // Before the first thread: whoever ends them ends the task by it.
+        self.shared = Some(queue.clone());
         if queueing == Queueing::RingTask {
             let task = queue.clone();
-            self.spawn("transmit task".to_owned(), plan.task_cpu, move || {
+            self.task = Some(self.spawn("transmit task".to_owned(), plan.task_cpu, move || {
                 task.run_task();
                 BTreeMap::new()
-            })?;
+            })?);
         }
         for number in 0..point.submitters as usize {
             let (queue, stop) = (queue.clone(), self.stop.clone());
-            self.spawn(format!("submitter {number}"), cpu_of(plan, number), move || {
+            let thread = self.spawn(format!("submitter {number}"), cpu_of(plan, number), move || {
                 queue.submit(number, &stop);
                 BTreeMap::new()
             })?;
+            self.threads.push(thread);
         }
-        self.shared = Some(queue);
         Ok(())
     }
 
@@ -106,17 +112,18 @@ impl Submitters {
             live: Vec::new(),
             clocks: Arc::default(),
             threads: Vec::new(),
+            task: None,
             shared: None,
         }
     }
 
     /// Starts a thread that works when it may go.
     fn spawn(
-        &mut self,
+        &self,
         name: String,
         cpu: Option<u32>,
         work: impl FnOnce() -> BTreeMap<i32, u64> + Send + 'static,
-    ) -> Result<()> {
+    ) -> Result<JoinHandle<BTreeMap<i32, u64>>> {
         let (start, clocks) = (self.start.clone(), self.clocks.clone());
         let thread = std::thread::Builder::new().name(name.clone()).stack_size(STACK_BYTES);
         let spawned = thread.spawn(move || {
@@ -128,8 +135,7 @@ impl Submitters {
             start.pass();
             work()
         });
-        self.threads.push(spawned.map_err(|error| Error::instrument(format!("starting thread '{name}'"), error))?);
-        Ok(())
+        spawned.map_err(|error| Error::instrument(format!("starting thread '{name}'"), error))
     }
 
     /// Lets all of them send.
@@ -165,8 +171,13 @@ impl Submitters {
     fn joined(&mut self) -> Vec<BTreeMap<i32, u64>> {
         self.stop.store(true, Ordering::Relaxed);
         self.go();
+        let failed = self.threads.drain(..).map(|thread| thread.join().unwrap_or_default()).collect();
+        // After those who fill its ring.
         self.shared.iter().for_each(|shared| shared.end());
-        self.threads.drain(..).map(|thread| thread.join().unwrap_or_default()).collect()
+        if let Some(task) = self.task.take() {
+            let _ = task.join();
+        }
+        failed
     }
 }
 
@@ -275,9 +286,12 @@ impl Submitter {
             }
             Way::Ring(datagrams) => match RingSender::new(datagrams, &self.socket) {
                 Ok(mut sender) => {
+                    // One may be refused between others: numbers advance by the whole batch, and a gap is no step back.
+                    let (mut first, count) = (0, u64::try_from(sender.count()).unwrap_or(u64::MAX));
                     while self.goes_on(number) {
                         let mut errors = Vec::new();
-                        number += self.counted(1, |_| sender.send(number, |error| errors.push(error)));
+                        number += self.counted(1, |_| sender.send(first, |error| errors.push(error)));
+                        first += count;
                         errors.into_iter().for_each(|error| self.fail(error, 1));
                     }
                 }

@@ -76,7 +76,7 @@ fn echo(directory: &Path) -> Peer {
     if !path.exists() {
         let (listening, is_listening) = std::sync::mpsc::channel();
         let served = peer.clone();
-        std::thread::spawn(move || crate::echo::serve(&served, |_| listening.send(()).unwrap(), &|| false));
+        std::thread::spawn(move || crate::echo::serve(&served, |_| listening.send(()).is_ok(), &|| false));
         is_listening.recv().unwrap();
     }
     peer

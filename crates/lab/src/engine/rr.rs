@@ -15,8 +15,10 @@ use sys::buffer::AlignedBuffer;
 
 /// Longest wait for a connection, for room to send, and for a response.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Most bytes in flight: with more, both ends could wait for room in each other's buffers.
+/// Most memory of socket buffers in flight: with more, both ends could wait for room in each other's, or lose datagrams.
 const MOST_IN_FLIGHT: u64 = 128 << 10;
+/// What the kernel takes from a buffer for a message, beside its bytes.
+const OVERHEAD: u64 = 1 << 10;
 /// Longest datagram.
 const LONGEST_DATAGRAM: u64 = 65_507;
 
@@ -32,8 +34,11 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     let block =
         [plan.block_sizes.read.0, plan.block_sizes.write.0, plan.block_sizes.trim.0].into_iter().max().unwrap_or(0);
     let depth = plan.depth.in_flight;
-    if block.saturating_mul(depth.into()) > MOST_IN_FLIGHT {
-        let why = "is more than 128 KiB in flight, for which both ends could wait forever; use a smaller bs or iodepth";
+    if depth > 1 && block.saturating_add(OVERHEAD).saturating_mul(depth.into()) > MOST_IN_FLIGHT
+        || block > MOST_IN_FLIGHT
+    {
+        let why = "with 1 KiB each for the kernel are more than 128 KiB in flight, for which both ends could wait forever; use a smaller \
+                   bs or iodepth";
         return Err(Error::Refused(format!("job '{}': {depth} × {block} bytes {why}", plan.name)));
     }
     if matches!(peer, Peer::Udp(_)) && block > LONGEST_DATAGRAM {

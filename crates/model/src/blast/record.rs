@@ -36,6 +36,9 @@ pub struct Header {
     pub probes: Vec<Descriptor>,
     /// Who receives.
     pub receiver: Receiver,
+    /// CPUs that the sending process may use.
+    #[serde(default)]
+    pub allowed_cpus: Option<usize>,
 }
 
 /// Who receives.

@@ -66,7 +66,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
     let rounds: Vec<RoundRecord> = record.rounds.iter().map(|round| aligned(&round.slices)).collect();
     let sums = ComparisonSums::of_rounds(points.len(), &host, &rounds);
     let cpus = match header.plan.submitter_cpus.len() {
-        0 => host.cpus,
+        0 => header.allowed_cpus.map_or(host.cpus, |allowed| allowed.min(host.cpus)),
         several => several.min(host.cpus),
     };
     let found = points.iter().enumerate().map(|(place, point)| point_finding(record, &sums, (place, point), cpus));
@@ -213,7 +213,8 @@ fn caveats(record: &BlastRecord, sums: &ComparisonSums, finding: &mut BlastFindi
             let foreign = if unaccounted < 0 {
                 "more arrived or were dropped than were sent: another sender uses the receiver or the same devices"
             } else {
-                "no counter of a drop that iotoll reads explains them; a device or a host on the way may have dropped them"
+                "no counter that iotoll reads explains them: a queue of this host that drops without a word (tc -s qdisc), or a \
+                 device or host on the way; devices count the segments of one send, and the fragments of one packet, otherwise"
             };
             add(
                 Code::PacketsUnaccounted,

@@ -99,6 +99,7 @@ fn record() -> BlastRecord {
             same_network: true,
             receive_buffer: None,
         },
+        allowed_cpus: None,
     };
     let end = End { outcome: Outcome::Completed, tsc_hertz: CLOCK, nanos: Nanos(6 * SLICE), warnings: Vec::new() };
     BlastRecord { header, rounds, end: Some(end) }

@@ -33,6 +33,8 @@ const FASTEST: f64 = 0.98;
 const SLOWEST: f64 = 0.02;
 /// Number of views: without the slow trend; without the local level, which follows steps; and that one clipped.
 const VIEWS: usize = 3;
+/// Places of a comb in a bin that count as trials, and searches that may raise an alarm: two each.
+const TWICE: usize = 4;
 /// Smaller deviations are rounding errors.
 const NOTHING: f64 = 1e-6;
 /// Depth below which consecutive slots are one stall, as a part of the undisturbed amount.
@@ -123,7 +125,7 @@ struct Search {
 impl Search {
     /// Finds periods by up to 32 harmonics.
     fn any_stalls(&mut self) {
-        let ln_trials = self.ln_bins + ((SUMS.len() * VIEWS) as f64).ln();
+        let ln_trials = self.ln_bins + ((SUMS.len() * VIEWS * TWICE) as f64).ln();
         let mut rests = 0;
         for _ in 0..MOST_SEARCHES {
             let Some((comb, view)) = strongest(&self.views, Spectrum::combs) else { break };
@@ -135,8 +137,8 @@ impl Search {
             let Some(dip) = fundamental(&view, &noise, comb) else { break };
             let rotated = (view.len() as f64 / dip.period < rotated::ENOUGH_CYCLES)
                 .then(|| rotated::ln_false_alarm(&view, &noise, &dip));
-            if profile::describes(&dip, view.len()) {
-                self.views.iter_mut().for_each(|view| profile::take_out(view, dip.period));
+            if profile::describes(&dip, view.len()) && !self.is_again(&dip) {
+                profile::take_out(&mut self.views, &dip);
             } else {
                 self.views.iter_mut().for_each(|view| take_out(view, &dip));
             }
@@ -154,7 +156,7 @@ impl Search {
     /// Finds periods of short stalls by many harmonics. A pattern of the worker's own that drifts, such as that of a file which
     /// it writes again and again, has much power in a few, and is never taken out completely.
     fn short_stalls(&mut self) {
-        let ln_trials = self.ln_bins + ((MANY.len() * VIEWS) as f64).ln();
+        let ln_trials = self.ln_bins + ((MANY.len() * VIEWS * TWICE) as f64).ln();
         for _ in 0..MOST_SHORT {
             let Some((comb, view)) = strongest(&self.views, Spectrum::long_combs) else { break };
             if comb.ln_probability + ln_trials > FALSE_ALARM.ln() || self.found.len() == MOST_PERIODS {
@@ -162,7 +164,8 @@ impl Search {
             }
             let noise = NoiseByWidth::of(&view);
             let Some(dip) = fundamental(&view, &noise, comb) else { break };
-            let ln_false_alarm = rotated::ln_false_alarm(&view, &noise, &dip);
+            let rotated = rotated::ln_false_alarm(&view, &noise, &dip);
+            let ln_false_alarm = rotated.max(comb.ln_probability + ln_trials);
             self.views.iter_mut().for_each(|view| take_out(view, &dip));
             if ln_false_alarm <= rotated::FALSE_ALARM.ln() {
                 self.is_new(dip, ln_false_alarm);
@@ -170,12 +173,15 @@ impl Search {
         }
     }
 
+    /// Whether this period was found before.
+    fn is_again(&self, dip: &Dip) -> bool {
+        self.found.iter().any(|other| (other.dip.period / dip.period - 1.0).abs() < SAME)
+    }
+
     /// Adds a period, unless it is a rest of another, or an accident.
     fn is_new(&mut self, dip: Dip, ln_false_alarm: f64) -> bool {
         let loss = losses(&self.amounts, &dip);
-        let again = self.found.iter().any(|other| (other.dip.period / dip.period - 1.0).abs() < SAME);
-        let sure = self.found.is_empty() || loss.is_no_rest();
-        let new = !again && sure && loss.slots > 0.0;
+        let new = !self.is_again(&dip) && loss.is_no_rest() && loss.slots > 0.0;
         if new {
             self.found.push(Period { dip, ln_false_alarm, loss });
         }

@@ -2,8 +2,8 @@
 //!
 //! The kernel's tick is in nearly every recording. A quantum is no whole part of it, so it falls into slots in a pattern of its
 //! own, which a dip of one shape does not describe: what a dip leaves of a tick hides rarer stalls. The mean at each phase, in
-//! steps much finer than a slot, is the pattern. For fewer cycles that mean would be noise, and it contains each shorter period
-//! that fits into the longer one.
+//! steps much finer than a slot, is the pattern. For fewer cycles that mean would be noise. It contains each shorter period that
+//! fits into the longer one, too: one that is not found before is lost.
 
 use super::fold::Dip;
 use crate::stats::quantile::quantile;
@@ -31,21 +31,32 @@ pub(super) fn describes(dip: &Dip, slots: usize) -> bool {
     cycles >= MANY_CYCLES || cycles >= FEWEST_CYCLES && dip.width * dip.period >= SHAPED
 }
 
-/// Subtracts from `values` their mean at each phase of the period near `period` (in slots), and adds their mean.
-pub(super) fn take_out(values: &mut [f64], period: f64) {
-    let steps = (period * STEPS).min(values.len() as f64 / FEWEST_SLOTS).max(1.0) as usize;
-    let cycles = values.len() as f64 / period;
-    let mut sorted = values.to_vec();
-    let [low, high] = [RARE, 1.0 - RARE].map(|part| quantile(&mut sorted, part).unwrap_or(0.0));
-    let typical: Vec<f64> = values.iter().map(|value| value.clamp(low, high)).collect();
+/// Subtracts from each series its mean at each phase of the period near that of `dip`. The period is refined on the last series.
+pub(super) fn take_out(series: &mut [Vec<f64>], dip: &Dip) {
+    let Some(values) = series.last() else { return };
+    let typical = typical(values, dip);
+    let steps = (dip.period * STEPS).min(values.len() as f64 / FEWEST_SLOTS).max(1.0) as usize;
+    let cycles = values.len() as f64 / dip.period;
     let tried = (-TRIALS..=TRIALS).map(|trial| {
-        let period = period * (1.0 + f64::from(trial) / f64::from(TRIALS) * UNCERTAIN / (period * cycles));
-        Profile::of(&typical, period, steps)
+        let moved = f64::from(trial) / f64::from(TRIALS) * UNCERTAIN / (dip.period * cycles);
+        Profile::of(&typical, dip.period * (1.0 + moved), steps)
     });
     let Some(best) = tried.max_by(|one, other| one.explained.total_cmp(&other.explained)) else { return };
-    for (slot, value) in values.iter_mut().enumerate() {
-        *value -= best.means.get(best.step(slot)).copied().unwrap_or(0.0);
+    for values in series {
+        let profile = Profile::of(&self::typical(values, dip), best.period, steps);
+        for (slot, value) in values.iter_mut().enumerate() {
+            *value -= profile.means.get(profile.step(slot)).copied().unwrap_or(0.0);
+        }
     }
+}
+
+/// The values without those that are rarer than the dips of the period.
+fn typical(values: &[f64], dip: &Dip) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    let rare = RARE.min(dip.width / 4.0);
+    let (low, high) = (quantile(&mut sorted, rare), quantile(&mut sorted, 1.0 - RARE));
+    let (low, high) = (low.unwrap_or(0.0), high.unwrap_or(0.0));
+    values.iter().map(|value| value.clamp(low, high.max(low))).collect()
 }
 
 /// A series by phase.
@@ -103,9 +114,22 @@ mod tests {
         // Known a little wrong, and a rare stall beside it.
         let stall = 30_000..30_010;
         stall.clone().for_each(|slot| values[slot] -= 0.5);
-        take_out(&mut values, PERIOD * (1.0 + 0.3 / 68_000.0));
-        let rest = values.iter().enumerate().filter(|(slot, _)| !stall.contains(slot)).map(|(_, value)| value.abs());
+        let mut series = [values];
+        take_out(
+            &mut series,
+            &Dip { period: PERIOD * (1.0 + 0.3 / 68_000.0), phase: 0.0, width: 0.12, explained: 1.0 },
+        );
+        let rest = series[0].iter().enumerate().filter(|(slot, _)| !stall.contains(slot)).map(|(_, value)| value.abs());
         assert!(rest.fold(0.0, f64::max) < 0.02);
-        assert!(values[stall].iter().all(|value| (value + 0.5).abs() < 0.05));
+        assert!(series[0][stall].iter().all(|value| (value + 0.5).abs() < 0.05));
+    }
+
+    /// 0.5 ms every 100 ms: deep, and rarer than what is clipped elsewhere.
+    #[test]
+    fn rare_deep_dips_are_taken_out_whole() {
+        let value = |slot: usize| if slot % 227 == 50 { -1.0 } else { 0.0 };
+        let mut series = [(0..136_200).map(value).collect::<Vec<f64>>()];
+        take_out(&mut series, &Dip { period: 227.0, phase: 50.0 / 227.0, width: 1.0 / 227.0, explained: 1.0 });
+        assert!(series[0].iter().all(|value| value.abs() < 0.05));
     }
 }

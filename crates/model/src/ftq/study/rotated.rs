@@ -24,7 +24,8 @@ const SEED: u64 = 0x5eed;
 /// last cycle a dip's width apart. It is a rough figure: the distribution is fitted to 200 rotations, and few stalls have a
 /// longer tail.
 pub(super) fn ln_false_alarm(values: &[f64], noise: &NoiseByWidth, dip: &Dip) -> f64 {
-    ln_probability(values, noise, dip) + (ENOUGH_CYCLES / dip.width).max(1.0).ln()
+    let cycles = ENOUGH_CYCLES.max(values.len() as f64 / dip.period);
+    ln_probability(values, noise, dip) + (cycles / dip.width).max(1.0).ln()
 }
 
 /// Logarithm of the probability that low places whose phase is random explain as much as `dip`. The greatest of many

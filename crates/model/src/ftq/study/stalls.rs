@@ -1,6 +1,5 @@
 //! Stalls one by one: slots in which the worker did much less than around them, joined.
 
-use super::fold::Dip;
 use super::level::{local_level, spread};
 use super::periods::{Period, in_dip};
 use crate::ftq::series::Grid;
@@ -18,6 +17,8 @@ const NEARLY_NOTHING: f64 = 0.1;
 const BY_CHANCE: f64 = 0.01;
 /// Slots beside the dip of a period in which a stall still belongs to it.
 const MARGIN: f64 = 2.0;
+/// The same is at most the period divided by this.
+const NARROW: f64 = 8.0;
 
 /// A stall of a period is at most this many times as long as its dip: a timer tick explains no stall of 200 ms.
 const LONGER: f64 = 2.0;
@@ -54,8 +55,11 @@ pub(super) fn stalls(grid: &Grid, periods: &[Period]) -> Vec<Stalled> {
     };
     let belongs = |slots: &Range<usize>| {
         let middle = (slots.start as f64).midpoint(slots.end as f64);
-        let as_long = |dip: &Dip| slots.len() as f64 <= LONGER * dip.width * dip.period + 2.0 * MARGIN;
-        periods.iter().any(|period| as_long(&period.dip) && in_dip(&period.dip, middle, MARGIN))
+        periods.iter().any(|period| {
+            let (dip, length) = (&period.dip, period.dip.width * period.dip.period);
+            let longest = (LONGER * length).max(length + 1.0).min(dip.period / 2.0);
+            slots.len() as f64 <= longest && in_dip(dip, middle, MARGIN.min(dip.period / NARROW))
+        })
     };
     let runs = runs(&low).into_iter().filter(|run| run.len() >= shortest);
     runs.map(|slots| Stalled { lost: lost(&slots), periodic: belongs(&slots), slots }).collect()
@@ -112,6 +116,20 @@ mod tests {
         let value = |slot: usize| if slot.is_multiple_of(8) && !(2000..2400).contains(&slot) { 800.0 } else { 0.0 };
         let found = stalls(&grid((0..5000).map(value).collect()), &[]);
         assert!(found.len() <= 1, "{found:?}");
+    }
+
+    #[test]
+    fn a_tick_explains_its_own_stalls_and_no_longer_ones() {
+        use super::super::fold::Dip;
+        use super::super::periods::{Loss, Period};
+        // A tick of 8 slots that takes a slot, and a stall of 30 slots that begins with one.
+        let value = |slot: usize| if slot.is_multiple_of(8) || (2000..2030).contains(&slot) { 0.0 } else { 100.0 };
+        let dip = Dip { period: 8.0, phase: 0.0, width: 1.0 / 8.0, explained: 1.0 };
+        let tick = Period { dip, ln_false_alarm: -100.0, loss: Loss::default() };
+        let found = stalls(&grid((0..5000).map(value).collect()), &[tick]);
+        let single: Vec<&Stalled> = found.iter().filter(|stall| !stall.periodic).collect();
+        assert!(found.len() > 500, "{}", found.len());
+        assert!(matches!(single.as_slice(), [stall] if (30..34).contains(&stall.slots.len())), "{single:?}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One socket for all submitters, and a transmit queue between them and it: who sends, and who waits (seed 004).
 
 use super::submitters::Live;
-use nbd::transmit_queue::{Queueing, Then, TransmitQueue};
+use nbd::transmit_queue::{self, Queueing, Then, TransmitQueue};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::UdpSocket;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sys::datagrams::{ManySender, NumberedDatagrams};
 
-/// Packets that a submitter may have in the queue.
+/// Packets that a submitter may have in the queue; fewer if there are many submitters.
 const SLOTS: usize = 64;
 /// Spins before a submitter without a free slot yields its CPU.
 const SPINS: u32 = 100;
@@ -19,6 +19,8 @@ const UNKNOWN: i32 = 5;
 /// The socket, its queue, and the packets in it.
 pub(super) struct SharedSocket {
     queue: TransmitQueue,
+    /// Slots of each submitter.
+    each: usize,
     /// By slot: whether its packet waits in the queue.
     waits: Vec<AtomicBool>,
     sender: Mutex<SharedSender>,
@@ -70,8 +72,11 @@ impl SharedSender {
 
 impl SharedSocket {
     pub fn new(queueing: Queueing, submitters: usize, sender: SharedSender) -> Self {
-        let slots = submitters * SLOTS;
+        // A ring has room for twice the slots.
+        let each = (transmit_queue::MOST / 2 / submitters.max(1)).clamp(1, SLOTS);
+        let slots = submitters * each;
         Self {
+            each,
             queue: TransmitQueue::new(queueing, slots),
             waits: (0..slots).map(|_| AtomicBool::new(false)).collect(),
             sender: Mutex::new(sender),
@@ -83,7 +88,7 @@ impl SharedSocket {
     pub fn submit(&self, submitter: usize, stop: &AtomicBool) {
         let mut next = 0;
         loop {
-            let slot = submitter * SLOTS + next % SLOTS;
+            let slot = submitter * self.each + next % self.each;
             let Some(waits) = self.waits.get(slot) else { return };
             let mut looks = 0;
             while waits.load(Ordering::Acquire) {
