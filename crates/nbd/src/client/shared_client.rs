@@ -1,7 +1,7 @@
 //! One connection for several threads: each thread has its own slots and submits through one transmit queue; one thread
 //! receives for all.
 //!
-//! [`transmit_queue`](crate::transmit_queue) defines how the queue is filled and who drains it.
+//! [`transmit_queue`] defines how the queue is filled and who drains it.
 
 mod receiver;
 mod sender;

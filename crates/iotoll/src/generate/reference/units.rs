@@ -18,7 +18,14 @@ const TYPES: [(&str, &str); 13] = [
 ];
 
 /// Parts of keys. The first match determines the unit.
-const PARTS: [(&str, &str); 53] = [
+const PARTS: [(&str, &str); 60] = [
+    ("_ratio", "ratio"),
+    ("sent_per_second", "packets per s"),
+    ("delivered_per_second", "packets per s"),
+    ("errors_per_second", "packets per s"),
+    ("cycles_per_packet", "cycles per packet"),
+    ("switches_per_packet", "switches per packet"),
+    ("probes_per_packet", "unit of the probe per packet"),
     ("instructions_per_io", "instructions per I/O"),
     ("repetitions_per_io", "instructions per I/O"),
     ("memory_mib", "MiB"),
