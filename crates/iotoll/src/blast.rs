@@ -1,6 +1,7 @@
 //! `iotoll blast`: sends small packets and counts what arrives, or receives them (`--serve`).
 
 use crate::arguments::{BlastArguments, Probes};
+use crate::compare::fresh_seed;
 use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
 use crate::saving::{PAGE, Saving, both, write_page};
@@ -13,7 +14,7 @@ use model::probe::Probe;
 use model::record::Outcome;
 use model::unit::Nanos;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Time before each slice that does not count: until queues and caches are as they will be.
 const WARM_UP: Duration = Duration::from_millis(100);
@@ -82,10 +83,6 @@ fn asked(arguments: &BlastArguments) -> Vec<Probe> {
 
 fn plan(arguments: &BlastArguments) -> BlastPlan {
     let nanos = |duration: Duration| Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
-    let new_seed = || {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        since.as_secs() ^ u64::from(since.subsec_nanos())
-    };
     BlastPlan {
         target: arguments.host.as_ref().zip(arguments.port).map(|(host, port)| format!("{host}:{port}")),
         payload: arguments.payload,
@@ -99,7 +96,7 @@ fn plan(arguments: &BlastArguments) -> BlastPlan {
         task_cpu: arguments.task_cpu,
         receiver_cpu: arguments.receiver_cpu,
         receive_buffer: arguments.receive_buffer,
-        seed: arguments.seed.unwrap_or_else(new_seed),
+        seed: arguments.seed.unwrap_or_else(fresh_seed),
     }
 }
 

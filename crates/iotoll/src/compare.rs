@@ -116,7 +116,7 @@ pub fn worker(threads: usize) -> anyhow::Result<ExitCode> {
 }
 
 /// A new seed, when the user gave none.
-fn fresh_seed() -> u64 {
+pub fn fresh_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Short enough to type again.
     u64::from(now.subsec_nanos()) ^ (now.as_secs() & 0xffff)

@@ -296,9 +296,9 @@ impl Measurement<'_> {
     fn background(&mut self) -> Option<SliceRecord> {
         let length = (self.plan.slice.duration() / 2).max(SHORTEST_BACKGROUND);
         let nanos = Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
-        self.sleep(self.plan.warm_up.duration());
+        self.settings.interruption.sleep(self.plan.warm_up.duration());
         let before = Box::new(self.meters.boundary(nanos));
-        self.sleep(length);
+        self.settings.interruption.sleep(length);
         let after = Box::new(self.meters.boundary(nanos));
         let reading = SliceReading::Slice { before, after, work: SliceWork::default(), tasks: None };
         (!self.interrupted()).then_some(SliceRecord { case: None, reading })
@@ -309,10 +309,10 @@ impl Measurement<'_> {
         let (drops, counts) = (self.receiving.drops()?, self.receiving.begin()?);
         let submitters = Submitters::start(self.plan, point, self.receiving.address())?;
         submitters.go();
-        self.sleep(self.plan.warm_up.duration());
+        self.settings.interruption.sleep(self.plan.warm_up.duration());
         let before = Box::new(self.meters.boundary(self.plan.slice));
         let first = Instantaneous::read(&mut self.receiving, &submitters)?;
-        self.sleep(self.plan.slice.duration());
+        self.settings.interruption.sleep(self.plan.slice.duration());
         let after = Box::new(self.meters.boundary(self.plan.slice));
         let last = Instantaneous::read(&mut self.receiving, &submitters)?;
         let (sent, failed) = submitters.end();
@@ -352,9 +352,10 @@ impl Measurement<'_> {
         let begun = Instant::now();
         let (mut latest, mut changed) = (self.receiving.counts()?, Instant::now());
         loop {
-            let dropped: u64 = self.receiving.drops()?.since(drops, sent).iter().map(|drop| drop.count).sum();
+            let drops = self.receiving.drops()?.since(drops, sent);
             let arrived = latest.received.saturating_sub(before.received);
-            let known = arrived + dropped + u64::from(latest.dropped.wrapping_sub(before.dropped));
+            let known = arrived.saturating_add(latest.dropped.wrapping_sub(before.dropped).into());
+            let known = drops.iter().map(|drop| drop.count).fold(known, u64::saturating_add);
             if known >= sent || changed.elapsed() > QUIET || begun.elapsed() > LONGEST_DRAIN {
                 return Ok(latest);
             }
@@ -369,20 +370,6 @@ impl Measurement<'_> {
 
     fn interrupted(&self) -> bool {
         self.settings.interruption.is_requested()
-    }
-
-    /// Sleeps, or returns early at an interruption: that round does not count.
-    fn sleep(&self, length: Duration) {
-        /// Longest reaction time to an interruption.
-        const POLL_INTERVAL: Duration = Duration::from_millis(100);
-        let end = Instant::now() + length;
-        while !self.interrupted() {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            std::thread::sleep(left.min(POLL_INTERVAL));
-        }
     }
 }
 

@@ -80,7 +80,8 @@ pub fn serve(peer: &Peer, ready: impl FnOnce(Peer) -> bool, stop: &dyn Fn() -> b
     }
 }
 
-fn resolved(peer: &Peer, address: &str) -> Result<SocketAddr> {
+/// The address of a peer's host.
+pub(crate) fn resolved(peer: &Peer, address: &str) -> Result<SocketAddr> {
     let found = address.to_socket_addrs().map(|mut addresses| addresses.next());
     found.ok().flatten().ok_or_else(|| Error::Refused(format!("{peer}: the host has no address; give an IP address")))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// How often the end was asked for. The signal thread counts; the measuring threads read.
 #[derive(Debug, Default)]
@@ -44,6 +45,20 @@ impl Interruption {
     /// Whether to end, and keep the readings.
     pub fn is_requested(&self) -> bool {
         self.requests.load(Ordering::Relaxed) > 0
+    }
+
+    /// Sleeps for this time, or until the end is asked for.
+    pub(crate) fn sleep(&self, length: Duration) {
+        /// Longest reaction time; ten wake-ups a second in a longer sleep.
+        const POLL_INTERVAL: Duration = Duration::from_millis(100);
+        let end = Instant::now() + length;
+        while !self.is_requested() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(POLL_INTERVAL));
+        }
     }
 
     /// Notes what runs to its end.

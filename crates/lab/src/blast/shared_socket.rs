@@ -1,6 +1,6 @@
 //! One socket for all submitters, and a transmit queue between them and it: who sends, and who waits (seed 004).
 
-use super::submitters::Live;
+use super::submitters::{Live, UNKNOWN};
 use nbd::transmit_queue::{self, Queueing, Then, TransmitQueue};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -13,8 +13,6 @@ use sys::datagrams::{ManySender, NumberedDatagrams};
 const SLOTS: usize = 64;
 /// Spins before a submitter without a free slot yields its CPU.
 const SPINS: u32 = 100;
-/// The number of an error without one: EIO.
-const UNKNOWN: i32 = 5;
 
 /// The socket, its queue, and the packets in it.
 pub(super) struct SharedSocket {

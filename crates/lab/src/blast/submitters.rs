@@ -20,7 +20,7 @@ use sys::datagrams::{ManySender, NumberedDatagrams, RingSender};
 /// A send that finds no room for this time fails, so that a submitter can end.
 const LONGEST_SEND: Duration = Duration::from_millis(100);
 /// The number of an error without one: EIO.
-const UNKNOWN: i32 = 5;
+pub(super) const UNKNOWN: i32 = 5;
 /// Stack of a submitter.
 const STACK_BYTES: usize = 256 << 10;
 

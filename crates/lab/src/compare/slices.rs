@@ -172,16 +172,7 @@ impl RoundRunner<'_> {
 
     /// Sleeps for the length of a slice, or until an interruption: a round with a shortened slice does not count.
     pub(super) fn sleep(&self, length: Duration) {
-        /// Longest reaction time to an interruption; ten wake-ups a second in a longer slice.
-        const POLL_INTERVAL: Duration = Duration::from_millis(100);
-        let end = Instant::now() + length;
-        while !self.interrupted() {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            std::thread::sleep(left.min(POLL_INTERVAL));
-        }
+        self.settings.measuring.interruption.sleep(length);
     }
 
     /// A worker process for each case, started together, all ready.

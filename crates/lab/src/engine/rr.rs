@@ -3,12 +3,13 @@
 
 use super::traits::{Perform, Queue, Stages, Sync};
 use super::{OpenEngine, Setup, noisy_slots};
+use crate::echo::resolved;
 use crate::error::{Error, Result};
 use crate::workload::request_source::Request;
 use model::plan::Peer;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use sys::buffer::AlignedBuffer;
@@ -87,16 +88,9 @@ enum Target {
 
 impl Target {
     fn find(peer: &Peer) -> Result<Self> {
-        let resolved = |address: &str| {
-            let found = address.to_socket_addrs().map(|mut addresses| addresses.next());
-            found
-                .ok()
-                .flatten()
-                .ok_or_else(|| Error::Refused(format!("{peer}: the host has no address; give an IP address")))
-        };
         Ok(match peer {
-            Peer::Tcp(address) => Self::Tcp(resolved(address)?),
-            Peer::Udp(address) => Self::Udp(resolved(address)?),
+            Peer::Tcp(address) => Self::Tcp(resolved(peer, address)?),
+            Peer::Udp(address) => Self::Udp(resolved(peer, address)?),
             Peer::Unix(path) => Self::Unix(path.clone()),
         })
     }
@@ -179,8 +173,6 @@ impl Exchange {
         if let Some(target) = &self.anew
             && std::mem::replace(&mut self.used, true)
         {
-            // Those of connecting, setting options and closing.
-            self.syscalls += 1;
             self.socket = target.connect()?;
         }
         self.send(length)?;
@@ -208,7 +200,8 @@ impl Perform for Exchange {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
+        // Those of connecting and closing are not counted.
+        self.anew.is_none().then_some(self.syscalls)
     }
 }
 
