@@ -382,7 +382,7 @@ impl RoundRunner<'_> {
                 at_once(|| self.round_of_slices(slice_nanos.duration(), warm_up_nanos.duration(), blocks))
             }
             Schedule::WholeRounds { slice_nanos } => self.whole_round(slice_nanos.duration()),
-            Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks } => {
+            Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks, .. } => {
                 at_once(|| self.round_of_sliced_commands(slice_nanos.duration(), guard_nanos.duration(), blocks))
             }
             Schedule::Executions => self.round_of_executions(),

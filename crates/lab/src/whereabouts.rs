@@ -197,6 +197,15 @@ pub(crate) fn processes() -> Vec<u32> {
     peers::numbered(std::path::Path::new("/proc"))
 }
 
+/// CPU time of each thread of these processes, by process and thread, in nanoseconds.
+pub(crate) fn thread_times(processes: &[u32]) -> BTreeMap<(u32, u32), u64> {
+    let threads = processes.iter().flat_map(|process| {
+        let threads = peers::numbered(&thread::directory(*process)).into_iter();
+        threads.map(move |thread| (*process, thread))
+    });
+    threads.filter_map(|(process, id)| Some(((process, id), thread::cpu_nanos_of(process, id)?))).collect()
+}
+
 /// Lists the busiest threads individually and sums the others by name and CPU.
 pub(crate) fn summed(mut ran: Vec<RanOn>) -> Vec<RanOn> {
     ran.retain(|ran| ran.nanos > Nanos(0));

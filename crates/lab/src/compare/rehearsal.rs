@@ -8,6 +8,7 @@ use crate::freezer::Freezable;
 use model::experiment::WorkCounter;
 use model::experiment::work_counter::{Counted, ROWS};
 use model::record::Done;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Time that each command runs alone.
@@ -21,6 +22,9 @@ const TRIES: u32 = 3;
 /// The rate at work is taken over this time, at the end.
 const AT_WORK: Duration = Duration::from_millis(300);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Parts of the time that a busy thread uses at least (others take the CPU at times), and that an idle one uses at most.
+const BUSY: f64 = 0.85;
+const NOTICEABLE: f64 = 0.05;
 /// A counter agrees with a command's own total up to this fraction.
 const AGREEMENT: f64 = 0.02;
 /// Counters that see one kind of I/O only.
@@ -40,6 +44,8 @@ pub(super) struct Rehearsal {
     pub counter: WorkCounter,
     /// The rate of each case at work, counts per second, and how long it took to get there.
     pub paces: Vec<(f64, Duration)>,
+    /// Every command keeps one thread busy, and no other.
+    pub one_thread: bool,
 }
 
 /// Every counter: those of [`ROWS`], then the machine's, if the user named one.
@@ -54,6 +60,8 @@ struct Trial {
     course: Vec<(Duration, Counts)>,
     /// At its end.
     total: Counts,
+    /// It keeps one thread busy, and no other.
+    one_thread: bool,
 }
 
 /// The outcome of one try of a cell.
@@ -113,7 +121,8 @@ impl RoundRunner<'_> {
                 *pace = trial.pace(place);
             }
         }
-        Ok(Rehearsed::Sliceable(Rehearsal { source, counter, paces }))
+        let one_thread = trials.iter().all(|trial| trial.one_thread);
+        Ok(Rehearsed::Sliceable(Rehearsal { source, counter, paces, one_thread }))
     }
 
     fn rehearse_cell(
@@ -123,15 +132,16 @@ impl RoundRunner<'_> {
         awake: Duration,
         mut named: Option<&mut Source>,
     ) -> Result<Tried> {
-        let mut commands = self.start_commands(cell, places, None)?;
-        let mut courses = vec![Vec::new(); commands.len()];
+        let mut commands = self.start_commands(cell, places, None, &[])?;
+        let mut courses = vec![(Vec::new(), false); commands.len()];
         let begun = Instant::now();
         let mut stretch = awake;
         // Each alone for a while, then in turn until all have lived long enough.
         while stretch == awake || begun.elapsed() < LEAST_LIFE {
             for place in 0..commands.len() {
                 let Some((command, course)) = commands.get_mut(place).zip(courses.get_mut(place)) else { continue };
-                self.watch(command, course, stretch, named.as_deref_mut())?;
+                let (course, one_thread) = course;
+                *one_thread = self.watch(command, course, stretch, named.as_deref_mut())?;
                 let gone = commands.iter_mut().find_map(|command| Some((command.gone()?, command)));
                 if let Some((gone, command)) = gone {
                     let why = if gone.well {
@@ -146,24 +156,25 @@ impl RoundRunner<'_> {
         }
         let signal = self.experiment.commands.end_signal;
         let mut trials = Vec::new();
-        for (command, course) in commands.into_iter().zip(courses) {
+        for (command, (course, one_thread)) in commands.into_iter().zip(courses) {
             let (name, cases) = (command.name().to_owned(), command.cases().to_vec());
             let interrupted = || self.interrupted();
             let (own, total) = command.end(signal, interrupted, |command| counts(command, named.as_deref_mut()))?;
-            trials.push(Trial { name, cases, own, course, total });
+            trials.push(Trial { name, cases, own, course, total, one_thread });
         }
         Ok(Tried::All(trials))
     }
 
-    /// Lets one command run, and notes every counter.
+    /// Lets one command run, and notes every counter; whether it kept one thread busy, and no other.
     fn watch(
         &mut self,
         command: &mut SlicedCommand,
         course: &mut Vec<(Duration, Counts)>,
         length: Duration,
         mut named: Option<&mut Source>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let begun = Instant::now();
+        let before = command.thread_times();
         command.thaw(named.as_deref_mut())?;
         while begun.elapsed() < length && command.gone().is_none() {
             std::thread::sleep(POLL_INTERVAL);
@@ -172,13 +183,27 @@ impl RoundRunner<'_> {
             }
             course.push((command.lived(), counts(command, named.as_deref_mut())));
         }
-        command.freeze(named)
+        let used = since(&before, &command.thread_times());
+        command.freeze(named)?;
+        Ok(is_one_busy_thread(&used, begun.elapsed()))
     }
+}
+
+/// CPU time of threads between two readings.
+fn since(before: &BTreeMap<(u32, u32), u64>, after: &BTreeMap<(u32, u32), u64>) -> Vec<Duration> {
+    let used = after.iter().map(|(thread, nanos)| nanos.saturating_sub(before.get(thread).copied().unwrap_or(0)));
+    used.map(Duration::from_nanos).collect()
+}
+
+/// Whether one thread used nearly all of this time, and no other a noticeable part.
+fn is_one_busy_thread(used: &[Duration], time: Duration) -> bool {
+    let above = |part: f64| used.iter().filter(|used| **used > time.mul_f64(part)).count();
+    above(BUSY) == 1 && above(NOTICEABLE) == 1
 }
 
 fn counts(command: &mut SlicedCommand, named: Option<&mut Source>) -> Counts {
     let mut counts = command.read_all();
-    counts.push(named.filter(|source| !matches!(source, Source::Own(_))).map(|source| command.read(source).count));
+    counts.push(named.filter(|source| !matches!(source, Source::Own(_))).and_then(|source| command.read(source).count));
     counts
 }
 
@@ -293,7 +318,14 @@ mod tests {
             let part = f64::from((step - 20).max(0)) / 80.0;
             (Duration::from_millis(u64::try_from(step).unwrap() * 10), counts(part))
         });
-        Trial { name: "arm".to_owned(), cases: vec![0], own, course: course.collect(), total: counts(1.0) }
+        Trial {
+            name: "arm".to_owned(),
+            cases: vec![0],
+            own,
+            course: course.collect(),
+            total: counts(1.0),
+            one_thread: true,
+        }
     }
 
     fn chosen(trials: &[Trial]) -> Option<String> {
@@ -329,6 +361,16 @@ mod tests {
         assert!(!differ_in_kind(&[silent(ring), silent(ring)]) && !differ_in_kind(&[silent(plain), silent(plain)]));
         // A total of its own shows which counter is right.
         assert!(!differ_in_kind(&[trial(OWN, ring), trial(OWN, plain)]));
+    }
+
+    #[test]
+    fn a_command_with_one_busy_thread_is_recognised() {
+        let millis = |times: &[u64]| times.iter().map(|time| Duration::from_millis(*time)).collect::<Vec<_>>();
+        let alone = |times: &[u64]| is_one_busy_thread(&millis(times), Duration::from_millis(1000));
+        assert!(alone(&[990, 3]));
+        assert!(!alone(&[500, 490]) && !alone(&[990, 990]) && !alone(&[300]) && !alone(&[900, 80]) && !alone(&[]));
+        let times = |nanos: &[u64]| (1..).map(|thread| (1, thread)).zip(nanos.iter().copied()).collect();
+        assert_eq!(since(&times(&[5, 7]), &times(&[9, 7, 2])), [4, 0, 2].map(Duration::from_nanos));
     }
 
     #[test]

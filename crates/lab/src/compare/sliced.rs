@@ -11,6 +11,7 @@ use model::experiment::{CommandRules, Slices, Work, WorkCounter};
 use model::unit::Nanos;
 use model::warning::{Code, Warning, add_once};
 use std::time::{Duration, Instant};
+use sys::schedule::allowed_cpus;
 
 /// Length of a slice. Measured on identical programs: docs/method/commands.md.
 const SLICE: Duration = Duration::from_millis(50);
@@ -50,6 +51,8 @@ pub(super) struct SlicedCommands {
     counter: WorkCounter,
     /// The rate of each case at work, counts per second, and how long it took to get there.
     paces: Vec<(f64, Duration)>,
+    /// One of them is drawn for all commands of a round; empty if they run where `--place` and the scheduler put them.
+    cpus: Vec<u32>,
 }
 
 impl SlicedCommands {
@@ -94,7 +97,14 @@ impl RoundRunner<'_> {
         let turns = u32::try_from(arms.len()).unwrap_or(u32::MAX).saturating_add(1);
         let block = (slice + guard) * turns;
         let blocks = (ROUND.as_secs_f64() / block.as_secs_f64()).floor().clamp(1.0, MOST_BLOCKS.into()) as u32;
+        // CPUs differ, for example because a neighbour uses the other half of the core, and the scheduler rarely moves a thread
+        // that never sleeps: each command of a round would have one of its own. Measured in docs/method/commands.md.
+        let free = experiment.place.is_none() && experiment.services.is_empty() && rehearsed.one_thread;
+        let cpus =
+            if free { allowed_cpus().map_err(|error| Error::instrument("listing CPUs", error))? } else { Vec::new() };
+        let one_cpu = !cpus.is_empty();
         self.sliced = Some(SlicedCommands {
+            cpus,
             places,
             _freezer: freezer,
             source: rehearsed.source,
@@ -102,7 +112,7 @@ impl RoundRunner<'_> {
             paces: rehearsed.paces,
         });
         let nanos = |duration: Duration| Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
-        Ok(Schedule::SlicedCommands { slice_nanos: nanos(slice), guard_nanos: nanos(guard), blocks })
+        Ok(Schedule::SlicedCommands { slice_nanos: nanos(slice), guard_nanos: nanos(guard), blocks, one_cpu })
     }
 
     /// Whole executions, because slices are not possible. That is an error if the user asked for slices.
@@ -142,22 +152,24 @@ impl RoundRunner<'_> {
         commands
     }
 
-    /// Starts every command of a cell in random order, frozen.
+    /// Starts every command of a cell in random order, frozen, on these CPUs; if there are none, where `--place` puts them.
     pub(super) fn start_commands<'a>(
         &mut self,
         cell: usize,
         places: &'a mut [Freezable],
         chosen: Option<&Source>,
+        cpu: &[u32],
     ) -> Result<Vec<SlicedCommand<'a>>> {
         let commands = self.commands_of(cell).into_iter().zip(places);
         let mut started = Vec::new();
+        let cpus = if cpu.is_empty() { self.placing.of(0).to_vec() } else { cpu.to_vec() };
         for (cases, place) in self.shuffler.shuffled(commands) {
             let Some(&first) = cases.first() else { continue };
             self.around.before_execution(&self.cell(first))?;
             let (name, plan) = (self.name(first), self.command_plan(first));
-            let cpus = self.placing.of(0).to_vec();
+            let cpus = cpus.as_slice();
             let alone = cases.len() == 1;
-            let start = move |_: &mut Self| SlicedCommand::start(&name, cases, &plan, &cpus, place, chosen);
+            let start = move |_: &mut Self| SlicedCommand::start(&name, cases, &plan, cpus, place, chosen);
             // A command of several arms starts without their settings.
             started.push(if alone { self.switched(first, start)? } else { start(self)? });
         }
@@ -194,8 +206,9 @@ impl RoundRunner<'_> {
         (slice, guard, blocks): (Duration, Duration, u32),
         measured: &mut Measured,
     ) -> Result<bool> {
-        let SlicedCommands { places, source, paces, .. } = sliced;
-        let mut commands = self.start_commands(cell, places, Some(source))?;
+        let SlicedCommands { places, source, paces, cpus, .. } = sliced;
+        let cpu: Vec<u32> = self.shuffler.shuffled(cpus.iter().copied()).into_iter().take(1).collect();
+        let mut commands = self.start_commands(cell, places, Some(source), &cpu)?;
         for command in &mut commands {
             if !self.at_work(command, source, paces)? {
                 return Ok(false);
@@ -267,7 +280,7 @@ impl RoundRunner<'_> {
             let now = command.read(source);
             let seconds = now.at_nanos.since(earlier.at_nanos).seconds();
             if seconds >= START_WINDOW.as_secs_f64() {
-                if now.count.saturating_sub(earlier.count) as f64 >= AT_WORK * rate * seconds {
+                if counted(earlier, now) as f64 >= AT_WORK * rate * seconds {
                     break;
                 }
                 earlier = now;
@@ -339,7 +352,7 @@ impl Burst {
     /// The readings when it was thawed, at the begin of the slice, and at its end.
     fn add(&mut self, [woke, first, last]: [CommandReading; 3]) {
         let add = |sums: &mut (u64, f64), from: CommandReading, to: CommandReading| {
-            sums.0 += to.count.saturating_sub(from.count);
+            sums.0 += counted(from, to);
             sums.1 += to.at_nanos.since(from.at_nanos).seconds();
         };
         add(&mut self.early, woke, first);
@@ -353,6 +366,11 @@ impl Burst {
         let ahead = (early + late) as f64 > AHEAD * pace * (early_seconds + late_seconds);
         (early + late >= FEWEST_COUNTS && times > BURST && ahead).then_some(times)
     }
+}
+
+/// Counts between two readings; 0 if one could not be taken.
+fn counted(from: CommandReading, to: CommandReading) -> u64 {
+    to.count.zip(from.count).map_or(0, |(to, from)| to.saturating_sub(from))
 }
 
 /// Every command still runs.
@@ -374,7 +392,7 @@ mod tests {
     use super::*;
 
     fn reading(millis: u64, count: u64) -> CommandReading {
-        CommandReading { at_nanos: Nanos::from_millis(millis), count, ..CommandReading::default() }
+        CommandReading { at_nanos: Nanos::from_millis(millis), count: Some(count), ..CommandReading::default() }
     }
 
     #[test]

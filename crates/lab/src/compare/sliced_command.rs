@@ -6,11 +6,13 @@ use crate::error::{Error, Result};
 use crate::freezer::Freezable;
 use crate::placing::pinned;
 use crate::shell::short;
+use crate::whereabouts;
 use model::comparison::record::{CommandReading, CommandTotal};
 use model::experiment::EndSignal;
 use model::record::Done;
 use model::unit::Bytes;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::process::{Child, Command};
@@ -177,6 +179,12 @@ impl<'a> SlicedCommand<'a> {
         self.reader.all(&self.members)
     }
 
+    /// CPU time of each of its threads, by process and thread, in nanoseconds.
+    pub fn thread_times(&mut self) -> BTreeMap<(u32, u32), u64> {
+        self.find_members();
+        whereabouts::thread_times(&self.members)
+    }
+
     fn find_members(&mut self) {
         self.place.look_around();
         self.members = self.place.members_now();
@@ -268,9 +276,9 @@ impl Drop for SlicedCommand<'_> {
     }
 }
 
-/// The total of a command that has ended.
+/// The total of a command that has ended. A count of 0 has no scale, so its slices have no costs per I/O.
 pub(super) fn total(cases: &[usize], own: Option<Done>, last: CommandReading) -> CommandTotal {
-    CommandTotal { cases: cases.to_vec(), own, count: last.count }
+    CommandTotal { cases: cases.to_vec(), own, count: last.count.unwrap_or(0) }
 }
 
 fn number(signal: EndSignal) -> Signal {

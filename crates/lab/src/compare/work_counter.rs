@@ -16,7 +16,8 @@ use model::probe::{Kind, Probe};
 use model::unit::{Bytes, Nanos};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use sys::clock::{monotonic_nanos, process_nanos};
 use sys::perf::TaskTracepoint;
 use tcp_sockets::TcpSockets;
@@ -62,6 +63,13 @@ pub(super) fn named(name: &str) -> Result<(Source, WorkCounter)> {
     let set = ProbeSet::open(std::slice::from_ref(&probe))?;
     Ok((Source::Probe(Box::new(set)), counter(Counted::Ios, "the probe, of the whole machine")))
 }
+
+/// The kernel shows nothing of a ring while a task submits to it (io_uring_show_fdinfo only tries the lock). A reading is tried
+/// again at once this many times, because a submission takes microseconds, and then at intervals.
+const IMMEDIATE_TRIES: u32 = 8;
+const RING_INTERVAL: Duration = Duration::from_micros(50);
+/// After this time the reading is not taken.
+const RING_TIMEOUT: Duration = Duration::from_millis(3);
 
 /// Completions of a ring of io_uring. The kernel's counter has 32 bits.
 #[derive(Clone, Copy, Debug, Default)]
@@ -150,17 +158,20 @@ impl WorkReader {
 
     /// The chosen counter, and what task accounting tells.
     pub fn read(&mut self, processes: &[u32], source: &mut Source) -> CommandReading {
-        let at_nanos = Nanos(monotonic_nanos());
         let io = task_io(processes);
+        let before = Nanos(monotonic_nanos());
         let (count, is_task) = match source {
             Source::Own(place) => {
                 (self.own(*place, io.as_ref()), ROWS.get(*place).is_some_and(|row| is_task(row.name)))
             }
             Source::Kernel(_) | Source::Probe(_) => (self.count_awake(source), false),
         };
+        // A ring may have to be waited for.
+        let at_nanos =
+            if matches!(source, Source::Own(place) if is_ring(*place)) { Nanos(monotonic_nanos()) } else { before };
         CommandReading {
             at_nanos,
-            count: count.unwrap_or(0),
+            count,
             calls: io.filter(|_| is_task).map(|io| io.calls),
             thread_nanos: processes.iter().map(|process| process_nanos(*process).map(Nanos)).sum::<Option<Nanos>>(),
             read_bytes: io.map(|io| Bytes(io.read)),
@@ -184,15 +195,53 @@ impl WorkReader {
         Some(*highest)
     }
 
-    /// Completions of all rings; `None` if there is no ring.
+    /// Completions of all rings; `None` if there is no ring, or one could not be read.
     fn completions(&mut self) -> Option<u64> {
         for (path, ring) in &mut self.rings {
-            let Some(tail) = fs::read_to_string(path).ok().as_deref().and_then(tail) else { continue };
-            ring.total += u64::from(tail.wrapping_sub(ring.last));
-            ring.last = tail;
+            match ring_tail(path) {
+                RingReading::Tail(tail) => {
+                    ring.total += u64::from(tail.wrapping_sub(ring.last));
+                    ring.last = tail;
+                }
+                RingReading::Closed => {}
+                RingReading::Busy => return None,
+            }
         }
         (!self.rings.is_empty()).then(|| self.rings.values().map(|ring| ring.total).sum())
     }
+}
+
+/// A reading of a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RingReading {
+    Tail(u32),
+    /// It is not there any more.
+    Closed,
+    /// A task kept submitting to it.
+    Busy,
+}
+
+/// Reads a ring between two submissions.
+fn ring_tail(path: &Path) -> RingReading {
+    let begun = Instant::now();
+    let mut tries = 0;
+    loop {
+        let Ok(text) = fs::read_to_string(path) else { return RingReading::Closed };
+        if let Some(tail) = tail(&text) {
+            return RingReading::Tail(tail);
+        }
+        if begun.elapsed() > RING_TIMEOUT {
+            return RingReading::Busy;
+        }
+        tries += 1;
+        if tries >= IMMEDIATE_TRIES {
+            std::thread::sleep(RING_INTERVAL);
+        }
+    }
+}
+
+fn is_ring(place: usize) -> bool {
+    ROWS.get(place).is_some_and(|row| row.name == "io_uring")
 }
 
 fn is_task(name: &str) -> bool {
@@ -267,7 +316,7 @@ mod tests {
         let before = reader.read(&own, &mut source);
         // A kernel without task accounting.
         let Some(read) = before.read_bytes else { return };
-        assert_eq!(before.count, read.0);
+        assert_eq!(before.count, Some(read.0));
         fs::read("/proc/self/maps").unwrap();
         let after = reader.read(&own, &mut source);
         assert!(after.count > before.count && after.calls > before.calls && after.thread_nanos > before.thread_nanos);
@@ -283,10 +332,10 @@ mod tests {
         let send = || socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
         send();
         reader.sleep(&mut source);
-        let awake = reader.read(&[], &mut source).count;
+        let awake = reader.read(&[], &mut source).count.unwrap();
         assert!(awake >= 2, "sent and received: {awake}");
         send();
-        assert_eq!(reader.read(&[], &mut source).count, awake);
+        assert_eq!(reader.read(&[], &mut source).count, Some(awake));
     }
 
     #[test]

@@ -102,15 +102,23 @@ impl Thread {
 
     fn cpu_nanos(&self) -> io::Result<u64> {
         let mut room = [0; ROOM];
-        let text = text(&self.schedstat, &mut room)?;
-        let nanos = text.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
-        nanos.ok_or_else(|| io::ErrorKind::InvalidData.into())
+        run_time(&text(&self.schedstat, &mut room)?).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     fn read_moves(&self) -> Option<u64> {
         let mut room = [0; ROOM];
         migrations(&text(self.sched.as_ref()?, &mut room).ok()?)
     }
+}
+
+/// CPU time of a thread; `None` if it has ended.
+pub(super) fn cpu_nanos_of(process: u32, id: u32) -> Option<u64> {
+    run_time(&std::fs::read_to_string(directory(process).join(id.to_string()).join("schedstat")).ok()?)
+}
+
+/// The first field of schedstat.
+fn run_time(text: &str) -> Option<u64> {
+    text.split_whitespace().next()?.parse().ok()
 }
 
 /// Directory of the threads of a process.

@@ -112,6 +112,9 @@ pub enum Schedule {
         guard_nanos: Nanos,
         /// Number of blocks of each cell in a round.
         blocks: u32,
+        /// All commands of a round run on one CPU, which is drawn for each round.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        one_cpu: bool,
     },
     /// Each arm is booted once in each round, and measured as its [`BootRecord`] says.
     Boots,
@@ -251,8 +254,9 @@ impl SliceReading {
 pub struct CommandReading {
     /// CLOCK_MONOTONIC.
     pub at_nanos: Nanos,
-    /// The count of the counter.
-    pub count: u64,
+    /// The count of the counter; `None` if it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
     /// Read and write calls of its processes, if the counter knows them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<u64>,

@@ -349,10 +349,11 @@ fn method(record: View, warm_up: &WarmUp) -> String {
              including a sync of the written data; ended: {ended}",
             in_words(slice_nanos.seconds())
         ),
-        Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks } => format!(
-            "{rounds} with freshly started commands that take turns (all others frozen), each of {blocks} {} of one {:.0} ms \
+        Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks, one_cpu } => format!(
+            "{rounds} with freshly started commands that take turns (all others frozen{}), each of {blocks} {} of one {:.0} ms \
              slice per arm and one with all frozen in random order, {:.0} ms after each switch discarded{switched}; \
              ended: {ended}",
+            if one_cpu { "; all on one CPU, drawn for each round" } else { "" },
             if blocks == 1 { "block" } else { "blocks" },
             slice_nanos.seconds() * 1e3,
             guard_nanos.seconds() * 1e3

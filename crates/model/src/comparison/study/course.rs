@@ -56,7 +56,7 @@ fn work(slice: &SliceRecord) -> Option<(f64, f64)> {
         (SliceReading::Slice { work, .. }, Some(_)) => Some((work.ios as f64, work.wall_nanos.seconds())),
         // Counts are enough, because only relative rates matter.
         (SliceReading::Command { first, last, .. }, Some(_)) => {
-            let count = last.count.saturating_sub(first.count) as f64;
+            let count = last.count?.saturating_sub(first.count?) as f64;
             Some((count, last.at_nanos.since(first.at_nanos).seconds()))
         }
         _ => None,

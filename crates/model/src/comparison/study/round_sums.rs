@@ -388,7 +388,7 @@ fn sums_of(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings) 
             capacity_seconds,
             switches: switches(before, after),
             thread_cycles: sliced_command::thread_nanos(first, last).map(|nanos| nanos / 1e9 * context.clock.0),
-            read_bytes: sliced_command::read_bytes(first, last),
+            read_bytes: readings.scale.read_bytes(first, last),
             storage_read: sliced_command::storage_read(first, last),
             ..CaseSums::default()
         },

@@ -14,6 +14,9 @@ use crate::warning::{Code, Warning};
 /// margin, so that it is not hidden in a verdict.
 const DISAGREEMENT: f64 = 0.02;
 
+/// Names of the counters of task accounting begin with this.
+const TASK_ACCOUNTING: &str = "task:";
+
 /// What one count of a sliced command is worth; `None` where that is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct CommandScale {
@@ -23,6 +26,8 @@ pub(super) struct CommandScale {
     bytes: Option<f64>,
     /// An I/O is a read or write call.
     ios_are_calls: bool,
+    /// Task accounting sees all that the command reads. It misses io_uring, libaio and sockets.
+    sees_reads: bool,
 }
 
 impl CommandScale {
@@ -32,31 +37,39 @@ impl CommandScale {
         let Some(total) = commands.totals.iter().find(|total| total.cases.contains(&case)) else {
             return Self::default();
         };
+        let sees_reads = counter.name.starts_with(TASK_ACCOUNTING);
+        let scale = Self { sees_reads, ..Self::default() };
         match (total.own, counter.counts) {
-            (Some(_), _) if total.count == 0 => Self::default(),
+            (Some(_), _) if total.count == 0 => scale,
             (Some(own), _) => {
                 let each = |done: u64| (done > 0).then(|| done as f64 / total.count as f64);
-                Self { ios: each(own.ios), bytes: each(own.bytes.0), ios_are_calls: false }
+                Self { ios: each(own.ios), bytes: each(own.bytes.0), ..scale }
             }
-            (None, Counted::Bytes) => Self { ios: None, bytes: Some(1.0), ios_are_calls: true },
-            (None, Counted::Ios) => Self { ios: Some(1.0), bytes: None, ios_are_calls: false },
+            (None, Counted::Bytes) => Self { bytes: Some(1.0), ios_are_calls: true, ..scale },
+            (None, Counted::Ios) => Self { ios: Some(1.0), ..scale },
         }
+    }
+
+    /// Bytes that its processes read between two readings; without task accounting at most what they moved.
+    pub fn read_bytes(&self, first: &CommandReading, last: &CommandReading) -> Option<f64> {
+        let accounted = between(first.read_bytes, last.read_bytes)?;
+        if self.sees_reads { Some(accounted) } else { Some(self.bytes(first, last)?.max(accounted)) }
     }
 
     /// I/Os between two readings.
     pub fn ios(&self, first: &CommandReading, last: &CommandReading) -> Option<f64> {
         let calls = || Some(last.calls?.saturating_sub(first.calls?) as f64);
-        if self.ios_are_calls { calls() } else { Some(self.ios? * counts(first, last)) }
+        if self.ios_are_calls { calls() } else { Some(self.ios? * counts(first, last)?) }
     }
 
     /// Bytes between two readings.
     pub fn bytes(&self, first: &CommandReading, last: &CommandReading) -> Option<f64> {
-        Some(self.bytes? * counts(first, last))
+        Some(self.bytes? * counts(first, last)?)
     }
 }
 
-fn counts(first: &CommandReading, last: &CommandReading) -> f64 {
-    last.count.saturating_sub(first.count) as f64
+fn counts(first: &CommandReading, last: &CommandReading) -> Option<f64> {
+    Some(last.count?.saturating_sub(first.count?) as f64)
 }
 
 /// CPU time of the command's processes between two readings, in nanoseconds; `None` if a process ended in between, because
@@ -64,11 +77,6 @@ fn counts(first: &CommandReading, last: &CommandReading) -> f64 {
 pub(super) fn thread_nanos(first: &CommandReading, last: &CommandReading) -> Option<f64> {
     let (first, last) = (first.thread_nanos?, last.thread_nanos?);
     (last >= first).then(|| last.since(first).as_f64())
-}
-
-/// Bytes that its processes read by system calls.
-pub(super) fn read_bytes(first: &CommandReading, last: &CommandReading) -> Option<f64> {
-    between(first.read_bytes, last.read_bytes)
 }
 
 /// Bytes that storage read for its processes.
@@ -132,7 +140,7 @@ mod tests {
     }
 
     fn reading(count: u64, calls: Option<u64>) -> CommandReading {
-        CommandReading { count, calls, thread_nanos: Some(Nanos(count)), ..CommandReading::default() }
+        CommandReading { count: Some(count), calls, thread_nanos: Some(Nanos(count)), ..CommandReading::default() }
     }
 
     fn scale(counts: Counted, own: Option<Done>, count: u64) -> CommandScale {
@@ -147,6 +155,21 @@ mod tests {
         let scale = scale(Counted::Bytes, own, 819_200);
         let (first, last) = (reading(0, None), reading(81_920, None));
         assert_eq!((scale.ios(&first, &last), scale.bytes(&first, &last)), (Some(10.0), Some(40_960.0)));
+    }
+
+    #[test]
+    fn reads_that_task_accounting_misses_are_among_the_bytes_moved() {
+        let own = Some(Done { ios: 100, bytes: Bytes(409_600) });
+        let named = |name: &str| {
+            let (counter, totals) = (counter(Counted::Ios), [CommandTotal { cases: vec![1], own, count: 100 }]);
+            let counter = WorkCounter { name: name.to_owned(), ..counter };
+            CommandScale::of(Commands { counter: Some(&counter), totals: &totals }, Some(1))
+        };
+        let at = |count, read| CommandReading { read_bytes: Some(Bytes(read)), ..reading(count, None) };
+        // A log file of 20 bytes, and 10 I/Os of 4 KiB.
+        let read = |name: &str| named(name).read_bytes(&at(0, 100), &at(10, 120));
+        assert_eq!((read("io_uring"), read("task:read")), (Some(40_960.0), Some(20.0)));
+        assert_eq!(named("io_uring").read_bytes(&reading(0, None), &reading(10, None)), None);
     }
 
     #[test]
@@ -168,7 +191,8 @@ mod tests {
         let plain = record(experiment(Draft::default()), 12, load);
         let mut sliced = plain.clone();
         let nanos = Nanos(0);
-        sliced.header.schedule = Schedule::SlicedCommands { slice_nanos: nanos, guard_nanos: nanos, blocks: 1 };
+        sliced.header.schedule =
+            Schedule::SlicedCommands { slice_nanos: nanos, guard_nanos: nanos, blocks: 1, one_cpu: false };
         sliced.header.work_counter = Some(counter(Counted::Bytes));
         for round in &mut sliced.rounds {
             for slice in &mut round.slices {
@@ -178,7 +202,7 @@ mod tests {
                 round.commands.push(CommandTotal { cases: vec![case], own, count });
                 let at = |at_nanos, count, nanos| CommandReading {
                     at_nanos,
-                    count,
+                    count: Some(count),
                     thread_nanos: Some(nanos),
                     ..CommandReading::default()
                 };

@@ -95,7 +95,7 @@ fn sums_beyond_64_bits_do_not_panic() {
         for slice in record.rounds.iter_mut().flat_map(|round| &mut round.slices) {
             match &mut slice.reading {
                 SliceReading::Slice { work, .. } => (work.ios, work.bytes) = (MOST, Bytes(MOST)),
-                SliceReading::Command { last, .. } => last.count = MOST,
+                SliceReading::Command { last, .. } => last.count = Some(MOST),
                 SliceReading::Execution(execution) => {
                     for job in &mut execution.jobs {
                         [&mut job.read, &mut job.write, &mut job.trim].into_iter().for_each(most);
