@@ -140,9 +140,9 @@ const VALIDATIONS: [Validation; 25] = [
     },
     Validation {
         name: "sliced-aa",
-        shows: "unmodified programs in slices: identical arms are called different no more often than expected (70 min)",
+        shows: "unmodified programs in slices: identical arms are called different no more often than expected (25 min)",
         seconds: 30.0,
-        rounds: 40,
+        rounds: 14,
         run: compare::sliced::same,
     },
     Validation {
