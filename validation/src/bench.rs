@@ -7,6 +7,7 @@ pub mod memory_disk;
 pub mod recording;
 pub mod rounds;
 pub mod seeded;
+pub mod veth_pair;
 
 use anyhow::{Context, bail, ensure};
 use seeded::Seeded;

@@ -5,6 +5,7 @@
 
 mod blast;
 mod compare;
+mod contention;
 mod disturbance;
 mod elsewhere;
 mod foreign_fio;
@@ -20,6 +21,7 @@ mod queues;
 mod remote;
 mod start;
 mod undo;
+mod veth;
 
 use crate::bench::evidence::Evidence;
 use crate::bench::{Bench, Options};
@@ -39,7 +41,7 @@ pub struct Validation {
 }
 
 /// Every validation. With the default lengths, each takes about the minutes named, all rounds together.
-const VALIDATIONS: [Validation; 25] = [
+const VALIDATIONS: [Validation; 27] = [
     Validation {
         name: "natural",
         shows: "thirty typical commands, cold and warm: mixed regimes are reported, and no verdict covers both; needs root (10 min)",
@@ -88,6 +90,20 @@ const VALIDATIONS: [Validation; 25] = [
         seconds: 2.0,
         rounds: 2,
         run: queues::validate,
+    },
+    Validation {
+        name: "veth",
+        shows: "a packet over a veth pair, by queueing discipline, XPS and NAPI in threads; needs root and ethtool (5 min)",
+        seconds: 2.0,
+        rounds: 5,
+        run: veth::validate,
+    },
+    Validation {
+        name: "contention",
+        shows: "the fit recovers which part of a turn is inside a lock (3 min)",
+        seconds: 1.0,
+        rounds: 8,
+        run: contention::validate,
     },
     Validation {
         name: "disturbance",

@@ -6,13 +6,14 @@ use crate::failure::{self, BadInput};
 use crate::progress::ProgressLine;
 use crate::saving::{PAGE, Saving, both, write_page};
 use crate::signals::{self, LaterSignals, LeftBehind};
-use crate::{probes, stdout, stored};
+use crate::{input, probes, stdout, stored};
 use lab::blast::{Allowed, Settings, resolve};
-use model::blast::{BlastFinding, BlastPlan, BlastRecord};
+use model::blast::{BlastFinding, BlastPlan, BlastRecord, experiment};
 use model::kind::Recorded;
 use model::probe::Probe;
 use model::record::Outcome;
 use model::unit::Nanos;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -30,7 +31,14 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
     if arguments.serve.is_some() {
         return serve(arguments);
     }
-    let plan = plan(arguments);
+    let plan = match experiment_file(arguments)? {
+        Some(file) => {
+            refuse_beside_a_file(file, words)?;
+            let text = input::read_text(Path::new(file), "the experiment file", "EXPERIMENT.toml")?;
+            experiment::parse(file, &text, plan(arguments)).map_err(BadInput)?
+        }
+        None => plan(arguments),
+    };
     let allowed = if arguments.target_is_mine { Allowed::Any } else { Allowed::Near };
     let target = match (&arguments.host, arguments.port) {
         (Some(host), Some(port)) => Some(resolve(host, port, allowed)?),
@@ -93,10 +101,34 @@ fn plan(arguments: &BlastArguments) -> BlastPlan {
         warm_up: nanos(WARM_UP),
         rounds: arguments.rounds,
         submitter_cpus: arguments.submitter_cpus.as_ref().map_or_else(Vec::new, |cpus| cpus.0.clone()),
-        task_cpu: arguments.task_cpu,
+        task_cpus: arguments.task_cpu.as_ref().map_or_else(Vec::new, |cpus| cpus.0.clone()),
         receiver_cpu: arguments.receiver_cpu,
         receive_buffer: arguments.receive_buffer,
         seed: arguments.seed.unwrap_or_else(fresh_seed),
+        published: Vec::new(),
+    }
+}
+
+/// The experiment file, if the first argument is one.
+fn experiment_file(arguments: &BlastArguments) -> anyhow::Result<Option<&str>> {
+    let (Some(host), None) = (&arguments.host, arguments.port) else { return Ok(None) };
+    if Path::new(host).extension().is_some_and(|extension| extension == "toml") {
+        return Ok(Some(host));
+    }
+    Err(BadInput(format!("'{host}': give the receiver's port after the host, or an experiment file (NAME.toml)"))
+        .into())
+}
+
+/// What the file says, or leaves at its default, is not said by flags.
+fn refuse_beside_a_file(file: &str, words: &[String]) -> anyhow::Result<()> {
+    const ITS: [&str; 7] =
+        ["--payload", "--batch", "--method", "--submitters", "--submitter-cpus", "--task-cpu", "--receiver-cpu"];
+    match words.iter().find(|word| ITS.contains(&word.split('=').next().unwrap_or_default())) {
+        Some(word) => {
+            let flag = word.split('=').next().unwrap_or_default();
+            Err(BadInput(format!("{flag}: belongs in the experiment file; write it into {file}")).into())
+        }
+        None => Ok(()),
     }
 }
 
@@ -112,7 +144,7 @@ fn refuse_odd(arguments: &BlastArguments) -> anyhow::Result<()> {
         );
         return Err(BadInput(message).into());
     }
-    if arguments.host.is_some() && (arguments.receiver_cpu.is_some() || arguments.receive_buffer.is_some()) {
+    if arguments.port.is_some() && (arguments.receiver_cpu.is_some() || arguments.receive_buffer.is_some()) {
         let message =
             "--receiver-cpu, --receive-buffer: are options of the receiver; give them to iotoll blast --serve there";
         return Err(BadInput(message.to_owned()).into());

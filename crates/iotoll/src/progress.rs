@@ -65,7 +65,7 @@ impl ProgressLine {
             "round {} of {of}: {} × {}, {rate} packets/s delivered",
             rounds + 1,
             point.submitters,
-            point.method.name()
+            point.way()
         ));
         self.bar.tick();
     }

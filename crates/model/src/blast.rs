@@ -1,6 +1,8 @@
 //! Small packets: several submitters send to one receiver, which counts what arrives.
 
+pub mod experiment;
 pub mod finding;
+pub mod notation;
 pub mod plan;
 pub mod record;
 mod study;

@@ -30,5 +30,6 @@ pub mod stats;
 pub mod stored;
 pub mod study;
 pub mod thousands;
+mod toml_file;
 pub mod unit;
 pub mod warning;

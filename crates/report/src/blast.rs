@@ -4,6 +4,7 @@ mod csv_rows;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod packets;
+mod published;
 #[cfg(test)]
 mod tests;
 
@@ -42,12 +43,12 @@ pub(crate) fn document(finding: &BlastFinding) -> Document {
 /// "sendto, 1 submitter" without what all points share.
 fn name(point: &PointFinding) -> String {
     let noun = if point.submitters == 1 { "submitter" } else { "submitters" };
-    format!("{}, {} {noun}", point.method.name(), point.submitters)
+    format!("{}, {} {noun}", point.point().way(), point.submitters)
 }
 
 /// The same in a table: "sendto × 4".
 fn short_name(point: &PointFinding) -> String {
-    format!("{} × {}", point.method.name(), point.submitters)
+    format!("{} × {}", point.point().way(), point.submitters)
 }
 
 /// What one point does; of several, which delivers most and which is cheapest.
@@ -157,20 +158,21 @@ fn seed_form(point: &PointFinding) -> String {
 }
 
 fn subjects(finding: &BlastFinding) -> Vec<Fact> {
-    let mut methods: Vec<&str> = finding.points.iter().map(|point| point.method.name()).collect();
-    methods.dedup();
-    let of = |method: &str| {
-        let batch = finding.points.iter().find(|point| point.method.name() == method).map_or(1, |point| point.batch);
+    let mut ways: Vec<String> = finding.points.iter().map(|point| point.point().way()).collect();
+    ways.dedup();
+    let of = |way: String| {
+        let batch = finding.points.iter().find(|point| point.point().way() == way).map_or(1, |point| point.batch);
         let text = if batch == 1 { "a call for each packet".to_owned() } else { format!("{batch} packets in a call") };
-        Fact::new(method, text)
+        Fact::new(way, text)
     };
-    methods.into_iter().map(of).collect()
+    ways.into_iter().map(of).collect()
 }
 
 fn sections(finding: &BlastFinding) -> Vec<Section> {
     let curves = Block::new("", Body::Charts(curves(finding))).of(Audience::PAGE);
     vec![
         Section::new("", vec![points(finding), laws(finding)]),
+        Section::new("Beside published figures", published::block(finding).into_iter().collect()),
         Section::on_page("The curve", vec![curves]),
         Section::on_page("What became of the packets", packets::blocks(finding)),
         Section::on_page("Against the stored measurement", against_stored(finding).into_iter().collect()),
@@ -205,7 +207,7 @@ fn points(finding: &BlastFinding) -> Block {
         let unit = |number: String, unit: &str| if unit.is_empty() { number } else { format!("{number} {unit}") };
         let submitters = format!("{}{}", point.submitters, if point.oversubscribed { " *" } else { "" });
         let mut cells = vec![
-            Cell::from(point.method.name()),
+            Cell::from(point.point().way()),
             Cell::from(submitters),
             Cell::from(seed_form(point)),
             Cell::new(Tone::Strong, unit(delivered.cell(point.delivered_per_second), delivered.unit)),
@@ -259,7 +261,22 @@ fn laws(finding: &BlastFinding) -> Block {
         });
         Fact::new(format!("Scaling of {method}"), format!("{}{}", law.words, coefficients.unwrap_or_default()))
     };
-    Block::new("", Body::Facts(finding.usl.iter().map(law).collect()))
+    let (fitted, not): (Vec<_>, Vec<_>) = finding.usl.iter().partition(|(_, law)| law.contention.is_some());
+    let mut facts: Vec<Fact> = fitted.into_iter().map(law).collect();
+    // Mostly the same reason for all.
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (method, law) in not {
+        match reasons.iter_mut().find(|(words, _)| *words == law.words) {
+            Some((_, methods)) => methods.push(method),
+            None => reasons.push((&law.words, vec![method])),
+        }
+    }
+    facts.extend(reasons.into_iter().map(|(words, methods)| {
+        let whom =
+            if methods.len() == finding.usl.len() && methods.len() > 1 { "all".to_owned() } else { methods.join(", ") };
+        Fact::new(format!("Scaling of {whom}"), words)
+    }));
+    Block::new("", Body::Facts(facts))
 }
 
 /// Delivered packets and cycles over the submitters, if their number was varied.
@@ -281,7 +298,7 @@ fn curves(finding: &BlastFinding) -> Vec<Chart> {
             .iter()
             .enumerate()
             .map(|(subject, method)| {
-                let points = finding.points.iter().filter(|point| point.method.name() == method.label);
+                let points = finding.points.iter().filter(|point| point.point().way() == method.label);
                 let points = points.filter_map(|point| {
                     let one = of(point)?;
                     let hint = format!("{}: {}", name(point), number::with_unit(units, one.value));

@@ -3,6 +3,7 @@
 
 use crate::bench::evidence::{self, Evidence};
 use crate::bench::iotoll::{self, Measuring};
+use crate::bench::veth_pair::{FAR, VethPair};
 use crate::bench::{Bench, rounds};
 use anyhow::{Context, ensure};
 use model::blast::{BlastFinding, Method};
@@ -17,9 +18,6 @@ const BARE: f64 = 0.95;
 /// Times iperf3's packets per second that the best method should deliver.
 const GOAL: f64 = 2.0;
 const MEASURING: Measuring = Measuring { meters: "default", background_millis: 500, out: None };
-/// Addresses of the pair.
-const NEAR: &str = "10.213.77.1";
-const FAR: &str = "10.213.77.2";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Network {
@@ -77,7 +75,7 @@ struct Found {
 }
 
 pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
-    let pair = Pair::make()?;
+    let pair = VethPair::make(1)?;
     let mut receivers = Vec::new();
     for network in NETWORKS {
         receivers.push(Receiver::start(bench, &pair, network)?);
@@ -148,7 +146,7 @@ fn ratio(estimate: &model::stats::Estimate) -> String {
     if estimate.value.is_finite() { evidence::interval(estimate, 2) } else { "–".to_owned() }
 }
 
-fn measure(bench: &Bench, pair: &Pair, receiver: &Receiver, sender: Sender) -> anyhow::Result<Found> {
+fn measure(bench: &Bench, pair: &VethPair, receiver: &Receiver, sender: Sender) -> anyhow::Result<Found> {
     let (address, seconds) = (receiver.network.address(), bench.options.seconds);
     match sender {
         Sender::Bare => {
@@ -174,10 +172,10 @@ fn measure(bench: &Bench, pair: &Pair, receiver: &Receiver, sender: Sender) -> a
     }
 }
 
-fn iperf(bench: &Bench, pair: &Pair, receiver: &Receiver, seconds: f64) -> anyhow::Result<Found> {
+fn iperf(bench: &Bench, pair: &VethPair, receiver: &Receiver, seconds: f64) -> anyhow::Result<Found> {
     /// iperf3's default is 5201.
     const PORT: &str = "5311";
-    let mut server = pair.beside(receiver.network, "iperf3");
+    let mut server = beside(pair, receiver.network, "iperf3");
     server.args(["-s", "-1", "--forceflush", "-p", PORT]).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut server = Running(server.spawn().context("starting iperf3; install it")?);
     let mut lines = BufReader::new(server.0.stdout.take().context("iperf3's output")?);
@@ -233,9 +231,9 @@ struct Receiver {
 }
 
 impl Receiver {
-    fn start(bench: &Bench, pair: &Pair, network: Network) -> anyhow::Result<Self> {
+    fn start(bench: &Bench, pair: &VethPair, network: Network) -> anyhow::Result<Self> {
         let iotoll = bench.iotoll().get_program().to_string_lossy().into_owned();
-        let mut command = pair.beside(network, &iotoll);
+        let mut command = beside(pair, network, &iotoll);
         command.args(["blast", "--quiet", "--serve", &format!("{}:0", network.address())]).stdout(Stdio::piped());
         let mut process = Running(command.spawn()?);
         let mut line = String::new();
@@ -245,46 +243,10 @@ impl Receiver {
     }
 }
 
-/// A veth pair into a network namespace of its own, whose devices let the kernel cut packets. Removed at the end.
-struct Pair {
-    name: String,
-}
-
-impl Pair {
-    fn make() -> anyhow::Result<Self> {
-        let pair = Self { name: format!("iotoll-v{}", std::process::id()) };
-        let (near, far) = (format!("v{}a", std::process::id()), format!("v{}b", std::process::id()));
-        let name = pair.name.as_str();
-        for words in [
-            vec!["netns", "add", name],
-            vec!["link", "add", &near, "gso_max_segs", "1", "type", "veth", "peer", "name", &far, "netns", name],
-            vec!["addr", "add", &format!("{NEAR}/30"), "dev", &near],
-            vec!["link", "set", &near, "up"],
-            vec!["-n", name, "addr", "add", &format!("{FAR}/30"), "dev", &far],
-            vec!["-n", name, "link", "set", &far, "up"],
-        ] {
-            let status = Command::new("ip").args(&words).status().context("cannot run ip; install iproute2")?;
-            ensure!(status.success(), "ip {}: {status}; this validation needs root", words.join(" "));
-        }
-        Ok(pair)
-    }
-
-    /// A command at the receiver's end of a network.
-    fn beside(&self, network: Network, program: &str) -> Command {
-        match network {
-            Network::Loopback => Command::new(program),
-            Network::Veth => {
-                let mut command = Command::new("ip");
-                command.args(["netns", "exec", &self.name, program]);
-                command
-            }
-        }
-    }
-}
-
-impl Drop for Pair {
-    fn drop(&mut self) {
-        // Its end of the pair goes with it, and so does the other.
-        let _ = Command::new("ip").args(["netns", "delete", &self.name]).status();
+/// A command at the receiver's end of a network.
+fn beside(pair: &VethPair, network: Network, program: &str) -> Command {
+    match network {
+        Network::Loopback => Command::new(program),
+        Network::Veth => pair.there(program),
     }
 }

@@ -4,16 +4,17 @@ use super::{Earlier, Output, value};
 use clap::Args;
 use lab::meter::Selection;
 use model::blast::Method;
-use model::blast::plan::{LONGEST_PAYLOAD, MOST_BATCHED, MOST_SUBMITTERS};
-use model::placement::Place;
+use model::blast::notation;
+use model::blast::plan::{LONGEST_PAYLOAD, MOST_BATCHED};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 /// `iotoll blast`.
 #[derive(Args, Clone, Debug)]
 pub struct BlastArguments {
-    /// Host of the receiver [default: a receiver that iotoll starts on loopback, and ends after]
-    #[arg(value_name = "HOST", requires = "port")]
+    /// Host of the receiver [default: a receiver that iotoll starts on loopback, and ends after]; or an experiment file, NAME.toml,
+    /// with kind = "blast"
+    #[arg(value_name = "HOST|EXPERIMENT")]
     pub host: Option<String>,
     /// Its port
     #[arg(value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
@@ -44,9 +45,10 @@ pub struct BlastArguments {
     /// Pin the submitters to these CPUs, in turn: 0,2-3 [default: the scheduler decides]
     #[arg(long, value_name = "CPUS", value_parser = cpus)]
     pub submitter_cpus: Option<Cpus>,
-    /// Pin the thread that drains the ring of ring-task to this CPU [default: the scheduler decides]
-    #[arg(long, value_name = "CPU")]
-    pub task_cpu: Option<u32>,
+    /// Pin the thread that drains the ring of ring-task to this CPU; several to compare them: any,0,1 [default: any, as the scheduler
+    /// decides]
+    #[arg(long, value_name = "CPU,…", value_parser = task_cpus)]
+    pub task_cpu: Option<TaskCpus>,
     /// Pin the receiver to this CPU [default: the scheduler decides]
     #[arg(long, value_name = "CPU")]
     pub receiver_cpu: Option<u32>,
@@ -80,63 +82,33 @@ pub struct Numbers(pub Vec<u32>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Methods(pub Vec<Method>);
 
+/// CPUs of a thread, each a measurement of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskCpus(pub Vec<Option<u32>>);
+
 /// CPUs in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpus(pub Vec<u32>);
 
-/// Most numbers of submitters in one measurement.
-const MOST_NUMBERS: usize = 64;
 /// Shortest measured time of a point.
 const SHORTEST: Duration = Duration::from_millis(200);
 /// Longest.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 fn numbers(text: &str) -> Result<Numbers, String> {
-    let expected = || format!("expected numbers from 1 to {MOST_SUBMITTERS}, as 4, 1,2,4 or 1..8");
-    let number = |text: &str| {
-        let number = text.parse().ok().filter(|number| (1..=MOST_SUBMITTERS).contains(number));
-        number.ok_or_else(expected)
-    };
-    let mut found = Vec::new();
-    for part in text.split(',') {
-        match part.split_once("..") {
-            Some((from, to)) => {
-                let (from, to) = (number(from)?, number(to.trim_start_matches('='))?);
-                found.extend(from..=to);
-                if from > to {
-                    return Err(expected());
-                }
-            }
-            None => found.push(number(part)?),
-        }
-    }
-    found.sort_unstable();
-    found.dedup();
-    if found.len() > MOST_NUMBERS { Err(format!("at most {MOST_NUMBERS} numbers")) } else { Ok(Numbers(found)) }
+    notation::submitters(text).map(Numbers)
 }
 
 fn methods(text: &str) -> Result<Methods, String> {
-    let mut found: Vec<Method> = Vec::new();
-    for name in text.split(',') {
-        let named = match name {
-            "own" => Method::OWN.to_vec(),
-            "shared" => Method::SHARED.to_vec(),
-            name => vec![Method::named(name).ok_or_else(|| {
-                let names: Vec<&str> = Method::ALL.iter().map(|method| method.name()).collect();
-                format!("expected {}, own, or shared", names.join(", "))
-            })?],
-        };
-        let new: Vec<Method> = named.into_iter().filter(|method| !found.contains(method)).collect();
-        found.extend(new);
-    }
-    Ok(Methods(found))
+    notation::methods(text).map(Methods)
 }
 
 fn cpus(text: &str) -> Result<Cpus, String> {
-    match Place::parse(text) {
-        Ok(Place::Cpus(cpus)) => Ok(Cpus(cpus)),
-        Ok(_) | Err(_) => Err("expected a list of CPUs, as 0,2-3".to_owned()),
-    }
+    notation::cpus(text).map(Cpus)
+}
+
+fn task_cpus(text: &str) -> Result<TaskCpus, String> {
+    notation::task_cpus(text).map(TaskCpus)
 }
 
 fn buffer(text: &str) -> Result<u32, String> {
@@ -160,18 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_lists_and_ranges() {
-        assert_eq!(numbers("1..4,16,2"), Ok(Numbers(vec![1, 2, 3, 4, 16])));
-        for wrong in ["", "0", "4..1", "1..", "2000", "1..2000", "a", "1..100"] {
-            assert!(numbers(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn methods_and_times() {
-        assert_eq!(methods("gso,sendto,gso"), Ok(Methods(vec![Method::Gso, Method::Sendto])));
-        assert_eq!(methods("own,lock").map(|methods| methods.0.len()), Ok(5));
-        assert!(methods("sendfile").unwrap_err().contains("sendmmsg"));
+    fn a_plain_number_is_seconds() {
         assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
         assert!(duration("0").is_err() && duration("2h").is_err());
     }

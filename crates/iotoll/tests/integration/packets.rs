@@ -72,6 +72,36 @@ fn every_method_accounts_for_each_packet() {
     assert_eq!(number(&compared["points"][0]["since_stored"]["delivered"]["change"]), 0.0);
 }
 
+/// A file says what flags would, and its published figures stand beside the measured ones.
+#[test]
+fn an_experiment_file_places_the_task_of_a_ring() {
+    if !may("packets: experiment") {
+        return;
+    }
+    let text = "kind = \"blast\"\nmethod = \"lock,ring-task\"\nsubmitters = \"2\"\ntask_cpu = \"any,0\"\n\
+                [[published]]\nmethod = \"lock\"\nsubmitters = 2\nkpps = \"1422+0\"\nsource = \"a mail\"\n\
+                [[published]]\nmethod = \"ring-task\"\nsubmitters = 2\nkpps = \"1279+0\"\nsource = \"a mail\"\n";
+    let folder = Folder::new();
+    folder.write("queues.toml", text);
+    let ended = blast(&folder, "queues.toml --out kept --duration 200ms --rounds 2");
+    ended.done();
+    let finding = ended.json();
+    accounted(&finding);
+    let points = finding["points"].as_array().unwrap();
+    let ways: Vec<(&str, &Value)> =
+        points.iter().map(|point| (point["method"].as_str().unwrap(), &point["task_cpu"])).collect();
+    assert_eq!(ways, [("lock", &Value::Null), ("ring-task", &Value::Null), ("ring-task", &Value::from(0))]);
+    let shown = folder.iotoll("report kept").run();
+    for part in ["ring-task on CPU 0", "1279+0", "0.90", "a mail"] {
+        assert!(shown.stdout.contains(part), "{}", shown.stdout);
+    }
+    let refused = |words: &str| folder.iotoll(&format!("blast --no-save {words}")).run();
+    refused("queues.toml --method gso").refused(2, &["--method", "write it into queues.toml"]);
+    refused("127.0.0.1").refused(2, &["port after the host"]);
+    refused("missing.toml").refused(2, &["missing.toml", "no such file"]);
+    refused("--task-cpu other").refused(2, &["any,0,1"]);
+}
+
 #[test]
 fn payloads_of_any_length_arrive() {
     if !may("packets: payloads") {

@@ -89,7 +89,7 @@ impl Submitters {
         self.shared = Some(queue.clone());
         if queueing == Queueing::RingTask {
             let task = queue.clone();
-            self.task = Some(self.spawn("transmit task".to_owned(), plan.task_cpu, move || {
+            self.task = Some(self.spawn("transmit task".to_owned(), point.task_cpu, move || {
                 task.run_task();
                 BTreeMap::new()
             })?);

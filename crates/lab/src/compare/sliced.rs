@@ -6,6 +6,7 @@ use super::work_counter::Source;
 use super::{Measured, RoundRunner, Tasks};
 use crate::error::{Error, Result};
 use crate::freezer::{Freezable, Freezer};
+use crate::placing::pinned;
 use model::comparison::record::{CommandReading, Schedule, SliceReading, SliceRecord, SliceWork};
 use model::experiment::{CommandRules, Slices, Work, WorkCounter};
 use model::unit::Nanos;
@@ -189,7 +190,11 @@ impl RoundRunner<'_> {
         let mut measured = Measured::default();
         let mut outcome = Ok(true);
         for cell in self.shuffler.shuffled(0..self.experiment.cells.len()) {
-            outcome = self.round_of_cell(cell, &mut sliced, (slice, guard, blocks), &mut measured);
+            let cpu = self.shuffler.shuffled(sliced.cpus.iter().copied()).into_iter().next();
+            // Beside the commands: a reader that preempts one in the middle of a submission cannot see its ring.
+            let others: Vec<u32> = sliced.cpus.iter().copied().filter(|other| Some(*other) != cpu).collect();
+            let round = || Ok(self.round_of_cell(cell, cpu, &mut sliced, (slice, guard, blocks), &mut measured));
+            outcome = pinned(&others, round).map_err(|error| Error::instrument("choosing CPUs for a round", error))?;
             if !matches!(outcome, Ok(true)) {
                 break;
             }
@@ -198,17 +203,17 @@ impl RoundRunner<'_> {
         Ok(outcome?.then_some(measured))
     }
 
-    /// Measures one cell; `false` if it was interrupted.
+    /// Measures one cell, with its commands on one CPU if there is one; `false` if it was interrupted.
     fn round_of_cell(
         &mut self,
         cell: usize,
+        cpu: Option<u32>,
         sliced: &mut SlicedCommands,
         (slice, guard, blocks): (Duration, Duration, u32),
         measured: &mut Measured,
     ) -> Result<bool> {
-        let SlicedCommands { places, source, paces, cpus, .. } = sliced;
-        let cpu: Vec<u32> = self.shuffler.shuffled(cpus.iter().copied()).into_iter().take(1).collect();
-        let mut commands = self.start_commands(cell, places, Some(source), &cpu)?;
+        let SlicedCommands { places, source, paces, .. } = sliced;
+        let mut commands = self.start_commands(cell, places, Some(source), cpu.as_slice())?;
         for command in &mut commands {
             if !self.at_work(command, source, paces)? {
                 return Ok(false);

@@ -69,7 +69,7 @@ pub(super) fn named(name: &str) -> Result<(Source, WorkCounter)> {
 const IMMEDIATE_TRIES: u32 = 8;
 const RING_INTERVAL: Duration = Duration::from_micros(50);
 /// After this time the reading is not taken.
-const RING_TIMEOUT: Duration = Duration::from_millis(3);
+const RING_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// Completions of a ring of io_uring. The kernel's counter has 32 bits.
 #[derive(Clone, Copy, Debug, Default)]

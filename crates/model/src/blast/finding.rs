@@ -2,7 +2,7 @@
 //!
 //! This is also the JSON of `blast`, schema `iotoll.blast/1`: fields are added, never renamed. `null` means unknown.
 
-use super::plan::Method;
+use super::plan::{Method, Point, PublishedPackets};
 use super::record::{Counted, Receiver};
 use crate::comparison::finding::ScalabilityFinding;
 use crate::record::{Host, Outcome};
@@ -47,6 +47,9 @@ pub struct BlastFinding {
     pub background_fraction: Option<f64>,
     /// Each method with each number of submitters.
     pub points: Vec<PointFinding>,
+    /// Published figures, to stand beside the points.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub published: Vec<PublishedPackets>,
     /// The fitted rate of N submitters, by method, if their number was varied.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub usl: BTreeMap<String, ScalabilityFinding>,
@@ -67,6 +70,9 @@ pub struct PointFinding {
     pub method: Method,
     /// Number of sending threads.
     pub submitters: u32,
+    /// CPU of the thread that drains the ring of `ring-task`, if it was pinned.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub task_cpu: Option<u32>,
     /// Packets of one call.
     pub batch: u32,
     /// Whether there are more submitters than CPUs that they may use.
@@ -94,6 +100,13 @@ pub struct PointFinding {
     pub since_stored: Option<SinceStored>,
     /// What became of all packets of this point, with those outside the slices.
     pub packets: Packets,
+}
+
+impl PointFinding {
+    /// The point of the plan.
+    pub fn point(&self) -> Point {
+        Point { method: self.method, submitters: self.submitters, task_cpu: self.task_cpu }
+    }
 }
 
 /// How a point changed since an earlier measurement.

@@ -96,15 +96,52 @@ pub struct BlastPlan {
     pub rounds: u32,
     /// CPUs of the submitters, in turn; empty if the scheduler chooses.
     pub submitter_cpus: Vec<u32>,
-    /// CPU of the thread that drains the ring of `ring-task`; `None` if the scheduler chooses.
+    /// CPUs of the thread that drains the ring of `ring-task`, each a point of its own; `None` if the scheduler chooses.
     #[serde(default)]
-    pub task_cpu: Option<u32>,
+    pub task_cpus: Vec<Option<u32>>,
     /// CPU of the receiver that iotoll starts; `None` if the scheduler chooses.
     pub receiver_cpu: Option<u32>,
     /// Receive buffer of the receiver that iotoll starts, in bytes; `None` for the system's default.
     pub receive_buffer: Option<u32>,
     /// Seed of the order of slices.
     pub seed: u64,
+    /// Published figures to show beside the measured ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<PublishedPackets>,
+}
+
+/// A published packet rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PublishedPackets {
+    /// The method that stands for what was published.
+    pub method: Method,
+    /// Number of sending threads.
+    pub submitters: u32,
+    /// CPU of the thread that drains the ring of `ring-task`, if that matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_cpu: Option<u32>,
+    /// Thousands of packets per second, sent and refused, as netblast's users write them: `1377+0`.
+    pub kpps: String,
+    /// Who published it, and what it was measured on.
+    pub source: String,
+}
+
+impl PublishedPackets {
+    /// Packets per second that were sent; `None` if `kpps` is not written as `1377+0`.
+    pub fn sent_per_second(&self) -> Option<f64> {
+        let (sent, refused) = self.kpps.split_once('+')?;
+        let thousands = |text: &str| text.parse::<u32>().ok().map(f64::from);
+        thousands(refused)?;
+        thousands(sent).filter(|sent| *sent > 0.0).map(|sent| sent * 1e3)
+    }
+
+    /// Whether it stands beside a point.
+    pub fn is_of(&self, point: Point) -> bool {
+        (self.method, self.submitters) == (point.method, point.submitters)
+            && self.task_cpu.is_none_or(|cpu| point.task_cpu == Some(cpu))
+    }
 }
 
 /// A method with a number of submitters.
@@ -114,16 +151,39 @@ pub struct Point {
     pub method: Method,
     /// Number of sending threads.
     pub submitters: u32,
+    /// CPU of the thread that drains the ring of `ring-task`; `None` if the scheduler chooses, and for other methods.
+    pub task_cpu: Option<u32>,
+}
+
+impl Point {
+    /// Its method, and where the thread of `ring-task` runs: `ring-task on CPU 1`.
+    pub fn way(&self) -> String {
+        way(self.method, self.task_cpu)
+    }
+}
+
+/// A method, and the CPU of its thread.
+pub(super) fn way(method: Method, task_cpu: Option<u32>) -> String {
+    let place = task_cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
+    format!("{}{place}", method.name())
 }
 
 impl BlastPlan {
+    /// The methods, `ring-task` once for each CPU of its thread.
+    pub fn ways(&self) -> Vec<(Method, Option<u32>)> {
+        let places = |method: &Method| match method {
+            Method::RingTask if !self.task_cpus.is_empty() => self.task_cpus.clone(),
+            _ => vec![None],
+        };
+        self.methods.iter().flat_map(|method| places(method).into_iter().map(move |cpu| (*method, cpu))).collect()
+    }
+
     /// Every method with every number of submitters.
     pub fn points(&self) -> Vec<Point> {
-        let with = |method: &Method| {
-            let method = *method;
-            self.submitters.iter().map(move |submitters| Point { method, submitters: *submitters })
+        let with = |(method, task_cpu): (Method, Option<u32>)| {
+            self.submitters.iter().map(move |submitters| Point { method, submitters: *submitters, task_cpu })
         };
-        self.methods.iter().flat_map(with).collect()
+        self.ways().into_iter().flat_map(with).collect()
     }
 
     /// Packets of one call.

@@ -1,7 +1,7 @@
 //! From a record of packets to its finding.
 
 use super::finding::{BlastFinding, Packets, PointFinding, SCHEMA, SinceStored};
-use super::plan::{Method, ORDERED_PAYLOAD, Point};
+use super::plan::{Method, ORDERED_PAYLOAD, Point, way};
 use super::record::{self, BlastRecord, Delivery, Header, Round};
 use crate::comparison::RoundRecord;
 use crate::comparison::record::SliceReading;
@@ -35,7 +35,7 @@ fn stand_beside(finding: &mut BlastFinding, record: &BlastRecord, stored: &Store
     let differs = machine(&before.host, then).differences(&machine(&finding.host, now));
     finding.stored = Some(stored.finding(&then.envelope, differs));
     for point in &mut finding.points {
-        let same = |other: &&PointFinding| (other.method, other.submitters) == (point.method, point.submitters);
+        let same = |other: &&PointFinding| other.point() == point.point();
         let Some(other) = before.points.iter().find(same) else { continue };
         let cycles = point.cycles_per_packet.zip(other.cycles_per_packet);
         point.since_stored = Some(SinceStored {
@@ -84,6 +84,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         meter: sums.meter.map(|meter| meter.name().to_owned()),
         background_fraction: sums.background_fraction(),
         points: found.collect(),
+        published: header.plan.published.clone(),
         usl: scaling(record, &sums, cpus),
         stored: None,
         outcome: end.map_or(Outcome::Interrupted, |end| end.outcome.clone()),
@@ -132,6 +133,7 @@ fn point_finding(
     PointFinding {
         method: point.method,
         submitters: point.submitters,
+        task_cpu: point.task_cpu,
         batch: record.header.plan.batch_of(point.method),
         oversubscribed: point.submitters as usize > cpus,
         sent_per_second: per_second(|delivery| delivery.slice_sent),
@@ -189,15 +191,15 @@ fn scaling(
     if plan.submitters.len() < FEWEST {
         return BTreeMap::new();
     }
-    let law = |method: Method| {
-        let points = plan.points();
-        let cases = points.iter().enumerate().filter(|(_, point)| point.method == method);
+    let law = |(method, task_cpu): (Method, Option<u32>)| {
+        let (points, name) = (plan.points(), way(method, task_cpu));
+        let cases = points.iter().enumerate().filter(|(_, point)| (point.method, point.task_cpu) == (method, task_cpu));
         let cases: Vec<(f64, usize)> = cases.map(|(place, point)| (f64::from(point.submitters), place)).collect();
         let mut found = scalability_of(&cases, sums, cpus);
-        (found.arm, found.axis) = (method.name().to_owned(), "submitters".to_owned());
-        (method.name().to_owned(), found)
+        (found.arm, found.axis) = (name.clone(), "submitters".to_owned());
+        (name, found)
     };
-    plan.methods.iter().map(|method| law(*method)).collect()
+    plan.ways().into_iter().map(law).collect()
 }
 
 fn caveats(record: &BlastRecord, sums: &ComparisonSums, finding: &mut BlastFinding) {
@@ -206,7 +208,7 @@ fn caveats(record: &BlastRecord, sums: &ComparisonSums, finding: &mut BlastFindi
         return;
     }
     for point in &finding.points {
-        let name = format!("{} with {}", point.method.name(), submitters(point.submitters));
+        let name = format!("{} with {}", point.point().way(), submitters(point.submitters));
         let packets = &point.packets;
         let unaccounted = packets.unaccounted;
         if unaccounted != 0 {

@@ -9,6 +9,7 @@ use crate::placement::Place;
 use crate::plan::service::ServicePlan;
 use crate::plan::value;
 use crate::plan::value::Wrong;
+use crate::toml_file;
 use serde::Deserialize;
 
 /// The contents of a file.
@@ -99,11 +100,7 @@ struct Sweep {
 /// Names the line of a wrong syntax or key, or the entry with a wrong value.
 pub fn parse(file_name: &str, text: &str) -> Result<Draft, DraftError> {
     let wrong = |why: String| DraftError::Wrong(format!("{file_name}: {why}"));
-    let file: File = toml::from_str(text).map_err(|error| {
-        let begin = error.span().map_or(0, |span| span.start);
-        let line = text.get(..begin).map_or(0, |before| before.matches('\n').count()) + 1;
-        DraftError::Wrong(format!("{file_name}:{line}: {}", error.message().replace('\n', " ")))
-    })?;
+    let file: File = toml_file::parse(file_name, text).map_err(DraftError::Wrong)?;
     draft(file, file_name).map_err(wrong)
 }
 
@@ -245,8 +242,8 @@ mod tests {
             let path = entry.unwrap().path();
             let name = path.display().to_string();
             let text = std::fs::read_to_string(&path).unwrap();
-            // Those of guests have a test beside their own parser.
-            if crate::guest::file::is_experiment(&text) {
+            // Those of other verbs have a test beside their own parser.
+            if crate::guest::file::is_experiment(&text) || crate::blast::experiment::is_experiment(&text) {
                 continue;
             }
             let command = format!("# Run: iotoll compare experiments/{}\n", path.file_name().unwrap().display());

@@ -2,6 +2,7 @@
 
 use super::draft::{Draft, JobDraft, JobText};
 use super::plan::{Published, REPLICATES};
+use crate::toml_file;
 use serde::Deserialize;
 
 /// The contents of a file.
@@ -59,7 +60,7 @@ struct Sweep {
 
 /// Whether a text is an experiment of guests: it says so.
 pub fn is_experiment(text: &str) -> bool {
-    text.lines().any(|line| line.split('=').map(str::trim).eq(["kind", "\"guest\""]))
+    toml_file::is_of_kind(text, "guest")
 }
 
 /// Parses an experiment.
@@ -67,11 +68,7 @@ pub fn is_experiment(text: &str) -> bool {
 /// # Errors
 /// One line, with the file's name and what is wrong.
 pub fn parse(name: &str, text: &str) -> Result<Draft, String> {
-    let file: File = toml::from_str(text).map_err(|error| {
-        let line = error.span().map(|span| text.get(..span.start).unwrap_or_default().matches('\n').count() + 1);
-        let place = line.map_or_else(String::new, |line| format!(":{line}"));
-        format!("{name}{place}: {}", error.message().replace('\n', " "))
-    })?;
+    let file: File = toml_file::parse(name, text)?;
     if file.kind != "guest" {
         return Err(format!("{name}: kind = \"{}\" is not \"guest\"", file.kind));
     }

@@ -12,8 +12,8 @@ pub(super) fn table(finding: &BlastFinding) -> Table {
     let mut table = Table::new(COLUMNS.map(Column::text).to_vec());
     for point in &finding.points {
         let mut line = |metric: &str, of: &str, unit: &str, value: Option<Estimate>| {
-            let (method, submitters) = (point.method.name(), point.submitters.to_string());
-            let names = [method, &submitters, metric, of, unit].map(Cell::from);
+            let (method, submitters) = (point.point().way(), point.submitters.to_string());
+            let names = [&method, &submitters, metric, of, unit].map(Cell::from);
             let numbers = [value.map(|one| one.value), value.and_then(|one| one.low), value.and_then(|one| one.high)];
             table.row(names.into_iter().chain(numbers.map(Cell::number)).collect());
         };

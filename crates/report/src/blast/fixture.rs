@@ -2,7 +2,7 @@
 
 use crate::cost::fixture::host;
 use model::blast::finding::*;
-use model::blast::plan::Method;
+use model::blast::plan::{Method, PublishedPackets};
 use model::blast::record::{Counted, Receiver};
 use model::comparison::finding::ScalabilityFinding;
 use model::record::Outcome;
@@ -17,6 +17,7 @@ pub fn all() -> Vec<(&'static str, BlastFinding)> {
         ("one", one()),
         ("methods", methods()),
         ("curve", curve()),
+        ("queues", queues()),
         ("lossy", lossy()),
         ("empty", empty()),
         ("hostile", hostile(f64::NAN, "\u{1b}[31mパケ|ット</script><b>\n\u{7}")),
@@ -40,6 +41,7 @@ fn point(method: Method, submitters: u32, (sent, delivered, cycles): (f64, f64, 
     PointFinding {
         method,
         submitters,
+        task_cpu: None,
         batch: if method == Method::Sendto { 1 } else { 64 },
         oversubscribed: submitters > 8,
         sent_per_second: sent,
@@ -78,6 +80,7 @@ pub fn one() -> BlastFinding {
         meter: Some("timer_list".to_owned()),
         background_fraction: Some(0.008),
         points: vec![point(Method::Sendto, 1, (245_000.0, 243_000.0, 16_700.0))],
+        published: Vec::new(),
         usl: BTreeMap::new(),
         stored: None,
         outcome: Outcome::Completed,
@@ -131,6 +134,27 @@ pub fn curve() -> BlastFinding {
         words: "one CPU's worth of serial work per 10.0 submitters".to_owned(),
     };
     BlastFinding { points: points.into(), usl: [("sendto".to_owned(), law)].into(), ..one() }
+}
+
+/// Transmit queues, with the thread of one on two CPUs, beside published figures.
+pub fn queues() -> BlastFinding {
+    let at = |method, submitters, rate: f64| point(method, submitters, (rate, rate, 17_000.0));
+    let tasks = [(0, 156_000.0), (1, 217_000.0)];
+    let tasks = tasks.map(|(cpu, rate)| PointFinding { task_cpu: Some(cpu), ..at(Method::RingTask, 1, rate) });
+    let points = [at(Method::Lock, 1, 263_000.0)].into_iter().chain(tasks).collect();
+    let published = |method, submitters, kpps: &str, source: &str| PublishedPackets {
+        method,
+        submitters,
+        task_cpu: None,
+        kpps: kpps.to_owned(),
+        source: source.to_owned(),
+    };
+    let published = vec![
+        published(Method::Lock, 1, "1386+0", "FreeBSD 12, no queue"),
+        published(Method::RingTask, 1, "1270+0", "FreeBSD 12, iflib"),
+        published(Method::RingTask, 8, "1279+0", "FreeBSD 12, iflib"),
+    ];
+    BlastFinding { method: "lock,ring-task".to_owned(), points, published, ..one() }
 }
 
 /// A full queue on the way, packets out of order, and packets that nobody counted; interrupted.

@@ -19,6 +19,7 @@ pub(super) fn caveats(record: View, sums: &ComparisonSums, warm_up: &WarmUp) -> 
         busy_background(sums),
         squeezed_background(record, sums),
         steal(sums),
+        sliced_command::uncounted(record),
         sliced_command::disagreement(record),
         unsettled(warm_up),
         carry_over(record),

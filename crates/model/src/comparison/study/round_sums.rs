@@ -189,7 +189,7 @@ impl ComparisonSums {
         let mut alone = CaseSums::default();
         let commands = Commands { counter: self.counter.as_ref(), totals };
         let by_case = SliceReadings::by_case(slices, commands, self.meter, &self.context);
-        for slice in slices {
+        for slice in slices.iter().filter(|slice| !sliced_command::is_uncounted(slice)) {
             let readings = by_case.get(&slice.case).copied();
             let readings = readings.unwrap_or_else(|| self.unknown_readings());
             let read = sums_of(slice, self.meter, &readings);

@@ -5,7 +5,7 @@
 
 use super::View;
 use super::slice_readings::Commands;
-use crate::comparison::record::{CommandReading, CommandTotal};
+use crate::comparison::record::{CommandReading, CommandTotal, SliceReading, SliceRecord};
 use crate::experiment::work_counter::Counted;
 use crate::unit::Bytes;
 use crate::warning::{Code, Warning};
@@ -72,6 +72,26 @@ fn counts(first: &CommandReading, last: &CommandReading) -> Option<f64> {
     Some(last.count?.saturating_sub(first.count?) as f64)
 }
 
+/// Whether the counter of a command could not be read at an end of its slice, which then is left out.
+pub(super) fn is_uncounted(slice: &SliceRecord) -> bool {
+    matches!(&slice.reading, SliceReading::Command { first, last, .. } if counts(first, last).is_none())
+}
+
+/// A noticeable part of the slices has no counts.
+pub(super) fn uncounted(record: View) -> Option<Warning> {
+    /// Fewer do not matter: which slices they are is chance.
+    const NOTICEABLE: f64 = 0.05;
+    let slices = || record.rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case.is_some());
+    let (missing, all) = (slices().filter(|slice| is_uncounted(slice)).count(), slices().count());
+    let counter = record.header.work_counter.as_ref()?;
+    let message = format!(
+        "{missing} of {all} slices are left out, because the counter {} could not be read at their ends; choose another counter with \
+         --count",
+        counter.name
+    );
+    (missing as f64 > NOTICEABLE * all as f64).then(|| Warning::new(Code::WorkUnknown, message))
+}
+
 /// CPU time of the command's processes between two readings, in nanoseconds; `None` if a process ended in between, because
 /// its time is lost.
 pub(super) fn thread_nanos(first: &CommandReading, last: &CommandReading) -> Option<f64> {
@@ -130,7 +150,7 @@ mod tests {
     use super::super::tests::{Load, experiment, record};
     use super::*;
     use crate::comparison::CompareFinding;
-    use crate::comparison::record::{Schedule, SliceReading};
+    use crate::comparison::record::Schedule;
     use crate::experiment::{Draft, WorkCounter};
     use crate::record::Done;
     use crate::unit::Nanos;
@@ -211,6 +231,19 @@ mod tests {
                 slice.reading = SliceReading::Command { before, first, last, after };
             }
         }
+        // Slices of the first arm without a count in two of twelve rounds: they are left out, and said.
+        let mut holes = sliced.clone();
+        for slice in
+            holes.rounds.iter_mut().take(2).flat_map(|round| &mut round.slices).filter(|slice| slice.case == Some(0))
+        {
+            let SliceReading::Command { last, .. } = &mut slice.reading else { continue };
+            last.count = None;
+        }
+        let said = study(&holes).warnings;
+        assert!(
+            said.iter()
+                .any(|warning| warning.code == Code::WorkUnknown && warning.message.contains("slices are left out"))
+        );
         let (plain, sliced) = (study(&plain), study(&sliced));
         for metric in ["iops", "cycles_per_io", "bytes_per_second", "thread_cycles_per_io"] {
             let of = |finding: &CompareFinding| {
@@ -222,6 +255,7 @@ mod tests {
             }
         }
         assert!(sliced.cells[0].metrics["latency_mean"].reason.as_ref().unwrap().contains("frozen"));
+        assert!(!sliced.warnings.iter().any(|warning| warning.code == Code::WorkUnknown));
         let caveat = sliced.warnings.iter().find(|warning| warning.code == Code::CountersDisagree).unwrap();
         assert!(caveat.message.contains("100.0 % more than arm '"), "{}", caveat.message);
     }

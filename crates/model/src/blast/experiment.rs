@@ -1,0 +1,149 @@
+//! Experiment files of packets: TOML with `kind = "blast"`, which says what a command line would, and published figures.
+
+use super::notation;
+use super::plan::{BlastPlan, LONGEST_PAYLOAD, MOST_BATCHED, PublishedPackets};
+use crate::toml_file;
+use serde::Deserialize;
+
+/// The contents of a file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    kind: String,
+    payload: Option<u32>,
+    batch: Option<u32>,
+    method: Option<String>,
+    submitters: Option<String>,
+    submitter_cpus: Option<String>,
+    task_cpu: Option<String>,
+    receiver_cpu: Option<u32>,
+    #[serde(default)]
+    published: Vec<PublishedPackets>,
+}
+
+/// Whether a text is an experiment of packets: it says so.
+pub fn is_experiment(text: &str) -> bool {
+    toml_file::is_of_kind(text, "blast")
+}
+
+/// A plan with what the file says; the rest is that of `plan`.
+///
+/// # Errors
+/// One line, with the file's name and what is wrong.
+pub fn parse(name: &str, text: &str, plan: BlastPlan) -> Result<BlastPlan, String> {
+    if !is_experiment(text) {
+        return Err(format!("{name}: kind = \"blast\" is missing, so it is no experiment of packets"));
+    }
+    let file: File = toml_file::parse(name, text)?;
+    filled(file, plan).map_err(|why| format!("{name}: {why}"))
+}
+
+fn filled(file: File, mut plan: BlastPlan) -> Result<BlastPlan, String> {
+    if file.kind != "blast" {
+        return Err(format!("kind = \"{}\" is not \"blast\"", file.kind));
+    }
+    if let Some(payload) = file.payload {
+        plan.payload = within("payload", payload, 0..=LONGEST_PAYLOAD)?;
+    }
+    if let Some(batch) = file.batch {
+        plan.batch = within("batch", batch, 1..=MOST_BATCHED)?;
+    }
+    read("method", file.method, notation::methods, &mut plan.methods)?;
+    read("submitters", file.submitters, notation::submitters, &mut plan.submitters)?;
+    read("submitter_cpus", file.submitter_cpus, notation::cpus, &mut plan.submitter_cpus)?;
+    read("task_cpu", file.task_cpu, notation::task_cpus, &mut plan.task_cpus)?;
+    plan.receiver_cpu = file.receiver_cpu.or(plan.receiver_cpu);
+    if let Some(wrong) = file.published.iter().find(|published| published.sent_per_second().is_none()) {
+        return Err(format!("[[published]] kpps = \"{}\": write sent + refused, as \"1377+0\"", wrong.kpps));
+    }
+    plan.published = file.published;
+    Ok(plan)
+}
+
+fn within(key: &str, value: u32, range: std::ops::RangeInclusive<u32>) -> Result<u32, String> {
+    let (least, most) = (range.start(), range.end());
+    if range.contains(&value) { Ok(value) } else { Err(format!("{key} = {value}: expected {least} to {most}")) }
+}
+
+fn read<T>(key: &str, text: Option<String>, parse: fn(&str) -> Result<T, String>, place: &mut T) -> Result<(), String> {
+    if let Some(text) = text {
+        *place = parse(&text).map_err(|why| format!("{key} = \"{text}\": {why}"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::Method;
+    use super::*;
+    use crate::unit::Nanos;
+
+    fn plan() -> BlastPlan {
+        BlastPlan {
+            target: None,
+            payload: 5,
+            methods: vec![Method::Sendto],
+            submitters: vec![1],
+            batch: 64,
+            slice: Nanos(1_000_000_000),
+            warm_up: Nanos(0),
+            rounds: 10,
+            submitter_cpus: Vec::new(),
+            task_cpus: Vec::new(),
+            receiver_cpu: None,
+            receive_buffer: None,
+            seed: 1,
+            published: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_file_says_what_flags_would() {
+        let text = "kind = \"blast\"\nmethod = \"lock,ring-task\"\nsubmitters = \"1,4\"\ntask_cpu = \"any,1\"\n\
+                    [[published]]\nmethod = \"ring-task\"\nsubmitters = 4\nkpps = \"1279+1\"\nsource = \"a mail\"\n";
+        let plan = parse("x.toml", text, plan()).unwrap();
+        let ways: Vec<String> =
+            plan.points().iter().map(|point| format!("{} {}", point.way(), point.submitters)).collect();
+        let expected =
+            ["lock 1", "lock 4", "ring-task 1", "ring-task 4", "ring-task on CPU 1 1", "ring-task on CPU 1 4"];
+        assert_eq!(ways, expected);
+        let [published] = plan.published.as_slice() else { panic!("{plan:?}") };
+        assert_eq!(published.sent_per_second(), Some(1_279_000.0));
+        assert_eq!(plan.points().iter().filter(|point| published.is_of(**point)).count(), 2);
+    }
+
+    #[test]
+    fn a_wrong_file_is_one_line() {
+        let begin = "kind = \"blast\"\n";
+        for (text, why) in [
+            ("method = \"none\"", "x.toml: method = \"none\": expected sendto, "),
+            ("payload = 70000", "x.toml: payload = 70000: expected 0 to 65507"),
+            ("rounds = 3", "x.toml:2: unknown field `rounds`, expected one of `kind`, "),
+            ("[[published]]\nmethod = \"lock\"\nsubmitters = 1\nkpps = \"12\"\nsource = \"\"", "as \"1377+0\""),
+        ] {
+            let message = parse("x.toml", &format!("{begin}{text}"), plan()).unwrap_err();
+            assert!(message.contains(why) && !message.contains('\n'), "{message}");
+        }
+        assert!(parse("x.toml", "payload = 5", plan()).unwrap_err().contains("kind = \"blast\" is missing"));
+    }
+
+    #[test]
+    fn the_experiments_of_the_repository_can_be_run() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+        let mut found = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let (name, text) = (path.display().to_string(), std::fs::read_to_string(&path).unwrap());
+            if !is_experiment(&text) {
+                continue;
+            }
+            let command = format!("# Run: iotoll blast experiments/{}", path.file_name().unwrap().display());
+            assert!(text.contains(&command), "{name}");
+            let plan = parse(&name, &text, plan()).unwrap();
+            let beside = |published: &PublishedPackets| plan.points().iter().any(|point| published.is_of(*point));
+            assert!(!plan.published.is_empty() && plan.published.iter().all(beside), "{name}");
+            found += 1;
+        }
+        assert!(found >= 1);
+    }
+}

@@ -1,0 +1,53 @@
+//! Published packet rates beside the measured ones.
+
+use super::{remark, seed_form};
+use crate::document::{Block, Body, Cell, Column, Table, Tone};
+use crate::number::MISSING;
+use model::blast::BlastFinding;
+use model::blast::finding::PointFinding;
+use model::blast::plan::PublishedPackets;
+
+/// One row for each published figure and point that it stands for. The ratios are to the first row: two machines have no common
+/// rate, but may have a common ratio.
+pub(super) fn block(finding: &BlastFinding) -> Option<Block> {
+    let (first, _) = finding.published.split_first()?;
+    let mut table = Table::new(vec![
+        Column::rows("method"),
+        Column::number("submitters"),
+        Column::number("published kpps"),
+        Column::number("÷ first"),
+        Column::number("measured kpps"),
+        Column::number("÷ first"),
+        Column::text("source"),
+    ]);
+    let ours = |published: &PublishedPackets| -> Vec<&PointFinding> {
+        finding.points.iter().filter(|point| published.is_of(point.point())).collect()
+    };
+    let (first_published, first_ours) =
+        (first.sent_per_second(), ours(first).first().map(|point| point.sent_per_second));
+    for published in &finding.published {
+        let theirs = |name: String| {
+            let ratio = ratio(published.sent_per_second(), first_published);
+            [name, published.submitters.to_string(), published.kpps.clone(), ratio].map(Cell::from)
+        };
+        let source = || Cell::new(Tone::Faint, published.source.as_str());
+        let points = ours(published);
+        for point in &points {
+            let measured = [seed_form(point), ratio(Some(point.sent_per_second), first_ours)].map(Cell::from);
+            table.row(theirs(point.point().way()).into_iter().chain(measured).chain([source()]).collect());
+        }
+        if points.is_empty() {
+            let measured = [MISSING, MISSING].map(Cell::from);
+            let name = published.method.name().to_owned();
+            table.row(theirs(name).into_iter().chain(measured).chain([source()]).collect());
+        }
+    }
+    let note = "Sent + refused, in thousands per second. Other machines and devices: compare the ratios to the first row, not the rates.";
+    Some(Block::new("", Body::Table(table)).with(vec![remark(note)]))
+}
+
+/// "0.92", or a dash.
+fn ratio(value: Option<f64>, first: Option<f64>) -> String {
+    let ratio = value.zip(first.filter(|first| *first > 0.0)).map(|(value, first)| value / first);
+    ratio.map_or_else(|| MISSING.to_owned(), |ratio| format!("{ratio:.2}"))
+}
