@@ -93,7 +93,7 @@ const VALIDATIONS: [Validation; 27] = [
     },
     Validation {
         name: "veth",
-        shows: "a packet over a veth pair, by queueing discipline, XPS and NAPI in threads; needs root and ethtool (5 min)",
+        shows: "cost of a packet over a veth pair, by queueing discipline, XPS and NAPI in threads: explores; needs root and ethtool (5 min)",
         seconds: 2.0,
         rounds: 5,
         run: veth::validate,

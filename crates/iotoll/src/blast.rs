@@ -8,7 +8,7 @@ use crate::saving::{PAGE, Saving, both, write_page};
 use crate::signals::{self, LaterSignals, LeftBehind};
 use crate::{input, probes, stdout, stored};
 use lab::blast::{Allowed, Settings, resolve};
-use model::blast::{BlastFinding, BlastPlan, BlastRecord, experiment};
+use model::blast::{BlastFinding, BlastPlan, BlastRecord, Method, experiment};
 use model::kind::Recorded;
 use model::probe::Probe;
 use model::record::Outcome;
@@ -143,6 +143,11 @@ fn refuse_odd(arguments: &BlastArguments) -> anyhow::Result<()> {
             slice.as_millis()
         );
         return Err(BadInput(message).into());
+    }
+    if arguments.task_cpu.is_some() && !arguments.method.0.contains(&Method::RingTask) {
+        let message =
+            "--task-cpu: only ring-task has a thread that drains a queue; add --method ring-task, or leave it out";
+        return Err(BadInput(message.to_owned()).into());
     }
     if arguments.port.is_some() && (arguments.receiver_cpu.is_some() || arguments.receive_buffer.is_some()) {
         let message =

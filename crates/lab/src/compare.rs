@@ -7,6 +7,7 @@ pub mod boots;
 mod cache;
 mod executions;
 mod neighbours;
+mod one_cpu;
 mod protocol;
 mod rehearsal;
 mod sliced;

@@ -16,5 +16,22 @@ pub(crate) fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, St
 
 /// Whether a text says that it is an experiment of this kind.
 pub(crate) fn is_of_kind(text: &str, kind: &str) -> bool {
-    text.lines().any(|line| line.split('=').map(str::trim).eq(["kind", &format!("\"{kind}\"")]))
+    let says = |line: &str| {
+        let (key, value) = line.split('#').next().unwrap_or_default().split_once('=')?;
+        Some((key.trim(), value.trim().trim_matches(['"', '\''])) == ("kind", kind))
+    };
+    text.lines().any(|line| says(line).unwrap_or(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_its_kind() {
+        for text in ["kind = \"blast\"", "a = 1\nkind='blast' # packets"] {
+            assert!(is_of_kind(text, "blast") && !is_of_kind(text, "guest"), "{text}");
+        }
+        assert!(!is_of_kind("# kind = \"blast\"", "blast") && !is_of_kind("kind", "blast"));
+    }
 }

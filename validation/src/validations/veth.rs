@@ -31,8 +31,8 @@ const SETTINGS: [Setting; 7] = [
     Setting { name: "noqueue", qdisc: "noqueue", xps: false, napi: None },
     Setting { name: "pfifo_fast", qdisc: "pfifo_fast", xps: false, napi: None },
     Setting { name: "pfifo", qdisc: "pfifo", xps: false, napi: None },
-    Setting { name: "mq", qdisc: "mq", xps: false, napi: None },
-    Setting { name: "mq, XPS", qdisc: "mq", xps: true, napi: None },
+    Setting { name: "mq of pfifo_fast", qdisc: "mq", xps: false, napi: None },
+    Setting { name: "mq of pfifo_fast, XPS", qdisc: "mq", xps: true, napi: None },
     Setting { name: "noqueue, NAPI in softirqs (GRO)", qdisc: "noqueue", xps: false, napi: Some(false) },
     Setting { name: "noqueue, NAPI in threads (GRO)", qdisc: "noqueue", xps: false, napi: Some(true) },
 ];
@@ -40,7 +40,11 @@ const SETTINGS: [Setting; 7] = [
 impl Setting {
     fn apply(self, pair: &VethPair) -> anyhow::Result<()> {
         let near = &pair.near;
-        run("tc", &["qdisc", "replace", "dev", near, "root", self.qdisc])?;
+        run("tc", &["qdisc", "replace", "dev", near, "root", "handle", "1:", self.qdisc])?;
+        // The queues of mq have the system's default, which differs between distributions.
+        for queue in (1..=QUEUES).filter(|_| self.qdisc == "mq") {
+            run("tc", &["qdisc", "replace", "dev", near, "parent", &format!("1:{queue}"), "pfifo_fast"])?;
+        }
         for queue in 0..QUEUES {
             let mask = if self.xps { 1 << queue } else { 0 };
             let file = format!("/sys/class/net/{near}/queues/tx-{queue}/xps_cpus");
@@ -77,13 +81,16 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
             iotoll.args(["blast", FAR, &port.to_string(), "--quiet", "--no-save", "--format=json", "--rounds=4"]);
             iotoll.args([format!("--payload={PAYLOAD}"), format!("--duration={seconds}")]);
             iotoll.arg(format!("--submitters={}", SUBMITTERS.map(|number| number.to_string()).join(",")));
-            let finding: BlastFinding = serde_json::from_str(&bench.output(&mut iotoll)?)?;
-            let lost = finding.points.iter().find(|point| point.packets.unaccounted != 0);
-            ensure!(lost.is_none(), "packets are unaccounted for: {lost:?}");
-            Ok(finding)
+            Ok(serde_json::from_str::<BlastFinding>(&bench.output(&mut iotoll)?)?)
         },
     )?;
     let mut evidence = Evidence::default();
+    let points = || found.iter().flatten().flat_map(|finding| &finding.points);
+    let unknown = points().filter(|point| point.packets.unaccounted != 0).count();
+    evidence.criterion(
+        unknown == 0,
+        format!("every packet is accounted for in {} of {} measurements", points().count() - unknown, points().count()),
+    );
     evidence.note(format!(
         "Payload {PAYLOAD} bytes, sendto, a veth pair with {QUEUES} queues into a network namespace. Means of rounds; ratios to noqueue \
          in the same round."

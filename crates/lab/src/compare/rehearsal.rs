@@ -1,6 +1,7 @@
 //! The rehearsal of commands: whether they can take turns, and which counter tells what they do.
 
 use super::RoundRunner;
+use super::one_cpu::keeps_one_thread_busy;
 use super::sliced_command::SlicedCommand;
 use super::work_counter::{self, Source};
 use crate::error::{Error, Result};
@@ -8,7 +9,6 @@ use crate::freezer::Freezable;
 use model::experiment::WorkCounter;
 use model::experiment::work_counter::{Counted, ROWS};
 use model::record::Done;
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Time that each command runs alone.
@@ -22,9 +22,6 @@ const TRIES: u32 = 3;
 /// The rate at work is taken over this time, at the end.
 const AT_WORK: Duration = Duration::from_millis(300);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Parts of the time that a busy thread uses at least (others take the CPU at times), and that an idle one uses at most.
-const BUSY: f64 = 0.85;
-const NOTICEABLE: f64 = 0.05;
 /// A counter agrees with a command's own total up to this fraction.
 const AGREEMENT: f64 = 0.02;
 /// Counters that see one kind of I/O only.
@@ -44,8 +41,8 @@ pub(super) struct Rehearsal {
     pub counter: WorkCounter,
     /// The rate of each case at work, counts per second, and how long it took to get there.
     pub paces: Vec<(f64, Duration)>,
-    /// Every command keeps one thread busy, and no other.
-    pub one_thread: bool,
+    /// All commands of a round may run on one CPU.
+    pub shares_a_cpu: bool,
 }
 
 /// Every counter: those of [`ROWS`], then the machine's, if the user named one.
@@ -60,8 +57,8 @@ struct Trial {
     course: Vec<(Duration, Counts)>,
     /// At its end.
     total: Counts,
-    /// It keeps one thread busy, and no other.
-    one_thread: bool,
+    /// It keeps one thread busy, and no other, and has no sockets.
+    shares_a_cpu: bool,
 }
 
 /// The outcome of one try of a cell.
@@ -121,8 +118,8 @@ impl RoundRunner<'_> {
                 *pace = trial.pace(place);
             }
         }
-        let one_thread = trials.iter().all(|trial| trial.one_thread);
-        Ok(Rehearsed::Sliceable(Rehearsal { source, counter, paces, one_thread }))
+        let shares_a_cpu = trials.iter().all(|trial| trial.shares_a_cpu);
+        Ok(Rehearsed::Sliceable(Rehearsal { source, counter, paces, shares_a_cpu }))
     }
 
     fn rehearse_cell(
@@ -137,11 +134,12 @@ impl RoundRunner<'_> {
         let begun = Instant::now();
         let mut stretch = awake;
         // Each alone for a while, then in turn until all have lived long enough.
-        while stretch == awake || begun.elapsed() < LEAST_LIFE {
+        loop {
             for place in 0..commands.len() {
                 let Some((command, course)) = commands.get_mut(place).zip(courses.get_mut(place)) else { continue };
-                let (course, one_thread) = course;
-                *one_thread = self.watch(command, course, stretch, named.as_deref_mut())?;
+                let (course, shares_a_cpu) = course;
+                // At the end, after the start.
+                *shares_a_cpu = self.watch(command, course, stretch, named.as_deref_mut())?;
                 let gone = commands.iter_mut().find_map(|command| Some((command.gone()?, command)));
                 if let Some((gone, command)) = gone {
                     let why = if gone.well {
@@ -152,20 +150,24 @@ impl RoundRunner<'_> {
                     return Ok(Tried::Not(format!("{} {}: {why}", command.name(), gone.why)));
                 }
             }
+            if stretch == AT_WORK && begun.elapsed() >= LEAST_LIFE {
+                break;
+            }
             stretch = AT_WORK;
         }
         let signal = self.experiment.commands.end_signal;
         let mut trials = Vec::new();
-        for (command, (course, one_thread)) in commands.into_iter().zip(courses) {
+        for (command, (course, shares_a_cpu)) in commands.into_iter().zip(courses) {
             let (name, cases) = (command.name().to_owned(), command.cases().to_vec());
             let interrupted = || self.interrupted();
             let (own, total) = command.end(signal, interrupted, |command| counts(command, named.as_deref_mut()))?;
-            trials.push(Trial { name, cases, own, course, total, one_thread });
+            let own = own.map(|own| own.done);
+            trials.push(Trial { name, cases, own, course, total, shares_a_cpu });
         }
         Ok(Tried::All(trials))
     }
 
-    /// Lets one command run, and notes every counter; whether it kept one thread busy, and no other.
+    /// Lets one command run, and notes every counter; whether it may share a CPU with the others.
     fn watch(
         &mut self,
         command: &mut SlicedCommand,
@@ -173,8 +175,8 @@ impl RoundRunner<'_> {
         length: Duration,
         mut named: Option<&mut Source>,
     ) -> Result<bool> {
-        let begun = Instant::now();
         let before = command.thread_times();
+        let begun = Instant::now();
         command.thaw(named.as_deref_mut())?;
         while begun.elapsed() < length && command.gone().is_none() {
             std::thread::sleep(POLL_INTERVAL);
@@ -183,22 +185,11 @@ impl RoundRunner<'_> {
             }
             course.push((command.lived(), counts(command, named.as_deref_mut())));
         }
-        let used = since(&before, &command.thread_times());
+        let (after, time) = (command.thread_times(), begun.elapsed());
+        let shares = keeps_one_thread_busy(&before, &after, time) && !command.has_sockets();
         command.freeze(named)?;
-        Ok(is_one_busy_thread(&used, begun.elapsed()))
+        Ok(shares)
     }
-}
-
-/// CPU time of threads between two readings.
-fn since(before: &BTreeMap<(u32, u32), u64>, after: &BTreeMap<(u32, u32), u64>) -> Vec<Duration> {
-    let used = after.iter().map(|(thread, nanos)| nanos.saturating_sub(before.get(thread).copied().unwrap_or(0)));
-    used.map(Duration::from_nanos).collect()
-}
-
-/// Whether one thread used nearly all of this time, and no other a noticeable part.
-fn is_one_busy_thread(used: &[Duration], time: Duration) -> bool {
-    let above = |part: f64| used.iter().filter(|used| **used > time.mul_f64(part)).count();
-    above(BUSY) == 1 && above(NOTICEABLE) == 1
 }
 
 fn counts(command: &mut SlicedCommand, named: Option<&mut Source>) -> Counts {
@@ -221,7 +212,9 @@ impl Trial {
 
     /// Counts per second during the last stretch of the course.
     fn rate(&self, place: usize) -> f64 {
-        let last = self.course.len().saturating_sub(1);
+        // The last one that was taken.
+        let taken = |index: &usize| self.at(*index, place).is_some();
+        let last = (0..self.course.len()).rev().find(taken).unwrap_or(0);
         let Some((end, total)) = self.at(last, place) else { return 0.0 };
         let from = (0..last).rev().filter_map(|index| self.at(index, place)).take_while(|(at, _)| end - *at <= AT_WORK);
         let Some((begin, earlier)) = from.last() else { return 0.0 };
@@ -324,7 +317,7 @@ mod tests {
             own,
             course: course.collect(),
             total: counts(1.0),
-            one_thread: true,
+            shares_a_cpu: true,
         }
     }
 
@@ -361,16 +354,6 @@ mod tests {
         assert!(!differ_in_kind(&[silent(ring), silent(ring)]) && !differ_in_kind(&[silent(plain), silent(plain)]));
         // A total of its own shows which counter is right.
         assert!(!differ_in_kind(&[trial(OWN, ring), trial(OWN, plain)]));
-    }
-
-    #[test]
-    fn a_command_with_one_busy_thread_is_recognised() {
-        let millis = |times: &[u64]| times.iter().map(|time| Duration::from_millis(*time)).collect::<Vec<_>>();
-        let alone = |times: &[u64]| is_one_busy_thread(&millis(times), Duration::from_millis(1000));
-        assert!(alone(&[990, 3]));
-        assert!(!alone(&[500, 490]) && !alone(&[990, 990]) && !alone(&[300]) && !alone(&[900, 80]) && !alone(&[]));
-        let times = |nanos: &[u64]| (1..).map(|thread| (1, thread)).zip(nanos.iter().copied()).collect();
-        assert_eq!(since(&times(&[5, 7]), &times(&[9, 7, 2])), [4, 0, 2].map(Duration::from_nanos));
     }
 
     #[test]

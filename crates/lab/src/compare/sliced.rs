@@ -1,18 +1,17 @@
 //! Rounds of sliced commands: every command of a cell is started frozen, and they take turns, one thawed at a time.
 
+use super::one_cpu::{Deck, Drawn};
 use super::rehearsal::Rehearsed;
 use super::sliced_command::{Gone, SlicedCommand, total};
 use super::work_counter::Source;
 use super::{Measured, RoundRunner, Tasks};
 use crate::error::{Error, Result};
 use crate::freezer::{Freezable, Freezer};
-use crate::placing::pinned;
 use model::comparison::record::{CommandReading, Schedule, SliceReading, SliceRecord, SliceWork};
 use model::experiment::{CommandRules, Slices, Work, WorkCounter};
 use model::unit::Nanos;
 use model::warning::{Code, Warning, add_once};
 use std::time::{Duration, Instant};
-use sys::schedule::allowed_cpus;
 
 /// Length of a slice. Measured on identical programs: docs/method/commands.md.
 const SLICE: Duration = Duration::from_millis(50);
@@ -52,8 +51,8 @@ pub(super) struct SlicedCommands {
     counter: WorkCounter,
     /// The rate of each case at work, counts per second, and how long it took to get there.
     paces: Vec<(f64, Duration)>,
-    /// One of them is drawn for all commands of a round; empty if they run where `--place` and the scheduler put them.
-    cpus: Vec<u32>,
+    /// For the CPU of all commands of a round; `None` if they run where `--place` and the scheduler put them.
+    deck: Option<Deck>,
 }
 
 impl SlicedCommands {
@@ -98,14 +97,9 @@ impl RoundRunner<'_> {
         let turns = u32::try_from(arms.len()).unwrap_or(u32::MAX).saturating_add(1);
         let block = (slice + guard) * turns;
         let blocks = (ROUND.as_secs_f64() / block.as_secs_f64()).floor().clamp(1.0, MOST_BLOCKS.into()) as u32;
-        // CPUs differ, for example because a neighbour uses the other half of the core, and the scheduler rarely moves a thread
-        // that never sleeps: each command of a round would have one of its own. Measured in docs/method/commands.md.
-        let free = experiment.place.is_none() && experiment.services.is_empty() && rehearsed.one_thread;
-        let cpus =
-            if free { allowed_cpus().map_err(|error| Error::instrument("listing CPUs", error))? } else { Vec::new() };
-        let one_cpu = !cpus.is_empty();
+        let one_cpu = experiment.place.is_none() && experiment.services.is_empty() && rehearsed.shares_a_cpu;
         self.sliced = Some(SlicedCommands {
-            cpus,
+            deck: one_cpu.then(Deck::default),
             places,
             _freezer: freezer,
             source: rehearsed.source,
@@ -189,12 +183,9 @@ impl RoundRunner<'_> {
         };
         let mut measured = Measured::default();
         let mut outcome = Ok(true);
+        let drawn = sliced.deck.as_mut().map(|deck| deck.draw(&mut self.shuffler)).transpose()?;
         for cell in self.shuffler.shuffled(0..self.experiment.cells.len()) {
-            let cpu = self.shuffler.shuffled(sliced.cpus.iter().copied()).into_iter().next();
-            // Beside the commands: a reader that preempts one in the middle of a submission cannot see its ring.
-            let others: Vec<u32> = sliced.cpus.iter().copied().filter(|other| Some(*other) != cpu).collect();
-            let round = || Ok(self.round_of_cell(cell, cpu, &mut sliced, (slice, guard, blocks), &mut measured));
-            outcome = pinned(&others, round).map_err(|error| Error::instrument("choosing CPUs for a round", error))?;
+            outcome = self.round_of_cell(cell, drawn.as_ref(), &mut sliced, (slice, guard, blocks), &mut measured);
             if !matches!(outcome, Ok(true)) {
                 break;
             }
@@ -207,15 +198,19 @@ impl RoundRunner<'_> {
     fn round_of_cell(
         &mut self,
         cell: usize,
-        cpu: Option<u32>,
+        drawn: Option<&Drawn>,
         sliced: &mut SlicedCommands,
         (slice, guard, blocks): (Duration, Duration, u32),
         measured: &mut Measured,
     ) -> Result<bool> {
         let SlicedCommands { places, source, paces, .. } = sliced;
-        let mut commands = self.start_commands(cell, places, Some(source), cpu.as_slice())?;
+        let cpu: Vec<u32> = drawn.iter().map(|drawn| drawn.cpu).collect();
+        let mut commands = self.start_commands(cell, places, Some(source), &cpu)?;
+        let _aside = drawn.map(Drawn::step_aside).transpose()?;
+        // The rehearsal chose no CPU; this one may be slower.
+        let part = if drawn.is_some() { AT_WORK / 2.0 } else { AT_WORK };
         for command in &mut commands {
-            if !self.at_work(command, source, paces)? {
+            if !self.at_work(command, source, paces, part)? {
                 return Ok(false);
             }
         }
@@ -264,8 +259,14 @@ impl RoundRunner<'_> {
         Ok(true)
     }
 
-    /// Lets a command run until it works as fast as in the rehearsal; `false` if that was interrupted.
-    fn at_work(&mut self, command: &mut SlicedCommand, source: &mut Source, paces: &[(f64, Duration)]) -> Result<bool> {
+    /// Lets a command run until it has a part of the rehearsal's rate; `false` if that was interrupted.
+    fn at_work(
+        &mut self,
+        command: &mut SlicedCommand,
+        source: &mut Source,
+        paces: &[(f64, Duration)],
+        part: f64,
+    ) -> Result<bool> {
         let pace = command.cases().first().and_then(|case| paces.get(*case)).copied();
         let (rate, took) = pace.unwrap_or((0.0, Duration::ZERO));
         let timeout = LEAST_START_TIMEOUT.max(took * 4);
@@ -285,7 +286,7 @@ impl RoundRunner<'_> {
             let now = command.read(source);
             let seconds = now.at_nanos.since(earlier.at_nanos).seconds();
             if seconds >= START_WINDOW.as_secs_f64() {
-                if counted(earlier, now) as f64 >= AT_WORK * rate * seconds {
+                if counted(earlier, now) as f64 >= part * rate * seconds {
                     break;
                 }
                 earlier = now;
@@ -357,6 +358,9 @@ impl Burst {
     /// The readings when it was thawed, at the begin of the slice, and at its end.
     fn add(&mut self, [woke, first, last]: [CommandReading; 3]) {
         let add = |sums: &mut (u64, f64), from: CommandReading, to: CommandReading| {
+            if from.count.is_none() || to.count.is_none() {
+                return;
+            }
             sums.0 += counted(from, to);
             sums.1 += to.at_nanos.since(from.at_nanos).seconds();
         };

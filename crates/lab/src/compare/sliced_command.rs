@@ -1,5 +1,6 @@
 //! A command that takes turns: started frozen, thawed for its slices, and ended so that it reports what it did.
 
+use super::one_cpu::ThreadTimes;
 use super::work_counter::{Source, WorkReader};
 use crate::cost::{CommandPlan, Isolation, OutputParser, Prepared, last_line, prepared, set_apart};
 use crate::error::{Error, Result};
@@ -12,7 +13,6 @@ use model::experiment::EndSignal;
 use model::record::Done;
 use model::unit::Bytes;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::process::{Child, Command};
@@ -40,6 +40,14 @@ pub(super) struct SlicedCommand<'a> {
     members: Vec<u32>,
     begun: Instant,
     awake: bool,
+}
+
+/// What a command reports of itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnTotal {
+    pub done: Done,
+    /// Of its bytes, those that it read.
+    pub read: Bytes,
 }
 
 /// How a command ended by itself.
@@ -180,9 +188,14 @@ impl<'a> SlicedCommand<'a> {
     }
 
     /// CPU time of each of its threads, by process and thread, in nanoseconds.
-    pub fn thread_times(&mut self) -> BTreeMap<(u32, u32), u64> {
+    pub fn thread_times(&mut self) -> ThreadTimes {
         self.find_members();
         whereabouts::thread_times(&self.members)
+    }
+
+    /// Whether it has, or had, sockets: then others may do a part of its work.
+    pub fn has_sockets(&self) -> bool {
+        self.reader.has_sockets()
     }
 
     fn find_members(&mut self) {
@@ -218,7 +231,7 @@ impl<'a> SlicedCommand<'a> {
         signal: EndSignal,
         interrupted: impl Fn() -> bool,
         mut watch: impl FnMut(&mut Self) -> T,
-    ) -> Result<(Option<Done>, T)> {
+    ) -> Result<(Option<OwnTotal>, T)> {
         // Frozen, so that the reading is exact; what it does until it has ended is little.
         watch(&mut self);
         self.place.signal_group(number(signal));
@@ -247,7 +260,7 @@ impl<'a> SlicedCommand<'a> {
     }
 
     /// What it reports of itself; `None` if it does not report.
-    fn own_total(&mut self) -> Result<Option<Done>> {
+    fn own_total(&mut self) -> Result<Option<OwnTotal>> {
         let report = self.parser.jobs().map_err(|why| self.failed(&format!("did not report its I/O: {why}")))?;
         if let Some(why) = report.failure.filter(|_| report.jobs.is_empty()) {
             return Err(self.failed(&why));
@@ -257,7 +270,8 @@ impl<'a> SlicedCommand<'a> {
         }
         let ios = report.jobs.iter().map(|job| job.ios()).fold(0, u64::saturating_add);
         let bytes = report.jobs.iter().map(|job| job.bytes()).fold(Bytes(0), |sum, more| sum + more);
-        Ok((!report.jobs.is_empty()).then_some(Done { ios, bytes }))
+        let read = report.jobs.iter().map(|job| job.read.bytes).fold(Bytes(0), |sum, more| sum + more);
+        Ok((!report.jobs.is_empty()).then_some(OwnTotal { done: Done { ios, bytes }, read }))
     }
 
     /// Kills what is left of it, and reaps it.
@@ -277,8 +291,13 @@ impl Drop for SlicedCommand<'_> {
 }
 
 /// The total of a command that has ended. A count of 0 has no scale, so its slices have no costs per I/O.
-pub(super) fn total(cases: &[usize], own: Option<Done>, last: CommandReading) -> CommandTotal {
-    CommandTotal { cases: cases.to_vec(), own, count: last.count.unwrap_or(0) }
+pub(super) fn total(cases: &[usize], own: Option<OwnTotal>, last: CommandReading) -> CommandTotal {
+    CommandTotal {
+        cases: cases.to_vec(),
+        own: own.map(|own| own.done),
+        own_read: own.map(|own| own.read),
+        count: last.count.unwrap_or(0),
+    }
 }
 
 fn number(signal: EndSignal) -> Signal {

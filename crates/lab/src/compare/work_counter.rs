@@ -76,6 +76,8 @@ const RING_TIMEOUT: Duration = Duration::from_millis(5);
 struct Ring {
     last: u32,
     total: u64,
+    /// Its descriptor is closed, or something else has its number. What it did still counts.
+    closed: bool,
 }
 
 /// Reads what one command has done.
@@ -128,13 +130,15 @@ impl WorkReader {
         for process in processes {
             let folder = PathBuf::from(format!("/proc/{process}"));
             let open = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
-            let rings = open.filter(|file| {
-                fs::read_link(file.path()).is_ok_and(|target| target.as_os_str() == "anon_inode:[io_uring]")
-            });
-            for ring in rings {
+            for ring in open.filter(|file| is_ring_of_io_uring(&file.path())) {
                 self.rings.entry(folder.join("fdinfo").join(ring.file_name())).or_default();
             }
         }
+    }
+
+    /// Whether a socket was found, of any kind.
+    pub fn has_sockets(&self) -> bool {
+        self.sockets.any()
     }
 
     /// The machine's counter starts to count for this command.
@@ -161,9 +165,10 @@ impl WorkReader {
         let io = task_io(processes);
         let before = Nanos(monotonic_nanos());
         let (count, is_task) = match source {
-            Source::Own(place) => {
-                (self.own(*place, io.as_ref()), ROWS.get(*place).is_some_and(|row| is_task(row.name)))
-            }
+            Source::Own(place) => (
+                self.own(*place, io.as_ref()),
+                ROWS.get(*place).is_some_and(|row| work_counter::is_of_system_calls(row.name)),
+            ),
             Source::Kernel(_) | Source::Probe(_) => (self.count_awake(source), false),
         };
         // A ring may have to be waited for.
@@ -197,13 +202,14 @@ impl WorkReader {
 
     /// Completions of all rings; `None` if there is no ring, or one could not be read.
     fn completions(&mut self) -> Option<u64> {
-        for (path, ring) in &mut self.rings {
-            match ring_tail(path) {
+        let begun = Instant::now();
+        for (path, ring) in self.rings.iter_mut().filter(|(_, ring)| !ring.closed) {
+            match ring_tail(path, begun) {
                 RingReading::Tail(tail) => {
                     ring.total += u64::from(tail.wrapping_sub(ring.last));
                     ring.last = tail;
                 }
-                RingReading::Closed => {}
+                RingReading::Closed => ring.closed = true,
                 RingReading::Busy => return None,
             }
         }
@@ -221,14 +227,16 @@ enum RingReading {
     Busy,
 }
 
-/// Reads a ring between two submissions.
-fn ring_tail(path: &Path) -> RingReading {
-    let begun = Instant::now();
+/// Reads a ring between two submissions; `begun` is when the reading of all rings began.
+fn ring_tail(path: &Path, begun: Instant) -> RingReading {
     let mut tries = 0;
     loop {
         let Ok(text) = fs::read_to_string(path) else { return RingReading::Closed };
         if let Some(tail) = tail(&text) {
             return RingReading::Tail(tail);
+        }
+        if !is_ring_of_io_uring(&descriptor(path)) {
+            return RingReading::Closed;
         }
         if begun.elapsed() > RING_TIMEOUT {
             return RingReading::Busy;
@@ -240,12 +248,18 @@ fn ring_tail(path: &Path) -> RingReading {
     }
 }
 
-fn is_ring(place: usize) -> bool {
-    ROWS.get(place).is_some_and(|row| row.name == "io_uring")
+/// /proc/PID/fd/N of /proc/PID/fdinfo/N.
+fn descriptor(fdinfo: &Path) -> PathBuf {
+    let process = fdinfo.parent().and_then(Path::parent).unwrap_or(fdinfo);
+    process.join("fd").join(fdinfo.file_name().unwrap_or_default())
 }
 
-fn is_task(name: &str) -> bool {
-    name.starts_with("task:") && name != "task:storage"
+fn is_ring_of_io_uring(descriptor: &Path) -> bool {
+    fs::read_link(descriptor).is_ok_and(|target| target.as_os_str() == "anon_inode:[io_uring]")
+}
+
+fn is_ring(place: usize) -> bool {
+    ROWS.get(place).is_some_and(|row| row.name == "io_uring")
 }
 
 /// The value of a counter of the machine.
@@ -306,6 +320,17 @@ mod tests {
     fn a_ring_of_io_uring_shows_its_completions() {
         assert_eq!(tail("pos:\t0\nCqHead:\t112604\nCqTail:\t112608\n"), Some(112_608));
         assert_eq!(tail("pos:\t0\n"), None);
+    }
+
+    #[test]
+    fn a_descriptor_that_is_no_ring_is_not_waited_for() {
+        let file = fs::File::open("/dev/null").unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&file);
+        let fdinfo = PathBuf::from(format!("/proc/self/fdinfo/{number}"));
+        assert_eq!(ring_tail(&fdinfo, Instant::now()), RingReading::Closed);
+        let mut reader = WorkReader::default();
+        reader.rings.insert(fdinfo, Ring { last: 7, total: 7, closed: false });
+        assert_eq!((reader.completions(), reader.completions()), (Some(7), Some(7)));
     }
 
     #[test]

@@ -183,6 +183,9 @@ pub struct CommandTotal {
     pub cases: Vec<usize>,
     /// The I/Os that it reports itself; `None` if it does not report them.
     pub own: Option<Done>,
+    /// The bytes of them that it read; `None` if it does not report them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_read: Option<Bytes>,
     /// The count of the counter.
     pub count: u64,
 }

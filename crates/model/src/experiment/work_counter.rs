@@ -48,6 +48,11 @@ pub fn find(name: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.name == name)
 }
 
+/// Whether a counter counts what read and write move, so that task accounting sees it.
+pub fn is_of_system_calls(name: &str) -> bool {
+    ["task:both", "task:read", "task:write"].contains(&name)
+}
+
 /// Checks a name: `auto`, one of [`ROWS`], `block:DEVICE`, `net:INTERFACE`, or the name of a probe, which the machine
 /// decides.
 ///

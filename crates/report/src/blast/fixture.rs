@@ -188,6 +188,13 @@ pub fn hostile(number: f64, text: &str) -> BlastFinding {
         point.packets.drops = vec![counted(text, u64::MAX)];
         point.packets.unaccounted = i64::MIN;
     }
+    finding.published = vec![PublishedPackets {
+        method: Method::Gso,
+        submitters: u32::MAX,
+        task_cpu: None,
+        kpps: text.to_owned(),
+        source: text.to_owned(),
+    }];
     finding.receiver.address = text.to_owned();
     finding.command_line = vec![text.to_owned()];
     finding.warnings = vec![Warning::new(Code::PacketsUnaccounted, text)];

@@ -42,7 +42,7 @@ pub(super) fn block(finding: &BlastFinding) -> Option<Block> {
             table.row(theirs(name).into_iter().chain(measured).chain([source()]).collect());
         }
     }
-    let note = "Sent + refused, in thousands per second. Other machines and devices: compare the ratios to the first row, not the rates.";
+    let note = "Sent + refused, in thousands per second. The published ones are of other machines and devices: compare the ratios to the first row. Measured ratios have no interval here; the points above have.";
     Some(Block::new("", Body::Table(table)).with(vec![remark(note)]))
 }
 

@@ -43,6 +43,11 @@ impl TcpSockets {
         }
     }
 
+    /// Whether one was found.
+    pub fn any(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+
     /// Bytes that were received, and sent and acknowledged; `None` without sockets, or if the kernel does not tell.
     pub fn moved(&mut self) -> Option<u64> {
         if self.bytes.is_empty() {

@@ -6,16 +6,14 @@
 use super::View;
 use super::slice_readings::Commands;
 use crate::comparison::record::{CommandReading, CommandTotal, SliceReading, SliceRecord};
-use crate::experiment::work_counter::Counted;
+use crate::experiment::work_counter::{self, Counted};
+use crate::record::Done;
 use crate::unit::Bytes;
 use crate::warning::{Code, Warning};
 
 /// A counter and the command's own total that differ by more than this fraction are a caveat: two thirds of the default
 /// margin, so that it is not hidden in a verdict.
 const DISAGREEMENT: f64 = 0.02;
-
-/// Names of the counters of task accounting begin with this.
-const TASK_ACCOUNTING: &str = "task:";
 
 /// What one count of a sliced command is worth; `None` where that is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -28,6 +26,8 @@ pub(super) struct CommandScale {
     ios_are_calls: bool,
     /// Task accounting sees all that the command reads. It misses io_uring, libaio and sockets.
     sees_reads: bool,
+    /// The part of its bytes that the command read, if it says so itself.
+    read_part: Option<f64>,
 }
 
 impl CommandScale {
@@ -37,8 +37,10 @@ impl CommandScale {
         let Some(total) = commands.totals.iter().find(|total| total.cases.contains(&case)) else {
             return Self::default();
         };
-        let sees_reads = counter.name.starts_with(TASK_ACCOUNTING);
-        let scale = Self { sees_reads, ..Self::default() };
+        let sees_reads = work_counter::is_of_system_calls(&counter.name);
+        let part = |own: Done| (own.bytes.0 > 0).then(|| total.own_read.map(|read| read.as_f64() / own.bytes.as_f64()));
+        let read_part = total.own.and_then(part).flatten();
+        let scale = Self { sees_reads, read_part, ..Self::default() };
         match (total.own, counter.counts) {
             (Some(_), _) if total.count == 0 => scale,
             (Some(own), _) => {
@@ -50,12 +52,6 @@ impl CommandScale {
         }
     }
 
-    /// Bytes that its processes read between two readings; without task accounting at most what they moved.
-    pub fn read_bytes(&self, first: &CommandReading, last: &CommandReading) -> Option<f64> {
-        let accounted = between(first.read_bytes, last.read_bytes)?;
-        if self.sees_reads { Some(accounted) } else { Some(self.bytes(first, last)?.max(accounted)) }
-    }
-
     /// I/Os between two readings.
     pub fn ios(&self, first: &CommandReading, last: &CommandReading) -> Option<f64> {
         let calls = || Some(last.calls?.saturating_sub(first.calls?) as f64);
@@ -65,6 +61,15 @@ impl CommandScale {
     /// Bytes between two readings.
     pub fn bytes(&self, first: &CommandReading, last: &CommandReading) -> Option<f64> {
         Some(self.bytes? * counts(first, last)?)
+    }
+
+    /// Bytes that its processes read between two readings. What task accounting misses is known only from what the command reports.
+    pub fn read_bytes(&self, first: &CommandReading, last: &CommandReading) -> Option<f64> {
+        let accounted = between(first.read_bytes, last.read_bytes)?;
+        if self.sees_reads {
+            return Some(accounted);
+        }
+        Some((self.bytes(first, last)? * self.read_part?).max(accounted))
     }
 }
 
@@ -79,8 +84,8 @@ pub(super) fn is_uncounted(slice: &SliceRecord) -> bool {
 
 /// A noticeable part of the slices has no counts.
 pub(super) fn uncounted(record: View) -> Option<Warning> {
-    /// Fewer do not matter: which slices they are is chance.
-    const NOTICEABLE: f64 = 0.05;
+    /// They are not chance: a ring is hidden longest when its command was interrupted in the middle of a submission.
+    const NOTICEABLE: f64 = 0.01;
     let slices = || record.rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case.is_some());
     let (missing, all) = (slices().filter(|slice| is_uncounted(slice)).count(), slices().count());
     let counter = record.header.work_counter.as_ref()?;
@@ -152,7 +157,6 @@ mod tests {
     use crate::comparison::CompareFinding;
     use crate::comparison::record::Schedule;
     use crate::experiment::{Draft, WorkCounter};
-    use crate::record::Done;
     use crate::unit::Nanos;
 
     fn counter(counts: Counted) -> WorkCounter {
@@ -164,7 +168,7 @@ mod tests {
     }
 
     fn scale(counts: Counted, own: Option<Done>, count: u64) -> CommandScale {
-        let totals = [CommandTotal { cases: vec![1], own, count }];
+        let totals = [CommandTotal { cases: vec![1], own, own_read: None, count }];
         CommandScale::of(Commands { counter: Some(&counter(counts)), totals: &totals }, Some(1))
     }
 
@@ -178,18 +182,22 @@ mod tests {
     }
 
     #[test]
-    fn reads_that_task_accounting_misses_are_among_the_bytes_moved() {
+    fn reads_that_task_accounting_misses_are_told_by_the_command() {
         let own = Some(Done { ios: 100, bytes: Bytes(409_600) });
-        let named = |name: &str| {
-            let (counter, totals) = (counter(Counted::Ios), [CommandTotal { cases: vec![1], own, count: 100 }]);
+        let named = |name: &str, own_read| {
+            let (counter, totals) =
+                (counter(Counted::Ios), [CommandTotal { cases: vec![1], own, own_read, count: 100 }]);
             let counter = WorkCounter { name: name.to_owned(), ..counter };
             CommandScale::of(Commands { counter: Some(&counter), totals: &totals }, Some(1))
         };
         let at = |count, read| CommandReading { read_bytes: Some(Bytes(read)), ..reading(count, None) };
         // A log file of 20 bytes, and 10 I/Os of 4 KiB.
-        let read = |name: &str| named(name).read_bytes(&at(0, 100), &at(10, 120));
-        assert_eq!((read("io_uring"), read("task:read")), (Some(40_960.0), Some(20.0)));
-        assert_eq!(named("io_uring").read_bytes(&reading(0, None), &reading(10, None)), None);
+        let read =
+            |name: &str, own_read: Option<u64>| named(name, own_read.map(Bytes)).read_bytes(&at(0, 100), &at(10, 120));
+        assert_eq!((read("io_uring", Some(409_600)), read("task:read", None)), (Some(40_960.0), Some(20.0)));
+        // A writer reads its log file; one that does not say what it reads is unknown.
+        assert_eq!((read("io_uring", Some(0)), read("task:storage", None)), (Some(20.0), None));
+        assert_eq!(named("io_uring", None).read_bytes(&reading(0, None), &reading(10, None)), None);
     }
 
     #[test]
@@ -219,7 +227,7 @@ mod tests {
                 let SliceReading::Slice { before, after, work, .. } = slice.reading.clone() else { continue };
                 let Some(case) = slice.case else { continue };
                 let (own, count) = (Some(Done { ios: work.ios, bytes: work.bytes }), 2 * work.bytes.0);
-                round.commands.push(CommandTotal { cases: vec![case], own, count });
+                round.commands.push(CommandTotal { cases: vec![case], own, own_read: None, count });
                 let at = |at_nanos, count, nanos| CommandReading {
                     at_nanos,
                     count: Some(count),
