@@ -30,7 +30,9 @@ pub(super) fn block(finding: &BlastFinding) -> Option<Block> {
             let ratio = ratio(published.sent_per_second(), first_published);
             [name, published.submitters.to_string(), published.kpps.clone(), ratio].map(Cell::from)
         };
-        let source = || Cell::new(Tone::Faint, published.source.as_str());
+        // Nothing that a terminal shows as a blank at the end.
+        let source = published.source.trim_end_matches(|letter: char| letter.is_whitespace() || letter.is_control());
+        let source = || Cell::new(Tone::Faint, source);
         let points = ours(published);
         for point in &points {
             let measured = [seed_form(point), ratio(Some(point.sent_per_second), first_ours)].map(Cell::from);
