@@ -110,10 +110,8 @@ pub fn blast(
     let calibration = Calibration::begin();
     sys::process::raise_open_file_limit();
     let started = host::now();
-    let allowed_cpus = {
-        let tasks = plan.task_cpus.iter().flatten();
-        refuse_cpus(plan.submitter_cpus.iter().chain(tasks).chain(&plan.receiver_cpu))?
-    };
+    let wanted = plan.submitter_cpus.iter().chain(plan.task_cpus.iter().flatten()).chain(&plan.receiver_cpu);
+    let allowed_cpus = refuse_cpus(wanted)?;
     refuse_memory(plan)?;
     let probes = ProbeSet::open(&settings.probes)?;
     let meters = MeterSet::open(settings.meters.clone())?.beside(probes);

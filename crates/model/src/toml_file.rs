@@ -23,6 +23,18 @@ pub(crate) fn is_of_kind(text: &str, kind: &str) -> bool {
     text.lines().any(|line| says(line).unwrap_or(false))
 }
 
+/// The experiment files of the repository: their paths, names and texts.
+#[cfg(test)]
+pub(crate) fn experiments() -> Vec<(String, String, String)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let read = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().display().to_string();
+        (path.display().to_string(), name, std::fs::read_to_string(&path).unwrap())
+    };
+    std::fs::read_dir(folder).unwrap().map(read).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

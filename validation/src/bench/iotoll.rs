@@ -1,9 +1,11 @@
 //! Runs iotoll and parses its JSON.
 
-use super::Bench;
+use super::{Bench, Beside};
 use anyhow::Context;
 use model::finding::{JobFinding, PhaseFinding, RunFinding};
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 /// Flags of iotoll itself: meters, background, and where the record goes.
 #[derive(Clone, Debug)]
@@ -66,4 +68,14 @@ pub fn job(finding: &RunFinding) -> anyhow::Result<&JobFinding> {
 /// Net cycles per I/O by the headline meter.
 pub fn net(finding: &RunFinding) -> anyhow::Result<f64> {
     phase(finding)?.cycles_per_io.with_context(|| format!("iotoll found no cycles per I/O: {:?}", finding.warnings))
+}
+
+/// Starts `iotoll blast --serve` at an address, by a command that runs iotoll. Returns its port.
+pub fn receiver(mut iotoll: Command, address: &str) -> anyhow::Result<(Beside, u16)> {
+    iotoll.args(["blast", "--quiet", "--serve", &format!("{address}:0")]).stdout(Stdio::piped());
+    let mut process = Beside { child: iotoll.spawn()? };
+    let mut line = String::new();
+    BufReader::new(process.child.stdout.take().context("the receiver's output")?.take(200)).read_line(&mut line)?;
+    let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
+    Ok((process, port.with_context(|| format!("the receiver said '{line}'"))?))
 }

@@ -4,12 +4,12 @@
 use crate::bench::evidence::{self, Evidence};
 use crate::bench::iotoll::{self, Measuring};
 use crate::bench::veth_pair::{FAR, VethPair};
-use crate::bench::{Bench, rounds};
+use crate::bench::{Bench, Beside, rounds};
 use anyhow::{Context, ensure};
 use model::blast::{BlastFinding, Method};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 /// Payload of every packet: the smallest that iperf3 sends is 16 bytes, and the is 18.
 const PAYLOAD: u32 = 18;
@@ -177,8 +177,8 @@ fn iperf(bench: &Bench, pair: &VethPair, receiver: &Receiver, seconds: f64) -> a
     const PORT: &str = "5311";
     let mut server = beside(pair, receiver.network, "iperf3");
     server.args(["-s", "-1", "--forceflush", "-p", PORT]).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut server = Running(server.spawn().context("starting iperf3; install it")?);
-    let mut lines = BufReader::new(server.0.stdout.take().context("iperf3's output")?);
+    let mut server = Beside { child: server.spawn().context("starting iperf3; install it")? };
+    let mut lines = BufReader::new(server.child.stdout.take().context("iperf3's output")?);
     let mut line = String::new();
     while !line.contains("listening") {
         line.clear();
@@ -213,33 +213,18 @@ fn iperf(bench: &Bench, pair: &VethPair, receiver: &Receiver, seconds: f64) -> a
     Ok(Found { sent: packets / took, delivered: (packets - lost) / took, cycles: cycles / (packets - lost) })
 }
 
-/// A child process that ends with this.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// `iotoll blast --serve`.
 struct Receiver {
     network: Network,
     port: u16,
-    _process: Running,
+    _process: Beside,
 }
 
 impl Receiver {
     fn start(bench: &Bench, pair: &VethPair, network: Network) -> anyhow::Result<Self> {
-        let iotoll = bench.iotoll().get_program().to_string_lossy().into_owned();
-        let mut command = beside(pair, network, &iotoll);
-        command.args(["blast", "--quiet", "--serve", &format!("{}:0", network.address())]).stdout(Stdio::piped());
-        let mut process = Running(command.spawn()?);
-        let mut line = String::new();
-        BufReader::new(process.0.stdout.take().context("the receiver's output")?.take(200)).read_line(&mut line)?;
-        let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
-        Ok(Self { network, port: port.with_context(|| format!("the receiver said '{line}'"))?, _process: process })
+        let program = bench.iotoll().get_program().to_string_lossy().into_owned();
+        let (process, port) = iotoll::receiver(beside(pair, network, &program), network.address())?;
+        Ok(Self { network, port, _process: process })
     }
 }
 

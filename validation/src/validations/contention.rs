@@ -1,8 +1,8 @@
 //! Planted contention: threads sleep outside a lock and inside it, and the fit must say which part was inside.
 //!
-//! They sleep instead of computing, so that eight of them run at a time whatever the machine's CPUs are. In each turn all sleep outside
-//! at the same time, and then one after the other inside: N turns take (1 − σ) + Nσ of the time of one thread's turn, which is the law
-//! with κ = 0.
+//! They sleep instead of computing, so that eight of them run at a time on any machine. In each turn all N threads sleep outside at the
+//! same time, and then one after the other inside. So N turns take (1 − σ) + Nσ times as long as the turn of one thread alone, which is
+//! the law with κ = 0.
 
 use crate::bench::Bench;
 use crate::bench::evidence::{self, Evidence};

@@ -1,14 +1,13 @@
 //! What a packet costs over a veth pair with the queueing disciplines of this kernel, with transmit queues bound to CPUs (XPS), and
-//! with NAPI in softirqs and in threads.
+//! with NAPI in softirqs and in threads. It explores: its only criterion is that every packet is accounted for.
 
 use crate::bench::evidence::{self, Evidence};
+use crate::bench::iotoll::receiver;
 use crate::bench::veth_pair::{FAR, VethPair, run};
-use crate::bench::{Bench, Beside, rounds};
+use crate::bench::{Bench, rounds};
 use anyhow::{Context, ensure};
 use model::blast::BlastFinding;
 use model::blast::finding::PointFinding;
-use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
 
 const PAYLOAD: u32 = 18;
 /// One submitter, and two that meet at the device.
@@ -69,7 +68,8 @@ fn there(pair: &VethPair, command: &str) -> anyhow::Result<()> {
 
 pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let pair = VethPair::make(QUEUES)?;
-    let (_receiver, port) = receiver(bench, &pair)?;
+    let program = bench.iotoll().get_program().to_string_lossy().into_owned();
+    let (_receiver, port) = receiver(pair.there(&program), FAR)?;
     let seconds = bench.options.seconds;
     let found = bench.in_rounds(
         &SETTINGS,
@@ -125,16 +125,4 @@ pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
         evidence.table(&header, &rows);
     }
     Ok(evidence)
-}
-
-/// `iotoll blast --serve` in the namespace, and its port.
-fn receiver(bench: &Bench, pair: &VethPair) -> anyhow::Result<(Beside, u16)> {
-    let iotoll = bench.iotoll().get_program().to_string_lossy().into_owned();
-    let mut command = pair.there(&iotoll);
-    command.args(["blast", "--quiet", "--serve", &format!("{FAR}:0")]).stdout(Stdio::piped());
-    let mut process = Beside { child: command.spawn()? };
-    let mut line = String::new();
-    BufReader::new(process.child.stdout.take().context("the receiver's output")?.take(200)).read_line(&mut line)?;
-    let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
-    Ok((process, port.with_context(|| format!("the receiver said '{line}'"))?))
 }

@@ -129,7 +129,7 @@ impl RoundRunner<'_> {
         awake: Duration,
         mut named: Option<&mut Source>,
     ) -> Result<Tried> {
-        let mut commands = self.start_commands(cell, places, None, &[])?;
+        let mut commands = self.start_commands(cell, places, None, None)?;
         let mut courses = vec![(Vec::new(), false); commands.len()];
         let begun = Instant::now();
         let mut stretch = awake;

@@ -147,17 +147,17 @@ impl RoundRunner<'_> {
         commands
     }
 
-    /// Starts every command of a cell in random order, frozen, on these CPUs; if there are none, where `--place` puts them.
+    /// Starts every command of a cell in random order, frozen, on this CPU or where `--place` puts them.
     pub(super) fn start_commands<'a>(
         &mut self,
         cell: usize,
         places: &'a mut [Freezable],
         chosen: Option<&Source>,
-        cpu: &[u32],
+        cpu: Option<u32>,
     ) -> Result<Vec<SlicedCommand<'a>>> {
         let commands = self.commands_of(cell).into_iter().zip(places);
         let mut started = Vec::new();
-        let cpus = if cpu.is_empty() { self.placing.of(0).to_vec() } else { cpu.to_vec() };
+        let cpus = cpu.map_or_else(|| self.placing.of(0).to_vec(), |cpu| vec![cpu]);
         for (cases, place) in self.shuffler.shuffled(commands) {
             let Some(&first) = cases.first() else { continue };
             self.around.before_execution(&self.cell(first))?;
@@ -204,8 +204,7 @@ impl RoundRunner<'_> {
         measured: &mut Measured,
     ) -> Result<bool> {
         let SlicedCommands { places, source, paces, .. } = sliced;
-        let cpu: Vec<u32> = drawn.iter().map(|drawn| drawn.cpu).collect();
-        let mut commands = self.start_commands(cell, places, Some(source), &cpu)?;
+        let mut commands = self.start_commands(cell, places, Some(source), drawn.map(|drawn| drawn.cpu))?;
         let _aside = drawn.map(Drawn::step_aside).transpose()?;
         // The rehearsal chose no CPU; this one may be slower.
         let part = if drawn.is_some() { AT_WORK / 2.0 } else { AT_WORK };
@@ -286,7 +285,7 @@ impl RoundRunner<'_> {
             let now = command.read(source);
             let seconds = now.at_nanos.since(earlier.at_nanos).seconds();
             if seconds >= START_WINDOW.as_secs_f64() {
-                if counted(earlier, now) as f64 >= part * rate * seconds {
+                if counted(earlier, now).is_some_and(|count| count as f64 >= part * rate * seconds) {
                     break;
                 }
                 earlier = now;
@@ -358,10 +357,8 @@ impl Burst {
     /// The readings when it was thawed, at the begin of the slice, and at its end.
     fn add(&mut self, [woke, first, last]: [CommandReading; 3]) {
         let add = |sums: &mut (u64, f64), from: CommandReading, to: CommandReading| {
-            if from.count.is_none() || to.count.is_none() {
-                return;
-            }
-            sums.0 += counted(from, to);
+            let Some(count) = counted(from, to) else { return };
+            sums.0 += count;
             sums.1 += to.at_nanos.since(from.at_nanos).seconds();
         };
         add(&mut self.early, woke, first);
@@ -377,9 +374,9 @@ impl Burst {
     }
 }
 
-/// Counts between two readings; 0 if one could not be taken.
-fn counted(from: CommandReading, to: CommandReading) -> u64 {
-    to.count.zip(from.count).map_or(0, |(to, from)| to.saturating_sub(from))
+/// Counts between two readings; `None` if one could not be taken.
+fn counted(from: CommandReading, to: CommandReading) -> Option<u64> {
+    Some(to.count?.saturating_sub(from.count?))
 }
 
 /// Every command still runs.

@@ -163,7 +163,6 @@ impl WorkReader {
     /// The chosen counter, and what task accounting tells.
     pub fn read(&mut self, processes: &[u32], source: &mut Source) -> CommandReading {
         let io = task_io(processes);
-        let before = Nanos(monotonic_nanos());
         let (count, is_task) = match source {
             Source::Own(place) => (
                 self.own(*place, io.as_ref()),
@@ -171,11 +170,9 @@ impl WorkReader {
             ),
             Source::Kernel(_) | Source::Probe(_) => (self.count_awake(source), false),
         };
-        // A ring may have to be waited for.
-        let at_nanos =
-            if matches!(source, Source::Own(place) if is_ring(*place)) { Nanos(monotonic_nanos()) } else { before };
         CommandReading {
-            at_nanos,
+            // After the count, because a ring may have to be waited for.
+            at_nanos: Nanos(monotonic_nanos()),
             count,
             calls: io.filter(|_| is_task).map(|io| io.calls),
             thread_nanos: processes.iter().map(|process| process_nanos(*process).map(Nanos)).sum::<Option<Nanos>>(),
@@ -256,10 +253,6 @@ fn descriptor(fdinfo: &Path) -> PathBuf {
 
 fn is_ring_of_io_uring(descriptor: &Path) -> bool {
     fs::read_link(descriptor).is_ok_and(|target| target.as_os_str() == "anon_inode:[io_uring]")
-}
-
-fn is_ring(place: usize) -> bool {
-    ROWS.get(place).is_some_and(|row| row.name == "io_uring")
 }
 
 /// The value of a counter of the machine.

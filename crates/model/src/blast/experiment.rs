@@ -31,9 +31,6 @@ pub fn is_experiment(text: &str) -> bool {
 /// # Errors
 /// One line, with the file's name and what is wrong.
 pub fn parse(name: &str, text: &str, plan: BlastPlan) -> Result<BlastPlan, String> {
-    if !is_experiment(text) {
-        return Err(format!("{name}: kind = \"blast\" is missing, so it is no experiment of packets"));
-    }
     let file: File = toml_file::parse(name, text)?;
     filled(file, plan).map_err(|why| format!("{name}: {why}"))
 }
@@ -142,20 +139,17 @@ mod tests {
             let message = parse("x.toml", &format!("{begin}{text}"), plan()).unwrap_err();
             assert!(message.contains(why) && !message.contains('\n'), "{message}");
         }
-        assert!(parse("x.toml", "payload = 5", plan()).unwrap_err().contains("kind = \"blast\" is missing"));
+        assert!(parse("x.toml", "payload = 5", plan()).unwrap_err().contains("missing field `kind`"));
     }
 
     #[test]
     fn the_experiments_of_the_repository_can_be_run() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
         let mut found = 0;
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let (name, text) = (path.display().to_string(), std::fs::read_to_string(&path).unwrap());
+        for (name, file, text) in toml_file::experiments() {
             if !is_experiment(&text) {
                 continue;
             }
-            let command = format!("# Run: iotoll blast experiments/{}", path.file_name().unwrap().display());
+            let command = format!("# Run: iotoll blast experiments/{file}");
             assert!(text.contains(&command), "{name}");
             let plan = parse(&name, &text, plan()).unwrap();
             assert!(!plan.published.is_empty(), "{name}");

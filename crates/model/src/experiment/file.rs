@@ -236,17 +236,13 @@ mod tests {
 
     #[test]
     fn the_experiments_of_the_repository_can_be_run() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
         let mut found = 0;
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.display().to_string();
-            let text = std::fs::read_to_string(&path).unwrap();
+        for (name, file, text) in toml_file::experiments() {
             // Those of other verbs have a test beside their own parser.
             if crate::guest::file::is_experiment(&text) || crate::blast::experiment::is_experiment(&text) {
                 continue;
             }
-            let command = format!("# Run: iotoll compare experiments/{}\n", path.file_name().unwrap().display());
+            let command = format!("# Run: iotoll compare experiments/{file}\n");
             assert!(text.contains(&command), "{name}");
             let experiment = parse(&name, &text).and_then(|draft| draft.resolve(&surroundings()));
             let experiment = experiment.unwrap_or_else(|error| panic!("{error}"));

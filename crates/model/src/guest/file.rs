@@ -237,16 +237,12 @@ mod tests {
 
     #[test]
     fn the_experiments_of_the_repository_can_be_run() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
         let mut found = 0;
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.display().to_string();
-            let text = std::fs::read_to_string(&path).unwrap();
+        for (name, file, text) in toml_file::experiments() {
             if !is_experiment(&text) {
                 continue;
             }
-            let command = format!("iotoll guest run experiments/{}\n", path.file_name().unwrap().display());
+            let command = format!("iotoll guest run experiments/{file}\n");
             assert!(text.contains(&command), "{name}");
             let plan = parse(&name, &text).and_then(|draft| draft.resolve(&|_| None));
             let plan = plan.unwrap_or_else(|error| panic!("{error}"));

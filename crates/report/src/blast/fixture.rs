@@ -152,7 +152,6 @@ pub fn queues() -> BlastFinding {
     let published = vec![
         published(Method::Lock, 1, "1386+0", "FreeBSD 12, no queue"),
         published(Method::RingTask, 1, "1270+0", "FreeBSD 12, iflib"),
-        published(Method::RingTask, 8, "1279+0", "FreeBSD 12, iflib"),
     ];
     BlastFinding { method: "lock,ring-task".to_owned(), points, published, ..one() }
 }
@@ -190,7 +189,7 @@ pub fn hostile(number: f64, text: &str) -> BlastFinding {
     }
     finding.published = vec![PublishedPackets {
         method: Method::Gso,
-        submitters: u32::MAX,
+        submitters: 1,
         task_cpu: None,
         kpps: text.to_owned(),
         source: text.to_owned(),

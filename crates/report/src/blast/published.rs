@@ -26,25 +26,22 @@ pub(super) fn block(finding: &BlastFinding) -> Option<Block> {
     let (first_published, first_ours) =
         (first.sent_per_second(), ours(first).first().map(|point| point.sent_per_second));
     for published in &finding.published {
-        let theirs = |name: String| {
-            let ratio = ratio(published.sent_per_second(), first_published);
-            [name, published.submitters.to_string(), published.kpps.clone(), ratio].map(Cell::from)
-        };
         // Nothing that a terminal shows as a blank at the end.
         let source = published.source.trim_end_matches(|letter: char| letter.is_whitespace() || letter.is_control());
-        let source = || Cell::new(Tone::Faint, source);
-        let points = ours(published);
-        for point in &points {
-            let measured = [seed_form(point), ratio(Some(point.sent_per_second), first_ours)].map(Cell::from);
-            table.row(theirs(point.point().way()).into_iter().chain(measured).chain([source()]).collect());
-        }
-        if points.is_empty() {
-            let measured = [MISSING, MISSING].map(Cell::from);
-            let name = published.method.name().to_owned();
-            table.row(theirs(name).into_iter().chain(measured).chain([source()]).collect());
+        for point in ours(published) {
+            table.row(vec![
+                Cell::from(point.point().way()),
+                Cell::from(point.submitters.to_string()),
+                Cell::from(published.kpps.as_str()),
+                Cell::from(ratio(published.sent_per_second(), first_published)),
+                Cell::from(seed_form(point)),
+                Cell::from(ratio(Some(point.sent_per_second), first_ours)),
+                Cell::new(Tone::Faint, source),
+            ]);
         }
     }
-    let note = "Sent + refused, in thousands per second. The published ones are of other machines and devices: compare the ratios to the first row. Measured ratios have no interval here; the points above have.";
+    let note = "Sent + refused, in thousands per second. The published ones are of other machines and devices: compare the ratios to \
+                the first row, which have no interval here (the points above have).";
     Some(Block::new("", Body::Table(table)).with(vec![remark(note)]))
 }
 

@@ -84,7 +84,7 @@ pub(super) fn is_uncounted(slice: &SliceRecord) -> bool {
 
 /// A noticeable part of the slices has no counts.
 pub(super) fn uncounted(record: View) -> Option<Warning> {
-    /// They are not chance: a ring is hidden longest when its command was interrupted in the middle of a submission.
+    /// Which slices they are is not chance: a ring is hidden longest when its command was interrupted in the middle of a submission.
     const NOTICEABLE: f64 = 0.01;
     let slices = || record.rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case.is_some());
     let (missing, all) = (slices().filter(|slice| is_uncounted(slice)).count(), slices().count());
