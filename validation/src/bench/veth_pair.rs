@@ -55,6 +55,6 @@ pub fn run(program: &str, words: &[&str]) -> anyhow::Result<()> {
     let output =
         Command::new(program).args(words).output().with_context(|| format!("cannot run {program}; install it"))?;
     let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{program} {}: {}; this validation needs root", words.join(" "), said.trim());
+    ensure!(output.status.success(), "{program} {}: {}", words.join(" "), said.trim());
     Ok(())
 }

@@ -20,7 +20,7 @@ const TURN: Duration = Duration::from_millis(4);
 /// Parts of it inside the lock.
 const PLANTED: [f64; 3] = [0.0, 0.1, 0.3];
 /// Most that the fit may be off: what sleeps that are too long shift.
-const OFF: f64 = 0.04;
+const OFF: f64 = 0.02;
 
 pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let cells: Vec<(f64, usize)> = PLANTED.iter().flat_map(|part| THREADS.map(|threads| (*part, threads))).collect();

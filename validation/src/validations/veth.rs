@@ -39,7 +39,9 @@ const SETTINGS: [Setting; 7] = [
 impl Setting {
     fn apply(self, pair: &VethPair) -> anyhow::Result<()> {
         let near = &pair.near;
-        run("tc", &["qdisc", "replace", "dev", near, "root", "handle", "1:", self.qdisc])?;
+        // A discipline is not replaced by one of another kind with the same handle. That there was none is no error.
+        let _ = run("tc", &["qdisc", "delete", "dev", near, "root"]);
+        run("tc", &["qdisc", "add", "dev", near, "root", "handle", "1:", self.qdisc])?;
         // The queues of mq have the system's default, which differs between distributions.
         for queue in (1..=QUEUES).filter(|_| self.qdisc == "mq") {
             run("tc", &["qdisc", "replace", "dev", near, "parent", &format!("1:{queue}"), "pfifo_fast"])?;
