@@ -172,7 +172,7 @@ fn sections(finding: &BlastFinding) -> Vec<Section> {
     let curves = Block::new("", Body::Charts(curves(finding))).of(Audience::PAGE);
     vec![
         Section::new("", vec![points(finding), laws(finding)]),
-        Section::new("Beside published figures", published::block(finding).into_iter().collect()),
+        Section::new("Beside published figures", published::blocks(finding)),
         Section::on_page("The curve", vec![curves]),
         Section::on_page("What became of the packets", packets::blocks(finding)),
         Section::on_page("Against the stored measurement", against_stored(finding).into_iter().collect()),

@@ -1,7 +1,7 @@
 //! Published packet rates beside the measured ones.
 
 use super::{remark, seed_form};
-use crate::document::{Block, Body, Cell, Column, Table, Tone};
+use crate::document::{Block, Body, Cell, Column, Fact, Table};
 use crate::number::MISSING;
 use model::blast::BlastFinding;
 use model::blast::finding::PointFinding;
@@ -9,8 +9,8 @@ use model::blast::plan::PublishedPackets;
 
 /// One row for each published figure and point that it stands for. The ratios are to the first row: two machines have no common
 /// rate, but may have a common ratio.
-pub(super) fn block(finding: &BlastFinding) -> Option<Block> {
-    let (first, _) = finding.published.split_first()?;
+pub(super) fn blocks(finding: &BlastFinding) -> Vec<Block> {
+    let Some(first) = finding.published.first() else { return Vec::new() };
     let mut table = Table::new(vec![
         Column::rows("method"),
         Column::number("submitters"),
@@ -18,8 +18,8 @@ pub(super) fn block(finding: &BlastFinding) -> Option<Block> {
         Column::number("÷ first"),
         Column::number("measured kpps"),
         Column::number("÷ first"),
-        Column::text("source"),
     ]);
+    let mut sources = Vec::new();
     let ours = |published: &PublishedPackets| -> Vec<&PointFinding> {
         finding.points.iter().filter(|point| published.is_of(point.point())).collect()
     };
@@ -36,13 +36,16 @@ pub(super) fn block(finding: &BlastFinding) -> Option<Block> {
                 Cell::from(ratio(published.sent_per_second(), first_published)),
                 Cell::from(seed_form(point)),
                 Cell::from(ratio(Some(point.sent_per_second), first_ours)),
-                Cell::new(Tone::Faint, source),
             ]);
         }
+        sources.push(Fact::new(format!("{} × {}", published.method.name(), published.submitters), source));
     }
     let note = "Sent + refused, in thousands per second. The published ones are of other machines and devices: compare the ratios to \
                 the first row, which have no interval here (the points above have).";
-    Some(Block::new("", Body::Table(table)).with(vec![remark(note)]))
+    vec![
+        Block::new("", Body::Table(table)).with(vec![remark(note)]),
+        Block::new("Who published it", Body::Facts(sources)),
+    ]
 }
 
 /// "0.92", or a dash.
