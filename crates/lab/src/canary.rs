@@ -51,7 +51,7 @@ fn two_cpus(cpus: &io::Result<Vec<u32>>) -> io::Result<(u32, u32)> {
 
 /// getppid is the cheapest call that the C library does not answer itself: kernel entry and exit, mitigations included.
 /// 200 calls a batch.
-fn null_system_call_nanos() -> f64 {
+pub(crate) fn null_system_call_nanos() -> f64 {
     const CALLS: u32 = 200;
     median_nanos(CALLS, || {
         for _ in 0..CALLS {
@@ -108,7 +108,7 @@ fn median_nanos(operations: u32, mut batch: impl FnMut()) -> f64 {
     median(&mut nanos)
 }
 
-fn median(values: &mut [f64]) -> f64 {
+pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -343,7 +343,7 @@ impl RoundRunner<'_> {
             let before = begun.elapsed();
             let begin_nanos = Nanos(monotonic_nanos());
             let measured = warmed.and_then(|()| self.round(schedule));
-            let Measured { slices, latencies, commands } = match measured {
+            let Measured { slices, latencies, commands, cpu } = match measured {
                 Ok(Some(measured)) => measured,
                 Ok(None) | Err(Error::Interrupted(_)) if !record.rounds.is_empty() => {
                     return Ok((Outcome::Interrupted, "interrupted".to_owned()));
@@ -353,7 +353,7 @@ impl RoundRunner<'_> {
                 Err(error) => return Ok((Outcome::Failed(error.to_string()), "failed".to_owned())),
             };
             let end_nanos = Nanos(monotonic_nanos());
-            let round = RoundRecord { begin_nanos, end_nanos, slices, latencies, boots: Vec::new(), commands };
+            let round = RoundRecord { begin_nanos, end_nanos, slices, latencies, boots: Vec::new(), commands, cpu };
             progress.add(&round);
             let kept = writer.round(&round);
             record.rounds.push(round);
@@ -429,6 +429,8 @@ struct Measured {
     slices: Vec<SliceRecord>,
     latencies: Vec<CaseLatency>,
     commands: Vec<CommandTotal>,
+    /// The CPU that all commands shared.
+    cpu: Option<u32>,
 }
 
 /// Runs with real-time priority, so that a boundary does not wait behind the workload. Children run with ordinary

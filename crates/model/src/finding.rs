@@ -429,6 +429,10 @@ pub struct DirectionFinding {
 pub struct StagesFinding {
     /// From the issue of the I/O until its first byte is passed to the kernel.
     pub backlog_wait: LatencyFinding,
+    /// From then until the system call that sends it has returned, which on loopback contains the way to the server's socket; `null`
+    /// where it is part of the round trip, because the engine does not measure it.
+    #[serde(default)]
+    pub sending: Option<LatencyFinding>,
     /// From then until the client has parsed the reply.
     pub round_trip: LatencyFinding,
     /// From then until the job sees the completion.
@@ -437,8 +441,10 @@ pub struct StagesFinding {
 
 impl StagesFinding {
     /// The stages in order, with their names.
-    pub fn named(&self) -> [(&'static str, &LatencyFinding); 3] {
-        [("backlog wait", &self.backlog_wait), ("round trip", &self.round_trip), ("delivery", &self.delivery)]
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, &LatencyFinding)> {
+        let sending = self.sending.iter().map(|sending| ("sending", sending));
+        let others = [("round trip", &self.round_trip), ("delivery", &self.delivery)];
+        std::iter::once(("backlog wait", &self.backlog_wait)).chain(sending).chain(others)
     }
 }
 

@@ -383,6 +383,9 @@ impl JobRecord {
 pub struct StageLatencies {
     /// From the issue of the I/O until its first byte is passed to the kernel.
     pub backlog_wait: Histogram,
+    /// From then until the kernel has all of it, if the engine measures that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sending: Option<Histogram>,
     /// From then until the client has parsed the reply.
     pub round_trip: Histogram,
     /// From then until the job sees the completion.

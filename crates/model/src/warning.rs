@@ -64,6 +64,8 @@ pub enum Code {
     ReadingsLost,
     /// The counter of a sliced command and its own total disagree.
     CountersDisagree,
+    /// Counting what a sliced command does is a noticeable part of its cost.
+    CountingCosts,
     /// Arms found different parts of their files in the page cache.
     CacheDiffers,
     /// The page cache did not contain what the condition requires.

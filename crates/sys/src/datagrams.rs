@@ -24,8 +24,14 @@ impl NumberedDatagrams {
     /// Numbers them consecutively.
     #[inline]
     pub fn number(&mut self, first: u64) {
+        self.number_some(first, self.count);
+    }
+
+    /// Numbers the first `count` of them consecutively.
+    #[inline]
+    fn number_some(&mut self, first: u64, count: usize) {
         let room = self.length.min(NUMBER);
-        for (place, datagram) in (0..).zip(self.bytes.chunks_exact_mut(self.length.max(1))) {
+        for (place, datagram) in (0..).zip(self.bytes.chunks_exact_mut(self.length.max(1)).take(count)) {
             let bytes = first.wrapping_add(place).to_le_bytes();
             datagram.iter_mut().zip(bytes.iter().take(room)).for_each(|(to, from)| *to = *from);
         }
@@ -83,7 +89,7 @@ impl ManySender {
     #[inline]
     pub fn send(&mut self, socket: &UdpSocket, first: u64, count: usize) -> io::Result<usize> {
         let count = count.min(self.datagrams.count);
-        self.datagrams.number(first);
+        self.datagrams.number_some(first, count);
         self.vectors.clear();
         self.messages.clear();
         for place in 0..count {

@@ -308,7 +308,11 @@ fn requests_and_responses_are_exchanged() {
             let finding = folder.measured(&job);
             let job = &finding["jobs"][0];
             assert_eq!((whole(&job["read"]["ios"]), whole(&job["read"]["bytes"])), (300, 2400), "{address}{way} {job}");
-            assert!(number(&job["read"]["latency_ns"]["mean"]) > 0.0, "{job}");
+            let mean = number(&job["read"]["latency_ns"]["mean"]);
+            let stages = job["stages_ns"].as_object().unwrap();
+            assert!(stages["sending"].is_object() && mean > 0.0, "{job}");
+            let sum: f64 = stages.values().map(|stage| number(&stage["mean"])).sum();
+            assert!((sum / mean - 1.0).abs() < 0.02, "{sum} {job}");
         }
         server.signal(Signal::TERM);
         server.wait().done();

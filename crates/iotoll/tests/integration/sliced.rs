@@ -126,6 +126,19 @@ fn io_uring_is_counted_by_its_rings() {
     }
 }
 
+/// Only its system calls show what it does, and counting them slows it: that is said.
+#[test]
+fn libaio_is_counted_by_its_system_calls() {
+    const TEST: &str = "libaio_is_counted_by_its_system_calls";
+    if !is_root() {
+        return skip(TEST, "counting system calls needs root");
+    }
+    let folder = Folder::with_file("data", 1 << 20);
+    let found = sliced(&folder, folder.iotoll(&format!("{COMPARE} --aa -- {}", fio("libaio"))), "syscalls");
+    assert!(number(&found["work_counter"]["nanos_per_count"]) >= 0.0, "{}", found["work_counter"]);
+    assert!(warns(&found, "counting_costs", &["--slices off"]), "{}", found["warnings"]);
+}
+
 /// dd does not report its I/O to iotoll, so a count stands for itself: it reads as much as it writes.
 #[test]
 fn a_program_that_does_not_report_is_counted_by_the_kernel() {

@@ -109,9 +109,10 @@ impl RoundRunner<'_> {
             }
             None => choose(&trials),
         };
-        let Some((place, source, counter)) = chosen else {
+        let Some((place, source, mut counter)) = chosen else {
             return Ok(Rehearsed::Not("no counter shows what the commands do (--count names one)".to_owned()));
         };
+        counter.nanos_per_count = source.nanos_per_count();
         let mut paces = vec![(0.0, Duration::ZERO); self.experiment.cases.len()];
         for (case, pace) in paces.iter_mut().enumerate() {
             if let Some(trial) = trials.iter().find(|trial| trial.cases.contains(&case)) {
@@ -283,6 +284,7 @@ fn choose(trials: &[Trial]) -> Option<(usize, Source, WorkCounter)> {
         counts: row.counts,
         what: row.what.to_owned(),
         reason: reason.to_owned(),
+        nanos_per_count: None,
     };
     Some((place, Source::Own(place), counter))
 }

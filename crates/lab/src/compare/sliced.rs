@@ -181,9 +181,9 @@ impl RoundRunner<'_> {
         let Some(mut sliced) = self.sliced.take() else {
             return Err(Error::Refused("sliced commands need a rehearsal".to_owned()));
         };
-        let mut measured = Measured::default();
         let mut outcome = Ok(true);
         let drawn = sliced.deck.as_mut().map(|deck| deck.draw(&mut self.shuffler)).transpose()?;
+        let mut measured = Measured { cpu: drawn.as_ref().map(|drawn| drawn.cpu), ..Measured::default() };
         for cell in self.shuffler.shuffled(0..self.experiment.cells.len()) {
             outcome = self.round_of_cell(cell, drawn.as_ref(), &mut sliced, (slice, guard, blocks), &mut measured);
             if !matches!(outcome, Ok(true)) {

@@ -6,6 +6,7 @@
 
 mod tcp_sockets;
 
+use crate::canary;
 use crate::cost::Counter;
 use crate::error::{Error, Result};
 use crate::probe::ProbeSet;
@@ -32,6 +33,33 @@ pub(super) enum Source {
     Probe(Box<ProbeSet>),
 }
 
+impl Source {
+    /// It counts system calls.
+    fn is_system_calls(&self) -> bool {
+        let Self::Own(place) = self else { return false };
+        ROWS.get(*place).is_some_and(|row| row.name == work_counter::SYSTEM_CALLS)
+    }
+
+    /// Time that a count takes in the counted program, in nanoseconds, if counting is not free. Measured here, on the cheapest
+    /// system call.
+    pub fn nanos_per_count(&self) -> Option<f64> {
+        /// One pair may fall into a change of the CPU's speed.
+        const PAIRS: usize = 9;
+        if !self.is_system_calls() {
+            return None;
+        }
+        let this_thread = u32::try_from(rustix::thread::gettid().as_raw_pid()).ok()?;
+        let mut differences = Vec::new();
+        for _ in 0..PAIRS {
+            let free = canary::null_system_call_nanos();
+            let counter = TaskTracepoint::open(this_thread, "raw_syscalls", "sys_enter").ok()?;
+            differences.push(canary::null_system_call_nanos() - free);
+            drop(counter);
+        }
+        Some(canary::median(&mut differences).max(0.0))
+    }
+}
+
 /// A counter that the user named.
 ///
 /// # Errors
@@ -43,6 +71,7 @@ pub(super) fn named(name: &str) -> Result<(Source, WorkCounter)> {
         counts,
         what: what.to_owned(),
         reason: "--count".to_owned(),
+        nanos_per_count: None,
     };
     if let Some(place) = ROWS.iter().position(|row| row.name == name) {
         let row = work_counter::find(name).ok_or_else(|| refused("is no counter".to_owned()))?;
@@ -107,12 +136,7 @@ impl WorkReader {
     /// Starts the counters that have to be opened before the command starts, in its first process: all of them for a
     /// rehearsal (`None`), otherwise the chosen one. A counter of system calls slows every system call of the machine.
     pub fn begin(&mut self, process: u32, chosen: Option<&Source>) {
-        let wanted = match chosen {
-            None => true,
-            Some(Source::Own(place)) => ROWS.get(*place).is_some_and(|row| row.name == "syscalls"),
-            Some(Source::Kernel(_) | Source::Probe(_)) => false,
-        };
-        if wanted {
+        if chosen.is_none_or(Source::is_system_calls) {
             self.system_calls = TaskTracepoint::open(process, "raw_syscalls", "sys_enter").ok();
         }
     }
@@ -189,7 +213,7 @@ impl WorkReader {
             "task:write" => io?.written,
             "task:storage" => io?.from_storage.saturating_add(io?.to_storage),
             "tcp" => self.sockets.moved()?,
-            "syscalls" => self.system_calls.as_ref()?.read().ok()?,
+            work_counter::SYSTEM_CALLS => self.system_calls.as_ref()?.read().ok()?,
             _ => return None,
         };
         let highest = self.highest.entry(place).or_default();

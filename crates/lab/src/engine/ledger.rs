@@ -63,8 +63,8 @@ impl Ledger {
         (self.begin_ticks, self.end_ticks) = (begin_ticks, begin_ticks);
         (self.stamp_error_sum, self.stamp_error_max, self.stamp_error_count) = (0, 0, 0);
         if let Some(stages) = &mut self.stages {
-            let StageLatencies { backlog_wait, round_trip, delivery } = stages.as_mut();
-            [backlog_wait, round_trip, delivery].into_iter().for_each(Histogram::clear);
+            let StageLatencies { backlog_wait, sending, round_trip, delivery } = stages.as_mut();
+            [backlog_wait, round_trip, delivery].into_iter().chain(sending).for_each(Histogram::clear);
         }
     }
 
@@ -86,10 +86,13 @@ impl Ledger {
     /// Counts the time of one I/O in each stage between issue and reaping.
     #[inline]
     pub fn count_stages(&mut self, issued: u64, stages: Stages, reaped: u64) {
-        let Stages { handed_over, answered } = stages;
+        let Stages { handed_over, sent, answered } = stages;
         let latencies = self.stages.get_or_insert_default();
         latencies.backlog_wait.record(handed_over.saturating_sub(issued), 1);
-        latencies.round_trip.record(answered.saturating_sub(handed_over), 1);
+        if let Some(sent) = sent {
+            latencies.sending.get_or_insert_default().record(sent.saturating_sub(handed_over), 1);
+        }
+        latencies.round_trip.record(answered.saturating_sub(sent.unwrap_or(handed_over)), 1);
         latencies.delivery.record(reaped.saturating_sub(answered), 1);
     }
 

@@ -258,7 +258,11 @@ impl<C: Connection> Remote<C> {
             Some(error) => -error.number().cast_signed(),
             None => reply.length.cast_signed(),
         };
-        done.push((reply.slot, result, Stages { handed_over: reply.handed_over, answered: reply.answered }));
+        done.push((
+            reply.slot,
+            result,
+            Stages { handed_over: reply.handed_over, sent: None, answered: reply.answered },
+        ));
     }
 }
 

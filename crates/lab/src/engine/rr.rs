@@ -1,7 +1,7 @@
 //! Requests and responses with an echo server: an I/O sends a block and receives as many bytes. Over UDP, TCP and Unix
 //! sockets; with a connection for all exchanges, or one for each.
 
-use super::traits::{Perform, Queue, Stages, Sync};
+use super::traits::{Queue, Stages, Sync};
 use super::{OpenEngine, Setup, noisy_slots};
 use crate::echo::resolved;
 use crate::error::{Error, Result};
@@ -13,6 +13,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use sys::buffer::AlignedBuffer;
+use sys::clock::ticks;
 
 /// Longest wait for a connection, for room to send, and for a response.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -50,26 +51,24 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     }
     let target = Target::find(&peer)?;
     let socket = target.connect().map_err(|error| nobody(&plan.name, &peer, &error))?;
-    let mut exchange = Exchange {
+    if depth > 1 && plan.rr_connect {
+        return Err(Error::Refused(format!(
+            "job '{}': rr_connect has one exchange per connection; use iodepth=1",
+            plan.name
+        )));
+    }
+    let mut exchanges = Exchanges {
         request: noisy_slots(plan, 1)?,
         response: vec![0; usize::try_from(MOST_IN_FLIGHT).unwrap_or(usize::MAX)],
         socket,
         anew: plan.rr_connect.then_some(target),
         used: false,
         syscalls: 0,
+        waiting: VecDeque::new(),
+        arrived: 0,
+        done: Vec::with_capacity(depth as usize),
     };
-    if depth <= 1 {
-        return Ok(Box::new(move |worker| worker.run_direct(&mut exchange)));
-    }
-    if plan.rr_connect {
-        return Err(Error::Refused(format!(
-            "job '{}': rr_connect has one exchange per connection; use iodepth=1",
-            plan.name
-        )));
-    }
-    let mut queue =
-        Pipeline { exchange, waiting: VecDeque::new(), arrived: 0, done: Vec::with_capacity(depth as usize) };
-    Ok(Box::new(move |worker| worker.run_queued(&mut queue)))
+    Ok(Box::new(move |worker| worker.run_queued(&mut exchanges)))
 }
 
 fn nobody(job: &str, peer: &Peer, error: &io::Error) -> Error {
@@ -146,7 +145,18 @@ impl Socket {
     }
 }
 
-struct Exchange {
+/// A request without a complete response.
+#[derive(Clone, Copy)]
+struct Waiting {
+    slot: u32,
+    length: usize,
+    /// When its first byte was sent, and when all were, in ticks.
+    handed_over: u64,
+    sent: u64,
+}
+
+/// Exchanges in flight. Responses come in the order of the requests; a datagram that is lost makes the job fail.
+struct Exchanges {
     request: AlignedBuffer,
     response: Vec<u8>,
     socket: Socket,
@@ -155,9 +165,23 @@ struct Exchange {
     /// The first connection has had its exchange.
     used: bool,
     syscalls: u64,
+    /// In the order of the requests.
+    waiting: VecDeque<Waiting>,
+    /// Bytes that have arrived for the first of them.
+    arrived: usize,
+    done: Vec<(u32, i32, Stages)>,
 }
 
-impl Exchange {
+impl Exchanges {
+    fn connect_anew(&mut self) -> io::Result<()> {
+        if let Some(target) = &self.anew
+            && std::mem::replace(&mut self.used, true)
+        {
+            self.socket = target.connect()?;
+        }
+        Ok(())
+    }
+
     fn send(&mut self, length: usize) -> io::Result<()> {
         let mut sent = 0;
         loop {
@@ -169,30 +193,67 @@ impl Exchange {
         }
     }
 
-    fn exchange(&mut self, length: usize) -> io::Result<usize> {
-        if let Some(target) = &self.anew
-            && std::mem::replace(&mut self.used, true)
-        {
-            self.socket = target.connect()?;
+    /// Receives once.
+    fn receive(&mut self) -> io::Result<()> {
+        self.syscalls += 1;
+        let mut length = self.socket.receive(&mut self.response)?;
+        let answered = ticks();
+        if let (Socket::Udp(_), Some(first)) = (&self.socket, self.waiting.front().copied()) {
+            self.finish(first, length, answered);
+            return Ok(());
         }
-        self.send(length)?;
-        let mut arrived = 0;
-        while arrived < length {
-            self.syscalls += 1;
-            let got = self.socket.receive(self.response.get_mut(arrived..length).unwrap_or_default())?;
-            arrived += got;
-            if matches!(self.socket, Socket::Udp(_)) {
-                break;
+        while let Some(first) = self.waiting.front().copied() {
+            let rest = first.length - self.arrived;
+            if length < rest {
+                self.arrived += length;
+                return Ok(());
             }
+            length -= rest;
+            self.arrived = 0;
+            self.finish(first, first.length, answered);
         }
-        Ok(arrived)
+        Ok(())
+    }
+
+    /// The response of the first request is complete.
+    fn finish(&mut self, first: Waiting, moved: usize, answered: u64) {
+        let Waiting { slot, handed_over, sent, .. } = first;
+        self.waiting.pop_front();
+        let stages = Stages { handed_over, sent: Some(sent), answered };
+        self.done.push((slot, i32::try_from(moved).unwrap_or(i32::MAX), stages));
     }
 }
 
-impl Perform for Exchange {
-    #[inline(always)]
-    fn perform(&mut self, request: &Request) -> i32 {
-        super::result_of(self.exchange(request.length as usize).map_err(late))
+impl Queue for Exchanges {
+    fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
+        let length = request.length as usize;
+        self.connect_anew().map_err(late)?;
+        let handed_over = ticks();
+        self.send(length).map_err(late)?;
+        self.waiting.push_back(Waiting { slot, length, handed_over, sent: ticks() });
+        Ok(())
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn wait(&mut self, least: u32, _: u32) -> io::Result<()> {
+        while self.done.len() < least as usize && !self.waiting.is_empty() {
+            if let Err(error) = self.receive()
+                && let Some(first) = self.waiting.pop_front()
+            {
+                let now = ticks();
+                let stages = Stages { handed_over: now, sent: None, answered: now };
+                self.done.push((first.slot, super::result_of(Err(late(error))), stages));
+            }
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32, Option<Stages>)) {
+        let count = self.done.len().min(most as usize);
+        self.done.drain(..count).for_each(|(slot, result, stages)| each(slot, result, Some(stages)));
     }
 
     fn sync(&mut self, _: Sync) -> io::Result<()> {
@@ -211,72 +272,5 @@ fn late(error: io::Error) -> io::Error {
         ErrorKind::WouldBlock => io::Error::from_raw_os_error(rustix::io::Errno::TIMEDOUT.raw_os_error()),
         ErrorKind::ConnectionReset => io::Error::from_raw_os_error(rustix::io::Errno::CONNRESET.raw_os_error()),
         _ => error,
-    }
-}
-
-/// Several exchanges in flight. Responses come in the order of the requests; a datagram that is lost makes the job fail.
-struct Pipeline {
-    exchange: Exchange,
-    /// Slots and lengths of requests without a complete response.
-    waiting: VecDeque<(u32, usize)>,
-    /// Bytes that have arrived for the first of them.
-    arrived: usize,
-    done: Vec<(u32, i32)>,
-}
-
-impl Pipeline {
-    /// Receives once.
-    fn receive(&mut self) -> io::Result<()> {
-        self.exchange.syscalls += 1;
-        let mut length = self.exchange.socket.receive(&mut self.exchange.response)?;
-        if let (Socket::Udp(_), Some((slot, _))) = (&self.exchange.socket, self.waiting.front()) {
-            self.done.push((*slot, i32::try_from(length).unwrap_or(i32::MAX)));
-            self.waiting.pop_front();
-            return Ok(());
-        }
-        while let Some((slot, wanted)) = self.waiting.front().copied() {
-            let rest = wanted - self.arrived;
-            if length < rest {
-                self.arrived += length;
-                return Ok(());
-            }
-            length -= rest;
-            self.arrived = 0;
-            self.waiting.pop_front();
-            self.done.push((slot, i32::try_from(wanted).unwrap_or(i32::MAX)));
-        }
-        Ok(())
-    }
-}
-
-impl Queue for Pipeline {
-    fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
-        self.exchange.send(request.length as usize).map_err(late)?;
-        self.waiting.push_back((slot, request.length as usize));
-        Ok(())
-    }
-
-    fn submit(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn wait(&mut self, least: u32, _: u32) -> io::Result<()> {
-        while self.done.len() < least as usize && !self.waiting.is_empty() {
-            self.receive().map_err(late)?;
-        }
-        Ok(())
-    }
-
-    fn reap(&mut self, most: u32, mut each: impl FnMut(u32, i32, Option<Stages>)) {
-        let count = self.done.len().min(most as usize);
-        self.done.drain(..count).for_each(|(slot, result)| each(slot, result, None));
-    }
-
-    fn sync(&mut self, _: Sync) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.exchange.syscalls)
     }
 }

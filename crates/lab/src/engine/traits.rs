@@ -34,8 +34,10 @@ pub trait Queue {
 /// last ends when it is reaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stages {
-    /// Its first byte was sent.
+    /// Its first byte is sent now.
     pub handed_over: u64,
+    /// The system call that sent its last byte returned; `None` if the engine does not measure that.
+    pub sent: Option<u64>,
     /// Its reply was received and parsed.
     pub answered: u64,
 }

@@ -79,6 +79,9 @@ pub struct PointFinding {
     pub oversubscribed: bool,
     /// Packets that the kernel accepted per second.
     pub sent_per_second: f64,
+    /// Packets that the kernel accepted per second, divided by those of the first point.
+    #[serde(default)]
+    pub sent_ratio: Option<Estimate>,
     /// Packets that it refused per second.
     pub errors_per_second: f64,
     /// Packets that the receiver counted per second.

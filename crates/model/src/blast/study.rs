@@ -108,15 +108,7 @@ fn point_finding(
         if seconds > 0.0 { count / seconds } else { 0.0 }
     };
     let estimate = |metric| Some(ratio_of_sums(&sums.pairs(metric, place)?)?.estimate());
-    let ratio = |metric| {
-        let rounds: Vec<PairedRound> = sums.paired(metric, 0, place).filter(|_| place > 0)?;
-        let change = log_ratio(&rounds)?.change();
-        Some(Estimate {
-            value: change.value + 1.0,
-            low: change.low.map(|low| low + 1.0),
-            high: change.high.map(|high| high + 1.0),
-        })
-    };
+    let ratio = |metric| ratio_of(&sums.paired(metric, 0, place).filter(|_| place > 0)?);
     let delivered = estimate(Metric::Iops).unwrap_or_else(|| Estimate::bare(0.0));
     let (mut packets, mut reordered) = (Packets::default(), 0_u64);
     for delivery in of_point() {
@@ -138,6 +130,7 @@ fn point_finding(
         oversubscribed: point.submitters as usize > cpus,
         sent_per_second: per_second(|delivery| delivery.slice_sent),
         errors_per_second: per_second(|delivery| delivery.slice_failed),
+        sent_ratio: sent_ratio(record, place).filter(|_| place > 0),
         delivered_per_second: delivered.value,
         delivered,
         delivered_ratio: ratio(Metric::Iops),
@@ -148,6 +141,23 @@ fn point_finding(
         since_stored: None,
         packets,
     }
+}
+
+/// The candidate divided by the baseline.
+fn ratio_of(rounds: &[PairedRound]) -> Option<Estimate> {
+    let change = log_ratio(rounds)?.change();
+    let whole = |change: f64| change + 1.0;
+    Some(Estimate { value: whole(change.value), low: change.low.map(whole), high: change.high.map(whole) })
+}
+
+/// Packets of a point that the kernel accepted per second, divided by those of the first point.
+fn sent_ratio(record: &BlastRecord, place: usize) -> Option<Estimate> {
+    let pair = |round: &Round, point: usize| {
+        let numerator = delivery(round, point)?.slice_sent as f64;
+        Some(Pair { numerator, denominator: slice_seconds(round, point)? })
+    };
+    let paired = |round: &Round| Some(PairedRound { baseline: pair(round, 0)?, candidate: pair(round, place)? });
+    ratio_of(&record.rounds.iter().map(paired).collect::<Option<Vec<_>>>()?)
 }
 
 /// What became of the packets of a point in a round.

@@ -120,6 +120,9 @@ fn packets_cost_what_they_cost_without_the_background() {
     // The wobble is common to both: the ratio has no error, and each rate has one.
     let ratio = second.delivered_ratio.unwrap();
     assert!(near(ratio.value, 2.0) && ratio.high.unwrap() - ratio.low.unwrap() < 1e-3, "{ratio:?}");
+    let sent = second.sent_ratio.unwrap();
+    assert!(near(sent.value, second.sent_per_second / first.sent_per_second) && first.sent_ratio.is_none());
+    assert!(sent.low.unwrap() <= sent.value && sent.high.unwrap() < sent.value * 1.01, "{sent:?}");
     assert!(first.delivered.half_width().unwrap() > 1000.0, "{first:?}");
     assert!(near(first.sent_per_second / first.delivered_per_second, 1.05), "{first:?}");
     assert!(near(first.context_switches_per_packet.unwrap().value, 0.25), "{first:?}");

@@ -36,7 +36,7 @@ pub const ROWS: [Row; 7] = [
     row("task:write", Counted::Bytes, "bytes that its processes wrote by system calls"),
     row("task:storage", Counted::Bytes, "bytes that its processes caused storage to read and write"),
     row("tcp", Counted::Bytes, "bytes that its TCP sockets received and had acknowledged"),
-    row("syscalls", Counted::Ios, "system calls of its processes"),
+    row(SYSTEM_CALLS, Counted::Ios, "system calls of its processes"),
 ];
 
 const fn row(name: &'static str, counts: Counted, what: &'static str) -> Row {
@@ -47,6 +47,9 @@ const fn row(name: &'static str, counts: Counted, what: &'static str) -> Row {
 pub fn find(name: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.name == name)
 }
+
+/// The counter of system calls, the only one that slows what it counts.
+pub const SYSTEM_CALLS: &str = "syscalls";
 
 /// Whether a counter counts what read and write move, so that task accounting sees it.
 pub fn is_of_system_calls(name: &str) -> bool {
@@ -79,6 +82,10 @@ pub struct WorkCounter {
     pub what: String,
     /// Why it was chosen, in words.
     pub reason: String,
+    /// Time that a count takes in the counted program, in nanoseconds; `None` if counting takes none, or if that was not
+    /// measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nanos_per_count: Option<f64>,
 }
 
 #[cfg(test)]

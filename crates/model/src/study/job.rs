@@ -133,13 +133,16 @@ fn latency(parts: &[&Direction], asked: &[f64], stamp: Option<StampError>, clock
 fn stages(jobs: &[&JobRecord], clock: Hertz) -> Option<StagesFinding> {
     let known: Option<Vec<&StageLatencies>> = jobs.iter().map(|job| job.stages.as_deref()).collect();
     let known = known.filter(|known| !known.is_empty())?;
-    let merged = |of: fn(&StageLatencies) -> &Histogram| {
+    let together = |parts: &mut dyn Iterator<Item = &Histogram>| {
         let mut sum = Histogram::new();
-        known.iter().for_each(|stages| sum.merge(of(stages)));
+        parts.for_each(|part| sum.merge(part));
         of_ticks(&sum, &[], None, clock)
     };
+    let merged = |of: fn(&StageLatencies) -> &Histogram| together(&mut known.iter().map(|stages| of(stages)));
+    let sending: Option<Vec<&Histogram>> = known.iter().map(|stages| stages.sending.as_ref()).collect();
     Some(StagesFinding {
         backlog_wait: merged(|stages| &stages.backlog_wait),
+        sending: sending.map(|parts| together(&mut parts.into_iter())),
         round_trip: merged(|stages| &stages.round_trip),
         delivery: merged(|stages| &stages.delivery),
     })

@@ -21,6 +21,7 @@ pub(super) fn table(finding: &BlastFinding) -> Table {
         line("sent", "", "packets/s", bare(point.sent_per_second));
         line("errors", "", "packets/s", bare(point.errors_per_second));
         line("delivered", "", "packets/s", Some(point.delivered));
+        line("sent_ratio", "", "", point.sent_ratio);
         line("delivered_ratio", "", "", point.delivered_ratio);
         line("cycles_per_packet", "", "cycles", point.cycles_per_packet);
         line("cycles_ratio", "", "", point.cycles_ratio);

@@ -45,6 +45,7 @@ fn point(method: Method, submitters: u32, (sent, delivered, cycles): (f64, f64, 
         batch: if method == Method::Sendto { 1 } else { 64 },
         oversubscribed: submitters > 8,
         sent_per_second: sent,
+        sent_ratio: None,
         errors_per_second: 0.0,
         delivered_per_second: delivered,
         delivered: estimate(delivered, 0.012),
@@ -100,6 +101,7 @@ pub fn methods() -> BlastFinding {
     let (first, others) = points.split_at_mut(1);
     let first = &first[0];
     for other in others {
+        other.sent_ratio = Some(estimate(other.sent_per_second / first.sent_per_second, 0.03));
         other.delivered_ratio = Some(estimate(other.delivered.value / first.delivered.value, 0.02));
         let cycles = other.cycles_per_packet.zip(first.cycles_per_packet);
         other.cycles_ratio = cycles.map(|(other, first)| estimate(other.value / first.value, 0.02));
@@ -141,7 +143,8 @@ pub fn queues() -> BlastFinding {
     let at = |method, submitters, rate: f64| point(method, submitters, (rate, rate, 17_000.0));
     let tasks = [(0, 156_000.0), (1, 217_000.0)];
     let tasks = tasks.map(|(cpu, rate)| PointFinding { task_cpu: Some(cpu), ..at(Method::RingTask, 1, rate) });
-    let points = [at(Method::Lock, 1, 263_000.0)].into_iter().chain(tasks).collect();
+    let mut points: Vec<PointFinding> = [at(Method::Lock, 1, 263_000.0)].into_iter().chain(tasks).collect();
+    points.iter_mut().skip(1).for_each(|task| task.sent_ratio = Some(estimate(task.sent_per_second / 263_000.0, 0.05)));
     let published = |method, submitters, kpps: &str, source: &str| PublishedPackets {
         method,
         submitters,
@@ -183,6 +186,7 @@ pub fn hostile(number: f64, text: &str) -> BlastFinding {
     for point in &mut finding.points {
         (point.sent_per_second, point.errors_per_second, point.delivered) = (number, -number, wrong);
         (point.delivered_ratio, point.cycles_per_packet, point.cycles_ratio) = (Some(wrong), Some(wrong), Some(wrong));
+        point.sent_ratio = Some(wrong);
         point.probes_per_packet = [(text.to_owned(), Some(wrong))].into();
         point.packets.drops = vec![counted(text, u64::MAX)];
         point.packets.unaccounted = i64::MIN;

@@ -6,6 +6,7 @@ use crate::number::MISSING;
 use model::blast::BlastFinding;
 use model::blast::finding::PointFinding;
 use model::blast::plan::PublishedPackets;
+use model::stats::Estimate;
 
 /// One row for each published figure and point that it stands for. The ratios are to the first row: two machines have no common
 /// rate, but may have a common ratio.
@@ -23,8 +24,14 @@ pub(super) fn blocks(finding: &BlastFinding) -> Vec<Block> {
     let ours = |published: &PublishedPackets| -> Vec<&PointFinding> {
         finding.points.iter().filter(|point| published.is_of(point.point())).collect()
     };
-    let (first_published, first_ours) =
-        (first.sent_per_second(), ours(first).first().map(|point| point.sent_per_second));
+    let first_published = first.sent_per_second();
+    let first_ours = ours(first).first().copied();
+    // The study divides by the first point of all.
+    let begins = first_ours.zip(finding.points.first()).is_some_and(|(ours, first)| ours.point() == first.point());
+    let measured = |point: &PointFinding| match point.sent_ratio.filter(|_| begins) {
+        Some(Estimate { value, low: Some(low), high: Some(high) }) => format!("{value:.2} [{low:.2}, {high:.2}]"),
+        _ => ratio(Some(point.sent_per_second), first_ours.map(|first| first.sent_per_second)),
+    };
     for published in &finding.published {
         // Nothing that a terminal shows as a blank at the end.
         let source = published.source.trim_end_matches(|letter: char| letter.is_whitespace() || letter.is_control());
@@ -35,13 +42,13 @@ pub(super) fn blocks(finding: &BlastFinding) -> Vec<Block> {
                 Cell::from(published.kpps.as_str()),
                 Cell::from(ratio(published.sent_per_second(), first_published)),
                 Cell::from(seed_form(point)),
-                Cell::from(ratio(Some(point.sent_per_second), first_ours)),
+                Cell::from(measured(point)),
             ]);
         }
         sources.push(Fact::new(format!("{} × {}", published.method.name(), published.submitters), source));
     }
     let note = "Sent + refused, in thousands per second. The published ones are of other machines and devices: compare the ratios to \
-                the first row, which have no interval here (the points above have).";
+                the first row (95 % interval over rounds).";
     vec![
         Block::new("", Body::Table(table)).with(vec![remark(note)]),
         Block::new("Who published it", Body::Facts(sources)),

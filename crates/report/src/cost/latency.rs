@@ -129,7 +129,12 @@ mod tests {
     fn stages_stand_below_the_directions() {
         let mut jobs = fixture::psync_4k().jobs;
         let latency = |mean| LatencyFinding { mean: Some(mean), ..LatencyFinding::default() };
-        let stages = StagesFinding { backlog_wait: latency(1e3), round_trip: latency(2e3), delivery: latency(4e3) };
+        let stages = StagesFinding {
+            backlog_wait: latency(1e3),
+            sending: None,
+            round_trip: latency(2e3),
+            delivery: latency(4e3),
+        };
         jobs.iter_mut().for_each(|job| job.stages_ns = Some(stages.clone()));
         let text = shown(&jobs);
         let lines: Vec<&str> = text.lines().skip_while(|line| !line.contains("read")).take(4).collect();

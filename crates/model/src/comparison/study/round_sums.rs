@@ -261,14 +261,23 @@ impl ComparisonSums {
         (capacity > 0.0).then_some(cycles? / capacity / self.context.clock.0)
     }
 
+    /// Net cycles of a case in all rounds; `None` where unknown.
+    pub fn net_cycles(&self, case: usize) -> Option<f64> {
+        self.rounds.iter().map(|round| round.net_cycles(case)).sum()
+    }
+
+    /// The clock of cycles, in Hz.
+    pub fn clock(&self) -> f64 {
+        self.context.clock.0
+    }
+
     /// How busy the machine was while a case ran.
     pub fn load(&self, case: usize) -> Option<CaseLoad> {
         let sums = || self.rounds.iter().filter_map(|round| round.cases.get(case));
         let gross: Option<f64> = sums().map(|sums| sums.gross_cycles).sum();
-        let net: Option<f64> = self.rounds.iter().map(|round| round.net_cycles(case)).sum();
         let capacity: f64 = sums().map(|sums| sums.capacity_seconds).sum();
         let own: Option<f64> = sums().map(|sums| sums.thread_cycles).sum();
-        let (gross, net) = (gross?, net?);
+        let (gross, net) = (gross?, self.net_cycles(case)?);
         // Stolen time was not available to anyone.
         let had = capacity * self.context.clock.0 * (1.0 - self.steal_fraction().unwrap_or(0.0));
         (had > 0.0).then(|| CaseLoad {

@@ -4,6 +4,7 @@
 //! that is the truth, and the counts are scaled to it; otherwise a count stands for itself.
 
 use super::View;
+use super::round_sums::ComparisonSums;
 use super::slice_readings::Commands;
 use crate::comparison::record::{CommandReading, CommandTotal, SliceReading, SliceRecord};
 use crate::experiment::work_counter::{self, Counted};
@@ -140,6 +141,33 @@ pub(super) fn disagreement(record: View) -> Option<Warning> {
     (part.abs() > DISAGREEMENT).then(|| Warning::new(Code::CountersDisagree, message))
 }
 
+/// Counting is a noticeable part of the cost: the case with the largest part.
+pub(super) fn counting_costs(record: View, sums: &ComparisonSums) -> Option<Warning> {
+    /// A third of the default margin.
+    const NOTICEABLE: f64 = 0.01;
+    let header = record.header;
+    let counter = header.work_counter.as_ref()?;
+    let nanos = counter.nanos_per_count?;
+    let parts = (0..sums.cases()).filter_map(|case| {
+        let slices = record.rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case == Some(case));
+        let counted = |slice: &SliceRecord| match &slice.reading {
+            SliceReading::Command { first, last, .. } => counts(first, last),
+            SliceReading::Slice { .. } | SliceReading::Execution(_) => None,
+        };
+        let spent = slices.filter_map(counted).sum::<f64>() * nanos / 1e9 * sums.clock();
+        Some((case, spent / sums.net_cycles(case).filter(|net| *net > spent)?))
+    });
+    let (case, part) = parts.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let experiment = &header.experiment;
+    let arm = experiment.arms.get(experiment.cases.get(case)?.arm)?;
+    let message = format!(
+        "counting system calls takes about {nanos:.0} ns of each, {:.0} % of the cost of arm '{}': costs are too high by that, and          an arm with more system calls pays more; choose another counter with --count, or use --slices off",
+        part * 100.0,
+        arm.name
+    );
+    (part > NOTICEABLE).then(|| Warning::new(Code::CountingCosts, message))
+}
+
 /// What a command reports itself, in the counter's unit.
 fn own_count(total: &CommandTotal, counts: Counted) -> Option<f64> {
     let own = total.own?;
@@ -160,7 +188,7 @@ mod tests {
     use crate::unit::Nanos;
 
     fn counter(counts: Counted) -> WorkCounter {
-        WorkCounter { name: "x".to_owned(), counts, what: String::new(), reason: String::new() }
+        WorkCounter { name: "x".to_owned(), counts, what: String::new(), reason: String::new(), nanos_per_count: None }
     }
 
     fn reading(count: u64, calls: Option<u64>) -> CommandReading {
@@ -252,6 +280,17 @@ mod tests {
             said.iter()
                 .any(|warning| warning.code == Code::WorkUnknown && warning.message.contains("slices are left out"))
         );
+        // Counting that takes a twelfth of the candidate's time or more, or next to nothing.
+        let counting_costs = |nanos_per_io: f64| {
+            let mut slowed = sliced.clone();
+            let counter = slowed.header.work_counter.as_mut().unwrap();
+            // Two counts for each of 4096 bytes.
+            counter.nanos_per_count = Some(nanos_per_io / 8192.0);
+            study(&slowed).warnings.into_iter().find(|warning| warning.code == Code::CountingCosts)
+        };
+        let said = counting_costs(100.0).unwrap().message;
+        assert!(said.contains(" % of the cost of arm '"), "{said}");
+        assert_eq!(counting_costs(1.0), None);
         let (plain, sliced) = (study(&plain), study(&sliced));
         for metric in ["iops", "cycles_per_io", "bytes_per_second", "thread_cycles_per_io"] {
             let of = |finding: &CompareFinding| {
