@@ -249,7 +249,7 @@ fn half_widths(metrics: &[&MetricFinding]) -> String {
     format!("±{} % [{}, {}]", at(&mut widths, 50.0), at(&mut widths, 5.0), at(&mut widths, 95.0))
 }
 
-fn lengths(runs: &[CompareFinding]) -> String {
-    let seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
+fn lengths<'a>(runs: impl IntoIterator<Item = &'a CompareFinding>) -> String {
+    let seconds: Vec<f64> = runs.into_iter().map(|run| run.seconds).collect();
     format!("{:.1}", rounds::median(&seconds))
 }

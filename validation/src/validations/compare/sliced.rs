@@ -218,39 +218,38 @@ pub fn same(bench: &mut Bench) -> anyhow::Result<Evidence> {
 /// A library that burns cycles in each pread of fio.
 pub fn known_cost(bench: &mut Bench) -> anyhow::Result<Evidence> {
     let file = bench.file("sliced", 16)?;
-    let Burning { library, calibrator } = burning_pread(bench)?;
-    let fio = |cycles: f64, seconds| {
+    let library = burning_pread(bench)?;
+    let fio = |cycles: f64, seconds, notes: &Path| {
         let words = Program::Fio("psync").words(&file, seconds, "");
-        format!("env LD_PRELOAD={} BURN_CYCLES={cycles:.0} {words}", library.display())
+        let (library, notes) = (library.display(), notes.display());
+        format!("env LD_PRELOAD={library} BURN_CYCLES={cycles:.0} BURN_NOTES={notes} {words}")
     };
     let measuring = Measuring { meters: "default", background_millis: 1000, out: None };
-    let words: Vec<String> = fio(BOTH_CYCLES, 3).split(' ').map(str::to_owned).collect();
+    let words: Vec<String> =
+        fio(BOTH_CYCLES, 3, &Burnt::notes(bench, "first")?).split(' ').map(str::to_owned).collect();
     let each = net(&cost(bench, &measuring, &[], &words)?)?;
-    // A loop ends a part of a turn late, and how late depends on its length.
-    let burnt = |cycles: f64| -> anyhow::Result<f64> {
-        let mut program = bench.command(&calibrator);
-        let text = bench.output(program.env("BURN_CYCLES", format!("{cycles:.0}")))?;
-        text.trim().parse().with_context(|| format!("the calibrator said '{text}'"))
-    };
-    let base = burnt(BOTH_CYCLES)?;
-    let planted: Vec<f64> =
-        PLANTED.iter().map(|part| Ok(burnt(BOTH_CYCLES + part * each)? - base)).collect::<anyhow::Result<_>>()?;
     let found = bench.in_rounds(
         &PLANTED,
         |_| 0,
         |part| format!("{:.0} % of an I/O", part * 100.0),
         |bench, part| {
             let arms = [("baseline", 0.0), ("candidate", part * each)];
-            let arms = arms.map(|(arm, more)| format!("--{arm}-cmd={}", fio(BOTH_CYCLES + more, 600)));
-            compare(bench, &[], &[vec!["--slices=50ms".to_owned()], arms.to_vec()].concat())
+            let notes = [Burnt::notes(bench, "baseline")?, Burnt::notes(bench, "candidate")?];
+            let flags = arms.iter().zip(&notes);
+            let flags =
+                flags.map(|((arm, more), notes)| format!("--{arm}-cmd={}", fio(BOTH_CYCLES + more, 600, notes)));
+            let flags: Vec<String> = std::iter::once("--slices=50ms".to_owned()).chain(flags).collect();
+            let run = compare(bench, &[], &flags)?;
+            let [baseline, candidate] = [Burnt::read(&notes[0])?, Burnt::read(&notes[1])?];
+            Ok((run, candidate.each()? - baseline.each()?))
         },
     )?;
     let mut evidence = Evidence::default();
     let mut rows = Vec::new();
-    for ((part, cycles), runs) in PLANTED.iter().zip(&planted).zip(&found) {
+    for (part, runs) in PLANTED.iter().zip(&found) {
         let metrics: Vec<&MetricFinding> =
-            runs.iter().map(|run| metric(run, Metric::CyclesPerIo)).collect::<Result<_, _>>()?;
-        let truths: Vec<f64> = runs.iter().map(|run| truth(run, *cycles)).collect::<anyhow::Result<_>>()?;
+            runs.iter().map(|(run, _)| metric(run, Metric::CyclesPerIo)).collect::<Result<_, _>>()?;
+        let truths: Vec<f64> = runs.iter().map(|(run, cycles)| truth(run, *cycles)).collect::<anyhow::Result<_>>()?;
         let holding = metrics.iter().zip(&truths).filter(|(found, truth)| holds(found, **truth)).count();
         let detected = metrics.iter().filter(|found| found.detected).count();
         let (name, of) = (format!("{:.0} %", part * 100.0), runs.len());
@@ -258,27 +257,34 @@ pub fn known_cost(bench: &mut Bench) -> anyhow::Result<Evidence> {
         evidence.criterion(holding as f64 >= COVERAGE * of as f64, text);
         let text = format!("{name}: the planted cost is detected in {detected} of {of}");
         evidence.criterion(detected as f64 >= POWER * of as f64, text);
+        let cycles: Vec<f64> = runs.iter().map(|(_, cycles)| *cycles).collect();
         rows.push(vec![
             name,
-            format!("{cycles:.0}"),
+            evidence::number(Some(rounds::median(&cycles)), 0),
             evidence::percent(&rounds::mean(&truths)),
             evidence::percent(&rounds::mean(&metrics.iter().filter_map(|found| found.change).collect::<Vec<_>>())),
             format!("{holding} of {of}"),
             format!("{detected} of {of}"),
             half_widths(&metrics),
-            lengths(runs),
+            lengths(runs.iter().map(|(run, _)| run)),
         ]);
     }
     evidence.note(format!(
         "Unmodified fio, cached 4 KiB reads by psync, in slices of 50 ms. A preloaded library burns {BOTH_CYCLES} cycles of the \
-         time-stamp counter in each pread of both arms, and a part of an I/O's cost ({each:.0} cycles) more in the candidate; \
-         how many more it really burns was measured in a program that does nothing else, before the comparisons. Change of \
-         cycles per I/O; means."
+         time-stamp counter in each pread of both arms, and a part of an I/O's cost ({each:.0} cycles) more in the candidate; it \
+         notes how many it really burns. Change of cycles per I/O; means."
     ));
-    evidence.table(
-        &["planted", "cycles", "true change", "found", "in interval", "detected", "half-width", "seconds"],
-        &rows,
-    );
+    let header = [
+        "planted",
+        "cycles",
+        "true change",
+        "found",
+        "in interval",
+        "detected",
+        "half-width: median [5th, 95th]",
+        "seconds",
+    ];
+    evidence.table(&header, &rows);
     Ok(evidence)
 }
 
@@ -287,68 +293,79 @@ fn truth(run: &CompareFinding, burnt: f64) -> anyhow::Result<f64> {
     Ok(burnt / metric(run, Metric::CyclesPerIo)?.baseline.context("the baseline has no cost")?)
 }
 
-/// The library and a program of the same source, which measures the cycles that one burning takes.
-struct Burning {
-    library: PathBuf,
-    calibrator: PathBuf,
+/// What the library noted: cycles burnt, and how often.
+struct Burnt {
+    cycles: u64,
+    times: u64,
 }
 
-/// Compiles them: pread spins on the time-stamp counter until BURN_CYCLES have passed, as engine spin does.
-fn burning_pread(bench: &Bench) -> anyhow::Result<Burning> {
+impl Burnt {
+    /// An empty file for the notes.
+    fn notes(bench: &Bench, name: &str) -> anyhow::Result<PathBuf> {
+        let path = bench.path(&format!("burnt-{name}"));
+        std::fs::write(&path, [0; 16])?;
+        Ok(path)
+    }
+
+    fn read(notes: &Path) -> anyhow::Result<Self> {
+        let bytes = std::fs::read(notes)?;
+        let number = |from: usize| -> anyhow::Result<u64> {
+            let bytes = bytes.get(from..from + 8).context("the notes are cut short")?;
+            Ok(u64::from_ne_bytes(bytes.try_into()?))
+        };
+        Ok(Self { cycles: number(0)?, times: number(8)? })
+    }
+
+    fn each(&self) -> anyhow::Result<f64> {
+        ensure!(self.times > 0, "the library burnt nothing");
+        Ok(self.cycles as f64 / self.times as f64)
+    }
+}
+
+/// Compiles the library: pread spins on the time-stamp counter until BURN_CYCLES have passed, as engine spin does, and notes how many
+/// passed really, because a loop ends a part of a turn late. A burning that was interrupted or frozen is not noted.
+fn burning_pread(bench: &Bench) -> anyhow::Result<PathBuf> {
     const SOURCE: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/types.h>
 #include <x86intrin.h>
 
 static unsigned long long cycles;
+static unsigned long long nowhere[2];
+static unsigned long long *notes = nowhere;
 static ssize_t (*next)(int, void *, size_t, off64_t);
 
 __attribute__((constructor)) static void begin(void) {
-    const char *text = getenv("BURN_CYCLES");
+    const char *text = getenv("BURN_CYCLES"), *path = getenv("BURN_NOTES");
     cycles = text ? strtoull(text, 0, 10) : 0;
     next = (ssize_t (*)(int, void *, size_t, off64_t))dlsym(RTLD_NEXT, "pread64");
-}
-
-static void __attribute__((noinline)) burn(void) {
-    unsigned long long begun = __rdtsc();
-    while (__rdtsc() - begun < cycles) {
-    }
+    int file = path ? open(path, O_RDWR) : -1;
+    void *mapped = mmap(0, sizeof nowhere, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (mapped != MAP_FAILED)
+        notes = mapped;
 }
 
 ssize_t pread64(int fd, void *buffer, size_t size, off64_t offset) {
-    burn();
+    unsigned long long begun = __rdtsc(), passed;
+    while ((passed = __rdtsc() - begun) < cycles) {
+    }
+    if (passed < cycles + 1000) {
+        notes[0] += passed;
+        notes[1] += 1;
+    }
     return next(fd, buffer, size, offset);
 }
 
 ssize_t pread(int fd, void *buffer, size_t size, off_t offset) { return pread64(fd, buffer, size, offset); }
-
-/* The least of many means: what an interruption adds belongs to no burning. */
-int main(void) {
-    const int burnings = 20000;
-    double least = 0;
-    for (int mean = 0; mean < 50; mean++) {
-        unsigned long long begun = __rdtsc();
-        for (int burning = 0; burning < burnings; burning++)
-            burn();
-        double each = (double)(__rdtsc() - begun) / burnings;
-        if (mean == 0 || each < least)
-            least = each;
-    }
-    printf("%f\n", least);
-    return 0;
-}
 "#;
     ensure!(cfg!(target_arch = "x86_64"), "the library reads the time-stamp counter of x86-64");
-    let source = bench.path("burning_pread.c");
+    let (source, library) = (bench.path("burning_pread.c"), bench.path("burning_pread.so"));
     std::fs::write(&source, SOURCE)?;
-    let compiled = |flags: &[&str], name: &str| -> anyhow::Result<PathBuf> {
-        let path = bench.path(name);
-        let mut compiler = bench.command("cc");
-        bench.output(compiler.args(["-O2", "-fPIC"]).args(flags).arg("-o").arg(&path).arg(&source).arg("-ldl"))?;
-        Ok(path)
-    };
-    Ok(Burning { library: compiled(&["-shared"], "burning_pread.so")?, calibrator: compiled(&[], "burning_pread")? })
+    let mut compiler = bench.command("cc");
+    bench.output(compiler.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl"))?;
+    Ok(library)
 }

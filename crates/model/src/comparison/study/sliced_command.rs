@@ -161,7 +161,8 @@ pub(super) fn counting_costs(record: View, sums: &ComparisonSums) -> Option<Warn
     let experiment = &header.experiment;
     let arm = experiment.arms.get(experiment.cases.get(case)?.arm)?;
     let message = format!(
-        "counting system calls takes about {nanos:.0} ns of each, {:.0} % of the cost of arm '{}': costs are too high by that, and          an arm with more system calls pays more; choose another counter with --count, or use --slices off",
+        "counting system calls takes about {nanos:.0} ns of each, {:.0} % of the cost of arm '{}': costs are too high by that, and \
+         an arm with more system calls pays more; choose another counter with --count, or use --slices off",
         part * 100.0,
         arm.name
     );
