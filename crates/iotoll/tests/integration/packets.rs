@@ -327,6 +327,23 @@ fn requests_and_responses_are_exchanged() {
     }
 }
 
+/// A peer that never answers: the job ends after a second, with all of its exchanges in flight.
+#[test]
+fn a_silent_peer_ends_the_job() {
+    let (folder, silent) = (Folder::new(), std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    let at = silent.local_addr().unwrap();
+    for depth in [1, 64] {
+        let begun = std::time::Instant::now();
+        let job = format!(
+            "run --no-save --quiet --background 200ms --name=rr --ioengine=rr --rr_peer=udp://{at} --bs=8 --iodepth={depth} \
+             --iodepth_batch_complete_min={depth} --number_ios=300"
+        );
+        let ended = folder.iotoll(&job).run();
+        assert!(ended.code == Some(1) && ended.stdout.contains("timed out"), "{ended:?}");
+        assert!(begun.elapsed().as_secs() < 40, "depth {depth}: {:?}", begun.elapsed());
+    }
+}
+
 #[test]
 fn odd_exchanges_are_refused_in_one_line() {
     let folder = Folder::new();

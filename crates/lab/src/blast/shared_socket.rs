@@ -5,29 +5,83 @@ use nbd::transmit_queue::{self, Queueing, Then, TransmitQueue};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::UdpSocket;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
 use std::time::Duration;
 use sys::datagrams::{ManySender, NumberedDatagrams};
 
 /// Packets that a submitter may have in the queue; fewer if there are many submitters.
-const SLOTS: usize = 64;
-/// Spins before a submitter without a free slot sleeps: yielding the CPU instead would be most of the context switches.
+const SLOTS: usize = 256;
+/// Spins before a submitter without a free slot sleeps until half of them are free: if it yielded its CPU instead, that would be most
+/// of the context switches.
 const SPINS: u32 = 100;
-/// Its first sleep; each further one is twice as long. A packet takes the kernel microseconds, and all slots were full.
-const FIRST_NAP: Duration = Duration::from_micros(50);
-/// Its longest.
-const LONGEST_NAP: Duration = Duration::from_millis(1);
+/// Longest sleep, after which a submitter looks whether it is to stop.
+const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+/// The submitter does not sleep.
+const AWAKE: u64 = u64::MAX;
 
 /// The socket, its queue, and the packets in it.
 pub(super) struct SharedSocket {
     queue: TransmitQueue,
-    /// Slots of each submitter.
+    /// Slots of each submitter: those of the first, then those of the second, and so on.
     each: usize,
-    /// By slot: whether its packet waits in the queue.
-    waits: Vec<AtomicBool>,
+    lanes: Vec<Lane>,
     sender: Mutex<SharedSender>,
     ended: AtomicBool,
+}
+
+/// How far the packets of one submitter are. They leave the queue in the order in which it put them.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Lane {
+    /// Packets that left the queue. Only the thread that sends writes it.
+    done: AtomicU64,
+    /// The submitter sleeps until `done` is this.
+    wake_at: AtomicU64,
+    submitter: OnceLock<Thread>,
+}
+
+impl Lane {
+    fn new() -> Self {
+        Self { done: AtomicU64::new(0), wake_at: AtomicU64::new(AWAKE), submitter: OnceLock::new() }
+    }
+
+    /// Waits until one of its slots is free, after it has put `put` packets. `false` if it is to stop.
+    fn wait_for_slot(&self, put: u64, slots: u64, stop: &AtomicBool) -> bool {
+        let waiting = || put.saturating_sub(self.done.load(Ordering::Acquire));
+        for _ in 0..SPINS {
+            if waiting() < slots {
+                return !stop.load(Ordering::Relaxed);
+            }
+            std::hint::spin_loop();
+        }
+        self.submitter.get_or_init(std::thread::current);
+        let half = slots / 2;
+        while waiting() > half {
+            if stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            self.wake_at.store(put.saturating_sub(half), Ordering::Relaxed);
+            // The other fence is in `SharedSender::send`: this thread sees `done`, or the sender sees `wake_at`.
+            fence(Ordering::SeqCst);
+            if waiting() > half {
+                std::thread::park_timeout(LONGEST_SLEEP);
+            }
+            self.wake_at.store(AWAKE, Ordering::Relaxed);
+        }
+        !stop.load(Ordering::Relaxed)
+    }
+
+    /// Wakes the submitter if it sleeps and half of its slots are free.
+    fn wake(&self) {
+        if self.done.load(Ordering::Relaxed) >= self.wake_at.load(Ordering::Relaxed)
+            && let Some(submitter) = self.submitter.get()
+        {
+            self.wake_at.store(AWAKE, Ordering::Relaxed);
+            submitter.unpark();
+        }
+    }
 }
 
 /// Sends what the queue passes.
@@ -46,9 +100,9 @@ impl SharedSender {
         Self { socket, datagrams, live, sent: 0, failed: BTreeMap::new(), scratch: Vec::new() }
     }
 
-    /// Sends a packet for each slot, in order, and frees the slots. The kernel numbers them by what it accepts: numbers
-    /// advance on success only.
-    fn send(&mut self, slots: &[u32], waits: &[AtomicBool]) {
+    /// Sends a packet for each slot, in order, and frees the slots; `lane` finds whose slot it is. The kernel numbers them by what it
+    /// accepts: numbers advance on success only.
+    fn send<'a>(&mut self, slots: &[u32], lane: impl Fn(u32) -> Option<&'a Lane>) {
         for batch in slots.chunks(self.datagrams.count().max(1)) {
             let mut left = batch.len();
             while left > 0 {
@@ -67,8 +121,10 @@ impl SharedSender {
                 }
             }
             self.live.sent.store(self.sent, Ordering::Relaxed);
-            let freed = batch.iter().filter_map(|slot| waits.get(*slot as usize));
-            freed.for_each(|waits| waits.store(false, Ordering::Release));
+            let lanes = || batch.iter().filter_map(|slot| lane(*slot));
+            lanes().for_each(|lane| lane.done.store(lane.done.load(Ordering::Relaxed) + 1, Ordering::Release));
+            fence(Ordering::SeqCst);
+            lanes().for_each(Lane::wake);
         }
     }
 }
@@ -77,11 +133,10 @@ impl SharedSocket {
     pub fn new(queueing: Queueing, submitters: usize, sender: SharedSender) -> Self {
         // A ring has room for twice the slots.
         let each = (transmit_queue::MOST / 2 / submitters.max(1)).clamp(1, SLOTS);
-        let slots = submitters * each;
         Self {
             each,
-            queue: TransmitQueue::new(queueing, slots),
-            waits: (0..slots).map(|_| AtomicBool::new(false)).collect(),
+            queue: TransmitQueue::new(queueing, submitters * each),
+            lanes: (0..submitters).map(|_| Lane::new()).collect(),
             sender: Mutex::new(sender),
             ended: AtomicBool::new(false),
         }
@@ -89,35 +144,21 @@ impl SharedSocket {
 
     /// Queues one packet after another until it is to stop, and sends when it is this thread's turn.
     pub fn submit(&self, submitter: usize, stop: &AtomicBool) {
-        let mut next = 0;
-        loop {
-            let slot = submitter * self.each + next % self.each;
-            let Some(waits) = self.waits.get(slot) else { return };
-            let (mut looks, mut nap) = (0, FIRST_NAP);
-            while waits.load(Ordering::Acquire) {
-                if stop.load(Ordering::Relaxed) {
-                    return;
-                }
-                looks += 1;
-                if looks < SPINS {
-                    std::hint::spin_loop();
-                } else {
-                    std::thread::sleep(nap);
-                    nap = LONGEST_NAP.min(nap * 2);
-                }
-            }
-            if stop.load(Ordering::Relaxed) {
-                return;
-            }
-            waits.store(true, Ordering::Relaxed);
-            let slots = [u32::try_from(slot).unwrap_or(u32::MAX)];
+        let Some(lane) = self.lanes.get(submitter) else { return };
+        let (mut put, mut next) = (0, 0);
+        while lane.wait_for_slot(put, self.each as u64, stop) {
+            let slots = [u32::try_from(submitter * self.each + next).unwrap_or(u32::MAX)];
+            (put, next) = (put + 1, if next + 1 < self.each { next + 1 } else { 0 });
             match self.queue.put(&slots) {
                 Then::Nothing => {}
-                Then::Send => self.sender().send(&slots, &self.waits),
+                Then::Send => self.sender().send(&slots, |slot| self.lane(slot)),
                 Then::Drain => self.drain(),
             }
-            next += 1;
         }
+    }
+
+    fn lane(&self, slot: u32) -> Option<&Lane> {
+        self.lanes.get(slot as usize / self.each)
     }
 
     /// The loop of the thread that drains a ring, until the end.
@@ -139,7 +180,7 @@ impl SharedSocket {
     fn drain(&self) {
         let mut sender = self.sender();
         let mut scratch = std::mem::take(&mut sender.scratch);
-        self.queue.drain(&mut scratch, |slots| sender.send(slots, &self.waits));
+        self.queue.drain(&mut scratch, |slots| sender.send(slots, |slot| self.lane(slot)));
         sender.scratch = scratch;
     }
 

@@ -199,7 +199,7 @@ impl Exchanges {
         let mut length = self.socket.receive(&mut self.response)?;
         let answered = ticks();
         if let (Socket::Udp(_), Some(first)) = (&self.socket, self.waiting.front().copied()) {
-            self.finish(first, length, answered);
+            self.finish(first, length.min(first.length), answered);
             return Ok(());
         }
         while let Some(first) = self.waiting.front().copied() {
@@ -213,6 +213,15 @@ impl Exchanges {
             self.finish(first, first.length, answered);
         }
         Ok(())
+    }
+
+    /// The connection is of no use any more: none of the requests in flight has a response.
+    fn fail_all(&mut self, error: io::Error) {
+        let (result, now) = (super::result_of(Err(late(error))), ticks());
+        self.arrived = 0;
+        for Waiting { slot, .. } in self.waiting.drain(..) {
+            self.done.push((slot, result, Stages { handed_over: now, sent: None, answered: now }));
+        }
     }
 
     /// The response of the first request is complete.
@@ -240,12 +249,8 @@ impl Queue for Exchanges {
 
     fn wait(&mut self, least: u32, _: u32) -> io::Result<()> {
         while self.done.len() < least as usize && !self.waiting.is_empty() {
-            if let Err(error) = self.receive()
-                && let Some(first) = self.waiting.pop_front()
-            {
-                let now = ticks();
-                let stages = Stages { handed_over: now, sent: None, answered: now };
-                self.done.push((first.slot, super::result_of(Err(late(error))), stages));
+            if let Err(error) = self.receive() {
+                self.fail_all(error);
             }
         }
         Ok(())

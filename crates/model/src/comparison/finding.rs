@@ -87,6 +87,10 @@ pub struct CompareFinding {
     /// What counted the I/Os of commands that took turns in slices; `null` otherwise.
     #[serde(default)]
     pub work_counter: Option<WorkCounter>,
+    /// Largest part of an arm's measured cost that the counter itself takes, estimated; `null` if counting is free or the cost is
+    /// unknown.
+    #[serde(default)]
+    pub counting_fraction: Option<f64>,
     /// The CPUs on which each case ran, if two of its threads were busy; ordered by cell, then arm.
     #[serde(default)]
     pub placement: Vec<CasePlacement>,

@@ -268,6 +268,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         regimes: Vec::new(),
         services: experiment.services.clone(),
         work_counter: header.work_counter.clone(),
+        counting_fraction: sliced_command::counting_fraction(record, &sums).map(|(_, part)| part),
         boots: boots(record),
         cases: cases(experiment),
         outcome: record.end.map_or_else(|| no_end(record), |end| end.outcome.clone()),

@@ -48,7 +48,7 @@ pub fn find(name: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.name == name)
 }
 
-/// The counter of system calls, the only one that slows what it counts.
+/// The counter of system calls, which slows each of them.
 pub const SYSTEM_CALLS: &str = "syscalls";
 
 /// Whether a counter counts what read and write move, so that task accounting sees it.
@@ -82,8 +82,8 @@ pub struct WorkCounter {
     pub what: String,
     /// Why it was chosen, in words.
     pub reason: String,
-    /// Time that a count takes in the counted program, in nanoseconds; `None` if counting takes none, or if that was not
-    /// measured.
+    /// Least time that a count takes in the counted program, in nanoseconds; `None` if counting takes none, or if that is not
+    /// measured (a probe).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nanos_per_count: Option<f64>,
 }

@@ -48,7 +48,7 @@ pub(super) fn blocks(finding: &BlastFinding) -> Vec<Block> {
         sources.push(Fact::new(format!("{} × {}", published.method.name(), published.submitters), source));
     }
     let note = "Sent + refused, in thousands per second. The published ones are of other machines and devices: compare the ratios to \
-                the first row (95 % interval over rounds).";
+                the first row, with their 95 % intervals over rounds if it is the first point.";
     vec![
         Block::new("", Body::Table(table)).with(vec![remark(note)]),
         Block::new("Who published it", Body::Facts(sources)),

@@ -328,6 +328,7 @@ pub fn empty() -> CompareFinding {
         regimes: Vec::new(),
         services: Vec::new(),
         work_counter: None,
+        counting_fraction: None,
         boots: Vec::new(),
         cases: Vec::new(),
         outcome: Outcome::Completed,

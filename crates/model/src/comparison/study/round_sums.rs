@@ -266,6 +266,11 @@ impl ComparisonSums {
         self.rounds.iter().map(|round| round.net_cycles(case)).sum()
     }
 
+    /// Cycles of a case's own threads in all rounds; `None` where unknown.
+    pub fn thread_cycles(&self, case: usize) -> Option<f64> {
+        self.rounds.iter().filter_map(|round| round.cases.get(case)).map(|sums| sums.thread_cycles).sum()
+    }
+
     /// The clock of cycles, in Hz.
     pub fn clock(&self) -> f64 {
         self.context.clock.0
@@ -276,7 +281,7 @@ impl ComparisonSums {
         let sums = || self.rounds.iter().filter_map(|round| round.cases.get(case));
         let gross: Option<f64> = sums().map(|sums| sums.gross_cycles).sum();
         let capacity: f64 = sums().map(|sums| sums.capacity_seconds).sum();
-        let own: Option<f64> = sums().map(|sums| sums.thread_cycles).sum();
+        let own = self.thread_cycles(case);
         let (gross, net) = (gross?, self.net_cycles(case)?);
         // Stolen time was not available to anyone.
         let had = capacity * self.context.clock.0 * (1.0 - self.steal_fraction().unwrap_or(0.0));

@@ -141,13 +141,9 @@ pub(super) fn disagreement(record: View) -> Option<Warning> {
     (part.abs() > DISAGREEMENT).then(|| Warning::new(Code::CountersDisagree, message))
 }
 
-/// Counting is a noticeable part of the cost: the case with the largest part.
-pub(super) fn counting_costs(record: View, sums: &ComparisonSums) -> Option<Warning> {
-    /// A third of the default margin.
-    const NOTICEABLE: f64 = 0.01;
-    let header = record.header;
-    let counter = header.work_counter.as_ref()?;
-    let nanos = counter.nanos_per_count?;
+/// The largest part of a case's measured cost that counting takes, with the case; `None` if counting is free or the cost is unknown.
+pub(super) fn counting_fraction(record: View, sums: &ComparisonSums) -> Option<(usize, f64)> {
+    let nanos = record.header.work_counter.as_ref()?.nanos_per_count?;
     let parts = (0..sums.cases()).filter_map(|case| {
         let slices = record.rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case == Some(case));
         let counted = |slice: &SliceRecord| match &slice.reading {
@@ -155,14 +151,25 @@ pub(super) fn counting_costs(record: View, sums: &ComparisonSums) -> Option<Warn
             SliceReading::Slice { .. } | SliceReading::Execution(_) => None,
         };
         let spent = slices.filter_map(counted).sum::<f64>() * nanos / 1e9 * sums.clock();
-        Some((case, spent / sums.net_cycles(case).filter(|net| *net > spent)?))
+        // Without a meter of the whole machine, the threads' own cost.
+        let cost = sums.net_cycles(case).or_else(|| sums.thread_cycles(case))?;
+        Some((case, if cost > spent { spent / cost } else { 1.0 }))
     });
-    let (case, part) = parts.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    parts.max_by(|(_, one), (_, other)| one.total_cmp(other))
+}
+
+/// Counting is a noticeable part of the cost.
+pub(super) fn counting_costs(record: View, sums: &ComparisonSums) -> Option<Warning> {
+    /// A third of the default margin.
+    const NOTICEABLE: f64 = 0.01;
+    let header = record.header;
+    let nanos = header.work_counter.as_ref()?.nanos_per_count?;
+    let (case, part) = counting_fraction(record, sums)?;
     let experiment = &header.experiment;
     let arm = experiment.arms.get(experiment.cases.get(case)?.arm)?;
     let message = format!(
-        "counting system calls takes about {nanos:.0} ns of each, {:.0} % of the cost of arm '{}': costs are too high by that, and \
-         an arm with more system calls pays more; choose another counter with --count, or use --slices off",
+        "counting takes {nanos:.0} ns or more of each system call, about {:.0} % of the measured cost of arm '{}': costs are too \
+         high, rates too low, and an arm with more system calls loses more; choose another counter with --count, or use --slices off",
         part * 100.0,
         arm.name
     );
@@ -287,11 +294,16 @@ mod tests {
             let counter = slowed.header.work_counter.as_mut().unwrap();
             // Two counts for each of 4096 bytes.
             counter.nanos_per_count = Some(nanos_per_io / 8192.0);
-            study(&slowed).warnings.into_iter().find(|warning| warning.code == Code::CountingCosts)
+            let found = study(&slowed);
+            let said = found.warnings.iter().any(|warning| warning.code == Code::CountingCosts);
+            (said, found.counting_fraction.unwrap())
         };
-        let said = counting_costs(100.0).unwrap().message;
-        assert!(said.contains(" % of the cost of arm '"), "{said}");
-        assert_eq!(counting_costs(1.0), None);
+        // The first arm's I/O costs 1000 ns, the second's 1100.
+        let (said, part) = counting_costs(100.0);
+        assert!(said && (0.095..0.105).contains(&part), "{part}");
+        let (said, part) = counting_costs(1.0);
+        assert!(!said && (0.000_9..0.001_1).contains(&part), "{part}");
+        assert_eq!(counting_costs(9999.0), (true, 1.0));
         let (plain, sliced) = (study(&plain), study(&sliced));
         for metric in ["iops", "cycles_per_io", "bytes_per_second", "thread_cycles_per_io"] {
             let of = |finding: &CompareFinding| {
