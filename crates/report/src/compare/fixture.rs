@@ -1,7 +1,9 @@
 //! Typical comparisons, for the tests of every format.
 
+mod booted;
 mod stored;
 
+pub use booted::booted;
 pub use stored::{stored, stored_sweep};
 
 use model::comparison::CompareFinding;
@@ -9,7 +11,7 @@ use model::comparison::finding::*;
 use model::experiment::{ArmPlan, Axis, Metric, Published, Rules};
 use model::placement::{CasePlacement, Mode, ModeFinding};
 use model::reading::Reading;
-use model::record::{Canaries, Host, Outcome};
+use model::record::{Canaries, Outcome};
 use model::stats::{Estimate, Good, Verdict};
 use model::stored::{StoredFinding, UnpairedChange};
 use model::warning::{Code, Warning};
@@ -336,31 +338,6 @@ pub fn empty() -> CompareFinding {
     }
 }
 
-/// Two kernels with three boots each.
-pub fn booted() -> CompareFinding {
-    let mut finding = options();
-    finding.title = "two kernels".to_owned();
-    finding.rounds = 3;
-    finding.arms = vec![arm("stock", "booted when uname -r = 6.9.0"), arm("patched", "booted when uname -r = 6.9.0-p")];
-    for cell in &mut finding.cells {
-        cell.arm = "patched".to_owned();
-    }
-    finding.boots = ["stock", "patched", "patched", "stock", "stock", "patched"].iter().enumerate().map(boot).collect();
-    finding
-}
-
-fn boot((number, arm): (usize, &&str)) -> BootFinding {
-    let kernel = if *arm == "stock" { "6.9.0" } else { "6.9.0-p" };
-    BootFinding {
-        round: number / 2,
-        arm: (*arm).to_owned(),
-        boot_id: format!("b00t{number}"),
-        started_unix_seconds: 1_760_000_000.0,
-        host: Host { kernel: kernel.to_owned(), ..crate::cost::fixture::host() },
-        canaries: canaries(95.0),
-    }
-}
-
 /// A finding with `number` for all numbers and `text` for all names.
 pub fn hostile(number: f64, text: &str) -> CompareFinding {
     let mut finding = sweep();
@@ -389,7 +366,7 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
         arm.what = text.repeat(8);
     }
     finding.placement = vec![placed(&text.repeat(9), number)];
-    finding.boots = vec![boot((0, &"stock"))];
+    finding.boots = vec![booted::boot((0, &"stock"))];
     for boot in &mut finding.boots {
         (boot.arm, boot.host.kernel, boot.boot_id) = (text.to_owned(), text.repeat(3), text.to_owned());
     }
