@@ -18,8 +18,9 @@ const TYPES: [(&str, &str); 13] = [
 ];
 
 /// Parts of keys. The first match determines the unit.
-const PARTS: [(&str, &str); 60] = [
+const PARTS: [(&str, &str); 61] = [
     ("_ratio", "ratio"),
+    ("nanos_per_count", "ns"),
     ("sent_per_second", "packets per s"),
     ("delivered_per_second", "packets per s"),
     ("errors_per_second", "packets per s"),
