@@ -288,7 +288,6 @@ mod tests {
             said.iter()
                 .any(|warning| warning.code == Code::WorkUnknown && warning.message.contains("slices are left out"))
         );
-        // Counting that takes a twelfth of the candidate's time or more, or next to nothing.
         let counting_costs = |nanos_per_io: f64| {
             let mut slowed = sliced.clone();
             let counter = slowed.header.work_counter.as_mut().unwrap();
@@ -298,7 +297,7 @@ mod tests {
             let said = found.warnings.iter().any(|warning| warning.code == Code::CountingCosts);
             (said, found.counting_fraction.unwrap())
         };
-        // The first arm's I/O costs 1000 ns, the second's 1100.
+        // A tenth of the first arm's I/O, which costs 1000 ns; next to nothing; more than there is.
         let (said, part) = counting_costs(100.0);
         assert!(said && (0.095..0.105).contains(&part), "{part}");
         let (said, part) = counting_costs(1.0);
