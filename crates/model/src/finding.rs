@@ -125,6 +125,18 @@ pub struct StoredPhase {
     pub iops_change: Option<f64>,
 }
 
+/// A unit of the interval that carries much of the mean.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CarryingUnit {
+    /// Its number, from 1.
+    pub number: usize,
+    /// How many units there are.
+    pub of: usize,
+    /// Its part of the net cycles, as a fraction.
+    pub part: f64,
+}
+
 /// The cost of a phase.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -161,6 +173,9 @@ pub struct PhaseFinding {
     pub cycles_per_io_background: Option<f64>,
     /// Basis of the interval, in words, or why there is none.
     pub interval_from: String,
+    /// The one group of windows, or execution, that carries a quarter of the cost or more; `null` if there is none.
+    #[serde(default)]
+    pub carried_by: Option<CarryingUnit>,
     /// Cycles of the whole machine per byte, net of the background.
     pub cycles_per_byte: Option<f64>,
     /// Lower end of its 95 % interval.

@@ -84,13 +84,10 @@ impl Histogram {
         (self.total > 0).then(|| self.sum as f64 / self.total as f64)
     }
 
-    /// The smallest recorded value such that at least `fraction` (0 to 1) of all values are no larger, to within
+    /// The smallest recorded value such that at least `percent` (0 to 100) of all values are no larger, to within
     /// [`BUCKET_ERROR`]; `None` if empty.
-    pub fn quantile(&self, fraction: f64) -> Option<u64> {
-        if self.total == 0 {
-            return None;
-        }
-        let rank = ((self.total as f64 * fraction.clamp(0.0, 1.0)).ceil() as u64).clamp(1, self.total);
+    pub fn percentile(&self, percent: f64) -> Option<u64> {
+        let rank = rank(percent, self.total)?;
         let mut seen: u64 = 0;
         for (index, &count) in self.counts.iter().enumerate() {
             seen = seen.saturating_add(count);
@@ -100,6 +97,41 @@ impl Histogram {
         }
         Some(self.max)
     }
+
+    /// The buckets that are not empty, in the order of their values.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
+        let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        filled.map(|(index, &count)| Bucket { index, count })
+    }
+}
+
+/// A bucket that is not empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Its place among all buckets.
+    pub index: usize,
+    /// Number of values in it.
+    pub count: u64,
+}
+
+impl Bucket {
+    /// The values that it holds: from the first to below the second.
+    pub fn range(&self) -> (f64, f64) {
+        (lowest(self.index) as f64, lowest(self.index + 1) as f64)
+    }
+}
+
+/// The rank, from 1, of a percentile among `total` values: the smallest whole number of values that is at least `percent` of
+/// them. In whole numbers, because 99.9 % of 10,000 is 9,990.000000000002 in floating point, one rank too high. Digits of the
+/// percentage beyond the sixth after the point are rounded. `None` without values or a percentage.
+fn rank(percent: f64, total: u64) -> Option<u64> {
+    const WHOLE: u128 = 100_000_000;
+    if total == 0 || percent.is_nan() {
+        return None;
+    }
+    let parts = (percent.clamp(0.0, 100.0) * 1e6).round() as u128;
+    let rank = (u128::from(total) * parts).div_ceil(WHOLE);
+    Some(u64::try_from(rank).unwrap_or(total).clamp(1, total))
 }
 
 #[inline(always)]
@@ -110,6 +142,15 @@ fn bucket(value: u64) -> usize {
     let bits = 63 - (value | SUB_BUCKETS as u64).leading_zeros();
     let shift = bits - PRECISION_BITS;
     ((shift as usize) << PRECISION_BITS) + (value >> shift) as usize
+}
+
+/// The lowest value of a bucket.
+fn lowest(index: usize) -> u64 {
+    if index < 2 * SUB_BUCKETS {
+        return index as u64;
+    }
+    let shift = (index >> PRECISION_BITS) as u32 - 1;
+    (((index & (SUB_BUCKETS - 1)) + SUB_BUCKETS) as u64) << shift
 }
 
 fn middle(index: usize) -> u64 {
@@ -163,7 +204,7 @@ mod tests {
             let mut histogram = Histogram::new();
             histogram.record(value, 1);
             histogram.record(u64::MAX >> 1, 1); // so that `max` does not clip the answer
-            let read = histogram.quantile(0.5).unwrap() as f64;
+            let read = histogram.percentile(50.0).unwrap() as f64;
             prop_assert!((read - value as f64).abs() <= value as f64 * BUCKET_ERROR);
         }
 
@@ -185,11 +226,48 @@ mod tests {
     fn quantiles_follow_the_definition() {
         let mut histogram = Histogram::new();
         (1..=100).for_each(|value| histogram.record(value, 1));
-        assert_eq!(histogram.quantile(0.5), Some(50));
-        assert_eq!(histogram.quantile(0.99), Some(99));
-        assert_eq!(histogram.quantile(1.0), Some(100));
+        assert_eq!(histogram.percentile(50.0), Some(50));
+        assert_eq!(histogram.percentile(99.0), Some(99));
+        assert_eq!(histogram.percentile(100.0), Some(100));
         assert_eq!(histogram.mean(), Some(50.5));
-        assert_eq!(Histogram::new().quantile(0.5), None);
+        assert_eq!(Histogram::new().percentile(50.0), None);
+    }
+
+    /// In floating point, 99.9 / 100 · 10,000 is 9,990.000000000002.
+    #[test]
+    fn ranks_are_whole_numbers() {
+        for (percent, total, expected) in [
+            (99.9, 10_000, 9_990),
+            (99.9, 10_001, 9_991),
+            (99.99, 1_000_000, 999_900),
+            (99.0, 100, 99),
+            (50.0, 3, 2),
+            (0.0, 5, 1),
+            (100.0, 5, 5),
+            (100.0, u64::MAX, u64::MAX),
+            (33.3, 1000, 333),
+        ] {
+            assert_eq!(rank(percent, total), Some(expected), "p{percent} of {total}");
+        }
+        assert_eq!((rank(50.0, 0), rank(f64::NAN, 5)), (None, None));
+        // Below 256, each value has a bucket of its own.
+        let mut histogram = Histogram::new();
+        histogram.record(10, 9_990);
+        histogram.record(20, 10);
+        assert_eq!((histogram.percentile(99.9), histogram.percentile(99.91)), (Some(10), Some(20)));
+    }
+
+    #[test]
+    fn buckets_have_ranges_that_hold_their_values() {
+        for value in [0, 1, 255, 256, 257, 1000, 123_456_789] {
+            let mut histogram = Histogram::new();
+            histogram.record(value, 3);
+            let found: Vec<Bucket> = histogram.buckets().collect();
+            let [only] = found.as_slice() else { panic!("{found:?}") };
+            let (low, high) = only.range();
+            assert!(low <= value as f64 && (value as f64) < high && only.count == 3, "{value}: {low} to {high}");
+            assert!(high - low <= (low * BUCKET_ERROR).max(1.0));
+        }
     }
 
     #[test]
@@ -204,10 +282,10 @@ mod tests {
         let mut full: Histogram = serde_json::from_str(&text).unwrap();
         let other = full.clone();
         full.merge(&other);
-        assert_eq!((full.total(), full.sum(), full.quantile(1.0)), (u64::MAX, u64::MAX, Some(1)));
+        assert_eq!((full.total(), full.sum(), full.percentile(100.0)), (u64::MAX, u64::MAX, Some(1)));
         let mut two: Histogram = serde_json::from_str(&text.replace("[[1,", "[[2,")).unwrap();
         two.merge(&other);
-        assert_eq!(two.quantile(1.0), Some(1), "both buckets are full, and the first holds as many as all");
+        assert_eq!(two.percentile(100.0), Some(1), "both buckets are full, and the first holds as many as all");
     }
 
     #[test]

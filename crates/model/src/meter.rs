@@ -86,6 +86,8 @@ pub struct Descriptor {
     pub disturbs: bool,
     /// Its rank as the headline meter, 1 is the most trusted; `None` if it is never the headline meter.
     pub headline_rank: Option<u8>,
+    /// The smallest step of its reading, in nanoseconds of CPU time (of a nominal cycle for core cycles).
+    pub resolution_nanos: f64,
     /// Its error; `None` if unknown.
     pub expected_error: Option<ExpectedError>,
 }
@@ -99,6 +101,7 @@ const COMMON: Descriptor = Descriptor {
     read_at: ReadAt::EachCpu,
     disturbs: false,
     headline_rank: None,
+    resolution_nanos: 1.0,
     expected_error: None,
 };
 
@@ -131,6 +134,8 @@ impl Meter {
             },
             Self::Idle => Descriptor {
                 name: "idle",
+                // The kernel shows microseconds.
+                resolution_nanos: 1e3,
                 sees: "all time outside cpuidle states; counts interrupts during a halt as idle; ±2 % in 10 s",
                 headline_rank: Some(2),
                 expected_error: error(1.6, 2.2),
@@ -138,6 +143,7 @@ impl Meter {
             },
             Self::ProcStat => Descriptor {
                 name: "proc_stat",
+                resolution_nanos: 1e7,
                 sees: "all time except idle, iowait and steal, in 10 ms ticks; only for whole runs",
                 read_at: ReadAt::Once,
                 headline_rank: Some(3),
@@ -186,6 +192,11 @@ impl Meter {
     /// Finds a meter by name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|meter| meter.name() == name)
+    }
+
+    /// The smallest step of its reading, in nanoseconds of CPU time.
+    pub const fn resolution_nanos(self) -> f64 {
+        self.descriptor().resolution_nanos
     }
 
     /// Whether it changes what it measures.

@@ -108,6 +108,10 @@ pub enum Code {
     NoInterval,
     /// Commands were compared by whole executions, which takes longer than slices.
     ExecutionsOnly,
+    /// One window or round carries much of a mean, so how often such ones occur is hardly known.
+    OneUnitCarriesTheMean,
+    /// Consecutive rounds of a comparison resemble each other.
+    RoundsCorrelated,
     /// The machine was not rebooted between two measurements of an arm.
     NoBoot,
     /// The rate of all arms together did not reach a steady state.

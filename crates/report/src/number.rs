@@ -184,6 +184,15 @@ pub fn percent(fraction: f64) -> String {
     }
 }
 
+/// A confidence near 1, with two significant digits of what is missing to 1: "97.5 %", "99.72 %".
+pub fn confidence(fraction: f64) -> String {
+    let missing = (1.0 - fraction) * 100.0;
+    let decimals = if missing > 0.0 { (1.0 - missing.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
+    let text = format!("{:.decimals$}", fraction * 100.0);
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} %")
+}
+
 /// A fraction without a sign, with as few digits as possible: "3 %", "0.5 %".
 pub fn bare_percent(fraction: f64) -> String {
     if !fraction.is_finite() || fraction.abs() * 100.0 >= TOO_LARGE {
@@ -208,6 +217,14 @@ fn join(number: &str, unit: &str) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn confidences_show_what_is_missing_to_one() {
+        for (fraction, text) in [(0.95, "95 %"), (0.975, "97.5 %"), (1.0 - 0.05 / 18.0, "99.72 %"), (0.9999, "99.99 %")]
+        {
+            assert_eq!(confidence(fraction), text);
+        }
+    }
 
     #[test]
     fn a_wait_is_told_in_units_that_a_person_plans_by() {

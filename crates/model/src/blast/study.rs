@@ -10,7 +10,8 @@ use crate::comparison::study::sweep::scalability_of;
 use crate::experiment::Metric;
 use crate::probe::Kind;
 use crate::record::{Host, Outcome};
-use crate::stats::{Estimate, Pair, PairedRound, log_ratio, ratio_of_sums};
+use crate::stats::estimate::CONFIDENCE;
+use crate::stats::{Estimate, Neighbours, Pair, PairedRound, Steps, log_ratio, ratio_of_sums};
 use crate::stored::machine::Machine;
 use crate::stored::{self, Stored, UnpairedChange, work};
 use crate::thousands;
@@ -107,8 +108,8 @@ fn point_finding(
         let count: f64 = of_point().map(|delivery| of(delivery) as f64).sum();
         if seconds > 0.0 { count / seconds } else { 0.0 }
     };
-    let estimate = |metric| Some(ratio_of_sums(&sums.pairs(metric, place)?)?.estimate());
-    let ratio = |metric| ratio_of(&sums.paired(metric, 0, place).filter(|_| place > 0)?);
+    let estimate = |metric| Some(ratio_of_sums(&sums.pairs(metric, place)?, Neighbours::Alike)?.estimate());
+    let ratio = |metric| ratio_of(&sums.paired(metric, 0, place).filter(|_| place > 0)?, sums.steps(metric));
     let delivered = estimate(Metric::Iops).unwrap_or_else(|| Estimate::bare(0.0));
     let (mut packets, mut reordered) = (Packets::default(), 0_u64);
     for delivery in of_point() {
@@ -144,8 +145,8 @@ fn point_finding(
 }
 
 /// The candidate divided by the baseline.
-fn ratio_of(rounds: &[PairedRound]) -> Option<Estimate> {
-    let change = log_ratio(rounds)?.change();
+fn ratio_of(rounds: &[PairedRound], steps: Steps) -> Option<Estimate> {
+    let change = log_ratio(rounds, steps)?.change(CONFIDENCE);
     let whole = |change: f64| change + 1.0;
     Some(Estimate { value: whole(change.value), low: change.low.map(whole), high: change.high.map(whole) })
 }
@@ -157,7 +158,8 @@ fn sent_ratio(record: &BlastRecord, place: usize) -> Option<Estimate> {
         Some(Pair { numerator, denominator: slice_seconds(round, point)? })
     };
     let paired = |round: &Round| Some(PairedRound { baseline: pair(round, 0)?, candidate: pair(round, place)? });
-    ratio_of(&record.rounds.iter().map(paired).collect::<Option<Vec<_>>>()?)
+    let packets = Steps { numerator: 1.0, denominator: 1e-9 };
+    ratio_of(&record.rounds.iter().map(paired).collect::<Option<Vec<_>>>()?, packets)
 }
 
 /// What became of the packets of a point in a round.
@@ -184,7 +186,7 @@ fn probes(record: &BlastRecord, point: usize) -> BTreeMap<String, Option<Estimat
             let value = |readings: &crate::record::Snapshot| *readings.probes.as_ref()?.values.get(number)?;
             Some(Pair { numerator: value(after)? - value(before)?, denominator: work.ios as f64 })
         });
-        Some(ratio_of_sums(&pairs.collect::<Option<Vec<_>>>()?)?.estimate())
+        Some(ratio_of_sums(&pairs.collect::<Option<Vec<_>>>()?, Neighbours::Alike)?.estimate())
     };
     counters.map(|(number, probe)| (probe.name.clone(), per_packet(number))).collect()
 }

@@ -10,7 +10,7 @@ use crate::page_cache::CacheState;
 use crate::placement::CasePlacement;
 use crate::plan::service::Service;
 use crate::record::{Canaries, Host, Outcome};
-use crate::stats::{LogRatio, Verdict};
+use crate::stats::Verdict;
 use crate::stored::{StoredFinding, UnpairedChange};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -50,6 +50,14 @@ pub struct CompareFinding {
     /// Names of the metrics that the answer covers: the requested ones. If none of them has a value, the metrics of
     /// whole executions, otherwise all metrics with a value.
     pub targets: Vec<Metric>,
+    /// The comparisons whose intervals hold together, those of the targets and all others; `null` in findings of earlier
+    /// versions.
+    #[serde(default)]
+    pub families: Option<Families>,
+    /// Largest fraction of rounds that may be in a state of which these rounds show nothing, with 95 % confidence:
+    /// 1 − 0.05^(1/rounds). "No difference" holds except for such states.
+    #[serde(default)]
+    pub unseen_fraction: Option<f64>,
     /// The comparisons, one for each cell and each arm except the baseline, grouped by cell.
     pub cells: Vec<CellFinding>,
     /// Crossovers along each numeric axis: where the candidate becomes better than the baseline.
@@ -104,6 +112,26 @@ pub struct CompareFinding {
     pub outcome: Outcome,
     /// Caveats, the gravest first.
     pub warnings: Vec<Warning>,
+}
+
+/// The two families of comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Families {
+    /// The target metrics in all cells and arms.
+    pub targets: FamilyFinding,
+    /// All other metrics in all cells and arms.
+    pub others: FamilyFinding,
+}
+
+/// Comparisons whose intervals all hold together with a confidence of 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FamilyFinding {
+    /// Number of comparisons; metrics that are multiples of each other count once.
+    pub comparisons: usize,
+    /// Confidence of the interval of each, 0 to 1: 1 − 0.05/comparisons.
+    pub confidence: f64,
 }
 
 /// The work of an arm in a cell.
@@ -221,22 +249,21 @@ pub struct MetricFinding {
     pub candidate: Option<f64>,
     /// The change, as a fraction: candidate ÷ baseline − 1.
     pub change: Option<f64>,
-    /// Lower end of its 95 % interval.
+    /// Lower end of its interval.
     pub low: Option<f64>,
-    /// Upper end of its 95 % interval.
+    /// Upper end of its interval.
     pub high: Option<f64>,
+    /// Confidence of this interval, 0 to 1: the intervals of its family hold together with 95 % (`families`).
+    #[serde(default)]
+    pub confidence: Option<f64>,
     /// Minimum detectable effect: the change, as a fraction, that such an experiment detects with 80 % probability.
     pub mde80: Option<f64>,
-    /// Whether the change is detected: the interval excludes 0; in a sweep, also after Holm's correction for the number
-    /// of cells.
+    /// Whether the change is detected: the interval excludes 0.
     pub detected: bool,
-    /// The verdict, according to the requested margin.
+    /// The verdict, according to the requested margin: what the interval says.
     pub verdict: Verdict,
-    /// Two-sided p-value, in a sweep corrected by Holm over the cells.
+    /// Two-sided p-value, multiplied by the number of comparisons of the family (Bonferroni).
     pub p_value: Option<f64>,
-    /// What it was worked out from.
-    #[serde(skip)]
-    pub log_ratio: Option<LogRatio>,
     /// The change in a typical round (Hodges–Lehmann), which does not weight rare stalls.
     pub typical: Option<Interval>,
     /// Whether the ratio of sums and the typical round disagree: either rare slow parts changed, or only the others
@@ -246,6 +273,9 @@ pub struct MetricFinding {
     pub seconds_to_decide: Option<f64>,
     /// Number of independent units that the interval is based on.
     pub units: usize,
+    /// Correlation of consecutive rounds, if it is evident; the interval contains it; `null` otherwise.
+    #[serde(default)]
+    pub correlation: Option<f64>,
     /// Why there is no value; `null` if there is one.
     pub reason: Option<String>,
     /// The comparison with the stored baseline; `null` without a stored record, if that has no such cell or metric, and
@@ -262,15 +292,16 @@ impl MetricFinding {
             change: None,
             low: None,
             high: None,
+            confidence: None,
             mde80: None,
             detected: false,
             verdict: Verdict::Inconclusive,
             p_value: None,
-            log_ratio: None,
             typical: None,
             shape_changed: false,
             seconds_to_decide: None,
             units: 0,
+            correlation: None,
             reason: Some(reason.into()),
             stored: None,
         }

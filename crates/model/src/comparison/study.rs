@@ -9,25 +9,25 @@ pub(crate) mod regimes;
 pub(crate) mod round_sums;
 mod slice_readings;
 mod sliced_command;
+mod spread;
 pub(crate) mod sweep;
 mod targets;
 #[cfg(test)]
 pub(super) mod tests;
 
 use super::finding::{
-    ArmFinding, BootFinding, CasePlan, CellFinding, CompareFinding, Environment, EnvironmentStep, LimitFinding,
-    LimitState, NoiseFloor, NoiseOfMetric, SCHEMA, SlicePoint, TimeNeeded,
+    ArmFinding, BootFinding, CasePlan, CellFinding, CompareFinding, Environment, EnvironmentStep, Families,
+    LimitFinding, LimitState, NoiseFloor, NoiseOfMetric, SCHEMA, SlicePoint, TimeNeeded,
 };
 use super::record::{BootRecord, CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule, SliceReading};
 use crate::experiment::limit::Beyond;
-use crate::experiment::{ArmPlan, Cell, Experiment, Limit, Metric};
+use crate::experiment::{ArmPlan, Cell, Experiment, Limit, Metric, Rules};
 use crate::histogram::Histogram;
 use crate::injected::Injected;
 use crate::record::Outcome;
-use crate::stats::holm::holm;
-use crate::stats::{LogRatio, Pair, stopping};
+use crate::stats::{LogRatio, Pair, log_ratio, stopping};
 use crate::warning::gravest_first;
-use change::Judge;
+use change::{Comparison, Found, Judge};
 use course::WarmUp;
 use regimes::Regimes;
 use round_sums::{Choice, ComparisonSums};
@@ -83,11 +83,12 @@ impl Progress {
 
     /// The current standing; `None` while it is unknown.
     pub fn standing(&self) -> Option<Standing> {
-        let precision = self.experiment.rules.precision;
+        let Rules { precision, margin, .. } = self.experiment.rules;
         let targets = self.targets();
         // The widest interval determines the standing, but all must be precise, and none may lack a value.
-        let precise =
-            targets.iter().all(|(_, ratio)| ratio.is_some_and(|ratio| stopping::precise_enough(&ratio, precision)));
+        let precise = targets
+            .iter()
+            .all(|(_, ratio)| ratio.is_some_and(|ratio| stopping::precise_enough(&ratio, precision, margin)));
         let standing = |(metric, ratio): &(Metric, Option<LogRatio>)| {
             let ratio = ratio.as_ref()?;
             Some(Standing {
@@ -111,7 +112,7 @@ impl Progress {
             let ratio = |&(baseline, candidate): &(usize, usize)| {
                 let rounds = self.sums.paired(metric, baseline, candidate);
                 let last = rounds.and_then(|rounds| Some(rounds.get(self.before..)?.to_vec()));
-                (metric, last.and_then(|rounds| crate::stats::log_ratio::log_ratio(&rounds)))
+                (metric, last.and_then(|rounds| log_ratio(&rounds, self.sums.steps(metric))))
             };
             pairs.iter().map(ratio).collect()
         };
@@ -214,25 +215,36 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         _ => 0.0,
     };
     let judge = Judge { sums: &sums, record, seconds };
-    let mut cells: Vec<CellFinding> = comparisons(experiment)
+    let pairs = comparisons(experiment);
+    let compared: Vec<Comparison> =
+        pairs.iter().map(|(baseline, candidate)| judge.compare(*baseline, *candidate)).collect();
+    let has_value = |metric: Metric| compared.iter().any(|found| found.get(&metric).is_some_and(Result::is_ok));
+    let targets = targets::targets(&experiment.rules.targets, has_value);
+    let families = Families {
+        targets: change::family(&compared, |metric| targets.contains(&metric)),
+        others: change::family(&compared, |metric| !targets.contains(&metric)),
+    };
+    let of_metric = |metric: &Metric| if targets.contains(metric) { &families.targets } else { &families.others };
+    let cells: Vec<CellFinding> = pairs
         .into_iter()
-        .filter_map(|(baseline, candidate)| {
+        .zip(&compared)
+        .filter_map(|((baseline, candidate), found)| {
             let case = experiment.cases.get(candidate)?;
+            let finding = |(metric, found): (&Metric, &Result<Found, String>)| {
+                (metric.name().to_owned(), judge.finding(*metric, found, of_metric(metric)))
+            };
             Some(CellFinding {
                 cell: experiment.cells.get(case.cell)?.values.clone(),
                 arm: experiment.arms.get(case.arm)?.name.clone(),
-                metrics: judge.metrics(baseline, candidate),
+                metrics: found.iter().map(finding).collect(),
                 shift: judge.shift(baseline, candidate),
                 slices: slices(record, &sums, baseline, candidate),
             })
         })
         .collect();
-    change::conclude(&mut cells, experiment.rules.margin, seconds);
-    let has_value = |metric: Metric| {
-        cells.iter().any(|cell| cell.metrics.get(metric.name()).is_some_and(|found| found.change.is_some()))
-    };
-    let targets = targets::targets(&experiment.rules.targets, has_value);
-    let warnings = caveats::caveats(record, &sums, warm_up);
+    let mut warnings = caveats::caveats(record, &sums, warm_up);
+    warnings.extend(spread::caveats(&cells, &compared, &targets));
+    gravest_first(&mut warnings);
     CompareFinding {
         schema: SCHEMA.to_owned(),
         method_version: header.envelope.method_version,
@@ -257,6 +269,8 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         noise_floor: experiment.against_itself.then(|| noise_floor(&cells, seconds)),
         limits: limits(experiment, &cells),
         targets,
+        families: Some(families),
+        unseen_fraction: (!record.rounds.is_empty()).then(|| stopping::unseen_fraction(record.rounds.len())),
         cells,
         rules: experiment.rules.clone(),
         environment: environment(record, &sums),
@@ -426,31 +440,24 @@ fn noise_floor(cells: &[CellFinding], seconds: f64) -> NoiseFloor {
     NoiseFloor { metrics: Metric::ALL.into_iter().filter_map(noise).collect() }
 }
 
-/// Every limit in every cell. With many limits, some are exceeded by chance, so "exceeded" requires a p-value that is
-/// small enough after Holm's correction over all of them. "Kept" requires none, because it applies to each limit
-/// separately.
+/// Every limit in every cell. A limit is exceeded or kept if the whole interval is on one side of it. The intervals hold
+/// together, so that many limits are not exceeded by chance.
 fn limits(experiment: &Experiment, cells: &[CellFinding]) -> Vec<LimitFinding> {
-    let each = || experiment.limits.iter().flat_map(|limit| cells.iter().map(move |cell| (limit, cell)));
-    let p_value = |(limit, cell): (&Limit, &CellFinding)| {
-        let ratio = cell.metrics.get(limit.metric.name())?.log_ratio?;
-        ratio.p_beyond(limit.change, limit.beyond == Beyond::Above)
-    };
-    let corrected = holm(&each().map(p_value).collect::<Vec<_>>());
-    let finding = |((limit, cell), p): ((&Limit, &CellFinding), Option<f64>)| {
+    let each = experiment.limits.iter().flat_map(|limit| cells.iter().map(move |cell| (limit, cell)));
+    let finding = |(limit, cell): (&Limit, &CellFinding)| {
         let found = cell.metrics.get(limit.metric.name());
         let interval = found.and_then(|found| Some((found.low?, found.high?)));
-        let exceeded = p.is_some_and(|p| p < change::ONE_SIDED);
         let state = match (interval, limit.beyond) {
-            (Some((low, _)), Beyond::Above) if low > limit.change && exceeded => LimitState::Exceeded,
+            (Some((low, _)), Beyond::Above) if low > limit.change => LimitState::Exceeded,
             (Some((_, high)), Beyond::Above) if high <= limit.change => LimitState::Kept,
-            (Some((_, high)), Beyond::Below) if high < limit.change && exceeded => LimitState::Exceeded,
+            (Some((_, high)), Beyond::Below) if high < limit.change => LimitState::Exceeded,
             (Some((low, _)), Beyond::Below) if low >= limit.change => LimitState::Kept,
             _ => LimitState::Undecided,
         };
         let place = Cell { values: cell.cell.clone() }.to_string();
         LimitFinding { limit: limit.to_string(), cell: place, arm: cell.arm.clone(), state }
     };
-    each().zip(corrected).map(finding).collect()
+    each.map(finding).collect()
 }
 
 fn environment(record: View, sums: &ComparisonSums) -> Environment {

@@ -8,8 +8,7 @@ use super::fold;
 use super::record::{FunctionCount, GuestRecord, Measured};
 use crate::elided_list::elided_list;
 use crate::record::Outcome;
-use crate::stats::verdict::{Good, Shown, verdict};
-use crate::stats::{Estimate, LogLevel};
+use crate::stats::{Estimate, Good, LogLevel, Uncertainty, verdict};
 use crate::warning::{Code, Warning, gravest_first};
 use std::collections::BTreeMap;
 
@@ -121,11 +120,8 @@ fn estimate(values: &[f64]) -> Option<Estimate> {
 /// The logarithm of a mean, its error by the delta method.
 fn log_level(values: &[f64], mean: f64) -> LogLevel {
     let error = error_of_mean(values);
-    LogLevel {
-        log: mean.ln(),
-        standard_error: error.map(|(variance, _)| variance.sqrt() / mean),
-        degrees_of_freedom: error.map_or(0.0, |(_, degrees)| degrees),
-    }
+    let error = error.map(|(variance, degrees)| Uncertainty::new(variance.sqrt() / mean, degrees));
+    LogLevel { log: mean.ln(), error }
 }
 
 /// The ratio of two means − 1, its interval by Welch's t of the difference of their logarithms (delta method).
@@ -137,8 +133,6 @@ fn change(own: &[&Measured], baseline: &[&Measured], margin: f64) -> Option<Chan
         return None;
     }
     let change = log_level(&candidate, new).since(&log_level(&baseline_values, old));
-    let excludes_zero = change.contains(0.0) == Some(false);
-    let beyond = change.low.zip(change.high).is_some_and(|(low, high)| low > margin || high < -margin);
     let extremes = |values: &[f64]| {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -150,7 +144,7 @@ fn change(own: &[&Measured], baseline: &[&Measured], margin: f64) -> Option<Chan
     Some(ChangeFinding {
         change,
         difference: new - old,
-        verdict: verdict(&change, Shown { detected: excludes_zero, beyond }, margin, Good::Lower),
+        verdict: verdict(&change, margin, Good::Lower),
         beyond_layouts: spread && (low > old_high || high < old_low),
         moved: moved(own, baseline),
     })

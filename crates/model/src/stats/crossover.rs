@@ -5,7 +5,7 @@
 
 use super::estimate::{CONFIDENCE, Estimate, student_t};
 use super::holm::holm;
-use super::log_ratio::{LogRatio, PairedRound, influences, log_ratio};
+use super::log_ratio::{LogRatio, PairedRound, Steps, influences, log_ratio};
 use super::verdict::Good;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ pub enum Winner {
 }
 
 /// Where the better arm changes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Crossover {
     /// It changes once.
@@ -39,10 +39,17 @@ pub enum Crossover {
         /// The better arm above it.
         winner_above: Winner,
     },
-    /// It does not change: the same arm is better wherever a difference was detected.
+    /// It does not change: the same arm is better at every point.
     Everywhere {
         /// The better arm.
         winner: Winner,
+    },
+    /// One arm is better wherever a difference was detected, but at some points none was, so the other may be better there.
+    Unresolved {
+        /// The better arm where a difference was detected.
+        winner: Winner,
+        /// Where none was, on the axis.
+        undecided: Vec<f64>,
     },
     /// It changes more than once, so there is no single crossover.
     Several {
@@ -55,6 +62,7 @@ pub enum Crossover {
 
 /// A point with the results of its rounds.
 struct Studied {
+    at: f64,
     log_at: f64,
     ratio: LogRatio,
     influences: Vec<f64>,
@@ -92,7 +100,12 @@ pub fn crossover(points: &[SweepPoint], good: Good) -> Option<Crossover> {
         .collect();
     Some(match (changes.as_slice(), told.first()) {
         ([], None) => Crossover::Undecided,
-        ([], Some((_, winner))) => Crossover::Everywhere { winner: *winner },
+        ([], Some((_, winner))) if told.len() == points.len() => Crossover::Everywhere { winner: *winner },
+        ([], Some((_, winner))) => {
+            let decided = |place: &usize| told.iter().any(|(told, _)| told == place);
+            let undecided = points.iter().enumerate().filter(|(place, _)| !decided(place));
+            Crossover::Unresolved { winner: *winner, undecided: undecided.map(|(_, point)| point.at).collect() }
+        }
         ([(last, first, winner_above)], _) => {
             Crossover::At { at: crossing(points.get(*last..=*first)?)?, winner_above: *winner_above }
         }
@@ -112,7 +125,8 @@ fn studied(points: &[SweepPoint]) -> Option<Vec<Studied>> {
     }
     let study = |point: &SweepPoint| {
         let influences = influences(point.rounds)?;
-        Some(Studied { log_at: point.at.ln(), ratio: log_ratio(point.rounds)?, influences })
+        let ratio = log_ratio(point.rounds, Steps::default())?;
+        Some(Studied { at: point.at, log_at: point.at.ln(), ratio, influences })
     };
     let mut points = points.iter().map(study).collect::<Option<Vec<Studied>>>()?;
     points.sort_by(|a, b| a.log_at.total_cmp(&b.log_at));

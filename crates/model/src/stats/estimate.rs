@@ -1,5 +1,6 @@
 //! A value with its confidence interval.
 
+use super::uncertainty::Uncertainty;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -28,6 +29,14 @@ impl Estimate {
     pub fn with_error(value: f64, standard_error: f64, degrees_of_freedom: f64) -> Self {
         match half_width(standard_error, degrees_of_freedom) {
             Some(half) => Self { value, low: Some(value - half), high: Some(value + half) },
+            None => Self::bare(value),
+        }
+    }
+
+    /// The value with the interval that its uncertainty gives; bare without one.
+    pub fn around(value: f64, error: Option<&Uncertainty>, confidence: f64) -> Self {
+        match error.and_then(|error| error.reach(confidence)) {
+            Some((below, above)) => Self { value, low: Some(value - below), high: Some(value + above) },
             None => Self::bare(value),
         }
     }

@@ -3,10 +3,11 @@
 //! The input is rounds with both arms. The result is the logarithm of the ratio, with a standard error from the spread
 //! of the rounds. The verdict interprets it.
 
-use super::estimate::{CONFIDENCE, Estimate, student_t};
+use super::estimate::Estimate;
 use super::ratio::Pair;
+use super::serial::Neighbours;
+use super::uncertainty::Uncertainty;
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// A smaller |θ| is a rounding error of its sums, not a difference: 60 rounds of f64 sums have an error of about 1e-14.
 const RESOLUTION: f64 = 1e-12;
@@ -37,26 +38,55 @@ impl PairedRound {
     }
 }
 
-/// The logarithm of candidate ÷ baseline, with its standard error.
+/// The logarithm of candidate ÷ baseline, with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogRatio {
     /// θ = ln(candidate ÷ baseline): 0.01 is about +1 %.
     pub theta: f64,
-    /// Standard error of θ; `None` with fewer than two units.
-    pub standard_error: Option<f64>,
+    /// How far θ may be off; `None` with fewer than two units.
+    pub error: Option<Uncertainty>,
     /// Independent units that the error is based on: rounds, groups of rounds, boots.
     pub units: usize,
+    /// The correlation of consecutive rounds, if it is evident; the error contains it.
+    pub correlation: Option<f64>,
+}
+
+/// The smallest steps of the readings of an arm: what a single reading may be off without showing it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Steps {
+    /// Of the numerator, in its unit: 1 for a count.
+    pub numerator: f64,
+    /// Of the denominator.
+    pub denominator: f64,
 }
 
 /// θ = ln[(Σn_B/Σd_B)/(Σn_A/Σd_A)] over R rounds, A the baseline and B the candidate.
 ///
 /// The standard error is that of the rounds' influences on θ (the delta method for a ratio of sums; Cochran, Sampling
 /// Techniques, 3rd ed., § 6.4), which sum to 0: z_r = R·(n_Br/Σn_B − d_Br/Σd_B − n_Ar/Σn_A + d_Ar/Σd_A), se = sd(z)/√R.
-/// What both arms of a round share cancels in its z, so drift from round to round does not count as error. `None` if
-/// one of the four sums is not positive.
-pub fn log_ratio(rounds: &[PairedRound]) -> Option<LogRatio> {
+/// What both arms of a round share cancels in its z, so drift from round to round does not count as error. The error
+/// grows if consecutive rounds are evidently correlated, and is at least what the `steps` of the readings leave open.
+/// `None` if one of the four sums is not positive.
+pub fn log_ratio(rounds: &[PairedRound], steps: Steps) -> Option<LogRatio> {
     let influences = influences(rounds)?;
-    Some(LogRatio { theta: theta(rounds)?, standard_error: standard_error(&influences), units: rounds.len() })
+    let least = unresolved(rounds, steps)?;
+    let found = Uncertainty::of_mean(&influences, Neighbours::Independent);
+    Some(LogRatio {
+        theta: theta(rounds)?,
+        error: found.map(|(error, _)| error.at_least(least)),
+        units: rounds.len(),
+        correlation: found.and_then(|(_, serial)| serial.is_evident.then_some(serial.correlation)),
+    })
+}
+
+/// The standard error of θ that the steps of the readings cause: each of R rounds has two readings of each sum, and each
+/// is off by up to half a step, with a variance of a twelfth of its square.
+fn unresolved(rounds: &[PairedRound], steps: Steps) -> Option<f64> {
+    let (baseline, candidate) = sums(rounds)?;
+    let readings = 2.0 * rounds.len() as f64;
+    let parts = [baseline, candidate]
+        .map(|sum| (steps.numerator / sum.numerator).powi(2) + (steps.denominator / sum.denominator).powi(2));
+    Some((readings / 12.0 * parts.iter().sum::<f64>()).sqrt())
 }
 
 fn theta(rounds: &[PairedRound]) -> Option<f64> {
@@ -84,93 +114,53 @@ fn sums(rounds: &[PairedRound]) -> Option<(Pair, Pair)> {
     (positive(baseline) && positive(candidate)).then_some((baseline, candidate))
 }
 
-/// sd/√n of independent values; `None` with fewer than two.
-pub(super) fn standard_error(values: &[f64]) -> Option<f64> {
-    let count = values.len() as f64;
-    if values.len() < 2 {
-        return None;
-    }
-    let mean = values.iter().sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    Some((squares / (count - 1.0) / count).sqrt())
-}
-
 impl LogRatio {
     /// The mean of independent values of ln(candidate ÷ baseline), one for each unit; `None` without units.
     pub fn of_units(logs: &[f64]) -> Option<Self> {
         let theta = logs.iter().sum::<f64>() / logs.len() as f64;
-        theta.is_finite().then(|| Self { theta, standard_error: standard_error(logs), units: logs.len() })
+        let influences: Vec<f64> = logs.iter().map(|log| log - theta).collect();
+        let found = Uncertainty::of_mean(&influences, Neighbours::Independent);
+        theta.is_finite().then(|| Self {
+            theta,
+            error: found.map(|(error, _)| error),
+            units: logs.len(),
+            correlation: found.and_then(|(_, serial)| serial.is_evident.then_some(serial.correlation)),
+        })
     }
 
-    /// The change as a fraction (0.031 is +3.1 %), with its 95 % interval: exp(θ ± t(0.975)·se) − 1.
-    pub fn change(&self) -> Estimate {
-        let half = self.times_t(0.5 + CONFIDENCE / 2.0);
-        Estimate {
-            value: self.theta.exp_m1(),
-            low: half.map(|half| (self.theta - half).exp_m1()),
-            high: half.map(|half| (self.theta + half).exp_m1()),
-        }
+    /// The change as a fraction (0.031 is +3.1 %), with its interval of this confidence: exp(θ − …) − 1 to exp(θ + …) − 1.
+    pub fn change(&self, confidence: f64) -> Estimate {
+        let log = Estimate::around(self.theta, self.error.as_ref(), confidence);
+        Estimate { value: self.theta.exp_m1(), low: log.low.map(f64::exp_m1), high: log.high.map(f64::exp_m1) }
     }
 
-    /// Two-sided p-value of Student's t for θ = 0, before any correction for several cells.
+    /// Two-sided p-value of θ = 0: the interval of confidence 1 − p ends at 0.
     pub fn p_value(&self) -> Option<f64> {
-        let error = self.standard_error?;
-        let degrees = self.degrees_of_freedom()?;
+        let error = self.error?;
         if self.theta.abs() <= RESOLUTION {
             return Some(1.0);
         }
-        two_sided_p(self.theta / error, degrees)
+        error.p_value(self.theta)
     }
 
-    /// One-sided p-value of a change beyond `bound`, a fraction: `above` it, or below it. It is below 0.025 if the 95 %
-    /// interval lies beyond the bound.
-    pub fn p_beyond(&self, bound: f64, above: bool) -> Option<f64> {
-        let distance = self.theta - bound.ln_1p();
-        let distance = if above { distance } else { -distance };
-        if distance.abs() <= RESOLUTION {
-            return Some(0.5);
-        }
-        let half = two_sided_p(distance / self.standard_error?, self.degrees_of_freedom()?)? / 2.0;
-        Some(if distance > 0.0 { half } else { 1.0 - half })
+    /// Whether the interval of this confidence excludes 0, so that the difference is *detected*. `false` without an
+    /// interval.
+    pub fn excludes_zero(&self, confidence: f64) -> bool {
+        self.theta.abs() > RESOLUTION && self.change(confidence).contains(0.0) == Some(false)
     }
 
-    /// Whether the 95 % interval excludes 0, so that the difference is *detected*. `false` without an interval.
-    pub fn excludes_zero(&self) -> bool {
-        let half = self.times_t(0.5 + CONFIDENCE / 2.0);
-        half.is_some_and(|half| self.theta.abs() > half.max(RESOLUTION))
+    /// The smallest change, as a fraction, that an interval of this confidence excludes 0 for with 80 % probability: half of
+    /// its width plus t(0.8)·se. Smaller changes may exist undetected.
+    pub fn mde80(&self, confidence: f64) -> Option<f64> {
+        let error = self.error?;
+        Some(error.half_width(confidence)? + error.times_t(0.8)?)
     }
 
-    /// The smallest change, as a fraction, that such an experiment detects with 80 % probability: (t(0.975) +
-    /// t(0.8))·se. Smaller changes may exist undetected.
-    pub fn mde80(&self) -> Option<f64> {
-        Some(self.times_t(0.5 + CONFIDENCE / 2.0)? + self.times_t(0.8)?)
-    }
-
-    /// t(0.98)·se, which the stopping rule uses. It is slightly more than half the width of the interval: an experiment
+    /// t(0.98)·se, which the stopping rule uses. It is slightly more than half the width of a 95 % interval: an experiment
     /// stops when its estimated error is small, and the true error is then slightly larger.
     pub fn stopping_half_width(&self) -> Option<f64> {
-        self.times_t(0.98)
+        self.error?.times_t(0.98)
     }
-
-    fn degrees_of_freedom(&self) -> Option<f64> {
-        (self.units >= 2).then(|| (self.units - 1) as f64)
-    }
-
-    fn times_t(&self, probability: f64) -> Option<f64> {
-        Some(student_t(probability, self.degrees_of_freedom()?)? * self.standard_error?)
-    }
-}
-
-/// P(|T| ≥ |t|) of Student's t; an infinite t (a difference without any spread) has probability 0.
-pub(super) fn two_sided_p(t: f64, degrees_of_freedom: f64) -> Option<f64> {
-    if t.is_nan() {
-        return None;
-    }
-    if t.is_infinite() {
-        return Some(0.0);
-    }
-    // Uses the lower tail, because 1 − cdf of the upper tail loses all digits where it matters.
-    Some((2.0 * StudentsT::new(0.0, 1.0, degrees_of_freedom).ok()?.cdf(-t.abs())).min(1.0))
 }
 
 #[cfg(test)]

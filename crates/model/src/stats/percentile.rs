@@ -1,20 +1,27 @@
 //! The change of latency percentiles.
 //!
-//! The input is both arms' histograms of each round. The result is the log ratio of a percentile, or the reason why
-//! there is none. I/Os of a round share its stalls, its layout and its neighbours, so they are not independent, and
-//! their number does not determine the error. Groups of rounds are independent, so the error comes from the spread of
-//! groups.
+//! The input is both arms' histograms of each round. The result is the change of the pooled percentile with its interval,
+//! or the reason why there is none. I/Os of a round share its stalls, its layout and its neighbours, so they are not
+//! independent, and their number does not determine the error. Rounds are independent, so the error comes from how the
+//! number of I/Os below the percentile differs between rounds.
+//!
+//! The percentile itself is that of all I/Os together. A mean of the percentiles of rounds converges to another value: a
+//! round of 1,000 I/Os often has more than ten slow ones when all of them have 0.8 %.
 
-use super::estimate::{CONFIDENCE, student_t};
-use super::log_ratio::LogRatio;
+use super::estimate::{CONFIDENCE, Estimate, student_t};
+use super::serial::{Neighbours, serial};
 use crate::histogram::{BUCKET_ERROR, Histogram};
+use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 use thiserror::Error;
 
-/// With fewer groups, t is so large and normality so doubtful that the interval is useless.
-const FEWEST_GROUPS: usize = 6;
-/// Number of I/Os beyond a percentile that each group and arm needs, so 10/(1 − p) in total, as for the percentiles of
-/// `run`.
-const SAMPLES_BEYOND: f64 = 10.0;
+mod pooled;
+
+use pooled::Pooled;
+
+/// With fewer rounds, t is so large and normality so doubtful that the interval is useless.
+const FEWEST_ROUNDS: usize = 6;
+/// Number of I/Os beyond a percentile that each arm needs. With as many in the tail, their number is known to a fourth.
+const SAMPLES_BEYOND: f64 = 60.0;
 
 /// Latencies of both arms in one round.
 #[derive(Clone, Copy, Debug)]
@@ -26,23 +33,28 @@ pub struct LatencyRound<'a> {
 }
 
 /// The change of one percentile.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct PercentileShift {
     /// The percentile, in percent: 99.9.
     pub percent: f64,
-    /// The baseline's percentile in a typical group of rounds (geometric mean over groups), in the histograms' ticks.
+    /// The baseline's percentile over all rounds, in the histograms' ticks.
     pub baseline_ticks: f64,
     /// The candidate's; `candidate_ticks / baseline_ticks` is exp(θ).
     pub candidate_ticks: f64,
-    /// θ = ln(candidate ÷ baseline); its units are groups.
-    pub ratio: LogRatio,
+    /// θ = ln(candidate ÷ baseline).
+    pub theta: f64,
+    /// Number of rounds.
+    pub units: usize,
+    /// The correlation of consecutive rounds, if it is evident; the interval contains it.
+    pub correlation: Option<f64>,
+    ranks: Ranks,
 }
 
 /// Why a percentile cannot be compared, and what it needs.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NotEnough {
-    /// Too few rounds for the groups.
-    #[error("p{percent} needs {FEWEST_GROUPS} rounds or more; there were {rounds}")]
+    /// Too few rounds.
+    #[error("p{percent} needs {FEWEST_ROUNDS} rounds or more; there were {rounds}")]
     Rounds {
         /// The percentile, in percent.
         percent: f64,
@@ -50,21 +62,14 @@ pub enum NotEnough {
         rounds: usize,
     },
     /// Too few I/Os lie beyond the percentile.
-    #[error(
-        "p{percent} needs {needed} I/Os of each arm, {needed_in_group} in each of {FEWEST_GROUPS} groups of rounds; \
-         there were {ios}, {ios_in_group} in the group with the fewest"
-    )]
+    #[error("p{percent} needs {needed} I/Os of each arm; there were {ios}")]
     Ios {
         /// The percentile, in percent.
         percent: f64,
         /// I/Os of the arm with fewer I/Os.
         ios: u64,
-        /// I/Os that an arm needs if they are spread evenly over the rounds.
+        /// I/Os that an arm needs.
         needed: u64,
-        /// I/Os of the group and arm with the fewest.
-        ios_in_group: u64,
-        /// I/Os that a group needs.
-        needed_in_group: u64,
     },
     /// No values lie beyond the 0th and the 100th percentile, so an extreme has no interval.
     #[error("p{percent} is an extreme, which has no interval")]
@@ -74,38 +79,51 @@ pub enum NotEnough {
     },
 }
 
-/// The change of percentile `percent` (for example 99.9): ln(candidate ÷ baseline) of each of G groups of consecutive
-/// rounds, their mean, and t with G − 1 degrees of freedom.
+/// The change of percentile `percent` (for example 99.9): ln(candidate ÷ baseline) of the percentiles of all rounds
+/// together.
 ///
-/// G is the largest number, up to the number of rounds, with enough I/Os of both arms in each group: each additional
-/// group adds a degree of freedom, and "enough" keeps the bias of a group's percentile small and equal in both arms.
+/// Its interval comes from the ranks (Woodruff, 1952, "Confidence intervals for medians and other position measures"): the
+/// true percentile of an arm is the measured percentile of another rank, and how far that rank may be off follows from the
+/// spread of the rounds. Both arms' ranks vary together as they did from round to round. So the interval is as asymmetric
+/// as the distribution: where 0.8 % of the I/Os are slow, the 99th percentile may be far above its value, and hardly below.
 ///
-/// The interval is never narrower than ±0.78 %: each percentile is known to half a bucket of its histogram
-/// ([`BUCKET_ERROR`]), and groups that all fall into one bucket have no spread.
+/// It is never narrower than ±0.78 %: each percentile is known to half a bucket of its histogram ([`BUCKET_ERROR`]).
 pub fn percentile(rounds: &[LatencyRound], percent: f64) -> Result<PercentileShift, NotEnough> {
     let tail = percent.min(100.0 - percent) / 100.0;
     if tail.is_nan() || tail <= 0.0 {
         return Err(NotEnough::Extreme { percent });
     }
-    if rounds.len() < FEWEST_GROUPS {
-        return Err(NotEnough::Rounds { percent, rounds: rounds.len() });
+    let too_few = NotEnough::Rounds { percent, rounds: rounds.len() };
+    if rounds.len() < FEWEST_ROUNDS {
+        return Err(too_few);
     }
-    // Rounding errors of 10/(1 − 0.99) must not require one I/O more than 1,000.
-    let needed_in_group = (SAMPLES_BEYOND / tail * (1.0 - 1e-9)).ceil() as u64;
-    let enough = |groups: &usize| fewest_ios(rounds, *groups) >= needed_in_group;
-    let Some(groups) = (FEWEST_GROUPS..=rounds.len()).rev().find(enough) else {
-        return Err(NotEnough::Ios {
-            percent,
-            ios: fewer_ios(rounds),
-            needed: needed_in_group.saturating_mul(FEWEST_GROUPS as u64),
-            ios_in_group: fewest_ios(rounds, FEWEST_GROUPS),
-            needed_in_group,
-        });
-    };
-    shift(rounds, groups, percent).ok_or(NotEnough::Rounds { percent, rounds: rounds.len() })
+    let [baseline, candidate] = [Role::Baseline, Role::Candidate]
+        .map(|role| Pooled::of(rounds.iter().map(|round| role.of(round)).collect(), percent));
+    let ios = baseline.ios().min(candidate.ios());
+    // Rounding errors of 60/(1 − 0.99) must not require one I/O more than 6,000.
+    let needed = (SAMPLES_BEYOND / tail * (1.0 - 1e-9)).ceil() as u64;
+    if ios < needed {
+        return Err(NotEnough::Ios { percent, ios, needed });
+    }
+    shift(baseline, candidate, percent, rounds.len()).ok_or(too_few)
 }
 
-/// The shift function: the change at several percentiles, each with its own groups.
+#[derive(Clone, Copy)]
+enum Role {
+    Baseline,
+    Candidate,
+}
+
+impl Role {
+    fn of<'a>(self, round: &LatencyRound<'a>) -> &'a Histogram {
+        match self {
+            Self::Baseline => round.baseline,
+            Self::Candidate => round.candidate,
+        }
+    }
+}
+
+/// The shift function: the change at several percentiles.
 ///
 /// It shows *where* a distribution moved (Doksum, 1974). Every row has its own 95 % interval, so one in twenty may be
 /// wrong.
@@ -113,46 +131,166 @@ pub fn shift_function(rounds: &[LatencyRound], percents: &[f64]) -> Vec<Result<P
     percents.iter().map(|&percent| percentile(rounds, percent)).collect()
 }
 
-/// Splits the rounds into `groups` consecutive runs whose lengths differ by at most one.
-fn grouped<'a, 'b>(rounds: &'b [LatencyRound<'a>], groups: usize) -> impl Iterator<Item = &'b [LatencyRound<'a>]> {
-    let bound = move |group: usize| group * rounds.len() / groups;
-    (0..groups).map(move |group| rounds.get(bound(group)..bound(group + 1)).unwrap_or_default())
-}
-
-/// I/Os of the arm with fewer I/Os.
-fn fewer_ios(rounds: &[LatencyRound]) -> u64 {
-    let total = |arm: fn(&LatencyRound) -> u64| rounds.iter().map(arm).fold(0, u64::saturating_add);
-    total(|round| round.baseline.total()).min(total(|round| round.candidate.total()))
-}
-
-/// I/Os of the group and arm with the fewest.
-fn fewest_ios(rounds: &[LatencyRound], groups: usize) -> u64 {
-    grouped(rounds, groups).map(fewer_ios).min().unwrap_or(0)
-}
-
-fn shift(rounds: &[LatencyRound], groups: usize, percent: f64) -> Option<PercentileShift> {
-    let logs = |arm: for<'x> fn(&LatencyRound<'x>) -> &'x Histogram| -> Option<Vec<f64>> {
-        grouped(rounds, groups).map(|group| log_quantile(group.iter().map(arm), percent / 100.0)).collect()
-    };
-    let (baseline, candidate) = (logs(|round| round.baseline)?, logs(|round| round.candidate)?);
-    let differences: Vec<f64> =
-        candidate.iter().zip(&baseline).map(|(candidate, baseline)| candidate - baseline).collect();
-    let ratio = LogRatio::of_units(&differences)?;
-    let least = BUCKET_ERROR / student_t(0.5 + CONFIDENCE / 2.0, (groups - 1) as f64)?;
-    let geometric_mean = |logs: &[f64]| (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+fn shift(baseline: Pooled, candidate: Pooled, percent: f64, units: usize) -> Option<PercentileShift> {
+    let (baseline_ticks, candidate_ticks) = (baseline.ticks()?, candidate.ticks()?);
+    let (ours, theirs) = (candidate.influences()?, baseline.influences()?);
+    let (own, other) = (standard_error(&ours), standard_error(&theirs));
+    // The influence of each round on θ, to first order: neighbours count in its direction.
+    let (slope, other_slope) = (candidate.slope(own), baseline.slope(other));
+    let along: Vec<f64> = ours.iter().zip(&theirs).map(|(one, two)| slope * one - other_slope * two).collect();
+    let serial = serial(&along, Neighbours::Independent);
+    let grown = |error: f64| error * serial.growth.sqrt();
+    let products: f64 = ours.iter().zip(&theirs).map(|(one, two)| one * two).sum();
+    let count = units as f64;
+    let together = if own > 0.0 && other > 0.0 { products / (count - 1.0) / count / own / other } else { 0.0 };
     Some(PercentileShift {
         percent,
-        baseline_ticks: geometric_mean(&baseline),
-        candidate_ticks: geometric_mean(&candidate),
-        ratio: LogRatio { standard_error: ratio.standard_error.map(|error| error.max(least)), ..ratio },
+        baseline_ticks,
+        candidate_ticks,
+        theta: (candidate_ticks / baseline_ticks).ln(),
+        units,
+        correlation: serial.is_evident.then_some(serial.correlation),
+        ranks: Ranks {
+            baseline: (baseline, grown(other)),
+            candidate: (candidate, grown(own)),
+            correlation: together.clamp(-MOST_CORRELATED, MOST_CORRELATED),
+            degrees_of_freedom: ((count - 1.0) / serial.growth).max(1.0),
+        },
     })
 }
 
-/// ln of a quantile of all histograms together. At least one tick, so that the logarithm exists.
-fn log_quantile<'a>(histograms: impl Iterator<Item = &'a Histogram>, fraction: f64) -> Option<f64> {
-    let mut merged = Histogram::new();
-    histograms.for_each(|histogram| merged.merge(histogram));
-    Some((merged.quantile(fraction)?.max(1) as f64).ln())
+/// Of the mean of independent rounds with these influences.
+fn standard_error(influences: &[f64]) -> f64 {
+    let count = influences.len() as f64;
+    (influences.iter().map(|value| value.powi(2)).sum::<f64>() / (count - 1.0) / count).sqrt()
+}
+
+/// Ranks that vary together more than this count as if they did a little less, so that one is not a function of the other.
+const MOST_CORRELATED: f64 = 0.9999;
+
+impl PercentileShift {
+    /// The change as a fraction, with its interval of this confidence.
+    pub fn change(&self, confidence: f64) -> Estimate {
+        let ends = self.ranks.interval(confidence);
+        Estimate {
+            value: self.theta.exp_m1(),
+            low: ends.map(|(low, _)| low.min(self.theta - BUCKET_ERROR).exp_m1()),
+            high: ends.map(|(_, high)| high.max(self.theta + BUCKET_ERROR).exp_m1()),
+        }
+    }
+
+    /// Two-sided p-value of no change: the interval of confidence 1 − p ends at 0.
+    pub fn p_value(&self) -> Option<f64> {
+        if self.theta.abs() <= BUCKET_ERROR {
+            return Some(1.0);
+        }
+        self.ranks.p_value(self.theta > 0.0)
+    }
+
+    /// The smallest change, as a fraction, that an interval of this confidence excludes 0 for with 80 % probability.
+    pub fn mde80(&self, confidence: f64) -> Option<f64> {
+        let t = |probability: f64| student_t(probability, self.ranks.degrees_of_freedom);
+        let half = self.half_width(confidence)?;
+        Some(half * (1.0 + t(0.8)? / t(0.5 + confidence / 2.0)?))
+    }
+
+    /// Half of the width of the interval of this confidence, in logarithms.
+    pub fn half_width(&self, confidence: f64) -> Option<f64> {
+        let change = self.change(confidence);
+        Some((change.high?.ln_1p() - change.low?.ln_1p()) / 2.0)
+    }
+
+    /// The half-width by which the stopping rule would judge it.
+    pub fn stopping_half_width(&self) -> Option<f64> {
+        let t = |probability: f64| student_t(probability, self.ranks.degrees_of_freedom);
+        Some(self.half_width(CONFIDENCE)? * t(0.98)? / t(0.5 + CONFIDENCE / 2.0)?)
+    }
+}
+
+/// Both arms' distributions, and how far the ranks of their percentiles may be off, in log odds.
+#[derive(Clone, Debug)]
+struct Ranks {
+    baseline: (Pooled, f64),
+    candidate: (Pooled, f64),
+    /// Of the two ranks, over rounds.
+    correlation: f64,
+    degrees_of_freedom: f64,
+}
+
+impl Ranks {
+    /// The range of θ that leaves out equal probabilities on either side.
+    fn interval(&self, confidence: f64) -> Option<(f64, f64)> {
+        let spread = Spread::new(self, confidence)?;
+        let outside = (1.0 - confidence) / 2.0;
+        Some((spread.quantile(outside), spread.quantile(1.0 - outside)))
+    }
+
+    /// By bisection over confidences: the larger, the wider is the interval.
+    fn p_value(&self, is_above: bool) -> Option<f64> {
+        let excludes = |confidence: f64| {
+            let below = Spread::new(self, confidence)?.below(0.0);
+            let beyond = if is_above { below } else { 1.0 - below };
+            Some(beyond < (1.0 - confidence) / 2.0)
+        };
+        let (mut outer, mut inner) = (1e-12_f64, 1.0_f64);
+        for _ in 0..40 {
+            let middle = (outer * inner).sqrt();
+            if excludes(1.0 - middle)? { inner = middle } else { outer = middle }
+        }
+        Some(inner)
+    }
+}
+
+/// The distribution of θ if both ranks are normal with standard errors that are widened from the normal to Student's
+/// quantile at one confidence.
+struct Spread<'a> {
+    ranks: &'a Ranks,
+    /// For each of many values of the baseline's rank: its weight, itself in standard errors, and the percentile there.
+    nodes: Vec<(f64, f64, f64)>,
+    /// Standard error of the candidate's rank.
+    error: f64,
+}
+
+/// Values of the baseline's rank, from −6 to 6 standard errors.
+const NODES: i32 = 241;
+const FURTHEST: f64 = 6.0;
+
+impl<'a> Spread<'a> {
+    fn new(ranks: &'a Ranks, confidence: f64) -> Option<Self> {
+        let tail = 0.5 + confidence / 2.0;
+        let widened = student_t(tail, ranks.degrees_of_freedom)? / Normal::standard().inverse_cdf(tail);
+        let (baseline, error) = &ranks.baseline;
+        let step = 2.0 * FURTHEST / f64::from(NODES - 1);
+        let node = |number: i32| {
+            let errors = f64::from(number) * step - FURTHEST;
+            (Normal::standard().pdf(errors) * step, errors, baseline.at(errors * error * widened))
+        };
+        Some(Self { ranks, nodes: (0..NODES).map(node).collect(), error: ranks.candidate.1 * widened })
+    }
+
+    /// Probability that θ is at most `theta`.
+    fn below(&self, theta: f64) -> f64 {
+        let candidate = &self.ranks.candidate.0;
+        let own = (1.0 - self.ranks.correlation.powi(2)).sqrt();
+        let part = |&(weight, errors, percentile): &(f64, f64, f64)| {
+            let rank = candidate.odds_below(percentile + theta);
+            // Without spread, the candidate's percentile is where its rank is 0.
+            let reached = if self.error > 0.0 { rank / self.error } else { 1e9 * rank };
+            weight * Normal::standard().cdf((reached - self.ranks.correlation * errors) / own)
+        };
+        self.nodes.iter().map(part).sum()
+    }
+
+    /// θ with this probability of a smaller one.
+    fn quantile(&self, probability: f64) -> f64 {
+        let (baseline, candidate) = (self.ranks.baseline.0.range(), self.ranks.candidate.0.range());
+        let (mut low, mut high) = (candidate.0 - baseline.1, candidate.1 - baseline.0);
+        for _ in 0..48 {
+            let middle = low.midpoint(high);
+            if self.below(middle) < probability { low = middle } else { high = middle }
+        }
+        high
+    }
 }
 
 #[cfg(test)]

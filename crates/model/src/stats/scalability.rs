@@ -34,10 +34,14 @@ pub struct Scalability {
 }
 
 impl Scalability {
-    /// The number of submitters with the highest rate; `None` if the rate never falls.
+    /// The number of submitters with the highest rate; `None` unless the rate surely falls: κ > 0, and 0 is not in its
+    /// interval. Noise makes κ positive in half of all fits of a rate that never falls.
     pub fn peak(&self) -> Option<f64> {
         let peak = ((1.0 - self.contention.value) / self.coherency.value).sqrt();
-        (self.coherency.value > 0.0 && peak.is_finite()).then_some(peak.max(1.0))
+        let falls = self.coherency.value > 0.0 && self.coherency.low.is_some_and(|low| low > 0.0);
+        // If all work is serial, one submitter is the fastest.
+        let peak = if self.contention.value >= 1.0 { 1.0 } else { peak };
+        (falls && peak.is_finite()).then_some(peak.max(1.0))
     }
 }
 
@@ -212,6 +216,16 @@ mod tests {
             }
             assert!(covered.iter().all(|covered| *covered * 100 >= SERIES * 92), "{truth:?}: {covered:?} of {SERIES}");
         }
+    }
+
+    /// Noise makes κ positive in half of the fits of a rate that never falls.
+    #[test]
+    fn a_rate_that_never_falls_has_no_peak() {
+        const SERIES: u64 = 400;
+        let peaks =
+            |truth| (0..SERIES).filter(|seed| of(&measured(truth, 0.02, *seed)).unwrap().peak().is_some()).count();
+        assert!(peaks([1000.0, 0.1, 0.0]) as u64 * 100 <= SERIES * 5, "{} of {SERIES}", peaks([1000.0, 0.1, 0.0]));
+        assert!(peaks([1000.0, 0.02, 0.02]) as u64 == SERIES);
     }
 
     #[test]

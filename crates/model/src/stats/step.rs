@@ -3,8 +3,8 @@
 //! The input is the common mode of each round. A step causes a caveat, but does not affect the paired verdict, in which
 //! it cancels.
 
-use super::log_ratio::two_sided_p;
 use super::ratio::Pair;
+use super::uncertainty::two_sided_p;
 
 /// Smaller steps are not reported.
 const LEAST_STEP: f64 = 0.1;

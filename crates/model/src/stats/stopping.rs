@@ -2,8 +2,11 @@
 //!
 //! It stops when it is precise enough, independent of the sign of the result. Stopping as soon as a difference is
 //! significant would find one in every fourth pair of identical arms (see `tests/simulated/calibration`).
+//!
+//! Rounds that look alike may be a few of a load that is sometimes slower: ten alike rounds leave open that every fourth is
+//! not. So an experiment does not end with "no difference" before it has enough rounds to have seen such a state.
 
-use super::estimate::{CONFIDENCE, student_t};
+use super::estimate::CONFIDENCE;
 use super::log_ratio::LogRatio;
 
 /// Minimum number of rounds to judge precision, because the spread of fewer is unreliable.
@@ -26,75 +29,93 @@ pub fn allowed_half_width(ratio: &LogRatio, wanted_half_width: f64) -> f64 {
     wanted_half_width.max(ratio.theta.abs() * PART_OF_THE_CHANGE)
 }
 
-/// Whether to stop: at least [`FEWEST_ROUNDS`] rounds, and t(0.98)·se at most the [`allowed_half_width`].
-pub fn precise_enough(ratio: &LogRatio, wanted_half_width: f64) -> bool {
+/// A state that makes some rounds slower by this factor is the example for what a few rounds do not show: the machine's
+/// own levels (page cache, CPU frequency, a neighbour) differ by about as much, and larger differences are
+/// [regimes](super::regimes).
+pub const SLOW_STATE: f64 = 1.5;
+
+/// The largest fraction of rounds that a state may have that none of this many rounds was in, with 95 % confidence:
+/// 1 − 0.05^(1/R).
+pub fn unseen_fraction(rounds: usize) -> f64 {
+    1.0 - (1.0 - CONFIDENCE).powf(1.0 / rounds.max(1) as f64)
+}
+
+/// Rounds after which a state that makes rounds 1.5 times slower, and would move the mean past `margin`, has been seen with
+/// 95 % probability: 49 for 3 %.
+pub fn rounds_for_no_difference(margin: f64) -> usize {
+    let fraction = (margin / (SLOW_STATE - 1.0)).clamp(1e-3, 1.0 - 1e-9);
+    ((1.0 - CONFIDENCE).ln() / (1.0 - fraction).ln()).ceil() as usize
+}
+
+/// Whether to stop: at least [`FEWEST_ROUNDS`] rounds, t(0.98)·se at most the [`allowed_half_width`], and, if that says "no
+/// difference" (everything within `margin`), enough rounds to have seen a rare state.
+pub fn precise_enough(ratio: &LogRatio, wanted_half_width: f64, margin: f64) -> bool {
     let allowed = allowed_half_width(ratio, wanted_half_width);
-    ratio.units >= FEWEST_ROUNDS && ratio.stopping_half_width().is_some_and(|half| half <= allowed)
+    let Some(half) = ratio.stopping_half_width() else { return false };
+    let is_no_difference = ratio.theta.abs() + half <= margin.ln_1p();
+    let needed = if is_no_difference { rounds_for_no_difference(margin) } else { FEWEST_ROUNDS };
+    ratio.units >= needed.max(FEWEST_ROUNDS) && half <= allowed
 }
 
-/// Total length of the experiment for the wanted half-width, from its length so far: errors shrink with the square root
-/// of time, so T·(h/w)². `None` if the error is unknown or nothing is wanted.
-pub fn seconds_to_decide(elapsed_seconds: f64, ratio: &LogRatio, wanted_half_width: f64) -> Option<f64> {
-    let seconds = elapsed_seconds * (ratio.stopping_half_width()? / wanted_half_width).powi(2);
+/// Total length of the experiment for the wanted half-width, from its length and half-width so far: errors shrink with the
+/// square root of time, so T·(h/w)². `None` if nothing is wanted.
+pub fn seconds_to_decide(elapsed_seconds: f64, half_width: f64, wanted_half_width: f64) -> Option<f64> {
+    let seconds = elapsed_seconds * (half_width / wanted_half_width).powi(2);
     (wanted_half_width > 0.0 && seconds.is_finite()).then_some(seconds)
-}
-
-/// Total length of the experiment for a change to be detected among this many `tests`, if the change stays the same:
-/// T·(t(1 − 0.025/tests)/t)², where t corresponds to its two-sided p-value without correction.
-pub fn seconds_to_detect(elapsed_seconds: f64, p_value: f64, tests: usize, units: usize) -> Option<f64> {
-    let degrees = units.checked_sub(1)? as f64;
-    let t = |p: f64| student_t(1.0 - p / 2.0, degrees);
-    // As with Bonferroni: Holm requires the same of the smallest p-value, and never more of the others.
-    let seconds = elapsed_seconds * (t((1.0 - CONFIDENCE) / tests.max(1) as f64)? / t(p_value)?).powi(2);
-    seconds.is_finite().then_some(seconds)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::uncertainty::Uncertainty;
 
     fn ratio(theta: f64, standard_error: f64, units: usize) -> LogRatio {
-        LogRatio { theta, standard_error: Some(standard_error), units }
+        let error = Some(Uncertainty::new(standard_error, units as f64 - 1.0));
+        LogRatio { theta, error, units, correlation: None }
     }
 
     #[test]
     fn only_precision_stops() {
-        assert!(precise_enough(&ratio(0.0, 0.004, 10), 0.01), "2.398 × 0.4 % is below 1 %");
-        assert!(!precise_enough(&ratio(0.0, 0.0042, 10), 0.01), "2.398 × 0.42 % is above 1 %");
-        assert!(!precise_enough(&ratio(0.0, 0.0001, 9), 0.01), "nine rounds are too few");
-        assert!(!precise_enough(&ratio(0.03, 0.005, 10), 0.01), "six standard errors from 0, and not precise");
-        assert!(precise_enough(&ratio(0.6, 0.05, 10), 0.01), "to within a fifth of itself");
-        assert!(!precise_enough(&ratio(0.6, 0.051, 10), 0.01));
+        let enough = |ratio: LogRatio| precise_enough(&ratio, 0.01, 0.03);
+        assert!(enough(ratio(0.04, 0.004, 10)), "2.398 × 0.4 % is below 1 %");
+        assert!(!enough(ratio(0.04, 0.0042, 10)), "2.398 × 0.42 % is above 1 %");
+        assert!(!enough(ratio(0.04, 0.0001, 9)), "nine rounds are too few");
+        assert!(!enough(ratio(0.03, 0.005, 10)), "six standard errors from 0, and not precise");
+        assert!(enough(ratio(0.6, 0.05, 10)), "to within a fifth of itself");
+        assert!(!enough(ratio(0.6, 0.051, 10)));
+    }
+
+    #[test]
+    fn no_difference_needs_rounds_that_would_have_shown_a_rare_state() {
+        assert_eq!([0.01, 0.03, 0.1, 0.6].map(rounds_for_no_difference), [149, 49, 14, 1]);
+        assert!(rounds_for_no_difference(0.0) < 10_000, "the budget ends such an experiment");
+        let enough = |units| precise_enough(&ratio(0.001, 0.0001, units), 0.01, 0.03);
+        assert!(!enough(48) && enough(49));
+    }
+
+    /// With 3 / R rounds of a state, R rounds contain it with 95 % probability (the rule of three).
+    #[test]
+    fn rounds_do_not_exclude_what_they_did_not_see() {
+        assert!((unseen_fraction(10) - 0.2589).abs() < 1e-4);
+        assert!((unseen_fraction(60) - 3.0 / 60.0).abs() < 0.002);
+        assert!((unseen_fraction(0) - 0.95).abs() < 1e-12);
     }
 
     #[test]
     fn the_sign_does_not_matter() {
         for theta in [0.0, 0.01, 0.1, 0.6] {
             for error in [0.001, 0.004, 0.01, 0.05] {
-                let (plus, minus) = (ratio(theta, error, 12), ratio(-theta, error, 12));
-                assert_eq!(precise_enough(&plus, 0.01), precise_enough(&minus, 0.01));
+                let (plus, minus) = (ratio(theta, error, 60), ratio(-theta, error, 60));
+                assert_eq!(precise_enough(&plus, 0.01, 0.03), precise_enough(&minus, 0.01, 0.03));
             }
         }
     }
 
     #[test]
     fn time_grows_with_the_square_of_the_precision() {
-        let twice = ratio(0.0, 0.02 / ratio(0.0, 1.0, 10).stopping_half_width().unwrap(), 10);
-        assert!((seconds_to_decide(15.0, &twice, 0.01).unwrap() - 60.0).abs() < 1e-9);
-        assert_eq!(seconds_to_decide(15.0, &twice, 0.0), None);
-        assert_eq!(seconds_to_decide(15.0, &LogRatio { theta: 0.0, standard_error: None, units: 1 }, 0.01), None);
-    }
-
-    #[test]
-    fn with_many_tests_detection_takes_longer() {
-        let p_value = ratio(0.02, 0.008, 12).p_value().unwrap();
-        assert!((0.02..0.05).contains(&p_value), "{p_value}");
-        let seconds = |tests| seconds_to_detect(60.0, p_value, tests, 12).unwrap();
-        assert!(seconds(1) < 60.0 && seconds(4) > 60.0 && seconds(8) > seconds(4));
-        // t(0.975, 11) = 2.201 of 2.5, scipy 1.17.
-        assert!((seconds(1) - 60.0 * (2.200985160082949_f64 / 2.5).powi(2)).abs() < 1e-6);
-        assert_eq!(seconds_to_detect(60.0, p_value, 8, 1), None);
-        assert_eq!(seconds_to_detect(60.0, p_value, 8, 0), None);
+        assert!((seconds_to_decide(15.0, 0.02, 0.01).unwrap() - 60.0).abs() < 1e-9);
+        assert_eq!(seconds_to_decide(15.0, 0.02, 0.0), None);
+        assert_eq!(seconds_to_decide(15.0, f64::NAN, 0.01), None);
     }
 
     #[test]

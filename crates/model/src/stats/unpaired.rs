@@ -3,8 +3,10 @@
 //! The input is the rounds of one arm in each session. Nothing cancels as it does within a round, so the interval
 //! covers the variation within each session, but no differences between the sessions.
 
-use super::estimate::{Estimate, half_width};
-use super::ratio::{Pair, ratio_of_series};
+use super::estimate::{CONFIDENCE, Estimate};
+use super::ratio::{Pair, ratio_of_sums};
+use super::serial::Neighbours;
+use super::uncertainty::Uncertainty;
 
 /// As for the windows of a run: neighbouring rounds are not independent, groups of them nearly are.
 const GROUPS: usize = 20;
@@ -14,26 +16,19 @@ const GROUPS: usize = 20;
 pub struct LogLevel {
     /// The logarithm.
     pub log: f64,
-    /// Its standard error; `None` with fewer than two rounds.
-    pub standard_error: Option<f64>,
-    /// Degrees of freedom of the standard error.
-    pub degrees_of_freedom: f64,
+    /// How far it may be off; `None` with fewer than two rounds.
+    pub error: Option<Uncertainty>,
 }
 
 /// The level of one arm over the rounds of a session, in order of time.
 ///
-/// The standard error is that of [`ratio_of_series`] over at most 20 groups of rounds, divided by the ratio (the delta
-/// method for a logarithm). Unlike the [jackknife](super::jackknife()), which assumes independent rounds, it grows with
-/// the correlation of neighbours: drift from round to round cancels side by side, but not here. `None` if the ratio is
-/// not positive.
+/// The error is that of [`ratio_of_sums`] over at most 20 groups of rounds, divided by the ratio (the delta method for a
+/// logarithm). Unlike the [jackknife](super::jackknife()), which assumes independent rounds, it grows with the correlation
+/// of neighbours: drift from round to round cancels side by side, but not here. `None` if the ratio is not positive.
 pub fn log_level(rounds: &[Pair]) -> Option<LogLevel> {
-    let series = ratio_of_series(&grouped(rounds))?;
-    let log = series.value.ln();
-    log.is_finite().then(|| LogLevel {
-        log,
-        standard_error: series.standard_error.map(|error| error / series.value),
-        degrees_of_freedom: series.degrees_of_freedom,
-    })
+    let ratio = ratio_of_sums(&grouped(rounds), Neighbours::Alike)?;
+    let log = ratio.value.ln();
+    log.is_finite().then(|| LogLevel { log, error: ratio.error.map(|error| error.scaled(1.0 / ratio.value)) })
 }
 
 /// Merges neighbours into groups of nearly equal size.
@@ -50,25 +45,12 @@ fn grouped(rounds: &[Pair]) -> Vec<Pair> {
 }
 
 impl LogLevel {
-    /// The change from another session to this one, as a fraction: exp(θ ± t(0.975, ν)·se) − 1 with θ the difference of the
-    /// logarithms, se² = se₁² + se₂² and ν after Welch and Satterthwaite (Satterthwaite, 1946).
+    /// The change from another session to this one, as a fraction, with its 95 % interval. The errors of both add up.
     pub fn since(&self, then: &Self) -> Estimate {
         let theta = self.log - then.log;
-        let half = self.half_width(then);
-        Estimate {
-            value: theta.exp_m1(),
-            low: half.map(|half| (theta - half).exp_m1()),
-            high: half.map(|half| (theta + half).exp_m1()),
-        }
-    }
-
-    fn half_width(&self, then: &Self) -> Option<f64> {
-        let (one, other) = (self.standard_error?.powi(2), then.standard_error?.powi(2));
-        let parts = one.powi(2) / self.degrees_of_freedom + other.powi(2) / then.degrees_of_freedom;
-        // Without any spread, the two cannot be weighted.
-        let degrees =
-            if parts > 0.0 { (one + other).powi(2) / parts } else { self.degrees_of_freedom + then.degrees_of_freedom };
-        half_width((one + other).sqrt(), degrees)
+        let error = self.error.zip(then.error).map(|(now, then)| now.plus(then.scaled(-1.0)));
+        let log = Estimate::around(theta, error.as_ref(), CONFIDENCE);
+        Estimate { value: theta.exp_m1(), low: log.low.map(f64::exp_m1), high: log.high.map(f64::exp_m1) }
     }
 }
 
@@ -79,7 +61,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn level(log: f64, standard_error: f64, degrees_of_freedom: f64) -> LogLevel {
-        LogLevel { log, standard_error: Some(standard_error), degrees_of_freedom }
+        LogLevel { log, error: Some(Uncertainty::new(standard_error, degrees_of_freedom)) }
     }
 
     fn rounds(values: &[f64]) -> Vec<Pair> {
@@ -92,8 +74,9 @@ mod tests {
     fn golden() {
         let pairs = [21.0, 20.0, 19.0].map(|numerator| Pair { numerator, denominator: 10.0 });
         let found = log_level(&pairs).unwrap();
-        assert_eq!((found.log, found.degrees_of_freedom), (2f64.ln(), 2.0));
-        assert!((found.standard_error.unwrap() - 3f64.sqrt() / 60.0).abs() < 1e-15);
+        let error = found.error.unwrap();
+        assert_eq!((found.log, error.degrees_of_freedom), (2f64.ln(), 2.0));
+        assert!((error.standard_error - 3f64.sqrt() / 60.0).abs() < 1e-15);
     }
 
     /// Welch's degrees for se 3 and 4 of 5 and 9: 625 / (81/5 + 256/9) = 14.0027…
@@ -121,7 +104,7 @@ mod tests {
     fn correlated_neighbours_widen_the_interval() {
         let alike: Vec<f64> = (0..60).map(|round| if round < 30 { 11.0 } else { 9.0 }).collect();
         let unlike: Vec<f64> = (0..60).map(|round| if round % 2 == 0 { 11.0 } else { 9.0 }).collect();
-        let error = |values: &[f64]| log_level(&rounds(values)).unwrap().standard_error.unwrap();
+        let error = |values: &[f64]| log_level(&rounds(values)).unwrap().error.unwrap().standard_error;
         assert!(error(&alike) > 4.0 * error(&unlike));
     }
 

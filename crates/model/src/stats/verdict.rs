@@ -34,37 +34,24 @@ pub enum Good {
     Lower,
 }
 
-/// What is established about a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shown {
-    /// A difference is detected: the interval excludes 0, or, in a sweep, the p-value after Holm's correction is below
-    /// 0.05.
-    pub detected: bool,
-    /// It is beyond the margin: the interval is beyond it, or, in a sweep, the one-sided p-value for that is below
-    /// 0.025 after Holm's correction. Detecting many changes below the margin does not show that any is larger.
-    pub beyond: bool,
-}
-
 /// The verdict on `change`, a fraction with its interval. The first of these that applies:
 ///
-/// 1. beyond ±`margin` and detected: `Better` or `Worse`;
+/// 1. the interval beyond ±`margin`: `Better` or `Worse`;
 /// 2. the interval within ±`margin`: `NoDifference`;
-/// 3. detected: `BetterMaybeSmall` or `WorseMaybeSmall`;
+/// 3. the interval excludes 0: `BetterMaybeSmall` or `WorseMaybeSmall`;
 /// 4. `Inconclusive`, also without an interval.
 ///
-/// A change that is not detected is never better or worse. "No difference" (2) needs no correction: an interval within
-/// the margin is wrong no more often in a cell of a sweep than alone.
-pub fn verdict(change: &Estimate, shown: Shown, margin: f64, good: Good) -> Verdict {
+/// Several verdicts are right together if their intervals hold together ([`super::together`]).
+pub fn verdict(change: &Estimate, margin: f64, good: Good) -> Verdict {
     let (Some(low), Some(high)) = (change.low, change.high) else { return Verdict::Inconclusive };
-    let Shown { detected, beyond } = shown;
     let is_better = (change.value > 0.0) == (good == Good::Higher);
-    if detected && beyond && (low > margin || high < -margin) {
+    if low > margin || high < -margin {
         return if is_better { Verdict::Better } else { Verdict::Worse };
     }
     if low >= -margin && high <= margin {
         return Verdict::NoDifference;
     }
-    match (detected, is_better) {
+    match (low > 0.0 || high < 0.0, is_better) {
         (true, true) => Verdict::BetterMaybeSmall,
         (true, false) => Verdict::WorseMaybeSmall,
         (false, _) => Verdict::Inconclusive,
@@ -81,12 +68,8 @@ mod tests {
         Estimate { value: (low + high) / 2.0, low: Some(low), high: Some(high) }
     }
 
-    fn shown(detected: bool) -> Shown {
-        Shown { detected, beyond: true }
-    }
-
     fn of(low: f64, high: f64, good: Good) -> Verdict {
-        verdict(&change(low, high), shown(low > 0.0 || high < 0.0), Rules::MARGIN, good)
+        verdict(&change(low, high), Rules::MARGIN, good)
     }
 
     #[test]
@@ -113,16 +96,8 @@ mod tests {
     }
 
     #[test]
-    fn changes_undetected_after_holm_are_not_better() {
-        assert_eq!(verdict(&change(0.04, 0.3), shown(false), Rules::MARGIN, Good::Higher), Verdict::Inconclusive);
-        assert_eq!(verdict(&change(0.001, 0.02), shown(false), Rules::MARGIN, Good::Higher), Verdict::NoDifference);
-        let small = Shown { detected: true, beyond: false };
-        assert_eq!(verdict(&change(0.031, 0.05), small, Rules::MARGIN, Good::Higher), Verdict::BetterMaybeSmall);
-    }
-
-    #[test]
     fn no_interval_decides_nothing() {
-        assert_eq!(verdict(&Estimate::bare(0.7), shown(true), Rules::MARGIN, Good::Higher), Verdict::Inconclusive);
+        assert_eq!(verdict(&Estimate::bare(0.7), Rules::MARGIN, Good::Higher), Verdict::Inconclusive);
     }
 
     #[test]

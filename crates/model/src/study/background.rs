@@ -6,7 +6,7 @@ use super::windows::{Window, grouped, windows};
 use crate::finding::{Background, BackgroundTask};
 use crate::record::{Meter, Mode, Snapshot, Stretch, TaskOwner};
 use crate::stats::estimate::half_width;
-use crate::stats::{Pair, ratio_of_series, ratio_of_sums};
+use crate::stats::{Neighbours, Pair, ratio_of_sums};
 use std::collections::BTreeMap;
 
 /// Maximum number of tasks to report.
@@ -83,7 +83,7 @@ impl BackgroundRates {
         let busy = rate.map(|rate| fraction(rate.cycles_per_capacity_second));
         let part = |place: usize| {
             let all = windows(stretches.get(place)?, meter?, None, context);
-            Some(of_machine(fraction(ratio_of_sums(&pairs(&all))?.value)))
+            Some(of_machine(fraction(ratio_of_sums(&pairs(&all), Neighbours::Alike)?.value)))
         };
         let mut tasks: Vec<BackgroundTask> = Vec::new();
         for ((owner, name), nanos) in &self.task_nanos_per_second {
@@ -125,17 +125,18 @@ fn pairs(windows: &[Window]) -> Vec<Pair> {
 pub(super) fn rate(stretches: impl IntoIterator<Item = Vec<Window>>) -> Option<Rate> {
     let parts: Vec<Vec<Window>> = stretches.into_iter().map(|windows| grouped(&windows)).collect();
     let all: Vec<Pair> = parts.iter().flat_map(|part| pairs(part)).collect();
-    let whole = ratio_of_series(&all)?;
-    let values: Vec<f64> = parts.iter().filter_map(|part| Some(ratio_of_sums(&pairs(part))?.value)).collect();
+    let whole = ratio_of_sums(&all, Neighbours::Alike)?;
+    let values: Vec<f64> =
+        parts.iter().filter_map(|part| Some(ratio_of_sums(&pairs(part), Neighbours::Alike)?.value)).collect();
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     // With one window, the error is unknown, so it may be the whole value.
-    let within = whole.standard_error.unwrap_or(whole.value.abs());
+    let within = whole.error.map_or(whole.value.abs(), |error| error.standard_error);
     let apart = (high - low) / 2.0;
     Some(Rate {
         cycles_per_capacity_second: whole.value,
         standard_error: within.max(apart),
-        degrees_of_freedom: whole.degrees_of_freedom.max(1.0),
+        degrees_of_freedom: whole.error.map_or(1.0, |error| error.degrees_of_freedom),
     })
 }
 

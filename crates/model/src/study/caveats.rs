@@ -4,7 +4,7 @@ use super::Context;
 use super::io_time::{io_seconds, own_in_interval};
 use super::windows::{Window, steal_taken_off, windows};
 use super::{placement, regimes};
-use crate::finding::{JobFinding, PhaseFinding, RunFinding};
+use crate::finding::{CarryingUnit, JobFinding, PhaseFinding, RunFinding};
 use crate::placement::Place;
 use crate::record::{Canaries, Execution, Meter, Outcome, PhaseRecord, Record};
 use crate::warning::{Code, Warning, gravest_first};
@@ -210,6 +210,14 @@ fn phase_caveats(phase: &PhaseFinding, place: Option<&Place>, found: &mut Vec<Wa
     if phase.cycles_per_io.is_some() && phase.cycles_per_io_low.is_none() {
         let message = format!("{jobs}: too short for an interval; run longer");
         found.push(Warning::new(Code::NoInterval, message));
+    }
+    if let Some(CarryingUnit { number, of, part }) = phase.carried_by {
+        let message = format!(
+            "{jobs}: one of {of} parts of the measurement (number {number}) has {:.0} % of the cycles: the mean rests on it, and how \
+             often such parts occur is hardly known; run longer",
+            part * 100.0
+        );
+        found.push(Warning::new(Code::OneUnitCarriesTheMean, message));
     }
     let two_places = placement::caveat(phase, &jobs, place);
     let explained = two_places.is_some();

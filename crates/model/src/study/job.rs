@@ -153,7 +153,7 @@ fn of_ticks(histogram: &Histogram, asked: &[f64], stamp: Option<StampError>, clo
     let told = |percent: f64| {
         let beyond = histogram.total() as f64 * (1.0 - percent / 100.0);
         let enough = beyond >= SAMPLES_BEYOND * 0.999_999 || percent >= 100.0;
-        histogram.quantile(percent / 100.0).filter(|_| enough).map(nanos)
+        histogram.percentile(percent).filter(|_| enough).map(nanos)
     };
     let [p50, p90, p99, p999, p9999] = STANDARD.map(told);
     LatencyFinding {

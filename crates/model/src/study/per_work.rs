@@ -2,13 +2,13 @@
 //!
 //! Computes a [`Cost`] from the windows of a meter or a probe and the background's rate. All such figures of a run use
 //! this estimator.
-//! figure of a run.
 
 use super::background::Rate;
 use super::io_time::io_seconds;
 use super::windows::{Window, grouped};
 use crate::record::{Execution, JobRecord};
-use crate::stats::{Estimate, Pair, ratio_of_series, ratio_of_sums};
+use crate::stats::estimate::CONFIDENCE;
+use crate::stats::{Dominant, Estimate, Neighbours, Pair, Uncertainty, dominant, ratio_of_sums};
 
 /// The divisor of a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub(super) struct Cost {
     pub seconds: f64,
     /// Number of groups of windows, or of executions, that the interval is based on.
     pub units: usize,
+    /// The one of them that carries much of the mean.
+    pub dominant: Option<Dominant>,
 }
 
 /// The counts in the windows that `seen` finds in each execution, net of the background's rate, per unit of work.
@@ -56,22 +58,20 @@ pub(super) fn per_work(
             }));
         }
     }
-    let ratio = match executions {
-        [_] => ratio_of_series(&units)?,
-        _ => ratio_of_sums(&units)?.into(),
-    };
+    // Windows follow each other; executions start anew.
+    let neighbours = if executions.len() > 1 { Neighbours::Independent } else { Neighbours::Alike };
+    let ratio = ratio_of_sums(&units, neighbours)?;
     let work: f64 = units.iter().map(|unit| unit.denominator).sum();
     // The background's error affects the whole phase.
-    let background = rate.standard_error * capacity / work;
-    let net = match ratio.standard_error {
-        None => Estimate::bare(ratio.value),
-        Some(own) => {
-            let error = own.hypot(background);
-            let degrees = satterthwaite(&[(own, ratio.degrees_of_freedom), (background, rate.degrees_of_freedom)]);
-            Estimate::with_error(ratio.value, error, degrees)
-        }
-    };
-    Some(Cost { net, gross: cycles / work, seconds, units: units.len() })
+    let background = Uncertainty::new(rate.standard_error * capacity / work, rate.degrees_of_freedom);
+    let error = ratio.error.map(|own| own.plus(background));
+    Some(Cost {
+        net: Estimate::around(ratio.value, error.as_ref(), CONFIDENCE),
+        gross: cycles / work,
+        seconds,
+        units: units.len(),
+        dominant: dominant(&units),
+    })
 }
 
 /// The work in a window, if the snapshots have it.
@@ -99,13 +99,6 @@ fn shares(execution: &Execution, found: &[Window], per: Per) -> Option<f64> {
     };
     let wall = io_seconds(execution);
     (wall > 0.0 && seconds > 0.0).then(|| work as f64 / wall)
-}
-
-/// Degrees of freedom of a sum of independent errors (Satterthwaite, 1946).
-fn satterthwaite(errors: &[(f64, f64)]) -> f64 {
-    let square: f64 = errors.iter().map(|(error, _)| error.powi(2)).sum();
-    let fourth: f64 = errors.iter().map(|(error, degrees)| error.powi(4) / degrees.max(1.0)).sum();
-    if fourth > 0.0 { square.powi(2) / fourth } else { errors.iter().map(|(_, degrees)| *degrees).fold(1.0, f64::max) }
 }
 
 /// A sum over jobs; `None` if it is 0, because the value is then unknown.

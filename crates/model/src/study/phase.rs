@@ -8,7 +8,7 @@ use super::per_work::{Cost, Per, per_work, total};
 use super::windows::windows;
 use super::{page_cache, placement, probes, regimes, series};
 use crate::cost::{BusyTime, WorkloadThreads};
-use crate::finding::{MeterReading, PhaseFinding};
+use crate::finding::{CarryingUnit, MeterReading, PhaseFinding};
 use crate::plan::JobPlan;
 use crate::record::{
     CpuReading, Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Record, Snapshot,
@@ -113,6 +113,7 @@ pub(super) fn study(
         cycles_per_io_gross: per_io.map(|cost| cost.gross),
         cycles_per_io_background: per_io.map(|cost| cost.gross - cost.net.value),
         interval_from: interval_from(executions, per_io.or(per_second).or(of_threads)),
+        carried_by: per_io.or(per_second).and_then(carried_by),
         cycles_per_byte: per_byte.map(|cost| cost.net.value),
         cycles_per_byte_low: per_byte.and_then(|cost| cost.net.low),
         cycles_per_byte_high: per_byte.and_then(|cost| cost.net.high),
@@ -272,6 +273,11 @@ fn interval_from(executions: &[Execution], cost: Option<Cost>) -> String {
         ),
         None => "no meter gave a cost".to_owned(),
     }
+}
+
+fn carried_by(cost: Cost) -> Option<CarryingUnit> {
+    let dominant = cost.dominant?;
+    Some(CarryingUnit { number: dominant.place + 1, of: cost.units, part: dominant.part })
 }
 
 /// The phase's cost by one meter.

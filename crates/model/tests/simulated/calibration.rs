@@ -17,10 +17,13 @@ mod sweep;
 
 use environment::{Start, step_after_25, warm_up};
 use experiment::{
-    Design, Executions, METHOD, Order, Outcome, Spread, Until, experiment, one_after_the_other,
+    CELLS, Design, Executions, METHOD, Order, Outcome, Spread, Until, experiment, one_after_the_other,
     sweep_of_identical_arms, whole_executions,
 };
-use iotoll_model::stats::{Crossover, Estimate, PairedRound, Steady, holm, log_ratio, shape_changed, typical};
+use iotoll_model::stats::estimate::CONFIDENCE;
+use iotoll_model::stats::{
+    Crossover, Estimate, PairedRound, Steady, Steps, log_ratio, shape_changed, together, typical,
+};
 use noise::{Noise, Random};
 use score::{EXPERIMENTS, SLOW_EXPERIMENTS, Share, median, note, share, share_of, within};
 
@@ -45,19 +48,19 @@ fn contains(estimate: &Estimate, truth: f64) -> bool {
 /// The claims of docs/method, on one machine.
 fn promises(noise: Noise) {
     let name = |what: &str| format!("{noise:?} {what}");
-    let found = |seed| experiment(METHOD, noise, 0.0, seed).ratio.excludes_zero();
+    let found = |seed| experiment(METHOD, noise, 0.0, seed).ratio.excludes_zero(CONFIDENCE);
     let false_positives = share(NULL, found);
     within(&name("false positives"), false_positives, 2.5, 6.5);
     within(&name("coverage at 0"), Share { part: 1.0 - false_positives.part, ..false_positives }, 93.0, 97.0);
     for (figure, effect) in [(THREE, 0.03), (TEN, 0.1)] {
-        let covered = |seed| contains(&experiment(METHOD, noise, effect, seed).ratio.change(), effect);
+        let covered = |seed| contains(&experiment(METHOD, noise, effect, seed).ratio.change(CONFIDENCE), effect);
         within(&name(&format!("coverage at {effect}")), share(figure, covered), 93.0, 97.0);
     }
     let outcomes: Vec<Outcome> = (0..200).map(|seed| experiment(METHOD, noise, 0.0, POWER << 40 | seed)).collect();
-    let mde80 = median(outcomes.iter().filter_map(|outcome| outcome.ratio.mde80()).collect());
+    let mde80 = median(outcomes.iter().filter_map(|outcome| outcome.ratio.mde80(CONFIDENCE)).collect());
     let rounds = median(outcomes.iter().map(|outcome| outcome.rounds.len() as f64).collect());
     note(&name("typical experiment"), &format!("{rounds} rounds, MDE80 {:.2} %", 100.0 * mde80));
-    let found = |seed| experiment(METHOD, noise, mde80.exp_m1(), seed).ratio.excludes_zero();
+    let found = |seed| experiment(METHOD, noise, mde80.exp_m1(), seed).ratio.excludes_zero(CONFIDENCE);
     within(&name("power at MDE80"), share(POWER, found), 75.0, 85.0);
 }
 
@@ -98,20 +101,22 @@ fn promises_hold_for_whole_executions() {
         let name = |what: &str| format!("{noise:?} {spread:?} whole executions {what}");
         // A few slow executions, or bursts, increase the spread, and make the intervals wider than necessary.
         let least = if matches!(spread, Spread::Large) { 2.5 } else { 0.0 };
-        let found = |seed| whole_executions(Order::Drawn, noise, [spread; 2], 0.0, seed).excludes_zero();
+        let found = |seed| whole_executions(Order::Drawn, noise, [spread; 2], 0.0, seed).excludes_zero(CONFIDENCE);
         within(&name("false positives"), share(WHOLE, found), least, 6.5);
     }
     // One arm is irregular and the other is not: the mean changes, and the distribution is not symmetric.
     let truth = Spread::Skewed.mean() / Spread::Small.mean() - 1.0;
     for noise in Noise::ALL {
         let spreads = [Spread::Small, Spread::Skewed];
-        let covered = |seed| contains(&whole_executions(Order::Drawn, noise, spreads, 0.0, seed).change(), truth);
+        let covered =
+            |seed| contains(&whole_executions(Order::Drawn, noise, spreads, 0.0, seed).change(CONFIDENCE), truth);
         // Rare slow executions are often not seen in nine rounds; docs/method/comparing.md documents this.
         let name = format!("{noise:?} whole executions coverage of an arm with rare slow ones");
         note(&name, &format!("{:.2} %", 100.0 * share(SPREAD, covered).part));
         let wider = [Spread::Small, Spread::Large];
         let truth = Spread::Large.mean() / Spread::Small.mean() - 1.0;
-        let covered = |seed| contains(&whole_executions(Order::Drawn, noise, wider, 0.0, seed).change(), truth);
+        let covered =
+            |seed| contains(&whole_executions(Order::Drawn, noise, wider, 0.0, seed).change(CONFIDENCE), truth);
         within(
             &format!("{noise:?} whole executions coverage of an arm that varies more"),
             share(SPREAD, covered),
@@ -124,7 +129,8 @@ fn promises_hold_for_whole_executions() {
 /// Negative control: the baseline is always first, and rounds are in step with a disturbance of the machine.
 #[test]
 fn whole_executions_in_a_fixed_order_find_differences_between_identical_arms_under_periodic_stalls() {
-    let found = |seed| whole_executions(Order::Fixed, Noise::Stalls, [Spread::Small; 2], 0.0, seed).excludes_zero();
+    let found =
+        |seed| whole_executions(Order::Fixed, Noise::Stalls, [Spread::Small; 2], 0.0, seed).excludes_zero(CONFIDENCE);
     within("Stalls control whole executions in a fixed order", share(WHOLE, found), 10.0, 100.0);
 }
 
@@ -133,7 +139,7 @@ fn typical_rounds_are_covered_and_noise_does_not_change_the_shape() {
     for noise in Noise::ALL {
         let outcomes: Vec<(Estimate, Estimate)> = (0..EXPERIMENTS)
             .map(|seed| experiment(METHOD, noise, 0.03, SHAPE << 32 | seed))
-            .map(|outcome| (outcome.ratio.change(), typical(&outcome.rounds).unwrap()))
+            .map(|outcome| (outcome.ratio.change(CONFIDENCE), typical(&outcome.rounds).unwrap()))
             .collect();
         let part = |holds: fn(&(Estimate, Estimate)) -> bool| Share {
             part: outcomes.iter().filter(|outcome| holds(outcome)).count() as f64 / outcomes.len() as f64,
@@ -159,7 +165,7 @@ fn typical_rounds_miss_rare_stalls_and_the_shape_changes() {
     };
     let missed = share(SHAPE, |seed| !contains(&typical(&stalled(seed)).unwrap(), -0.05));
     within("Grain control typical round of a load with rare stalls", missed, 10.0, 100.0);
-    let sums = |rounds: &[PairedRound]| log_ratio(rounds).unwrap().change();
+    let sums = |rounds: &[PairedRound]| log_ratio(rounds, Steps::default()).unwrap().change(CONFIDENCE);
     let told = share(SHAPE, |seed| {
         let rounds = stalled(seed);
         shape_changed(&sums(&rounds), &typical(&rounds).unwrap())
@@ -174,14 +180,12 @@ fn typical_rounds_miss_rare_stalls_and_the_shape_changes() {
 #[test]
 fn sweeps_find_no_more_than_single_cells() {
     for noise in [Noise::Drift, Noise::Grain] {
-        let any = |p_values: Vec<Option<f64>>| p_values.into_iter().flatten().any(|p| p < 0.05);
-        let p_values = |seed| -> Vec<Option<f64>> {
-            sweep_of_identical_arms(noise, seed).iter().map(|ratio| ratio.p_value()).collect()
-        };
-        let corrected = share_of(SLOW_EXPERIMENTS, SWEEP, |seed| any(holm(&p_values(seed))));
-        within(&format!("{noise:?} sweeps with a false detection"), corrected, 2.5, 6.5);
-        let uncorrected = share_of(SLOW_EXPERIMENTS, SWEEP, |seed| any(p_values(seed)));
-        within(&format!("{noise:?} control sweeps without Holm"), uncorrected, 10.0, 100.0);
+        let any =
+            |seed, confidence| sweep_of_identical_arms(noise, seed).iter().any(|ratio| ratio.excludes_zero(confidence));
+        let corrected = share_of(SLOW_EXPERIMENTS, SWEEP, |seed| any(seed, together(CELLS as usize)));
+        within(&format!("{noise:?} sweeps with a false detection"), corrected, 2.0, 6.5);
+        let uncorrected = share_of(SLOW_EXPERIMENTS, SWEEP, |seed| any(seed, CONFIDENCE));
+        within(&format!("{noise:?} control sweeps of intervals of 95 %"), uncorrected, 10.0, 100.0);
     }
 }
 
@@ -204,7 +208,7 @@ fn sequential_measurement_finds_differences_between_identical_arms() {
 #[test]
 fn fixed_alternation_finds_differences_between_identical_arms_under_periodic_stalls() {
     let design = Design { order: Order::Alternating, ..METHOD };
-    let found = share(CONTROL, |seed| experiment(design, Noise::Stalls, 0.0, seed).ratio.excludes_zero());
+    let found = share(CONTROL, |seed| experiment(design, Noise::Stalls, 0.0, seed).ratio.excludes_zero(CONFIDENCE));
     within("Stalls control ABBA", found, 10.0, 100.0);
 }
 
@@ -212,7 +216,7 @@ fn fixed_alternation_finds_differences_between_identical_arms_under_periodic_sta
 #[test]
 fn one_execution_of_each_arm_finds_differences_between_identical_arms() {
     let design = Design { executions: Executions::Once, ..METHOD };
-    let found = share(CONTROL, |seed| experiment(design, Noise::Grain, 0.0, seed).ratio.excludes_zero());
+    let found = share(CONTROL, |seed| experiment(design, Noise::Grain, 0.0, seed).ratio.excludes_zero(CONFIDENCE));
     within("Grain control one execution", found, 10.0, 100.0);
 }
 
@@ -220,7 +224,7 @@ fn one_execution_of_each_arm_finds_differences_between_identical_arms() {
 #[test]
 fn stopping_on_significance_finds_differences_between_identical_arms() {
     let design = Design { until: Until::Significant, ..METHOD };
-    let found = share(CONTROL, |seed| experiment(design, Noise::Drift, 0.0, seed).ratio.excludes_zero());
+    let found = share(CONTROL, |seed| experiment(design, Noise::Drift, 0.0, seed).ratio.excludes_zero(CONFIDENCE));
     within("Drift control stopping on significance", found, 10.0, 100.0);
 }
 
@@ -256,13 +260,14 @@ fn environments_do_not_cover_differences_between_sessions() {
 }
 
 #[test]
-fn p99_by_groups_is_calibrated() {
+fn p99_by_rounds_is_calibrated() {
     for noise in [Noise::Drift, Noise::Bursts, Noise::Levels] {
-        let found = |seed| latency::p99_by_groups(&latency::latencies(noise, 0.0, seed)).ratio.excludes_zero();
+        let found =
+            |seed| !contains(&latency::p99_by_rounds(&latency::latencies(noise, 0.0, seed)).change(CONFIDENCE), 0.0);
         within(&format!("{noise:?} false positives of p99"), share_of(SLOW_EXPERIMENTS, LATENCY, found), 2.5, 6.5);
     }
     let covered =
-        |seed| contains(&latency::p99_by_groups(&latency::latencies(Noise::Bursts, 0.1, seed)).ratio.change(), 0.1);
+        |seed| contains(&latency::p99_by_rounds(&latency::latencies(Noise::Bursts, 0.1, seed)).change(CONFIDENCE), 0.1);
     within("Bursts coverage of p99 at 0.1", share_of(SLOW_EXPERIMENTS, LATENCY, covered), 93.0, 97.0);
 }
 

@@ -82,7 +82,14 @@ fn of_metric(finding: &CompareFinding, subject: &str, metric: Metric, found: &Me
             text + &time.unwrap_or_default()
         }
     };
-    Sentence::judged(text, words::tone(found.verdict), tied(&words::verdict_in_full(found.verdict, margin)))
+    let unseen = finding.unseen_fraction.filter(|_| found.verdict == Verdict::NoDifference);
+    // A state that no round was in is not in the interval.
+    let detail = unseen.map(|part| {
+        let rounds = finding.rounds;
+        format!("{rounds} rounds do not show a state that occurs in fewer than {} of them", tied(&bare_percent(part)))
+    });
+    let verdict = tied(&words::verdict_in_full(found.verdict, margin));
+    Sentence { detail, ..Sentence::judged(text, words::tone(found.verdict), verdict) }
 }
 
 /// "candidate costs 3.1 % [2.6, 3.7] more cycles per I/O".

@@ -292,6 +292,11 @@ pub fn three_arms() -> CompareFinding {
 /// No measurement.
 pub fn empty() -> CompareFinding {
     CompareFinding {
+        families: Some(Families {
+            targets: FamilyFinding { comparisons: 2, confidence: 0.975 },
+            others: FamilyFinding { comparisons: 8, confidence: 0.99375 },
+        }),
+        unseen_fraction: Some(0.0499),
         schema: SCHEMA.to_owned(),
         method_version: 1,
         title: String::new(),
@@ -483,7 +488,8 @@ fn metric(metric: Metric, baseline: f64, change: f64, half: f64) -> (String, Met
         mde80: Some(half * 1.4),
         detected,
         verdict,
-        log_ratio: None,
+        confidence: Some(0.95),
+        correlation: None,
         p_value: Some(if detected { 0.0012 } else { 0.4 }),
         typical: Some(Interval { change: change * 0.98, low, high }),
         shape_changed: false,

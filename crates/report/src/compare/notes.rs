@@ -1,4 +1,4 @@
-//! Remarks below a table: missing metrics, the time to decide, changes that a mean hides, and corrections.
+//! Remarks below a table: missing metrics, the time to decide, changes that a mean hides, and what intervals hold together.
 
 use super::{contents, words};
 use crate::change::Change;
@@ -6,7 +6,7 @@ use crate::document::{Note, Tone};
 use crate::number;
 use crate::phrase::tied;
 use model::comparison::CompareFinding;
-use model::comparison::finding::{CellFinding, MetricFinding};
+use model::comparison::finding::{CellFinding, Families, FamilyFinding, MetricFinding};
 use model::elided_list::elided_list;
 use model::experiment::Metric;
 use model::stats::Verdict;
@@ -19,9 +19,9 @@ pub fn notes(finding: &CompareFinding, arm: &str, metrics: &[Metric]) -> Vec<Not
     let mut notes = Vec::new();
     for metric in &shown {
         notes.extend(shape(finding, &cells, *metric));
-        notes.extend(taken_back(finding, &cells, *metric));
     }
     notes.extend(time(finding, &cells, &shown));
+    notes.extend(families(finding).filter(|_| !cells.is_empty()));
     let missing = contents::reasons(&cells).into_iter();
     notes.extend(missing.map(|text| Note::new(Tone::Faint, format!("not compared: {text}"))));
     notes
@@ -51,16 +51,19 @@ fn shape(finding: &CompareFinding, cells: &[&CellFinding], metric: Metric) -> Op
     Some(Note::new(Tone::Notice, text))
 }
 
-/// The interval excludes 0, but the change is not detected after the correction.
-fn taken_back(finding: &CompareFinding, cells: &[&CellFinding], metric: Metric) -> Option<Note> {
-    let excludes_zero = |low: f64, high: f64| low > 0.0 || high < 0.0;
-    let undetected = found(cells, metric, |metric| {
-        !metric.detected && Change::from(metric).ends().is_some_and(|(low, high)| excludes_zero(low, high))
-    });
-    let places = places(finding, &undetected, |metric| tied(&Change::from(metric).whole()))?;
-    let head = words::of(metric).head;
-    let text = format!("{head}: not detected after Holm's correction for the number of cells: {places}");
-    Some(Note::new(Tone::Faint, text))
+/// Which intervals hold together, and with what confidence each.
+fn families(finding: &CompareFinding) -> Option<Note> {
+    let Families { targets, others } = finding.families?;
+    let of = |family: FamilyFinding, which: &str| match family.comparisons {
+        0 => None,
+        1 => Some(format!("{which}: 95 %")),
+        several => {
+            Some(format!("{which}: all {several} together 95 %, each {}", tied(&number::confidence(family.confidence))))
+        }
+    };
+    let known: Vec<String> = [of(targets, "targets"), of(others, "other metrics")].into_iter().flatten().collect();
+    let text = format!("intervals and verdicts hold with these confidences: {}", known.join("; "));
+    (!known.is_empty()).then(|| Note::new(Tone::Faint, text))
 }
 
 /// The time to decide, for metrics that the answer does not cover.

@@ -148,6 +148,7 @@ pub fn cost_without_ios() -> RunFinding {
             exits: vec![Exit::Status(0)],
             cycles_outside_io: Some(3.1e9),
             interval_from: "134 windows of 100 ms and the background's error".to_owned(),
+            carried_by: None,
             ..PhaseFinding::default()
         }],
         warnings: vec![Warning::new(
@@ -504,6 +505,7 @@ fn phase(job: &str) -> PhaseFinding {
         cycles_per_io_gross: Some(7304.0),
         cycles_per_io_background: Some(394.0),
         interval_from: "96 windows of 100 ms and the background's error".to_owned(),
+        carried_by: None,
         cycles_per_byte: Some(1.687),
         cycles_per_byte_low: Some(1.67),
         cycles_per_byte_high: Some(1.704),

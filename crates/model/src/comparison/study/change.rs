@@ -1,24 +1,27 @@
-//! One comparison: each metric's change with its interval and verdict, and the shift of latency percentiles.
+//! The comparisons: each metric's change with its interval and verdict, and the shift of latency percentiles.
+//!
+//! With many comparisons, some differ by chance. So the intervals of a *family* hold together: with m comparisons, each has
+//! a confidence of 1 − 0.05/m (Bonferroni), and the chance that any of them is wrong is at most 5 %. A verdict is read off
+//! the interval that is shown. There are two families: the target metrics in all cells, which answer the question that was
+//! asked, and all other metrics in all cells, which explain the answer. A metric that is a constant multiple of another in
+//! both arms (IOPS and bytes per second of one block size) is the same comparison.
 
 use super::round_sums::ComparisonSums;
 use super::{View, latencies};
-use crate::comparison::finding::{CellFinding, Interval, MetricFinding, ShiftPoint};
+use crate::comparison::finding::{FamilyFinding, Interval, MetricFinding, ShiftPoint};
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
-use crate::stats::holm::holm;
+use crate::stats::estimate::CONFIDENCE;
 use crate::stats::log_ratio::log_ratio;
 use crate::stats::percentile::{LatencyRound, PercentileShift, percentile, shift_function};
 use crate::stats::typical::{shape_changed, typical};
-use crate::stats::verdict::{Shown, verdict};
-use crate::stats::{Estimate, LogRatio, Pair, PairedRound, Verdict, stopping};
+use crate::stats::{Estimate, Evidence, LogRatio, Pair, PairedRound, Verdict, dominant, stopping, together, verdict};
 use std::collections::BTreeMap;
 
 /// Percentiles of the shift function: the whole distribution, and its tail.
 const SHIFT: [f64; 11] = [5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99];
-/// A difference in a sweep is detected below this p-value after Holm's correction.
-const LEVEL: f64 = 0.05;
-/// The same level for one-sided p-values.
-pub(super) const ONE_SIDED: f64 = LEVEL / 2.0;
+/// Evidence that differs by less, relatively, is that of one comparison.
+const SAME: f64 = 1e-9;
 
 /// Why a sliced command has no latencies.
 const FROZEN_CLOCK: &str = "the program's own clock ran on while it was frozen; --slices off";
@@ -32,37 +35,56 @@ pub(super) struct Judge<'a> {
 }
 
 /// A metric's change and its values in both arms.
-struct Found {
-    ratio: LogRatio,
+pub(super) struct Found {
+    evidence: Evidence,
     typical: Option<Estimate>,
     baseline: f64,
     candidate: f64,
+    /// Whether one round carries much of an arm's sum, and what it carries.
+    pub dominated: Option<Dominated>,
 }
 
+/// A round that carries much of an arm's sum.
+pub(super) struct Dominated {
+    pub is_baseline: bool,
+    /// From 0.
+    pub round: usize,
+    /// Its part of the sum, as a fraction.
+    pub part: f64,
+}
+
+/// All metrics of one comparison, or why they have no value.
+pub(super) type Comparison = BTreeMap<Metric, Result<Found, String>>;
+
 impl Judge<'_> {
-    /// Judges every metric.
-    pub fn metrics(&self, baseline: usize, candidate: usize) -> BTreeMap<String, MetricFinding> {
-        let finding = |metric: Metric| {
+    /// Compares two cases in every metric.
+    pub fn compare(&self, baseline: usize, candidate: usize) -> Comparison {
+        let found = |metric: Metric| {
             let found = match metric.percent() {
                 Some(percent) => self.percentile(percent, baseline, candidate),
                 None => self.ratio(metric, baseline, candidate),
             };
-            (metric.name().to_owned(), self.finding(metric, found))
+            (metric, found)
         };
-        Metric::ALL.into_iter().map(finding).collect()
+        Metric::ALL.into_iter().map(found).collect()
     }
 
     fn ratio(&self, metric: Metric, baseline: usize, candidate: usize) -> Result<Found, String> {
         let rounds = self.sums.paired(metric, baseline, candidate).filter(|rounds| !rounds.is_empty());
         let rounds = rounds.ok_or_else(|| self.absence(metric, [baseline, candidate]))?;
-        let ratio = log_ratio(&rounds)
+        let ratio = log_ratio(&rounds, self.sums.steps(metric))
             .ok_or_else(|| "≈ 0 in an arm: below the noise of the background, or nothing was done".to_owned())?;
         let value = |arm: fn(&PairedRound) -> Pair| {
             let sum = |of: fn(&Pair) -> f64| rounds.iter().map(|round| of(&arm(round))).sum::<f64>();
             sum(|pair| pair.numerator) / sum(|pair| pair.denominator)
         };
         let (baseline, candidate) = (value(|round| round.baseline), value(|round| round.candidate));
-        Ok(Found { ratio, typical: typical(&rounds), baseline, candidate })
+        let dominated = [true, false].into_iter().find_map(|is_baseline| {
+            let pairs: Vec<Pair> =
+                rounds.iter().map(|round| if is_baseline { round.baseline } else { round.candidate }).collect();
+            dominant(&pairs).map(|found| Dominated { is_baseline, round: found.place, part: found.part })
+        });
+        Ok(Found { evidence: Evidence::Ratio(ratio), typical: typical(&rounds), baseline, candidate, dominated })
     }
 
     fn absence(&self, metric: Metric, cases: [usize; 2]) -> String {
@@ -101,7 +123,7 @@ impl Judge<'_> {
         };
         let shift = percentile(&rounds, percent).map_err(|why| why.to_string())?;
         let (baseline, candidate) = (self.nanos(shift.baseline_ticks), self.nanos(shift.candidate_ticks));
-        Ok(Found { ratio: shift.ratio, typical: None, baseline, candidate })
+        Ok(Found { evidence: Evidence::Percentile(shift), typical: None, baseline, candidate, dominated: None })
     }
 
     /// Percentiles reported by a foreign program cannot be pooled, so each execution is one unit.
@@ -127,7 +149,13 @@ impl Judge<'_> {
         }
         let ratio = LogRatio::of_units(&logs).ok_or_else(unknown)?;
         let mean = |values: &[f64]| (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp();
-        Ok(Found { ratio, typical: None, baseline: mean(&baselines), candidate: mean(&candidates) })
+        Ok(Found {
+            evidence: Evidence::Ratio(ratio),
+            typical: None,
+            baseline: mean(&baselines),
+            candidate: mean(&candidates),
+            dominated: None,
+        })
     }
 
     fn latency_rounds(&self, baseline: usize, candidate: usize) -> Option<Vec<LatencyRound<'_>>> {
@@ -148,36 +176,42 @@ impl Judge<'_> {
             percent: shift.percent,
             baseline_ns: self.nanos(shift.baseline_ticks),
             candidate_ns: self.nanos(shift.candidate_ticks),
-            change: interval(&shift.ratio.change()),
+            change: interval(&shift.change(CONFIDENCE)),
         };
         shifts.map(point).collect()
     }
 
-    fn finding(&self, metric: Metric, found: Result<Found, String>) -> MetricFinding {
+    /// The finding of a metric whose interval has this confidence.
+    pub fn finding(&self, metric: Metric, found: &Result<Found, String>, family: &FamilyFinding) -> MetricFinding {
         let rules = &self.record.header.experiment.rules;
         let found = match found {
             Ok(found) => found,
             Err(reason) => return MetricFinding::unknown(reason),
         };
-        let change = found.ratio.change();
-        let detected = found.ratio.excludes_zero();
-        let differs = found.typical.filter(|typical| shape_changed(&change, typical));
+        let confidence = family.confidence;
+        let change = found.evidence.change(confidence);
+        // The typical round has an interval of 95 %, and is set against the same of the sums.
+        let alone = found.evidence.change(CONFIDENCE);
+        let differs = found.typical.filter(|typical| shape_changed(&alone, typical));
+        let verdict = verdict(&change, rules.margin, metric.good());
+        let undecided = verdict == Verdict::Inconclusive;
+        let half = found.evidence.half_width(confidence).filter(|_| undecided);
         MetricFinding {
             baseline: Some(found.baseline),
             candidate: Some(found.candidate),
             change: Some(change.value),
             low: change.low,
             high: change.high,
-            mde80: found.ratio.mde80(),
-            detected,
-            // Without other cells, the interval alone decides whether the change is beyond the margin.
-            verdict: verdict(&change, Shown { detected, beyond: true }, rules.margin, metric.good()),
-            p_value: found.ratio.p_value(),
-            log_ratio: Some(found.ratio),
+            confidence: Some(confidence),
+            mde80: found.evidence.mde80(confidence),
+            detected: change.contains(0.0) == Some(false),
+            verdict,
+            p_value: found.evidence.p_value().map(|p| (p * family.comparisons.max(1) as f64).min(1.0)),
             typical: found.typical.as_ref().and_then(interval),
             shape_changed: differs.is_some(),
-            seconds_to_decide: stopping::seconds_to_decide(self.seconds, &found.ratio, rules.precision),
-            units: found.ratio.units,
+            seconds_to_decide: half.and_then(|half| stopping::seconds_to_decide(self.seconds, half, rules.precision)),
+            units: found.evidence.units(),
+            correlation: found.evidence.correlation(),
             reason: None,
             stored: None,
         }
@@ -188,41 +222,51 @@ fn interval(estimate: &Estimate) -> Option<Interval> {
     Some(Interval { change: estimate.value, low: estimate.low?, high: estimate.high? })
 }
 
-/// Decides what depends on all cells: which changes are detected after Holm's correction.
-pub(super) fn conclude(cells: &mut [CellFinding], margin: f64, seconds: f64) {
-    if cells.len() > 1 {
-        correct_for_many(cells, margin, seconds);
-    }
-    for found in cells.iter_mut().flat_map(|cell| cell.metrics.values_mut()) {
-        found.seconds_to_decide = found.seconds_to_decide.filter(|_| found.verdict == Verdict::Inconclusive);
-    }
+/// The family of the metrics for which `belongs` is true, over all comparisons.
+pub(super) fn family(comparisons: &[Comparison], belongs: impl Fn(Metric) -> bool) -> FamilyFinding {
+    let different = |comparison: &Comparison| {
+        let found = comparison.iter().filter(|(metric, _)| belongs(**metric));
+        let mut seen: Vec<(f64, f64)> = Vec::new();
+        for evidence in found.filter_map(|(_, found)| found.as_ref().ok()).map(|found| &found.evidence) {
+            let (change, half) = (evidence.change(CONFIDENCE).value, evidence.half_width(CONFIDENCE).unwrap_or(0.0));
+            let near = |one: f64, other: f64| (one - other).abs() <= SAME * one.abs().max(other.abs()).max(SAME);
+            if !seen.iter().any(|(known, width)| near(*known, change) && near(*width, half)) {
+                seen.push((change, half));
+            }
+        }
+        seen.len()
+    };
+    let comparisons = comparisons.iter().map(different).sum();
+    FamilyFinding { comparisons, confidence: together(comparisons) }
 }
 
-/// With many cells, some differ by chance: applies Holm's correction for each metric over cells and arms.
-fn correct_for_many(cells: &mut [CellFinding], margin: f64, seconds: f64) {
-    for metric in Metric::ALL {
-        let p_values: Vec<Option<f64>> =
-            cells.iter().map(|cell| cell.metrics.get(metric.name()).and_then(|found| found.p_value)).collect();
-        let tests = p_values.iter().flatten().count();
-        let beyond = |cell: &CellFinding| {
-            let ratio = cell.metrics.get(metric.name())?.log_ratio?;
-            let above = ratio.theta > 0.0;
-            ratio.p_beyond(if above { margin } else { -margin }, above)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(theta: f64, standard_error: f64) -> Result<Found, String> {
+        let error = Some(crate::stats::Uncertainty::new(standard_error, 20.0));
+        let evidence = Evidence::Ratio(LogRatio { theta, error, units: 21, correlation: None });
+        Ok(Found { evidence, typical: None, baseline: 1.0, candidate: theta.exp(), dominated: None })
+    }
+
+    #[test]
+    fn a_family_counts_comparisons_that_differ() {
+        let comparison = || -> Comparison {
+            [
+                (Metric::Iops, found(0.02, 0.01)),
+                (Metric::BytesPerSecond, found(0.02, 0.01)),
+                (Metric::CyclesPerIo, found(0.03, 0.01)),
+                (Metric::LatencyP99, Err("too few".to_owned())),
+            ]
+            .into_iter()
+            .collect()
         };
-        let beyond = holm(&cells.iter().map(beyond).collect::<Vec<_>>());
-        for ((cell, corrected), beyond) in cells.iter_mut().zip(holm(&p_values)).zip(beyond) {
-            let Some(found) = cell.metrics.get_mut(metric.name()) else { continue };
-            let Some(value) = found.change else { continue };
-            let detected = found.detected && corrected.is_some_and(|p| p < LEVEL);
-            if found.detected && !detected {
-                // The precision for a single cell may be reached already; with many cells, more is needed.
-                let surer = found.p_value.and_then(|p| stopping::seconds_to_detect(seconds, p, tests, found.units));
-                found.seconds_to_decide = found.seconds_to_decide.zip(surer).map(|(alone, surer)| alone.max(surer));
-            }
-            (found.p_value, found.detected) = (corrected, detected);
-            let change = Estimate { value, low: found.low, high: found.high };
-            let shown = Shown { detected, beyond: beyond.is_some_and(|p| p < ONE_SIDED) };
-            found.verdict = verdict(&change, shown, margin, metric.good());
-        }
+        let all = family(&[comparison(), comparison()], |_| true);
+        assert_eq!(all.comparisons, 4, "in each of two cells, IOPS and bytes per second are one");
+        assert!((all.confidence - (1.0 - 0.05 / 4.0)).abs() < 1e-12);
+        let targets = family(&[comparison()], |metric| metric == Metric::CyclesPerIo);
+        assert_eq!((targets.comparisons, targets.confidence), (1, 0.95));
+        assert_eq!(family(&[], |_| true).comparisons, 0);
     }
 }

@@ -8,7 +8,7 @@ use super::sliced_command::{self, CommandScale};
 use crate::comparison::record::{CommandTotal, Header, RoundRecord, SliceReading, SliceRecord};
 use crate::experiment::{Metric, WorkCounter};
 use crate::record::{Execution, Host, JobRecord, Latency, Meter, Mode, Snapshot, Stretch};
-use crate::stats::{Pair, PairedRound};
+use crate::stats::{Pair, PairedRound, Steps};
 use crate::study::Context;
 use crate::study::caveats::NEVER_IDLE;
 use crate::study::io_time::{self, io_seconds};
@@ -229,6 +229,23 @@ impl ComparisonSums {
     pub fn paired(&self, metric: Metric, baseline: usize, candidate: usize) -> Option<Vec<PairedRound>> {
         let both = self.pairs(metric, baseline)?.into_iter().zip(self.pairs(metric, candidate)?);
         Some(both.map(|(baseline, candidate)| PairedRound { baseline, candidate }).collect())
+    }
+
+    /// The smallest steps of a metric's readings.
+    pub fn steps(&self, metric: Metric) -> Steps {
+        const NANOSECOND: f64 = 1e-9;
+        let cycles = self.meter.map_or(0.0, |meter| meter.resolution_nanos() * NANOSECOND * self.context.clock.0);
+        let (numerator, denominator) = match metric {
+            Metric::CyclesPerIo | Metric::CyclesPerByte => (cycles, 1.0),
+            Metric::Cycles => (cycles, 0.0),
+            Metric::Seconds => (NANOSECOND, 0.0),
+            Metric::Iops | Metric::BytesPerSecond => (1.0, NANOSECOND),
+            Metric::ContextSwitchesPerIo => (1.0, 1.0),
+            Metric::ThreadCyclesPerIo => (NANOSECOND * self.context.clock.0, 1.0),
+            Metric::LatencyMean => (1.0, 1.0),
+            Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999 => (0.0, 0.0),
+        };
+        Steps { numerator, denominator }
     }
 
     /// One case in every round; `None` if a round lacks it, or a value is unknown.

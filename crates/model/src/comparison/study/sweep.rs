@@ -30,6 +30,15 @@ struct Along<'a> {
     points: Vec<(f64, usize)>,
 }
 
+impl Along<'_> {
+    /// The values of the axis as they were written, for these numbers on it.
+    fn points_at(&self, numbers: &[f64]) -> Vec<String> {
+        let known = self.axis.numbers().unwrap_or_default();
+        let written = known.iter().zip(&self.axis.values);
+        written.filter(|(number, _)| numbers.contains(number)).map(|(_, value)| value.clone()).collect()
+    }
+}
+
 fn lines_along(experiment: &Experiment) -> Vec<Along<'_>> {
     let mut all: Vec<Along> = Vec::new();
     for axis in &experiment.axes {
@@ -81,8 +90,18 @@ fn in_words(place: &Crossover, along: &Along, [baseline, arm]: [&str; 2], metric
             let (above, below) = if *winner_above == Winner::Candidate { (arm, baseline) } else { (baseline, arm) };
             (Some(at), format!("{above} is better above it, {below} below it"))
         }
-        Crossover::Everywhere { winner } => {
-            (None, format!("none: {} is better at every {axis} where a difference was detected", name(winner)))
+        Crossover::Everywhere { winner } => (None, format!("none: {} is better at every {axis}", name(winner))),
+        Crossover::Unresolved { winner, undecided } => {
+            let places: Vec<String> = along.points_at(undecided);
+            let loser = if *winner == Winner::Candidate { baseline } else { arm };
+            (
+                None,
+                format!(
+                    "unknown: {} is better where a difference was detected, but {loser} may be better at {axis} {}",
+                    name(winner),
+                    places.join(", ")
+                ),
+            )
         }
         Crossover::Several { changes } => {
             (None, format!("no single one: the better arm changes {changes} times along {axis}"))
@@ -195,8 +214,7 @@ fn scaling(fit: &Scalability, most: f64) -> String {
         serial if serial < 1.0 => format!("one CPU's worth of serial work per {:.1} submitters", 1.0 / serial),
         _ => "all work is serial, and several submitters are slower than one".to_owned(),
     };
-    let surely = fit.coherency.low.is_some_and(|low| low > 0.0);
-    if let Some(peak) = fit.peak().filter(|_| surely && serial < 1.0) {
+    if let Some(peak) = fit.peak().filter(|_| serial < 1.0) {
         let beyond = if peak > most { " (beyond the sweep)" } else { "" };
         words += &format!("; the rate falls above {peak:.0}{beyond}");
     }

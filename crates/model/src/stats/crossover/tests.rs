@@ -44,7 +44,7 @@ fn a_lower_cost_wins() {
 fn noise_widens_the_interval_without_extra_crossings() {
     let narrow = of(&[-0.2, -0.1, 0.1, 0.2], 0.001, Good::Higher);
     let wide = of(&[-0.2, -0.01, 0.01, -0.01, 0.01, 0.2], 0.02, Good::Higher);
-    let (Crossover::At { at: narrow, .. }, Crossover::At { at: wide, .. }) = (narrow, wide) else {
+    let (Crossover::At { at: narrow, .. }, Crossover::At { at: wide, .. }) = (&narrow, &wide) else {
         panic!("{narrow:?} {wide:?}")
     };
     assert!(wide.half_width() > narrow.half_width());
@@ -59,7 +59,16 @@ fn without_a_crossing_the_winner_is_named() {
     };
     assert_eq!(everywhere(&[0.1, 0.2, 0.05], Good::Higher), Winner::Candidate);
     assert_eq!(everywhere(&[0.1, 0.2, 0.05], Good::Lower), Winner::Baseline);
-    assert_eq!(everywhere(&[-0.1, 0.0001, -0.05], Good::Higher), Winner::Baseline);
+    assert_eq!(everywhere(&[-0.1, -0.02, -0.05], Good::Higher), Winner::Baseline);
+}
+
+/// A crossing that the rounds do not resolve: the other arm may be better at 2.
+#[test]
+fn a_point_without_a_difference_leaves_the_winner_open() {
+    let expected = Crossover::Unresolved { winner: Winner::Baseline, undecided: vec![2.0] };
+    assert_eq!(of(&[-0.1, 0.0001, -0.05], 0.001, Good::Higher), expected);
+    let expected = Crossover::Unresolved { winner: Winner::Candidate, undecided: vec![4.0] };
+    assert_eq!(of(&[0.1, 0.05, -0.0001], 0.001, Good::Higher), expected);
 }
 
 #[test]
@@ -128,6 +137,13 @@ proptest! {
             }
             (Crossover::Everywhere { winner }, Crossover::Everywhere { winner: loser }) => {
                 prop_assert_ne!(winner, loser);
+            }
+            (
+                Crossover::Unresolved { winner, undecided },
+                Crossover::Unresolved { winner: loser, undecided: as_well },
+            ) => {
+                prop_assert_ne!(winner, loser);
+                prop_assert_eq!(undecided, as_well);
             }
             (there, back) => prop_assert_eq!(there, back),
         }

@@ -1,6 +1,8 @@
 //! Golden values, and properties for arbitrary rounds.
 
 use super::*;
+use crate::stats::estimate::CONFIDENCE;
+use crate::stats::uncertainty::two_sided_p;
 use proptest::prelude::*;
 
 fn round((n_a, d_a, n_b, d_b): (f64, f64, f64, f64)) -> PairedRound {
@@ -24,6 +26,10 @@ fn golden_rounds() -> Vec<PairedRound> {
     .to_vec()
 }
 
+fn of(rounds: &[PairedRound]) -> Option<LogRatio> {
+    log_ratio(rounds, Steps::default())
+}
+
 fn close(found: f64, expected: f64) {
     assert!((found - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{found} is not {expected}");
 }
@@ -31,17 +37,17 @@ fn close(found: f64, expected: f64) {
 /// numpy 2.4.6 and scipy.stats.t of scipy 1.17.1, with the formulas of docs/method/verdicts.md.
 #[test]
 fn golden() {
-    let ratio = log_ratio(&golden_rounds()).unwrap();
+    let ratio = of(&golden_rounds()).unwrap();
     close(ratio.theta, 0.029545064255999832);
-    close(ratio.standard_error.unwrap(), 0.004442952204387824);
-    let change = ratio.change();
+    close(ratio.error.unwrap().standard_error, 0.004442952204387824);
+    let change = ratio.change(CONFIDENCE);
     close(change.value, 0.029985849972085754);
     close(change.low.unwrap(), 0.018289330132657836);
     close(change.high.unwrap(), 0.04181672119113218);
     close(ratio.p_value().unwrap(), 0.0011597825174907196);
-    close(ratio.mde80().unwrap(), 0.01550646129865176);
+    close(ratio.mde80(CONFIDENCE).unwrap(), 0.01550646129865176);
     close(ratio.stopping_half_width().unwrap(), 0.012247035613831518);
-    assert!(ratio.excludes_zero());
+    assert!(ratio.excludes_zero(CONFIDENCE));
 }
 
 /// scipy.stats.t.sf(t, df)·2, scipy 1.17.1, also where 1 − cdf loses all digits.
@@ -63,35 +69,49 @@ fn p_values_agree_with_scipy() {
 
 #[test]
 fn one_round_has_a_value_and_no_error() {
-    let ratio = log_ratio(&[round((100.0, 10.0, 110.0, 10.0))]).unwrap();
-    assert!((ratio.change().value - 0.1).abs() < 1e-12);
-    assert_eq!(ratio.change().low, None);
-    assert_eq!((ratio.standard_error, ratio.p_value(), ratio.mde80()), (None, None, None));
+    let ratio = of(&[round((100.0, 10.0, 110.0, 10.0))]).unwrap();
+    assert!((ratio.change(CONFIDENCE).value - 0.1).abs() < 1e-12);
+    assert_eq!(ratio.change(CONFIDENCE).low, None);
+    assert_eq!((ratio.error, ratio.p_value(), ratio.mde80(CONFIDENCE)), (None, None, None));
     assert_eq!(ratio.stopping_half_width(), None);
-    assert!(!ratio.excludes_zero());
+    assert!(!ratio.excludes_zero(CONFIDENCE));
 }
 
 #[test]
 fn only_the_sums_need_to_be_positive() {
     let one_below = [round((-5.0, 10.0, 40.0, 10.0)), round((100.0, 10.0, 80.0, 10.0))];
-    assert!(log_ratio(&one_below).is_some());
+    assert!(of(&one_below).is_some());
     let all_below = [round((-5.0, 10.0, 40.0, 10.0)), round((4.0, 10.0, 80.0, 10.0))];
-    assert_eq!(log_ratio(&all_below), None);
-    assert_eq!(log_ratio(&[round((1.0, 0.0, 1.0, 1.0)); 3]), None, "no work");
-    assert_eq!(log_ratio(&[]), None);
-    assert_eq!(log_ratio(&[round((f64::NAN, 1.0, 1.0, 1.0)); 3]), None);
-    assert_eq!(log_ratio(&[round((f64::INFINITY, 1.0, 1.0, 1.0)); 3]), None);
+    assert_eq!(of(&all_below), None);
+    assert_eq!(of(&[round((1.0, 0.0, 1.0, 1.0)); 3]), None, "no work");
+    assert_eq!(of(&[]), None);
+    assert_eq!(of(&[round((f64::NAN, 1.0, 1.0, 1.0)); 3]), None);
+    assert_eq!(of(&[round((f64::INFINITY, 1.0, 1.0, 1.0)); 3]), None);
+}
+
+/// Ten rounds in which nothing varies: the readings cannot tell a difference below their steps.
+#[test]
+fn what_readings_cannot_resolve_is_in_the_interval() {
+    let steps = Steps { numerator: 1.0, denominator: 1e-9 };
+    let rounds = |candidate: f64| vec![round((1e6, 1.0, candidate, 1.0)); 10];
+    let equal = log_ratio(&rounds(1e6), steps).unwrap().change(CONFIDENCE);
+    assert!(equal.low.unwrap() < -1e-7 && equal.high.unwrap() > 1e-7, "{equal:?}");
+    let near = log_ratio(&rounds(1e6 + 1e-3), steps).unwrap();
+    assert!(!near.excludes_zero(CONFIDENCE) && near.p_value().unwrap() > 0.5, "{near:?}");
+    // 20 readings of each sum of 1e7, off by √(1/12) each.
+    close(near.error.unwrap().standard_error, 2.0_f64.sqrt() * (20.0_f64 / 12.0).sqrt() / 1e7);
+    assert!(log_ratio(&rounds(1.001e6), steps).unwrap().excludes_zero(CONFIDENCE));
 }
 
 #[test]
 fn rounding_is_not_a_difference() {
     // Thirds are not exact, so θ is a few 1e-17, and its error is no larger.
     let third = 1.0 / 3.0;
-    let ratio = log_ratio(&[round((third, 0.1, 10.0 * third, 1.0)); 11]).unwrap();
-    assert!(!ratio.excludes_zero());
+    let ratio = of(&[round((third, 0.1, 10.0 * third, 1.0)); 11]).unwrap();
+    assert!(!ratio.excludes_zero(CONFIDENCE));
     assert_eq!(ratio.p_value(), Some(1.0));
-    let exact = log_ratio(&[round((10.0, 1.0, 11.0, 1.0)); 4]).unwrap();
-    assert!(exact.excludes_zero(), "a difference without any noise");
+    let exact = of(&[round((10.0, 1.0, 11.0, 1.0)); 4]).unwrap();
+    assert!(exact.excludes_zero(CONFIDENCE), "a difference without any noise");
     assert!(exact.p_value().unwrap() < 1e-9);
 }
 
@@ -117,13 +137,13 @@ fn near(a: f64, b: f64) -> bool {
 proptest! {
     #[test]
     fn exchanging_the_arms_negates_theta(rounds in rounds()) {
-        let there = log_ratio(&rounds).unwrap();
+        let there = of(&rounds).unwrap();
         let swapped: Vec<PairedRound> = rounds.iter().map(|round| round.swapped()).collect();
-        let back = log_ratio(&swapped).unwrap();
+        let back = of(&swapped).unwrap();
         prop_assert!(near(there.theta, -back.theta));
-        prop_assert!(near(there.standard_error.unwrap(), back.standard_error.unwrap()));
+        prop_assert!(near(there.error.unwrap().standard_error, back.error.unwrap().standard_error));
         prop_assert!(near(there.p_value().unwrap(), back.p_value().unwrap()));
-        let (there, back) = (there.change(), back.change());
+        let (there, back) = (there.change(CONFIDENCE), back.change(CONFIDENCE));
         // Not tested as a product: if an interval is infinitely wide, one end is 0, and the inverse of the other is not
         // a number.
         prop_assert!(near(1.0 + there.low.unwrap(), 1.0 / (1.0 + back.high.unwrap())));
@@ -131,26 +151,26 @@ proptest! {
 
     #[test]
     fn units_of_cost_and_work_do_not_matter(rounds in rounds(), n in 0.001f64..1000.0, d in 0.001f64..1000.0) {
-        let (plain, other) = (log_ratio(&rounds).unwrap(), log_ratio(&scaled(&rounds, (n, n), (d, d))).unwrap());
+        let (plain, other) = (of(&rounds).unwrap(), of(&scaled(&rounds, (n, n), (d, d))).unwrap());
         prop_assert!(near(plain.theta, other.theta));
-        prop_assert!(near(plain.standard_error.unwrap(), other.standard_error.unwrap()));
+        prop_assert!(near(plain.error.unwrap().standard_error, other.error.unwrap().standard_error));
     }
 
     #[test]
     fn a_dearer_candidate_shifts_theta_and_leaves_its_error(rounds in rounds(), factor in 0.1f64..10.0) {
-        let plain = log_ratio(&rounds).unwrap();
-        let dearer = log_ratio(&scaled(&rounds, (1.0, factor), (1.0, 1.0))).unwrap();
+        let plain = of(&rounds).unwrap();
+        let dearer = of(&scaled(&rounds, (1.0, factor), (1.0, 1.0))).unwrap();
         prop_assert!(near(dearer.theta - plain.theta, factor.ln()));
-        prop_assert!(near(plain.standard_error.unwrap(), dearer.standard_error.unwrap()));
+        prop_assert!(near(plain.error.unwrap().standard_error, dearer.error.unwrap().standard_error));
     }
 
     #[test]
-    fn the_order_of_rounds_does_not_matter(rounds in rounds()) {
+    fn turning_the_order_of_rounds_round_does_not_matter(rounds in rounds()) {
         let mut turned = rounds.clone();
         turned.reverse();
-        let (plain, turned) = (log_ratio(&rounds).unwrap(), log_ratio(&turned).unwrap());
+        let (plain, turned) = (of(&rounds).unwrap(), of(&turned).unwrap());
         prop_assert!(near(plain.theta, turned.theta));
-        prop_assert!(near(plain.standard_error.unwrap(), turned.standard_error.unwrap()));
+        prop_assert!(near(plain.error.unwrap().standard_error, turned.error.unwrap().standard_error));
     }
 
     #[test]
@@ -160,10 +180,10 @@ proptest! {
 
     #[test]
     fn detected_is_a_p_value_below_five_percent(rounds in rounds()) {
-        let ratio = log_ratio(&rounds).unwrap();
+        let ratio = of(&rounds).unwrap();
         let p = ratio.p_value().unwrap();
         prop_assume!((p - 0.05).abs() > 1e-9);
-        prop_assert_eq!(ratio.excludes_zero(), p < 0.05);
-        prop_assert_eq!(ratio.excludes_zero(), ratio.change().contains(0.0) == Some(false));
+        prop_assert_eq!(ratio.excludes_zero(CONFIDENCE), p < 0.05);
+        prop_assert_eq!(ratio.excludes_zero(CONFIDENCE), ratio.change(CONFIDENCE).contains(0.0) == Some(false));
     }
 }

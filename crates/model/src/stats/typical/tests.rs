@@ -1,7 +1,8 @@
 //! Golden values of scipy, and properties for arbitrary rounds.
 
 use super::*;
-use crate::stats::log_ratio::log_ratio;
+use crate::stats::estimate::CONFIDENCE;
+use crate::stats::log_ratio::{Steps, log_ratio};
 use proptest::prelude::*;
 
 fn of_ratios(ratios: &[f64]) -> Vec<PairedRound> {
@@ -109,7 +110,8 @@ fn rare_stalls_change_the_shape() {
         let ratios: Vec<f64> = (0..60).map(|i| if i % 10 == 3 { stalled } else { wobble(i) }).collect();
         of_ratios(&ratios)
     };
-    let told = |rounds: &[PairedRound]| shape_changed(&log_ratio(rounds).unwrap().change(), &typical(rounds).unwrap());
+    let sums = |rounds: &[PairedRound]| log_ratio(rounds, Steps::default()).unwrap().change(CONFIDENCE);
+    let told = |rounds: &[PairedRound]| shape_changed(&sums(rounds), &typical(rounds).unwrap());
     assert!(told(&with_stalls(0.1)));
     assert!(!told(&with_stalls(1.0)));
     assert!(typical(&with_stalls(0.1)).unwrap().value.abs() < 0.002);

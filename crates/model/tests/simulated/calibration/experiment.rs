@@ -4,7 +4,8 @@
 
 use super::noise::{Machine, Noise, Random, STEP_SECONDS};
 use iotoll_model::experiment::Rules;
-use iotoll_model::stats::{FEWEST_ROUNDS, LogRatio, Pair, PairedRound, log_ratio, precise_enough};
+use iotoll_model::stats::estimate::CONFIDENCE;
+use iotoll_model::stats::{FEWEST_ROUNDS, LogRatio, Pair, PairedRound, Steps, Uncertainty, log_ratio, precise_enough};
 use rand_distr::{Distribution, StandardUniform};
 
 /// Rounds of 1 s in the default budget of 60 s.
@@ -89,10 +90,10 @@ pub fn experiment(design: Design, noise: Noise, effect: f64, seed: u64) -> Outco
             Executions::Once => first,
         };
         rounds.push(round(design.order, [baseline, candidate * (1.0 + effect)], machine, random));
-        let Some(ratio) = log_ratio(&rounds) else { continue };
+        let Some(ratio) = log_ratio(&rounds, Steps::default()) else { continue };
         let done = match design.until {
-            Until::Precise => precise_enough(&ratio, Rules::default().precision),
-            Until::Significant => rounds.len() >= FEWEST_ROUNDS && ratio.excludes_zero(),
+            Until::Precise => precise_enough(&ratio, Rules::default().precision, Rules::MARGIN),
+            Until::Significant => rounds.len() >= FEWEST_ROUNDS && ratio.excludes_zero(CONFIDENCE),
             Until::Rounds(wanted) => rounds.len() >= wanted,
         };
         if done || rounds.len() >= MOST_ROUNDS {
@@ -109,10 +110,11 @@ pub fn sweep_of_identical_arms(noise: Noise, seed: u64) -> Vec<LogRatio> {
     let whole = Design { until: Until::Rounds(MOST_ROUNDS), ..METHOD };
     let cells: Vec<Vec<PairedRound>> =
         (0..CELLS).map(|cell| experiment(whole, noise, 0.0, seed * CELLS + cell).rounds).collect();
-    let after =
-        |count: usize| -> Vec<LogRatio> { cells.iter().map(|rounds| log_ratio(&rounds[..count]).unwrap()).collect() };
+    let after = |count: usize| -> Vec<LogRatio> {
+        cells.iter().map(|rounds| log_ratio(&rounds[..count], Steps::default()).unwrap()).collect()
+    };
     let precision = Rules::default().precision;
-    let precise = |ratios: &[LogRatio]| ratios.iter().all(|ratio| precise_enough(ratio, precision));
+    let precise = |ratios: &[LogRatio]| ratios.iter().all(|ratio| precise_enough(ratio, precision, Rules::MARGIN));
     (FEWEST_ROUNDS..MOST_ROUNDS).map(after).find(|ratios| precise(ratios)).unwrap_or_else(|| after(MOST_ROUNDS))
 }
 
@@ -208,7 +210,7 @@ pub fn whole_executions(order: Order, noise: Noise, spreads: [Spread; 2], effect
             PairedRound { baseline, candidate }
         })
         .collect();
-    log_ratio(&rounds).unwrap()
+    log_ratio(&rounds, Steps::default()).unwrap()
 }
 
 /// The common mistake: 10 s of one arm, then 10 s of the other, samples of 1 s, Welch's t test.
@@ -228,9 +230,5 @@ pub fn one_after_the_other(noise: Noise, seed: u64) -> f64 {
     });
     let square = baseline_error + candidate_error;
     let degrees = square.powi(2) * (SAMPLES - 1) as f64 / (baseline_error.powi(2) + candidate_error.powi(2));
-    // The p-value is that of a log ratio with this number of units; Welch's degrees of freedom are rounded down, which
-    // favours the test.
-    let units = degrees as usize + 1;
-    let ratio = LogRatio { theta: candidate - baseline, standard_error: Some(square.sqrt()), units };
-    ratio.p_value().unwrap_or(1.0)
+    Uncertainty::new(square.sqrt(), degrees).p_value(candidate - baseline).unwrap_or(1.0)
 }

@@ -1,5 +1,4 @@
-//! Latencies on a noisy machine, and two tests of their p99: iotoll's, by groups of rounds, and one that treats I/Os as
-//! independent.
+//! Latencies on a noisy machine, and two tests of their p99: iotoll's, by rounds, and one that treats I/Os as independent.
 
 use super::experiment::{Order, executions, slices};
 use super::noise::{Machine, Noise, Random};
@@ -7,7 +6,7 @@ use iotoll_model::histogram::Histogram;
 use iotoll_model::stats::{LatencyRound, PercentileShift, percentile};
 
 const ROUNDS: usize = 30;
-/// I/Os completed in 10 ms: 400 per arm and round, so a group for p99 has three rounds.
+/// I/Os completed in 10 ms: 400 per arm and round, 12,000 in all.
 const IOS_IN_STEP: usize = 10;
 /// A latency of 10 µs on a quiet machine, and the standard deviation of its logarithm.
 const TICKS: f64 = 30_000.0;
@@ -33,7 +32,7 @@ pub fn latencies(noise: Noise, effect: f64, seed: u64) -> Vec<[Histogram; 2]> {
 }
 
 /// iotoll's test.
-pub fn p99_by_groups(rounds: &[[Histogram; 2]]) -> PercentileShift {
+pub fn p99_by_rounds(rounds: &[[Histogram; 2]]) -> PercentileShift {
     let rounds: Vec<LatencyRound> =
         rounds.iter().map(|[baseline, candidate]| LatencyRound { baseline, candidate }).collect();
     percentile(&rounds, 99.0).unwrap()
@@ -46,7 +45,7 @@ pub fn p99_differs_by_order_statistics(rounds: &[[Histogram; 2]]) -> bool {
         rounds.iter().for_each(|round| all.merge(&round[arm]));
         // The binomial interval of the rank of p99; its ends in latencies are ± 1.96 standard errors.
         let reach = 1.96 * (0.99 * 0.01 / all.total() as f64).sqrt();
-        let log = |fraction: f64| (all.quantile(fraction).unwrap() as f64).ln();
+        let log = |fraction: f64| (all.percentile(100.0 * fraction).unwrap() as f64).ln();
         (log(0.99), (log(0.99 + reach) - log(0.99 - reach)) / (2.0 * 1.96))
     });
     (candidate - baseline).abs() > 1.96 * baseline_error.hypot(candidate_error)
