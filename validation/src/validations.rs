@@ -6,6 +6,7 @@
 mod blast;
 mod compare;
 mod contention;
+mod coverage;
 mod disturbance;
 mod elsewhere;
 mod foreign_fio;
@@ -41,7 +42,14 @@ pub struct Validation {
 }
 
 /// Every validation. With the default lengths, each takes about the minutes named, all rounds together.
-const VALIDATIONS: [Validation; 27] = [
+const VALIDATIONS: [Validation; 28] = [
+    Validation {
+        name: "coverage",
+        shows: "how often intervals contain the truth of simulated measurements, --rounds × 10 of each kind (5 min, any machine)",
+        seconds: 1.0,
+        rounds: 100,
+        run: coverage::validate,
+    },
     Validation {
         name: "natural",
         shows: "thirty typical commands, cold and warm: mixed regimes are reported, and no verdict covers both; needs root (10 min)",

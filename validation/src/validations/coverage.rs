@@ -1,0 +1,91 @@
+//! How often the intervals contain the truth, on simulated measurements whose truth is known: percentiles of unequal
+//! shapes, heavy tails and stalls, correlated rounds, rare slow states, and many metrics at once.
+//!
+//! Nothing is measured, so the machine need not be quiet. `--rounds` is the number of experiments in tens.
+
+mod costs;
+mod crossings;
+mod percentiles;
+mod rounds;
+
+use crate::bench::Bench;
+use crate::bench::evidence::Evidence;
+use model::stats::Estimate;
+use rand_distr::{Distribution, Exp1, StandardNormal, StandardUniform};
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::SeedableRng;
+
+/// What every part needs: how many experiments, and their seed.
+#[derive(Clone, Copy)]
+struct Scope {
+    experiments: u64,
+    seed: u64,
+}
+
+impl Scope {
+    /// The fraction of the experiments for which `holds` is true. Each figure has its own random numbers.
+    fn share(self, figure: u64, mut holds: impl FnMut(&mut Random) -> bool) -> f64 {
+        let hits = (0..self.experiments).filter(|number| {
+            let seed = self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (figure << 32) ^ number;
+            holds(&mut Random(Pcg64Mcg::seed_from_u64(seed)))
+        });
+        hits.count() as f64 / self.experiments as f64
+    }
+
+    /// Two standard errors of a fraction near 95 %, which chance alone moves it by.
+    fn chance(self) -> f64 {
+        2.0 * (0.95 * 0.05 / self.experiments as f64).sqrt()
+    }
+}
+
+pub fn validate(bench: &mut Bench) -> anyhow::Result<Evidence> {
+    let scope = Scope { experiments: 10 * bench.options.rounds as u64, seed: bench.options.seed };
+    let mut evidence = Evidence::default();
+    evidence.note(format!(
+        "Percent of {} simulated experiments whose 95 % interval contains the truth, by chance ±{:.1}.",
+        scope.experiments,
+        100.0 * scope.chance()
+    ));
+    percentiles::add(scope, &mut evidence);
+    costs::add(scope, &mut evidence);
+    rounds::add(scope, &mut evidence);
+    crossings::add(scope, &mut evidence);
+    Ok(evidence)
+}
+
+fn contains(estimate: &Estimate, truth: f64) -> bool {
+    estimate.contains(truth) == Some(true)
+}
+
+/// "94.6".
+fn percent(share: f64) -> String {
+    format!("{:.1}", 100.0 * share)
+}
+
+struct Random(Pcg64Mcg);
+
+impl Random {
+    fn normal(&mut self) -> f64 {
+        StandardNormal.sample(&mut self.0)
+    }
+
+    fn exponential(&mut self) -> f64 {
+        Exp1.sample(&mut self.0)
+    }
+
+    fn uniform(&mut self) -> f64 {
+        StandardUniform.sample(&mut self.0)
+    }
+
+    /// Mean 0, standard deviation 1, and a correlation of ρ with the value before.
+    fn series(&mut self, count: usize, correlation: f64) -> Vec<f64> {
+        let mut value = self.normal();
+        let own = (1.0 - correlation * correlation).sqrt();
+        let mut next = || {
+            let now = value;
+            value = correlation * value + own * self.normal();
+            now
+        };
+        (0..count).map(|_| next()).collect()
+    }
+}

@@ -1,0 +1,155 @@
+//! Comparisons: rounds with a memory, rare slow states, and many metrics at once.
+
+use super::{Random, Scope, contains, percent};
+use crate::bench::evidence::Evidence;
+use model::experiment::Rules;
+use model::stats::estimate::CONFIDENCE;
+use model::stats::{Good, LogRatio, Pair, PairedRound, Steps, Verdict, log_ratio, precise_enough, together, verdict};
+
+/// Rounds of the default budget.
+const MOST: usize = 60;
+const FEWEST: usize = 10;
+
+pub fn add(scope: Scope, evidence: &mut Evidence) {
+    correlated(scope, evidence);
+    skewed(scope, evidence);
+    rare_states(scope, evidence);
+    many_metrics(scope, evidence);
+}
+
+fn rounds(baseline: &[f64], candidate: &[f64]) -> Vec<PairedRound> {
+    let pair = |level: &f64| Pair { numerator: 1000.0 * level, denominator: 1.0 };
+    baseline.iter().zip(candidate).map(|(a, b)| PairedRound { baseline: pair(a), candidate: pair(b) }).collect()
+}
+
+fn ratio(rounds: &[PairedRound]) -> LogRatio {
+    let none = LogRatio { theta: f64::NAN, error: None, units: 0, correlation: None };
+    log_ratio(rounds, Steps::default()).unwrap_or(none)
+}
+
+/// Each arm's level has a memory of its own.
+fn correlated(scope: Scope, evidence: &mut Evidence) {
+    let mut rows = Vec::new();
+    for (place, correlation) in (0..).zip([0.0, 0.3, 0.5, 0.7, 0.9]) {
+        let mut row = vec![format!("ρ {correlation}")];
+        for (number, count) in (0..).zip([10, 20, 60, 240]) {
+            let mut told = 0_u64;
+            let covered = scope.share(3 << 24 | place << 8 | number, |random| {
+                let mut arm = || -> Vec<f64> {
+                    random.series(count, correlation).iter().map(|level| (0.02 * level).exp()).collect()
+                };
+                let (baseline, candidate) = (arm(), arm());
+                let found = ratio(&rounds(&baseline, &candidate));
+                told += u64::from(found.correlation.is_some());
+                contains(&found.change(CONFIDENCE), 0.0)
+            });
+            row.push(format!("{} ({})", percent(covered), percent(told as f64 / scope.experiments as f64)));
+        }
+        rows.push(row);
+    }
+    let header = ["correlated rounds (in brackets: a caveat names it)", "10 rounds", "20", "60", "240"];
+    evidence.table(&header, &rows);
+}
+
+/// A steady arm against one with a long tail.
+fn skewed(scope: Scope, evidence: &mut Evidence) {
+    type Draw = fn(&mut Random) -> f64;
+    let shapes: [(&str, f64, Draw); 3] = [
+        ("exponential", 1.0, Random::exponential),
+        ("Pareto 2.5", 2.5 / 1.5, |random| (random.exponential() / 2.5).exp()),
+        ("Pareto 1.5", 3.0, |random| (random.exponential() / 1.5).exp()),
+    ];
+    let mut rows = Vec::new();
+    for (place, (name, mean, draw)) in (0..).zip(shapes) {
+        let mut row = vec![name.to_owned()];
+        for (number, count) in (0..).zip([10, 20, 60]) {
+            let covered = scope.share(4 << 24 | place << 8 | number, |random| {
+                let baseline: Vec<f64> = (0..count).map(|_| 1.0 + 0.01 * random.normal()).collect();
+                let candidate: Vec<f64> = (0..count).map(|_| draw(random)).collect();
+                contains(&ratio(&rounds(&baseline, &candidate)).change(CONFIDENCE), mean - 1.0)
+            });
+            row.push(percent(covered));
+        }
+        rows.push(row);
+    }
+    evidence.table(&["a steady arm against one with a tail", "10 rounds", "20", "60"], &rows);
+}
+
+/// How an experiment ended.
+struct Ended {
+    verdict: Verdict,
+    rounds: usize,
+}
+
+/// By the stopping rule, or after all rounds of the budget. `level` draws a round of the candidate.
+fn experiment(may_stop: bool, random: &mut Random, mut level: impl FnMut(&mut Random) -> f64) -> Ended {
+    let rules = Rules::default();
+    let (mut baseline, mut candidate) = (Vec::new(), Vec::new());
+    loop {
+        let mut noise = || (0.01 * random.normal()).exp();
+        let noises = [noise(), noise()];
+        baseline.push(noises[0]);
+        candidate.push(noises[1] * level(random));
+        let found = ratio(&rounds(&baseline, &candidate));
+        let enough = may_stop && precise_enough(&found, rules.precision, rules.margin);
+        if baseline.len() >= FEWEST && enough || baseline.len() >= MOST {
+            let change = found.change(together(2));
+            return Ended { verdict: verdict(&change, rules.margin, Good::Lower), rounds: baseline.len() };
+        }
+    }
+}
+
+fn rare_states(scope: Scope, evidence: &mut Evidence) {
+    type Level = fn(&mut Random) -> f64;
+    let arms: [(&str, Level); 5] = [
+        ("no change", |_| 1.0),
+        ("+10 %", |_| 1.1),
+        ("1.5 × in 10 % of rounds (+5 %)", |random| if random.uniform() < 0.1 { 1.5 } else { 1.0 }),
+        ("1.5 × in 20 % of rounds (+10 %)", |random| if random.uniform() < 0.2 { 1.5 } else { 1.0 }),
+        ("3 × in 5 % of rounds (+10 %)", |random| if random.uniform() < 0.05 { 3.0 } else { 1.0 }),
+    ];
+    let mut rows = Vec::new();
+    for (place, (name, level)) in (0..).zip(arms) {
+        let mut row = vec![name.to_owned()];
+        for (number, may_stop) in (0..).zip([true, false]) {
+            let mut lengths = Vec::new();
+            let none = scope.share(5 << 24 | place << 8 | number, |random| {
+                let ended = experiment(may_stop, random, level);
+                lengths.push(ended.rounds);
+                ended.verdict == Verdict::NoDifference
+            });
+            lengths.sort_unstable();
+            row.push(percent(none));
+            if may_stop {
+                row.push(lengths.get(lengths.len() / 2).map_or_else(String::new, usize::to_string));
+            }
+        }
+        rows.push(row);
+    }
+    let header = ["`no_difference`, margin 3 %", "% where it may stop", "median rounds", "% after all 60 rounds"];
+    evidence.table(&header, &rows);
+}
+
+/// Identical arms, twelve metrics in each of several cells.
+fn many_metrics(scope: Scope, evidence: &mut Evidence) {
+    let mut rows = Vec::new();
+    for (place, cells) in (0..).zip([1_usize, 8]) {
+        let any = |confidence: f64, figure: u64| {
+            scope.share(6 << 24 | place << 8 | figure, |random| {
+                (0..12 * cells).any(|_| {
+                    let mut arm = || -> Vec<f64> { (0..20).map(|_| (0.02 * random.normal()).exp()).collect() };
+                    let (baseline, candidate) = (arm(), arm());
+                    ratio(&rounds(&baseline, &candidate)).excludes_zero(confidence)
+                })
+            })
+        };
+        let name = if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") };
+        rows.push(vec![name, percent(any(together(12 * cells), 0)), percent(any(CONFIDENCE, 1))]);
+    }
+    let header = [
+        "identical arms, 12 independent metrics",
+        "% with any difference, intervals that hold together",
+        "% with intervals of 95 % each",
+    ];
+    evidence.table(&header, &rows);
+}
