@@ -84,7 +84,7 @@ pub(super) fn caveat(finding: &FtqFinding, subject: &str) -> Option<Warning> {
     let steps: Vec<String> =
         steps.map(|level| format!("to {} at {}", rate(level), words::duration(level.begin_seconds))).collect();
     let message = format!(
-        "{subject} stepped from {} {}: no mean over the recording describes it, and noise is that of each level by itself; what is \
+        "the rate of {subject} stepped from {} {}: no mean over the recording describes it, and noise is that of each level by itself; what is \
          new to the worker (a file that it writes for the first time, an empty page cache, a dirty limit) ends with such a step",
         rate(first),
         steps.join(", then ")
@@ -129,7 +129,10 @@ mod tests {
         });
         let finding = crate::ftq::study(&record_of(rows, Vec::new()), None);
         let told = finding.warnings.iter().find(|warning| warning.code == Code::TwoRegimes).unwrap();
-        assert!(told.message.starts_with("the process stepped from 497 MiB/s to 3.12 GiB/s at 3.20 s"), "{told:?}");
+        assert!(
+            told.message.starts_with("the rate of the process stepped from 497 MiB/s to 3.12 GiB/s at 3.20 s"),
+            "{told:?}"
+        );
         assert_eq!(finding.levels.len(), 2);
         assert!(finding.periodic.iter().all(|period| period.period_seconds < 0.002), "{:?}", finding.periodic);
     }
