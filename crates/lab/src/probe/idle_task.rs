@@ -19,6 +19,8 @@ const MISSING: f64 = 0.125;
 /// What one CPU showed while a thread slept on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
+    /// Whether a thread could sleep on it: this process may not use all CPUs.
+    slept: bool,
     /// Switches that perf counted.
     switches: u64,
     /// Times the CPU went idle, by the kernel's own counter; `None` if it has none.
@@ -34,13 +36,13 @@ pub(super) fn scope() -> Scope {
         Some(switches.into_iter().zip(&cpus).map(|(switches, cpu)| (switches, idle_entries(*cpu))).collect())
     };
     let before = looked();
-    std::thread::scope(|scope| {
-        for cpu in &cpus {
-            scope.spawn(|| sleep_on(*cpu));
-        }
+    let slept: Vec<bool> = std::thread::scope(|scope| {
+        let sleepers: Vec<_> = cpus.iter().map(|cpu| scope.spawn(|| sleep_on(*cpu))).collect();
+        sleepers.into_iter().map(|sleeper| sleeper.join().unwrap_or(false)).collect()
     });
     let Some((before, after)) = before.zip(looked()) else { return Scope::IdleUnknown };
-    let seen = before.iter().zip(&after).map(|(before, after)| Seen {
+    let seen = before.iter().zip(&after).zip(slept).map(|((before, after), slept)| Seen {
+        slept,
         switches: after.0.saturating_sub(before.0),
         idle: before.1.zip(after.1).map(|(before, after)| after.saturating_sub(before)),
     });
@@ -50,9 +52,9 @@ pub(super) fn scope() -> Scope {
 /// One CPU that loses events decides; otherwise one that was never idle, and so showed nothing.
 fn judged(cpus: &[Seen]) -> Scope {
     let expected = f64::from(2 * SLEEPS);
-    let loses = |seen: &Seen| (seen.switches as f64) < (1.0 - MISSING) * expected;
+    let loses = |seen: &Seen| seen.slept && (seen.switches as f64) < (1.0 - MISSING) * expected;
     // A CPU that is idle in some sleeps only may lose their events among those of others.
-    let showed = |seen: &Seen| seen.idle.is_some_and(|idle| idle >= u64::from(SLEEPS / 2));
+    let showed = |seen: &Seen| seen.slept && seen.idle.is_some_and(|idle| idle >= u64::from(SLEEPS / 2));
     if cpus.iter().any(loses) {
         Scope::WithoutIdle
     } else if cpus.iter().all(showed) && !cpus.is_empty() {
@@ -62,11 +64,11 @@ fn judged(cpus: &[Seen]) -> Scope {
     }
 }
 
-/// Sleeps on a CPU. Does nothing on one that this process may not use; it then shows too few switches or none that is known.
-fn sleep_on(cpu: u32) {
-    if sys::schedule::pin_to(&[cpu]).is_ok() {
-        (0..SLEEPS).for_each(|_| std::thread::sleep(SLEEP));
-    }
+/// Sleeps on a CPU; `false` if this process may not use it.
+fn sleep_on(cpu: u32) -> bool {
+    let pinned = sys::schedule::pin_to(&[cpu]).is_ok();
+    (0..SLEEPS).filter(|_| pinned).for_each(|_| std::thread::sleep(SLEEP));
+    pinned
 }
 
 /// How often a CPU went idle.
@@ -85,22 +87,23 @@ mod tests {
 
     #[test]
     fn a_cpu_whose_idle_task_is_not_counted_decides() {
-        let cpu = |switches, idle| Seen { switches, idle };
+        let cpu = |switches, idle| Seen { slept: true, switches, idle };
         let sees = cpu(66, Some(33));
         assert_eq!(judged(&[sees, sees]), Scope::Machine);
         assert_eq!(judged(&[sees, cpu(33, Some(33))]), Scope::WithoutIdle, "one switch of each sleep is missing");
         assert_eq!(judged(&[sees, cpu(900, Some(0))]), Scope::IdleUnknown, "it was never idle");
         assert_eq!(judged(&[sees, cpu(66, None)]), Scope::IdleUnknown);
+        let foreign = Seen { slept: false, ..cpu(3, Some(3)) };
+        assert_eq!(judged(&[sees, foreign]), Scope::IdleUnknown, "no thread slept on it");
         assert_eq!(judged(&[]), Scope::IdleUnknown);
     }
 
     #[test]
-    fn this_machine_is_judged_by_its_own_switches() {
-        // Another truth about the same switches: those of /proc/stat, while threads sleep.
+    fn a_machine_without_permission_is_unknown() {
         let scope = scope();
         if TracepointCounter::open("sched", "sched_switch").is_err() {
             assert_eq!(scope, Scope::IdleUnknown);
         }
-        assert!([Scope::Machine, Scope::WithoutIdle, Scope::IdleUnknown].contains(&scope), "{scope:?}");
+        assert!(matches!(scope, Scope::Machine | Scope::WithoutIdle | Scope::IdleUnknown), "{scope:?}");
     }
 }
