@@ -5,6 +5,7 @@
 //! `run` takes at most 10 snapshots a second: less than 3 ten-thousandths of one CPU, and as much in the background, which
 //! is subtracted. A recording (`ftq`) reads them in each quantum and measures what that costs.
 
+mod idle_task;
 mod listing;
 mod source;
 mod text_file;
@@ -14,7 +15,7 @@ pub use listing::list;
 pub use worker::WorkerTask;
 
 use crate::error::{Error, Result};
-use model::probe::{Descriptor, Probe, Readings};
+use model::probe::{Descriptor, Place, Probe, Readings};
 use model::unit::Nanos;
 use source::Source;
 use sys::clock::monotonic_nanos;
@@ -55,7 +56,20 @@ impl ProbeSet {
             }
             set.add(probe, worker)?;
         }
+        set.check_tracepoints();
         Ok(set)
+    }
+
+    /// Notes what the counters of tracepoints do not see.
+    fn check_tracepoints(&mut self) {
+        let counts_passes = |probe: &Probe| matches!(probe.place, Place::Tracepoint { .. });
+        if self.probes.iter().any(counts_passes) {
+            let scope = idle_task::scope();
+            self.probes
+                .iter_mut()
+                .filter(|probe| counts_passes(probe))
+                .for_each(|probe| probe.descriptor.scope = scope);
+        }
     }
 
     fn add(&mut self, probe: &Probe, worker: Option<WorkerTask>) -> Result<()> {

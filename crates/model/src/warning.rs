@@ -64,6 +64,8 @@ pub enum Code {
     ReadingsLost,
     /// The counter of a sliced command and its own total disagree.
     CountersDisagree,
+    /// A counter does not see some of the events that it says it counts.
+    EventsLost,
     /// Counting what a sliced command does is a noticeable part of its cost.
     CountingCosts,
     /// Arms found different parts of their files in the page cache.

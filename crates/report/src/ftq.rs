@@ -15,7 +15,7 @@ use crate::machine;
 use crate::number::{self, MISSING};
 use crate::phrase::{self, tied, units_tied};
 use model::ftq::FtqFinding;
-use model::ftq::finding::PeriodChanges;
+use model::ftq::finding::{Level, PeriodChanges};
 
 /// Periods told in the answer; the others are in their table.
 const TOLD: usize = 3;
@@ -55,7 +55,8 @@ fn headline(finding: &FtqFinding) -> Vec<Sentence> {
         )),
         ..Sentence::plain(words::begun(&units_tied(&periodic.sentence)))
     };
-    let mut sentences: Vec<Sentence> = finding.periodic.iter().take(TOLD).map(period).collect();
+    let mut sentences: Vec<Sentence> = steps(finding).map(Sentence::plain).into_iter().collect();
+    sentences.extend(finding.periodic.iter().take(TOLD).map(period));
     match finding.periodic.len().saturating_sub(TOLD) {
         0 => {}
         1 => sentences.push(Sentence::plain("One more period is in the table")),
@@ -67,6 +68,15 @@ fn headline(finding: &FtqFinding) -> Vec<Sentence> {
     sentences.extend(finding.against.as_ref().and_then(changed).map(Sentence::plain));
     sentences.extend(late(finding).map(Sentence::plain));
     sentences
+}
+
+/// "The rate stepped from 412 MiB/s to 3.02 GiB/s at 3.217 s"; nothing if it has one level.
+fn steps(finding: &FtqFinding) -> Option<String> {
+    let rate = |level: &Level| tied(&words::rate(finding, level.amount_per_second));
+    let step = |level: &Level| format!("to {} at {}", rate(level), tied(&words::moment(level.begin_seconds)));
+    let (first, later) = finding.levels.split_first()?;
+    let later: Vec<String> = later.iter().map(step).collect();
+    (!later.is_empty()).then(|| format!("The rate stepped from {} {}", rate(first), later.join(", then ")))
 }
 
 /// "No period was found in 27.0 s; the longest stall is 183 ms".
@@ -121,7 +131,22 @@ fn figures(finding: &FtqFinding) -> Vec<Figure> {
         return Vec::new();
     }
     let figure = |tone, what: &str, value: String| Figure { what: what.to_owned(), ..Figure::new(tone, value) };
-    let mut figures = vec![figure(Tone::Strong, "The worker did", words::rate(finding, finding.amount_per_second))];
+    let mut figures: Vec<Figure> = finding
+        .levels
+        .iter()
+        .enumerate()
+        .map(|(place, level)| {
+            let rate = words::rate(finding, level.amount_per_second);
+            let since = tied(&words::moment(level.begin_seconds));
+            match place {
+                0 => figure(Tone::Strong, "The worker did before the step", format!("{rate} at first")),
+                _ => figure(Tone::Strong, "The worker did after the step", format!("{rate} from {since}")),
+            }
+        })
+        .collect();
+    if figures.is_empty() {
+        figures.push(figure(Tone::Strong, "The worker did", words::rate(finding, finding.amount_per_second)));
+    }
     let available = finding.noise.available_fraction.map(|part| format!("{} available", words::available(part)));
     figures.extend(available.map(|text| figure(Tone::Strong, "Of what it does without noise", text)));
     let stall = finding.noise.longest_stall_seconds.map(number::seconds);

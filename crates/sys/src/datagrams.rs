@@ -59,6 +59,16 @@ impl NumberedDatagrams {
     }
 }
 
+/// What the kernel did with the datagrams of a call. It takes them in order up to the first that it refuses, and does not look at
+/// those behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Datagrams that it took.
+    pub count: usize,
+    /// Whether it refused the one behind them. sendmmsg(2) does not say why.
+    pub refused_next: bool,
+}
+
 /// Sends several datagrams with one system call (sendmmsg).
 pub struct ManySender {
     datagrams: NumberedDatagrams,
@@ -82,12 +92,12 @@ impl ManySender {
         self.datagrams.count
     }
 
-    /// Sends the first `count` of them, numbered from `first`, to the peer of a connected socket. Returns how many the kernel took.
+    /// Sends the first `count` of them, numbered from `first`, to the peer of a connected socket.
     ///
     /// # Errors
-    /// As sendmmsg(2): if it took none.
+    /// As sendmmsg(2): if it took none, the reason why it refused the first.
     #[inline]
-    pub fn send(&mut self, socket: &UdpSocket, first: u64, count: usize) -> io::Result<usize> {
+    pub fn send(&mut self, socket: &UdpSocket, first: u64, count: usize) -> io::Result<Taken> {
         let count = count.min(self.datagrams.count);
         self.datagrams.number_some(first, count);
         self.vectors.clear();
@@ -108,7 +118,9 @@ impl ManySender {
         // SAFETY: each message points to one vector, which points to a datagram that only the kernel reads; all of them are
         // fields of this structure, which is borrowed for the call.
         let sent = unsafe { libc::sendmmsg(socket.as_raw_fd(), self.messages.as_mut_ptr(), count, 0) };
-        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+        let taken = usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
+        // The call ends early at an error only: a datagram is taken as a whole or not.
+        Ok(Taken { count: taken, refused_next: taken < self.messages.len() })
     }
 }
 
@@ -311,7 +323,7 @@ mod tests {
             report_errors(&sender).unwrap();
             for length in [0, 1, 5, 8, 18, 1400] {
                 let mut many = ManySender::new(NumberedDatagrams::new(length, 9));
-                assert_eq!(many.send(&sender, 300, 9).unwrap(), 9);
+                assert_eq!(many.send(&sender, 300, 9).unwrap(), Taken { count: 9, refused_next: false });
                 assert_eq!(arrived(&receiver, 9, &sender), numbered(length, 300..309));
                 let mut ring = RingSender::new(NumberedDatagrams::new(length, 5), &sender).unwrap();
                 assert_eq!(ring.send(1 << 40, |error| panic!("{error}")).unwrap(), 5);
@@ -337,7 +349,7 @@ mod tests {
         set_receive_buffer(&receiver, 4096).unwrap();
         assert_eq!(dropped(&receiver).unwrap(), 0);
         let mut many = ManySender::new(NumberedDatagrams::new(100, 64));
-        let sent = many.send(&sender, 0, 64).unwrap();
+        let sent = many.send(&sender, 0, 64).unwrap().count;
         let lost = dropped(&receiver).unwrap() as usize;
         assert!(lost > 0 && sent == 64);
         arrived(&receiver, sent - lost, &sender);

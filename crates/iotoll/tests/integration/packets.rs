@@ -287,6 +287,75 @@ fn a_full_queue_of_this_host_refuses_packets() {
     assert!(point["packets"]["failed"].to_string().contains("No buffer space"), "{point}");
 }
 
+/// Packets that were accepted, and those that were refused, of a point.
+fn attempts(point: &Value) -> (u64, u64) {
+    let refused = point["packets"]["failed"].as_array().unwrap().iter().map(|failed| whole(&failed["count"])).sum();
+    (whole(&point["packets"]["sent"]), refused)
+}
+
+/// A filter of this network that refuses every tenth packet counts what it passes and what it refuses: a call that takes a part
+/// of its packets has one refused packet, and none is sent a second time.
+#[test]
+fn every_method_counts_each_refused_packet_once() {
+    let Some(pair) = Pair::new("refused") else { return };
+    let folder = Folder::new();
+    let filter = |words: &str| {
+        let inside = ["netns", "exec", &pair.submitters, "nft"];
+        super::machine::tool("ip", &inside.into_iter().chain(words.split(' ')).collect::<Vec<_>>())
+    };
+    let (table, chain) = ("add table ip counted", "add chain ip counted out { type filter hook output priority 0 ; }");
+    if let Err(why) = filter(table).and_then(|_| filter(chain)) {
+        return skip("packets: refused", &why);
+    }
+    for method in ["sendto", "sendmmsg", "gso", "io_uring", "lock", "ring-task", "mp-ring", "swap-all"] {
+        filter("flush chain ip counted out").unwrap();
+        filter("add rule ip counted out udp dport 1-65535 numgen random mod 10 == 0 counter drop").unwrap();
+        filter("add rule ip counted out udp dport 1-65535 counter accept").unwrap();
+        let words = format!(
+            "blast --no-save --quiet --format json --method {method} --submitters 2 --duration 200ms --rounds 2"
+        );
+        let ended = folder.iotoll(&words).under(&["ip", "netns", "exec", &pair.submitters]).run();
+        ended.done();
+        let finding = ended.json();
+        let point = &finding["points"][0];
+        let (sent, refused) = attempts(point);
+        let said = filter("list chain ip counted out").unwrap();
+        let counts: Vec<u64> =
+            said.split("packets ").skip(1).map(|rest| rest.split(' ').next().unwrap().parse().unwrap()).collect();
+        // A send that the kernel cuts into packets is one packet for the filter.
+        let each = if method == "gso" { whole(&point["batch"]) } else { 1 };
+        assert_eq!((refused, sent), (each * counts[0], each * counts[1]), "{method}: {point}");
+        assert!(refused > 0, "{method}: {point}");
+        assert_eq!(point["packets"]["unaccounted"], 0, "{method}: {point}");
+    }
+}
+
+/// The same where a queue of this host is full, which refuses most packets.
+#[test]
+fn every_method_counts_what_a_full_queue_refuses() {
+    let Some(pair) = Pair::new("overfull") else { return };
+    let folder = Folder::new();
+    let _receiver = pair.receiver();
+    let tc = |words: &str| super::machine::tool("tc", &words.split(' ').collect::<Vec<_>>());
+    let near = &pair.submitters;
+    for method in ["sendto", "sendmmsg", "io_uring", "lock", "ring-task", "mp-ring", "swap-all"] {
+        if let Err(why) = tc(&format!("-n {near} qdisc replace dev near root tbf rate 10mbit burst 3000 limit 3000")) {
+            return skip("packets: overfull", &why);
+        }
+        let words = format!("--no-save --duration 400ms --rounds 2 --payload 500 --method {method}");
+        let ended = pair.blast(&folder, &words).wait();
+        ended.done();
+        let finding = ended.json();
+        let (_, refused) = attempts(&finding["points"][0]);
+        let said = tc(&format!("-n {near} -s qdisc show dev near")).unwrap();
+        let dropped = said.split("dropped ").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
+        let dropped: u64 = dropped.parse().unwrap();
+        // The queue also drops what else this host sends: the questions to the receiver.
+        assert!((refused..=refused + 40).contains(&dropped) && refused > 100, "{method}: {refused} of {dropped}");
+        tc(&format!("-n {near} qdisc delete dev near root")).unwrap();
+    }
+}
+
 /// An echo server, and where it listens.
 fn echo(folder: &Folder, address: &str) -> (Running, String) {
     let said = folder.path("said");

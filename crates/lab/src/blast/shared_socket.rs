@@ -1,6 +1,6 @@
 //! One socket for all submitters, and a transmit queue between them and it: who sends, and who waits (seed 004).
 
-use super::submitters::{Live, UNKNOWN};
+use super::submitters::{Live, UNKNOWN, WITHIN_BATCH};
 use nbd::transmit_queue::{self, Queueing, Then, TransmitQueue};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -100,22 +100,24 @@ impl SharedSender {
         Self { socket, datagrams, live, sent: 0, failed: BTreeMap::new(), scratch: Vec::new() }
     }
 
-    /// Sends a packet for each slot, in order, and frees the slots; `lane` finds whose slot it is. The kernel numbers them by what it
-    /// accepts: numbers advance on success only.
+    /// Sends a packet for each slot, in order, and frees the slots; `lane` finds whose slot it is. A refused packet is not sent again,
+    /// as with a send for each. Numbers advance on success only.
     fn send<'a>(&mut self, slots: &[u32], lane: impl Fn(u32) -> Option<&'a Lane>) {
         for batch in slots.chunks(self.datagrams.count().max(1)) {
             let mut left = batch.len();
             while left > 0 {
                 match self.datagrams.send(&self.socket, self.sent, left) {
-                    Ok(sent) => {
-                        self.sent += sent as u64;
-                        left -= sent.min(left);
+                    Ok(taken) => {
+                        self.sent += taken.count as u64;
+                        left = left.saturating_sub(taken.count);
+                        if taken.refused_next {
+                            self.refused(WITHIN_BATCH);
+                            left = left.saturating_sub(1);
+                        }
                     }
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(error) => {
-                        *self.failed.entry(error.raw_os_error().unwrap_or(UNKNOWN)).or_default() += 1;
-                        let before = self.live.failed.load(Ordering::Relaxed);
-                        self.live.failed.store(before + 1, Ordering::Relaxed);
+                        self.refused(error.raw_os_error().unwrap_or(UNKNOWN));
                         left -= 1;
                     }
                 }
@@ -126,6 +128,14 @@ impl SharedSender {
             fence(Ordering::SeqCst);
             lanes().for_each(Lane::wake);
         }
+    }
+
+    /// Counts a packet that the kernel refused.
+    #[cold]
+    fn refused(&mut self, error: i32) {
+        *self.failed.entry(error).or_default() += 1;
+        let before = self.live.failed.load(Ordering::Relaxed);
+        self.live.failed.store(before + 1, Ordering::Relaxed);
     }
 }
 

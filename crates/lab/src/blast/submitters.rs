@@ -21,6 +21,8 @@ use sys::datagrams::{ManySender, NumberedDatagrams, RingSender};
 const LONGEST_SEND: Duration = Duration::from_millis(100);
 /// The number of an error without one: EIO.
 pub(super) const UNKNOWN: i32 = 5;
+/// Stands for the error number of a packet that was refused behind others of its call: no error has this number.
+pub(super) const WITHIN_BATCH: i32 = 0;
 /// Stack of a submitter.
 const STACK_BYTES: usize = 256 << 10;
 
@@ -163,7 +165,7 @@ impl Submitters {
         for (error, count) in of_threads.chain(of_socket) {
             *failed.entry(error).or_default() += count;
         }
-        let named = |(error, count)| Counted { what: io::Error::from_raw_os_error(error).to_string(), count };
+        let named = |(error, count)| Counted { what: reason(error), count };
         (self.counts().0, failed.into_iter().map(named).collect())
     }
 
@@ -184,6 +186,14 @@ impl Submitters {
 impl Drop for Submitters {
     fn drop(&mut self) {
         self.joined();
+    }
+}
+
+/// Why packets were refused, in words.
+fn reason(error: i32) -> String {
+    match error {
+        WITHIN_BATCH => "refused behind others of its call; sendmmsg(2) does not say why".to_owned(),
+        error => io::Error::from_raw_os_error(error).to_string(),
     }
 }
 
@@ -273,7 +283,15 @@ impl Submitter {
             Way::Many(mut sender) => {
                 let count = sender.count();
                 while self.goes_on(number) {
-                    number += self.counted(1, |socket| sender.send(socket, number, count));
+                    let mut refused = false;
+                    number += self.counted(1, |socket| {
+                        let taken = sender.send(socket, number, count)?;
+                        refused = taken.refused_next;
+                        Ok(taken.count)
+                    });
+                    if refused {
+                        self.fail(WITHIN_BATCH, 1);
+                    }
                 }
             }
             Way::Segmented(mut datagrams) => {

@@ -4,7 +4,7 @@ use super::process_io::ProcessTree;
 use crate::engine::ledger::LiveCounters;
 use crate::error::{Error, Result};
 use crate::probe::{ProbeSet, WorkerTask};
-use model::probe::{Kind, Probe};
+use model::probe::{Descriptor, Kind, Probe};
 use std::sync::Arc;
 
 /// Where the amount of a worker is read.
@@ -56,10 +56,12 @@ pub(super) fn of_probe(probe: &Probe, task: WorkerTask) -> Result<Counted> {
         return Err(Error::Refused(format!("--count {name}: is a gauge; name a counter, which only grows")));
     }
     let probes = ProbeSet::open_beside(std::slice::from_ref(probe), Some(task))?;
+    let shortfall = probes.descriptors().first().and_then(Descriptor::shortfall);
+    let shortfall = shortfall.map_or_else(String::new, |shortfall| format!("; {shortfall}"));
     let unit = if descriptor.unit.is_empty() { "counts" } else { &descriptor.unit };
     Ok(Counted {
         amount: Amount::Probe(probes),
-        by: format!("{} (probe {})", descriptor.meaning, descriptor.name),
+        by: format!("{} (probe {}){shortfall}", descriptor.meaning, descriptor.name),
         unit: unit.to_owned(),
     })
 }

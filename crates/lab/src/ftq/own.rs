@@ -10,10 +10,12 @@ use crate::preparation::{invalidate, prepare, warn_of_holes};
 use crate::probe::WorkerTask;
 use crate::progress::Observer;
 use crate::worker_pool::WorkerPool;
+use crate::workload::job_copy::JobCopy;
 use crate::workload::target::Created;
 use model::plan::{Access, EngineKind, JobPlan, Medium, Order, Phase, Plan, Size};
 use model::unit::{Bytes, Hertz, Nanos};
 use model::warning::Warning;
+use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,8 +83,9 @@ impl Own {
         // The recording ends it.
         job.duration.time_based = true;
         (job.duration.runtime, job.duration.ramp, job.start_delay) = (Nanos(0), Nanos(0), Nanos(0));
-        let phase = Phase { jobs: vec![job] };
-        let copies = prepare(&phase, surroundings.created, surroundings.interruption, observer)?;
+        let phase = Phase { jobs: vec![written_before(&job)] };
+        let prepared = prepare(&phase, surroundings.created, surroundings.interruption, observer)?;
+        let copies: Vec<JobCopy> = prepared.into_iter().map(|copy| JobCopy { plan: &job, ..copy }).collect();
         warn_of_holes(&copies, surroundings.warnings);
         copies.iter().try_for_each(invalidate)?;
         let pool = WorkerPool::start(&copies, &Placing::default(), (surroundings.clock)())?;
@@ -129,6 +132,15 @@ impl Subject for Own {
         let ios = jobs.iter().map(|job| job.read.ios + job.write.ios + job.trim.ios).sum();
         Ending { failure: failure.map(|error| error.to_string()), ios: Some(ios) }
     }
+}
+
+/// The job as its file is made: of a file that is missing or short, all that is made is written and is on the disk before the first
+/// reading, as for a reader. A writer of blocks that were never written would record how they are allocated.
+fn written_before(job: &JobPlan) -> JobPlan {
+    let is_file = |path: &String| fs::metadata(path).map_or(true, |found| found.is_file());
+    let fills = job.engine.medium() == Medium::Files && job.access == Access::Write;
+    let access = if fills && job.target.files.iter().all(is_file) { Access::ReadWrite } else { job.access };
+    JobPlan { access, ..job.clone() }
 }
 
 fn several(what: &str) -> Error {

@@ -56,8 +56,10 @@ impl Reader {
             Self::Schedstat(file) => Field::Word(1).read(file.read().ok()?),
             Self::OnCpu(task) => task.cpu_nanos().ok().map(|nanos| nanos as f64),
             Self::OffCpu(task) => {
-                let now = monotonic_nanos();
-                task.cpu_nanos().ok().map(|nanos| now as f64 - nanos as f64)
+                // The time after the CPU clock: a pause between the two readings makes the value too high, as a clock that
+                // lags does, and later readings correct it.
+                let nanos = task.cpu_nanos().ok()?;
+                Some(monotonic_nanos() as f64 - nanos as f64)
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::comparison::record::SliceReading;
 use crate::comparison::study::round_sums::ComparisonSums;
 use crate::comparison::study::sweep::scalability_of;
 use crate::experiment::Metric;
-use crate::probe::Kind;
+use crate::probe::{self, Kind};
 use crate::record::{Host, Outcome};
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Estimate, Neighbours, Pair, PairedRound, Steps, log_ratio, ratio_of_sums};
@@ -243,6 +243,7 @@ fn caveats(record: &BlastRecord, sums: &ComparisonSums, finding: &mut BlastFindi
             add(Code::WorkUnknown, format!("{name}: no packet was delivered, so no cost per packet exists"));
         }
     }
+    probe::shortfalls(&record.header.probes).for_each(|warning| add(warning.code, warning.message));
     if !record.header.receiver.same_machine {
         let message =
             "the receiver runs on another machine: cycles and switches are those of the sending machine alone";

@@ -48,6 +48,8 @@ pub struct FtqFinding {
     pub seconds: f64,
     /// Amount per second.
     pub amount_per_second: f64,
+    /// The levels of the rate, in the order of time, if it stepped; empty if it has one.
+    pub levels: Vec<Level>,
     /// What the recorder itself cost.
     pub recorder: RecorderCost,
     /// The table that users of osnoise know.
@@ -71,13 +73,25 @@ pub struct FtqFinding {
     pub pictures: Pictures,
 }
 
+/// A part of the recording in which the rate stayed at one level.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Level {
+    /// When it began, since the recording began.
+    pub begin_seconds: f64,
+    /// When it ended.
+    pub end_seconds: f64,
+    /// Amount per second.
+    pub amount_per_second: f64,
+}
+
 /// Noise: what the worker lost against its own typical quantum.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Noise {
-    /// Amount of a quantum without noise: the 95th percentile of the quanta.
+    /// Amount of a quantum without noise: the 95th percentile of the quanta; if the rate stepped, the mean over the levels.
     pub undisturbed_per_quantum: f64,
-    /// Mean amount divided by the undisturbed one, at most 1; `null` if a quantum holds so few I/Os that their number is noise,
+    /// Mean amount divided by the undisturbed one, at most 1; if the rate stepped, each level by its own, weighted by time. `null` if a quantum holds so few I/Os that their number is noise,
     /// or nearly all work is done in few quanta.
     pub available_fraction: Option<f64>,
     /// Time lost in all; `null` for the same reason.

@@ -14,6 +14,8 @@ use std::collections::BTreeSet;
 
 /// Part of a quantum by which a reading may come too early for its deadline, because clocks are rounded.
 const EARLY: f64 = 1.0 / 64.0;
+/// A counter that falls below this part of its value began anew. One that falls by less was read too high before.
+const ANEW: f64 = 0.5;
 
 /// The readings of a recording, checked.
 #[derive(Debug)]
@@ -35,7 +37,7 @@ pub struct Series<'a> {
 }
 
 impl<'a> Series<'a> {
-    /// Checks the readings of a record. An amount that goes back counts as no progress.
+    /// Checks the readings of a record. The amount is [`counted`].
     pub fn of(record: &'a FtqRecord) -> Self {
         let mut series = Self {
             chunks: &record.chunks,
@@ -47,12 +49,11 @@ impl<'a> Series<'a> {
             spans: Vec::new(),
             went_back: 0,
         };
-        let rows = record.chunks.iter().flat_map(|chunk| chunk.at.iter().zip(&chunk.amount));
-        let (mut done, mut amount_before, mut due_before) = (0.0, None, f64::NEG_INFINITY);
-        for (number, (at, &amount)) in rows.enumerate() {
-            let before = amount_before.replace(amount).unwrap_or(amount);
-            series.went_back += u64::from(amount < before);
-            done += amount.saturating_sub(before) as f64;
+        let rows = || record.chunks.iter().flat_map(|chunk| chunk.at.iter().zip(&chunk.amount));
+        series.went_back = rows().zip(rows().skip(1)).map(|((_, before), (_, after))| u64::from(after < before)).sum();
+        let amounts = counted(rows().map(|(_, amount)| Some(*amount as f64)).collect());
+        let mut due_before = f64::NEG_INFINITY;
+        for (number, ((at, _), done)) in rows().zip(amounts).enumerate() {
             let due = (at.seconds() / series.quantum + EARLY).floor();
             if due <= due_before {
                 series.dropped.insert(number);
@@ -87,12 +88,6 @@ impl<'a> Series<'a> {
         self.done.last().copied().unwrap_or(0.0)
     }
 
-    /// The smallest step of the amount: an I/O, if some reading saw a single one. `None` if it never grew.
-    pub fn grain(&self) -> Option<f64> {
-        let steps = self.done.iter().zip(self.done.iter().skip(1)).map(|(before, done)| done - before);
-        steps.filter(|step| *step > 0.0).reduce(f64::min)
-    }
-
     /// Amount per quantum between each reading and the one before; from the second reading on.
     pub fn amount_per_quantum(&self) -> impl Iterator<Item = f64> + '_ {
         let later = self.seconds.iter().zip(&self.done).skip(1);
@@ -110,20 +105,46 @@ impl<'a> Series<'a> {
         rows.enumerate().filter(|(row, _)| !self.dropped.contains(row)).map(|(_, value)| value)
     }
 
-    /// A probe as a line over time: a gauge's levels, or what a counter has counted since its first reading. A counter
-    /// that goes back counts on from there. `NaN` where it could not be read.
+    /// A probe as a line over time: a gauge's levels, or what a counter has counted since its first reading ([`counted`]).
+    /// `NaN` where it could not be read.
     pub fn line(&self, number: usize, kind: Kind) -> Vec<f64> {
-        let (mut sum, mut before) = (0.0, None);
-        let counted = |value: Option<f64>| {
-            let Some(value) = value else { return f64::NAN };
-            if kind == Kind::Gauge {
-                return value;
-            }
-            sum += (value - before.replace(value).unwrap_or(value)).max(0.0);
-            sum
-        };
-        self.probe(number).map(counted).collect()
+        match kind {
+            Kind::Gauge => self.probe(number).map(|value| value.unwrap_or(f64::NAN)).collect(),
+            Kind::Counter => counted(self.probe(number).collect()),
+        }
     }
+}
+
+/// What a counter has counted since its first reading, from its readings; `NaN` where there is none.
+///
+/// A counter only grows, so a reading above a later one was too high: the kernel tells the time off the CPU as a difference
+/// to a clock that lags by up to a tick. The least of all later readings is then the best that is known. To leave out only the
+/// steps back, and to add all others, would count each lag. A counter that began anew counts on from there.
+fn counted(mut readings: Vec<Option<f64>>) -> Vec<f64> {
+    // From the last reading to the first: the least of those behind, in a run without a beginning anew.
+    let (mut after, mut least): (Option<f64>, f64) = (None, f64::INFINITY);
+    let mut begins = Vec::new();
+    for (place, reading) in readings.iter_mut().enumerate().rev() {
+        let Some(value) = reading else { continue };
+        if after.is_some_and(|after| *value > 0.0 && after < ANEW * *value) {
+            least = f64::INFINITY;
+            begins.push(place + 1);
+        }
+        after = Some(*value);
+        least = least.min(*value);
+        *value = least;
+    }
+    let (mut sum, mut before) = (0.0, None);
+    let mut rise = |(place, reading): (usize, Option<f64>)| {
+        let Some(value) = reading else { return f64::NAN };
+        if begins.last().is_some_and(|begin| place >= *begin) {
+            begins.pop();
+            before = None;
+        }
+        sum += value - before.replace(value).unwrap_or(value);
+        sum
+    };
+    readings.into_iter().enumerate().map(&mut rise).collect()
 }
 
 #[cfg(test)]
@@ -151,6 +172,33 @@ mod tests {
         let series = Series::of(&record);
         assert_eq!((series.went_back, series.amount()), (1, 200.0));
         assert_eq!(series.done, [0.0, 100.0, 100.0, 200.0]);
+    }
+
+    /// A thread that waits 7 % of the time, told by a clock that lags by up to 4 ms and is then right again.
+    #[test]
+    fn a_clock_that_lags_adds_nothing_to_what_a_counter_counts() {
+        let off = |reading: f64| 1e12 + 0.07 * reading * QUANTUM;
+        let lag = |reading: f64| (reading * QUANTUM).rem_euclid(4e6);
+        let readings: Vec<Option<f64>> =
+            (0..10_000).map(f64::from).map(|reading| Some(off(reading) + lag(reading))).collect();
+        let line = counted(readings.clone());
+        let (total, truth) = (line[line.len() - 1], off(9999.0) - off(0.0));
+        assert!((total - truth).abs() <= 4e6, "{total} of {truth}");
+        assert!(line.is_sorted());
+        let clipped: f64 = readings.windows(2).map(|pair| (pair[1].unwrap() - pair[0].unwrap()).max(0.0)).sum();
+        assert!(clipped > 10.0 * truth, "the lags are most of what only rises");
+    }
+
+    #[test]
+    fn a_counter_that_begins_anew_counts_on_and_one_that_is_not_read_has_no_value() {
+        let of =
+            |readings: &[f64]| counted(readings.iter().map(|value| Some(*value).filter(|v| v.is_finite())).collect());
+        assert_eq!(of(&[100.0, 150.0, 20.0, 120.0]), [0.0, 50.0, 50.0, 150.0]);
+        assert_eq!(of(&[100.0, 0.0, 7.0, 5.0, 6.0]), [0.0, 0.0, 5.0, 5.0, 6.0]);
+        assert_eq!(of(&[100.0, 112.0, 108.0, 110.0]), [0.0, 8.0, 8.0, 10.0]);
+        let unread = of(&[5.0, f64::NAN, 9.0]);
+        assert!(unread[1].is_nan() && (unread[0], unread[2]) == (0.0, 4.0));
+        assert_eq!(of(&[]), [0.0; 0]);
     }
 
     #[test]

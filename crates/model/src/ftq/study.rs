@@ -6,8 +6,10 @@
 mod against;
 mod caveats;
 mod fold;
+mod grain;
 mod labels;
 mod level;
+mod levels;
 mod noise;
 mod periods;
 mod pictures;
@@ -25,6 +27,7 @@ use super::series::{Grid, Series};
 use crate::record::Outcome;
 use crate::stored::Stored;
 use crate::warning::gravest_first;
+use grain::Grain;
 use labels::{Found, Line, Windows};
 use periods::{Period, cycles};
 use stalls::Stalled;
@@ -39,7 +42,11 @@ pub fn study(record: &FtqRecord, stored: Option<&Stored<FtqRecord>>) -> FtqFindi
     let periods = periods::periods(&grid);
     let stalls = stalls::stalls(&grid, &periods);
     let mut finding = overall(record, &series);
-    finding.noise = noise::noise(record, &series, &grid, &stalls);
+    let levels = levels::ranges(&grid);
+    finding.levels = levels::levels(&grid, &levels, series.quantum);
+    let grain = Grain::of(record, &series);
+    let unknown;
+    (finding.noise, unknown) = noise::noise(record, (&series, &grid), (&stalls, &levels), grain);
     let single: Vec<&Stalled> = longest_first(&stalls);
     finding.stall_count = single.len() as u64;
     let single = single.get(..single.len().min(MOST_STALLS)).unwrap_or_default();
@@ -52,7 +59,7 @@ pub fn study(record: &FtqRecord, stored: Option<&Stored<FtqRecord>>) -> FtqFindi
     let probes = record.header.probes.iter().enumerate();
     finding.probes = probes.map(|(number, probe)| probes::summary(&series, number, probe)).collect();
     finding.pictures = pictures::pictures(record, &series, &grid, &periods);
-    caveats::add(record, &series, &grid, &periods, &mut finding);
+    caveats::add(record, (&series, &grid), &periods, unknown.zip(grain), &mut finding);
     if let Some(stored) = stored {
         against::stand_beside(&mut finding, record, stored);
         gravest_first(&mut finding.warnings);
@@ -90,6 +97,7 @@ fn overall(record: &FtqRecord, series: &Series) -> FtqFinding {
         amount,
         seconds,
         amount_per_second: if seconds > 0.0 { series.amount() / seconds } else { 0.0 },
+        levels: Vec::new(),
         recorder: end.map_or_else(Default::default, |end| end.recorder.clone()),
         noise: Noise::default(),
         periodic: Vec::new(),

@@ -42,7 +42,8 @@ pub(super) fn study(
         let own = match (io, execution.command_cpu_nanos) {
             (Some(io), None) => Some((io, "the workload's own threads")),
             (Some(io), Some(total)) => {
-                others += per_io((total.as_f64() - io).max(0.0));
+                // Below 0 too, where the jobs round up what they report: only the sum over all executions is a cost.
+                others += per_io(total.as_f64() - io);
                 Some((io, "the command's I/O threads"))
             }
             (None, Some(total)) => Some((total.as_f64(), "the command and its children")),

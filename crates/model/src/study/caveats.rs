@@ -6,6 +6,7 @@ use super::windows::{Window, steal_taken_off, windows};
 use super::{placement, regimes};
 use crate::finding::{CarryingUnit, JobFinding, PhaseFinding, RunFinding};
 use crate::placement::Place;
+use crate::probe;
 use crate::record::{Canaries, Execution, Meter, Outcome, PhaseRecord, Record};
 use crate::warning::{Code, Warning, gravest_first};
 
@@ -42,6 +43,7 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
         phase_caveats(phase, record.place.as_ref(), &mut found);
     }
     found.extend(placement::elsewhere_in(record));
+    found.extend(probe::shortfalls(&record.probes));
     agreement(finding, &mut found);
     for job in &finding.jobs {
         few_samples(job, &mut found);

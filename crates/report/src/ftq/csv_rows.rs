@@ -10,6 +10,10 @@ const COLUMNS: [&str; 5] = ["metric", "of", "seconds", "unit", "value"];
 pub(super) fn table(finding: &FtqFinding) -> Table {
     let mut lines = Lines(Table::new(COLUMNS.map(Column::text).to_vec()));
     lines.whole(finding);
+    for (place, level) in finding.levels.iter().enumerate() {
+        let (of, unit) = (format!("level {}", place + 1), format!("{}/s", finding.unit));
+        lines.line("level_per_second", &of, Some(level.begin_seconds), &unit, Some(level.amount_per_second));
+    }
     lines.periods(finding);
     for (place, stall) in finding.stalls.iter().enumerate() {
         let of = format!("stall {}", place + 1);

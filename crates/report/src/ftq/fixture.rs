@@ -21,6 +21,7 @@ pub fn all() -> Vec<(&'static str, FtqFinding)> {
         ("quiet", quiet()),
         ("compared", compared()),
         ("interrupted", interrupted()),
+        ("stepped", stepped()),
         ("cpu", cpu()),
         ("many_periods", many_periods()),
         ("empty", empty()),
@@ -96,6 +97,14 @@ pub fn interrupted() -> FtqFinding {
         Code::Interrupted,
         "Probe file:x could not be read after 1.234 s: No such file or directory",
     )];
+    finding
+}
+
+/// A writer whose file came into memory.
+pub fn stepped() -> FtqFinding {
+    let mut finding = quiet();
+    let level = |begin_seconds, end_seconds, amount_per_second| Level { begin_seconds, end_seconds, amount_per_second };
+    finding.levels = vec![level(0.0, 3.217, 4.31e8), level(3.217, 27.0, 3.24e9)];
     finding
 }
 
@@ -275,6 +284,7 @@ fn recorded(readings: usize) -> FtqFinding {
         amount: all as u64,
         seconds: length,
         amount_per_second: all / length,
+        levels: Vec::new(),
         recorder: RecorderCost {
             cpu: Some(1),
             cpu_nanos: Nanos(4_200_000_000),

@@ -8,6 +8,8 @@ use model::ftq::finding::HeatMap;
 
 /// Columns of a spectrum: a column shows its strongest period.
 const COLUMNS: f64 = 420.0;
+/// Least strength drawn: a hundredth of what is beside it is nothing, and in a series that hardly varies all else is rounding.
+const WEAKEST: f64 = 0.01;
 /// Radius of the dot of a period that was found.
 const DOT: u32 = 9;
 /// Periods that have a dot.
@@ -45,7 +47,7 @@ fn spectrum(finding: &FtqFinding) -> Option<Chart> {
         .iter()
         .zip(&pictures.power)
         .filter(|(hertz, power)| (1e-9..1e9).contains(*hertz) && (0.0..1e18).contains(*power));
-    let points: Vec<(f64, f64)> = sound.map(|(hertz, power)| (1e9 / hertz, *power)).collect();
+    let points: Vec<(f64, f64)> = sound.map(|(hertz, power)| (1e9 / hertz, power.max(WEAKEST))).collect();
     let (shortest, longest) =
         points.iter().fold((f64::INFINITY, 0.0f64), |(low, high), (nanos, _)| (low.min(*nanos), high.max(*nanos)));
     if points.len() < 2 || longest <= shortest {

@@ -61,6 +61,16 @@ fn the_answer_is_the_period_or_that_there_is_none() {
 }
 
 #[test]
+fn a_step_of_the_rate_comes_first_and_no_mean_over_it_is_shown() {
+    let text = terminal(&fixture::stepped(), 300);
+    let first = text.lines().next().unwrap();
+    assert_eq!(first, "The rate stepped from 411 MiB/s to 3.02 GiB/s at 3.217 s");
+    assert!(text.contains("411 MiB/s at first") && text.contains("3.02 GiB/s from 3.217 s"), "{text}");
+    let mean = words::rate(&fixture::stepped(), fixture::stepped().amount_per_second);
+    assert!(!text.contains(&mean), "{mean} in {text}");
+}
+
+#[test]
 fn a_page_has_the_pictures_and_works_without_a_network() {
     let text = page(&fixture::dirty_limit());
     assert_eq!(text.matches("<div class=\"timeline\">").count(), 1);

@@ -84,8 +84,7 @@ impl Axis {
         // Bytes have round numbers in their unit: 64 KiB, not 62.5.
         let size = number::Scale::of(units, high.abs().max(low.abs())).size();
         let size = if size.log10().fract() == 0.0 { 1.0 } else { size };
-        let mut axis =
-            Self::linear(low / size, high / size, |value| shortest(&number::with_unit(units, value * size)))?;
+        let mut axis = Self::linear(low / size, high / size, |value| label(units, value * size))?;
         axis.numbers.iter_mut().for_each(|(number, _)| *number *= size);
         Some(Self { span: Span::new(axis.span.low * size, axis.span.high * size), ..axis })
     }
@@ -120,7 +119,7 @@ impl Axis {
         // If there are too many powers of ten, uses every second, third… of them.
         let step = numbers.len().div_ceil(NUMBERS).max(1);
         let numbers = numbers.into_iter().step_by(step);
-        let numbers = numbers.map(|number| (number, shortest(&number::with_unit(units, number)))).collect();
+        let numbers = numbers.map(|number| (number, label(units, number))).collect();
         Self { span: Span::new(low, high), numbers, is_logarithmic: true }
     }
 
@@ -206,6 +205,17 @@ fn signed_percent(change: f64) -> String {
     format!("{sign}{}", bare_percent(change.abs()))
 }
 
+/// A number with its unit. Below the digits of a cell it has an exponent: the bound that a cell shows would be the same at each
+/// place of an axis.
+fn label(units: Units, value: f64) -> String {
+    let text = number::with_unit(units, value);
+    if !text.contains('<') && !text.contains(">-") {
+        return shortest(&text);
+    }
+    let scale = number::Scale::of(units, value);
+    format!("{:.0e} {}", value / scale.size(), scale.unit).trim_end().to_owned()
+}
+
 /// "20.0 k" as "20 k": trailing zeros mean nothing on an axis.
 fn shortest(text: &str) -> String {
     let (number, unit) = text.split_once(' ').map_or((text, ""), |(number, unit)| (number, unit));
@@ -233,6 +243,14 @@ mod tests {
         assert_eq!(texts(&axis([6500.0, 7200.0], false)), ["6.6 k", "6.8 k", "7 k", "7.2 k"]);
         assert_eq!(texts(&axis([6500.0, 7200.0], true)), ["0", "2 k", "4 k", "6 k"]);
         assert_eq!(texts(&axis([900.0, 110_000.0], true)), ["1 k", "3 k", "10 k", "30 k", "100 k"]);
+    }
+
+    #[test]
+    fn tiny_numbers_are_told_apart() {
+        let axis = |values: [f64; 2], from_zero| Axis::of_amounts(COUNT, values.into_iter(), from_zero).unwrap();
+        assert_eq!(texts(&axis([1e-9, 8e-7], false)), ["1e-9", "3e-9", "1e-8", "3e-8", "1e-7", "3e-7"]);
+        assert_eq!(texts(&axis([0.0, 5e-8], true)), ["0", "1e-8", "2e-8", "3e-8", "4e-8", "5e-8"]);
+        assert!(texts(&axis([0.0, -5e-8], true)).iter().all(|text| !text.contains(['<', '>'])));
     }
 
     #[test]

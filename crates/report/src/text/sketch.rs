@@ -42,6 +42,9 @@ const UNICODE: Letters = Letters {
 const ASCII: Letters =
     Letters { full: "#", half: ":", light: ".", parts: &[".", "o", "#"], foot: "-", side: "|", corner: "+" };
 
+/// Least height of a track, so that one that is always 0 has a height.
+const NOTHING: f64 = 1e-9;
+
 /// The drawing; empty if there is nothing to draw.
 pub fn sketch(page: Page, timeline: &Timeline) -> String {
     let Some((first, others)) = timeline.tracks.split_first().filter(|_| !timeline.is_empty()) else {
@@ -134,6 +137,10 @@ impl Drawing<'_> {
 
     /// The number at a part of the height.
     fn level(&self, track: &Track, part: f64) -> String {
+        if greatest(track) <= NOTHING {
+            // Nothing happened: the track is 0 at any height.
+            return if part < 1.0 { String::new() } else { "0".to_owned() };
+        }
         let units = self.timeline.scales.get(track.scale).map_or(number::COUNT, |scale| scale.units);
         number::with_unit(units, greatest(track) * part)
     }
@@ -177,7 +184,7 @@ impl Drawing<'_> {
 
 /// The greatest value of a track: a strip is as high as its own.
 fn greatest(track: &Track) -> f64 {
-    track.values.iter().copied().filter(|value| value.is_finite()).fold(1e-9, f64::max)
+    track.values.iter().copied().filter(|value| value.is_finite()).fold(NOTHING, f64::max)
 }
 
 #[cfg(test)]
@@ -211,6 +218,14 @@ mod tests {
             marks: Vec::new(),
             marked: String::new(),
         }
+    }
+
+    #[test]
+    fn a_track_that_is_always_0_has_a_0_beside_it() {
+        let mut timeline = timeline();
+        timeline.tracks.iter_mut().for_each(|track| track.values.fill(0.0));
+        let text = sketch(Page::terminal(Ink::Plain, 60), &timeline);
+        assert!(text.contains(" 0 ┤") && !text.contains('<'), "{text}");
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::io::{self, Read};
 
 /// A counter of one tracepoint.
 pub struct TracepointCounter {
-    /// One event for each CPU that was online.
+    /// The CPUs that were online.
+    cpus: Vec<u32>,
+    /// One event for each of them.
     events: Vec<File>,
 }
 
@@ -19,11 +21,17 @@ impl TracepointCounter {
     pub fn open(group: &str, name: &str) -> io::Result<Self> {
         let config = tracepoint::number(group, name)?;
         let cpus = crate::schedule::online_cpus()?;
-        let open = |cpu: u32| {
+        let open = |cpu: &u32| {
             let attributes = Attributes { kind: TYPE_TRACEPOINT, config, ..Attributes::default() };
-            open_on_cpu(attributes, cpu).map(File::from)
+            open_on_cpu(attributes, *cpu).map(File::from)
         };
-        Ok(Self { events: cpus.into_iter().map(open).collect::<io::Result<_>>()? })
+        let events = cpus.iter().map(open).collect::<io::Result<_>>()?;
+        Ok(Self { cpus, events })
+    }
+
+    /// The CPUs on which it counts.
+    pub fn cpus(&self) -> &[u32] {
+        &self.cpus
     }
 
     /// Passes since it was opened.
@@ -31,14 +39,23 @@ impl TracepointCounter {
     /// # Errors
     /// When the kernel refuses the reading.
     pub fn read(&self) -> io::Result<u64> {
-        let mut sum = 0_u64;
-        for mut event in &self.events {
-            let mut bytes = [0; 8];
-            event.read_exact(&mut bytes)?;
-            sum = sum.wrapping_add(u64::from_ne_bytes(bytes));
-        }
-        Ok(sum)
+        self.events.iter().map(passes).try_fold(0_u64, |sum, passes| Ok(sum.wrapping_add(passes?)))
     }
+
+    /// The same on each of its CPUs.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn read_each(&self) -> io::Result<Vec<u64>> {
+        self.events.iter().map(passes).collect()
+    }
+}
+
+/// The count of one event.
+fn passes(mut event: &File) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    event.read_exact(&mut bytes)?;
+    Ok(u64::from_ne_bytes(bytes))
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ const PARTS: [(&str, &str); 61] = [
 ];
 
 /// Exceptions: type, key, unit.
-const KEYS: [(&str, &str, &str); 34] = [
+const KEYS: [(&str, &str, &str); 35] = [
     ("PointFinding", "lowest", "instructions per I/O"),
     ("PointFinding", "highest", "instructions per I/O"),
     ("FunctionFinding", "change", "instructions per I/O"),
@@ -106,6 +106,7 @@ const KEYS: [(&str, &str, &str); 34] = [
     ("PeerPlacement", "cpus", "fraction"),
     ("FtqFinding", "amount", "unit"),
     ("FtqFinding", "amount_per_second", "unit per s"),
+    ("Level", "amount_per_second", "unit per s"),
     ("Noise", "undisturbed_per_quantum", "unit"),
     ("Cause", "count", "unit of the probe"),
     ("Periodic", "depth", "fraction"),

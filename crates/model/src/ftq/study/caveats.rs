@@ -1,13 +1,16 @@
 //! Caveats that follow from the readings.
 
-use super::noise::FEWEST_IOS;
+use super::grain::Grain;
+use super::levels;
+use super::noise::{FEWEST_IOS, Unknown};
 use super::periods::Period;
 use super::spectrum::FEWEST_PERIODS;
-use super::words::duration;
+use super::words::{self, duration};
 use crate::ftq::finding::FtqFinding;
 use crate::ftq::plan::Worker;
 use crate::ftq::record::{End, FtqRecord};
 use crate::ftq::series::{Grid, Series};
+use crate::probe;
 use crate::record::Outcome;
 use crate::warning::{Code, Warning, gravest_first};
 
@@ -18,13 +21,21 @@ const SHORTER: f64 = 0.8;
 /// A recording in which a period of this length cannot be found is short, in seconds: writeback wakes up every 5 s.
 const SHORT: f64 = 5.0;
 
-/// Adds the caveats, the gravest first.
-pub(super) fn add(record: &FtqRecord, series: &Series, grid: &Grid, periods: &[Period], finding: &mut FtqFinding) {
+/// Adds the caveats, the gravest first. `unknown` is why the undisturbed amount is not known.
+pub(super) fn add(
+    record: &FtqRecord,
+    (series, grid): (&Series, &Grid),
+    periods: &[Period],
+    unknown: Option<(Unknown, Grain)>,
+    finding: &mut FtqFinding,
+) {
     let mut found = Vec::new();
     found.extend(outcome(record));
     found.extend(nothing_done(finding));
     found.extend(went_back(series));
-    found.extend(few_ios(series, finding));
+    found.extend(levels::caveat(finding, words::subject(&record.header.plan.worker)));
+    found.extend(unknown.map(|unknown| few_ios(unknown, finding)));
+    found.extend(probe::shortfalls(&record.header.probes));
     found.extend(late(finding));
     found.extend(same_cpu(record, finding));
     found.extend(too_short(grid, periods));
@@ -85,21 +96,22 @@ fn went_back(series: &Series) -> Option<Warning> {
 }
 
 /// Whole I/Os are counted in quanta: their number varies by one, and a steady rate beats with the rate of quanta.
-fn few_ios(series: &Series, finding: &FtqFinding) -> Option<Warning> {
-    let grain = series.grain()?;
-    let per_quantum = series.amount() / series.quanta().max(1) as f64 / grain;
-    if per_quantum >= FEWEST_IOS {
-        let message = "the worker did nearly all its work in few quanta, so an undisturbed one is unknown; use a longer --quantum";
-        return finding.noise.available_fraction.is_none().then(|| Warning::new(Code::FewIosPerQuantum, message));
-    }
-    let message = format!(
-        "a quantum holds {per_quantum:.1} I/Os on average, and a whole one more or less looks like noise; a steady rate beats with \
-         the quantum, and then a period is none. Use --quantum {} or longer, or record again with another quantum: a true period \
-         stays",
-        duration(series.quantum * (FEWEST_IOS / per_quantum).ceil())
-    );
-    (finding.noise.available_fraction.is_none() && finding.amount > 0)
-        .then(|| Warning::new(Code::FewIosPerQuantum, message))
+fn few_ios((unknown, grain): (Unknown, Grain), finding: &FtqFinding) -> Warning {
+    let of_level = if finding.levels.is_empty() { "" } else { " of the level with the fewest" };
+    let message = match unknown {
+        Unknown::Few(per_quantum) => format!(
+            "a quantum{of_level} holds {per_quantum:.1} {} on average, and a whole one more or less looks like noise; a steady rate \
+             beats with the quantum, and then a period is none. Use --quantum {} or longer, or record again with another quantum: a \
+             true period stays",
+            grain.plural,
+            duration(finding.quantum_seconds * (FEWEST_IOS / per_quantum).ceil())
+        ),
+        Unknown::Lumps => {
+            "the worker did nearly all its work in few quanta, so an undisturbed one is unknown; use a longer --quantum"
+                .to_owned()
+        }
+    };
+    Warning::new(Code::FewIosPerQuantum, message)
 }
 
 fn late(finding: &FtqFinding) -> Option<Warning> {

@@ -49,9 +49,10 @@ pub(super) fn stalls(grid: &Grid, periods: &[Period]) -> Vec<Stalled> {
     let lost = |slots: &Range<usize>| {
         let lost = |slot: usize| {
             let (value, level) = (grid.values.get(slot)?, levels.get(slot)?);
-            (*level > 0.0).then(|| (1.0 - value / level).max(0.0))
+            (*level > 0.0).then(|| 1.0 - value / level)
         };
-        slots.clone().filter_map(lost).sum()
+        // In the short gaps of a stall the worker may catch up, which is part of the sum.
+        slots.clone().filter_map(lost).sum::<f64>().max(0.0)
     };
     let belongs = |slots: &Range<usize>| {
         let middle = (slots.start as f64).midpoint(slots.end as f64);

@@ -94,6 +94,14 @@ fn count(value: f64) -> String {
     separated(&text)
 }
 
+/// An amount in its unit: "3.00 MiB", "41,000 steps".
+pub(super) fn amount(unit: &str, amount: f64) -> String {
+    match unit {
+        "bytes" => size(amount),
+        unit => format!("{} {unit}", count(amount)).trim_end().to_owned(),
+    }
+}
+
 fn size(bytes: f64) -> String {
     match bytes {
         bytes if bytes < 1024.0 => format!("{} B", count(bytes)),
