@@ -9,7 +9,7 @@ use super::traits::{Perform, Queue, Sync};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request, RequestSource};
 use model::injected::Injected;
-use model::plan::{Depth, InjectAt, JobPlan};
+use model::plan::{Access, Depth, InjectAt, JobPlan};
 use model::unit::{Hertz, Nanos};
 use std::io;
 use std::sync::Arc;
@@ -68,8 +68,8 @@ enum Next {
     Issue(Request),
     /// Wait for this time, with nothing in flight.
     Pause(Duration),
-    /// Sync written data, with nothing in flight.
-    Sync(Sync),
+    /// Sync these files, with nothing in flight.
+    Sync(Sync, Vec<u32>),
     /// The ramp has ended: start counting.
     Count,
     Done,
@@ -85,8 +85,12 @@ pub struct Worker {
     clock: Hertz,
     start_delay: Duration,
     at_start: Option<Box<dyn FnOnce() + Send>>,
-    bytes_left: u64,
+    /// Requests that can be issued without another look at the limits of the job.
+    sure: u64,
+    /// Requests that are left beyond those.
     ios_left: u64,
+    /// `number_ios`; as in fio, those of the ramp do not count.
+    most_ios: u64,
     ramp_ticks: u64,
     runtime_ticks: u64,
     /// The end of the ramp, then the end of the run.
@@ -122,7 +126,14 @@ struct Pacing {
     due: [u64; 3],
     sync_every: [(u32, Sync); 2],
     writes: u64,
-    synced_at: u64,
+    /// The number of writes for which the last sync was due; `None` in a pass without one.
+    synced_at: Option<u64>,
+    /// Per file, whether it was written since its last sync.
+    dirty: Vec<bool>,
+    /// The file that was written last.
+    last_written: u32,
+    /// Nothing was issued since the last sync.
+    last_was_sync: bool,
     /// The job ends with a sync.
     end_sync: bool,
     /// That sync is still to come.
@@ -137,11 +148,10 @@ struct InFlight {
 }
 
 impl Worker {
-    /// A worker for one copy of `plan` that moves `budget_bytes` (unless its time ends first).
+    /// A worker for one copy of `plan` that issues all of `source` (unless its time ends first).
     pub fn new(
         plan: &JobPlan,
         source: RequestSource,
-        budget_bytes: u64,
         live: Arc<LiveCounters>,
         control: Arc<Control>,
         clock: Hertz,
@@ -152,16 +162,21 @@ impl Worker {
             thought: true,
             interval: [interval(plan.rates.read), interval(plan.rates.write), interval(plan.rates.trim)],
             sync_every: [(plan.fsync_every, Sync::All), (plan.fdatasync_every, Sync::Data)],
-            end_sync: plan.end_fsync,
+            // As in fio, a job that does not write has nothing to sync.
+            end_sync: plan.end_fsync && plan.access.writes(),
             end_sync_due: false,
             held: None,
             due: [0; 3],
             writes: 0,
-            synced_at: 0,
+            synced_at: None,
+            dirty: vec![false; source.files()],
+            last_written: 0,
+            last_was_sync: false,
         };
         let paced = plan.think_time > Nanos(0)
             || manners.interval != [0; 3]
-            || plan.fsync_every + plan.fdatasync_every > 0
+            || plan.fsync_every > 0
+            || plan.fdatasync_every > 0
             || plan.end_fsync;
         Self {
             job: plan.name.clone(),
@@ -172,10 +187,15 @@ impl Worker {
             clock,
             start_delay: plan.start_delay.duration(),
             at_start: None,
-            bytes_left: if plan.duration.time_based { u64::MAX } else { budget_bytes },
+            sure: 0,
+            ios_left: 0,
             // As in fio, a loop of the job ends after number_ios; time_based repeats it until its time is up.
-            ios_left: match plan.duration.number_ios {
-                Some(ios) if !plan.duration.time_based => ios.saturating_mul(plan.duration.loops.max(1).into()),
+            most_ios: match plan.duration.number_ios {
+                Some(ios) if !plan.duration.time_based => {
+                    // Each block is trimmed and written.
+                    let times = if plan.access == Access::TrimWrite { 2 } else { 1 };
+                    ios.saturating_mul(plan.duration.loops.max(1).into()).saturating_mul(times)
+                }
                 _ => u64::MAX,
             },
             ramp_ticks: clock.ticks(plan.duration.ramp).0,
@@ -200,7 +220,8 @@ impl Worker {
 
     /// The next run of the engine does this number of I/Os, whatever the job's own limits are.
     pub fn limit_to(&mut self, ios: u64) {
-        (self.ios_left, self.bytes_left) = (ios, u64::MAX);
+        self.source.make_endless();
+        self.most_ios = ios;
         (self.ramp_ticks, self.runtime_ticks, self.start_delay) = (0, 0, Duration::ZERO);
     }
 
@@ -235,9 +256,11 @@ impl Worker {
         self.control.pause(self.start_delay);
         let now = ticks();
         self.begin_counting(now);
+        (self.ios_left, self.sure) = (self.most_ios, 0);
         self.ramping = self.ramp_ticks > 0;
         self.alarm = if self.ramping { now + self.ramp_ticks } else { self.deadline(now) };
         self.manners.due = [now; 3];
+        self.manners.last_was_sync = false;
         self.inject_due = now.saturating_add(self.inject_every);
         self.manners.end_sync_due = self.manners.end_sync;
         now
@@ -283,17 +306,19 @@ impl Worker {
                         stamp = ticks();
                         continue;
                     }
-                    Next::Sync(what) => {
-                        engine.sync(what).map_err(|error| Error::job(&self.job, "fsync", error))?;
+                    Next::Sync(what, files) => {
+                        self.sync(&files, |file| engine.sync(file, what))?;
                         stamp = ticks();
-                        self.ledger.count_sync(stamp);
                         continue;
                     }
                     Next::Count => {
                         self.syscalls_before = engine.syscalls();
                         continue;
                     }
-                    Next::Done => return Ok(()),
+                    Next::Done => {
+                        self.ledger.end_ticks = ticks();
+                        return Ok(());
+                    }
                 }
             };
             until_check -= 1;
@@ -386,11 +411,11 @@ impl Worker {
             }
             match interlude.take() {
                 Some(Next::Pause(duration)) => self.control.pause(duration),
-                Some(Next::Sync(what)) => {
-                    engine.sync(what).map_err(|error| Error::job(&self.job, "fsync", error))?;
-                    self.ledger.count_sync(ticks());
+                Some(Next::Sync(what, files)) => self.sync(&files, |file| engine.sync(file, what))?,
+                Some(Next::Done) => {
+                    self.ledger.end_ticks = ticks();
+                    return Ok(());
                 }
-                Some(Next::Done) => return Ok(()),
                 Some(Next::Issue(_) | Next::Count) | None => continue,
             }
             stamp = ticks();
@@ -498,15 +523,44 @@ impl Worker {
     /// read in pieces of different size.
     #[inline(always)]
     fn issues_at_once(&self, now: u64) -> bool {
-        now < self.alarm && !self.control.stopped() && self.ios_left > 0 && self.bytes_left > 0 && !self.paced
+        now < self.alarm && !self.control.stopped() && self.sure > 0 && !self.paced
     }
 
     #[inline(always)]
     fn draw(&mut self) -> Request {
-        let request = self.source.draw();
-        self.ios_left -= 1;
-        self.bytes_left = self.bytes_left.saturating_sub(u64::from(request.length));
-        request
+        self.sure -= 1;
+        self.source.draw()
+    }
+
+    /// Whether another request follows; may begin another pass.
+    fn has_more(&mut self) -> bool {
+        if self.sure > 0 {
+            return true;
+        }
+        if self.ios_left == 0 {
+            return false;
+        }
+        let passes = self.source.passes();
+        self.sure = self.source.following().min(self.ios_left);
+        self.ios_left -= self.sure;
+        if self.source.passes() != passes {
+            self.manners.synced_at = None;
+        }
+        self.sure > 0
+    }
+
+    /// Syncs files, and counts each call.
+    #[cold]
+    fn sync(&mut self, files: &[u32], mut call: impl FnMut(u32) -> io::Result<bool>) -> Result<()> {
+        for file in files {
+            if call(*file).map_err(|error| Error::job(&self.job, "fsync", error))? {
+                self.ledger.count_sync(ticks());
+            }
+            if let Some(dirty) = self.manners.dirty.get_mut(*file as usize) {
+                *dirty = false;
+            }
+        }
+        Ok(())
     }
 
     #[inline(never)]
@@ -514,10 +568,13 @@ impl Worker {
         if now >= self.alarm {
             return self.alarm(now);
         }
-        if self.control.stopped() || self.ios_left == 0 || self.bytes_left == 0 {
+        if self.control.stopped() {
             return self.finish();
         }
-        if self.paced { self.next_mannered(now) } else { Next::Issue(self.draw()) }
+        if self.paced {
+            return self.next_mannered(now);
+        }
+        if self.has_more() { Next::Issue(self.draw()) } else { self.finish() }
     }
 
     /// The end of the ramp starts the counting, the end of the runtime ends the job.
@@ -527,29 +584,58 @@ impl Worker {
             return self.finish();
         }
         self.begin_counting(now);
+        (self.ios_left, self.sure) = (self.most_ios, 0);
+        (self.manners.writes, self.manners.synced_at) = (0, None);
         self.alarm = self.deadline(now);
         Next::Count
     }
 
     #[cold]
     fn finish(&mut self) -> Next {
-        if std::mem::take(&mut self.manners.end_sync_due) { Next::Sync(Sync::All) } else { Next::Done }
+        // As in fio, nothing is left to sync after a sync.
+        if std::mem::take(&mut self.manners.end_sync_due) && !self.manners.last_was_sync {
+            return Next::Sync(Sync::All, (0..self.manners.dirty.len() as u32).collect());
+        }
+        Next::Done
+    }
+
+    /// The sync that is due now, of the files written since their last one. fio syncs once more where a pass begins
+    /// anew; that is a sync of the file written last.
+    fn due_sync(&mut self) -> Option<Next> {
+        let manners = &mut self.manners;
+        if manners.writes == 0 || manners.synced_at == Some(manners.writes) {
+            return None;
+        }
+        let due = |every: u32| every > 0 && manners.writes.is_multiple_of(every.into());
+        let (_, what) = *manners.sync_every.iter().find(|(every, _)| due(*every))?;
+        manners.synced_at = Some(manners.writes);
+        manners.last_was_sync = true;
+        let dirty = (0..).zip(&manners.dirty).filter(|(_, dirty)| **dirty).map(|(file, _)| file);
+        let mut files: Vec<u32> = dirty.collect();
+        if files.is_empty() {
+            files.push(manners.last_written);
+        }
+        Some(Next::Sync(what, files))
     }
 
     fn next_mannered(&mut self, now: u64) -> Next {
-        let manners = &mut self.manners;
-        if manners.held.is_none() {
-            if manners.writes != manners.synced_at {
-                let due = |every: u32| every > 0 && manners.writes.is_multiple_of(every.into());
-                if let Some(&(_, what)) = manners.sync_every.iter().find(|(every, _)| due(*every)) {
-                    manners.synced_at = manners.writes;
-                    return Next::Sync(what);
-                }
+        if self.manners.held.is_none() {
+            // As in fio, a sync that is due when the last byte is issued waits for the next pass.
+            let within = self.sure > 0 || self.ios_left > 0 && !self.source.is_spent();
+            if within && let Some(sync) = self.due_sync() {
+                return sync;
             }
-            if !std::mem::replace(&mut manners.thought, true) {
-                return Next::Pause(manners.think);
+            if !self.has_more() {
+                return self.finish();
+            }
+            if let Some(sync) = self.due_sync() {
+                return sync;
+            }
+            if !std::mem::replace(&mut self.manners.thought, true) {
+                return Next::Pause(self.manners.think);
             }
         }
+        let manners = &mut self.manners;
         let request = match manners.held.take() {
             Some(request) => request,
             None => {
@@ -567,10 +653,16 @@ impl Worker {
             }
             manners.due[kind] += manners.interval[kind];
         }
-        manners.writes += u64::from(request.kind == Kind::Write);
+        if request.kind == Kind::Write {
+            manners.writes += 1;
+            manners.last_written = request.file;
+            if let Some(dirty) = manners.dirty.get_mut(request.file as usize) {
+                *dirty = true;
+            }
+        }
+        manners.last_was_sync = false;
         manners.thought = manners.think.is_zero();
-        self.ios_left -= 1;
-        self.bytes_left = self.bytes_left.saturating_sub(u64::from(request.length));
+        self.sure -= 1;
         Next::Issue(request)
     }
 }

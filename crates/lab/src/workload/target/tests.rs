@@ -9,6 +9,7 @@ fn job(path: &Path, access: Access, size: Option<u64>) -> JobPlan {
     let target = Place {
         files: vec![path.to_str().unwrap().to_owned()],
         directory: None,
+        more_directories: Vec::new(),
         size: size.map(|size| Size::Bytes(Bytes(size))),
         offset: Size::Bytes(Bytes(0)),
     };
@@ -25,7 +26,7 @@ fn a_file_to_be_read_is_written_first_and_removed_unless_kept() {
     let path = directory.path().join("f");
     let created = Created::default();
     let targets = prepare_quietly(&job(&path, Access::Read, Some(100_000)), &created).unwrap();
-    assert_eq!(targets[0].span, Span { begin: 0, length: 100_000 });
+    assert_eq!(targets[0].span, Span { begin: 0, length: 100_000, beyond: 0 });
     let bytes = fs::read(&path).unwrap();
     assert_eq!(bytes.len(), 100_000);
     assert!(bytes.chunks(4096).all(|chunk| chunk.iter().any(|byte| *byte != 0)), "no hole");
@@ -120,7 +121,7 @@ fn devices_without_storage_need_no_layout() {
     {
         let plan = JobPlan { invalidate: Some(true), ..job(Path::new(path), access, Some(1 << 30)) };
         let targets = prepare_quietly(&plan, &created).unwrap();
-        assert_eq!(targets[0].span, Span { begin: 0, length: 1 << 30 }, "{path}");
+        assert_eq!(targets[0].span, Span { begin: 0, length: 1 << 30, beyond: 0 }, "{path}");
         crate::preparation::invalidate(&JobCopy { plan: &plan, number: 0, targets }).unwrap();
     }
 }
