@@ -482,6 +482,88 @@ mod tests {
         assert_ne!(draw(0), draw(1));
     }
 
+    /// All requests of a job: file, offset in blocks of 4 KiB.
+    fn all(plan: &JobPlan, spans: &[Span]) -> Vec<(u32, u64)> {
+        let mut source = RequestSource::new(plan, spans, 0).unwrap();
+        let mut requests = Vec::new();
+        loop {
+            let sure = source.following().min(1000);
+            if sure == 0 {
+                return requests;
+            }
+            requests.extend((0..sure).map(|_| source.draw()).map(|request| (request.file, request.offset / 4096)));
+        }
+    }
+
+    const KIB: u64 = 1024;
+
+    fn span(kib: u64, beyond: u64) -> Span {
+        Span { begin: 0, length: kib * KIB, beyond: beyond * KIB }
+    }
+
+    #[test]
+    fn the_last_block_of_a_sequential_pass_reaches_into_the_file_behind_it() {
+        let mut job = plan(Access::Read, Order::Sequential, 4096, 4096);
+        assert_eq!(all(&job, &[span(10, 0)]), [(0, 0), (0, 1)]);
+        assert_eq!(all(&job, &[span(10, 2)]), [(0, 0), (0, 1), (0, 2)]);
+        job.order = Order::Random;
+        assert_eq!(all(&job, &[span(10, 2)]).len(), 2);
+    }
+
+    #[test]
+    fn the_size_of_an_unused_direction_changes_nothing() {
+        assert_eq!(all(&plan(Access::Read, Order::Sequential, 4096, 1000), &[span(10, 0)]).len(), 2);
+        assert_eq!(all(&plan(Access::Write, Order::Sequential, 4096, 65_536), &[span(100, 0)]).len(), 1);
+    }
+
+    #[test]
+    fn a_short_file_is_done_while_a_longer_one_goes_on() {
+        let mut job = plan(Access::Read, Order::Sequential, 4096, 4096);
+        let spans = [span(8, 0), span(16, 0)];
+        let pass = [(0, 0), (1, 0), (0, 1), (1, 1), (1, 2), (1, 3)];
+        assert_eq!(all(&job, &spans), pass);
+        job.duration.loops = 2;
+        assert_eq!(all(&job, &spans), [pass, pass].concat());
+        job.order = Order::Random;
+        let mut requests = all(&job, &spans);
+        requests.sort_unstable();
+        requests.dedup();
+        assert_eq!(requests.len(), 6);
+    }
+
+    #[test]
+    fn a_mix_ends_with_its_bytes_in_each_loop() {
+        for (order, loops) in [(Order::Sequential, 1), (Order::Random, 3)] {
+            let mut job = plan(Access::ReadWrite, order, 4096, 4096);
+            job.duration.loops = loops;
+            assert_eq!(all(&job, &[span(64, 0)]).len() as u32, 16 * loops);
+            job.read_percent = 100;
+            assert_eq!(all(&job, &[span(66, 0)]).len() as u32, 16 * loops);
+        }
+    }
+
+    #[test]
+    fn time_repeats_what_a_pass_does() {
+        let mut job = plan(Access::Read, Order::Sequential, 4096, 4096);
+        job.duration.time_based = true;
+        let mut source = RequestSource::new(&job, &[span(8, 0), span(16, 0)], 0).unwrap();
+        let mut files = Vec::new();
+        while files.len() < 12 {
+            assert!(source.following() > 0);
+            files.push(source.draw().file);
+        }
+        assert_eq!(files, [0, 1, 0, 1, 1, 1, 0, 1, 0, 1, 1, 1]);
+    }
+
+    #[test]
+    fn a_random_position_begins_a_run() {
+        let job = JobPlan { random_run: 4, ..plan(Access::Read, Order::Random, 4096, 4096) };
+        let blocks: Vec<u64> = all(&job, &[span(4096, 0)]).into_iter().map(|(_, block)| block).collect();
+        assert_eq!(blocks.len(), 1024);
+        let follows = blocks.windows(2).filter(|pair| pair[1] == pair[0] + 1).count();
+        assert!((740..=780).contains(&follows), "three of four follow: {follows}");
+    }
+
     #[test]
     fn a_file_without_room_for_a_block_is_refused() {
         assert!(RequestSource::new(&plan(Access::Read, Order::Random, 4096, 4096), &spans(&[4095]), 0).is_none());

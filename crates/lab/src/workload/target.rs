@@ -113,6 +113,11 @@ impl Created {
         Ok(())
     }
 
+    /// Whether this run made the file.
+    pub fn has_made(&self, path: &Path) -> bool {
+        self.made().created.contains_key(path)
+    }
+
     /// The run ended well: the files that it created stay, as fio's do, unless a job has `unlink`.
     pub fn keep(&self) {
         let mut made = self.made();
