@@ -1,5 +1,6 @@
 //! Engines issue I/O. To add one, write its file and one row of [`TABLE`].
 
+mod control;
 mod immediate;
 mod io_uring;
 pub mod ledger;
@@ -7,6 +8,7 @@ mod libaio;
 mod mem;
 mod nbd;
 mod null;
+mod pacing;
 mod psync;
 mod rr;
 mod spin;

@@ -4,7 +4,9 @@
 //! perform a request at once, [`Worker::run_queued`] for engines that have several in flight. Both are compiled
 //! separately for each engine, so nothing in them is called through a pointer.
 
+pub use super::control::{Control, STOP_SIGNAL};
 use super::ledger::{Ledger, LiveCounters};
+use super::pacing::Pacing;
 use super::traits::{Perform, Queue, Sync};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request, RequestSource};
@@ -13,55 +15,9 @@ use model::plan::{Access, Depth, InjectAt, JobPlan};
 use model::unit::{Hertz, Nanos};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sys::burner::Burner;
 use sys::clock::ticks;
-use sys::shared_words::SharedWords;
-
-/// Shared by the workers of a phase: whether to stop.
-#[derive(Debug, Default)]
-pub struct Control {
-    stop: AtomicBool,
-    /// The stop flag of another process, in shared memory.
-    shared: Option<Arc<SharedWords>>,
-}
-
-/// The word of shared memory that asks to stop.
-pub const STOP_SIGNAL: usize = 1;
-
-impl Control {
-    /// Workers that another process can stop.
-    pub fn shared(words: Arc<SharedWords>) -> Self {
-        Self { stop: AtomicBool::new(false), shared: Some(words) }
-    }
-
-    /// Asks every worker to end after its I/Os in flight.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the workers were asked to end.
-    #[inline(always)]
-    pub fn stopped(&self) -> bool {
-        match &self.shared {
-            None => self.stop.load(Ordering::Relaxed),
-            Some(words) => words.signals().get(STOP_SIGNAL).is_some_and(|stop| stop.load(Ordering::Relaxed) != 0),
-        }
-    }
-
-    /// Sleeps until `duration` has passed or the workers were asked to end.
-    fn pause(&self, duration: Duration) {
-        /// Longest reaction time to a stop.
-        const POLL_INTERVAL: Duration = Duration::from_millis(50);
-        let mut left = duration;
-        while !left.is_zero() && !self.stopped() {
-            let nap = left.min(POLL_INTERVAL);
-            std::thread::sleep(nap);
-            left -= nap;
-        }
-    }
-}
 
 /// The next step of the loop.
 enum Next {
@@ -116,30 +72,6 @@ pub struct Worker {
     syscalls_before: Option<u64>,
 }
 
-/// Options that slow a job down on purpose.
-struct Pacing {
-    held: Option<Request>,
-    think: Duration,
-    thought: bool,
-    /// Ticks between requests of a kind; 0 means no limit.
-    interval: [u64; 3],
-    due: [u64; 3],
-    sync_every: [(u32, Sync); 2],
-    writes: u64,
-    /// The number of writes for which the last sync was due; `None` in a pass without one.
-    synced_at: Option<u64>,
-    /// Per file, whether it was written since its last sync.
-    dirty: Vec<bool>,
-    /// The file that was written last.
-    last_written: u32,
-    /// Nothing was issued since the last sync.
-    last_was_sync: bool,
-    /// The job ends with a sync.
-    end_sync: bool,
-    /// That sync is still to come.
-    end_sync_due: bool,
-}
-
 /// One I/O in flight.
 #[derive(Clone, Copy)]
 struct InFlight {
@@ -156,28 +88,7 @@ impl Worker {
         control: Arc<Control>,
         clock: Hertz,
     ) -> Self {
-        let interval = |rate: u64| if rate == 0 { 0 } else { (clock.0 / rate as f64) as u64 };
-        let manners = Pacing {
-            think: plan.think_time.duration(),
-            thought: true,
-            interval: [interval(plan.rates.read), interval(plan.rates.write), interval(plan.rates.trim)],
-            sync_every: [(plan.fsync_every, Sync::All), (plan.fdatasync_every, Sync::Data)],
-            // As in fio, a job that does not write has nothing to sync.
-            end_sync: plan.end_fsync && plan.access.writes(),
-            end_sync_due: false,
-            held: None,
-            due: [0; 3],
-            writes: 0,
-            synced_at: None,
-            dirty: vec![false; source.files()],
-            last_written: 0,
-            last_was_sync: false,
-        };
-        let paced = plan.think_time > Nanos(0)
-            || manners.interval != [0; 3]
-            || plan.fsync_every > 0
-            || plan.fdatasync_every > 0
-            || plan.end_fsync;
+        let manners = Pacing::new(plan, clock, source.files());
         Self {
             job: plan.name.clone(),
             source,
@@ -209,7 +120,7 @@ impl Worker {
             inject_every: clock.ticks(plan.inject_every).0,
             inject_due: 0,
             burnt_ticks: None,
-            paced,
+            paced: manners.is_in_force(),
             manners,
             thread_begin: Nanos(0),
             ledger: Ledger::new(ticks()),
@@ -259,10 +170,8 @@ impl Worker {
         (self.ios_left, self.sure) = (self.most_ios, 0);
         self.ramping = self.ramp_ticks > 0;
         self.alarm = if self.ramping { now + self.ramp_ticks } else { self.deadline(now) };
-        self.manners.due = [now; 3];
-        self.manners.last_was_sync = false;
+        self.manners.begin(now);
         self.inject_due = now.saturating_add(self.inject_every);
-        self.manners.end_sync_due = self.manners.end_sync;
         now
     }
 
@@ -544,7 +453,7 @@ impl Worker {
         self.sure = self.source.following().min(self.ios_left);
         self.ios_left -= self.sure;
         if self.source.passes() != passes {
-            self.manners.synced_at = None;
+            self.manners.begin_pass();
         }
         self.sure > 0
     }
@@ -556,9 +465,7 @@ impl Worker {
             if call(*file).map_err(|error| Error::job(&self.job, "fsync", error))? {
                 self.ledger.count_sync(ticks());
             }
-            if let Some(dirty) = self.manners.dirty.get_mut(*file as usize) {
-                *dirty = false;
-            }
+            self.manners.note_synced(*file);
         }
         Ok(())
     }
@@ -585,54 +492,37 @@ impl Worker {
         }
         self.begin_counting(now);
         (self.ios_left, self.sure) = (self.most_ios, 0);
-        (self.manners.writes, self.manners.synced_at) = (0, None);
+        self.manners.count_anew();
         self.alarm = self.deadline(now);
         Next::Count
     }
 
     #[cold]
     fn finish(&mut self) -> Next {
-        // As in fio, nothing is left to sync after a sync.
-        if std::mem::take(&mut self.manners.end_sync_due) && !self.manners.last_was_sync {
-            return Next::Sync(Sync::All, (0..self.manners.dirty.len() as u32).collect());
-        }
-        Next::Done
+        self.manners.last_sync().map_or(Next::Done, |files| Next::Sync(Sync::All, files))
     }
 
-    /// The sync that is due now, of the files written since their last one. fio syncs once more where a pass begins
-    /// anew; that is a sync of the file written last.
-    fn due_sync(&mut self) -> Option<Next> {
-        let manners = &mut self.manners;
-        if manners.writes == 0 || manners.synced_at == Some(manners.writes) {
-            return None;
-        }
-        let due = |every: u32| every > 0 && manners.writes.is_multiple_of(every.into());
-        let (_, what) = *manners.sync_every.iter().find(|(every, _)| due(*every))?;
-        manners.synced_at = Some(manners.writes);
-        manners.last_was_sync = true;
-        let dirty = (0..).zip(&manners.dirty).filter(|(_, dirty)| **dirty).map(|(file, _)| file);
-        let mut files: Vec<u32> = dirty.collect();
-        if files.is_empty() {
-            files.push(manners.last_written);
-        }
-        Some(Next::Sync(what, files))
+    /// A pause until `end`, or until the job's time is over, as in fio.
+    fn pause(&self, end: u64, now: u64) -> Next {
+        let ticks = end.min(self.alarm).saturating_sub(now);
+        Next::Pause(self.clock.nanos(model::unit::Ticks(ticks)).duration())
     }
 
     fn next_mannered(&mut self, now: u64) -> Next {
         if self.manners.held.is_none() {
             // As in fio, a sync that is due when the last byte is issued waits for the next pass.
             let within = self.sure > 0 || self.ios_left > 0 && !self.source.is_spent();
-            if within && let Some(sync) = self.due_sync() {
-                return sync;
+            if within && let Some((what, files)) = self.manners.due_sync() {
+                return Next::Sync(what, files);
             }
             if !self.has_more() {
                 return self.finish();
             }
-            if let Some(sync) = self.due_sync() {
-                return sync;
+            if let Some((what, files)) = self.manners.due_sync() {
+                return Next::Sync(what, files);
             }
-            if !std::mem::replace(&mut self.manners.thought, true) {
-                return Next::Pause(self.manners.think);
+            if let Some(end) = self.manners.thinks_until(now) {
+                return self.pause(end, now);
             }
         }
         let manners = &mut self.manners;
@@ -649,20 +539,18 @@ impl Worker {
             let early = manners.due[kind].saturating_sub(now);
             if early > 0 {
                 manners.held = Some(request);
-                return Next::Pause(self.clock.nanos(model::unit::Ticks(early)).duration());
+                let due = manners.due[kind];
+                return self.pause(due, now);
             }
             manners.due[kind] += manners.interval[kind];
         }
-        if request.kind == Kind::Write {
-            manners.writes += 1;
-            manners.last_written = request.file;
-            if let Some(dirty) = manners.dirty.get_mut(request.file as usize) {
-                *dirty = true;
-            }
+        manners.note_issued(&request);
+        if self.sure > 0 {
+            self.sure -= 1;
+        } else {
+            // The ramp ended while this request waited for its time.
+            self.ios_left = self.ios_left.saturating_sub(1);
         }
-        manners.last_was_sync = false;
-        manners.thought = manners.think.is_zero();
-        self.sure -= 1;
         Next::Issue(request)
     }
 }

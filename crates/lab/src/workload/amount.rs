@@ -1,12 +1,12 @@
 //! How much a job does: passes over its files, until its bytes are moved. The rules are fio's.
 
 use super::target::Span;
-use model::plan::{Access, JobPlan, Order, Size};
+use model::plan::{Access, JobPlan, Order, Queue, Size};
 
 /// The bytes that a job still has to move.
 #[derive(Clone, Debug)]
 pub struct Amount {
-    /// Bytes of a whole pass.
+    /// Bytes of a whole pass, if bytes end it.
     pass: u64,
     /// Bytes of the pass that runs; fewer than a whole pass where the job ends within it.
     here: u64,
@@ -37,7 +37,12 @@ impl Amount {
         // Each block is moved twice.
         let times = if plan.access == Access::TrimWrite { 2 } else { 1 };
         let free = plan.order == Order::Random && plan.no_random_map && plan.access.writes();
-        let pass = if free { size.max(io_size.unwrap_or(0)) } else { size }.saturating_mul(times);
+        // fio counts the bytes of a pass only for engines that queue; with others, a pass ends where its files do.
+        let pass = match (plan.engine.queue(), free) {
+            (Queue::Deep, true) => size.max(io_size.unwrap_or(0)).saturating_mul(times),
+            (Queue::Deep, false) => size.saturating_mul(times),
+            _ => u64::MAX,
+        };
         let loops = u64::from(plan.duration.loops.max(1));
         let moved = io_size.unwrap_or(size).saturating_mul(times);
         let sizes = plan.block_sizes;
@@ -103,14 +108,14 @@ pub(super) fn share(bytes: u64, percent: u8) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::plan::Duration;
+    use model::plan::{Duration, EngineKind};
     use model::unit::Bytes;
 
     const KIB: u64 = 1 << 10;
 
     /// The lengths of the passes of a job over a file of 64 KiB that fills each pass.
     fn passes(duration: Duration, access: Access) -> Vec<u64> {
-        let plan = JobPlan { access, duration, ..JobPlan::default() };
+        let plan = JobPlan { access, duration, engine: EngineKind::Libaio, ..JobPlan::default() };
         let mut amount = Amount::new(&plan, &[Span { begin: 0, length: 64 * KIB, beyond: 0 }]);
         let mut passes = Vec::new();
         loop {

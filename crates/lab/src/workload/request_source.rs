@@ -420,7 +420,7 @@ fn seed(plan: &JobPlan, copy: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::plan::BlockSizes;
+    use model::plan::{BlockSizes, EngineKind};
     use model::unit::Bytes;
 
     fn plan(access: Access, order: Order, read: u64, write: u64) -> JobPlan {
@@ -533,8 +533,12 @@ mod tests {
 
     #[test]
     fn a_mix_ends_with_its_bytes_in_each_loop() {
-        for (order, loops) in [(Order::Sequential, 1), (Order::Random, 3)] {
-            let mut job = plan(Access::ReadWrite, order, 4096, 4096);
+        for (order, engine, loops) in [
+            (Order::Sequential, EngineKind::Psync, 1),
+            (Order::Sequential, EngineKind::Libaio, 3),
+            (Order::Random, EngineKind::Psync, 3),
+        ] {
+            let mut job = JobPlan { engine, ..plan(Access::ReadWrite, order, 4096, 4096) };
             job.duration.loops = loops;
             assert_eq!(all(&job, &[span(64, 0)]).len() as u32, 16 * loops);
             job.read_percent = 100;

@@ -73,6 +73,19 @@ impl JobOption {
         outcome.map_err(|wrong| Wrong { reason: format!("{}; {}", wrong.reason, self.expectation()), ..wrong })
     }
 
+    /// How fio 3.33 reads a valid value otherwise.
+    pub(crate) fn unlike_fio(&self, text: &str) -> Option<String> {
+        if self.name == "description" {
+            return None;
+        }
+        if let Some(sign) = text.chars().find(|character| matches!(character, ';' | '#')) {
+            return Some(format!("its value contains '{sign}', at which fio would cut it, as at a comment"));
+        }
+        let unit = text.trim_start_matches(|character: char| character.is_ascii_digit());
+        (matches!(self.value, Value::Time(..)) && unit.eq_ignore_ascii_case("sec"))
+            .then(|| format!("'{text}' is in seconds; fio 3.33 reads it as microseconds, so write 's'"))
+    }
+
     fn expectation(&self) -> String {
         format!("expected {}, for example {}={}", self.value.form(), self.name, self.example)
     }

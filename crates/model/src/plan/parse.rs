@@ -194,6 +194,11 @@ impl Reader<'_> {
                 draft.begin(option.name, *origin);
                 option.apply(draft, value.as_deref()).and_then(|()| check::cache_words(draft)).map_err(refuse)?;
                 draft.note(option.name, *origin);
+                let unlike = value.as_deref().and_then(|value| option.unlike_fio(value));
+                let place = |what| self.error(Refusal::option(name, *origin, Wrong::new(what))).to_string();
+                if let Some(what) = unlike {
+                    warning::add_once(warnings, Warning::new(Code::OptionDiffers, place(what)));
+                }
                 continue;
             }
             let refusal = refuse(options::unknown(name));

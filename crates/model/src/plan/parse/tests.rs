@@ -171,6 +171,7 @@ fn what_differs_from_fio_says_so() {
         ("rw=write\nend_fsync=1\nloops=2", "at the end; fio calls it after each pass"),
         ("rw=write\nend_fsync=1\nsize=64k\nio_size=65k", "at the end; fio calls it after each pass"),
         ("rw=randread:8", "within an earlier run"),
+        ("runtime=1sec", "f:2: option 'runtime': '1sec' is in seconds; fio 3.33 reads it as microseconds"),
     ] {
         assert!(caveats(options).contains(says), "{options}: {}", caveats(options));
     }
@@ -326,9 +327,11 @@ fn errors_of_flags_name_the_flag() {
 
 #[test]
 fn a_flag_is_not_expanded() {
-    let plan = with_flags("--name=a;b --description=#1 --filename=${X}").unwrap();
+    let plan = with_flags("--name=a;b --description=#1 --filename=${X}#y").unwrap();
     assert_eq!(plan.phases[0].jobs[0].name, "a;b");
-    assert_eq!(plan.phases[0].jobs[0].target.files, ["${X}"]);
+    assert_eq!(plan.phases[0].jobs[0].target.files, ["${X}#y"]);
+    let caveat = "option '--filename': its value contains '#', at which fio would cut it, as at a comment";
+    assert_eq!(plan.warnings, [Warning::new(Code::OptionDiffers, caveat)]);
 }
 
 #[test]
