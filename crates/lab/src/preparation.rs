@@ -56,8 +56,8 @@ pub(crate) fn invalidate(copy: &JobCopy) -> Result<()> {
     Ok(())
 }
 
-/// Says where `unlink` does otherwise than fio: with files that were there before, and with files that a later phase
-/// may use.
+/// Says where `unlink` does otherwise than fio: with files that were there before, and with files that another job may
+/// still use.
 pub(crate) fn warn_of_unlinking<'a>(
     phases: impl IntoIterator<Item = &'a [JobCopy<'a>]>,
     created: &Created,
@@ -67,8 +67,10 @@ pub(crate) fn warn_of_unlinking<'a>(
     while let Some(copies) = phases.next() {
         for copy in copies.iter().filter(|copy| copy.plan.unlink) {
             for path in copy.targets.iter().map(|target| &target.path).filter(|path| path.is_file()) {
-                let (job, path, made) = (&copy.plan.name, path.display(), created.has_made(path));
-                let what = match (made, phases.peek().is_some()) {
+                let users = copies.iter().filter(|copy| copy.targets.iter().any(|target| target.path == *path)).count();
+                let (job, made) = (&copy.plan.name, created.has_made(path));
+                let path = path.display();
+                let what = match (made, users > 1 || phases.peek().is_some()) {
                     (false, _) => "keeps {path}, because iotoll did not make it; fio removes it",
                     (true, true) => "removes {path} when the measurement ends; fio removes it when the job ends",
                     (true, false) => continue,
