@@ -217,8 +217,9 @@ fn the_time_of_a_job_is_its_runtime() {
         let finding =
             folder.measured(&format!("run --name=a --rw=write --size=1m --filename=x --runtime=1750ms --{options}"));
         let seconds = finding["jobs"][0]["wall_seconds"].as_f64().unwrap();
-        assert!((1.74..1.95).contains(&seconds), "{options}: {seconds} s, and no pause goes beyond it");
-        assert_eq!(whole(&finding["jobs"][0]["ios"]), 4, "{options}");
+        // The last I/O is at 1.5 s or earlier, and its pause would end at 2 s.
+        assert!((1.74..1.99).contains(&seconds), "{options}: {seconds} s");
+        assert!((3..=4).contains(&whole(&finding["jobs"][0]["ios"])), "{options}");
     }
 }
 
