@@ -4,6 +4,7 @@
 mod boots;
 
 use crate::arguments::{CompareArguments, Words};
+use crate::environment;
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
 use crate::input;
@@ -172,7 +173,7 @@ fn experiment(arguments: &CompareArguments) -> anyhow::Result<(Experiment, Addre
     draft.services.extend(arguments.service.iter().cloned());
     let addresses = services::addresses(&draft.services)?;
     let surroundings = Surroundings {
-        environment: &|name| std::env::var(name).ok(),
+        environment: &environment::value,
         address: &|name| addresses.of(name),
         unknown_options: if arguments.ignore_unknown { UnknownOptions::Ignore } else { UnknownOptions::Refuse },
         device_writes: if arguments.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse },

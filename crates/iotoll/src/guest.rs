@@ -2,6 +2,7 @@
 
 use crate::arguments::guest::{GuestClear, GuestListArguments, GuestRunArguments, GuestShellArguments};
 use crate::arguments::{GuestArguments, GuestVerb};
+use crate::environment;
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
 use crate::input;
@@ -140,7 +141,7 @@ fn plan(arguments: &GuestRunArguments) -> anyhow::Result<GuestPlan> {
             }
         }
     }
-    Ok(draft.resolve(&|name| std::env::var(name).ok()).map_err(BadInput)?)
+    Ok(draft.resolve(&environment::value).map_err(BadInput)?)
 }
 
 fn one_job(job: JobDraft) -> Draft {

@@ -6,6 +6,7 @@ mod compare;
 mod cost;
 mod demo;
 mod doctor;
+mod environment;
 mod failure;
 mod ftq;
 mod generate;

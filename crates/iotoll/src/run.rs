@@ -2,6 +2,7 @@
 //! finding.
 
 use crate::arguments::{Measuring, RunArguments};
+use crate::environment;
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
 use crate::input;
@@ -87,13 +88,12 @@ fn title(plan: &Plan) -> String {
 }
 
 fn plan(arguments: &RunArguments, services: &Services) -> anyhow::Result<Plan> {
-    let environment = |name: &str| std::env::var(name).ok();
     let unknown_options = if arguments.ignore_unknown { UnknownOptions::Ignore } else { UnknownOptions::Refuse };
     let device_writes = if arguments.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse };
     let mut overrides: Vec<String> = arguments.seed.map(|seed| format!("randseed={seed}")).into_iter().collect();
     let job = services.fill_in(&arguments.job)?;
     let (files, options) = files_and_options(&job);
-    let settings = |overrides| Settings { environment: &environment, overrides, unknown_options, device_writes };
+    let settings = |overrides| Settings { environment: &environment::value, overrides, unknown_options, device_writes };
     match files.as_slice() {
         [file] => {
             // With a job file, options on the command line apply to all its jobs.

@@ -33,6 +33,7 @@ mod integration {
     mod injected;
     mod json_contract;
     mod layers;
+    mod like_fio;
     mod limits;
     mod memory;
     mod option_errors;

@@ -1,5 +1,6 @@
 //! Engines issue I/O. To add one, write its file and one row of [`TABLE`].
 
+mod control;
 mod immediate;
 mod io_uring;
 pub mod ledger;
@@ -7,6 +8,7 @@ mod libaio;
 mod mem;
 mod nbd;
 mod null;
+mod pacing;
 mod psync;
 mod rr;
 mod spin;
@@ -85,7 +87,7 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
                 Some(Size::Bytes(bytes)) => bytes.0,
                 _ => plan.block_sizes.read.0.max(plan.block_sizes.write.0).max(plan.block_sizes.trim.0) << 16,
             };
-            Span { begin: 0, length }
+            Span { begin: 0, length, beyond: 0 }
         }
     };
     Ok(vec![Target { path: PathBuf::new(), span }])
@@ -131,12 +133,14 @@ fn noisy_slots(plan: &JobPlan, count: u32) -> Result<AlignedBuffer> {
     Ok(buffer)
 }
 
-/// fsync or fdatasync of all files.
-fn sync_all(files: &[File], what: Sync) -> std::io::Result<()> {
-    files.iter().try_for_each(|file| match what {
+/// fsync or fdatasync of one of the files.
+fn sync_file(files: &[File], file: u32, what: Sync) -> std::io::Result<bool> {
+    let Some(file) = files.get(file as usize) else { return Ok(false) };
+    match what {
         Sync::All => file.sync_all(),
         Sync::Data => file.sync_data(),
-    })
+    }?;
+    Ok(true)
 }
 
 /// Discards a range: of a device with BLKDISCARD, of a file by punching a hole.

@@ -185,7 +185,7 @@ mod tests {
     fn files(path: &Path, plan: &JobPlan, spans: &[(u64, u64)]) -> CachedFiles {
         let target = |(begin, length): &(u64, u64)| Target {
             path: path.to_owned(),
-            span: Span { begin: *begin, length: *length },
+            span: Span { begin: *begin, length: *length, beyond: 0 },
         };
         CachedFiles::of([&JobCopy { plan, number: 0, targets: spans.iter().map(target).collect() }])
     }

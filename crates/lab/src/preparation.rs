@@ -56,6 +56,32 @@ pub(crate) fn invalidate(copy: &JobCopy) -> Result<()> {
     Ok(())
 }
 
+/// Says where `unlink` does otherwise than fio: with files that were there before, and with files that another job may
+/// still use.
+pub(crate) fn warn_of_unlinking<'a>(
+    phases: impl IntoIterator<Item = &'a [JobCopy<'a>]>,
+    created: &Created,
+    warnings: &mut Vec<Warning>,
+) {
+    let mut phases = phases.into_iter().peekable();
+    while let Some(copies) = phases.next() {
+        for copy in copies.iter().filter(|copy| copy.plan.unlink) {
+            for path in copy.targets.iter().map(|target| &target.path).filter(|path| path.is_file()) {
+                let users = copies.iter().filter(|copy| copy.targets.iter().any(|target| target.path == *path)).count();
+                let (job, made) = (&copy.plan.name, created.has_made(path));
+                let path = path.display();
+                let what = match (made, users > 1 || phases.peek().is_some()) {
+                    (false, _) => "keeps {path}, because iotoll did not make it; fio removes it",
+                    (true, true) => "removes {path} when the measurement ends; fio removes it when the job ends",
+                    (true, false) => continue,
+                };
+                let message = format!("job '{job}': unlink=1 {}", what.replace("{path}", &path.to_string()));
+                add_once(warnings, Warning::new(Code::OptionDiffers, message));
+            }
+        }
+    }
+}
+
 /// Warns about every file that is read and has parts that were never written.
 pub(crate) fn warn_of_holes<'a>(copies: impl IntoIterator<Item = &'a JobCopy<'a>>, warnings: &mut Vec<Warning>) {
     let readers = copies.into_iter().filter(|copy| copy.plan.access == Access::Read);

@@ -5,7 +5,7 @@ use crate::interruption::Interruption;
 use crate::meter::{Owners, TaskScan, Work};
 use crate::page_cache::{CachedFiles, own_storage_read};
 use crate::placing::{self, Placing};
-use crate::preparation::{self, invalidate, warn_of_holes};
+use crate::preparation::{self, invalidate, warn_of_holes, warn_of_unlinking};
 use crate::progress::{Observer, Progress, iops};
 use crate::service::{Folders, LONGEST_FILL, Services};
 use crate::session::{Session, Settings};
@@ -59,6 +59,8 @@ fn measure(
     session.record.warnings.extend(plan.warnings.iter().cloned());
     let phases = prepare(plan, settings, created, observer)?;
     warn_of_holes(phases.iter().flat_map(|(_, copies)| copies), &mut session.record.warnings);
+    let copies = phases.iter().map(|(_, copies)| copies.as_slice());
+    warn_of_unlinking(copies, created, &mut session.record.warnings);
     session.watch_background(observer);
     for (number, (phase, copies)) in phases.iter().enumerate() {
         if session.interrupted() || session.record.outcome != Outcome::Completed {

@@ -8,9 +8,8 @@ use crate::gate::Gate;
 use crate::meter::Work;
 use crate::placing::Placing;
 use crate::workload::job_copy::JobCopy;
-use crate::workload::request_source::{Kind, RequestSource};
-use crate::workload::target::Target;
-use model::plan::{JobPlan, PathTxQueue, Size};
+use crate::workload::request_source::RequestSource;
+use model::plan::{JobPlan, PathTxQueue};
 use model::record::{Direction, Done, JobRecord, Latency, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::collections::BTreeSet;
@@ -208,7 +207,7 @@ pub(crate) fn build_worker(
             plan.name
         ))
     })?;
-    Ok(Worker::new(plan, source, budget_bytes(plan, &copy.targets), live, control, clock))
+    Ok(Worker::new(plan, source, live, control, clock))
 }
 
 /// Opens a copy's engine in this thread, which becomes its worker, and passes it to `work`.
@@ -240,24 +239,6 @@ fn panicked(job: &str, payload: &(dyn std::any::Any + Send)) -> Error {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
     Error::job(job, "the worker panicked; please report this", std::io::Error::other(text.to_owned()))
-}
-
-/// Bytes that a job moves if its time does not end it first: `io_size`, or `size` × `loops`.
-fn budget_bytes(plan: &JobPlan, targets: &[Target]) -> u64 {
-    let sizes = plan.block_sizes;
-    let block = Kind::ALL.map(|kind| match kind {
-        Kind::Read => sizes.read.0,
-        Kind::Write => sizes.write.0,
-        Kind::Trim => sizes.trim.0,
-    });
-    let smallest = block.into_iter().min().unwrap_or(1).max(1);
-    let whole: u64 = targets.iter().map(|target| target.span.length / smallest * smallest).sum();
-    let once = match plan.duration.io_size {
-        Some(Size::Bytes(bytes)) => bytes.0,
-        Some(Size::Percent(percent)) => (u128::from(whole) * u128::from(percent) / 100) as u64,
-        None => whole,
-    };
-    once.saturating_mul(plan.duration.loops.max(1).into())
 }
 
 fn job_record(

@@ -1,5 +1,6 @@
 //! The workload: the requests of a job, and the files and spans that they go to.
 
+pub mod amount;
 pub mod job_copy;
 pub mod permutation;
 pub mod request_source;

@@ -96,6 +96,8 @@ pub enum Code {
     OptionIgnored,
     /// An option was accepted but means something slightly different here.
     OptionDiffers,
+    /// `filename` was given again: as in fio, that adds to the files of the job.
+    FilesAdded,
     /// A change of instructions is within the spread of the replicates.
     WithinLayouts,
     /// A figure is missing because it could not be determined.

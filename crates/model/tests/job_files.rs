@@ -154,7 +154,8 @@ fn option(random: &mut Random) -> Choice {
         }),
         17 => choice(format!("percentile_list=99.5:{number}"), move |job| job.percentiles = vec![number as f64, 99.5]),
         18 => choice(format!("filename=/tmp/ü\\:{number}:b"), move |job| {
-            job.target.files = vec![format!("/tmp/ü:{number}"), "b".to_owned()];
+            // As in fio, another one adds to the files.
+            job.target.files.extend([format!("/tmp/ü:{number}"), "b".to_owned()]);
         }),
         19 => choice(format!("inject_ns={number}k"), move |job| job.inject = Nanos(number * 1024)),
         20 => choice(format!("loops={number}"), move |job| job.duration.loops = count),

@@ -44,7 +44,10 @@ fn options(job: &JobPlan) -> String {
     let given = options_of(job).into_iter().filter(|option| option.0 != "files" && differs(option));
     let given = given.map(|(name, value)| format!("{name}={value}"));
     let files = (!job.target.files.is_empty()).then(|| format!("filename={}", job.target.files.join(":")));
-    let folder = job.target.directory.as_ref().map(|folder| format!("directory={folder}"));
+    let folder = job.target.directory.as_ref().map(|folder| {
+        let folders = std::iter::once(folder).chain(&job.target.more_directories);
+        format!("directory={}", folders.map(String::as_str).collect::<Vec<_>>().join(":"))
+    });
     given.chain(files).chain(folder).collect::<Vec<_>>().join(" ")
 }
 

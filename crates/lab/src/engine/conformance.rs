@@ -90,7 +90,7 @@ fn run(plan: &JobPlan) -> crate::Result<Worker> {
     let clock = Hertz(1e9);
     let source = RequestSource::new(plan, &spans, 0).unwrap();
     let live = Arc::new(LiveCounters::default());
-    let mut worker = Worker::new(plan, source, BLOCK * BLOCKS, live.clone(), Arc::new(Control::default()), clock);
+    let mut worker = Worker::new(plan, source, live.clone(), Arc::new(Control::default()), clock);
     open(&Setup { plan, targets: &targets, clock })?(&mut worker)?;
     let counted: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
     assert_eq!(live.read(), (counted, counted * BLOCK), "{}: live and final counts agree", plan.name);
@@ -178,11 +178,11 @@ fn a_file_truncated_during_the_run_is_one_clear_error() {
         let plan = job(engine, directory, Access::Read);
         run(&plan).unwrap();
         let path = directory.join(format!("{}.0.0", plan.name));
-        let spans = [crate::workload::target::Span { begin: 0, length: BLOCK * BLOCKS }];
+        let spans = [crate::workload::target::Span { begin: 0, length: BLOCK * BLOCKS, beyond: 0 }];
         std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
         let targets = [crate::workload::target::Target { path, span: spans[0] }];
         let source = RequestSource::new(&plan, &spans, 0).unwrap();
-        let mut worker = Worker::new(&plan, source, BLOCK, Arc::default(), Arc::default(), Hertz(1e9));
+        let mut worker = Worker::new(&plan, source, Arc::default(), Arc::default(), Hertz(1e9));
         let mut engine = open(&Setup { plan: &plan, targets: &targets, clock: Hertz(1e9) }).unwrap();
         let error = engine(&mut worker).unwrap_err().to_string();
         assert!(error.contains("the file ends before") && error.contains(&plan.name), "{error}");
@@ -222,7 +222,7 @@ fn a_ramp_leaves_no_trace_in_the_results() {
         let begin = sys::clock::Instant::now();
         std::thread::sleep(std::time::Duration::from_millis(10));
         let clock = Hertz(sys::clock::Instant::now().hertz_since(begin).unwrap());
-        let mut worker = Worker::new(&plan, source, 0, live.clone(), Arc::default(), clock);
+        let mut worker = Worker::new(&plan, source, live.clone(), Arc::default(), clock);
         open(&Setup { plan: &plan, targets: &targets, clock }).unwrap()(&mut worker).unwrap();
         let counted: u64 = worker.ledger.kinds.iter().map(|kind| kind.latency.total()).sum();
         assert!(counted > 0 && counted < live.read().0, "{engine:?}: {counted} of {}", live.read().0);

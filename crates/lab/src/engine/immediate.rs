@@ -39,8 +39,8 @@ impl<E: Perform> Queue for Immediate<E> {
         self.done.drain(..count).for_each(|(slot, result)| each(slot, result, None));
     }
 
-    fn sync(&mut self, what: Sync) -> io::Result<()> {
-        self.engine.sync(what)
+    fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
+        self.engine.sync(file, what)
     }
 
     fn syscalls(&self) -> Option<u64> {

@@ -2,7 +2,7 @@
 
 use super::libaio::transfer;
 use super::traits::{Queue, Stages, Sync};
-use super::{OpenEngine, Setup, noisy_slots, open_files, sync_all, trim};
+use super::{OpenEngine, Setup, noisy_slots, open_files, sync_file, trim};
 use crate::error::{Error, Result};
 use crate::workload::request_source::Request;
 use std::io;
@@ -77,8 +77,8 @@ impl Queue for Uring {
         self.trimmed.drain(..).for_each(|(slot, result)| each(slot, result, None));
     }
 
-    fn sync(&mut self, what: Sync) -> io::Result<()> {
-        sync_all(self.ring.files(), what)
+    fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
+        sync_file(self.ring.files(), file, what)
     }
 
     fn syscalls(&self) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! The kernel's native asynchronous I/O.
 
 use super::traits::{Queue, Stages, Sync};
-use super::{OpenEngine, Setup, noisy_slots, open_files, sync_all, trim};
+use super::{OpenEngine, Setup, noisy_slots, open_files, sync_file, trim};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
 use std::io;
@@ -70,8 +70,8 @@ impl Queue for Libaio {
         self.trimmed.drain(..).for_each(|(slot, result)| each(slot, result, None));
     }
 
-    fn sync(&mut self, what: Sync) -> io::Result<()> {
-        sync_all(self.context.files(), what)
+    fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
+        sync_file(self.context.files(), file, what)
     }
 
     fn syscalls(&self) -> Option<u64> {

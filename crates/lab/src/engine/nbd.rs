@@ -9,7 +9,7 @@ use super::worker::Control;
 use super::{OpenEngine, Setup, slot_bytes};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
-use crate::workload::target::{self, Span};
+use crate::workload::target::{self, Share, Span};
 use connection::Connection;
 use model::plan::{
     Access, InjectAt, JobPlan, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathTxQueue,
@@ -132,7 +132,8 @@ pub(crate) fn span(plan: &JobPlan) -> Result<Span> {
             export.max_payload
         ));
     }
-    let span = target::span(plan, Path::new(uri(plan)), 1, true, export.size)?;
+    let mut span = target::span(plan, Path::new(uri(plan)), Share::ALL, true, export.size)?;
+    span.beyond = export.size.saturating_sub(span.begin.saturating_add(span.length));
     if span.begin.saturating_add(span.length) > export.size {
         return refused(format!("has {} bytes, but offset + size is more; use a smaller size=", export.size));
     }
@@ -304,15 +305,15 @@ impl<C: Connection> Queue for Remote<C> {
     }
 
     /// One request for both: NBD has only flush.
-    fn sync(&mut self, _: Sync) -> io::Result<()> {
+    fn sync(&mut self, _: u32, _: Sync) -> io::Result<bool> {
         if !self.client.takes(Ask::Flush) {
-            return Ok(());
+            return Ok(false);
         }
         self.client.stage(0, Ask::Flush, 0, 0).map_err(lost)?;
         self.wait(1, 1)?;
         match self.done.pop() {
             Some((_, error, _)) if error < 0 => Err(io::Error::from_raw_os_error(-error)),
-            _ => Ok(()),
+            _ => Ok(true),
         }
     }
 

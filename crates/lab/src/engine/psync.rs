@@ -1,7 +1,7 @@
 //! pread and pwrite: one system call per I/O, one I/O at a time.
 
 use super::traits::{Perform, Sync};
-use super::{OpenEngine, Setup, noisy_slots, open_files, sync_all, trim};
+use super::{OpenEngine, Setup, noisy_slots, open_files, sync_file, trim};
 use crate::error::Result;
 use crate::workload::request_source::{Kind, Request};
 use std::fs::File;
@@ -41,8 +41,8 @@ impl Perform for Psync {
         }
     }
 
-    fn sync(&mut self, what: Sync) -> io::Result<()> {
-        sync_all(&self.files, what)
+    fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
+        sync_file(&self.files, file, what)
     }
 
     fn syscalls(&self) -> Option<u64> {

@@ -261,8 +261,8 @@ impl Queue for Exchanges {
         self.done.drain(..count).for_each(|(slot, result, stages)| each(slot, result, Some(stages)));
     }
 
-    fn sync(&mut self, _: Sync) -> io::Result<()> {
-        Ok(())
+    fn sync(&mut self, _: u32, _: Sync) -> io::Result<bool> {
+        Ok(true)
     }
 
     fn syscalls(&self) -> Option<u64> {

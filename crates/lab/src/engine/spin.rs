@@ -23,8 +23,8 @@ impl Perform for Spin {
         std::hint::black_box(request).length.cast_signed()
     }
 
-    fn sync(&mut self, _: Sync) -> std::io::Result<()> {
-        Ok(())
+    fn sync(&mut self, _: u32, _: Sync) -> std::io::Result<bool> {
+        Ok(true)
     }
 
     fn syscalls(&self) -> Option<u64> {

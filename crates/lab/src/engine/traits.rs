@@ -7,8 +7,8 @@ use std::io;
 pub trait Perform {
     /// Bytes moved, or minus the error number.
     fn perform(&mut self, request: &Request) -> i32;
-    /// Makes written data durable.
-    fn sync(&mut self, what: Sync) -> io::Result<()>;
+    /// Makes what was written to a file durable. Returns whether that took a call or a request.
+    fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool>;
     /// System calls so far; `None` for an engine that makes none.
     fn syscalls(&self) -> Option<u64>;
 }
@@ -24,8 +24,8 @@ pub trait Queue {
     /// Takes completed requests: slot, bytes moved or minus the error number, and the times of its stages if the engine
     /// measures them.
     fn reap(&mut self, most: u32, each: impl FnMut(u32, i32, Option<Stages>));
-    /// Makes written data durable; called with nothing in flight.
-    fn sync(&mut self, what: Sync) -> io::Result<()>;
+    /// As [`Perform::sync`]; called with nothing in flight.
+    fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool>;
     /// System calls so far; `None` for an engine that makes none.
     fn syscalls(&self) -> Option<u64>;
 }

@@ -4,72 +4,28 @@
 //! perform a request at once, [`Worker::run_queued`] for engines that have several in flight. Both are compiled
 //! separately for each engine, so nothing in them is called through a pointer.
 
+pub use super::control::{Control, STOP_SIGNAL};
 use super::ledger::{Ledger, LiveCounters};
+use super::pacing::Pacing;
 use super::traits::{Perform, Queue, Sync};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request, RequestSource};
 use model::injected::Injected;
-use model::plan::{Depth, InjectAt, JobPlan};
+use model::plan::{Access, Depth, InjectAt, JobPlan};
 use model::unit::{Hertz, Nanos};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sys::burner::Burner;
 use sys::clock::ticks;
-use sys::shared_words::SharedWords;
-
-/// Shared by the workers of a phase: whether to stop.
-#[derive(Debug, Default)]
-pub struct Control {
-    stop: AtomicBool,
-    /// The stop flag of another process, in shared memory.
-    shared: Option<Arc<SharedWords>>,
-}
-
-/// The word of shared memory that asks to stop.
-pub const STOP_SIGNAL: usize = 1;
-
-impl Control {
-    /// Workers that another process can stop.
-    pub fn shared(words: Arc<SharedWords>) -> Self {
-        Self { stop: AtomicBool::new(false), shared: Some(words) }
-    }
-
-    /// Asks every worker to end after its I/Os in flight.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the workers were asked to end.
-    #[inline(always)]
-    pub fn stopped(&self) -> bool {
-        match &self.shared {
-            None => self.stop.load(Ordering::Relaxed),
-            Some(words) => words.signals().get(STOP_SIGNAL).is_some_and(|stop| stop.load(Ordering::Relaxed) != 0),
-        }
-    }
-
-    /// Sleeps until `duration` has passed or the workers were asked to end.
-    fn pause(&self, duration: Duration) {
-        /// Longest reaction time to a stop.
-        const POLL_INTERVAL: Duration = Duration::from_millis(50);
-        let mut left = duration;
-        while !left.is_zero() && !self.stopped() {
-            let nap = left.min(POLL_INTERVAL);
-            std::thread::sleep(nap);
-            left -= nap;
-        }
-    }
-}
 
 /// The next step of the loop.
 enum Next {
     Issue(Request),
     /// Wait for this time, with nothing in flight.
     Pause(Duration),
-    /// Sync written data, with nothing in flight.
-    Sync(Sync),
+    /// Sync these files, with nothing in flight.
+    Sync(Sync, Vec<u32>),
     /// The ramp has ended: start counting.
     Count,
     Done,
@@ -85,8 +41,12 @@ pub struct Worker {
     clock: Hertz,
     start_delay: Duration,
     at_start: Option<Box<dyn FnOnce() + Send>>,
-    bytes_left: u64,
+    /// Requests that can be issued without another look at the limits of the job.
+    sure: u64,
+    /// Requests that are left beyond those.
     ios_left: u64,
+    /// `number_ios`; as in fio, those of the ramp do not count.
+    most_ios: u64,
     ramp_ticks: u64,
     runtime_ticks: u64,
     /// The end of the ramp, then the end of the run.
@@ -112,23 +72,6 @@ pub struct Worker {
     syscalls_before: Option<u64>,
 }
 
-/// Options that slow a job down on purpose.
-struct Pacing {
-    held: Option<Request>,
-    think: Duration,
-    thought: bool,
-    /// Ticks between requests of a kind; 0 means no limit.
-    interval: [u64; 3],
-    due: [u64; 3],
-    sync_every: [(u32, Sync); 2],
-    writes: u64,
-    synced_at: u64,
-    /// The job ends with a sync.
-    end_sync: bool,
-    /// That sync is still to come.
-    end_sync_due: bool,
-}
-
 /// One I/O in flight.
 #[derive(Clone, Copy)]
 struct InFlight {
@@ -137,32 +80,15 @@ struct InFlight {
 }
 
 impl Worker {
-    /// A worker for one copy of `plan` that moves `budget_bytes` (unless its time ends first).
+    /// A worker for one copy of `plan` that issues all of `source` (unless its time ends first).
     pub fn new(
         plan: &JobPlan,
         source: RequestSource,
-        budget_bytes: u64,
         live: Arc<LiveCounters>,
         control: Arc<Control>,
         clock: Hertz,
     ) -> Self {
-        let interval = |rate: u64| if rate == 0 { 0 } else { (clock.0 / rate as f64) as u64 };
-        let manners = Pacing {
-            think: plan.think_time.duration(),
-            thought: true,
-            interval: [interval(plan.rates.read), interval(plan.rates.write), interval(plan.rates.trim)],
-            sync_every: [(plan.fsync_every, Sync::All), (plan.fdatasync_every, Sync::Data)],
-            end_sync: plan.end_fsync,
-            end_sync_due: false,
-            held: None,
-            due: [0; 3],
-            writes: 0,
-            synced_at: 0,
-        };
-        let paced = plan.think_time > Nanos(0)
-            || manners.interval != [0; 3]
-            || plan.fsync_every + plan.fdatasync_every > 0
-            || plan.end_fsync;
+        let manners = Pacing::new(plan, clock, source.files());
         Self {
             job: plan.name.clone(),
             source,
@@ -172,10 +98,15 @@ impl Worker {
             clock,
             start_delay: plan.start_delay.duration(),
             at_start: None,
-            bytes_left: if plan.duration.time_based { u64::MAX } else { budget_bytes },
+            sure: 0,
+            ios_left: 0,
             // As in fio, a loop of the job ends after number_ios; time_based repeats it until its time is up.
-            ios_left: match plan.duration.number_ios {
-                Some(ios) if !plan.duration.time_based => ios.saturating_mul(plan.duration.loops.max(1).into()),
+            most_ios: match plan.duration.number_ios {
+                Some(ios) if !plan.duration.time_based => {
+                    // Each block is trimmed and written.
+                    let times = if plan.access == Access::TrimWrite { 2 } else { 1 };
+                    ios.saturating_mul(plan.duration.loops.max(1).into()).saturating_mul(times)
+                }
                 _ => u64::MAX,
             },
             ramp_ticks: clock.ticks(plan.duration.ramp).0,
@@ -189,7 +120,7 @@ impl Worker {
             inject_every: clock.ticks(plan.inject_every).0,
             inject_due: 0,
             burnt_ticks: None,
-            paced,
+            paced: manners.is_in_force(),
             manners,
             thread_begin: Nanos(0),
             ledger: Ledger::new(ticks()),
@@ -200,7 +131,8 @@ impl Worker {
 
     /// The next run of the engine does this number of I/Os, whatever the job's own limits are.
     pub fn limit_to(&mut self, ios: u64) {
-        (self.ios_left, self.bytes_left) = (ios, u64::MAX);
+        self.source.make_endless();
+        self.most_ios = ios;
         (self.ramp_ticks, self.runtime_ticks, self.start_delay) = (0, 0, Duration::ZERO);
     }
 
@@ -235,11 +167,11 @@ impl Worker {
         self.control.pause(self.start_delay);
         let now = ticks();
         self.begin_counting(now);
+        (self.ios_left, self.sure) = (self.most_ios, 0);
         self.ramping = self.ramp_ticks > 0;
         self.alarm = if self.ramping { now + self.ramp_ticks } else { self.deadline(now) };
-        self.manners.due = [now; 3];
+        self.manners.begin(now);
         self.inject_due = now.saturating_add(self.inject_every);
-        self.manners.end_sync_due = self.manners.end_sync;
         now
     }
 
@@ -283,17 +215,19 @@ impl Worker {
                         stamp = ticks();
                         continue;
                     }
-                    Next::Sync(what) => {
-                        engine.sync(what).map_err(|error| Error::job(&self.job, "fsync", error))?;
+                    Next::Sync(what, files) => {
+                        self.sync(&files, |file| engine.sync(file, what))?;
                         stamp = ticks();
-                        self.ledger.count_sync(stamp);
                         continue;
                     }
                     Next::Count => {
                         self.syscalls_before = engine.syscalls();
                         continue;
                     }
-                    Next::Done => return Ok(()),
+                    Next::Done => {
+                        self.ledger.end_ticks = ticks();
+                        return Ok(());
+                    }
                 }
             };
             until_check -= 1;
@@ -386,11 +320,11 @@ impl Worker {
             }
             match interlude.take() {
                 Some(Next::Pause(duration)) => self.control.pause(duration),
-                Some(Next::Sync(what)) => {
-                    engine.sync(what).map_err(|error| Error::job(&self.job, "fsync", error))?;
-                    self.ledger.count_sync(ticks());
+                Some(Next::Sync(what, files)) => self.sync(&files, |file| engine.sync(file, what))?,
+                Some(Next::Done) => {
+                    self.ledger.end_ticks = ticks();
+                    return Ok(());
                 }
-                Some(Next::Done) => return Ok(()),
                 Some(Next::Issue(_) | Next::Count) | None => continue,
             }
             stamp = ticks();
@@ -498,15 +432,42 @@ impl Worker {
     /// read in pieces of different size.
     #[inline(always)]
     fn issues_at_once(&self, now: u64) -> bool {
-        now < self.alarm && !self.control.stopped() && self.ios_left > 0 && self.bytes_left > 0 && !self.paced
+        now < self.alarm && !self.control.stopped() && self.sure > 0 && !self.paced
     }
 
     #[inline(always)]
     fn draw(&mut self) -> Request {
-        let request = self.source.draw();
-        self.ios_left -= 1;
-        self.bytes_left = self.bytes_left.saturating_sub(u64::from(request.length));
-        request
+        self.sure -= 1;
+        self.source.draw()
+    }
+
+    /// Whether another request follows; may begin another pass.
+    fn has_more(&mut self) -> bool {
+        if self.sure > 0 {
+            return true;
+        }
+        if self.ios_left == 0 {
+            return false;
+        }
+        let passes = self.source.passes();
+        self.sure = self.source.following().min(self.ios_left);
+        self.ios_left -= self.sure;
+        if self.source.passes() != passes {
+            self.manners.begin_pass();
+        }
+        self.sure > 0
+    }
+
+    /// Syncs files, and counts each call.
+    #[cold]
+    fn sync(&mut self, files: &[u32], mut call: impl FnMut(u32) -> io::Result<bool>) -> Result<()> {
+        for file in files {
+            if call(*file).map_err(|error| Error::job(&self.job, "fsync", error))? {
+                self.ledger.count_sync(ticks());
+            }
+            self.manners.note_synced(*file);
+        }
+        Ok(())
     }
 
     #[inline(never)]
@@ -514,10 +475,13 @@ impl Worker {
         if now >= self.alarm {
             return self.alarm(now);
         }
-        if self.control.stopped() || self.ios_left == 0 || self.bytes_left == 0 {
+        if self.control.stopped() {
             return self.finish();
         }
-        if self.paced { self.next_mannered(now) } else { Next::Issue(self.draw()) }
+        if self.paced {
+            return self.next_mannered(now);
+        }
+        if self.has_more() { Next::Issue(self.draw()) } else { self.finish() }
     }
 
     /// The end of the ramp starts the counting, the end of the runtime ends the job.
@@ -527,29 +491,41 @@ impl Worker {
             return self.finish();
         }
         self.begin_counting(now);
+        (self.ios_left, self.sure) = (self.most_ios, 0);
+        self.manners.count_anew();
         self.alarm = self.deadline(now);
         Next::Count
     }
 
     #[cold]
     fn finish(&mut self) -> Next {
-        if std::mem::take(&mut self.manners.end_sync_due) { Next::Sync(Sync::All) } else { Next::Done }
+        self.manners.last_sync().map_or(Next::Done, |files| Next::Sync(Sync::All, files))
+    }
+
+    /// A pause until `end`, or until the job's time is over, as in fio.
+    fn pause(&self, end: u64, now: u64) -> Next {
+        let ticks = end.min(self.alarm).saturating_sub(now);
+        Next::Pause(self.clock.nanos(model::unit::Ticks(ticks)).duration())
     }
 
     fn next_mannered(&mut self, now: u64) -> Next {
-        let manners = &mut self.manners;
-        if manners.held.is_none() {
-            if manners.writes != manners.synced_at {
-                let due = |every: u32| every > 0 && manners.writes.is_multiple_of(every.into());
-                if let Some(&(_, what)) = manners.sync_every.iter().find(|(every, _)| due(*every)) {
-                    manners.synced_at = manners.writes;
-                    return Next::Sync(what);
-                }
+        if self.manners.held.is_none() {
+            // As in fio, a sync that is due when the last byte is issued waits for the next pass.
+            let within = self.sure > 0 || self.ios_left > 0 && !self.source.is_spent();
+            if within && let Some((what, files)) = self.manners.due_sync() {
+                return Next::Sync(what, files);
             }
-            if !std::mem::replace(&mut manners.thought, true) {
-                return Next::Pause(manners.think);
+            if !self.has_more() {
+                return self.finish();
+            }
+            if let Some((what, files)) = self.manners.due_sync() {
+                return Next::Sync(what, files);
+            }
+            if let Some(end) = self.manners.thinks_until(now) {
+                return self.pause(end, now);
             }
         }
+        let manners = &mut self.manners;
         let request = match manners.held.take() {
             Some(request) => request,
             None => {
@@ -563,14 +539,18 @@ impl Worker {
             let early = manners.due[kind].saturating_sub(now);
             if early > 0 {
                 manners.held = Some(request);
-                return Next::Pause(self.clock.nanos(model::unit::Ticks(early)).duration());
+                let due = manners.due[kind];
+                return self.pause(due, now);
             }
             manners.due[kind] += manners.interval[kind];
         }
-        manners.writes += u64::from(request.kind == Kind::Write);
-        manners.thought = manners.think.is_zero();
-        self.ios_left -= 1;
-        self.bytes_left = self.bytes_left.saturating_sub(u64::from(request.length));
+        manners.note_issued(&request);
+        if self.sure > 0 {
+            self.sure -= 1;
+        } else {
+            // The ramp ended while this request waited for its time.
+            self.ios_left = self.ios_left.saturating_sub(1);
+        }
         Next::Issue(request)
     }
 }

@@ -38,6 +38,18 @@ impl Permutation {
         self.increment = (split_mix(&mut self.seed) | 1) & self.mask;
     }
 
+    /// Numbers left in this pass.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Begins a pass, unless one has just begun.
+    pub fn restart(&mut self) {
+        if self.left < self.bound {
+            self.begin_pass();
+        }
+    }
+
     #[inline(always)]
     fn mix(&self, bits: u64) -> u64 {
         (bits ^ (bits >> self.shift)).wrapping_mul(MIXER) & self.mask

@@ -23,6 +23,9 @@ pub struct Span {
     pub begin: u64,
     /// Bytes.
     pub length: u64,
+    /// Bytes of the file behind the part. The last block of a sequential job may reach into them, as in fio.
+    #[serde(default)]
+    pub beyond: u64,
 }
 
 /// A file or device that a job uses.
@@ -47,6 +50,8 @@ pub struct Created {
 struct Made {
     /// Files that did not exist.
     created: BTreeMap<PathBuf, (Identity, UndoGuard)>,
+    /// Folders that did not exist, each behind the one that it is in.
+    folders: Vec<(PathBuf, UndoGuard)>,
     /// Of those, files that a job wants removed (`unlink`).
     unlinked: BTreeSet<PathBuf>,
     /// Files that were shorter.
@@ -108,11 +113,17 @@ impl Created {
         Ok(())
     }
 
+    /// Whether this run made the file.
+    pub fn has_made(&self, path: &Path) -> bool {
+        self.made().created.contains_key(path)
+    }
+
     /// The run ended well: the files that it created stay, as fio's do, unless a job has `unlink`.
     pub fn keep(&self) {
         let mut made = self.made();
         made.lengthened.clear();
         let unlinked = std::mem::take(&mut made.unlinked);
+        made.folders.clear();
         made.created.retain(|path, _| unlinked.contains(path));
         remove(std::mem::take(&mut made.created));
     }
@@ -125,6 +136,25 @@ impl Created {
             let _ = lengthened.undo(&path);
         }
         remove(std::mem::take(&mut made.created));
+        for (path, _held) in std::mem::take(&mut made.folders).into_iter().rev() {
+            // Only if nothing else is in it.
+            let _ = fs::remove_dir(path);
+        }
+    }
+
+    /// Makes the missing folders on the way to a file, as fio does.
+    fn make_folders(&self, file: &Path) -> Result<()> {
+        let missing: Vec<&Path> = file
+            .ancestors()
+            .skip(1)
+            .take_while(|folder| !folder.as_os_str().is_empty() && fs::symlink_metadata(folder).is_err())
+            .collect();
+        for folder in missing.into_iter().rev() {
+            let held = self.guardian.add(Undo::RemoveFolder { path: absolute(folder)?, made: How::soon() })?;
+            fs::create_dir(folder).map_err(|error| Error::file(folder, "making the folder of a file", error))?;
+            self.made().folders.push((folder.to_owned(), held));
+        }
+        Ok(())
     }
 }
 
@@ -151,9 +181,41 @@ pub type LayoutProgress<'a> = &'a mut dyn FnMut(&Path, u64, u64) -> bool;
 /// # Errors
 /// Refused or failed, with the fix; files made so far are in `created`.
 pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutProgress) -> Result<Vec<Target>> {
+    if let Some(folder) = plan.directory_of(copy)
+        && !fs::metadata(folder).is_ok_and(|metadata| metadata.is_dir())
+    {
+        let name = &plan.name;
+        return Err(Error::Refused(format!(
+            "job '{name}': directory={folder} is not a folder that exists; make it first"
+        )));
+    }
     let paths = paths(plan, copy);
     let count = paths.len() as u64;
-    paths.into_iter().map(|path| prepare_one(plan, path, count, created, progress)).collect()
+    let mut targets = Vec::with_capacity(paths.len());
+    for (number, path) in (0..).zip(paths) {
+        created.make_folders(&path)?;
+        targets.push(prepare_one(plan, path, Share { number, count }, created, progress)?);
+    }
+    Ok(targets)
+}
+
+/// Which of a job's files one is: `size` is divided among all of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Share {
+    pub number: u64,
+    pub count: u64,
+}
+
+impl Share {
+    /// The only file.
+    pub const ALL: Self = Self { number: 0, count: 1 };
+
+    /// The part of `size` that this file gets. As in fio, whole blocks of what remains go to the first files.
+    fn of(self, size: u64, block: u64) -> u64 {
+        let each = size / self.count.max(1);
+        let rest = size.saturating_sub(each.saturating_mul(self.count)) / block.max(1);
+        if self.number < rest { each.saturating_add(block) } else { each }
+    }
 }
 
 /// Absolute, because the guardian has another working directory.
@@ -163,11 +225,11 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 
 fn paths(plan: &JobPlan, copy: u32) -> Vec<PathBuf> {
     let names = match plan.target.files.as_slice() {
-        [] => vec![format!("{}.{copy}.0", plan.name)],
+        [] => vec![format!("{}.{copy}.0", plan.file_stem())],
         names => names.to_vec(),
     };
     // As in fio, a name that begins with a slash is in the directory too.
-    let within = |name: String| match &plan.target.directory {
+    let within = |name: String| match plan.directory_of(copy) {
         Some(directory) => format!("{directory}/{name}"),
         None => name,
     };
@@ -177,7 +239,7 @@ fn paths(plan: &JobPlan, copy: u32) -> Vec<PathBuf> {
 fn prepare_one(
     plan: &JobPlan,
     path: PathBuf,
-    count: u64,
+    share: Share,
     created: &Created,
     progress: LayoutProgress,
 ) -> Result<Target> {
@@ -210,11 +272,12 @@ fn prepare_one(
         (Some(metadata), false) => metadata.size(),
         (None, false) => 0,
     };
-    let span = span(plan, &path, count, metadata.is_some(), length)?;
+    let mut span = span(plan, &path, share, metadata.is_some(), length)?;
     if endless {
         return opened(plan, Target { path, span });
     }
     let end = span.begin.saturating_add(span.length);
+    span.beyond = length.saturating_sub(end);
     if device && end > length {
         return Err(Error::Refused(format!(
             "job '{}': {} has {length} bytes, but offset + size is {end}; use a smaller size=",
@@ -248,7 +311,7 @@ fn opened(plan: &JobPlan, target: Target) -> Result<Target> {
 }
 
 fn writes(plan: &JobPlan) -> bool {
-    plan.access != Access::Read
+    plan.access.changes()
 }
 
 fn reads(plan: &JobPlan) -> bool {
@@ -256,16 +319,28 @@ fn reads(plan: &JobPlan) -> bool {
 }
 
 /// The part that a job uses of a target with `length` bytes.
-pub(crate) fn span(plan: &JobPlan, path: &Path, count: u64, exists: bool, length: u64) -> Result<Span> {
-    let share = |percent: u8| (u128::from(length) * u128::from(percent) / 100) as u64;
+pub(crate) fn span(plan: &JobPlan, path: &Path, share: Share, exists: bool, length: u64) -> Result<Span> {
+    let part = |percent: u8| super::amount::share(length, percent);
+    // Whole blocks, as in fio: otherwise every I/O would touch one page more.
+    let block = plan.block_sizes.smallest().0.max(1);
     let begin = match plan.target.offset {
         Size::Bytes(bytes) => bytes.0,
-        Size::Percent(percent) => share(percent),
+        Size::Percent(percent) => part(percent).next_multiple_of(block),
     };
+    let absolute = matches!(plan.target.size, Some(Size::Bytes(_)));
+    if !absolute && length > 0 && begin > length {
+        let (name, path) = (&plan.name, path.display());
+        return Err(Error::Refused(format!(
+            "job '{name}': {path} has {length} bytes, but offset={begin} is behind its end; use a smaller offset="
+        )));
+    }
     let wanted = match plan.target.size {
-        Some(Size::Bytes(bytes)) => bytes.0 / count,
-        Some(Size::Percent(percent)) if length > 0 => share(percent).min(length.saturating_sub(begin)),
-        None if length > 0 => length.saturating_sub(begin),
+        Some(Size::Bytes(bytes)) => share.of(bytes.0, block),
+        Some(Size::Percent(percent @ ..100)) if length > 0 => {
+            let wanted = part(percent).min(length.saturating_sub(begin));
+            wanted - wanted % block
+        }
+        Some(Size::Percent(_)) | None if length > 0 => length.saturating_sub(begin),
         _ => {
             let what = if exists { "is empty" } else { "does not exist" };
             let path = path.display();
@@ -275,7 +350,7 @@ pub(crate) fn span(plan: &JobPlan, path: &Path, count: u64, exists: bool, length
     if begin.checked_add(wanted).is_none_or(|end| end > i64::MAX as u64) {
         return Err(Error::Refused(format!("job '{}': offset + size exceeds the largest possible file", plan.name)));
     }
-    Ok(Span { begin, length: wanted })
+    Ok(Span { begin, length: wanted, beyond: 0 })
 }
 
 /// Opens a file that is to be made or lengthened. A missing file must really be created here: through a dangling link,

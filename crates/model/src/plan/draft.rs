@@ -12,6 +12,10 @@ pub(crate) struct Draft {
     pub start: Start,
     /// What the current section says about the page cache.
     pub cache: CacheWords,
+    /// Whether `filename` of this section, which applies to every job, has replaced the job's own.
+    pub replaced: bool,
+    /// `filename` was given again and added to the files.
+    pub more_files: bool,
     origins: BTreeMap<&'static str, Origin>,
 }
 
@@ -47,6 +51,18 @@ pub(crate) enum Origin {
 }
 
 impl Draft {
+    /// Prepares for `option`. As in fio, another `filename` adds to the files; as an override for every job it replaces
+    /// them.
+    pub(crate) fn begin(&mut self, option: &'static str, origin: Origin) {
+        if option != "filename" {
+            return;
+        }
+        if origin == Origin::Override && !std::mem::replace(&mut self.replaced, true) {
+            self.job.target.files.clear();
+        }
+        self.more_files = !self.job.target.files.is_empty();
+    }
+
     /// Records where `option` was given last.
     pub(crate) fn note(&mut self, option: &'static str, origin: Origin) {
         self.origins.insert(option, origin);

@@ -37,14 +37,20 @@ pub struct Phase {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobPlan {
-    /// The section's name.
+    /// The section's name, or what `name` says.
     pub name: String,
+    /// The section's name, where `name` says another one; it still names the files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section: Option<String>,
     /// The I/O engine.
     pub engine: EngineKind,
     /// Which directions it uses.
     pub access: Access,
     /// The order in which it visits blocks.
     pub order: Order,
+    /// `rw=randread:N`: each random position is followed by the blocks behind it, N blocks in all. 1 by default.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub random_run: u32,
     /// `rwmixread`: percentage of reads in mixed access. 50 by default.
     pub read_percent: u8,
     /// Block size of each direction.
@@ -134,14 +140,26 @@ pub struct JobPlan {
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
+/// The default of `random_run`.
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
 /// fio's defaults. The name is empty.
 impl Default for JobPlan {
     fn default() -> Self {
         Self {
             name: String::new(),
+            section: None,
             engine: EngineKind::Psync,
             access: Access::Read,
             order: Order::Sequential,
+            random_run: 1,
             read_percent: 50,
             block_sizes: BlockSizes::default(),
             target: Target::default(),
@@ -188,7 +206,21 @@ impl JobPlan {
         self.invalidate.unwrap_or(true)
     }
 
-    /// The value of `rw=` for its access and order.
+    /// The first part of the names of its files, if it has no `filename`.
+    pub fn file_stem(&self) -> &str {
+        self.section.as_deref().unwrap_or(&self.name)
+    }
+
+    /// The directory of the files of one copy; `None` without `directory`. As in fio, files with a name are in the first.
+    pub fn directory_of(&self, copy: u32) -> Option<&str> {
+        let target = &self.target;
+        let first = target.directory.as_deref()?;
+        let all = || std::iter::once(first).chain(target.more_directories.iter().map(String::as_str));
+        let turn = if target.files.is_empty() { copy as usize % (1 + target.more_directories.len()) } else { 0 };
+        all().nth(turn)
+    }
+
+    /// The value of `rw=` for its access and order, without the length of random runs.
     pub fn rw(&self) -> &'static str {
         let same = |(_, access, order): &&(&str, Access, Order)| (*access, *order) == (self.access, self.order);
         PATTERNS.iter().find(same).map_or("", |(word, _, _)| word)
@@ -210,6 +242,18 @@ pub enum Access {
     ReadWrite,
     /// Each block is trimmed, then written.
     TrimWrite,
+}
+
+impl Access {
+    /// Whether it changes the files.
+    pub fn changes(self) -> bool {
+        self != Self::Read
+    }
+
+    /// Whether it writes data.
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::ReadWrite | Self::TrimWrite)
+    }
 }
 
 /// The order in which blocks are visited.
@@ -257,6 +301,11 @@ impl Default for BlockSizes {
 }
 
 impl BlockSizes {
+    /// The smallest block of any direction, used or not: the unit to which fio rounds percentages and shares of files.
+    pub fn smallest(&self) -> Bytes {
+        self.read.min(self.write).min(self.trim)
+    }
+
     /// The largest block of a job with this access.
     pub fn largest(&self, access: Access) -> Bytes {
         match access {
@@ -277,6 +326,9 @@ pub struct Target {
     pub files: Vec<String>,
     /// `directory`: prefix of file names, joined with a slash.
     pub directory: Option<String>,
+    /// Further directories of `directory=A:B`: copies of a job without `filename` take turns among all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_directories: Vec<String>,
     /// `size` of all files of the job together. `None` means the files' own size. Always `Bytes` for an engine without
     /// files.
     pub size: Option<Size>,
@@ -297,7 +349,13 @@ pub enum Size {
 
 impl Default for Target {
     fn default() -> Self {
-        Self { files: Vec::new(), directory: None, size: None, offset: Size::Bytes(Bytes(0)) }
+        Self {
+            files: Vec::new(),
+            directory: None,
+            more_directories: Vec::new(),
+            size: None,
+            offset: Size::Bytes(Bytes(0)),
+        }
     }
 }
 

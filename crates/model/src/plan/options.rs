@@ -9,7 +9,7 @@ mod path_table;
 mod table;
 
 use super::draft::Draft;
-use super::job::Size;
+use super::job::{EngineKind, Size};
 use super::nearest::nearest;
 use super::value::{self, PerDirection, Short, TimeUnit, Wrong};
 use crate::unit::Nanos;
@@ -71,6 +71,19 @@ impl JobOption {
             (None, _) => Err(Wrong::new("it needs a value")),
         };
         outcome.map_err(|wrong| Wrong { reason: format!("{}; {}", wrong.reason, self.expectation()), ..wrong })
+    }
+
+    /// How fio 3.33 reads a valid value otherwise.
+    pub(crate) fn unlike_fio(&self, text: &str) -> Option<String> {
+        if self.name == "description" {
+            return None;
+        }
+        if let Some(sign) = text.chars().find(|character| matches!(character, ';' | '#')) {
+            return Some(format!("its value contains '{sign}', at which fio would cut it, as at a comment"));
+        }
+        let unit = text.trim_start_matches(|character: char| character.is_ascii_digit());
+        (matches!(self.value, Value::Time(..)) && unit.eq_ignore_ascii_case("sec"))
+            .then(|| format!("'{text}' is in seconds; fio 3.33 reads it as microseconds, so write 's'"))
     }
 
     fn expectation(&self) -> String {
@@ -159,12 +172,30 @@ pub fn is_switch(name: &str) -> bool {
 
 /// Why `name` is refused when [`find`] returns `None`.
 pub(crate) fn unknown(name: &str) -> Wrong {
-    let reason = match fio_names::OTHER.binary_search(&name) {
-        Ok(_) => "known to fio, not supported yet",
-        Err(_) => "unknown",
-    };
+    if fio_names::OTHER.binary_search(&name).is_ok() {
+        let instead = fio_names::INSTEAD.iter().find(|(option, _)| *option == name);
+        let instead = instead.map_or(String::new(), |(_, advice)| format!("; {advice}"));
+        // No guess: the name is spelled as it should be.
+        return Wrong::new(format!("known to fio, not supported yet{instead}"));
+    }
     let known = all().flat_map(JobOption::names);
-    Wrong { reason: reason.to_owned(), suggestion: nearest(name, known).map(str::to_owned) }
+    Wrong { reason: "unknown".to_owned(), suggestion: nearest(name, known).map(str::to_owned) }
+}
+
+/// Parses `ioengine`: an engine of fio that is not ours is no misspelling.
+fn engine(text: &str) -> Result<EngineKind, Wrong> {
+    if !fio_names::ENGINES.contains(&text) {
+        return value::choice(text);
+    }
+    let near = match text {
+        "sync" | "vsync" | "pvsync" | "pvsync2" => "; psync comes nearest",
+        "posixaio" => "; libaio and io_uring come nearest",
+        "libpmem" | "dev-dax" | "pmemblk" => "; mem comes nearest",
+        "net" | "netsplice" => "; rr comes nearest",
+        "cpuio" => "; spin comes nearest",
+        _ => "",
+    };
+    Err(Wrong::because(text, format_args!("is an engine of fio that is not supported{near}")))
 }
 
 /// The reference entry of one option, for `--help` and the documentation.

@@ -8,6 +8,7 @@ mod check;
 mod error;
 mod file;
 mod flags;
+mod keywords;
 
 use super::draft::{CacheWords, Draft, Origin, Start};
 use super::job::{Phase, Plan};
@@ -16,6 +17,7 @@ use super::value::Wrong;
 use crate::warning::{self, Code, Warning};
 
 pub use error::{ParseError, Place, Subject};
+pub use keywords::KEYWORDS;
 
 #[cfg(test)]
 mod tests;
@@ -23,7 +25,8 @@ mod tests;
 /// What the resulting plan depends on besides the text.
 #[derive(Clone, Copy)]
 pub struct Settings<'a> {
-    /// The environment, for `${NAME}` in job files.
+    /// The environment, for `${NAME}` in job files, and the values of fio's keywords, such as `$pagesize`, under their
+    /// names ([`KEYWORDS`]).
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// Options, as `name=value` or a bare `name`, that override those of every job.
     pub overrides: &'a [String],
@@ -80,11 +83,13 @@ struct Section {
     kind: Kind,
     origin: Origin,
     assignments: Vec<Assignment>,
+    /// How its name differs from fio's.
+    caveat: Option<String>,
 }
 
 impl Section {
     fn new(kind: Kind, origin: Origin) -> Self {
-        Self { kind, origin, assignments: Vec::new() }
+        Self { kind, origin, assignments: Vec::new(), caveat: None }
     }
 }
 
@@ -162,10 +167,13 @@ impl Reader<'_> {
                     Wrong::new("a job's name must not contain control characters; use letters, digits, - and _");
                 return Err(Refusal { origin: section.origin, subject: Subject::Section(name), wrong });
             }
+            plan.warnings.extend(section.caveat.map(|caveat| Warning::new(Code::OptionDiffers, caveat)));
             let mut draft = global.clone();
-            draft.job.name = name;
+            draft.job.name.clone_from(&name);
             self.apply(&section.assignments, &mut draft, &mut plan.warnings)?;
             self.apply(&overrides, &mut draft, &mut plan.warnings)?;
+            // As in fio, `name` within a section names the job, but not its files.
+            draft.job.section = (draft.job.name != name).then_some(name);
             let start = draft.start;
             let job = check::job(draft, section.origin, &mut plan.warnings)?;
             match plan.phases.last_mut() {
@@ -179,11 +187,18 @@ impl Reader<'_> {
     /// Applies the options of one section to `draft`.
     fn apply(&self, section: &[Assignment], draft: &mut Draft, warnings: &mut Vec<Warning>) -> Result<(), Refusal> {
         draft.cache = CacheWords::default();
+        draft.replaced = false;
         for Assignment { name, value, origin } in section {
             let refuse = |wrong| Refusal::option(name, *origin, wrong);
             if let Some(option) = options::find(name) {
+                draft.begin(option.name, *origin);
                 option.apply(draft, value.as_deref()).and_then(|()| check::cache_words(draft)).map_err(refuse)?;
                 draft.note(option.name, *origin);
+                let unlike = value.as_deref().and_then(|value| option.unlike_fio(value));
+                let place = |what| self.error(Refusal::option(name, *origin, Wrong::new(what))).to_string();
+                if let Some(what) = unlike {
+                    warning::add_once(warnings, Warning::new(Code::OptionDiffers, place(what)));
+                }
                 continue;
             }
             let refusal = refuse(options::unknown(name));

@@ -12,7 +12,7 @@ use crate::unit::{Bytes, Nanos};
 use std::ops::RangeInclusive;
 
 pub use choice::{Choice, choice, list_words, word};
-pub use list::{LARGEST_CPU, MOST_PERCENTILES, PerDirection, cpus, directory, file_names, per_direction, percentiles};
+pub use list::{LARGEST_CPU, MOST_PERCENTILES, PerDirection, cpus, file_names, per_direction, percentiles};
 pub use wrong::Wrong;
 pub(crate) use wrong::{Quoted, Short};
 

@@ -72,9 +72,11 @@ pub fn options_of(job: &JobPlan) -> Vec<(&'static str, String)> {
     // comparison overrides (times, delays) do not.
     let JobPlan {
         name: _,
+        section: _,
         engine,
         access: _,
         order: _,
+        random_run,
         read_percent,
         block_sizes,
         target,
@@ -117,7 +119,7 @@ pub fn options_of(job: &JobPlan) -> Vec<(&'static str, String)> {
     let cpus: Vec<String> = cpus_allowed.iter().map(ToString::to_string).collect();
     let mut options = vec![
         ("ioengine", engine.name().to_owned()),
-        ("rw", job.rw().to_owned()),
+        ("rw", if *random_run > 1 { format!("{}:{random_run}", job.rw()) } else { job.rw().to_owned() }),
         ("rwmixread", read_percent.to_string()),
         ("bs", blocks(block_sizes)),
         // Without a name, a job uses one file.

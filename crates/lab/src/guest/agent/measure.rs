@@ -72,12 +72,14 @@ fn place(job: &mut JobPlan, target: Place) {
         Place::Device(device) => {
             job.target.files = vec![device.to_owned()];
             job.target.directory = None;
+            job.target.more_directories.clear();
             job.allow_device_write = true;
         }
         Place::Folder(folder) => {
             let base = |file: &String| file.rsplit('/').next().unwrap_or(file).to_owned();
             job.target.files = job.target.files.iter().map(base).collect();
             job.target.directory = Some(folder.to_owned());
+            job.target.more_directories.clear();
         }
     }
 }

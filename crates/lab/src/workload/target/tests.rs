@@ -9,6 +9,7 @@ fn job(path: &Path, access: Access, size: Option<u64>) -> JobPlan {
     let target = Place {
         files: vec![path.to_str().unwrap().to_owned()],
         directory: None,
+        more_directories: Vec::new(),
         size: size.map(|size| Size::Bytes(Bytes(size))),
         offset: Size::Bytes(Bytes(0)),
     };
@@ -25,7 +26,7 @@ fn a_file_to_be_read_is_written_first_and_removed_unless_kept() {
     let path = directory.path().join("f");
     let created = Created::default();
     let targets = prepare_quietly(&job(&path, Access::Read, Some(100_000)), &created).unwrap();
-    assert_eq!(targets[0].span, Span { begin: 0, length: 100_000 });
+    assert_eq!(targets[0].span, Span { begin: 0, length: 100_000, beyond: 0 });
     let bytes = fs::read(&path).unwrap();
     assert_eq!(bytes.len(), 100_000);
     assert!(bytes.chunks(4096).all(|chunk| chunk.iter().any(|byte| *byte != 0)), "no hole");
@@ -95,6 +96,43 @@ fn only_own_changes_are_undone() {
 }
 
 #[test]
+fn missing_folders_are_made_and_removed_unless_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a/b/x");
+    let created = Created::default();
+    prepare_quietly(&job(&path, Access::Write, Some(4096)), &created).unwrap();
+    assert!(path.is_file());
+    drop(created);
+    assert!(!directory.path().join("a").exists());
+    let created = Created::default();
+    prepare_quietly(&job(&path, Access::Write, Some(4096)), &created).unwrap();
+    created.keep();
+    drop(created);
+    assert!(path.is_file());
+}
+
+#[test]
+fn sizes_are_divided_and_rounded_as_in_fio() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f");
+    fs::write(&path, vec![1; 100 << 10]).unwrap();
+    let span = |offset, size| {
+        let mut plan = job(&path, Access::Read, None);
+        (plan.target.offset, plan.target.size) = (offset, size);
+        prepare_quietly(&plan, &Created::default()).map(|targets| targets[0].span).map_err(|error| error.to_string())
+    };
+    let bytes = |bytes| Size::Bytes(Bytes(bytes));
+    // 33 % are 33,792 bytes, 8¼ blocks; 33 % of the size are 8 blocks.
+    let all = Span { begin: 36_864, length: 65_536, beyond: 0 };
+    assert_eq!(span(Size::Percent(33), None), Ok(all));
+    assert_eq!(span(bytes(0), Some(Size::Percent(33))), Ok(Span { begin: 0, length: 32_768, beyond: 69_632 }));
+    assert_eq!(span(bytes(0), Some(Size::Percent(100))), Ok(Span { begin: 0, length: 102_400, beyond: 0 }));
+    assert!(span(bytes(200_000), None).is_err_and(|error| error.contains("is behind its end")));
+    let share = |number, size| Share { number, count: 3 }.of(size, 1);
+    assert_eq!([0, 1, 2].map(|number| share(number, 100)), [34, 33, 33]);
+}
+
+#[test]
 fn impossible_targets_are_refused_in_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let created = Created::default();
@@ -107,8 +145,12 @@ fn impossible_targets_are_refused_in_one_line() {
         says(&job(Path::new("/dev/null"), Access::Read, Some(1))).contains("nothing to read; use filename=/dev/zero")
     );
     assert!(says(&job(Path::new("/dev/zero"), Access::Read, None)).contains("give size="));
-    let nowhere = directory.path().join("no/such/place");
-    assert!(says(&job(&nowhere, Access::Write, Some(1))).contains("check filename="));
+    let mut nowhere = job(Path::new("x"), Access::Write, Some(1));
+    nowhere.target.directory = Some(directory.path().join("nowhere").to_str().unwrap().to_owned());
+    assert!(says(&nowhere).contains("is not a folder that exists; make it first"));
+    let file = directory.path().join("file");
+    fs::write(&file, "").unwrap();
+    assert!(says(&job(&file.join("x"), Access::Write, Some(1))).contains("file/x"));
     let huge = job(&missing, Access::Write, Some(u64::MAX));
     assert!(says(&huge).contains("exceeds the largest possible file"));
 }
@@ -120,7 +162,7 @@ fn devices_without_storage_need_no_layout() {
     {
         let plan = JobPlan { invalidate: Some(true), ..job(Path::new(path), access, Some(1 << 30)) };
         let targets = prepare_quietly(&plan, &created).unwrap();
-        assert_eq!(targets[0].span, Span { begin: 0, length: 1 << 30 }, "{path}");
+        assert_eq!(targets[0].span, Span { begin: 0, length: 1 << 30, beyond: 0 }, "{path}");
         crate::preparation::invalidate(&JobCopy { plan: &plan, number: 0, targets }).unwrap();
     }
 }

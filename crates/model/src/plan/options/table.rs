@@ -1,10 +1,10 @@
 //! The job options, in the order in which help lists them. The options of engine nbd follow (`path_table.rs`).
 
-use super::{JobOption, Value::*};
+use super::{JobOption, Value::*, engine};
 use crate::plan::draft::Start;
 use crate::plan::job::{Access, EngineKind, Fallocate, InjectAt, Order, PathCopy, PathInFlight, Peer};
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
-use crate::plan::value::{LARGEST_FILE, Wrong, choice, cpus, directory, file_names, list_words, percentiles};
+use crate::plan::value::{LARGEST_FILE, Wrong, choice, count_in, cpus, file_names, list_words, percentiles};
 use crate::unit::{Bytes, Nanos};
 
 const GIB: u64 = 1 << 30;
@@ -46,16 +46,17 @@ pub(super) static OPTIONS: &[JobOption] = &[
         help: "Select the I/O engine [default: psync]",
         example: "io_uring",
         bad_example: "sync",
-        value: Choice(list_words::<EngineKind>, |draft, text| choice(text).map(|engine| draft.job.engine = engine)),
+        value: Choice(list_words::<EngineKind>, |draft, text| engine(text).map(|engine| draft.job.engine = engine)),
     },
     JobOption {
         name: "rw",
         aliases: &["readwrite"],
-        help: "Select the I/O direction and order [default: read]",
+        help: "Select the I/O direction and order. randread:N reads N blocks in order from each random position on; so do the other random orders [default: read]",
         example: "randread",
-        bad_example: "randread:8",
+        bad_example: "randread:0",
         value: Choice(list_words::<(Access, Order)>, |draft, text| {
-            (draft.job.access, draft.job.order) = pattern(text)?;
+            let job = &mut draft.job;
+            (job.access, job.order, job.random_run) = pattern(text)?;
             Ok(())
         }),
     },
@@ -115,21 +116,24 @@ pub(super) static OPTIONS: &[JobOption] = &[
     JobOption {
         name: "filename",
         aliases: &[],
-        help: "Use these files or devices, shared by all copies of the job [default: one file for each copy]",
+        help: "Use these files or devices, shared by all copies of the job. As in fio, another filename adds to them [default: one file for each copy]",
         example: "/tmp/a:/tmp/b",
         bad_example: "a::b",
         value: Text("file names separated by ':', a ':' within a name as '\\:'", |draft, text| {
-            file_names(text).map(|files| draft.job.target.files = files)
+            file_names(text).map(|files| draft.job.target.files.extend(files))
         }),
     },
     JobOption {
         name: "directory",
         aliases: &[],
-        help: "Prefix file names with this directory",
+        help: "Prefix file names with this directory. Of several, copies of a job without filename take turns among them",
         example: "/tmp",
-        bad_example: "/a:/b",
-        value: Text("one directory, a ':' within its name as '\\:'", |draft, text| {
-            directory(text).map(|directory| draft.job.target.directory = Some(directory))
+        bad_example: "/a::/b",
+        value: Text("directories separated by ':', a ':' within a name as '\\:'", |draft, text| {
+            let mut directories = file_names(text)?.into_iter();
+            draft.job.target.directory = directories.next();
+            draft.job.target.more_directories = directories.collect();
+            Ok(())
         }),
     },
     JobOption {
@@ -483,10 +487,21 @@ pub(super) static OPTIONS: &[JobOption] = &[
     },
 ];
 
-/// Parses `rw=`, with its own message for fio's `:N` modifier.
-fn pattern(text: &str) -> Result<(Access, Order), Wrong> {
-    match text.split_once(':') {
-        Some(_) => Err(Wrong::because(text, "has a ':N' modifier, which is not supported")),
-        None => choice(text),
+/// Parses `rw=`, with fio's `:N` modifier: the length of the runs of a random order.
+fn pattern(text: &str) -> Result<(Access, Order, u32), Wrong> {
+    let Some((word, modifier)) = text.split_once(':') else {
+        return choice(text).map(|(access, order)| (access, order, 1));
+    };
+    let (access, order) = choice(word)?;
+    match order {
+        Order::Random if access != Access::TrimWrite => {
+            let length = count_in(modifier, &(1..=MANY)).map_err(|wrong| Wrong { suggestion: None, ..wrong })?;
+            Ok((access, order, length))
+        }
+        Order::Random => Err(Wrong::because(text, "has a ':N' modifier, which randtrimwrite does not support")),
+        Order::Sequential => {
+            let is = "skips bytes between the blocks of a sequential order, which is not supported";
+            Err(Wrong::because(text, is))
+        }
     }
 }

@@ -58,6 +58,26 @@ fn unknown_options_differ_from_unsupported_options_of_fio() {
 }
 
 #[test]
+fn a_name_that_fio_knows_is_no_misspelling() {
+    for name in fio_names::OTHER {
+        assert_eq!(unknown(name).suggestion, None, "{name}");
+    }
+    assert_eq!(
+        unknown("sync").reason,
+        "known to fio, not supported yet; use fdatasync=1 or fsync=1, a call after each write"
+    );
+    assert!(fio_names::INSTEAD.is_sorted());
+    for (name, _) in fio_names::INSTEAD {
+        assert!(fio_names::OTHER.binary_search(name).is_ok(), "{name}");
+    }
+    for name in fio_names::ENGINES {
+        let wrong = engine(name).expect_err(name);
+        assert!(wrong.suggestion.is_none() && wrong.reason.contains("is an engine of fio"), "{name}");
+    }
+    assert_eq!(engine("psnyc").expect_err("misspelled").suggestion.as_deref(), Some("psync"));
+}
+
+#[test]
 fn the_reference_says_units_and_ranges() {
     let takes = |name| reference().find(|option| option.name == name).map(|option| option.value).unwrap_or_default();
     assert_eq!(reference().count(), all().count());

@@ -5,7 +5,7 @@
 
 use super::Refusal;
 use crate::plan::draft::{CacheWords, Draft, Origin};
-use crate::plan::job::{Depth, EngineKind, InjectAt, JobPlan, Medium, Queue, Size};
+use crate::plan::job::{Access, Depth, EngineKind, InjectAt, JobPlan, Medium, Order, Queue, Size};
 use crate::plan::value::{LARGEST_FILE, Quoted, Short, Wrong};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning};
@@ -61,6 +61,8 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
         return Err(refuse(&draft, option, section, reason));
     }
     warnings.extend(unread_options(&draft));
+    warnings.extend(more_files(&draft));
+    warnings.extend(unlike_fio(&draft.job));
     warnings.extend(single_queue(&mut draft.job));
     draft.job.depth = batches(draft.job.depth);
     Ok(draft.job)
@@ -159,6 +161,64 @@ fn unread_options(draft: &Draft) -> impl Iterator<Item = Warning> {
     OF_ONE_ENGINE.into_iter().filter(unread).map(|(option, _)| {
         differs(&draft.job, format!("{option} has no effect with ioengine={}", draft.job.engine.name()))
     })
+}
+
+/// fio adds to the files of a job when `filename` is given again, which readers of the file may not expect.
+fn more_files(draft: &Draft) -> Option<Warning> {
+    let job = &draft.job;
+    draft.more_files.then(|| {
+        let files = job.target.files.join(":");
+        let what = format!("filename is given more than once; as in fio, the job uses all of {}", Quoted(&files));
+        Warning::new(Code::FilesAdded, format!("job {}: {what}", Quoted(&job.name)))
+    })
+}
+
+fn writes(every: u32) -> String {
+    if every == 1 { "each write".to_owned() } else { format!("every {every} writes") }
+}
+
+/// Where a job deliberately does other work than fio 3.33 would: docs/guide/fio.md lists and explains these.
+fn unlike_fio(job: &JobPlan) -> impl Iterator<Item = Warning> {
+    let syncs = match (job.fsync_every, job.fdatasync_every) {
+        (0, 0) => None,
+        (0, every) => Some(("fdatasync", writes(every))),
+        (every, _) => Some(("fsync", writes(every))),
+    }
+    .filter(|_| job.access.writes() && job.engine.medium() != Medium::Nothing);
+    let sizes = job.block_sizes;
+    let files = job.target.files.len();
+    let (size, io_size, loops) = (job.target.size, job.duration.io_size, job.duration.loops);
+    let exceeds = |io_size| match (io_size, size) {
+        (Some(Size::Bytes(io_size)), Some(Size::Bytes(size))) => io_size > size,
+        // The size of the files decides.
+        (Some(Size::Bytes(_)), _) => true,
+        _ => false,
+    };
+    // fio's map has blocks of the smallest size, also if that is the size of a direction that the job does not use.
+    let unequal = job.order == Order::Random && !job.no_random_map && sizes.largest(job.access) > sizes.smallest();
+    let map = unequal.then(|| {
+        let visits = match job.access {
+            Access::ReadWrite => "reads and writes each visit every block of their size, so both may visit the same bytes",
+            _ => "every block is visited",
+        };
+        format!("bs has different sizes, and {visits}; fio leaves blocks out, because its map has blocks of the smallest size")
+    });
+    let mix = syncs.clone().filter(|_| job.access == Access::ReadWrite).map(|(name, every)| {
+        format!("{name} is called once after {every}; fio calls it again after each read that follows")
+    });
+    let each = syncs.filter(|_| files > 1).map(|(name, every)| {
+        format!(
+            "{name} after {every} is called for each of the {files} files that was written since its last call; \
+                 fio calls it for one file, the next in turn"
+        )
+    });
+    let end = (job.end_fsync && job.access.writes() && (loops > 1 || exceeds(io_size)) && !job.duration.time_based)
+        .then(|| "end_fsync calls fsync once, at the end; fio calls it after each pass over the files".to_owned());
+    let runs = (job.random_run > 1).then(|| {
+        "a random position may lie within an earlier run; fio chooses it among the blocks that are not used yet"
+            .to_owned()
+    });
+    [map, mix, each, end, runs].into_iter().flatten().map(|what| differs(job, what)).collect::<Vec<_>>().into_iter()
 }
 
 /// An engine whose calls wait for the I/O runs at depth 1 and ignores `iodepth`, as in fio.

@@ -1,23 +1,19 @@
 //! fio's job files: lines of `[section]`, `name=value` and bare names, with `;` and `#` comments.
 
-use super::{Assignment, Kind, Refusal, Section, Subject};
+use super::{Assignment, Kind, Refusal, Section, Subject, keywords};
 use crate::plan::draft::Origin;
-use crate::plan::value::Wrong;
-
-/// Keywords that fio replaces with a property of the machine. They are refused because a plan must mean the same on
-/// every machine.
-const KEYWORDS: [&str; 3] = ["$pagesize", "$mb_memory", "$ncpus"];
+use crate::plan::value::{Quoted, Wrong};
 
 /// Splits a file into its sections.
 pub(super) fn sections(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Section>, Refusal> {
     let mut sections: Vec<Section> = Vec::new();
-    for (line, text) in (1..).zip(without_mark(text).lines()) {
-        let (text, origin) = (without_comment(text), Origin::Line(line));
+    for (line, line_text) in (1..).zip(without_mark(text).lines()) {
+        let (text, origin) = (without_comment(line_text), Origin::Line(line));
         if text.is_empty() {
             continue;
         }
-        if let Some(header) = text.strip_prefix('[') {
-            sections.push(Section::new(kind(header, origin)?, origin));
+        if text.starts_with('[') {
+            sections.push(section(line_text, text, origin)?);
             continue;
         }
         let assignment = assignment(text, origin, environment)?;
@@ -34,7 +30,7 @@ pub(super) fn sections(text: &str, environment: &dyn Fn(&str) -> Option<String>)
 /// The error for a file without a job, at its last line.
 pub(super) fn no_job(text: &str) -> Refusal {
     let origin = Origin::Line(text.lines().count().max(1));
-    section(origin, "job1", "missing; a file needs at least one job")
+    refuse_section(origin, "job1", "missing; a file needs at least one job")
 }
 
 /// Removes the byte order mark that Windows editors put at the start of a file.
@@ -46,13 +42,31 @@ fn without_comment(line: &str) -> &str {
     line.split([';', '#']).next().unwrap_or_default().trim()
 }
 
-/// Parses a section header after its `[`.
-fn kind(header: &str, origin: Origin) -> Result<Kind, Refusal> {
-    match header.strip_suffix(']').map(str::trim) {
-        None => Err(section(origin, header, "does not end its line with ']'")),
-        Some("") => Err(section(origin, "", "has no name")),
-        Some(name) => Ok(Kind::of(name)),
+/// Parses a section header. As in fio, blanks belong to the name. A name may also contain the signs of comments, which
+/// fio cuts off together with the sign before them; that is a caveat of the section.
+fn section(line: &str, without_comment: &str, origin: Origin) -> Result<Section, Refusal> {
+    let inside = |text: &str| text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).map(str::to_owned);
+    let whole = line.trim();
+    let name = inside(without_comment).or_else(|| inside(whole));
+    let Some(name) = name else {
+        let name = without_comment.strip_prefix('[').unwrap_or_default();
+        let wrong = "does not end its line with ']', with or without a comment behind it";
+        return Err(refuse_section(origin, name, wrong));
+    };
+    if name.trim().is_empty() {
+        return Err(refuse_section(origin, &name, "has no name"));
     }
+    let mut section = Section::new(Kind::of(&name), origin);
+    if inside(without_comment).is_none() {
+        let cut = without_comment.strip_prefix('[').unwrap_or_default();
+        let cut = cut.get(..cut.char_indices().next_back().map_or(0, |(at, _)| at)).unwrap_or_default();
+        section.caveat = Some(format!(
+            "job {}: fio takes the rest of the section's name for a comment and calls the job {}",
+            Quoted(&name),
+            Quoted(cut)
+        ));
+    }
+    Ok(section)
 }
 
 fn assignment(text: &str, origin: Origin, environment: &dyn Fn(&str) -> Option<String>) -> Result<Assignment, Refusal> {
@@ -60,10 +74,9 @@ fn assignment(text: &str, origin: Origin, environment: &dyn Fn(&str) -> Option<S
     if name == "include" {
         return Err(refuse(name, origin, "not supported; copy the lines of that file here"));
     }
-    if let Some(keyword) = KEYWORDS.into_iter().find(|keyword| text.contains(keyword)) {
-        return Err(refuse(name, origin, format!("the keyword {keyword} is not supported; use a number")));
-    }
-    let text = substitute(text, environment).map_err(|reason| refuse(name, origin, reason))?;
+    let refuse = |reason| refuse(name, origin, reason);
+    let text = substitute(text, environment).map_err(refuse)?;
+    let text = keywords::replace(&text, environment).map_err(refuse)?;
     Ok(Assignment::parse(&text, origin))
 }
 
@@ -84,6 +97,6 @@ fn refuse(option: &str, origin: Origin, reason: impl Into<String>) -> Refusal {
     Refusal::option(option, origin, Wrong::new(reason))
 }
 
-fn section(origin: Origin, name: &str, reason: &str) -> Refusal {
+fn refuse_section(origin: Origin, name: &str, reason: &str) -> Refusal {
     Refusal { origin, subject: Subject::Section(name.to_owned()), wrong: Wrong::new(reason) }
 }

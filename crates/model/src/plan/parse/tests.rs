@@ -38,7 +38,7 @@ fn a_job_has_the_defaults_of_fio() {
 fn the_layout_of_a_file_is_free() {
     let text = "\u{feff}; comment\r\n\r\n  [ big job ]  # one\r\n\tbs = 8k ; two\r\n  rw=randwrite#three\r\ntime_based\r\nruntime=2";
     let job = job(text);
-    assert_eq!(job.name, "big job");
+    assert_eq!(job.name, " big job ", "as in fio");
     assert_eq!(job.block_sizes.write, Bytes(8192));
     assert_eq!((job.access, job.order), (Access::Write, Order::Random));
     assert_eq!((job.duration.time_based, job.duration.runtime), (true, Nanos::from_secs(2)));
@@ -99,19 +99,90 @@ fn an_error_is_one_line_with_place_name_and_fix() {
         ),
         ("bs=4k\n[a]\n", "f:1: option 'bs': is before the first section, such as [job1]"),
         ("[a]\ninclude other.fio\n", "f:2: option 'include': not supported; copy the lines of that file here"),
-        ("[a]\nnumjobs=$ncpus\n", "f:2: option 'numjobs': the keyword $ncpus is not supported; use a number"),
-        ("[a\nbs=4k\n", "f:1: section 'a': does not end its line with ']'"),
-        ("[ ]\n", "f:1: section '': has no name"),
+        ("[a]\nnumjobs=$ncpus\n", "f:2: option 'numjobs': the value of $ncpus is not known; use a number"),
+        ("[a\nbs=4k\n", "f:1: section 'a': does not end its line with ']', with or without a comment behind it"),
+        ("[ ]\n", "f:1: section ' ': has no name"),
         ("", "f:1: section 'job1': missing; a file needs at least one job"),
         ("[global]\nbs=4k\n", "f:2: section 'job1': missing; a file needs at least one job"),
         ("[a]\n=5\n", "f:2: option '': unknown"),
     ] {
         assert_eq!(refusal(text), expected);
     }
-    let words = refusal("[a]\nioengine=pvsync2\n");
+    let words = refusal("[a]\nioengine=psnyc\n");
     assert!(words.ends_with("for example ioengine=io_uring; did you mean 'psync'?"), "{words}");
-    let modifier = refusal("[a]\nrw=randread:8\n");
-    assert!(modifier.contains("'randread:8' has a ':N' modifier, which is not supported"), "{modifier}");
+    let words = refusal("[a]\nioengine=pvsync2\n");
+    assert!(words.contains("is an engine of fio that is not supported; psync comes nearest"), "{words}");
+    let modifier = refusal("[a]\nrw=write:4k\n");
+    assert!(modifier.contains("'write:4k' skips bytes between the blocks"), "{modifier}");
+}
+
+#[test]
+fn a_section_may_have_any_name() {
+    let name = |text: &str| job(text).name;
+    assert_eq!(name("[a/b]\n"), "a/b");
+    assert_eq!(name("[a]b]\n"), "a]b");
+    assert_eq!(name("[a] # note\n"), "a");
+    assert_eq!(name("[a] ; see [b]\n"), "a");
+    let plan = file("[a #1]\n").unwrap();
+    assert_eq!(plan.phases[0].jobs[0].name, "a #1");
+    let caveat = "job 'a #1': fio takes the rest of the section's name for a comment and calls the job ''";
+    assert_eq!(plan.warnings, [Warning::new(Code::OptionDiffers, caveat)]);
+}
+
+#[test]
+fn a_job_s_own_name_does_not_name_its_files() {
+    let named = job("[a]\nname=b\n");
+    assert_eq!((named.name.as_str(), named.file_stem()), ("b", "a"));
+    assert_eq!(job("[a]\n").file_stem(), "a");
+}
+
+#[test]
+fn a_filename_that_is_given_again_adds_files_but_an_override_replaces_them() {
+    let plan = file("[global]\nfilename=x\n[a]\nfilename=y:z\n[b]\n").unwrap();
+    let files: Vec<_> = plan.phases[0].jobs.iter().map(|job| job.target.files.join(" ")).collect();
+    assert_eq!(files, ["x y z", "x"]);
+    let codes: Vec<_> = plan.warnings.iter().map(|warning| (warning.code, warning.message.as_str())).collect();
+    let caveat = "job 'a': filename is given more than once; as in fio, the job uses all of 'x:y:z'";
+    assert_eq!(codes, [(Code::FilesAdded, caveat)]);
+    let overrides = ["filename=n".to_owned()];
+    let plan = job_file("f", "[a]\nfilename=x\n", &Settings { overrides: &overrides, ..Settings::default() }).unwrap();
+    assert_eq!((plan.phases[0].jobs[0].target.files.as_slice(), plan.warnings.len()), (&["n".to_owned()][..], 0));
+}
+
+#[test]
+fn directories_take_turns_among_copies() {
+    let several = job("[a]\ndirectory=d:e\nnumjobs=3\n");
+    assert_eq!((0..3).map(|copy| several.directory_of(copy)).collect::<Vec<_>>(), [Some("d"), Some("e"), Some("d")]);
+    assert_eq!(job("[a]\ndirectory=d:e\nfilename=x\n").directory_of(1), Some("d"));
+    assert_eq!(job("[a]\n").directory_of(1), None);
+}
+
+#[test]
+fn what_differs_from_fio_says_so() {
+    let caveats = |options: &str| {
+        let plan = file(&format!("[a]\n{options}\n")).unwrap();
+        plan.warnings.into_iter().map(|warning| warning.message).collect::<Vec<_>>().join("\n")
+    };
+    for (options, says) in [
+        ("rw=randrw\nbs=4k,16k", "both may visit the same bytes"),
+        ("rw=randwrite\nbs=4k,8k", "every block is visited; fio leaves blocks out"),
+        ("rw=rw\nfsync=1", "fsync is called once after each write; fio calls it again"),
+        ("rw=write\nfdatasync=3\nfilename=x:y", "fdatasync after every 3 writes is called for each of the 2 files"),
+        ("rw=write\nend_fsync=1\nloops=2", "at the end; fio calls it after each pass"),
+        ("rw=write\nend_fsync=1\nsize=64k\nio_size=65k", "at the end; fio calls it after each pass"),
+        ("rw=randread:8", "within an earlier run"),
+        ("runtime=1sec", "f:2: option 'runtime': '1sec' is in seconds; fio 3.33 reads it as microseconds"),
+    ] {
+        assert!(caveats(options).contains(says), "{options}: {}", caveats(options));
+    }
+    for options in [
+        "rw=randread\nbs=4k,16k",
+        "rw=write\nfsync=1",
+        "rw=read\nend_fsync=1\nloops=2",
+        "rw=write\nend_fsync=1\nsize=64k\nio_size=20k",
+    ] {
+        assert_eq!(caveats(options), "", "{options}");
+    }
 }
 
 #[test]
@@ -256,9 +327,11 @@ fn errors_of_flags_name_the_flag() {
 
 #[test]
 fn a_flag_is_not_expanded() {
-    let plan = with_flags("--name=a;b --description=#1 --filename=${X}").unwrap();
+    let plan = with_flags("--name=a;b --description=#1 --filename=${X}#y").unwrap();
     assert_eq!(plan.phases[0].jobs[0].name, "a;b");
-    assert_eq!(plan.phases[0].jobs[0].target.files, ["${X}"]);
+    assert_eq!(plan.phases[0].jobs[0].target.files, ["${X}#y"]);
+    let caveat = "option '--filename': its value contains '#', at which fio would cut it, as at a comment";
+    assert_eq!(plan.warnings, [Warning::new(Code::OptionDiffers, caveat)]);
 }
 
 #[test]

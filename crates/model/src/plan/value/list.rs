@@ -96,11 +96,3 @@ pub fn file_names(text: &str) -> Result<Vec<String>, Wrong> {
         Some(name) => Err(Wrong::because(text, format_args!("has {}, which is not a file name", Quoted(name)))),
     }
 }
-
-/// One directory, with colons escaped as in a file name.
-pub fn directory(text: &str) -> Result<String, Wrong> {
-    match <[String; 1]>::try_from(file_names(text)?) {
-        Ok([directory]) => Ok(directory),
-        Err(_) => Err(Wrong::because(text, "has several directories, which is not supported")),
-    }
-}

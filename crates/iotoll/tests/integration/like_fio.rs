@@ -1,0 +1,233 @@
+//! Jobs do what fio does with them, system call by system call, or say what they do instead.
+
+use super::iotoll::{Folder, PROGRAM, at_once, whole};
+use super::machine::{has, skip};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+/// What a job does, compared with fio.
+enum Like {
+    /// The same calls in the same order.
+    Fio,
+    /// The same calls in another order: chance decides it.
+    FioInAnyOrder,
+    /// Other calls, deliberately: reads, writes and syncs of fio and of ours, and a part of the caveat.
+    Deliberately([usize; 3], [usize; 3], &'static str),
+}
+
+use Like::{Deliberately, Fio, FioInAnyOrder};
+
+/// A job file, its files in KiB, and the comparison.
+type Case = (&'static str, &'static [(&'static str, usize)], Like);
+
+const CASES: &[Case] = &[
+    ("[global]\nrw=write\nsize=32k\nfilename=x\n[a]\nfilename=y", &[], Fio),
+    ("[a]\nrw=read\noffset=33%\nfilename=x", &[("x", 100)], Fio),
+    ("[a]\nrw=randwrite\noffset=50%\nsize=20k\nfilename=x", &[("x", 101)], FioInAnyOrder),
+    ("[a]\nrw=read\nbs=4k,1000\nsize=10k\nfilename=x", &[], Fio),
+    ("[a]\nrw=write\nbs=4k,64k\nsize=100k\nfilename=x", &[], Fio),
+    ("[a]\nrw=read\nfilename=x:y", &[("x", 16), ("y", 64)], Fio),
+    ("[a]\nrw=randread\nfilename=x:y", &[("x", 16), ("y", 64)], FioInAnyOrder),
+    ("[a]\nrw=write\nsize=50%\nfilename=x:y\nloops=2", &[("x", 32), ("y", 64)], Fio),
+    ("[a]\nrw=write\nsize=64k\nio_size=160k\nloops=3\nfilename=x", &[], Fio),
+    ("[a]\nrw=write\nsize=64k\nio_size=20k\nloops=3\nfilename=x", &[], Fio),
+    ("[a]\nrw=read\nsize=10k\nfilename=x", &[("x", 98)], Fio),
+    ("[a]\nrw=randread\nsize=10k\nfilename=x", &[("x", 98)], FioInAnyOrder),
+    ("[a]\nrw=write\nsize=10k\nio_size=40k\nfilename=x", &[], Fio),
+    ("[a]\nrw=write\nsize=18k\nfsync=2\nfilename=x", &[], Fio),
+    (
+        "[a]\nrw=write\nsize=18k\nfsync=2\nloops=3\nend_fsync=1\nfdatasync=3\nfilename=x",
+        &[],
+        Deliberately([0, 12, 10], [0, 12, 10], "each pass"),
+    ),
+    ("[a]\nrw=read\nsize=64k\nend_fsync=1\nfilename=x", &[], Fio),
+    ("[a]\nrw=write\nsize=64k\nend_fsync=1\nfilename=x:y", &[], Fio),
+    ("[a]\nname=b\nrw=write\nsize=16k", &[], Fio),
+    ("[a/b]\nrw=write\nsize=16k", &[], Fio),
+    ("[ a b ]\nrw=write\nsize=16k", &[], Fio),
+    ("[a]\nrw=write\nsize=16k\nfilename=p/q/x:p/r/y", &[("p/", 0), ("p/r/", 0)], Fio),
+    ("[a]\nrw=write\nsize=16k\nnumjobs=3\ndirectory=d:e", &[("d/", 0), ("e/", 0)], Fio),
+    ("[a]\nrw=write\nbs=$pagesize\nsize=$pagesize*4\nfilename=x", &[], Fio),
+    (
+        "[a]\nrw=write\nsize=64k\nend_fsync=1\nloops=3\nfilename=x",
+        &[],
+        Deliberately([0, 48, 3], [0, 48, 1], "after each pass"),
+    ),
+    (
+        "[a]\nrw=write\nsize=96k\nfsync=1\nfilename=x:y:z",
+        &[],
+        Deliberately([0, 24, 23], [0, 24, 23], "the next in turn"),
+    ),
+    ("[a]\nrw=write\nsize=64k\nfsync=2\nfilename=x:y", &[], Deliberately([0, 16, 7], [0, 16, 14], "the next in turn")),
+    ("[a]\nrw=randwrite\nbs=4k,8k\nsize=64k\nfilename=x", &[], Deliberately([0, 6, 0], [0, 8, 0], "leaves blocks out")),
+    (
+        "[a]\nrw=write\nsize=16k\nunlink=1\nfilename=x",
+        &[("x", 16)],
+        Deliberately([0, 4, 0], [0, 4, 0], "keeps x, because"),
+    ),
+    (
+        "[a]\nrw=write\nsize=16k\nunlink=1\nfilename=x\n[b]\nstonewall\nrw=write\nsize=16k\nfilename=y",
+        &[],
+        Deliberately([0, 8, 0], [0, 8, 0], "removes x when the measurement ends"),
+    ),
+    ("[a;1]\nrw=write\nsize=16k", &[], Deliberately([0, 4, 0], [0, 4, 0], "calls the job ''")),
+];
+
+/// The calls of each thread but the first, in order, as "R x 0 4096"; paths are relative to `folder`.
+fn calls(trace: &str, folder: &str) -> Vec<Vec<String>> {
+    let mut threads: Vec<(String, Vec<String>)> = Vec::new();
+    let mut first = None;
+    for line in trace.lines() {
+        let Some((thread, call)) = line.split_once(' ') else { continue };
+        let first = first.get_or_insert_with(|| thread.to_owned());
+        // A call that another thread's interrupts is complete where it begins, but for its result.
+        let Some((name, arguments)) = call.trim_start().split_once('(') else { continue };
+        let letter = match name {
+            "pread64" => "R",
+            "pwrite64" => "W",
+            "fsync" => "F",
+            "fdatasync" => "D",
+            _ => continue,
+        };
+        let Some(path) = arguments.split_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(path, _)| path)
+        else {
+            continue;
+        };
+        let Some(path) = path.strip_prefix(folder).and_then(|path| path.strip_prefix('/')) else { continue };
+        if thread == first {
+            continue;
+        }
+        let numbers = arguments.split(')').next().unwrap_or_default();
+        let numbers: Vec<&str> = numbers.rsplit(", ").take(2).collect();
+        let text = match numbers.as_slice() {
+            [offset, length] if "RW".contains(letter) => {
+                format!("{letter} {path} {} {}", number(offset), number(length))
+            }
+            _ => format!("{letter} {path}"),
+        };
+        match threads.iter_mut().find(|(known, _)| known == thread) {
+            Some((_, calls)) => calls.push(text),
+            None => threads.push((thread.to_owned(), vec![text])),
+        }
+    }
+    let mut calls: Vec<_> = threads.into_iter().map(|(_, calls)| calls).collect();
+    calls.sort();
+    calls
+}
+
+fn number(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or_default()
+}
+
+fn counts(threads: &[Vec<String>]) -> [usize; 3] {
+    let of = |letters: &str| threads.iter().flatten().filter(|call| letters.contains(&call[..1])).count();
+    [of("R"), of("W"), of("FD")]
+}
+
+/// Runs a command under strace in a folder with these files: the calls, and what it printed.
+fn traced(command: &[&str], job: &str, files: &[(&str, usize)]) -> (Vec<Vec<String>>, String) {
+    let folder = Folder::new();
+    for (name, kib) in files {
+        match name.strip_suffix('/') {
+            Some(name) => std::fs::create_dir(folder.path(name)).unwrap(),
+            None => folder.write(name, vec![0x5a; kib << 10]),
+        }
+    }
+    folder.write("job.fio", format!("{job}\n"));
+    let output = Command::new("strace")
+        .args(["-f", "-y", "-s", "0", "-o", "trace", "-e", "trace=pread64,pwrite64,fsync,fdatasync"])
+        .args(command)
+        .current_dir(folder.path("."))
+        .env("XDG_STATE_HOME", folder.path("state"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{command:?} of\n{job}\n{printed}{}", String::from_utf8_lossy(&output.stderr));
+    let trace = String::from_utf8_lossy(&folder.read("trace")).into_owned();
+    let path = std::fs::canonicalize(folder.path(".")).unwrap();
+    (calls(&trace, &path.display().to_string()), printed)
+}
+
+/// What is wrong with a case, if anything is.
+fn wrong((job, files, like): &Case) -> Option<String> {
+    let (fio, _) = traced(&["fio", "--output-format=json", "job.fio"], job, files);
+    let words = [PROGRAM, "run", "--no-save", "--background", "200ms", "--format", "json", "job.fio"];
+    let (ours, printed) = traced(&words, job, files);
+    let finding: Value = serde_json::from_str(&printed).unwrap();
+    let reported = |key: &str| finding["jobs"].as_array().unwrap().iter().map(|job| whole(&job[key])).sum::<u64>();
+    let reported = [reported("ios"), reported("syncs")];
+    let [reads, writes, syncs] = counts(&ours);
+    if reported != [(reads + writes) as u64, syncs as u64] {
+        return Some(format!("{job}\nreports I/Os and syncs {reported:?}, made {:?}", counts(&ours)));
+    }
+    let caveats = finding["warnings"].to_string();
+    let sorted = |threads: &[Vec<String>]| {
+        let mut threads = threads.to_vec();
+        threads.iter_mut().for_each(|calls| calls.sort());
+        threads.sort();
+        threads
+    };
+    let as_expected = match like {
+        Fio => fio == ours,
+        FioInAnyOrder => sorted(&fio) == sorted(&ours),
+        Deliberately(theirs, own, says) => (counts(&fio), counts(&ours)) == (*theirs, *own) && caveats.contains(says),
+    };
+    // A difference has its caveat, and nothing else has one.
+    let says = caveats.contains("option_differs") == matches!(like, Deliberately(..));
+    (!as_expected || !says).then(|| {
+        let counted = (counts(&fio), counts(&ours));
+        format!("{job}\nfio and ours: {counted:?}\nfio: {fio:?}\nours: {ours:?}\ncaveats: {caveats}")
+    })
+}
+
+#[test]
+fn a_job_makes_the_calls_of_fio_or_says_what_it_does_instead() {
+    if !has("fio") || !has("strace") {
+        return skip("a_job_makes_the_calls_of_fio_or_says_what_it_does_instead", "no fio or no strace here");
+    }
+    let found = Mutex::new(Vec::new());
+    // Four at once: they mostly wait.
+    at_once(0..4, |part| {
+        let here: Vec<String> = CASES.iter().skip(part).step_by(4).filter_map(wrong).collect();
+        found.lock().unwrap().extend(here);
+    });
+    let found = found.into_inner().unwrap();
+    assert!(found.is_empty(), "{}", found.join("\n\n"));
+}
+
+#[test]
+fn a_file_that_is_named_again_is_added_and_named() {
+    let folder = Folder::new();
+    let finding = folder.measured_job("[global]\nrw=write\nsize=32k\nfilename=x\n[a]\nfilename=y\n");
+    assert!(finding["warnings"].to_string().contains("the job uses all of 'x:y'"), "{}", finding["warnings"]);
+    assert!(folder.exists("x") && folder.exists("y"));
+    // On the command line it applies to every job, and replaces.
+    folder.measured("run job.fio --filename=z");
+    assert!(folder.exists("z"));
+    assert_eq!(folder.listing().get("z"), Some(&Some(32 << 10)));
+}
+
+/// A job that only time ends has worked until then, although its last I/O was earlier.
+#[test]
+fn the_time_of_a_job_is_its_runtime() {
+    let folder = Folder::new();
+    for options in ["rate_iops=2", "thinktime=500ms"] {
+        let finding =
+            folder.measured(&format!("run --name=a --rw=write --size=1m --filename=x --runtime=1750ms --{options}"));
+        let seconds = finding["jobs"][0]["wall_seconds"].as_f64().unwrap();
+        // The last I/O is at 1.5 s or earlier, and its pause would end at 2 s.
+        assert!((1.74..1.99).contains(&seconds), "{options}: {seconds} s");
+        assert!((3..=4).contains(&whole(&finding["jobs"][0]["ios"])), "{options}");
+    }
+}
+
+#[test]
+fn folders_that_a_failed_run_made_are_removed() {
+    let folder = Folder::new();
+    folder.write("job.fio", "[made]\nrw=read\nsize=1m\nfilename=p/q/x\n[bad]\ndirectory=nowhere\nrw=read\nsize=1m\n");
+    let before = folder.listing();
+    folder.iotoll("run job.fio").run().refused(2, &["directory=nowhere", "make it first"]);
+    assert_eq!(folder.listing(), before);
+}

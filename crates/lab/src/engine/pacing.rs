@@ -1,0 +1,189 @@
+//! What slows a job down on purpose: rates, pauses, syncs.
+
+use super::traits::Sync;
+use crate::workload::request_source::{Kind, Request};
+use model::plan::JobPlan;
+use model::unit::Hertz;
+
+/// The state of these options.
+pub(super) struct Pacing {
+    /// A request that waits for its time.
+    pub held: Option<Request>,
+    /// Ticks between requests of a kind; 0 means no limit.
+    pub interval: [u64; 3],
+    /// When the next of each kind is due.
+    pub due: [u64; 3],
+    think_ticks: u64,
+    /// Nothing was issued since the last pause.
+    thought: bool,
+    /// The end of the pause that runs.
+    think_until: Option<u64>,
+    sync_every: [(u32, Sync); 2],
+    writes: u64,
+    /// The number of writes for which the last sync was due; `None` in a pass without one.
+    synced_at: Option<u64>,
+    /// Per file, whether it was written since its last sync.
+    dirty: Vec<bool>,
+    /// The file that was written last.
+    last_written: u32,
+    /// Nothing was issued since the last sync.
+    last_was_sync: bool,
+    /// The job ends with a sync.
+    end_sync: bool,
+    /// That sync is still to come.
+    end_sync_due: bool,
+}
+
+impl Pacing {
+    /// The options of a job with this number of files.
+    pub fn new(plan: &JobPlan, clock: Hertz, files: usize) -> Self {
+        let interval = |rate: u64| if rate == 0 { 0 } else { (clock.0 / rate as f64) as u64 };
+        Self {
+            held: None,
+            interval: [interval(plan.rates.read), interval(plan.rates.write), interval(plan.rates.trim)],
+            due: [0; 3],
+            think_ticks: clock.ticks(plan.think_time).0,
+            thought: true,
+            think_until: None,
+            sync_every: [(plan.fsync_every, Sync::All), (plan.fdatasync_every, Sync::Data)],
+            writes: 0,
+            synced_at: None,
+            dirty: vec![false; files],
+            last_written: 0,
+            last_was_sync: false,
+            // As in fio, a job that does not write has nothing to sync.
+            end_sync: plan.end_fsync && plan.access.writes(),
+            end_sync_due: false,
+        }
+    }
+
+    /// Whether any of them is in force.
+    pub fn is_in_force(&self) -> bool {
+        self.think_ticks > 0
+            || self.interval != [0; 3]
+            || self.sync_every.iter().any(|(every, _)| *every > 0)
+            || self.end_sync
+    }
+
+    /// The job begins.
+    pub fn begin(&mut self, now: u64) {
+        self.due = [now; 3];
+        self.last_was_sync = false;
+        self.end_sync_due = self.end_sync;
+    }
+
+    /// A pass over the files begins.
+    pub fn begin_pass(&mut self) {
+        self.synced_at = None;
+    }
+
+    /// The ramp is over; as in fio, syncs are counted from here on.
+    pub fn count_anew(&mut self) {
+        (self.writes, self.synced_at) = (0, None);
+    }
+
+    /// The end of the pause between I/Os, if it runs.
+    pub fn thinks_until(&mut self, now: u64) -> Option<u64> {
+        if self.thought {
+            return None;
+        }
+        let end = *self.think_until.get_or_insert(now.saturating_add(self.think_ticks));
+        if now < end {
+            return Some(end);
+        }
+        (self.thought, self.think_until) = (true, None);
+        None
+    }
+
+    /// The sync that is due now, of the files written since their last one. fio syncs once more where a pass begins
+    /// anew; that is a sync of the file written last.
+    pub fn due_sync(&mut self) -> Option<(Sync, Vec<u32>)> {
+        if self.writes == 0 || self.synced_at == Some(self.writes) {
+            return None;
+        }
+        let due = |every: u32| every > 0 && self.writes.is_multiple_of(every.into());
+        let (_, what) = *self.sync_every.iter().find(|(every, _)| due(*every))?;
+        self.synced_at = Some(self.writes);
+        self.last_was_sync = true;
+        let mut files: Vec<u32> = (0..).zip(&self.dirty).filter(|(_, dirty)| **dirty).map(|(file, _)| file).collect();
+        if files.is_empty() {
+            files.push(self.last_written);
+        }
+        Some((what, files))
+    }
+
+    /// The files to sync at the end, once. As in fio, nothing is left to sync after a sync.
+    pub fn last_sync(&mut self) -> Option<Vec<u32>> {
+        let due = std::mem::take(&mut self.end_sync_due) && !self.last_was_sync;
+        due.then(|| (0..).zip(&self.dirty).map(|(file, _)| file).collect())
+    }
+
+    /// A request is issued.
+    pub fn note_issued(&mut self, request: &Request) {
+        if request.kind == Kind::Write {
+            self.writes += 1;
+            self.last_written = request.file;
+            if let Some(dirty) = self.dirty.get_mut(request.file as usize) {
+                *dirty = true;
+            }
+        }
+        self.last_was_sync = false;
+        self.thought = self.think_ticks == 0;
+    }
+
+    /// A file is synced.
+    pub fn note_synced(&mut self, file: u32) {
+        if let Some(dirty) = self.dirty.get_mut(file as usize) {
+            *dirty = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(file: u32) -> Request {
+        Request { kind: Kind::Write, file, offset: 0, length: 512 }
+    }
+
+    #[test]
+    fn a_sync_covers_the_files_that_were_written_since_theirs() {
+        let plan =
+            JobPlan { access: model::plan::Access::Write, fsync_every: 2, end_fsync: true, ..JobPlan::default() };
+        let mut pacing = Pacing::new(&plan, Hertz(1e9), 3);
+        pacing.begin(0);
+        assert_eq!(pacing.due_sync(), None);
+        pacing.note_issued(&write(0));
+        assert_eq!(pacing.due_sync(), None);
+        pacing.note_issued(&write(2));
+        assert_eq!(pacing.due_sync(), Some((Sync::All, vec![0, 2])));
+        assert_eq!(pacing.due_sync(), None, "once");
+        [0, 2].into_iter().for_each(|file| pacing.note_synced(file));
+        pacing.begin_pass();
+        assert_eq!(pacing.due_sync(), Some((Sync::All, vec![2])), "as fio does in a new pass");
+        assert_eq!(pacing.last_sync(), None, "the last step was a sync");
+        pacing.begin(0);
+        pacing.note_issued(&write(1));
+        assert_eq!(pacing.last_sync(), Some(vec![0, 1, 2]));
+        assert_eq!(pacing.last_sync(), None);
+    }
+
+    #[test]
+    fn a_job_that_only_reads_has_nothing_to_sync() {
+        let plan = JobPlan { end_fsync: true, ..JobPlan::default() };
+        let mut pacing = Pacing::new(&plan, Hertz(1e9), 1);
+        pacing.begin(0);
+        assert!(pacing.last_sync().is_none() && !pacing.is_in_force());
+    }
+
+    #[test]
+    fn a_pause_ends_once() {
+        let plan = JobPlan { think_time: model::unit::Nanos(100), ..JobPlan::default() };
+        let mut pacing = Pacing::new(&plan, Hertz(1e9), 1);
+        assert_eq!(pacing.thinks_until(7), None, "not before the first I/O");
+        pacing.note_issued(&write(0));
+        assert_eq!((pacing.thinks_until(10), pacing.thinks_until(60)), (Some(110), Some(110)));
+        assert_eq!((pacing.thinks_until(110), pacing.thinks_until(111)), (None, None));
+    }
+}
