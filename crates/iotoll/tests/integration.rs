@@ -50,4 +50,5 @@ mod integration {
     mod signals;
     mod sliced;
     mod transfers;
+    mod what_is_counted;
 }
