@@ -29,6 +29,8 @@ pub(super) struct Rates {
     pub counts: Vec<f64>,
     /// Calls of read, write and their like.
     pub calls: f64,
+    /// Its system calls are counted, which takes root.
+    pub sees_system_calls: bool,
     /// Bytes of IP packets of its network namespaces, of all their processes; 0 if it has no UDP socket.
     pub octets: f64,
     /// Nanoseconds of CPU time.
@@ -119,7 +121,7 @@ impl Rates {
                     self.all()
                 ));
             }
-            if self.cpu_nanos > LOG_NANOS * self.calls {
+            if !self.sees_system_calls || self.cpu_nanos > LOG_NANOS * self.calls {
                 let doubt = format!("what it reads and writes looks like messages ({})", self.all());
                 return Carrier::Known { place: place_of(by_bytes), doubt: Some(doubt) };
             }
@@ -222,6 +224,7 @@ mod tests {
             name: "arm".to_owned(),
             counts: ROWS.iter().map(|row| of(row.name)).collect(),
             calls,
+            sees_system_calls: true,
             octets: of("octets"),
             cpu_nanos: 1e9,
         }
@@ -293,6 +296,10 @@ mod tests {
             assert_eq!(ROWS[place].name, expected);
             assert!(words.iter().all(|word| doubt.contains(word)), "{doubt}");
         }
+        // Without root, other system calls are not seen.
+        let messages = rates(&[("task:both", 2e5)], 1e4);
+        assert_eq!(chosen(&messages), ("task:both".to_owned(), false));
+        assert_eq!(chosen(&Rates { sees_system_calls: false, ..messages }), ("task:both".to_owned(), true));
         for (counts, calls) in [
             (&[("io_uring", 1e4), ("task:both", 1e9), ("syscalls", 3e4)][..], 1e4),
             // libaio in the page cache that prints.

@@ -8,7 +8,7 @@ use super::work_counter::{self, Everything, Source};
 use crate::error::{Error, Result};
 use crate::freezer::Freezable;
 use model::experiment::WorkCounter;
-use model::experiment::work_counter::{Counted, ROWS};
+use model::experiment::work_counter::{Counted, ROWS, SYSTEM_CALLS};
 use model::record::Done;
 use model::warning::{Code, Warning, add_once};
 use std::time::{Duration, Instant};
@@ -235,6 +235,13 @@ fn point(command: &mut SlicedCommand, named: Option<&mut Source>) -> Point {
     Point { at: command.lived(), counts, calls, octets, cpu_nanos }
 }
 
+impl Point {
+    fn sees_system_calls(&self) -> bool {
+        let place = ROWS.iter().position(|row| row.name == SYSTEM_CALLS);
+        place.and_then(|place| self.counts.get(place)).is_some_and(Option::is_some)
+    }
+}
+
 impl Trial {
     /// It reports that it has done nothing yet.
     fn has_done_nothing(&self) -> bool {
@@ -266,6 +273,7 @@ impl Trial {
             name: self.name.clone(),
             counts: (0..ROWS.len()).map(|place| self.rate(place)).collect(),
             calls: self.rate_of(|point| point.calls),
+            sees_system_calls: self.course.iter().any(|point| point.sees_system_calls()),
             octets: self.rate_of(|point| point.octets),
             cpu_nanos: self.rate_of(|point| point.cpu_nanos),
         }

@@ -94,7 +94,8 @@ pub(super) fn named(name: &str) -> Result<(Source, WorkCounter)> {
             Counter::Block(_) => "completed I/Os of the device, of all processes",
             Counter::Net(_) => "packets of the interface, of all processes",
         };
-        return Ok((Source::Kernel(kernel), counter(Counted::Ios, what)));
+        let what = format!("{what}{}", kernel.remark());
+        return Ok((Source::Kernel(kernel), counter(Counted::Ios, &what)));
     }
     let probe = Probe::parse(name).map_err(refused)?;
     if probe.descriptor.kind == Kind::Gauge {

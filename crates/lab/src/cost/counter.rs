@@ -80,7 +80,7 @@ impl Counter {
     }
 
     /// What its I/Os are, in words that follow its name.
-    pub(super) fn remark(&self) -> &'static str {
+    pub(crate) fn remark(&self) -> &'static str {
         match self {
             Self::Block(_) if self.flushes().is_some() => "; flushes are not I/Os",
             Self::Block(_) => "; it does not tell flushes from writes",
