@@ -5,7 +5,7 @@
 
 use super::tcp_sockets::inodes;
 use crate::network_namespace;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 
 /// What a namespace has counted.
@@ -28,8 +28,6 @@ struct Network {
 #[derive(Debug, Default)]
 pub(super) struct UdpSockets {
     networks: BTreeMap<u64, Network>,
-    /// Sockets that were looked at.
-    seen: BTreeSet<u32>,
     total: Counts,
     asleep: bool,
 }
@@ -38,12 +36,15 @@ impl UdpSockets {
     /// Looks for UDP sockets of these processes.
     pub fn find(&mut self, processes: &[u32]) {
         for process in processes {
-            let new: Vec<u32> = inodes(*process).into_iter().filter(|inode| self.seen.insert(*inode)).collect();
-            if new.is_empty() || !has_one_of(*process, &new) {
+            let Some(network) = network_namespace::of(*process).filter(|network| !self.networks.contains_key(network))
+            else {
                 continue;
+            };
+            // Every time, because the table contains a socket only once it has a port: with the first datagram.
+            let sockets = inodes(*process);
+            if !sockets.is_empty() && has_one_of(*process, &sockets) {
+                self.networks.insert(network, Network { process: *process, last: read(*process) });
             }
-            let Some(network) = network_namespace::of(*process) else { continue };
-            self.networks.entry(network).or_insert_with(|| Network { process: *process, last: read(*process) });
         }
     }
 
@@ -135,6 +136,7 @@ mod tests {
         let send = || (0..50).for_each(|_| _ = socket.send_to(&[7; 1000], socket.local_addr().unwrap()).unwrap());
         let mut sockets = UdpSockets::default();
         assert_eq!(sockets.datagrams(), None, "no sockets are known");
+        sockets.find(&[u32::MAX]);
         sockets.find(&own);
         // A kernel that does not count octets.
         if read(own[0]).is_none() {
