@@ -255,7 +255,7 @@ pub struct CompareArguments {
     /// Command of a candidate; repeat the flag for more candidates
     #[arg(long, value_name = "COMMAND", value_parser = value::words)]
     pub candidate_cmd: Vec<Words>,
-    /// Measure the candidate under this setting: sysctl:NAME=VALUE or file:/sys/…=VALUE; the previous value is restored
+    /// Measure the candidate under this setting: sysctl:NAME=VALUE or file:/sys/…=VALUE; the previous value is restored (net.* is that of iotoll's own network namespace)
     #[arg(long, value_name = "SETTING", value_parser = value::setting)]
     pub candidate_set: Vec<model::experiment::Setting>,
     /// Run this shell command to switch something on for the candidate

@@ -13,7 +13,8 @@ use crate::stored;
 use lab::cost::{CommandPlan, Count, Isolation, Printed};
 use model::experiment::Around;
 use model::placement::Place;
-use model::record::{Exit, Record, Source};
+use model::record::{Exit, Outcome, Record, Source};
+use report::Format;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -71,8 +72,23 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     let outcome = lab::cost::cost(&plan, &measurement, &mut |progress| line.show(&progress), &mut print);
     line.clear();
     let record = outcome.inspect_err(|_| keeping.abandon()).map_err(mended)?;
+    let for_people = !matches!(arguments.output.format, Format::Json | Format::Csv);
+    if let Some(why) = did_nothing(&record, &plan).filter(|_| for_people) {
+        keeping.abandon();
+        failure::complain(&why);
+        return Ok(exit_code(&record, measurement.interruption.is_by_failure()));
+    }
     saving::keep_and_print(&record, stored.as_ref(), &keeping, &arguments.output)?;
     Ok(exit_code(&record, measurement.interruption.is_by_failure()))
+}
+
+/// Why there is no cost, if a program that reports its I/O failed before it did any.
+fn did_nothing(record: &Record, plan: &CommandPlan) -> Option<String> {
+    let executions = || record.phases.iter().flat_map(|phase| &phase.executions);
+    let did = executions().flat_map(|execution| &execution.jobs).any(|job| job.reported_ios() > 0);
+    let Outcome::Failed(why) = &record.outcome else { return None };
+    let reports = plan.count == Count::Program && lab::cost::reports(&plan.command);
+    (reports && !did).then(|| format!("`{}`: {why}; it did no I/O, so there is no cost", plan.command.join(" ")))
 }
 
 /// Adds how to fix a command that cannot be started.

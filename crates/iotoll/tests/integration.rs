@@ -51,4 +51,5 @@ mod integration {
     mod signals;
     mod sliced;
     mod transfers;
+    mod what_is_counted;
 }

@@ -5,6 +5,7 @@
 
 pub mod boots;
 mod cache;
+mod carrier;
 mod executions;
 mod neighbours;
 mod one_cpu;
@@ -238,6 +239,10 @@ fn measure(
         experiment,
         settings,
     };
+    // The servers; the commands are looked at when they run.
+    for service in &experiment.services {
+        runner.note_namespace(&service.command, false);
+    }
     let schedule = settings.schedule.map_or_else(|| runner.schedule(), Ok)?;
     let header = Header {
         envelope: Envelope::new(Kind::Compare, host::now(), settings.measuring.command_line.clone()),

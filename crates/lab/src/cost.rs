@@ -7,23 +7,28 @@ mod counter;
 mod execution;
 mod fio;
 mod iperf3;
+mod iperf3_json;
 mod output_parser;
 mod running;
 
 pub use counter::Counter;
 pub(crate) use execution::{Executed, Prepared, Surroundings, execute, last_line, prepared, set_apart};
 pub(crate) use output_parser::OutputParser;
+pub use output_parser::reports;
 
 use crate::around;
 use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::guardian::processes::Processes;
+use crate::network_namespace;
 use crate::placing::{self, Placing};
 use crate::progress::{Observer, Progress};
 use crate::service::{Folders, LONGEST_FILL, Services};
 use crate::session::{Session, Settings};
 use model::experiment::{Around, Cell};
+use model::probe::Probe;
 use model::record::{Outcome, PhaseRecord, Record, Source};
+use model::warning::add_once;
 use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::time::Duration;
@@ -84,7 +89,7 @@ impl Printed {
 }
 
 /// How the I/Os of a command are counted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Count {
     /// By the program itself, if it is one that can: fio, iperf3.
     Program,
@@ -169,7 +174,8 @@ fn measure(
             cpus: placing.of(0),
             processes: &unguarded,
         };
-        let Executed { execution, failure } = match execute(plan, number, &mut surroundings, observer, print) {
+        let Executed { execution, failure, elsewhere } = match execute(plan, number, &mut surroundings, observer, print)
+        {
             Ok(executed) => executed,
             Err(error) if phase.executions.is_empty() => return Err(error),
             // The cost of the executions before it is known.
@@ -178,6 +184,10 @@ fn measure(
                 break;
             }
         };
+        let ours = of_our_network(plan, &session.settings.probes);
+        if let Some(caveat) = network_namespace::caveat(&ours, &plan.command, elsewhere) {
+            add_once(&mut session.record.warnings, caveat);
+        }
         if let Some(failure) = failure {
             session.note_outcome(Outcome::Failed(failure));
         }
@@ -189,4 +199,14 @@ fn measure(
     session.record.phases.push(phase);
     session.watch_background(observer);
     Ok(session.close())
+}
+
+/// What counts in iotoll's own network namespace.
+fn of_our_network(plan: &CommandPlan, probes: &[Probe]) -> Vec<String> {
+    let interface = match &plan.count {
+        Count::Kernel(counter @ Counter::Net(_)) => Some(format!("--count {counter}")),
+        Count::Kernel(Counter::Block(_)) | Count::Program | Count::Stated { .. } => None,
+    };
+    let probes = probes.iter().map(|probe| &probe.descriptor.name).filter(|name| name.starts_with("net."));
+    interface.into_iter().chain(probes.map(|name| format!("--probe {name}"))).collect()
 }

@@ -260,6 +260,11 @@ fn job_record(
     JobRecord {
         name: plan.name.clone(),
         copy,
+        group: 0,
+        mixed: None,
+        flushes: None,
+        lost: None,
+        uncounted: false,
         group_reporting: plan.group_reporting,
         engine: plan.engine.name().to_owned(),
         read,

@@ -143,6 +143,10 @@ pub struct CarryingUnit {
 pub struct PhaseFinding {
     /// Names of its jobs.
     pub jobs: Vec<String>,
+    /// Groups of jobs that a foreign program ran one after the other (fio's `stonewall`); the phase's figures are means over all of them.
+    /// 1 if all jobs ran at the same time.
+    #[serde(default)]
+    pub groups: u32,
     /// Duration of the phase, in seconds.
     pub wall_seconds: f64,
     /// I/Os completed; `null` if they are not counted.
@@ -400,6 +404,13 @@ pub struct JobFinding {
     pub write: DirectionFinding,
     /// Results of trims.
     pub trim: DirectionFinding,
+    /// Results of the I/Os of a foreign command whose direction is unknown (fio's `unified_rw_reporting=1`, `--ios`, `--count`); `null` if
+    /// there are none.
+    #[serde(default)]
+    pub mixed: Option<DirectionFinding>,
+    /// Flushes of the write cache of the device that `--count block:` names, which are not among its I/Os; `null` if they are not counted.
+    #[serde(default)]
+    pub flushes: Option<u64>,
     /// Number of fsync and fdatasync calls.
     pub syncs: u64,
     /// Cycles of the job's own threads per I/O; `null` if the regimes of its phase are different loads.
@@ -434,6 +445,9 @@ pub struct DirectionFinding {
     pub bytes_per_second: f64,
     /// Number of short I/Os, which moved fewer bytes than requested.
     pub short: u64,
+    /// Packets that a foreign program reports as lost. Those that it sent are among its I/Os, those that were sent to it are not.
+    #[serde(default)]
+    pub lost: u64,
     /// Latency of this direction, in nanoseconds.
     pub latency_ns: LatencyFinding,
 }

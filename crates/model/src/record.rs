@@ -325,6 +325,10 @@ pub enum Exit {
     Signal(i32),
 }
 
+fn is_first(group: &u32) -> bool {
+    *group == 0
+}
+
 /// The results of one job.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct JobRecord {
@@ -332,6 +336,9 @@ pub struct JobRecord {
     pub name: String,
     /// Index of the copy (`numjobs`), from 0.
     pub copy: u32,
+    /// Jobs of one group ran at the same time, groups one after the other.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub group: u32,
     /// Whether the copies are reported as one job.
     pub group_reporting: bool,
     /// The I/O engine.
@@ -342,6 +349,18 @@ pub struct JobRecord {
     pub write: Direction,
     /// Trims.
     pub trim: Direction,
+    /// I/Os whose direction the program does not report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mixed: Option<Box<Direction>>,
+    /// Flushes of a device's write cache, which are no I/Os; `None` if they are not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flushes: Option<u64>,
+    /// Packets that were sent and did not arrive, as the program reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
+    /// Its counts leave out I/O that the machine paid for, so that no cost can be divided by them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncounted: bool,
     /// fsync and fdatasync calls.
     pub syncs: u64,
     /// I/Os that failed.
@@ -367,15 +386,40 @@ pub struct JobRecord {
 }
 
 impl JobRecord {
-    /// I/Os of all directions. Saturates, because the numbers in a file may be arbitrary.
+    /// I/Os of all directions that a cost can be divided by; 0 if the counts leave out some. Saturates, because the numbers in a file may
+    /// be arbitrary.
     pub fn ios(&self) -> u64 {
-        [&self.read, &self.write, &self.trim].iter().map(|direction| direction.ios).fold(0, u64::saturating_add)
+        if self.uncounted { 0 } else { self.reported_ios() }
     }
 
-    /// Bytes of all directions.
+    /// Bytes of all directions; 0 likewise.
     pub fn bytes(&self) -> Bytes {
-        [&self.read, &self.write, &self.trim].iter().map(|direction| direction.bytes).sum()
+        if self.uncounted { Bytes(0) } else { self.reported_bytes() }
     }
+
+    /// I/Os of all directions, also if they are not all that the machine paid for.
+    pub fn reported_ios(&self) -> u64 {
+        self.directions().map(|direction| direction.ios).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes of all directions likewise.
+    pub fn reported_bytes(&self) -> Bytes {
+        self.directions().map(|direction| direction.bytes).sum()
+    }
+
+    /// Reads, writes and trims, and the I/Os that may be either.
+    pub fn directions(&self) -> impl Iterator<Item = &Direction> {
+        [&self.read, &self.write, &self.trim].into_iter().chain(self.mixed.as_deref())
+    }
+}
+
+/// Packets that were sent and did not arrive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// Of those that were sent to this side. They are not among its reads.
+    pub read: u64,
+    /// Of those that this side sent. They are among its writes.
+    pub write: u64,
 }
 
 /// The stages of each I/O to a remote server, in ticks of the record's clock. They sum to its latency.

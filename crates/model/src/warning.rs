@@ -49,6 +49,12 @@ pub enum Code {
     WorkUnknown,
     /// Packets were sent that neither arrived nor were counted as dropped, or the other way round.
     PacketsUnaccounted,
+    /// A noticeable part of the packets of a measured command was lost.
+    PacketsLost,
+    /// Flushes of a block device are many, and some of its writes may be among them.
+    FlushesApart,
+    /// A command runs in another network namespace than iotoll, whose counters and settings do not reach it.
+    OtherNamespace,
     /// The amount of a recorded worker went back.
     AmountWentBack,
     /// The rate stepped during the measurement, so no single mean and no verdict describes it.

@@ -3,9 +3,12 @@
 use super::{Measured, RoundRunner};
 use crate::cost::{CommandPlan, Count, Executed, Isolation, Printed, execute};
 use crate::error::{Error, Result};
+use crate::network_namespace;
 use crate::shell::short;
 use model::comparison::record::{SliceReading, SliceRecord};
 use model::experiment::{Around, Cell, Work};
+use model::warning::add_once;
+use std::collections::BTreeSet;
 
 impl RoundRunner<'_> {
     /// Measures one round; `None` if it was interrupted.
@@ -43,12 +46,13 @@ impl RoundRunner<'_> {
     fn execution(&mut self, case: usize) -> Result<SliceRecord> {
         let plan = self.command_plan(case);
         let name = self.name(case);
-        let Executed { execution, failure } = execute(&plan, 0, &mut self.surroundings(), &mut |_| {}, &mut |_| {})
-            .map_err(|error| match error {
+        let Executed { execution, failure, elsewhere } =
+            execute(&plan, 0, &mut self.surroundings(), &mut |_| {}, &mut |_| {}).map_err(|error| match error {
                 Error::Refused(why) => Error::Refused(format!("{name}: {why}")),
                 Error::NotStarted { .. } => Error::Refused(format!("{name}: {error}; check the command")),
                 error => error,
             })?;
+        self.note_namespace(&plan.command, elsewhere);
         match failure {
             // A command that iotoll ended itself has not failed.
             Some(failure) if !self.interrupted() => {
@@ -56,6 +60,19 @@ impl RoundRunner<'_> {
                 Err(Error::Failed(format!("{name} (`{command}`): {failure}")))
             }
             _ => Ok(SliceRecord { case: Some(case), reading: SliceReading::Execution(execution) }),
+        }
+    }
+
+    /// Settings of this network namespace do not reach a command in another one.
+    pub(super) fn note_namespace(&mut self, command: &[String], elsewhere: bool) {
+        let settings = self.experiment.arms.iter().flat_map(|arm| &arm.settings);
+        let of_network = settings.filter(|setting| setting.path.starts_with("/proc/sys/net"));
+        let counter = self.experiment.commands.count.iter().filter(|name| name.starts_with("net:"));
+        let ours: BTreeSet<String> =
+            of_network.map(ToString::to_string).chain(counter.map(|name| format!("--count {name}"))).collect();
+        let ours: Vec<String> = ours.into_iter().collect();
+        if let Some(caveat) = network_namespace::caveat(&ours, command, elsewhere) {
+            add_once(&mut self.warnings, caveat);
         }
     }
 }

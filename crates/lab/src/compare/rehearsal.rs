@@ -1,14 +1,16 @@
 //! The rehearsal of commands: whether they can take turns, and which counter tells what they do.
 
 use super::RoundRunner;
+use super::carrier::{self, Rates};
 use super::one_cpu::keeps_one_thread_busy;
 use super::sliced_command::SlicedCommand;
-use super::work_counter::{self, Source};
+use super::work_counter::{self, Everything, Source};
 use crate::error::{Error, Result};
 use crate::freezer::Freezable;
 use model::experiment::WorkCounter;
-use model::experiment::work_counter::{Counted, ROWS};
+use model::experiment::work_counter::{Counted, ROWS, SYSTEM_CALLS};
 use model::record::Done;
+use model::warning::{Code, Warning, add_once};
 use std::time::{Duration, Instant};
 
 /// Time that each command runs alone.
@@ -24,8 +26,6 @@ const AT_WORK: Duration = Duration::from_millis(300);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// A counter agrees with a command's own total up to this fraction.
 const AGREEMENT: f64 = 0.02;
-/// Counters that see one kind of I/O only.
-const OF_ONE_KIND: [&str; 2] = ["io_uring", "tcp"];
 
 /// The outcome.
 pub(super) enum Rehearsed {
@@ -45,18 +45,26 @@ pub(super) struct Rehearsal {
     pub shares_a_cpu: bool,
 }
 
-/// Every counter: those of [`ROWS`], then the machine's, if the user named one.
-type Counts = Vec<Option<u64>>;
+/// Every counter: those of [`ROWS`], then the machine's, if the user named one, and what helps to choose one.
+struct Point {
+    /// Since the command's start, while it was awake.
+    at: Duration,
+    counts: Vec<Option<u64>>,
+    calls: Option<u64>,
+    octets: Option<u64>,
+    cpu_nanos: Option<u64>,
+}
 
 /// What one command did.
 struct Trial {
     name: String,
     cases: Vec<usize>,
     own: Option<Done>,
-    /// Since its start, while it was awake.
-    course: Vec<(Duration, Counts)>,
-    /// At its end.
-    total: Counts,
+    course: Vec<Point>,
+    /// Every counter at its end.
+    total: Vec<Option<u64>>,
+    /// Why its sockets are not counted, if they are not.
+    out_of_reach: Option<String>,
     /// It keeps one thread busy, and no other, and has no sockets.
     shares_a_cpu: bool,
 }
@@ -97,17 +105,16 @@ impl RoundRunner<'_> {
                     Source::Kernel(_) | Source::Probe(_) => ROWS.len(),
                 };
                 if let Some(still) = trials.iter().find(|trial| !trial.moves(place)) {
-                    let name = &counter.name;
-                    return Err(Error::Refused(format!("--count {name}: it did not move while {} ran", still.name)));
+                    let (name, why) = (&counter.name, still.out_of_reach.as_ref());
+                    let why = why.map(|why| format!("; {why}")).unwrap_or_default();
+                    return Err(Error::Refused(format!(
+                        "--count {name}: it did not move while {} ran{why}",
+                        still.name
+                    )));
                 }
                 Some((place, source, counter))
             }
-            None if differ_in_kind(&trials) => {
-                let why = "some commands use io_uring or sockets and others do not, and none says what it does; name a counter that \
-                           sees both with --count";
-                return Ok(Rehearsed::Not(why.to_owned()));
-            }
-            None => choose(&trials),
+            None => self.choose(&trials)?,
         };
         let Some((place, source, mut counter)) = chosen else {
             return Ok(Rehearsed::Not("no counter shows what the commands do (--count names one)".to_owned()));
@@ -131,7 +138,7 @@ impl RoundRunner<'_> {
         mut named: Option<&mut Source>,
     ) -> Result<Tried> {
         let mut commands = self.start_commands(cell, places, None, None)?;
-        let mut courses = vec![(Vec::new(), false); commands.len()];
+        let mut courses: Vec<(Vec<Point>, bool)> = commands.iter().map(|_| (Vec::new(), false)).collect();
         let begun = Instant::now();
         let mut stretch = awake;
         // Each alone for a while, then in turn until all have lived long enough.
@@ -158,12 +165,15 @@ impl RoundRunner<'_> {
         }
         let signal = self.experiment.commands.end_signal;
         let mut trials = Vec::new();
-        for (command, (course, shares_a_cpu)) in commands.into_iter().zip(courses) {
+        for (mut command, (course, shares_a_cpu)) in commands.into_iter().zip(courses) {
             let (name, cases) = (command.name().to_owned(), command.cases().to_vec());
+            let (out_of_reach, elsewhere) = (command.out_of_reach(), command.is_elsewhere());
+            let words = cases.first().map(|case| self.command_plan(*case).command).unwrap_or_default();
+            self.note_namespace(&words, elsewhere);
             let interrupted = || self.interrupted();
-            let (own, total) = command.end(signal, interrupted, |command| counts(command, named.as_deref_mut()))?;
-            let own = own.map(|own| own.done);
-            trials.push(Trial { name, cases, own, course, total, shares_a_cpu });
+            let (own, total) = command.end(signal, interrupted, |command| point(command, named.as_deref_mut()))?;
+            let (own, total) = (own.map(|own| own.done), total.counts);
+            trials.push(Trial { name, cases, own, course, total, out_of_reach, shares_a_cpu });
         }
         Ok(Tried::All(trials))
     }
@@ -172,7 +182,7 @@ impl RoundRunner<'_> {
     fn watch(
         &mut self,
         command: &mut SlicedCommand,
-        course: &mut Vec<(Duration, Counts)>,
+        course: &mut Vec<Point>,
         length: Duration,
         mut named: Option<&mut Source>,
     ) -> Result<bool> {
@@ -184,7 +194,7 @@ impl RoundRunner<'_> {
             if self.interrupted() {
                 return Err(Error::Interrupted("before the first round".to_owned()));
             }
-            course.push((command.lived(), counts(command, named.as_deref_mut())));
+            course.push(point(command, named.as_deref_mut()));
         }
         let (after, time) = (command.thread_times(), begun.elapsed());
         let shares = keeps_one_thread_busy(&before, &after, time) && !command.has_sockets();
@@ -193,10 +203,43 @@ impl RoundRunner<'_> {
     }
 }
 
-fn counts(command: &mut SlicedCommand, named: Option<&mut Source>) -> Counts {
-    let mut counts = command.read_all();
+impl RoundRunner<'_> {
+    /// The counter that the trials show to be right. What makes it doubtful becomes a caveat.
+    fn choose(&mut self, trials: &[Trial]) -> Result<Option<(usize, Source, WorkCounter)>> {
+        let chosen = choose(trials).map_err(|why| {
+            Error::Refused(format!("{why}; name the counter that counts the work with --count, or use --slices off"))
+        })?;
+        let Some((place, reason, doubts)) = chosen else { return Ok(None) };
+        let Some(row) = ROWS.get(place) else { return Ok(None) };
+        for doubt in doubts {
+            let message = format!(
+                "{doubt}; slices are counted by {}; if that is not its work, name another counter with --count",
+                row.name
+            );
+            add_once(&mut self.warnings, Warning::new(Code::CountersDisagree, message));
+        }
+        let counter = WorkCounter {
+            name: row.name.to_owned(),
+            counts: row.counts,
+            what: row.what.to_owned(),
+            reason: reason.to_owned(),
+            nanos_per_count: None,
+        };
+        Ok(Some((place, Source::Own(place), counter)))
+    }
+}
+
+fn point(command: &mut SlicedCommand, named: Option<&mut Source>) -> Point {
+    let Everything { mut counts, calls, octets, cpu_nanos } = command.read_all();
     counts.push(named.filter(|source| !matches!(source, Source::Own(_))).and_then(|source| command.read(source).count));
-    counts
+    Point { at: command.lived(), counts, calls, octets, cpu_nanos }
+}
+
+impl Point {
+    fn sees_system_calls(&self) -> bool {
+        let place = ROWS.iter().position(|row| row.name == SYSTEM_CALLS);
+        place.and_then(|place| self.counts.get(place)).is_some_and(Option::is_some)
+    }
 }
 
 impl Trial {
@@ -207,19 +250,33 @@ impl Trial {
 
     /// The counter at an instant of the course.
     fn at(&self, index: usize, place: usize) -> Option<(Duration, u64)> {
-        let (at, counts) = self.course.get(index)?;
-        Some((*at, counts.get(place).copied().flatten()?))
+        let point = self.course.get(index)?;
+        Some((point.at, point.counts.get(place).copied().flatten()?))
     }
 
     /// Counts per second during the last stretch of the course.
     fn rate(&self, place: usize) -> f64 {
-        // The last one that was taken.
-        let taken = |index: &usize| self.at(*index, place).is_some();
-        let last = (0..self.course.len()).rev().find(taken).unwrap_or(0);
-        let Some((end, total)) = self.at(last, place) else { return 0.0 };
-        let from = (0..last).rev().filter_map(|index| self.at(index, place)).take_while(|(at, _)| end - *at <= AT_WORK);
-        let Some((begin, earlier)) = from.last() else { return 0.0 };
+        self.rate_of(|point| point.counts.get(place).copied().flatten())
+    }
+
+    fn rate_of(&self, of: impl Fn(&Point) -> Option<u64>) -> f64 {
+        // The last one that was taken is the end.
+        let mut taken = self.course.iter().rev().filter_map(|point| Some((point.at, of(point)?)));
+        let Some((end, total)) = taken.next() else { return 0.0 };
+        let Some((begin, earlier)) = taken.take_while(|(at, _)| end - *at <= AT_WORK).last() else { return 0.0 };
         total.saturating_sub(earlier) as f64 / (end - begin).as_secs_f64()
+    }
+
+    /// All that moves.
+    fn rates(&self) -> Rates {
+        Rates {
+            name: self.name.clone(),
+            counts: (0..ROWS.len()).map(|place| self.rate(place)).collect(),
+            calls: self.rate_of(|point| point.calls),
+            sees_system_calls: self.course.iter().any(|point| point.sees_system_calls()),
+            octets: self.rate_of(|point| point.octets),
+            cpu_nanos: self.rate_of(|point| point.cpu_nanos),
+        }
     }
 
     fn moves(&self, place: usize) -> bool {
@@ -249,21 +306,22 @@ impl Trial {
     }
 }
 
-/// Whether a counter of one kind of I/O moves for some commands only, and no total of their own tells which counter is right: what
-/// moves for all may then be a log line of one of them.
-fn differ_in_kind(trials: &[Trial]) -> bool {
-    let silent = trials.iter().all(|trial| trial.own.is_none());
-    let of_one_kind =
-        (0..ROWS.len()).filter(|place| ROWS.get(*place).is_some_and(|row| OF_ONE_KIND.contains(&row.name)));
-    let mut moving = of_one_kind.map(|place| trials.iter().filter(|trial| trial.moves(place)).count());
-    silent && moving.any(|count| count > 0 && count < trials.len())
-}
+/// A choice: the place of the counter, why, and what makes it doubtful.
+type Choice = (usize, &'static str, Vec<String>);
 
 /// The first counter that moves for every command and agrees with what the commands report themselves; if none agrees, the
-/// one that is closest; if they report nothing, the first that moves.
-fn choose(trials: &[Trial]) -> Option<(usize, Source, WorkCounter)> {
+/// one that is closest; if they report nothing, the one that carries their bytes.
+///
+/// # Errors
+/// Why none can be chosen, in words.
+fn choose(trials: &[Trial]) -> std::result::Result<Option<Choice>, String> {
+    let silent: Vec<Rates> = trials.iter().filter(|trial| trial.own.is_none()).map(Trial::rates).collect();
+    if silent.len() == trials.len() {
+        let chosen = carrier::choose(&silent)?;
+        return Ok(chosen
+            .map(|(place, doubts)| (place, "it carries what the commands move, which they do not report", doubts)));
+    }
     let moving: Vec<usize> = (0..ROWS.len()).filter(|place| trials.iter().all(|trial| trial.moves(*place))).collect();
-    let reports = trials.iter().any(|trial| trial.own.is_some());
     let distance = |place: usize| {
         let distances = trials
             .iter()
@@ -271,22 +329,25 @@ fn choose(trials: &[Trial]) -> Option<(usize, Source, WorkCounter)> {
             .map(|trial| trial.ratio(place).map_or(f64::INFINITY, |ratio| ratio.ln().abs()));
         distances.fold(0.0, f64::max)
     };
-    let agreeing = moving.iter().copied().find(|place| distance(*place) < AGREEMENT);
-    let closest = || moving.iter().copied().min_by(|one, other| distance(*one).total_cmp(&distance(*other)));
-    let (place, reason) = match agreeing {
-        Some(place) if reports => (place, "it agrees with what the commands report themselves"),
-        Some(place) => (place, "the commands do not report what they do"),
-        None => (closest()?, "no counter agrees with what the commands report themselves, this one is closest"),
-    };
-    let row = ROWS.get(place)?;
-    let counter = WorkCounter {
-        name: row.name.to_owned(),
-        counts: row.counts,
-        what: row.what.to_owned(),
-        reason: reason.to_owned(),
-        nanos_per_count: None,
-    };
-    Some((place, Source::Own(place), counter))
+    let agreeing = || moving.iter().copied().filter(|place| distance(*place) < AGREEMENT);
+    let fits = |place: &usize| silent.iter().all(|rates| carrier::fits(rates, *place));
+    if let Some(place) = agreeing().find(fits) {
+        return Ok(Some((place, "it agrees with what the commands report themselves", Vec::new())));
+    }
+    let closest = moving.iter().copied().filter(fits).min_by(|one, other| distance(*one).total_cmp(&distance(*other)));
+    match (closest, silent.first()) {
+        (Some(place), _) => Ok(Some((
+            place,
+            "no counter agrees with what the commands report themselves, this one is closest",
+            Vec::new(),
+        ))),
+        (None, Some(rates)) if !moving.is_empty() => Err(format!(
+            "{} does not report what it does, and no counter sees both that and what the others report ({})",
+            rates.name,
+            rates.all()
+        )),
+        (None, _) => Ok(None),
+    }
 }
 
 #[cfg(test)]
@@ -307,11 +368,18 @@ mod tests {
                 };
                 Some((whole * ratio * part) as u64)
             };
-            ROWS.iter().map(count).collect::<Counts>()
+            ROWS.iter().map(count).collect::<Vec<_>>()
         };
         let course = (0..100).map(|step| {
             let part = f64::from((step - 20).max(0)) / 80.0;
-            (Duration::from_millis(u64::try_from(step).unwrap() * 10), counts(part))
+            let at = Duration::from_millis(u64::try_from(step).unwrap() * 10);
+            Point {
+                at,
+                counts: counts(part),
+                calls: Some((total.ios as f64 * part) as u64),
+                octets: None,
+                cpu_nanos: None,
+            }
         });
         Trial {
             name: "arm".to_owned(),
@@ -319,12 +387,13 @@ mod tests {
             own,
             course: course.collect(),
             total: counts(1.0),
+            out_of_reach: None,
             shares_a_cpu: true,
         }
     }
 
     fn chosen(trials: &[Trial]) -> Option<String> {
-        choose(trials).map(|(_, _, counter)| counter.name)
+        choose(trials).unwrap().map(|(place, _, _)| ROWS[place].name.to_owned())
     }
 
     const OWN: Option<Done> = Some(Done { ios: 1000, bytes: Bytes(4_096_000) });
@@ -343,19 +412,25 @@ mod tests {
     }
 
     #[test]
-    fn without_a_report_the_first_that_moves_is_chosen() {
+    fn without_a_report_what_carries_the_bytes_is_chosen() {
         assert_eq!(chosen(&[trial(None, &[("task:both", 1.0), ("syscalls", 1.0)])]).as_deref(), Some("task:both"));
-        assert_eq!(chosen(&[trial(None, &[("io_uring", 1.0), ("syscalls", 1.0)])]).as_deref(), Some("io_uring"));
+        assert_eq!(chosen(&[trial(None, &[("task:both", 0.001), ("tcp", 1.0)])]).as_deref(), Some("tcp"));
+        let ring = |ratio| trial(None, &[("io_uring", ratio), ("task:both", 0.001)]);
+        assert_eq!(chosen(&[ring(2.0)]).as_deref(), Some("io_uring"));
+        let plain = trial(None, &[("task:both", 1.0)]);
+        let why = choose(&[ring(2.0), plain]).unwrap_err();
+        assert!(why.contains("different kinds of I/O") && why.contains("io_uring"), "{why}");
     }
 
+    /// A total of its own shows which counter is right for one command; the other one must move its bytes by the same.
     #[test]
-    fn silent_commands_that_do_different_kinds_of_io_need_a_named_counter() {
-        let silent = |ratios| trial(None, ratios);
-        let (ring, plain) = (&[("io_uring", 1.0), ("task:both", 0.001)], &[("task:both", 1.0)]);
-        assert!(differ_in_kind(&[silent(ring), silent(plain)]));
-        assert!(!differ_in_kind(&[silent(ring), silent(ring)]) && !differ_in_kind(&[silent(plain), silent(plain)]));
-        // A total of its own shows which counter is right.
-        assert!(!differ_in_kind(&[trial(OWN, ring), trial(OWN, plain)]));
+    fn a_silent_command_beside_one_that_reports_is_not_counted_by_its_log_lines() {
+        let reports = || trial(OWN, &[("task:both", 1.0), ("tcp", 1.0)]);
+        let sends = trial(None, &[("task:both", 0.001), ("tcp", 1.0)]);
+        assert_eq!(chosen(&[reports(), sends]).as_deref(), Some("tcp"));
+        let plain = trial(OWN, &[("task:both", 1.0)]);
+        let mapped = trial(None, &[("task:both", 0.001), ("task:storage", 1.0)]);
+        assert!(choose(&[plain, mapped]).unwrap_err().contains("task:storage"));
     }
 
     #[test]

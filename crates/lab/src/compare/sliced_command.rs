@@ -1,10 +1,11 @@
 //! A command that takes turns: started frozen, thawed for its slices, and ended so that it reports what it did.
 
 use super::one_cpu::ThreadTimes;
-use super::work_counter::{Source, WorkReader};
+use super::work_counter::{Everything, Source, WorkReader};
 use crate::cost::{CommandPlan, Isolation, OutputParser, Prepared, last_line, prepared, set_apart};
 use crate::error::{Error, Result};
 use crate::freezer::Freezable;
+use crate::network_namespace;
 use crate::placing::pinned;
 use crate::shell::short;
 use crate::whereabouts;
@@ -133,9 +134,7 @@ impl<'a> SlicedCommand<'a> {
     /// # Errors
     /// When it cannot be thawed.
     pub fn thaw(&mut self, source: Option<&mut Source>) -> Result<()> {
-        if let Some(source) = source {
-            self.reader.wake(source);
-        }
+        self.reader.wake(source);
         self.awake = true;
         self.place.thaw().map_err(|why| self.failed(&why))
     }
@@ -147,9 +146,7 @@ impl<'a> SlicedCommand<'a> {
     pub fn freeze(&mut self, source: Option<&mut Source>) -> Result<()> {
         let frozen = self.place.freeze();
         self.awake = false;
-        if let Some(source) = source {
-            self.reader.sleep(source);
-        }
+        self.reader.sleep(source);
         // A command that has ended cannot be frozen; that is reported where its life is checked.
         if self.gone().is_some() { Ok(()) } else { frozen.map_err(|why| self.failed(&why)) }
     }
@@ -181,8 +178,8 @@ impl<'a> SlicedCommand<'a> {
         self.reader.read(&self.members, source)
     }
 
-    /// Every counter of its own processes.
-    pub fn read_all(&mut self) -> Vec<Option<u64>> {
+    /// Every counter of its own processes, and what helps to choose one.
+    pub fn read_all(&mut self) -> Everything {
         self.find_members();
         self.reader.all(&self.members)
     }
@@ -196,6 +193,17 @@ impl<'a> SlicedCommand<'a> {
     /// Whether it has, or had, sockets: then others may do a part of its work.
     pub fn has_sockets(&self) -> bool {
         self.reader.has_sockets()
+    }
+
+    /// Why its sockets are not counted, if they are not.
+    pub fn out_of_reach(&self) -> Option<String> {
+        self.reader.out_of_reach()
+    }
+
+    /// Whether a process of it is in another network namespace than iotoll.
+    pub fn is_elsewhere(&mut self) -> bool {
+        self.find_members();
+        network_namespace::any_elsewhere(self.members.iter().copied())
     }
 
     fn find_members(&mut self) {
@@ -268,9 +276,14 @@ impl<'a> SlicedCommand<'a> {
         if let Some(why) = report.jobs.iter().find_map(|job| job.error.as_deref()) {
             return Err(self.failed(why));
         }
+        if report.uncounted.is_some() {
+            return Ok(None);
+        }
         let ios = report.jobs.iter().map(|job| job.ios()).fold(0, u64::saturating_add);
         let bytes = report.jobs.iter().map(|job| job.bytes()).fold(Bytes(0), |sum, more| sum + more);
-        let read = report.jobs.iter().map(|job| job.read.bytes).fold(Bytes(0), |sum, more| sum + more);
+        // What iperf3 reads comes from the network, which has no page cache.
+        let of_files = report.jobs.iter().filter(|job| job.engine.starts_with("fio"));
+        let read = of_files.map(|job| job.read.bytes).fold(Bytes(0), |sum, more| sum + more);
         Ok((!report.jobs.is_empty()).then_some(OwnTotal { done: Done { ios, bytes }, read }))
     }
 

@@ -5,6 +5,7 @@
 //! device, an interface, a probe) count only while the command is awake.
 
 mod tcp_sockets;
+mod udp_sockets;
 
 use crate::canary;
 use crate::cost::Counter;
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 use sys::clock::{monotonic_nanos, process_nanos};
 use sys::perf::TaskTracepoint;
 use tcp_sockets::TcpSockets;
+use udp_sockets::UdpSockets;
 
 /// Where a count comes from.
 pub(super) enum Source {
@@ -36,8 +38,17 @@ pub(super) enum Source {
 impl Source {
     /// It counts system calls.
     fn is_system_calls(&self) -> bool {
+        self.is_row(work_counter::SYSTEM_CALLS)
+    }
+
+    /// It counts datagrams of a network namespace.
+    fn is_datagrams(&self) -> bool {
+        self.is_row("udp")
+    }
+
+    fn is_row(&self, name: &str) -> bool {
         let Self::Own(place) = self else { return false };
-        ROWS.get(*place).is_some_and(|row| row.name == work_counter::SYSTEM_CALLS)
+        ROWS.get(*place).is_some_and(|row| row.name == name)
     }
 
     /// Time that a count takes in the counted program, in nanoseconds, if counting is not free. Measured here, on the cheapest
@@ -83,7 +94,8 @@ pub(super) fn named(name: &str) -> Result<(Source, WorkCounter)> {
             Counter::Block(_) => "completed I/Os of the device, of all processes",
             Counter::Net(_) => "packets of the interface, of all processes",
         };
-        return Ok((Source::Kernel(kernel), counter(Counted::Ios, what)));
+        let what = format!("{what}{}", kernel.remark());
+        return Ok((Source::Kernel(kernel), counter(Counted::Ios, &what)));
     }
     let probe = Probe::parse(name).map_err(refused)?;
     if probe.descriptor.kind == Kind::Gauge {
@@ -117,12 +129,29 @@ struct Ring {
 pub(super) struct WorkReader {
     rings: BTreeMap<PathBuf, Ring>,
     sockets: TcpSockets,
+    datagrams: UdpSockets,
     system_calls: Option<TaskTracepoint>,
     /// Highest reading of each counter: what an ended process did is lost until its parent has waited for it.
     highest: BTreeMap<usize, u64>,
     /// Of a counter of the machine: its count while the command was awake, and its value when the command woke up.
     awake: u64,
     woke: Option<u64>,
+}
+
+/// All that is known of a command at one instant.
+pub(super) struct Everything {
+    /// Every counter of [`ROWS`]; `None` where this machine has none.
+    pub counts: Vec<Option<u64>>,
+    /// Calls of read, write and their like.
+    pub calls: Option<u64>,
+    /// Bytes of IP packets of its network namespaces while it was awake, if it has UDP sockets.
+    pub octets: Option<u64>,
+    /// CPU time of its live processes.
+    pub cpu_nanos: Option<u64>,
+}
+
+fn cpu_nanos(processes: &[u32]) -> Option<Nanos> {
+    processes.iter().map(|process| process_nanos(*process).map(Nanos)).sum()
 }
 
 /// Sums of /proc/PID/io over processes.
@@ -144,16 +173,23 @@ impl WorkReader {
         }
     }
 
-    /// Every counter of [`ROWS`]; `None` where this machine has none.
-    pub fn all(&mut self, processes: &[u32]) -> Vec<Option<u64>> {
+    /// Every counter, and what helps to choose one.
+    pub fn all(&mut self, processes: &[u32]) -> Everything {
         self.look_around(processes);
         let io = task_io(processes);
-        (0..ROWS.len()).map(|place| self.own(place, io.as_ref())).collect()
+        self.datagrams.count();
+        Everything {
+            counts: (0..ROWS.len()).map(|place| self.own(place, io.as_ref())).collect(),
+            calls: io.map(|io| io.calls),
+            octets: self.datagrams.octets(),
+            cpu_nanos: cpu_nanos(processes).map(|nanos| nanos.0),
+        }
     }
 
     /// Looks for new rings and sockets, which takes longer than a reading.
     pub fn look_around(&mut self, processes: &[u32]) {
         self.sockets.find(processes);
+        self.datagrams.find(processes);
         for process in processes {
             let folder = PathBuf::from(format!("/proc/{process}"));
             let open = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
@@ -168,15 +204,29 @@ impl WorkReader {
         self.sockets.any()
     }
 
-    /// The machine's counter starts to count for this command.
-    pub fn wake(&mut self, source: &mut Source) {
-        self.woke = of_machine(source);
+    /// Counters of the machine, or of a network namespace, start to count for this command. Without a source, all of the
+    /// namespace's.
+    pub fn wake(&mut self, source: Option<&mut Source>) {
+        if source.as_deref().is_none_or(Source::is_datagrams) {
+            self.datagrams.wake();
+        }
+        self.woke = source.and_then(of_machine);
     }
 
-    /// The machine's counter does not count for this command any more.
-    pub fn sleep(&mut self, source: &mut Source) {
-        self.awake = self.count_awake(source).unwrap_or(self.awake);
+    /// They do not count for this command any more.
+    pub fn sleep(&mut self, source: Option<&mut Source>) {
+        if source.as_deref().is_none_or(Source::is_datagrams) {
+            self.datagrams.sleep();
+        }
+        if let Some(source) = source {
+            self.awake = self.count_awake(source).unwrap_or(self.awake);
+        }
         self.woke = None;
+    }
+
+    /// Why sockets of the command are not counted: they are in a network namespace that iotoll may not enter.
+    pub fn out_of_reach(&self) -> Option<String> {
+        self.sockets.out_of_reach()
     }
 
     fn count_awake(&self, source: &mut Source) -> Option<u64> {
@@ -190,6 +240,9 @@ impl WorkReader {
     /// The chosen counter, and what task accounting tells.
     pub fn read(&mut self, processes: &[u32], source: &mut Source) -> CommandReading {
         let io = task_io(processes);
+        if source.is_datagrams() {
+            self.datagrams.count();
+        }
         let (count, is_task) = match source {
             Source::Own(place) => (
                 self.own(*place, io.as_ref()),
@@ -202,7 +255,7 @@ impl WorkReader {
             at_nanos: Nanos(monotonic_nanos()),
             count,
             calls: io.filter(|_| is_task).map(|io| io.calls),
-            thread_nanos: processes.iter().map(|process| process_nanos(*process).map(Nanos)).sum::<Option<Nanos>>(),
+            thread_nanos: cpu_nanos(processes),
             read_bytes: io.map(|io| Bytes(io.read)),
             storage_read: io.map(|io| Bytes(io.from_storage)),
         }
@@ -216,6 +269,7 @@ impl WorkReader {
             "task:write" => io?.written,
             "task:storage" => io?.from_storage.saturating_add(io?.to_storage),
             "tcp" => self.sockets.moved()?,
+            "udp" => self.datagrams.datagrams()?,
             work_counter::SYSTEM_CALLS => self.system_calls.as_ref()?.read().ok()?,
             _ => return None,
         };
@@ -372,11 +426,11 @@ mod tests {
         let (mut source, counter) = named("net:lo").unwrap();
         assert_eq!(counter.counts, Counted::Ios);
         let mut reader = WorkReader::default();
-        reader.wake(&mut source);
+        reader.wake(Some(&mut source));
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let send = || socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
         send();
-        reader.sleep(&mut source);
+        reader.sleep(Some(&mut source));
         let awake = reader.read(&[], &mut source).count.unwrap();
         assert!(awake >= 2, "sent and received: {awake}");
         send();

@@ -1,6 +1,6 @@
 //! Kernel counters that count I/Os for programs that do not: of a block device or a network interface.
 
-use model::record::{Done, JobRecord, Stretch};
+use model::record::{Direction, Done, JobRecord, Stretch};
 use model::unit::Bytes;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// A counter: `block:vda`, `net:eth0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Counter {
-    /// Completed reads, writes and discards of a block device; bytes of reads and writes.
+    /// Completed reads, writes and discards of a block device; bytes of reads and writes. Flushes are a count of their own.
     Block(String),
     /// Packets and bytes, received and sent, of a network interface.
     Net(String),
@@ -52,7 +52,7 @@ impl Counter {
             Self::Block(name) => {
                 // /sys/class/block has partitions beside whole devices.
                 let text = read(root.join("sys/class/block").join(name).join("stat"))?;
-                parse_block(&text).ok_or_else(|| format!("unexpected text '{}'", text.trim()))
+                parse_block(&text).map(|block| block.done).ok_or_else(|| format!("unexpected text '{}'", text.trim()))
             }
             Self::Net(name) => {
                 let directory = root.join("sys/class/net").join(name).join("statistics");
@@ -68,14 +68,38 @@ impl Counter {
         }
     }
 
+    /// Flushes of a block device's write cache so far; `None` of anything else, and of a partition, whose flushes the kernel does
+    /// not count.
+    pub(super) fn flushes(&self) -> Option<u64> {
+        let Self::Block(name) = self else { return None };
+        let folder = Path::new("/sys/class/block").join(name);
+        if folder.join("partition").exists() {
+            return None;
+        }
+        parse_block(&read(folder.join("stat")).ok()?)?.flushes
+    }
+
+    /// What its I/Os are, in words that follow its name.
+    pub(crate) fn remark(&self) -> &'static str {
+        match self {
+            Self::Block(_) if self.flushes().is_some() => "; flushes are not I/Os",
+            Self::Block(_) => "; it does not tell flushes from writes",
+            Self::Net(_) => "",
+        }
+    }
+
     /// The count over a stretch, as a job.
-    pub(super) fn job(&self, stretch: &Stretch) -> Option<JobRecord> {
+    pub(super) fn job(&self, stretch: &Stretch, flushes: Option<u64>) -> Option<JobRecord> {
         let first = stretch.snapshots.first()?.done?;
         let last = stretch.snapshots.last()?.done?;
-        let mut job = JobRecord { name: self.to_string(), engine: "counter".to_owned(), ..JobRecord::default() };
-        job.read.ios = last.ios.saturating_sub(first.ios);
-        job.read.bytes = last.bytes.since(first.bytes);
-        Some(job)
+        let (ios, bytes) = (last.ios.saturating_sub(first.ios), last.bytes.since(first.bytes));
+        Some(JobRecord {
+            name: self.to_string(),
+            engine: "counter".to_owned(),
+            mixed: Some(Box::new(Direction { ios, bytes, ..Direction::default() })),
+            flushes,
+            ..JobRecord::default()
+        })
     }
 }
 
@@ -86,15 +110,29 @@ fn read(path: PathBuf) -> Result<String, String> {
     })
 }
 
-/// Completed reads, read sectors, completed writes, written sectors, completed discards (Documentation/block/stat.rst);
-/// a sector is 512 bytes on every device.
-fn parse_block(text: &str) -> Option<Done> {
+/// What a block device has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BlockDone {
+    done: Done,
+    /// `None` from a kernel before 5.5.
+    flushes: Option<u64>,
+}
+
+/// Completed reads, read sectors, completed writes, written sectors, completed discards, flushes
+/// (Documentation/block/stat.rst); a sector is 512 bytes on every device.
+///
+/// A request that only flushes is among the writes, and the flush that it causes is among the flushes. A write that flushes too
+/// (of a file system's log) has flushes without such a request, so the difference is the least number of writes.
+fn parse_block(text: &str) -> Option<BlockDone> {
     let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
     let discards = fields.get(11).copied().unwrap_or(0);
-    Some(Done {
-        ios: fields.first()? + fields.get(4)? + discards,
-        bytes: Bytes((fields.get(2)? + fields.get(6)?) * 512),
-    })
+    let flushes = fields.get(15).copied();
+    let writes = fields.get(4)?.saturating_sub(flushes.unwrap_or(0));
+    let done = Done {
+        ios: fields.first()?.saturating_add(writes).saturating_add(discards),
+        bytes: Bytes(fields.get(2)?.saturating_add(*fields.get(6)?).saturating_mul(512)),
+    };
+    Some(BlockDone { done, flushes })
 }
 
 #[cfg(test)]
@@ -113,8 +151,13 @@ mod tests {
 
     #[test]
     fn the_kernel_s_fields_are_added_up() {
-        let done = parse_block("  10 1 80 5 20 2 160 7 0 0 0 3 0 8 0 0 0\n").unwrap();
-        assert_eq!((done.ios, done.bytes), (33, Bytes(240 * 512)));
+        let block = parse_block("  10 1 80 5 20 2 160 7 0 0 0 3 0 8 0 0 0\n").unwrap();
+        assert_eq!((block.done.ios, block.done.bytes, block.flushes), (33, Bytes(240 * 512), Some(0)));
+        // Of 20 writes, 7 only flushed.
+        let block = parse_block("  10 1 80 5 20 2 160 7 0 0 0 3 0 8 0 7 9\n").unwrap();
+        assert_eq!((block.done.ios, block.flushes), (26, Some(7)));
+        let before_5_5 = parse_block("  10 1 80 5 20 2 160 7 0 0 0\n").unwrap();
+        assert_eq!((before_5_5.done.ios, before_5_5.flushes), (30, None));
         assert_eq!(parse_block("1 2"), None);
     }
 

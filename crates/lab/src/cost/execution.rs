@@ -10,7 +10,7 @@ use crate::meter::{MeterSet, Owners, TaskScan};
 use crate::progress::Observer;
 use crate::shell::scratch;
 use crate::watch::watch;
-use model::record::{Execution, Exit, IoInterval, JobRecord, Stretch};
+use model::record::{Direction, Execution, Exit, IoInterval, JobRecord, Stretch};
 use model::unit::{Bytes, Nanos};
 use model::warning::{Code, Warning, add_once};
 use std::fs::File;
@@ -38,6 +38,8 @@ pub(crate) struct Surroundings<'a> {
 pub(crate) struct Executed {
     pub(crate) execution: Execution,
     pub(crate) failure: Option<String>,
+    /// A process of it was in another network namespace than iotoll.
+    pub(crate) elsewhere: bool,
 }
 
 /// Executes the command once.
@@ -88,15 +90,18 @@ pub(crate) fn execute(
         add_once(surroundings.warnings, warning);
         None
     });
+    if let Some(why) = report.uncounted.as_ref().filter(|_| plan.count == Count::Program) {
+        add_once(surroundings.warnings, Warning::new(Code::WorkUnknown, why.clone()));
+    }
     let execution = Execution {
-        jobs: jobs(plan, report, &stretch),
+        jobs: jobs(plan, report, &stretch, running.flushes()),
         stretch: Stretch { tasks: Some(tasks), ..stretch },
         io_interval,
         command_cpu_nanos: Some(Nanos(ended.cpu_nanos)),
         exit: Some(exit),
         page_cache: None,
     };
-    Ok(Executed { execution, failure })
+    Ok(Executed { execution, failure, elsewhere: running.was_elsewhere() })
 }
 
 /// A command that reports its I/Os if it can.
@@ -116,8 +121,8 @@ pub(crate) struct Prepared {
 pub(crate) fn prepared(plan: &CommandPlan) -> Result<Prepared> {
     let mut parser = output_parser(plan);
     let (starter, own) = started(&plan.command);
-    let (own, stdout) = parser.prepare(own, plan.printed)?;
-    Ok(Prepared { command: [starter, &own].concat(), stdout, parser })
+    let (own, stdout) = parser.prepare(&own, plan.printed)?;
+    Ok(Prepared { command: [starter, own].concat(), stdout, parser })
 }
 
 /// Separates a command from iotoll if its custody requires that. Its standard error then goes to the returned file.
@@ -155,11 +160,14 @@ fn failure(program: &str, exit: Exit, report: &ProgramReport, overdue: Option<Du
 }
 
 /// The I/O of the command, from the source that the plan names.
-fn jobs(plan: &CommandPlan, report: ProgramReport, stretch: &Stretch) -> Vec<JobRecord> {
+fn jobs(plan: &CommandPlan, report: ProgramReport, stretch: &Stretch, flushes: Option<u64>) -> Vec<JobRecord> {
     let mut jobs = match &plan.count {
-        Count::Program => report.jobs,
+        Count::Program => {
+            let uncounted = report.uncounted.is_some();
+            report.jobs.into_iter().map(|job| JobRecord { uncounted, ..job }).collect()
+        }
         Count::Stated { ios, bytes } => vec![stated(*ios, *bytes)],
-        Count::Kernel(counter) => counter.job(stretch).into_iter().collect(),
+        Count::Kernel(counter) => counter.job(stretch, flushes).into_iter().collect(),
     };
     // A job without a duration worked all the time.
     if let [first, .., last] = stretch.snapshots.as_slice() {
@@ -170,10 +178,13 @@ fn jobs(plan: &CommandPlan, report: ProgramReport, stretch: &Stretch) -> Vec<Job
 }
 
 fn stated(ios: Option<u64>, bytes: Option<u64>) -> JobRecord {
-    let mut job = JobRecord { name: "stated".to_owned(), engine: "stated".to_owned(), ..JobRecord::default() };
-    job.read.ios = ios.unwrap_or(0);
-    job.read.bytes = Bytes(bytes.unwrap_or(0));
-    job
+    let (ios, bytes) = (ios.unwrap_or(0), Bytes(bytes.unwrap_or(0)));
+    JobRecord {
+        name: "stated".to_owned(),
+        engine: "stated".to_owned(),
+        mixed: Some(Box::new(Direction { ios, bytes, ..Direction::default() })),
+        ..JobRecord::default()
+    }
 }
 
 fn unix_less_monotonic() -> u64 {

@@ -74,19 +74,29 @@ fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
         // fio's times have a resolution of a millisecond, and it prints within a few of the end.
         report.io_unix_nanos = Some((end.saturating_sub(runtime.saturating_mul(1_000_000)), end));
     }
-    report.unclear = gap(&value, jobs);
-    if report.unclear.as_deref() == Some(RAMPS) {
-        // The I/O of the ramps is paid for but not counted, so a cost per counted I/O would be too high.
-        report.jobs.clear();
+    match gap(&value, jobs) {
+        None => {}
+        Some(Gap::Time(why)) => report.unclear = Some(why.to_owned()),
+        // A cost per counted I/O would be too high, because the I/O of the ramps is paid for but not counted.
+        Some(Gap::Count(why)) => {
+            report.io_unix_nanos = None;
+            report.uncounted = Some(why.to_owned());
+        }
     }
     Ok(report)
 }
 
-/// Why fio's counts are useless.
-const RAMPS: &str = "fio's counts leave out the ramp_time of jobs that ramp at different times, but the machine paid for it, so there is no cost per I/O";
+/// What fio's report leaves open, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gap {
+    /// When it did I/O.
+    Time(&'static str),
+    /// I/O that it did.
+    Count(&'static str),
+}
 
 /// Options of fio that leave gaps between its run times, so that they do not show when it did I/O.
-fn gap(value: &Value, jobs: &[Value]) -> Option<String> {
+fn gap(value: &Value, jobs: &[Value]) -> Option<Gap> {
     let of = |job: &Value, name: &str| {
         let of = |options: Option<&Value>| options.and_then(|options| options.get(name)?.as_str()).map(str::to_owned);
         of(job.get("job options"))
@@ -98,27 +108,34 @@ fn gap(value: &Value, jobs: &[Value]) -> Option<String> {
     let groups: BTreeSet<u64> = jobs.iter().map(|job| unsigned(job, "groupid")).collect();
     // Each copy draws its own value from a range.
     let drawn = all("startdelay").iter().flatten().any(|delay| delay.contains('-'));
-    let why = if given("startdelay") && (groups.len() > 1 || all("startdelay").len() > 1 || drawn) {
-        "fio's run times leave out its startdelay"
+    Some(if given("startdelay") && (groups.len() > 1 || all("startdelay").len() > 1 || drawn) {
+        Gap::Time("fio's run times leave out its startdelay")
     } else if given("ramp_time") && (groups.len() > 1 || all("ramp_time").len() > 1) {
-        RAMPS
+        Gap::Count(
+            "fio's counts leave out the ramp_time of jobs that ramp at different times, but the machine paid for it, so there is no cost \
+             per I/O; fio's own counts of the jobs are right",
+        )
     } else if all("verify").iter().flatten().any(|how| how != "none")
         && !all("do_verify").contains(&Some("0".to_owned()))
     {
-        "fio's run times of writing and of reading it back (verify) follow each other"
+        Gap::Time("fio's run times of writing and of reading it back (verify) follow each other")
     } else if ["wait_for", "exec_prerun", "exec_postrun"].into_iter().any(given) {
-        "fio's run times leave out what it waits for (wait_for, exec_prerun, exec_postrun)"
+        Gap::Time("fio's run times leave out what it waits for (wait_for, exec_prerun, exec_postrun)")
     } else {
         return None;
-    };
-    Some(why.to_owned())
+    })
 }
+
+/// The parts of a job in fio's JSON. With unified_rw_reporting there is only the last, which is the sum of the others where there are
+/// others (`both`).
+const DIRECTIONS: [&str; 4] = ["read", "write", "trim", MIXED];
+const MIXED: &str = "mixed";
 
 /// Duration of a job. In a reported group, `job_runtime` is the sum over its members, which run at the same time; the
 /// run times of the directions are those of the longest member.
 fn wall_millis(job: &Value) -> u64 {
     let of_direction = |name| job.get(name).map_or(0, |part| unsigned(part, "runtime"));
-    match ["read", "write", "trim"].into_iter().map(of_direction).max() {
+    match DIRECTIONS.into_iter().map(of_direction).max() {
         Some(millis) if millis > 0 => millis,
         _ => unsigned(job, "job_runtime"),
     }
@@ -130,15 +147,16 @@ fn record(job: &Value, millis: u64) -> JobRecord {
     let error = unsigned(job, "error");
     JobRecord {
         name: job.get("jobname").and_then(Value::as_str).unwrap_or("fio").to_owned(),
-        // Its copies share one name. Jobs of another group ran at another time.
+        // Its copies share one name.
         group_reporting: true,
-        copy: u32::try_from(unsigned(job, "groupid")).unwrap_or(u32::MAX),
+        group: u32::try_from(unsigned(job, "groupid")).unwrap_or(u32::MAX),
         engine: format!("fio {}", options.and_then(|options| options.get("ioengine")?.as_str()).unwrap_or(""))
             .trim()
             .into(),
         read: direction(job, "read"),
         write: direction(job, "write"),
         trim: direction(job, "trim"),
+        mixed: job.get("read").is_none().then(|| Box::new(direction(job, MIXED))).filter(|_| job.get(MIXED).is_some()),
         errors: unsigned(job, "total_err"),
         error: (error > 0).then(|| format!("fio reports error {error}")),
         wall_nanos: Nanos::from_millis(millis),
@@ -201,7 +219,8 @@ mod tests {
             };
             let jobs = jobs.iter().map(job).collect::<Vec<_>>().join(",");
             let text = format!("{{\n \"timestamp_ms\": 9000, \"global options\": {{{global}}}, \"jobs\": [{jobs}]}}\n");
-            parse(&text).unwrap().unclear.unwrap_or_default()
+            let report = parse(&text).unwrap();
+            report.unclear.or(report.uncounted).unwrap_or_default()
         };
         let (delay, ramp) = ("\"startdelay\": \"1\"", "\"ramp_time\": \"1\"");
         // A start delay of all jobs, or a ramp of all at the same time, comes before all I/O.

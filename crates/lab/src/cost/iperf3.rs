@@ -1,9 +1,13 @@
 //! iperf3: reports its I/O in JSON with the right flag.
+//!
+//! What this side of a test did, client or server, follows from the JSON itself: its `start` says which side it is and which
+//! way the data went, its `end` has a sum for what a side sent and one for what came.
 
 use super::Printed;
+use super::iperf3_json::{self, SECOND};
 use super::output_parser::{CapturedOutput, OutputParser, ProgramReport};
 use crate::error::{Error, Result};
-use model::record::{Direction, JobRecord, Latency};
+use model::record::{Direction, JobRecord, Latency, Lost};
 use model::unit::{Bytes, Nanos};
 use serde_json::Value;
 use std::process::Stdio;
@@ -16,14 +20,22 @@ pub(super) struct Iperf3 {
 
 impl OutputParser for Iperf3 {
     fn prepare(&mut self, command: &[String], _: Printed) -> Result<(Vec<String>, Stdio)> {
-        if let Some(argument) = command.iter().skip(1).find(|argument| omits(argument)) {
+        let given = flags(command.get(1..).unwrap_or_default());
+        let argument = |flag: Flag| given.iter().find(|(found, _)| *found == flag).map(|(_, argument)| *argument);
+        if let Some(argument) = argument(Flag::Omit) {
             return Err(Error::Refused(format!(
                 "iperf3's {argument} omits seconds from its count that the machine pays for; leave it out and run longer, or \
                  count with --ios"
             )));
         }
+        if let Some(argument) = argument(Flag::Hides) {
+            return Err(Error::Refused(format!(
+                "iperf3's {argument} conflicts with iotoll, which waits for iperf3 and reads its output as one JSON text; leave it \
+                 out, or count with --ios"
+            )));
+        }
         let mut command = command.to_vec();
-        if !command.iter().any(|argument| argument == "-J" || argument == "--json") {
+        if argument(Flag::Json).is_none() {
             command.push("--json".to_owned());
         }
         Ok((command, self.stdout.capture()?))
@@ -34,80 +46,196 @@ impl OutputParser for Iperf3 {
     }
 }
 
-/// Whether an argument omits the first seconds. Names of long options may be abbreviated.
-fn omits(argument: &str) -> bool {
-    let long = argument.strip_prefix("--").map(|name| name.split_once('=').map_or(name, |(name, _)| name));
-    argument.starts_with("-O") || long.is_some_and(|name| !name.is_empty() && "omit".starts_with(name))
+/// What a flag means for the count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flag {
+    Json,
+    /// It omits the first seconds.
+    Omit,
+    /// It sends the output elsewhere, prints another form, or lets iperf3 end before its work does.
+    Hides,
 }
 
+/// Letters of iperf3 3.17 whose value follows, in the same word or in the next one.
+const VALUED: &str = "pfiIFABcXbtnklPwCMSLOTm";
+/// Long options that matter here, and what they mean. Their names may be abbreviated.
+const LONG: [(&str, Flag); 5] = [
+    ("json", Flag::Json),
+    ("omit", Flag::Omit),
+    ("logfile", Flag::Hides),
+    ("json-stream", Flag::Hides),
+    ("daemon", Flag::Hides),
+];
+
+/// The flags among these arguments that matter, each with the argument that contains it. Letters may be in one word: `-ZO1`.
+fn flags(arguments: &[String]) -> Vec<(Flag, &str)> {
+    let mut found = Vec::new();
+    let mut arguments = arguments.iter().map(String::as_str);
+    while let Some(argument) = arguments.next() {
+        if argument == "--" {
+            break;
+        }
+        if let Some(name) = argument.strip_prefix("--") {
+            let name = name.split_once('=').map_or(name, |(name, _)| name);
+            let named = |(long, _): &&(&str, Flag)| *long == name || (!name.is_empty() && long.starts_with(name));
+            // The exact name, before one that it abbreviates.
+            let exact = LONG.iter().find(|(long, _)| *long == name);
+            found.extend(exact.or_else(|| LONG.iter().find(named)).map(|(_, flag)| (*flag, argument)));
+        } else if let Some(letters) = argument.strip_prefix('-') {
+            for (place, letter) in letters.char_indices() {
+                match letter {
+                    'O' => found.push((Flag::Omit, argument)),
+                    'J' => found.push((Flag::Json, argument)),
+                    'D' => found.push((Flag::Hides, argument)),
+                    _ => {}
+                }
+                if VALUED.contains(letter) {
+                    if place + letter.len_utf8() == letters.len() {
+                        arguments.next();
+                    }
+                    break;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A server prints a text for each of its clients.
 fn parse(text: &str) -> std::result::Result<ProgramReport, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("its JSON is broken: {error}"))?;
-    let Some(error) = value.get("error").and_then(Value::as_str) else { return traffic(&value) };
-    // With --json it exits with status 0 even then. If a signal ended it, it still reports what it did until then.
-    let jobs = if error.starts_with("interrupt") { traffic(&value).unwrap_or_default().jobs } else { Vec::new() };
-    Ok(ProgramReport { failure: Some(error.to_owned()), jobs, ..ProgramReport::default() })
+    let tests = iperf3_json::texts(text)?;
+    let mut report = ProgramReport::default();
+    for (group, test) in tests.iter().enumerate() {
+        let error = test.get("error").and_then(Value::as_str);
+        match (error, Traffic::of(test)) {
+            (None, Err(why)) => return Err(why),
+            (None, Ok(traffic)) => traffic.add_to(&mut report, group),
+            // With --json it exits with status 0 even then. If a signal ended it or its peer, it still reports what it did until then.
+            (Some(error), traffic) if error.contains("terminated") || error.starts_with("interrupt") => {
+                if let Ok(traffic) = traffic {
+                    traffic.add_to(&mut report, group);
+                }
+                report.failure = Some(error.to_owned());
+            }
+            (Some(error), _) => report.failure = Some(error.to_owned()),
+        }
+    }
+    Ok(report)
 }
 
-/// What its JSON says of the traffic.
-fn traffic(value: &Value) -> std::result::Result<ProgramReport, String> {
-    let end = value.get("end").ok_or("its JSON has no end")?;
-    let test = value.pointer("/start/test_start").ok_or("its JSON has no test_start")?;
-    let protocol = test.get("protocol").and_then(Value::as_str).unwrap_or("TCP");
-    let block = test.get("blksize").and_then(Value::as_u64).filter(|block| *block > 0);
-    let (write, seconds) = direction(end, ["sum_sent", "sum"], block).ok_or("its JSON has no sum of bytes")?;
-    // With --bidir: the traffic in the other direction at the same time.
-    let back = direction(end, ["sum_sent_bidir_reverse", "sum_bidir_reverse"], block);
-    let job = JobRecord {
-        name: format!("iperf3 {protocol}"),
-        engine: "iperf3".to_owned(),
-        read: back.map(|(read, _)| read).unwrap_or_default(),
-        write,
-        wall_nanos: Nanos((seconds * 1e9) as u64),
-        ..JobRecord::default()
-    };
-    Ok(ProgramReport { jobs: vec![job], ..ProgramReport::default() })
+/// What its JSON says of the traffic of one test.
+struct Traffic {
+    protocol: String,
+    sent: Option<Sum>,
+    came: Option<Sum>,
+    /// Seconds at the begin that its counts leave out.
+    omitted: u64,
 }
 
-/// The traffic of one direction, from the first of these sums that exists, and its seconds.
-fn direction(end: &Value, sums: [&str; 2], block: Option<u64>) -> Option<(Direction, f64)> {
-    let sum = sums.iter().find_map(|name| end.get(name))?;
-    let bytes = sum.get("bytes").and_then(Value::as_u64)?;
-    // The packets of UDP are only in `sum`.
-    let packets = sums.iter().find_map(|name| end.get(name)?.get("packets")?.as_u64());
-    // TCP has no I/Os of its own: one write of iperf3 is a block.
-    let ios = packets.or_else(|| block.map(|block| bytes / block)).unwrap_or(0);
-    let seconds = sum.get("seconds").and_then(Value::as_f64).unwrap_or(0.0);
-    Some((Direction { ios, bytes: Bytes(bytes), short: 0, latency: Latency::None }, seconds))
+/// What this side did in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sum {
+    ios: u64,
+    bytes: u64,
+    /// Packets that were sent and did not arrive.
+    lost: u64,
+    seconds: f64,
+}
+
+impl Traffic {
+    fn of(test: &Value) -> std::result::Result<Self, String> {
+        let end = test.get("end").ok_or("its JSON has no end")?;
+        let start = test.pointer("/start/test_start").ok_or("its JSON has no test_start")?;
+        let number = |name: &str| start.get(name).and_then(Value::as_u64);
+        let protocol = start.get("protocol").and_then(Value::as_str).unwrap_or("TCP").to_owned();
+        let block = number("blksize").filter(|block| *block > 0);
+        let is_client = test.pointer("/start/connecting_to").is_some();
+        // The client sends, unless the test is reversed.
+        let sends = is_client == (number("reverse").unwrap_or(0) == 0);
+        let (mut sent, mut came) = (None, None);
+        for (suffix, sends) in [("", sends), (SECOND, !sends)] {
+            let find = |name: &str| end.get(format!("{name}{suffix}"));
+            let sums = Sums { own: find(if sends { "sum_sent" } else { "sum_received" }), both: find("sum") };
+            let found = if protocol == "UDP" { sums.packets(sends, block)? } else { sums.stream(block) };
+            *(if sends { &mut sent } else { &mut came }) = found;
+        }
+        if sent.is_none() && came.is_none() {
+            return Err("its JSON has no sum of bytes".to_owned());
+        }
+        Ok(Self { protocol, sent, came, omitted: number("omit").unwrap_or(0) })
+    }
+
+    fn add_to(self, report: &mut ProgramReport, group: usize) {
+        let direction = |sum: Option<Sum>| {
+            let Sum { ios, bytes, .. } = sum.unwrap_or_default();
+            Direction { ios, bytes: Bytes(bytes), short: 0, latency: Latency::None }
+        };
+        let of = |sum: Option<Sum>| sum.map_or(0, |sum| sum.lost);
+        let lost = Lost { read: of(self.came), write: of(self.sent) };
+        let seconds = [self.sent, self.came].into_iter().flatten().map(|sum| sum.seconds).fold(0.0, f64::max);
+        report.jobs.push(JobRecord {
+            name: format!("iperf3 {}", self.protocol),
+            engine: "iperf3".to_owned(),
+            group: u32::try_from(group).unwrap_or(u32::MAX),
+            lost: (lost != Lost::default()).then_some(lost),
+            read: direction(self.came),
+            write: direction(self.sent),
+            wall_nanos: Nanos((seconds * 1e9) as u64),
+            ..JobRecord::default()
+        });
+        if self.omitted > 0 {
+            report.uncounted = Some(format!(
+                "iperf3's counts leave out the first {} s of the test (-O of the client), but the machine paid for them, so there is no \
+                 cost per I/O",
+                self.omitted
+            ));
+        }
+    }
+}
+
+/// The sums of one direction: this side's own, and that of both sides.
+struct Sums<'a> {
+    own: Option<&'a Value>,
+    both: Option<&'a Value>,
+}
+
+impl Sums<'_> {
+    /// A stream has no I/Os of its own: one read or write of iperf3 is a block.
+    fn stream(&self, block: Option<u64>) -> Option<Sum> {
+        // Versions before 3.1 have one sum.
+        let sum = self.own.or(self.both)?;
+        let bytes = whole(sum, "bytes")?;
+        Some(Sum { ios: block.map_or(0, |block| bytes / block), bytes, lost: 0, seconds: seconds(sum) })
+    }
+
+    /// Both sides report the packets that were sent, also the one that receives. A packet is a block.
+    fn packets(&self, sends: bool, block: Option<u64>) -> std::result::Result<Option<Sum>, String> {
+        // In the sender's own sum no packet is lost.
+        let Some(both) = self.both.or(self.own) else { return Ok(None) };
+        let Some(sum) = self.own.or(self.both) else { return Ok(None) };
+        let lost = whole(both, "lost_packets").unwrap_or(0);
+        let Some(sent) = whole(sum, "packets") else { return Ok(None) };
+        let came = || {
+            // Its bytes, where it has a sum of its own: the loss is an estimate where packets overtake each other.
+            let own = self.own.and_then(|own| Some(whole(own, "bytes")? / block?));
+            own.unwrap_or(sent.saturating_sub(lost))
+        };
+        let ios = if sends { sent } else { came() };
+        let bytes = match block {
+            Some(block) => ios.saturating_mul(block),
+            None => whole(sum, "bytes").ok_or("its JSON has no size of packets")?,
+        };
+        Ok(Some(Sum { ios, bytes, lost, seconds: seconds(sum) }))
+    }
+}
+
+fn whole(value: &Value, key: &str) -> Option<u64> {
+    value.get(key).and_then(Value::as_u64)
+}
+
+fn seconds(sum: &Value) -> f64 {
+    sum.get("seconds").and_then(Value::as_f64).unwrap_or(0.0)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn omitting_seconds_is_refused() {
-        for flag in ["-O", "-O2", "--omit", "--omit=2", "--om"] {
-            let command = ["iperf3", "-c", "127.0.0.1", flag].map(str::to_owned);
-            let refused = Iperf3::default().prepare(&command, Printed::Nowhere).unwrap_err().to_string();
-            assert!(refused.contains(flag), "{refused}");
-        }
-        let harmless = ["iperf3", "-c", "Omit", "--one-off", "-o"].map(str::to_owned);
-        assert!(Iperf3::default().prepare(&harmless, Printed::Nowhere).is_ok());
-    }
-
-    #[test]
-    fn blocks_for_tcp_packets_for_udp() {
-        let tcp = r#"{"start":{"test_start":{"protocol":"TCP","blksize":131072}},"end":{"sum_sent":{"bytes":1310720,"seconds":2.0}}}"#;
-        let job = &parse(tcp).unwrap().jobs[0];
-        assert_eq!((job.write.ios, job.write.bytes.0, job.wall_nanos), (10, 1_310_720, Nanos::from_secs(2)));
-        let udp = r#"{"start":{"test_start":{"protocol":"UDP","blksize":1448}},"end":{"sum":{"bytes":2896,"seconds":1.0,"packets":2}}}"#;
-        assert_eq!(parse(udp).unwrap().jobs[0].write.ios, 2);
-        let both = r#"{"start":{"test_start":{"protocol":"TCP","blksize":1024}},"end":{"sum_sent":{"bytes":4096,"seconds":2.0},
-            "sum_sent_bidir_reverse":{"bytes":2048,"seconds":2.0}}}"#;
-        let job = &parse(both).unwrap().jobs[0];
-        assert_eq!((job.write.ios, job.read.ios, job.read.bytes.0), (4, 2, 2048));
-        let failed = parse(r#"{"error":"unable to connect"}"#).unwrap();
-        assert_eq!((failed.jobs.len(), failed.failure.as_deref()), (0, Some("unable to connect")));
-        assert!(parse("").is_err());
-    }
-}
+mod tests;

@@ -3,6 +3,7 @@
 use super::{CommandPlan, Count, Printed, fio, iperf3};
 use crate::error::{Error, Result};
 use crate::shell::scratch;
+use crate::starters::{LookedThrough, look_through};
 use model::record::JobRecord;
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -25,6 +26,8 @@ pub(crate) struct ProgramReport {
     pub io_unix_nanos: Option<(u64, u64)>,
     /// Why the time of its I/O is unknown although the program reports its duration.
     pub unclear: Option<String>,
+    /// Why its counts leave out work that the machine paid for.
+    pub uncounted: Option<String>,
     /// The part of the output that is text for the user.
     pub text: String,
     /// Why it failed, from a program that fails with exit status 0.
@@ -47,148 +50,39 @@ static OUTPUT_PARSERS: [Row; 2] = [
     },
 ];
 
-/// A program that only starts another one.
-struct Starter {
-    program: &'static str,
-    /// Letters of its options whose value is a separate word, and names of such long options.
-    valued: &'static str,
-    long_valued: &'static [&'static str],
-    /// Its own words before the program: priorities, masks.
-    own_words: usize,
+/// The row of a program, whatever its path.
+fn row(program: Option<&String>) -> Option<&'static Row> {
+    let file = Path::new(program?).file_name()?;
+    OUTPUT_PARSERS.iter().find(|row| file == row.program)
 }
 
-const fn starter(program: &'static str, valued: &'static str, long: &'static [&'static str], own: usize) -> Starter {
-    Starter { program, valued, long_valued: long, own_words: own }
+/// The row of the program that a command starts.
+fn row_of(command: &[String]) -> Option<&'static Row> {
+    let LookedThrough { words, before, .. } = look_through(command);
+    row(words.get(before))
 }
 
-/// From their manuals (util-linux 2.38, coreutils 9.1, sudo 1.9, doas 6.8, numactl 2.0).
-static STARTERS: [Starter; 19] = [
-    // Other names of setarch(8); called by its own name, it may be followed by one of these.
-    starter("aarch64", "", &[], 0),
-    starter("i386", "", &[], 0),
-    starter("linux32", "", &[], 0),
-    starter("linux64", "", &[], 0),
-    starter("x86_64", "", &[], 0),
-    starter("setarch", "", &[], 0),
-    starter("chrt", "TPD", &["sched-runtime", "sched-period", "sched-deadline"], 1),
-    starter("doas", "uC", &[], 0),
-    starter("env", "uCS", &["unset", "chdir", "split-string"], 0),
-    starter("ionice", "cn", &["class", "classdata"], 0),
-    starter("nice", "n", &["adjustment"], 0),
-    starter(
-        "numactl",
-        "iNmCpPw",
-        &["interleave", "cpunodebind", "membind", "physcpubind", "preferred", "weighted-interleave"],
-        0,
-    ),
-    starter("prlimit", "", &[], 0),
-    starter("runuser", "ugGswTP", &["user", "group", "supp-group", "shell", "whitelist-environment"], 0),
-    starter(
-        "setpriv",
-        "",
-        &[
-            "ambient-caps",
-            "inh-caps",
-            "bounding-set",
-            "ruid",
-            "euid",
-            "rgid",
-            "egid",
-            "reuid",
-            "regid",
-            "groups",
-            "securebits",
-            "pdeathsig",
-            "selinux-label",
-            "apparmor-profile",
-        ],
-        0,
-    ),
-    starter("setsid", "", &[], 0),
-    starter("stdbuf", "ioe", &["input", "output", "error"], 0),
-    starter(
-        "sudo",
-        "ughpCDRrtTU",
-        &[
-            "user",
-            "group",
-            "host",
-            "prompt",
-            "close-from",
-            "chdir",
-            "chroot",
-            "role",
-            "type",
-            "command-timeout",
-            "other-user",
-        ],
-        0,
-    ),
-    starter("taskset", "", &[], 1),
-];
+/// Whether a command starts a program that reports its own I/O.
+pub fn reports(command: &[String]) -> bool {
+    row_of(command).is_some()
+}
 
-impl Starter {
-    /// Number of words before the program, including this one's name; `None` if there is no program.
-    fn words_before(&self, command: &[String]) -> Option<usize> {
-        let (mut place, mut own) = (1, self.own_words);
-        loop {
-            let word = command.get(place)?;
-            place += 1;
-            let (name, long) = match (word.strip_prefix("--"), word.strip_prefix('-')) {
-                // No more options after `--`.
-                (Some(""), _) => {
-                    place += own;
-                    break;
-                }
-                (Some(name), _) => (name, true),
-                (None, Some(letters)) => (letters, false),
-                // env and sudo: variables of the program.
-                (None, None) if word.contains('=') => continue,
-                (None, None) if own > 0 => {
-                    own -= 1;
-                    continue;
-                }
-                (None, None) => {
-                    place -= 1;
-                    break;
-                }
-            };
-            let apart = if long {
-                self.long_valued.contains(&name)
-            } else {
-                // In `-n5` the value follows its letter.
-                name.chars().last().is_some_and(|last| self.valued.contains(last))
-                    && name.chars().filter(|letter| self.valued.contains(*letter)).count() == 1
-            };
-            place += usize::from(apart);
-        }
-        command.get(place).map(|_| place)
+/// The words before the program whose output is parsed, and the words from there on. A command without such a program is left as
+/// it is.
+pub(super) fn started(command: &[String]) -> (Vec<String>, Vec<String>) {
+    let LookedThrough { mut words, before, .. } = look_through(command);
+    if row(words.get(before)).is_none() {
+        return (Vec::new(), command.to_vec());
     }
-}
-
-/// The row of a command's program, whatever its path and starters, and the number of words before it.
-fn row(command: &[String]) -> Option<(usize, &'static Row)> {
-    let mut before = 0;
-    loop {
-        let rest = command.get(before..)?;
-        let file = Path::new(rest.first()?).file_name()?;
-        if let Some(row) = OUTPUT_PARSERS.iter().find(|row| file == row.program) {
-            return Some((before, row));
-        }
-        before += STARTERS.iter().find(|starter| file == starter.program)?.words_before(rest)?;
-    }
-}
-
-/// The words before the program whose output is parsed, and the words from there on.
-pub(super) fn started(command: &[String]) -> (&[String], &[String]) {
-    command.split_at(row(command).map_or(0, |(place, _)| place))
+    let own = words.split_off(before);
+    (words, own)
 }
 
 /// The parser of a command's output.
 pub(super) fn output_parser(plan: &CommandPlan) -> Box<dyn OutputParser> {
     match plan.count {
         Count::Program => {
-            row(&plan.command).map_or_else(|| Box::new(NoParser) as Box<dyn OutputParser>, |(_, row)| (row.parser)())
+            row_of(&plan.command).map_or_else(|| Box::new(NoParser) as Box<dyn OutputParser>, |row| (row.parser)())
         }
         Count::Stated { .. } | Count::Kernel(_) => Box::new(NoParser),
     }
@@ -198,10 +92,10 @@ pub(super) fn output_parser(plan: &CommandPlan) -> Box<dyn OutputParser> {
 pub(super) fn counted_by(plan: &CommandPlan) -> String {
     match &plan.count {
         Count::Program => {
-            row(&plan.command).map_or("nothing: give --ios, --bytes or --count", |(_, row)| row.counted_by).to_owned()
+            row_of(&plan.command).map_or("nothing: give --ios, --bytes or --count", |row| row.counted_by).to_owned()
         }
         Count::Stated { .. } => "stated on the command line".to_owned(),
-        Count::Kernel(counter) => format!("the kernel's counters of {counter}, of all processes"),
+        Count::Kernel(counter) => format!("the kernel's counters of {counter}, of all processes{}", counter.remark()),
     }
 }
 
@@ -277,33 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_known_after_its_starters() {
-        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        for (text, place) in [
-            ("taskset -c 0 fio job.fio", Some(3)),
-            ("/usr/bin/nice -n 5 /opt/fio", Some(3)),
-            ("sudo -u fio -E nice -5 fio job.fio", Some(6)),
-            ("env -i A=fio B=1 /usr/bin/iperf3 -c x", Some(4)),
-            ("chrt -f 10 fio j", Some(3)),
-            ("sudo -- numactl --cpunodebind=0 -m 0 fio j", Some(6)),
-            ("stdbuf -oL fio j", Some(2)),
-            ("ionice -c2 -n 0 setsid fio j", Some(5)),
-            ("setarch x86_64 -R fio j", Some(3)),
-            ("setarch -R fio j", Some(2)),
-            ("runuser -u other -- fio j", Some(4)),
-            ("setpriv --reuid other --clear-groups fio j", Some(4)),
-            ("sudo cat job", None),
-            ("cat fio", None),
-            ("nice cat fio", None),
-            ("sudo -u fio ./bench", None),
-            ("env rsync -a s/ /backup/fio", None),
-            ("nice tar cf x.tar /usr/share/fio", None),
-            ("taskset -c 0", None),
-            ("sudo --user", None),
-        ] {
-            let command = words(text);
-            assert_eq!(row(&command).map(|(place, _)| place), place, "{text}");
-            assert_eq!(started(&command).0.len(), place.unwrap_or(0), "{text}");
+    fn a_command_without_a_known_program_is_left_as_it_is() {
+        let words = |text: &[&str]| text.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let shell = words(&["nice", "sh", "-c", "exec dd if=x"]);
+        assert_eq!(started(&shell), (Vec::new(), shell.clone()));
+        let fio = words(&["nice", "sh", "-c", "exec fio j"]);
+        assert_eq!(started(&fio), (words(&["nice"]), words(&["fio", "j"])));
+        for text in ["cat fio", "nice cat fio", "sudo -u fio ./bench", "env rsync -a s/ /backup/fio", "taskset -c 0"] {
+            assert!(row_of(&words(&text.split(' ').collect::<Vec<_>>())).is_none(), "{text}");
         }
     }
 

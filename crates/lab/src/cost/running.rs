@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
 use crate::meter::{TaskScan, Work};
+use crate::network_namespace;
 use crate::page_cache::{own_storage_read, storage_read_of_tree};
 use crate::placing::pinned;
 use crate::progress::{Observer, Progress, iops};
@@ -34,6 +35,7 @@ pub(super) struct Running<'a> {
     failure: Option<Failure>,
     /// The plan's counter before it started.
     first: Option<Done>,
+    first_flushes: Option<u64>,
     interruption: &'a Interruption,
     told_to_end: Option<Instant>,
     /// It was ended because it exceeded its time limit.
@@ -43,6 +45,8 @@ pub(super) struct Running<'a> {
     storage_read: Cell<Bytes>,
     observer: Observer<'a>,
     placement_watch: PlacementWatch,
+    /// It was in another network namespace than iotoll.
+    elsewhere: bool,
     cpus: Vec<u32>,
     /// Receives the leader of its process group once it has run for a while: that costs some microseconds, and its mark
     /// identifies it before.
@@ -76,6 +80,7 @@ impl<'a> Running<'a> {
             ended: None,
             failure: None,
             first: counter(plan).and_then(|counter| counter.read().ok()),
+            first_flushes: counter(plan).and_then(Counter::flushes),
             interruption,
             told_to_end: None,
             overdue: false,
@@ -83,9 +88,20 @@ impl<'a> Running<'a> {
             storage_read: Cell::new(Bytes(0)),
             observer,
             placement_watch: PlacementWatch::new(Workload::Command),
+            elsewhere: false,
             cpus: Vec::new(),
             processes: None,
         }
+    }
+
+    /// Flushes of the plan's block device since before it started.
+    pub fn flushes(&self) -> Option<u64> {
+        Some(counter(self.plan)?.flushes()?.saturating_sub(self.first_flushes?))
+    }
+
+    /// Whether it was in another network namespace than iotoll.
+    pub fn was_elsewhere(&self) -> bool {
+        self.elsewhere
     }
 
     /// Pins it to these CPUs, if there are any.
@@ -282,6 +298,9 @@ impl Subject for Running<'_> {
     }
 
     fn whereabouts(&mut self) -> Option<Box<Whereabouts>> {
+        if let Some(process) = self.process.filter(|_| !self.elsewhere) {
+            self.elsewhere = network_namespace::any_elsewhere([process]);
+        }
         self.placement_watch.look(self.process)
     }
 

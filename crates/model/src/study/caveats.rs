@@ -47,6 +47,8 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     agreement(finding, &mut found);
     for job in &finding.jobs {
         few_samples(job, &mut found);
+        found.extend(packets_lost(job));
+        found.extend(flushes_apart(job));
     }
     canaries(&finding.canaries, &mut found);
     found.append(&mut finding.warnings);
@@ -75,13 +77,62 @@ fn meters(finding: &RunFinding, found: &mut Vec<Warning>) {
         let message = "no meter of the whole machine is available, so the cost is unknown; see `iotoll doctor`";
         found.push(Warning::new(Code::MeterUnavailable, message));
     }
-    if finding.phases.iter().any(|phase| phase.ios.is_none()) {
+    let said = finding.warnings.iter().any(|warning| warning.code == Code::WorkUnknown);
+    if !said && finding.phases.iter().any(|phase| phase.ios.is_none()) {
         let message = match finding.jobs.is_empty() {
             true => "the number of I/Os is unknown, so there is no cost per I/O; use --ios, --bytes or --count",
             false => "no I/O was counted, so there is no cost per I/O; check the source of the count",
         };
         found.push(Warning::new(Code::WorkUnknown, message));
     }
+}
+
+/// Part of the packets that were lost from which on there is a caveat: the default margin of a verdict.
+const LOST: f64 = 0.03;
+
+/// The cost of a packet that was sent is not that of one that arrived.
+fn packets_lost(job: &JobFinding) -> Option<Warning> {
+    let part = |lost: u64, sent: u64| if sent > 0 { lost as f64 / sent as f64 } else { 0.0 };
+    let (sent, came) = (&job.write, &job.read);
+    let (of_sent, of_came) = (part(sent.lost, sent.ios), part(came.lost, came.ios.saturating_add(came.lost)));
+    let message = if of_sent > LOST {
+        format!(
+            "{}: {:.1} % of the packets that it sent did not arrive ({} of {}); the cost per I/O is that of a packet sent",
+            job.name,
+            of_sent * 100.0,
+            sent.lost,
+            sent.ios
+        )
+    } else if of_came > LOST {
+        format!(
+            "{}: {:.1} % of the packets that were sent to it did not arrive ({} of {}); only those that arrived are I/Os",
+            job.name,
+            of_came * 100.0,
+            came.lost,
+            came.ios.saturating_add(came.lost)
+        )
+    } else {
+        return None;
+    };
+    Some(Warning::new(Code::PacketsLost, message))
+}
+
+/// Part of the I/Os that flushes are from which on there is a caveat.
+const MANY_FLUSHES: f64 = 0.02;
+
+/// The kernel's counter of writes contains requests that only flush, but does not say how many.
+fn flushes_apart(job: &JobFinding) -> Option<Warning> {
+    let flushes = job.flushes.filter(|flushes| *flushes as f64 > MANY_FLUSHES * job.ios as f64)?;
+    let message = format!(
+        "{}: {flushes} flushes are not among the {} I/Os; that is exact if each of them was a request of its own (fsync of a file that keeps \
+         its size, or of the device), but a write that flushes too, as that of a file system's log, is then missing: there were between \
+         {} and {} I/Os",
+        job.name,
+        job.ios,
+        job.ios,
+        job.ios.saturating_add(flushes)
+    );
+    Some(Warning::new(Code::FlushesApart, message))
 }
 
 fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {

@@ -4,7 +4,7 @@ use crate::finding::{DirectionFinding, JobFinding, LatencyFinding, StagesFinding
 use crate::histogram::{BUCKET_ERROR, Histogram};
 use crate::injected::Injected;
 use crate::plan::JobPlan;
-use crate::record::{Direction, JobRecord, Latency, PhaseRecord, StageLatencies, StampError};
+use crate::record::{Direction, JobRecord, Latency, Lost, PhaseRecord, StageLatencies, StampError};
 use crate::unit::{Hertz, Nanos, Ticks};
 
 /// Number of I/Os beyond a percentile p that it needs (docs/method/latency.md: 10/(1 − p) in total).
@@ -21,16 +21,16 @@ pub(super) fn study(phase: &PhaseRecord, planned: Option<&[JobPlan]>, clock: Her
             // Different jobs may have the same name: the nth of a name in one execution corresponds to the nth in the
             // others.
             let earlier = execution.jobs.get(..place).unwrap_or_default().iter();
-            let turn = earlier.filter(|other| other.name == job.name && other.copy == job.copy).count();
+            let turn = earlier.filter(|other| other.name == job.name && place_of(other) == place_of(job)).count();
             let same = |(of, group): &&mut (usize, Vec<&JobRecord>)| {
                 group.first().is_some_and(|first| {
                     // fio's copies have no numbers, and those of a group are already combined.
                     let fio = job.engine.starts_with("fio");
-                    let together =
-                        (fio && first.copy == job.copy) || (!fio && first.group_reporting && job.group_reporting);
+                    let together = (fio && place_of(first) == place_of(job))
+                        || (!fio && first.group_reporting && job.group_reporting);
                     first.name == job.name
                         && first.engine == job.engine
-                        && (together || (first.copy == job.copy && *of == turn))
+                        && (together || (place_of(first) == place_of(job) && *of == turn))
                 })
             };
             match groups.iter_mut().find(same) {
@@ -48,6 +48,15 @@ pub(super) fn study(phase: &PhaseRecord, planned: Option<&[JobPlan]>, clock: Her
     found.collect()
 }
 
+fn sum_of(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
+}
+
+/// Jobs of the same name that ran at the same time have the same.
+fn place_of(job: &JobRecord) -> (u32, u32) {
+    (job.group, job.copy)
+}
+
 fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
     let Some(first) = jobs.first() else { return JobFinding::default() };
     // Copies run at the same time, executions one after the other.
@@ -56,13 +65,13 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
     let all: Nanos = jobs.iter().map(|job| job.wall_nanos).sum();
     let seconds = if executions > 1 { all.seconds() / copies as f64 } else { longest.seconds() };
     let sum = |of: fn(&JobRecord) -> u64| jobs.iter().map(|job| of(job)).fold(0, u64::saturating_add);
-    let ios = sum(JobRecord::ios);
-    let bytes = sum(|job| job.bytes().0);
+    let ios = sum(JobRecord::reported_ios);
+    let bytes = sum(|job| job.reported_bytes().0);
+    let lost = |of: fn(&Lost) -> u64| sum_of(jobs.iter().filter_map(|job| job.lost.as_ref()).map(of));
     let per_second = |work: u64| if seconds > 0.0 { work as f64 / seconds } else { 0.0 };
     let thread: Option<Nanos> = jobs.iter().map(|job| job.thread_nanos).sum();
     let syscalls = jobs.iter().try_fold(0_u64, |sum, job| Some(sum.saturating_add(job.syscalls?)));
-    let direction = |of: fn(&JobRecord) -> &Direction| {
-        let parts: Vec<&Direction> = jobs.iter().map(|job| of(job)).collect();
+    let of_parts = |parts: Vec<&Direction>| {
         let sum = |of: fn(&Direction) -> u64| parts.iter().map(|part| of(part)).fold(0, u64::saturating_add);
         let (ios, bytes) = (sum(|part| part.ios), sum(|part| part.bytes.0));
         DirectionFinding {
@@ -71,10 +80,13 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
             iops: per_second(ios),
             bytes_per_second: per_second(bytes),
             short: sum(|part| part.short),
+            lost: 0,
             latency_ns: latency(&parts, &first.percentiles, None, clock),
         }
     };
-    let everything: Vec<&Direction> = jobs.iter().flat_map(|job| [&job.read, &job.write, &job.trim]).collect();
+    let direction = |of: fn(&JobRecord) -> &Direction| of_parts(jobs.iter().map(|job| of(job)).collect());
+    let mixed: Vec<&Direction> = jobs.iter().filter_map(|job| job.mixed.as_deref()).collect();
+    let everything: Vec<&Direction> = jobs.iter().flat_map(|job| job.directions()).collect();
     JobFinding {
         name: first.name.clone(),
         engine: first.engine.clone(),
@@ -86,9 +98,11 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
         wall_seconds: seconds,
         iops: per_second(ios),
         bytes_per_second: per_second(bytes),
-        read: direction(|job| &job.read),
-        write: direction(|job| &job.write),
+        read: DirectionFinding { lost: lost(|lost| lost.read), ..direction(|job| &job.read) },
+        write: DirectionFinding { lost: lost(|lost| lost.write), ..direction(|job| &job.write) },
         trim: direction(|job| &job.trim),
+        mixed: (!mixed.is_empty()).then(|| of_parts(mixed)),
+        flushes: jobs.iter().filter_map(|job| job.flushes).reduce(u64::saturating_add),
         syncs: sum(|job| job.syncs),
         thread_cycles_per_io: thread.filter(|_| ios > 0).map(|nanos| nanos.seconds() * clock.0 / ios as f64),
         ios_per_crossing: syscalls.filter(|count| *count > 0).map(|count| ios as f64 / count as f64),

@@ -41,8 +41,11 @@ pub(crate) fn from_storage(execution: &Execution) -> Option<f64> {
     growth(execution, storage_read).or_else(all)
 }
 
-/// Bytes that a foreign program reports as read from files; `None` if it does not report them.
+/// Bytes that a foreign program reports as read from files; `None` if it does not report them, or not all of them.
 pub(crate) fn file_reads(execution: &Execution) -> Option<f64> {
+    if execution.jobs.iter().any(|job| job.uncounted) {
+        return None;
+    }
     let reads = execution.jobs.iter().filter(|job| reads_files(job)).map(|job| job.read.bytes.as_f64());
     Some(reads.sum()).filter(|bytes| *bytes > 0.0)
 }

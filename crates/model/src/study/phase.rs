@@ -15,6 +15,7 @@ use crate::record::{
 };
 use crate::stats::Estimate;
 use crate::unit::Nanos;
+use std::collections::BTreeSet;
 
 /// The cost of a phase by one meter, per I/O, byte and second.
 #[derive(Clone, Copy, Debug, Default)]
@@ -98,6 +99,7 @@ pub(super) fn study(
     };
     let mut found = PhaseFinding {
         jobs: names(executions),
+        groups: groups(executions),
         wall_seconds: work.wall_seconds,
         ios: work.ios,
         bytes: work.bytes,
@@ -258,6 +260,17 @@ fn names(executions: &[Execution]) -> Vec<String> {
         }
     }
     names
+}
+
+/// Groups of jobs that ran one after the other.
+fn groups(executions: &[Execution]) -> u32 {
+    let of = |execution: &Execution| {
+        // Records of earlier versions have the number of a group of fio as that of a copy.
+        let number =
+            |job: &JobRecord| if job.engine.starts_with("fio") { (job.group, job.copy) } else { (job.group, 0) };
+        execution.jobs.iter().map(number).collect::<BTreeSet<_>>().len()
+    };
+    u32::try_from(executions.iter().map(of).max().unwrap_or(0)).unwrap_or(u32::MAX).max(1)
 }
 
 fn interval_from(executions: &[Execution], cost: Option<Cost>) -> String {

@@ -547,6 +547,7 @@ fn job(name: &str) -> JobFinding {
         bytes: 2_843_112 * 4096,
         iops: 284_311.2,
         bytes_per_second: 284_311.2 * 4096.0,
+        lost: 0,
         short: 0,
         latency_ns: latency(1.0),
     };

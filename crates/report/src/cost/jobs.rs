@@ -76,7 +76,12 @@ fn remarks(job: &JobFinding) -> Option<String> {
     if job.syncs > 0 {
         parts.push(format!("{} fsync or fdatasync calls", job.syncs));
     }
+    parts.extend(job.flushes.map(|flushes| format!("{flushes} flushes, which are not I/Os")));
     let short = job.read.short.saturating_add(job.write.short).saturating_add(job.trim.short);
+    let lost = job.read.lost.saturating_add(job.write.lost);
+    if lost > 0 {
+        parts.push(format!("{lost} packets were lost"));
+    }
     if short > 0 {
         parts.push(format!("{short} short I/Os"));
     }

@@ -31,12 +31,7 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
         let sentence = if finding.counted_by.is_some() { conditions::storage } else { conditions::page_cache };
         Note::new(cache_tone(cache.state), sentence(cache))
     }));
-    if phase.jobs.len() > 1 {
-        let jobs = phase.jobs.len();
-        let text =
-            format!("The cost is shared by {jobs} jobs that ran at the same time; it is not divided among them.");
-        notes.push(Note::new(Tone::Faint, text));
-    }
+    notes.extend(shared(finding, phase).map(|text| Note::new(Tone::Faint, text)));
     let per_io = phase.cycles_per_io.or(phase.cycles).filter(|_| phase.regimes.is_empty());
     if [per_io, phase.context_switches_per_io].into_iter().flatten().any(number::is_about_0) {
         notes.push(Note::new(Tone::Faint, "≈ 0: below the noise of the background"));
@@ -44,6 +39,24 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
     let counted_by = finding.counted_by.iter();
     notes.extend(counted_by.map(|counted_by| Note::new(Tone::Faint, format!("I/O count: {counted_by}"))));
     notes
+}
+
+/// Which jobs share the cost. When the jobs of a foreign program ran is known only of its groups.
+fn shared(finding: &RunFinding, phase: &PhaseFinding) -> Option<String> {
+    let (jobs, groups) = (phase.jobs.len(), phase.groups);
+    Some(match (jobs, groups) {
+        (0 | 1, 0 | 1) => return None,
+        (_, 0 | 1) if finding.counted_by.is_some() => {
+            format!("The cost is shared by {jobs} jobs of one command; it is not divided among them.")
+        }
+        (_, 0 | 1) => {
+            format!("The cost is shared by {jobs} jobs that ran at the same time; it is not divided among them.")
+        }
+        _ => format!(
+            "The cost is a mean over {groups} groups of jobs that ran one after the other; for the cost of each, measure it by a command \
+             of its own."
+        ),
+    })
 }
 
 /// A mixture of cached and uncached reads is highlighted.

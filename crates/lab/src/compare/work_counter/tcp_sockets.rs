@@ -2,6 +2,7 @@
 //!
 //! Task accounting counts read and write on a socket, but neither send and recv nor what io_uring does.
 
+use crate::network_namespace;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netlink, socket_with};
 use std::collections::BTreeMap;
@@ -23,24 +24,37 @@ const BYTES_RECEIVED: usize = 128;
 const TCP: u8 = 6;
 const ALL_STATES: u32 = 0xfff;
 
-/// The sockets of a command, by inode, with the bytes that each had moved when it was last seen.
+/// The sockets of a command, by inode, with the bytes that each had moved when it was last seen. The kernel tells only of the
+/// sockets of one network namespace.
 #[derive(Debug, Default)]
 pub(super) struct TcpSockets {
     bytes: BTreeMap<u32, u64>,
-    diagnostics: Option<OwnedFd>,
+    /// For each network namespace of the command that has sockets.
+    diagnostics: BTreeMap<u64, std::result::Result<OwnedFd, String>>,
 }
 
 impl TcpSockets {
     /// Looks for new sockets of these processes.
     pub fn find(&mut self, processes: &[u32]) {
         for process in processes {
-            let open = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-            for target in open.filter_map(|file| fs::read_link(file.path()).ok()) {
-                if let Some(inode) = target.to_str().and_then(inode) {
-                    self.bytes.entry(inode).or_default();
-                }
+            let sockets = inodes(*process);
+            if sockets.is_empty() {
+                continue;
+            }
+            if let Some(network) = network_namespace::of(*process) {
+                let open = || network_namespace::within(*process, diagnostics).map_err(|error| error.to_string());
+                self.diagnostics.entry(network).or_insert_with(open);
+            }
+            for inode in sockets {
+                self.bytes.entry(inode).or_default();
             }
         }
+    }
+
+    /// Why sockets are not counted: their network namespace may not be entered.
+    pub fn out_of_reach(&self) -> Option<String> {
+        let why = self.diagnostics.values().find_map(|opened| opened.as_ref().err())?;
+        Some(format!("its sockets are in another network namespace, which iotoll cannot enter ({why}); run it as root"))
     }
 
     /// Whether one was found.
@@ -53,35 +67,36 @@ impl TcpSockets {
         if self.bytes.is_empty() {
             return None;
         }
-        if self.diagnostics.is_none() {
-            let made =
-                socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG));
-            self.diagnostics = Some(made.ok()?);
-        }
-        for family in [AddressFamily::INET, AddressFamily::INET6] {
-            self.ask(family)?;
+        for opened in self.diagnostics.values() {
+            for family in [AddressFamily::INET, AddressFamily::INET6] {
+                ask(opened.as_ref().ok()?, &mut self.bytes, family)?;
+            }
         }
         Some(self.bytes.values().sum())
     }
+}
 
-    fn ask(&mut self, family: AddressFamily) -> Option<()> {
-        let Self { bytes, diagnostics } = self;
-        let socket = diagnostics.as_ref()?;
-        rustix::io::write(socket, &request(u8::try_from(family.as_raw()).ok()?)).ok()?;
-        let mut buffer = vec![0; 32 << 10];
-        loop {
-            let length = rustix::io::read(socket, &mut buffer).ok()?;
-            let mut rest = buffer.get(..length)?;
-            while !rest.is_empty() {
-                let size = usize::try_from(word(rest, 0)?).ok()?;
-                let message = rest.get(..size).filter(|message| message.len() >= HEADER)?;
-                match half(message, 4)? {
-                    DONE => return Some(()),
-                    ERROR => return None,
-                    _ => note(bytes, message.get(HEADER..)?),
-                }
-                rest = rest.get(size.next_multiple_of(4)..).unwrap_or_default();
+/// A socket that tells of the TCP sockets of this thread's network namespace.
+fn diagnostics() -> std::io::Result<OwnedFd> {
+    Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG))?)
+}
+
+/// Asks for the bytes of all sockets of a family.
+fn ask(diagnostics: &OwnedFd, bytes: &mut BTreeMap<u32, u64>, family: AddressFamily) -> Option<()> {
+    rustix::io::write(diagnostics, &request(u8::try_from(family.as_raw()).ok()?)).ok()?;
+    let mut buffer = vec![0; 32 << 10];
+    loop {
+        let length = rustix::io::read(diagnostics, &mut buffer).ok()?;
+        let mut rest = buffer.get(..length)?;
+        while !rest.is_empty() {
+            let size = usize::try_from(word(rest, 0)?).ok()?;
+            let message = rest.get(..size).filter(|message| message.len() >= HEADER)?;
+            match half(message, 4)? {
+                DONE => return Some(()),
+                ERROR => return None,
+                _ => note(bytes, message.get(HEADER..)?),
             }
+            rest = rest.get(size.next_multiple_of(4)..).unwrap_or_default();
         }
     }
 }
@@ -120,6 +135,12 @@ fn moved(message: &[u8]) -> Option<u64> {
         }
         rest = rest.get(size.max(4).next_multiple_of(4)..)?;
     }
+}
+
+/// The inodes of the sockets of a process.
+pub(super) fn inodes(process: u32) -> Vec<u32> {
+    let open = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    open.filter_map(|file| inode(fs::read_link(file.path()).ok()?.to_str()?)).collect()
 }
 
 /// The inode of `socket:[17]`.

@@ -1,0 +1,372 @@
+//! What a foreign command is said to have done is what it did, whatever it prints and wherever it runs. The senders know their truth by
+//! construction: each message has the same size, and arms differ only by how often they print.
+
+use super::iotoll::{Ended, Folder, Iotoll, eventually, number, warns, whole};
+use super::machine::{LoopDevice, has, is_root, skip};
+use serde_json::Value;
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+
+const COMPARE: &str = "compare --quiet --no-save --format json --budget 4s";
+const COST: &str = "cost --background 200ms --no-save --quiet --no-output --format json";
+
+/// Sends messages by send(), which task accounting does not see, to a child that receives them: SIZE, EVERY. It prints a line after
+/// so many.
+const TCP: &str = "
+import socket, sys, os
+size, every, sent = int(sys.argv[1]), int(sys.argv[2]), 0
+listening = socket.socket()
+listening.bind(('127.0.0.1', 0))
+listening.listen(1)
+if os.fork() == 0:
+    receiving = socket.create_connection(listening.getsockname())
+    while receiving.recv(1 << 20): pass
+    os._exit(0)
+sending, _ = listening.accept()
+while True:
+    sending.sendall(b'x' * size)
+    sent += 1
+    if sent % every == 0: os.write(1, b'%12d messages\\n' % sent)
+";
+/// The same with datagrams that nobody receives.
+const UDP: &str = "
+import socket, sys, os
+size, every, sent = int(sys.argv[1]), int(sys.argv[2]), 0
+sending = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+while True:
+    sending.sendto(b'x' * size, ('127.0.0.1', 9))
+    sent += 1
+    if sent % every == 0: os.write(1, b'%12d messages\\n' % sent)
+";
+/// Reads a file through a memory map, and drops it from the page cache.
+const MAPPED: &str = "
+import mmap, os, sys
+every, pages = int(sys.argv[1]), 0
+file = os.open('data', os.O_RDONLY)
+size = os.fstat(file).st_size
+while True:
+    mapped = mmap.mmap(file, size, prot=mmap.PROT_READ)
+    for place in range(0, size, 4096):
+        mapped[place]
+        pages += 1
+        if pages % every == 0: os.write(1, b'%12d pages\\n' % pages)
+    mapped.close()
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+";
+
+/// Reads and writes 64 KiB, and lets a ring of io_uring complete nothing after so many: EVERY. Status 77 without io_uring.
+const RING: &str = "
+import ctypes, mmap, os, struct, sys
+kernel, every, done = ctypes.CDLL(None), int(sys.argv[1]), 0
+setup, enter, parameters = 425, 426, ctypes.create_string_buffer(120)
+ring = kernel.syscall(setup, 4, parameters)
+if ring < 0: sys.exit(77)
+_, tail, _, _, _, _, array, *_ = struct.unpack_from('10I', parameters, 40)
+completed_head, completed_tail, *_ = struct.unpack_from('10I', parameters, 80)
+queues = mmap.mmap(ring, 4096, mmap.MAP_SHARED | mmap.MAP_POPULATE, offset=0)
+entries = mmap.mmap(ring, 4096, mmap.MAP_SHARED | mmap.MAP_POPULATE, offset=0x10000000)
+zero, null = os.open('/dev/zero', os.O_RDONLY), os.open('/dev/null', os.O_WRONLY)
+while True:
+    os.write(null, os.read(zero, 65536))
+    done += 1
+    if done % every == 0:
+        at, = struct.unpack_from('I', queues, tail)
+        struct.pack_into('I', queues, array + 4 * (at % 4), 0)
+        struct.pack_into('I', queues, tail, at + 1)
+        kernel.syscall(enter, ring, 1, 1, 1, None, 0)
+        struct.pack_into('I', queues, completed_head, struct.unpack_from('I', queues, completed_tail)[0])
+";
+
+/// Whether there is a python3; otherwise the test is skipped.
+fn has_python(test: &str) -> bool {
+    let there = has("python3");
+    if !there {
+        skip(test, "python3 is not installed");
+    }
+    there
+}
+
+/// A comparison of two commands. On a busy machine the scheduler favours a program that has just woken, which looks like one that catches up:
+/// then it is tried again.
+fn compared(folder: &Folder, options: &str, [baseline, candidate]: [&str; 2]) -> Ended {
+    const TRIES: usize = 5;
+    let mut ended = None;
+    for _ in 0..TRIES {
+        let iotoll = folder.iotoll(&format!("{COMPARE} {options}"));
+        let commands: Iotoll = iotoll.word("--baseline-cmd").word(baseline).word("--candidate-cmd").word(candidate);
+        let tried = commands.run();
+        folder.assert_no_processes();
+        let is_busy = tried.stderr.contains("catches up");
+        ended = Some(tried);
+        if !is_busy {
+            break;
+        }
+    }
+    ended.unwrap()
+}
+
+/// Candidate divided by baseline.
+fn ratio(found: &Value, metric: &str) -> f64 {
+    let metric = &found["cells"][0]["metrics"][metric];
+    number(&metric["candidate"]) / number(&metric["baseline"])
+}
+
+#[test]
+fn a_sender_is_counted_by_what_it_sends_and_not_by_its_log_lines() {
+    const TEST: &str = "a_sender_is_counted_by_what_it_sends_and_not_by_its_log_lines";
+    if !has_python(TEST) {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("tcp.py", TCP);
+    folder.write("udp.py", UDP);
+    for (program, counter, metric) in
+        [("python3 tcp.py 60000", "tcp", "bytes_per_second"), ("python3 udp.py 1400", "udp", "iops")]
+    {
+        let arms = [format!("{program} 5"), format!("{program} 100")];
+        let ended = compared(&folder, "", [&arms[0], &arms[1]]);
+        ended.done();
+        let found = ended.json();
+        assert_eq!(found["work_counter"]["name"], counter, "{}", found["work_counter"]);
+        // By log lines the candidate would do a twentieth.
+        let ratio = ratio(&found, metric);
+        assert!((0.3..3.0).contains(&ratio), "{counter}: {ratio}");
+    }
+}
+
+#[test]
+fn a_memory_map_that_prints_is_counted_by_its_storage() {
+    const TEST: &str = "a_memory_map_that_prints_is_counted_by_its_storage";
+    if !has_python(TEST) {
+        return;
+    }
+    let folder = Folder::with_file("data", 32 << 20);
+    folder.write("mapped.py", MAPPED);
+    let ended = compared(&folder, "", ["python3 mapped.py 5000", "python3 mapped.py 1000"]);
+    if ended.code == Some(2) && ended.stderr.contains("--count") {
+        return skip(TEST, "the files of this machine do not come from storage");
+    }
+    ended.done();
+    let found = ended.json();
+    let counter = found["work_counter"]["name"].as_str().unwrap_or_default();
+    if counter == "task:both" {
+        // In memory nothing but the lines moves: then that is said.
+        assert!(warns(&found, "counters_disagree", &["looks like messages", "--count"]), "{}", found["warnings"]);
+        return skip(TEST, "the files of this machine do not come from storage");
+    }
+    assert_eq!(counter, "task:storage", "{}", found["work_counter"]);
+}
+
+#[test]
+fn a_ring_beside_the_work_is_not_counted() {
+    const TEST: &str = "a_ring_beside_the_work_is_not_counted";
+    if !has_python(TEST) {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("ring.py", RING);
+    let once = Command::new("timeout").args(["0.5", "python3"]).arg(folder.path("ring.py")).arg("100").status();
+    if once.is_ok_and(|status| status.code() == Some(77)) {
+        return skip(TEST, "io_uring is not allowed here");
+    }
+    let ended = compared(&folder, "", ["python3 ring.py 100", "python3 ring.py 2000"]);
+    ended.done();
+    let found = ended.json();
+    assert_eq!(found["work_counter"]["name"], "task:both", "{}", found["work_counter"]);
+    // By completions the candidate would do a twentieth.
+    let ratio = ratio(&found, "bytes_per_second");
+    assert!((0.3..3.0).contains(&ratio), "{ratio}");
+}
+
+/// Two kinds of I/O have no common counter, and one line says both values.
+#[test]
+fn different_kinds_of_io_need_a_named_counter() {
+    const TEST: &str = "different_kinds_of_io_need_a_named_counter";
+    if !has_python(TEST) {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("tcp.py", TCP);
+    let arms = ["python3 tcp.py 60000 5", "dd if=/dev/zero of=/dev/null bs=64k"];
+    compared(&folder, "", arms)
+        .refused(2, &["different kinds of I/O", "tcp ", "task:both ", "B/s", "--count", "--slices off"]);
+}
+
+/// The kernel tells of the sockets of one network namespace only.
+#[test]
+fn a_command_in_another_network_namespace_is_counted_there() {
+    const TEST: &str = "a_command_in_another_network_namespace_is_counted_there";
+    if !has_python(TEST) {
+        return;
+    }
+    let entered =
+        is_root() && Command::new("unshare").args(["-n", "true"]).status().is_ok_and(|status| status.success());
+    if !entered || !has("ip") {
+        return skip(TEST, "a network namespace needs root, unshare and ip");
+    }
+    let folder = Folder::new();
+    folder.write("tcp.py", TCP);
+    folder.write("udp.py", UDP);
+    folder.write("inside.sh", "ip link set lo up\nexec python3 \"$@\"\n");
+    for (program, counter) in [("tcp.py 60000", "tcp"), ("udp.py 1400", "udp")] {
+        let arms = [5, 6].map(|every| format!("unshare -n sh inside.sh {program} {every}"));
+        let ended = compared(&folder, "", [&arms[0], &arms[1]]);
+        ended.done();
+        assert_eq!(ended.json()["work_counter"]["name"], counter);
+    }
+    // What is not there is said.
+    let inside = "unshare -n timeout 1 sh inside.sh udp.py 1400 5";
+    let found = folder.iotoll(&format!("{COST} --count net:lo --probe net.lo.tx_packets -- {inside}")).run().json();
+    assert!(
+        warns(
+            &found,
+            "other_namespace",
+            &["--count net:lo, --probe net.lo.tx_packets reach iotoll's own", "unshare -n"]
+        ),
+        "{}",
+        found["warnings"]
+    );
+    // The words do not tell.
+    folder.write("hidden.sh", format!("exec {inside}\n"));
+    let found = folder.iotoll(&format!("{COST} --count net:lo -- sh hidden.sh")).run().json();
+    assert!(warns(&found, "other_namespace", &["sh hidden.sh", "runs in another one"]), "{}", found["warnings"]);
+}
+
+/// It would switch nothing for the command.
+#[test]
+fn a_setting_of_another_network_namespace_is_said() {
+    const TEST: &str = "a_setting_of_another_network_namespace_is_said";
+    const SETTING: &str = "sysctl:net.ipv4.tcp_autocorking=0";
+    if !is_root() || !has("unshare") {
+        return skip(TEST, "a network namespace needs root and unshare");
+    }
+    let folder = Folder::new();
+    let words = format!("{COMPARE} --candidate-set {SETTING} -- unshare -n dd if=/dev/zero of=/dev/null bs=64k");
+    let found = folder.iotoll(&words).run().json();
+    assert!(
+        warns(&found, "other_namespace", &[SETTING, "reaches iotoll's own", "unshare -n"]),
+        "{}",
+        found["warnings"]
+    );
+    let here = folder.iotoll(&words.replace("unshare -n ", "")).run().json();
+    assert!(!warns(&here, "other_namespace", &[]), "{}", here["warnings"]);
+}
+
+/// What iperf3 on the other side says it did, while iotoll measures this side.
+fn beside_a_client(folder: &Folder, client: &str) -> (Value, Value) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let measured = folder.iotoll(&format!("{COST} -- iperf3 -s -1 -B 127.0.0.1 -p {port}")).start();
+    let mut end = Value::Null;
+    // It is refused until the server listens.
+    let asked = eventually(|| {
+        let client = Command::new("iperf3")
+            .args(["-J", "-c", "127.0.0.1", "-p", &port.to_string(), "-t", "1"])
+            .args(client.split(' '))
+            .stdin(Stdio::null())
+            .output();
+        let text = client.map(|client| String::from_utf8_lossy(&client.stdout).into_owned()).unwrap_or_default();
+        let found: Value = serde_json::from_str(&text).unwrap_or_default();
+        end = found["end"].clone();
+        found["error"].is_null() && end.is_object()
+    });
+    assert!(asked, "iperf3 did not listen");
+    let ended = measured.wait();
+    ended.done();
+    (ended.json(), end)
+}
+
+#[test]
+fn a_server_of_iperf3_counts_what_came_and_what_it_sent() {
+    const TEST: &str = "a_server_of_iperf3_counts_what_came_and_what_it_sent";
+    if !has("iperf3") {
+        return skip(TEST, "iperf3 is not installed");
+    }
+    let folder = Folder::new();
+    let (found, client) = beside_a_client(&folder, "--bidir");
+    let job = &found["jobs"][0];
+    assert_eq!(whole(&job["read"]["bytes"]), whole(&client["sum_received"]["bytes"]), "{job}");
+    assert_eq!(whole(&job["write"]["bytes"]), whole(&client["sum_sent_bidir_reverse"]["bytes"]), "{job}");
+    let (found, client) = beside_a_client(&folder, "-u -b 2G -l 1400");
+    let (job, sum) = (&found["jobs"][0], &client["sum_received"]);
+    assert_eq!(whole(&job["read"]["bytes"]), whole(&sum["bytes"]), "{job}");
+    assert_eq!(whole(&job["read"]["lost"]), whole(&sum["lost_packets"]), "{job}");
+    let lost = whole(&sum["lost_packets"]) as f64 / whole(&sum["packets"]) as f64;
+    assert_eq!(warns(&found, "packets_lost", &["did not arrive"]), lost > 0.03, "{lost} {}", found["warnings"]);
+    // Its counts leave the first second out.
+    let (found, _) = beside_a_client(&folder, "-O 1");
+    assert!(warns(&found, "work_unknown", &["leave out the first 1 s"]), "{}", found["warnings"]);
+    assert!(found["phases"][0]["ios"].is_null() && whole(&found["jobs"][0]["ios"]) > 0, "{found}");
+}
+
+#[test]
+fn what_fio_does_not_tell_apart_is_counted_and_what_it_leaves_out_has_no_cost() {
+    let folder = Folder::new();
+    let file = "--filename=f --size=1m --bs=4k --ioengine=psync";
+    let found = folder.measured(&format!(
+        "cost --no-output -- fio --name=a --rw=randrw --unified_rw_reporting=1 --number_ios=50 {file}"
+    ));
+    let job = &found["jobs"][0];
+    assert_eq!((whole(&job["ios"]), whole(&job["mixed"]["ios"]), whole(&job["read"]["ios"])), (50, 50, 0), "{job}");
+    assert_eq!((whole(&found["phases"][0]["ios"]), whole(&found["phases"][0]["bytes"])), (50, 50 * 4096));
+    let fio = format!("fio --name=a --rw=read {file} --name=b --stonewall --rw=write {file}");
+    let ended = folder.iotoll(&format!("cost --background 200ms --no-save --quiet --no-output -- {fio}")).run();
+    assert!(ended.stdout.contains("2 groups of jobs that ran one after the other"), "{ended:?}");
+    assert!(!ended.stdout.contains("at the same time"), "{ended:?}");
+    let timed = format!("{file} --time_based --runtime=300ms");
+    let found = folder.measured(&format!(
+        "cost --no-output -- fio --name=a --rw=read {timed} --name=b --rw=read --ramp_time=1 {timed}"
+    ));
+    assert!(warns(&found, "work_unknown", &["ramp_time"]), "{}", found["warnings"]);
+    assert!(
+        found["phases"][0]["ios"].is_null() && found["phases"][0]["cycles_per_io"].is_null(),
+        "{}",
+        found["phases"]
+    );
+    let jobs = found["jobs"].as_array().unwrap();
+    assert!(jobs.len() == 2 && jobs.iter().all(|job| whole(&job["ios"]) > 0), "{jobs:?}");
+}
+
+#[test]
+fn a_missing_job_file_gives_one_line_and_no_sheet() {
+    let folder = Folder::new();
+    for starter in ["", "timeout 10 ", "env A=1 nice "] {
+        let ended =
+            folder.iotoll(&format!("cost --background 200ms --quiet --out kept -- {starter}fio nosuch.fio")).run();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
+        let line = ended.stderr.lines().last().unwrap_or_default();
+        assert!(line.contains("fio nosuch.fio") && line.contains("status 1") && line.contains("no cost"), "{line}");
+        assert!(!folder.exists("kept"), "{:?}", folder.listing());
+    }
+}
+
+#[test]
+fn flushes_are_no_ios_of_a_block_device() {
+    const TEST: &str = "flushes_are_no_ios_of_a_block_device";
+    if !has_python(TEST) {
+        return;
+    }
+    let folder = Folder::with_file("image", 8 << 20);
+    let device = match LoopDevice::attach(&folder.path("image"), &[]) {
+        Ok(device) => device,
+        Err(reason) => return skip(TEST, &reason),
+    };
+    folder.write(
+        "sync.py",
+        "import os, mmap, sys\nfile = os.open(sys.argv[1], os.O_RDWR | os.O_DIRECT)\npage = mmap.mmap(-1, 4096)\n\
+         for place in range(100):\n    os.pwrite(file, page, place * 4096)\n    os.fsync(file)\n",
+    );
+    let found = folder
+        .iotoll(&format!("{COST} --count block:{} -- python3 sync.py {}", device.name(), device.path))
+        .run()
+        .json();
+    let job = &found["jobs"][0];
+    // Whatever looks at the new device may read a little of it.
+    let (ios, flushes) = (whole(&job["ios"]), whole(&job["flushes"]));
+    assert!((100..150).contains(&ios) && (100..110).contains(&flushes), "{job}");
+    assert!(
+        found["counted_by"].as_str().is_some_and(|words| words.contains("flushes are not I/Os")),
+        "{}",
+        found["counted_by"]
+    );
+    assert!(warns(&found, "flushes_apart", &["flushes are not among"]), "{}", found["warnings"]);
+}

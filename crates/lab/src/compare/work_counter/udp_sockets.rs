@@ -1,0 +1,163 @@
+//! Datagrams of the network namespaces in which a command has UDP sockets.
+//!
+//! The kernel counts datagrams neither by socket nor by process, so these are those of all processes of the namespace, while the
+//! command is awake. On loopback each is counted twice, sent and received.
+
+use super::tcp_sockets::inodes;
+use crate::network_namespace;
+use std::collections::BTreeMap;
+use std::fs;
+
+/// What a namespace has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    datagrams: u64,
+    /// Bytes of IP packets, with their headers.
+    octets: u64,
+}
+
+/// A network namespace in which the command has UDP sockets.
+#[derive(Debug)]
+struct Network {
+    /// A process in it.
+    process: u32,
+    last: Option<Counts>,
+}
+
+/// The datagrams while the command was awake.
+#[derive(Debug, Default)]
+pub(super) struct UdpSockets {
+    networks: BTreeMap<u64, Network>,
+    total: Counts,
+    asleep: bool,
+}
+
+impl UdpSockets {
+    /// Looks for UDP sockets of these processes.
+    pub fn find(&mut self, processes: &[u32]) {
+        for process in processes {
+            let Some(network) = network_namespace::of(*process).filter(|network| !self.networks.contains_key(network))
+            else {
+                continue;
+            };
+            // Every time, because the table contains a socket only once it has a port: with the first datagram.
+            let sockets = inodes(*process);
+            if !sockets.is_empty() && has_one_of(*process, &sockets) {
+                self.networks.insert(network, Network { process: *process, last: read(*process) });
+            }
+        }
+    }
+
+    /// What the namespaces count from now on is the command's.
+    pub fn wake(&mut self) {
+        self.networks.values_mut().for_each(|network| network.last = read(network.process));
+        self.asleep = false;
+    }
+
+    /// What they count from now on is not.
+    pub fn sleep(&mut self) {
+        self.count();
+        self.asleep = true;
+    }
+
+    /// Adds what they have counted since the last reading.
+    pub fn count(&mut self) {
+        if self.asleep {
+            return;
+        }
+        for network in self.networks.values_mut() {
+            let now = read(network.process);
+            if let (Some(now), Some(last)) = (now, network.last) {
+                self.total.datagrams += now.datagrams.saturating_sub(last.datagrams);
+                self.total.octets += now.octets.saturating_sub(last.octets);
+            }
+            network.last = now.or(network.last);
+        }
+    }
+
+    /// Datagrams; `None` without UDP sockets.
+    pub fn datagrams(&self) -> Option<u64> {
+        (!self.networks.is_empty()).then_some(self.total.datagrams)
+    }
+
+    /// Bytes of IP packets of all kinds; `None` without UDP sockets.
+    pub fn octets(&self) -> Option<u64> {
+        (!self.networks.is_empty()).then_some(self.total.octets)
+    }
+}
+
+/// Whether one of these sockets of a process is one of UDP.
+fn has_one_of(process: u32, sockets: &[u32]) -> bool {
+    let table = |name: &str| fs::read_to_string(format!("/proc/{process}/net/{name}")).unwrap_or_default();
+    // sl local_address rem_address st queues timer retransmits uid timeout inode
+    let inode = |line: &str| line.split_whitespace().nth(9)?.parse::<u32>().ok();
+    ["udp", "udp6"].into_iter().any(|name| table(name).lines().filter_map(inode).any(|inode| sockets.contains(&inode)))
+}
+
+/// The counts of the namespace of a process.
+fn read(process: u32) -> Option<Counts> {
+    let file = |name: &str| fs::read_to_string(format!("/proc/{process}/net/{name}"));
+    let (snmp, netstat) = (file("snmp").ok()?, file("netstat").ok()?);
+    let v6 = file("snmp6").unwrap_or_default();
+    let of_v6 = |name: &str| column_of_6(&v6, name).unwrap_or(0);
+    Some(Counts {
+        datagrams: pair(&snmp, "Udp:", "InDatagrams")?
+            .saturating_add(pair(&snmp, "Udp:", "OutDatagrams")?)
+            .saturating_add(of_v6("Udp6InDatagrams"))
+            .saturating_add(of_v6("Udp6OutDatagrams")),
+        octets: pair(&netstat, "IpExt:", "InOctets")?
+            .saturating_add(pair(&netstat, "IpExt:", "OutOctets")?)
+            .saturating_add(of_v6("Ip6InOctets"))
+            .saturating_add(of_v6("Ip6OutOctets")),
+    })
+}
+
+/// A value of /proc/net/snmp: a line of names, and a line of values.
+fn pair(text: &str, group: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(group));
+    let place = lines.next()?.split_whitespace().position(|word| word == name)?;
+    lines.next()?.split_whitespace().nth(place)?.parse().ok()
+}
+
+/// A value of /proc/net/snmp6: one name and value in a line.
+fn column_of_6(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn datagrams_are_counted_while_awake() {
+        let own = [std::process::id()];
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let send = || (0..50).for_each(|_| _ = socket.send_to(&[7; 1000], socket.local_addr().unwrap()).unwrap());
+        let mut sockets = UdpSockets::default();
+        assert_eq!(sockets.datagrams(), None, "no sockets are known");
+        sockets.find(&[u32::MAX]);
+        sockets.find(&own);
+        // A kernel that does not count octets.
+        if read(own[0]).is_none() {
+            return;
+        }
+        sockets.wake();
+        send();
+        sockets.sleep();
+        let awake = sockets.datagrams().unwrap();
+        // Other tests send too.
+        assert!(awake >= 50 && sockets.octets().unwrap() >= 50_000, "{awake}");
+        send();
+        sockets.count();
+        assert_eq!(sockets.datagrams(), Some(awake));
+    }
+
+    #[test]
+    fn tables_are_read_as_the_kernel_writes_them() {
+        let snmp = "Udp: InDatagrams NoPorts OutDatagrams\nUdp: 5 1 7\nUdpLite: InDatagrams\nUdpLite: 9\n";
+        assert_eq!((pair(snmp, "Udp:", "InDatagrams"), pair(snmp, "Udp:", "OutDatagrams")), (Some(5), Some(7)));
+        assert_eq!(pair(snmp, "Udp:", "InErrors"), None);
+        assert_eq!(column_of_6("Udp6InDatagrams                 \t8\n", "Udp6InDatagrams"), Some(8));
+    }
+}

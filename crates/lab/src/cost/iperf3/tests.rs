@@ -1,0 +1,139 @@
+//! The JSON of iperf3 3.12 and of older versions, shortened to what is read.
+
+use super::*;
+
+fn command(words: &str) -> Vec<String> {
+    words.split(' ').map(str::to_owned).collect()
+}
+
+/// What it reports: reads and writes as I/Os and bytes, and packets lost of those that came and of those that it sent.
+fn counted(text: &str) -> [(u64, u64, u64); 2] {
+    let report = parse(text).unwrap();
+    let job = &report.jobs[0];
+    let lost = job.lost.unwrap_or_default();
+    [(&job.read, lost.read), (&job.write, lost.write)].map(|(direction, lost)| (direction.ios, direction.bytes.0, lost))
+}
+
+/// One side of a test: its start, and the sums at its end.
+fn test(role: &str, reverse: u8, protocol: &str, end: &str) -> String {
+    let peer = if role == "client" { "connecting_to" } else { "accepted_connection" };
+    format!(
+        r#"{{"start": {{"{peer}": {{"host": "127.0.0.1"}}, "test_start": {{"protocol": "{protocol}", "blksize": 1000, "omit": 0,
+           "reverse": {reverse}}}}}, "end": {{{end}}}}}"#
+    )
+}
+
+const NONE: (u64, u64, u64) = (0, 0, 0);
+
+#[test]
+fn each_side_of_a_stream_counts_what_it_moved_itself() {
+    let sums = |sent: u64, came: u64| {
+        format!(
+            r#""sum_sent": {{"bytes": {sent}, "seconds": 2.0}}, "sum_received": {{"bytes": {came}, "seconds": 2.5}}"#
+        )
+    };
+    // The receiver has read less than the sender has written.
+    assert_eq!(counted(&test("client", 0, "TCP", &sums(9000, 8000))), [NONE, (9, 9000, 0)]);
+    assert_eq!(counted(&test("client", 1, "TCP", &sums(9000, 8000))), [(8, 8000, 0), NONE]);
+    // A server does not learn what its client did.
+    assert_eq!(counted(&test("server", 0, "TCP", &sums(0, 8000))), [(8, 8000, 0), NONE]);
+    assert_eq!(counted(&test("server", 1, "TCP", &sums(9000, 0))), [NONE, (9, 9000, 0)]);
+    let report = parse(&test("client", 1, "TCP", &sums(9000, 8000))).unwrap();
+    assert_eq!(report.jobs[0].wall_nanos, Nanos::from_millis(2500));
+}
+
+#[test]
+fn both_directions_of_bidir_are_counted_whatever_the_version_names_them() {
+    let both = |suffix: &str, sums: [u64; 4]| {
+        let [sent, came, back_sent, back_came] = sums;
+        format!(
+            r#""sum_sent": {{"bytes": {sent}}}, "sum_received": {{"bytes": {came}}},
+               "sum_sent{suffix}": {{"bytes": {back_sent}}}, "sum_received{suffix}": {{"bytes": {back_came}}}"#
+        )
+    };
+    // Versions 3.7 to 3.10 have no suffix.
+    for suffix in ["_bidir_reverse", ""] {
+        let client = test("client", 0, "TCP", &both(suffix, [9000, 8000, 7000, 6000]));
+        assert_eq!(counted(&client), [(6, 6000, 0), (9, 9000, 0)], "{suffix}");
+        let server = test("server", 0, "TCP", &both(suffix, [0, 8000, 7000, 0]));
+        assert_eq!(counted(&server), [(8, 8000, 0), (7, 7000, 0)], "{suffix}");
+    }
+}
+
+#[test]
+fn packets_that_did_not_arrive_are_not_read_and_are_said() {
+    let sums = |sent: &str, came: &str| {
+        format!(
+            r#""sum": {{"bytes": {sent}, "packets": 10, "lost_packets": 3}},
+               "sum_sent": {{"bytes": {sent}, "packets": 10, "lost_packets": 0}},
+               "sum_received": {{"bytes": {came}, "packets": 10, "lost_packets": 3}}"#
+        )
+    };
+    assert_eq!(counted(&test("client", 0, "UDP", &sums("10000", "7000"))), [NONE, (10, 10_000, 3)]);
+    assert_eq!(counted(&test("client", 1, "UDP", &sums("10000", "7000"))), [(7, 7000, 3), NONE]);
+    assert_eq!(counted(&test("server", 0, "UDP", &sums("0", "7000"))), [(7, 7000, 3), NONE]);
+    // Versions before 3.11 have one sum, with the bytes that were sent.
+    let one = r#""sum": {"bytes": 10000, "packets": 10, "lost_packets": 3}"#;
+    assert_eq!(counted(&test("client", 0, "UDP", one)), [NONE, (10, 10_000, 3)]);
+    assert_eq!(counted(&test("client", 1, "UDP", one)), [(7, 7000, 3), NONE]);
+    let two = format!("{one}, {}", one.replace("10", "20"));
+    assert_eq!(counted(&test("client", 0, "UDP", &two)), [(17, 17_000, 3), (10, 10_000, 3)]);
+}
+
+#[test]
+fn seconds_that_the_client_omits_leave_no_cost() {
+    let text = test("server", 0, "TCP", r#""sum_received": {"bytes": 8000}"#).replace(r#""omit": 0"#, r#""omit": 2"#);
+    let report = parse(&text).unwrap();
+    assert_eq!(report.jobs[0].read.ios, 8);
+    assert!(report.uncounted.unwrap().contains("leave out the first 2 s"));
+}
+
+#[test]
+fn what_was_done_before_an_error_counts_if_a_signal_ended_it() {
+    let ended = |why: &str| {
+        let text = test("client", 1, "TCP", r#""sum_sent": {"bytes": 0}, "sum_received": {"bytes": 8000}"#);
+        parse(&text.replacen('{', &format!("{{\"error\": \"{why}\", "), 1)).unwrap()
+    };
+    let interrupted = ended("interrupt - the client has terminated");
+    assert_eq!((interrupted.jobs[0].read.ios, interrupted.failure.is_some()), (8, true));
+    assert!(ended("unable to send").jobs.is_empty());
+    let failed = parse(r#"{"start": {}, "error": "unable to connect"}"#).unwrap();
+    assert_eq!((failed.jobs.len(), failed.failure.as_deref()), (0, Some("unable to connect")));
+    assert!(parse("").is_err() && parse("{}").is_err());
+}
+
+/// A server prints one text for each client.
+#[test]
+fn every_test_of_a_server_is_counted() {
+    let one = test("server", 0, "TCP", r#""sum_received": {"bytes": 8000}"#);
+    let report =
+        parse(&format!("{one}\n{one}\n{{\"end\": {{}}, \"error\": \"interrupt - the server has terminated\"}}\n"))
+            .unwrap();
+    assert_eq!(report.jobs.iter().map(|job| (job.group, job.read.ios)).collect::<Vec<_>>(), [(0, 8), (1, 8)]);
+}
+
+#[test]
+fn flags_that_spoil_the_count_are_refused() {
+    let refusal = |flag: &str| {
+        let command = [command("iperf3 -c 127.0.0.1"), command(flag)].concat();
+        Iperf3::default().prepare(&command, Printed::Nowhere).err().map(|error| error.to_string())
+    };
+    for flag in ["-O 2", "-O2", "--omit 2", "--omit=2", "--om 2", "-ZO1", "-RO 1", "-4ZO1"] {
+        let refused = refusal(flag).unwrap();
+        assert!(refused.contains("omits seconds") && refused.contains(flag.split(' ').next().unwrap()), "{refused}");
+    }
+    for flag in ["--logfile x", "--json-stream", "-D", "--daemon", "-sD"] {
+        assert!(refusal(flag).unwrap().contains("reads its output"), "{flag}");
+    }
+    for flag in ["-T -O", "-C Omit", "-T D", "--one-off", "-lO", "-t 5 -P2R", "-fK", "-- -O"] {
+        assert_eq!(refusal(flag), None, "{flag}");
+    }
+}
+
+#[test]
+fn json_is_asked_for_once() {
+    for (flag, words) in [("-R", 5), ("-J", 4), ("-RJ", 4), ("--json", 4)] {
+        let command = [command("iperf3 -c x"), command(flag)].concat();
+        assert_eq!(Iperf3::default().prepare(&command, Printed::Nowhere).unwrap().0.len(), words, "{flag}");
+    }
+}

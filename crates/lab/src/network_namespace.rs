@@ -1,0 +1,77 @@
+//! Network namespaces of processes: /proc/net, sysctls, interfaces and the kernel's tables of sockets are those of one namespace only.
+
+use crate::shell::short;
+use crate::starters::enters_network;
+use model::warning::{Code, Warning};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+
+/// The namespace of a process; `None` if it has ended, or belongs to another user.
+pub(crate) fn of(process: u32) -> Option<u64> {
+    fs::metadata(format!("/proc/{process}/ns/net")).ok().map(|file| file.ino())
+}
+
+/// Whether one of these processes is in another namespace than this one.
+pub(crate) fn any_elsewhere(processes: impl IntoIterator<Item = u32>) -> bool {
+    let ours = of(std::process::id());
+    processes.into_iter().filter_map(of).any(|theirs| Some(theirs) != ours)
+}
+
+/// Does `what` in the namespace of a process. A thread of its own enters it, so that this one stays where it is.
+pub(crate) fn within<T: Send>(process: u32, what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    if of(process) == of(std::process::id()) {
+        return what();
+    }
+    let namespace = File::open(format!("/proc/{process}/ns/net"))?;
+    std::thread::scope(|scope| {
+        let entering = std::thread::Builder::new().spawn_scoped(scope, || {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+            what()
+        })?;
+        entering.join().unwrap_or_else(|_| Err(io::Error::other("the thread that entered it has failed")))
+    })
+}
+
+/// The caveat that `what` (counters or settings, in words) is that of iotoll's own namespace, if `command` runs in another one. It does
+/// if it was `seen` there, or if its words say so.
+pub(crate) fn caveat(what: &[String], command: &[String], seen: bool) -> Option<Warning> {
+    if what.is_empty() {
+        return None;
+    }
+    let network = enters_network(command);
+    let by = match (&network, seen) {
+        (Some(words), _) => format!(" (`{words}`)"),
+        (None, true) => String::new(),
+        (None, false) => return None,
+    };
+    let verb = if let [_] = what { "reaches" } else { "reach" };
+    let message = format!(
+        "{} {verb} iotoll's own network namespace only, and `{}` runs in another one{by}; run iotoll in that namespace instead",
+        what.join(", "),
+        short(&command.join(" "))
+    );
+    Some(Warning::new(Code::OtherNamespace, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reaches_another_namespace_has_no_caveat() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let setting = ["sysctl:net.core.rmem_max=1".to_owned()];
+        assert_eq!(caveat(&setting, &words("iperf3 -c x"), false), None);
+        assert_eq!(caveat(&[], &words("ip netns exec a iperf3"), true), None);
+        let message = caveat(&setting, &words("ip netns exec a iperf3 -c x"), false).unwrap().message;
+        assert!(
+            message.contains("rmem_max=1 reaches iotoll's own") && message.contains("(`ip netns exec a`)"),
+            "{message}"
+        );
+        assert!(caveat(&setting, &words("sh x.sh"), true).unwrap().message.contains("`sh x.sh` runs in another one;"));
+        assert!(!any_elsewhere([std::process::id()]) && within(std::process::id(), || Ok(())).is_ok());
+    }
+}

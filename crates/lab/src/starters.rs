@@ -1,0 +1,405 @@
+//! Programs that only start another one: a command is looked through for the program that does the work.
+
+use std::path::Path;
+
+/// A program that only starts another one.
+struct Starter {
+    program: &'static str,
+    /// Letters of its options whose value follows, in the same word or as a word of its own.
+    valued: &'static str,
+    /// Letters of its options whose value, if there is one, is in the same word.
+    attached: &'static str,
+    /// Names of long options whose value may be a word of its own.
+    long_valued: &'static [&'static str],
+    /// Its own words before the program: priorities, masks, durations.
+    own_words: usize,
+    /// Options that put the program in another network namespace, without their dashes.
+    network: &'static [&'static str],
+}
+
+const fn starter(program: &'static str, valued: &'static str, long: &'static [&'static str], own: usize) -> Starter {
+    Starter { program, valued, attached: "", long_valued: long, own_words: own, network: &[] }
+}
+
+/// From their manuals (util-linux 2.38, coreutils 9.1, sudo 1.9, doas 6.8, numactl 2.0, libcgroup 2.0).
+static STARTERS: [Starter; 29] = [
+    // Other names of setarch(8); called by its own name, it may be followed by one of these.
+    starter("aarch64", "", &[], 0),
+    starter("i386", "", &[], 0),
+    starter("linux32", "", &[], 0),
+    starter("linux64", "", &[], 0),
+    starter("x86_64", "", &[], 0),
+    starter("setarch", "", &[], 0),
+    starter("cgexec", "g", &[], 0),
+    starter("choom", "np", &["adjust", "pid"], 0),
+    starter("chroot", "", &["groups", "userspec"], 1),
+    starter("chrt", "TPD", &["sched-runtime", "sched-period", "sched-deadline"], 1),
+    starter("doas", "uC", &[], 0),
+    starter("env", "uCS", &["unset", "chdir", "split-string"], 0),
+    starter("flock", "wE", &["wait", "timeout", "conflict-exit-code"], 1),
+    starter("ionice", "cn", &["class", "classdata"], 0),
+    starter("nice", "n", &["adjustment"], 0),
+    starter("nohup", "", &[], 0),
+    Starter {
+        attached: "muinpCUTrw",
+        network: &["n", "net", "a", "all"],
+        ..starter("nsenter", "tSGWe", &["target", "setuid", "setgid", "wdns", "env"], 0)
+    },
+    starter(
+        "numactl",
+        "iNmCpPw",
+        &["interleave", "cpunodebind", "membind", "physcpubind", "preferred", "weighted-interleave"],
+        0,
+    ),
+    starter("prlimit", "", &[], 0),
+    starter("runuser", "ugGswTP", &["user", "group", "supp-group", "shell", "whitelist-environment"], 0),
+    starter(
+        "setpriv",
+        "",
+        &[
+            "ambient-caps",
+            "inh-caps",
+            "bounding-set",
+            "ruid",
+            "euid",
+            "rgid",
+            "egid",
+            "reuid",
+            "regid",
+            "groups",
+            "securebits",
+            "pdeathsig",
+            "selinux-label",
+            "apparmor-profile",
+        ],
+        0,
+    ),
+    starter("setsid", "", &[], 0),
+    starter("stdbuf", "ioe", &["input", "output", "error"], 0),
+    starter(
+        "sudo",
+        "ughpCDRrtTU",
+        &[
+            "user",
+            "group",
+            "host",
+            "prompt",
+            "close-from",
+            "chdir",
+            "chroot",
+            "role",
+            "type",
+            "command-timeout",
+            "other-user",
+        ],
+        0,
+    ),
+    starter("taskset", "", &[], 1),
+    starter("time", "fo", &["format", "output"], 0),
+    starter("timeout", "ks", &["kill-after", "signal"], 1),
+    starter("uclampset", "mMp", &["util-min", "util-max"], 0),
+    Starter {
+        attached: "muinpUCT",
+        network: &["n", "net"],
+        ..starter(
+            "unshare",
+            "SGRw",
+            &[
+                "setuid",
+                "setgid",
+                "root",
+                "wd",
+                "map-user",
+                "map-group",
+                "map-users",
+                "map-groups",
+                "propagation",
+                "setgroups",
+                "monotonic",
+                "boottime",
+            ],
+            0,
+        )
+    },
+];
+
+/// Shells whose `-c` is looked into.
+const SHELLS: [&str; 5] = ["sh", "bash", "dash", "ash", "busybox-sh"];
+/// Characters that mean themselves in a shell's word.
+const PLAIN: &str = "_-./=:,+@%^";
+
+/// A command without its shell: `sh -c 'exec fio job.fio'` is `fio job.fio`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LookedThrough {
+    /// Its words.
+    pub words: Vec<String>,
+    /// How many of them come before the program that does the work.
+    pub before: usize,
+    /// The words that put the program in another network namespace.
+    pub network: Option<String>,
+}
+
+/// Looks through a command.
+pub(crate) fn look_through(command: &[String]) -> LookedThrough {
+    let mut found = LookedThrough { words: command.to_vec(), before: 0, network: None };
+    while let Some(name) = found.words.get(found.before).and_then(|word| Path::new(word).file_name()?.to_str()) {
+        let rest = found.words.get(found.before..).unwrap_or_default();
+        if SHELLS.contains(&name) {
+            let Some(within) = script(rest) else { break };
+            found.words.splice(found.before.., within);
+            continue;
+        }
+        let Some(next) = next(name, rest) else { break };
+        if next.network {
+            let words = rest.get(..next.words).unwrap_or_default();
+            found.network = Some(words.join(" "));
+        }
+        found.before += next.words;
+    }
+    found
+}
+
+/// The words of a command that put its program in another network namespace.
+pub(crate) fn enters_network(command: &[String]) -> Option<String> {
+    look_through(command).network
+}
+
+/// What follows a starter.
+struct Next {
+    /// Words before the program.
+    words: usize,
+    network: bool,
+}
+
+/// `None` if this is no starter, or no program follows it.
+fn next(name: &str, command: &[String]) -> Option<Next> {
+    if name == "ip" {
+        return of_ip(command);
+    }
+    let starter = STARTERS.iter().find(|starter| starter.program == name)?;
+    let (mut place, mut own, mut network) = (1, starter.own_words, false);
+    loop {
+        let word = command.get(place)?;
+        place += 1;
+        let apart = match (word.strip_prefix("--"), word.strip_prefix('-')) {
+            // No more options after `--`.
+            (Some(""), _) => {
+                place += own;
+                break;
+            }
+            (Some(name), _) => {
+                let (name, value) = name.split_once('=').map_or((name, false), |(name, _)| (name, true));
+                network |= starter.network.contains(&name);
+                !value && starter.long_valued.contains(&name)
+            }
+            (None, Some(letters)) => {
+                let (apart, seen) = starter.letters(letters);
+                network |= seen;
+                apart
+            }
+            // env and sudo: variables of the program.
+            (None, None) if own == 0 && word.contains('=') && !word.contains('/') => continue,
+            (None, None) if own == 0 && is_assignment(word) => continue,
+            (None, None) if own > 0 => {
+                own -= 1;
+                continue;
+            }
+            (None, None) => {
+                place -= 1;
+                break;
+            }
+        };
+        place += usize::from(apart);
+    }
+    command.get(place).map(|_| Next { words: place, network })
+}
+
+fn is_assignment(word: &str) -> bool {
+    let name = word.split_once('=').map_or("", |(name, _)| name);
+    !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+}
+
+impl Starter {
+    /// Of letters in one word: whether the value of the last one is the next word, and whether one enters a network namespace.
+    fn letters(&self, letters: &str) -> (bool, bool) {
+        let mut network = false;
+        let mut left = letters.chars();
+        while let Some(letter) = left.next() {
+            let mut text = [0; 4];
+            network |= self.network.contains(&&*letter.encode_utf8(&mut text));
+            if self.valued.contains(letter) {
+                // In `-n5` the value follows its letter.
+                return (left.as_str().is_empty(), network);
+            }
+            let rest = left.as_str();
+            let value = rest.starts_with(|letter: char| !letter.is_ascii_alphabetic());
+            if self.attached.contains(letter) && value {
+                return (false, network);
+            }
+        }
+        (false, network)
+    }
+}
+
+/// `ip netns exec NAME PROGRAM` and `ip vrf exec NAME PROGRAM`. ip accepts abbreviations.
+fn of_ip(command: &[String]) -> Option<Next> {
+    let mut place = 1;
+    loop {
+        let word = command.get(place)?;
+        match word.as_str() {
+            "-n" | "-netns" | "-b" | "-batch" | "-f" | "-family" | "-rc" | "-rcvbuf" => place += 2,
+            word if word.starts_with('-') => place += 1,
+            _ => break,
+        }
+    }
+    let [object, action] = [command.get(place)?, command.get(place + 1)?];
+    let network = object.len() >= 3 && "netns".starts_with(object.as_str());
+    let is_exec = !action.is_empty() && "exec".starts_with(action.as_str());
+    let words = place + 3;
+    (is_exec && (network || object == "vrf") && command.get(words).is_some()).then_some(Next { words, network })
+}
+
+/// The words that a shell with `-c` becomes, if it becomes one program with these words.
+fn script(command: &[String]) -> Option<Vec<String>> {
+    let [_, flag, script, parameters @ ..] = command else { return None };
+    if !["-c", "-ec"].contains(&flag.as_str()) {
+        return None;
+    }
+    if ["exec \"$@\"", "\"$@\""].contains(&script.trim()) {
+        return parameters.get(1..).filter(|words| !words.is_empty()).map(<[String]>::to_vec);
+    }
+    let mut words = plain_words(script)?;
+    let variables = words.iter().take_while(|word| is_assignment(word)).count();
+    if words.get(variables).is_some_and(|word| word == "exec") {
+        words.remove(variables);
+    }
+    // Not an option of exec.
+    words.get(variables).filter(|word| !word.starts_with('-'))?;
+    if variables > 0 {
+        words.insert(0, "env".to_owned());
+    }
+    Some(words)
+}
+
+/// The words of a text in which nothing has a special meaning to a shell except quotes.
+fn plain_words(text: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut letters = text.trim().chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            ' ' | '\t' => words.extend(word.take()),
+            '\'' | '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match letters.next()? {
+                        end if end == letter => break,
+                        '$' | '`' | '\\' if letter == '"' => return None,
+                        inner => word.push(inner),
+                    }
+                }
+            }
+            plain if plain.is_alphanumeric() || PLAIN.contains(plain) => word.get_or_insert_default().push(plain),
+            _ => return None,
+        }
+    }
+    words.extend(word);
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looked(command: &[&str]) -> (String, String, Option<String>) {
+        let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+        let LookedThrough { words, before, network } = look_through(&command);
+        (words[..before].join(" "), words[before..].join(" "), network)
+    }
+
+    #[test]
+    fn a_program_is_known_after_its_starters() {
+        for (text, program) in [
+            ("taskset -c 0 fio job.fio", "fio job.fio"),
+            ("/usr/bin/nice -n 5 /opt/fio", "/opt/fio"),
+            ("sudo -u fio -E nice -5 fio job.fio", "fio job.fio"),
+            ("env -i A=fio B=/x /usr/bin/iperf3 -c x", "/usr/bin/iperf3 -c x"),
+            ("chrt -f 10 fio j", "fio j"),
+            ("sudo -- numactl --cpunodebind=0 -m 0 fio j", "fio j"),
+            ("stdbuf -oL fio j", "fio j"),
+            ("ionice -c2 -n 0 setsid fio j", "fio j"),
+            ("setarch x86_64 -R fio j", "fio j"),
+            ("setarch -R fio j", "fio j"),
+            ("runuser -u other -- fio j", "fio j"),
+            ("setpriv --reuid other --clear-groups fio j", "fio j"),
+            ("timeout 10 fio j", "fio j"),
+            ("timeout -s INT -k 5 1m fio j", "fio j"),
+            ("timeout --signal=INT --kill-after 5 10 nice fio j", "fio j"),
+            ("ip netns exec a iperf3 -s", "iperf3 -s"),
+            ("ip -n b netns exec a timeout 5 iperf3 -s", "iperf3 -s"),
+            ("ip net e a iperf3", "iperf3"),
+            ("ip vrf exec red fio j", "fio j"),
+            ("nsenter -t 5 -n fio j", "fio j"),
+            ("nsenter -at 5 fio j", "fio j"),
+            ("nsenter --net=/run/netns/tSG --target 5 fio j", "fio j"),
+            ("nsenter -n/run/netns/t fio j", "fio j"),
+            ("unshare -nr --map-user 5 --kill-child fio j", "fio j"),
+            ("nohup flock -w 5 lock chroot /x fio j", "fio j"),
+            ("sudo cat job", "cat job"),
+            ("nice cat fio", "cat fio"),
+            ("taskset -c 0", "taskset -c 0"),
+            ("sudo --user", "sudo --user"),
+            ("ip link show fio x y", "ip link show fio x y"),
+            ("ip netns add a fio", "ip netns add a fio"),
+            ("", ""),
+        ] {
+            let command: Vec<&str> = text.split(' ').collect();
+            assert_eq!(looked(&command).1, program, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_shell_that_becomes_one_program_is_looked_into() {
+        for (command, words) in [
+            (&["sh", "-c", "exec fio job.fio"][..], "fio job.fio"),
+            (&["nice", "/bin/bash", "-c", " fio --name='a b' \"c\" "], "nice fio --name=a b c"),
+            (&["sh", "-c", "A=1 exec fio j"], "env A=1 fio j"),
+            (&["sh", "-c", "exec \"$@\"", "sh", "timeout", "5", "fio", "j"], "timeout 5 fio j"),
+            (&["sh", "-c", "exec sh -c 'exec fio j'"], "fio j"),
+        ] {
+            let (before, own, _) = looked(command);
+            assert_eq!(format!("{before} {own}").trim(), words, "{command:?}");
+        }
+        for other in [
+            "fio j; ls",
+            "fio $J",
+            "fio j > x",
+            "cd x && fio j",
+            "fio 'j",
+            "exec -a x fio",
+            "fio `x`",
+            "fio \"$J\"",
+            "",
+        ] {
+            assert_eq!(looked(&["sh", "-c", other]).0, "", "{other}");
+        }
+        assert_eq!(looked(&["sh", "fio"]).1, "sh fio");
+    }
+
+    #[test]
+    fn another_network_namespace_is_named() {
+        for (text, words) in [
+            ("ip netns exec a fio", Some("ip netns exec a")),
+            ("sudo nsenter -t 5 -n fio", Some("nsenter -t 5 -n")),
+            ("nsenter -mt5 fio", None),
+            ("nsenter --all -t 5 fio", Some("nsenter --all -t 5")),
+            ("unshare -mnr fio", Some("unshare -mnr")),
+            ("unshare --net=/x fio", Some("unshare --net=/x")),
+            ("ip vrf exec red fio", None),
+            ("env n=5 fio -n", None),
+        ] {
+            let command: Vec<&str> = text.split(' ').collect();
+            assert_eq!(looked(&command).2.as_deref(), words, "{text}");
+        }
+    }
+}
