@@ -44,13 +44,19 @@ fn of_change(finding: &CompareFinding, what: String, metric: Metric, found: &Met
     let drawn = change.value.filter(|_| widest > 0.0 && widest < LARGEST);
     let scale = Scale { span: Span::new(-widest, widest), margin: Some(margin) };
     let tone = words::tone(found.verdict);
+    // A change that was not resolved is known only by its interval; its value would look like a result.
+    let resolved = !matches!(found.verdict, Verdict::NoDifference | Verdict::Inconclusive);
+    let (value, interval) = match change.ends().filter(|_| !resolved) {
+        Some(_) => (format!("{} %", change.interval()), format!("interval; estimate {}", change.percent())),
+        None => (change.percent(), change.interval()),
+    };
     Figure {
         what,
-        interval: Some(change.interval()),
+        interval: Some(interval),
         drawing: drawn.map(|value| (Interval { value, ends: change.ends() }, scale)),
         note: format!("{baseline} → {candidate}"),
         verdict: Some(Note::new(tone, words::verdict(found.verdict))),
-        ..Figure::new(tone, change.percent())
+        ..Figure::new(tone, value)
     }
 }
 

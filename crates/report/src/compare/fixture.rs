@@ -8,12 +8,15 @@ pub use stored::{stored, stored_sweep};
 
 use model::comparison::CompareFinding;
 use model::comparison::finding::*;
-use model::experiment::{ArmPlan, Axis, Metric, Published, Rules};
+use model::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work};
+use model::origin::Input;
 use model::placement::{CasePlacement, Mode, ModeFinding};
+use model::plan::{BlockSizes, EngineKind, JobPlan, Order, Phase, Plan, Size};
 use model::reading::Reading;
 use model::record::{Canaries, Outcome};
 use model::stats::{Estimate, Good, Verdict};
 use model::stored::{StoredFinding, UnpairedChange};
+use model::unit::Bytes;
 use model::warning::{Code, Warning};
 use std::collections::BTreeMap;
 
@@ -44,6 +47,7 @@ pub fn options() -> CompareFinding {
         "iotoll compare --name=reads --ioengine=psync --rw=randread --size=512m --filename=/srv/scratch/f \
          --direct=1 --baseline bs=4k --candidate bs=8k --budget 60s --fail-on 'cycles_per_io > +3%'",
     );
+    finding.cases = vec![reads("baseline", 4096), reads("candidate", 8192)];
     finding.cells = vec![cell("candidate", &[])];
     if let Some(cell) = finding.cells.first_mut() {
         cell.metrics = usual(0.031, -0.021);
@@ -76,6 +80,23 @@ pub fn options() -> CompareFinding {
     finding
 }
 
+/// Random reads of this size from the file that the machine's storage holds.
+fn reads(arm: &str, block: u64) -> CasePlan {
+    let size = Bytes(block);
+    let mut job = JobPlan {
+        name: "reads".to_owned(),
+        engine: EngineKind::Psync,
+        order: Order::Random,
+        direct: true,
+        block_sizes: BlockSizes { read: size, write: size, trim: size },
+        ..JobPlan::default()
+    };
+    job.target.files = vec!["/srv/scratch/f".to_owned()];
+    job.target.size = Some(Size::Bytes(Bytes(512 << 20)));
+    let plan = Work::Jobs(Plan { phases: vec![Phase { jobs: vec![job] }], ..Plan::default() });
+    CasePlan { cell: BTreeMap::new(), arm: arm.to_owned(), plan }
+}
+
 /// Nine sizes and two directions, as in a patch thread.
 pub fn sweep() -> CompareFinding {
     const BEFORE: [[f64; 9]; 2] = [
@@ -90,6 +111,9 @@ pub fn sweep() -> CompareFinding {
     let mut finding = empty();
     finding.title = "messenger: one go beside page at a time".to_owned();
     finding.command_line = words("iotoll compare experiments/messenger.toml --budget 10m");
+    let experiment = "title = \"messenger: one go beside page at a time\"\njob = \"nbd.fio\"\n";
+    finding.origin.inputs = vec![Input::new("experiments/messenger.toml", experiment)];
+    finding.origin.variables = [("FILE".to_owned(), "/srv/scratch/f".to_owned())].into();
     if let [baseline, candidate] = finding.arms.as_mut_slice() {
         baseline.what = "path_framing=page-at-a-time".to_owned();
         candidate.what = "path_framing=one-go".to_owned();
@@ -333,6 +357,7 @@ pub fn empty() -> CompareFinding {
         counting_fraction: None,
         boots: Vec::new(),
         cases: Vec::new(),
+        origin: crate::cost::fixture::origin(),
         outcome: Outcome::Completed,
         warnings: Vec::new(),
     }
@@ -347,6 +372,16 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
         Some(StoredFinding { from: text.repeat(9), started_unix_seconds: number, differs: vec![text.repeat(5); 3] });
     finding.title = text.repeat(20);
     finding.command_line = vec![text.repeat(9); 5];
+    finding.origin.iotoll_version = Some(text.to_owned());
+    finding.origin.inputs = vec![
+        Input::new(text.repeat(9), &text.replace("\n", " ").repeat(40)),
+        Input { name: text.to_owned(), text: None },
+    ];
+    finding.origin.variables = [(text.to_owned(), text.repeat(9))].into();
+    finding.environment.host.storage.iter_mut().for_each(|storage| {
+        storage.files = vec![text.to_owned()];
+        (storage.source, storage.model) = (Some(text.repeat(9)), Some(text.repeat(9)));
+    });
     finding.method = text.repeat(9);
     finding.started_unix_seconds = number;
     finding.seconds = number;

@@ -1,10 +1,12 @@
 //! Typical findings, for the tests of every format.
 
 use model::finding::*;
+use model::origin::Origin;
 use model::placement::{Mode, ModeFinding, PeerPlacement, PlacementFinding};
 use model::probe::Kind;
 use model::record::{Exit, Host, Outcome, TaskOwner};
 use model::stats::Estimate;
+use model::storage::Storage;
 use model::stored::{StoredFinding, UnpairedChange};
 use model::unit::Bytes;
 use model::warning::{Code, Warning};
@@ -46,6 +48,7 @@ pub fn psync_4k() -> RunFinding {
 pub fn udp_like() -> RunFinding {
     let mut finding = psync_4k();
     finding.title = "udp-64".to_owned();
+    finding.host.storage.clear();
     finding.host.hypervisor = None;
     finding.command_line = words("iotoll run udp.fio");
     finding.phases = vec![PhaseFinding {
@@ -314,6 +317,7 @@ pub fn empty() -> RunFinding {
         jobs: Vec::new(),
         stored: None,
         services: Vec::new(),
+        origin: origin(),
         canaries: Vec::new(),
         outcome: Outcome::Completed,
         warnings: Vec::new(),
@@ -433,6 +437,10 @@ fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }
 
+pub fn origin() -> Origin {
+    Origin { iotoll_version: Some("0.1.0".to_owned()), ..Origin::default() }
+}
+
 pub fn host() -> Host {
     Host {
         kernel: "6.1.0-18-cloud-amd64".to_owned(),
@@ -451,6 +459,16 @@ pub fn host() -> Host {
         memory: Bytes(8 << 30),
         root: true,
         steal_in_task_clocks: Some(false),
+        storage: vec![Storage {
+            files: vec!["/srv/scratch/f".to_owned()],
+            file_system: Some("ext4".to_owned()),
+            mount_point: Some("/srv".to_owned()),
+            mount_options: Some("rw,noatime".to_owned()),
+            source: Some("/dev/nvme0n1p1".to_owned()),
+            device: Some("nvme0n1p1".to_owned()),
+            model: Some("Samsung SSD 990 PRO 2TB".to_owned()),
+            scheduler: Some("none".to_owned()),
+        }],
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn by_cost(point: &PointFinding, most: usize) -> Table {
     for function in shown {
         let value = function.instructions_per_io;
         let bar = Cell::drawn(Tone::Own, Raw::Number(if total > 0.0 { value / total } else { 0.0 }));
-        table.row(row(Cell::from(function.name.clone()), home(function), value, bar, function.locked_per_io));
+        table.row(row(Cell::from(name(function)), home(function), value, bar, function.locked_per_io));
         add_chains(&mut table, function);
     }
     if !rest.is_empty() {
@@ -56,7 +56,7 @@ pub(super) fn by_change(finding: &GuestFinding, point: &PointFinding, most: usiz
     let (shown, rest) = functions.split_at(moved.min(most));
     for function in shown {
         table.row(vec![
-            Cell::from(function.name.clone()),
+            Cell::from(name(function)),
             home(function),
             Cell::from(words::instructions(function.instructions_per_io - change(function))),
             Cell::from(words::instructions(function.instructions_per_io)),
@@ -76,6 +76,12 @@ pub(super) fn by_change(finding: &GuestFinding, point: &PointFinding, most: usiz
         ]);
     }
     table
+}
+
+/// Its name, with that in the baseline if it is another one.
+fn name(function: &FunctionFinding) -> String {
+    let was = function.was.as_ref().map(|was| format!("{was} → ")).unwrap_or_default();
+    format!("{was}{}", function.name)
 }
 
 fn home(function: &FunctionFinding) -> Cell {
