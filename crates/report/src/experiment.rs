@@ -2,8 +2,9 @@
 
 use crate::document::{Block, Body, Cell, Column, Document, Fact, Section, Table};
 use crate::number;
-use crate::phrase::{command, tied, units_tied};
+use crate::phrase::{tied, units_tied};
 use crate::services;
+use crate::shell::command;
 use crate::workload::options;
 use model::experiment::{Axis, Cache, Case, Experiment, Metric, Rules, Work};
 

@@ -35,6 +35,7 @@ pub mod probes;
 mod provenance;
 pub mod screen;
 mod services;
+mod shell;
 mod stored;
 mod terminal;
 mod text;

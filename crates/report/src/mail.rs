@@ -4,6 +4,7 @@
 //! and the method, the numbers as tables, the caveats, and the files that the command refers to.
 
 use crate::document::{Command, Document};
+use crate::shell::quoted;
 use crate::text;
 use crate::text::page::{Page, width};
 use model::origin::Input;
@@ -38,8 +39,9 @@ fn pasted(command: &Command, columns: usize) -> String {
     let room = columns - 2;
     let mut text = String::new();
     let mut line = INDENT.to_owned();
-    for word in command.quoted_within(room - INDENT.len()) {
-        for (place, part) in word.iter().enumerate() {
+    for (place, word) in command.words.iter().enumerate() {
+        let (name, value) = command.parted(place, word);
+        for (place, part) in quoted_within(room - INDENT.len(), name, value).iter().enumerate() {
             if place > 0 {
                 text += &format!("{line}\\\n");
                 line.clone_from(part);
@@ -54,6 +56,30 @@ fn pasted(command: &Command, columns: usize) -> String {
         }
     }
     text + &line
+}
+
+/// A word in quoted parts of at most `columns`: usually one. `name` is not quoted.
+fn quoted_within(columns: usize, name: &str, value: &str) -> Vec<String> {
+    let whole = format!("{name}{}", quoted(value));
+    if width(&whole) <= columns {
+        return vec![whole];
+    }
+    let mut parts = Vec::new();
+    if !name.is_empty() {
+        parts.push(name.to_owned());
+    }
+    let mut part = String::new();
+    for letter in value.chars() {
+        let longer = format!("{part}{letter}");
+        if part.is_empty() || width(&quoted(&longer)) <= columns {
+            part = longer;
+        } else {
+            parts.push(quoted(&part));
+            part = letter.to_string();
+        }
+    }
+    parts.push(quoted(&part));
+    parts
 }
 
 /// A file that the command refers to, indented. A line that is too long is cut where a backslash ends it.

@@ -1,7 +1,7 @@
 //! The work of a measurement in fio's words: "ioengine=psync rw=randread bs=4k iodepth=1".
 
 use crate::document::{Audience, Fact};
-use crate::phrase::command;
+use crate::shell::command;
 use model::comparison::CompareFinding;
 use model::comparison::finding::CasePlan;
 use model::elided_list::elided_list;
@@ -31,7 +31,7 @@ fn given(job: &JobPlan) -> Vec<(String, String)> {
     let differs = |option: &(&str, String)| ALWAYS.contains(&option.0) || !usual.contains(option);
     let given = options_of(job).into_iter().filter(|option| option.0 != "files" && differs(option));
     let mut options: Vec<(String, String)> = given
-        .map(|(name, value)| (name.to_owned(), if SIZES.contains(&name) { short(&value) } else { value }))
+        .map(|(name, value)| (name.to_owned(), if SIZES.contains(&name) { short(&value) } else { as_typed(value) }))
         .collect();
     let mut add = |name: &str, value: Option<String>| options.extend(value.map(|value| (name.to_owned(), value)));
     add("filename", (!job.target.files.is_empty()).then(|| job.target.files.join(":")));
@@ -42,6 +42,21 @@ fn given(job: &JobPlan) -> Vec<(String, String)> {
     add("number_ios", job.duration.number_ios.map(|ios| ios.to_string()));
     add("loops", (job.duration.loops != 1).then(|| job.duration.loops.to_string()));
     options
+}
+
+/// What an option is if it is not given.
+fn usual(name: &str) -> String {
+    let all = options_of(&JobPlan::default());
+    all.into_iter().find(|(other, _)| *other == name).map_or_else(|| "default".to_owned(), |(_, value)| as_typed(value))
+}
+
+/// A switch as fio writes it: 1 or 0.
+fn as_typed(value: String) -> String {
+    match value.as_str() {
+        "true" => "1".to_owned(),
+        "false" => "0".to_owned(),
+        _ => value,
+    }
 }
 
 /// "4k,4k,64k" of "4096,4096,65536": as people write sizes, if that is exact.
@@ -127,15 +142,15 @@ fn of_jobs(finding: &CompareFinding) -> Vec<(String, String)> {
         }
         let values = |options: &[(String, Vec<String>)], name: &str| {
             let found = options.iter().find(|(other, _)| other == name);
-            found.map_or_else(|| "default".to_owned(), |(_, values)| elided_list(values, "|"))
+            found.map_or_else(|| usual(name), |(_, values)| elided_list(values, "|"))
         };
         let word = |name: &&String| {
-            let usual = values(&own, name);
+            let first = values(&own, name);
             let differ = of_others.iter().map(|(arm, options)| (arm, values(options, name)));
             let differ: Vec<String> =
-                differ.filter(|(_, value)| *value != usual).map(|(arm, value)| format!("{arm}: {value}")).collect();
+                differ.filter(|(_, value)| *value != first).map(|(arm, value)| format!("{arm}: {value}")).collect();
             let differ = if differ.is_empty() { String::new() } else { format!(" ({})", elided_list(&differ, ", ")) };
-            format!("{name}={usual}{differ}")
+            format!("{name}={first}{differ}")
         };
         (name, names.iter().map(word).collect::<Vec<_>>().join(" "))
     };
@@ -243,7 +258,7 @@ mod tests {
         let direct = JobPlan { direct: true, ..job(4096) };
         finding.cases = vec![case("baseline", &[], jobs(job(4096))), case("candidate", &[], jobs(direct))];
         let text = texts(&finding).concat();
-        assert!(text.ends_with("direct=default (candidate: true)"), "{text}");
+        assert!(text.ends_with("direct=0 (candidate: 1)"), "{text}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Typical comparisons, for the tests of every format.
 
 mod booted;
+mod reads;
 mod stored;
 
 pub use booted::booted;
@@ -8,16 +9,15 @@ pub use stored::{stored, stored_sweep};
 
 use model::comparison::CompareFinding;
 use model::comparison::finding::*;
-use model::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work};
+use model::experiment::{ArmPlan, Axis, Metric, Published, Rules};
 use model::origin::Input;
 use model::placement::{CasePlacement, Mode, ModeFinding};
-use model::plan::{BlockSizes, EngineKind, JobPlan, Order, Phase, Plan, Size};
 use model::reading::Reading;
 use model::record::{Canaries, Outcome};
 use model::stats::{Estimate, Good, Verdict};
 use model::stored::{StoredFinding, UnpairedChange};
-use model::unit::Bytes;
 use model::warning::{Code, Warning};
+use reads::reads;
 use std::collections::BTreeMap;
 
 /// All findings with their names.
@@ -78,23 +78,6 @@ pub fn options() -> CompareFinding {
         "a null system call took 95 ns before and 151 ns after: the machine changed speed under the measurement",
     )];
     finding
-}
-
-/// Random reads of this size from the file that the machine's storage holds.
-fn reads(arm: &str, block: u64) -> CasePlan {
-    let size = Bytes(block);
-    let mut job = JobPlan {
-        name: "reads".to_owned(),
-        engine: EngineKind::Psync,
-        order: Order::Random,
-        direct: true,
-        block_sizes: BlockSizes { read: size, write: size, trim: size },
-        ..JobPlan::default()
-    };
-    job.target.files = vec!["/srv/scratch/f".to_owned()];
-    job.target.size = Some(Size::Bytes(Bytes(512 << 20)));
-    let plan = Work::Jobs(Plan { phases: vec![Phase { jobs: vec![job] }], ..Plan::default() });
-    CasePlan { cell: BTreeMap::new(), arm: arm.to_owned(), plan }
 }
 
 /// Nine sizes and two directions, as in a patch thread.

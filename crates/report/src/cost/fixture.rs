@@ -1,14 +1,15 @@
 //! Typical findings, for the tests of every format.
 
+mod machine;
+
+pub use machine::{host, origin};
+
 use model::finding::*;
-use model::origin::Origin;
 use model::placement::{Mode, ModeFinding, PeerPlacement, PlacementFinding};
 use model::probe::Kind;
-use model::record::{Exit, Host, Outcome, TaskOwner};
+use model::record::{Exit, Outcome, TaskOwner};
 use model::stats::Estimate;
-use model::storage::Storage;
 use model::stored::{StoredFinding, UnpairedChange};
-use model::unit::Bytes;
 use model::warning::{Code, Warning};
 
 /// All findings with their names.
@@ -435,41 +436,6 @@ fn peer(name: &str) -> PeerPlacement {
 
 fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
-}
-
-pub fn origin() -> Origin {
-    Origin { iotoll_version: Some("0.1.0".to_owned()), ..Origin::default() }
-}
-
-pub fn host() -> Host {
-    Host {
-        kernel: "6.1.0-18-cloud-amd64".to_owned(),
-        cpu_model: "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz".to_owned(),
-        cpus: 2,
-        tsc_hertz: 2.596e9,
-        tsc_source: "perf time conversion".to_owned(),
-        hypervisor: Some("kvm".to_owned()),
-        clocksource: "tsc".to_owned(),
-        governor: "none".to_owned(),
-        smt: "notsupported".to_owned(),
-        idle_driver: "haltpoll: poll, haltpoll".to_owned(),
-        mitigations: ["spectre_v1: usercopy barriers", "spectre_v2: Enhanced IBRS", "mds: Clear CPU buffers"]
-            .map(str::to_owned)
-            .to_vec(),
-        memory: Bytes(8 << 30),
-        root: true,
-        steal_in_task_clocks: Some(false),
-        storage: vec![Storage {
-            files: vec!["/srv/scratch/f".to_owned()],
-            file_system: Some("ext4".to_owned()),
-            mount_point: Some("/srv".to_owned()),
-            mount_options: Some("rw,noatime".to_owned()),
-            source: Some("/dev/nvme0n1p1".to_owned()),
-            device: Some("nvme0n1p1".to_owned()),
-            model: Some("Samsung SSD 990 PRO 2TB".to_owned()),
-            scheduler: Some("none".to_owned()),
-        }],
-    }
 }
 
 fn meter(name: &str) -> MeterFinding {

@@ -1,7 +1,6 @@
 //! How a measurement was asked for, so that a reader can ask for the same: the command line and the files that it refers to.
 
-use crate::phrase::quoted;
-use crate::text::page::width;
+use crate::shell::quoted;
 use model::origin::{Input, Origin};
 
 /// A command line, and the files and variables that it refers to.
@@ -41,42 +40,16 @@ impl Command {
         self.quoted().join(" ")
     }
 
-    /// Each word in quoted parts of at most `columns`: usually one. A shell joins parts with nothing between them.
-    pub fn quoted_within(&self, columns: usize) -> Vec<Vec<String>> {
-        let parts = |(place, word): (usize, &String)| {
-            let whole = self.quote(place, word);
-            if width(&whole) <= columns {
-                return vec![whole];
-            }
-            let mut parts = vec![String::new()];
-            let mut rest = word.as_str();
-            if let Some((name, value)) = word.split_once('=').filter(|_| place < self.assignments) {
-                parts = vec![format!("{name}=")];
-                rest = value;
-            }
-            let mut part = String::new();
-            for letter in rest.chars() {
-                let longer = format!("{part}{letter}");
-                if width(&quoted(&longer)) <= columns {
-                    part = longer;
-                } else {
-                    parts.push(quoted(&part));
-                    part = letter.to_string();
-                }
-            }
-            parts.push(quoted(&part));
-            parts.retain(|part| !part.is_empty());
-            parts
-        };
-        self.words.iter().enumerate().map(parts).collect()
-    }
-
     /// Of an assignment only the value is quoted, because a quoted name is not one.
     fn quote(&self, place: usize, word: &str) -> String {
-        match word.split_once('=').filter(|_| place < self.assignments) {
-            Some((name, value)) => format!("{name}={}", quoted(value)),
-            None => quoted(word),
-        }
+        let (name, value) = self.parted(place, word);
+        format!("{name}{}", quoted(value))
+    }
+
+    /// The part of a word that must not be quoted, `NAME=` of an assignment, and the rest.
+    pub fn parted<'a>(&self, place: usize, word: &'a str) -> (&'a str, &'a str) {
+        let name = word.find('=').filter(|_| place < self.assignments).map_or(0, |place| place + 1);
+        word.split_at(name)
     }
 }
 
