@@ -215,13 +215,17 @@ fn is_answer(figure: &Figure) -> bool {
     figure.tone != Tone::Plain || !figure.counts.is_empty() || figure.verdict.is_some()
 }
 
+/// A longer value, such as a range, has smaller letters.
+const LONG_VALUE: usize = 10;
+
 /// A value in large letters, with a long unit in small ones.
 fn big(value: &str) -> String {
+    let class = if value.chars().count() > LONG_VALUE { "big long" } else { "big" };
     let value = match value.split_once(' ') {
         Some((number, unit)) if unit.chars().count() > 2 => escape(number) + " " + &element("small", "", &escape(unit)),
         _ => escape(value),
     };
-    if value.is_empty() { value } else { element("p", "big", &value) }
+    if value.is_empty() { value } else { element("p", class, &value) }
 }
 
 fn tile(figure: &Figure) -> String {

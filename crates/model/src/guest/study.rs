@@ -212,8 +212,10 @@ fn by_function<'a>(replicates: &[&'a Measured]) -> BTreeMap<Named<'a>, Part> {
 fn renamed<'a>(own: &[&'a Measured], baseline: &[&'a Measured]) -> BTreeMap<Named<'a>, Named<'a>> {
     let (mine, theirs) = (by_function(own), by_function(baseline));
     let (callers_here, callers_there) = (direct_callers(own), direct_callers(baseline));
+    let executes = |of: &BTreeMap<Named<'a>, Part>, named: &Named| of.get(named).is_some_and(|part| part.all > 0.0);
     let only = |of: &BTreeMap<Named<'a>, Part>, other: &BTreeMap<Named<'a>, Part>| -> Vec<(Named<'a>, f64)> {
-        of.iter().filter(|(named, _)| !other.contains_key(*named)).map(|(named, part)| (*named, part.all)).collect()
+        let own = of.iter().filter(|(named, part)| part.all > 0.0 && !executes(other, named));
+        own.map(|(named, part)| (*named, part.all)).collect()
     };
     let (old, new) = (only(&theirs, &mine), only(&mine, &theirs));
     let unmatched = |of: &[(Named<'a>, f64)], callers: &BTreeMap<&'a str, BTreeSet<&'a str>>| -> Vec<Unmatched<'a>> {
@@ -264,8 +266,9 @@ fn functions(own: &[&Measured], baseline: Option<&[&Measured]>) -> Vec<FunctionF
             was: was.map(|was| was.name.to_owned()),
         }
     };
-    let mut all: Vec<_> = mine.iter().map(|(named, part)| finding(*named, *part)).collect();
     let told: BTreeSet<&Named> = renamed.values().collect();
+    let here = mine.iter().filter(|(named, _)| !told.contains(*named));
+    let mut all: Vec<_> = here.map(|(named, part)| finding(*named, *part)).collect();
     let gone = theirs.iter().flatten().filter(|(named, _)| !mine.contains_key(*named) && !told.contains(*named));
     all.extend(gone.map(|(named, _)| finding(*named, Part::default())));
     all.sort_by(|a, b| b.instructions_per_io.total_cmp(&a.instructions_per_io).then_with(|| a.name.cmp(&b.name)));

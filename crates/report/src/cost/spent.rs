@@ -148,7 +148,7 @@ mod tests {
                 account("no task", None, -600.0),
             ];
         });
-        assert!(text.contains("Another 0.240 kcycles/IO were spent elsewhere: iotoll's own meters 0.84"), "{text}");
+        assert!(text.contains("Another 0.24 kcycles/IO were spent elsewhere: iotoll's own meters 0.84"), "{text}");
         assert!((figures(&text).iter().sum::<f64>() - 0.24).abs() < 0.011, "{text}");
         assert!(text.contains("One below 0 is a task that did less"), "{text}");
     }

@@ -79,3 +79,12 @@ fn difference(row: &crate::document::Row) -> f64 {
     let text = cells.last().map_or("", |cell| cell.text.as_str());
     text.replace(',', "").replace('−', "-").parse().unwrap_or(0.0)
 }
+
+#[test]
+fn a_renamed_function_is_one_row_with_both_names() {
+    let text = terminal(&fixture::two_kernels(), 200);
+    let rows: Vec<&str> = text.lines().filter(|line| line.contains("nfs_direct_write_schedule")).collect();
+    let [row] = rows.as_slice() else { panic!("{rows:?}") };
+    assert!(row.contains("nfs_direct_write_schedule_iovec → nfs_direct_write_schedule"), "{row}");
+    assert!(row.trim_end().ends_with("+200"), "{row}");
+}
