@@ -244,7 +244,9 @@ mod tests {
             match (block, fence) {
                 (Some(open), Some(fence)) if open == fence && line == fence => block = None,
                 (Some(_), _) => {}
-                (None, Some(fence)) if line == format!("{fence}sh") => block = Some(fence),
+                (None, Some(fence)) if ["sh", "toml", "ini", "text"].contains(&&line[fence.len()..]) => {
+                    block = Some(fence)
+                }
                 (None, _) => bare += &(without_spans(line) + "\n"),
             }
         }

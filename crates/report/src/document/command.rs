@@ -20,9 +20,11 @@ impl Command {
         if command_line.is_empty() {
             return Self::default();
         }
-        let assignments = origin.variables.iter().map(|(name, value)| format!("{name}={value}"));
-        let words = assignments.chain(command_line.iter().cloned()).collect();
-        Self { words, assignments: origin.variables.len(), inputs: origin.inputs.clone() }
+        let variables = origin.variables.iter().filter(|(name, _)| is_assignable(name));
+        let mut words: Vec<String> = variables.map(|(name, value)| format!("{name}={value}")).collect();
+        let assignments = words.len();
+        words.extend(command_line.iter().cloned());
+        Self { words, assignments, inputs: origin.inputs.clone() }
     }
 
     /// Whether there is nothing to show.
@@ -53,6 +55,12 @@ impl Command {
     }
 }
 
+/// Whether a shell can assign a variable of this name.
+fn is_assignable(name: &str) -> bool {
+    let word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    name.chars().all(word) && name.starts_with(|letter: char| !letter.is_ascii_digit())
+}
+
 /// The language of a file, for readers that colour it.
 pub fn language(name: &str) -> &'static str {
     match name.rsplit_once('.') {
@@ -72,6 +80,8 @@ mod tests {
         let command = Command::new(&["iotoll", "run", "a b.fio"].map(str::to_owned), &origin);
         assert_eq!(command.line(), "FILE='/a b' iotoll run 'a b.fio'");
         assert!(Command::new(&[], &origin).is_empty());
+        let odd = Origin { variables: [("a b".to_owned(), "1".to_owned())].into(), ..Origin::default() };
+        assert_eq!(Command::new(&["iotoll".to_owned()], &odd).line(), "iotoll");
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub(super) fn by_cost(point: &PointFinding, most: usize) -> Table {
         let value = function.instructions_per_io;
         let bar = Cell::drawn(Tone::Own, Raw::Number(if total > 0.0 { value / total } else { 0.0 }));
         table.row(row(Cell::from(name(function)), home(function), value, bar, function.locked_per_io));
+        add_was(&mut table, function);
         add_chains(&mut table, function);
     }
     if !rest.is_empty() {
@@ -62,6 +63,7 @@ pub(super) fn by_change(finding: &GuestFinding, point: &PointFinding, most: usiz
             Cell::from(words::instructions(function.instructions_per_io)),
             Cell::new(tone(change(function)), words::signed(change(function))),
         ]);
+        add_was(&mut table, function);
         add_chains(&mut table, function);
     }
     if !shown.is_empty() && !rest.is_empty() {
@@ -78,10 +80,25 @@ pub(super) fn by_change(finding: &GuestFinding, point: &PointFinding, most: usiz
     table
 }
 
+/// Longer pairs of names do not fit into a column.
+const LONG_PAIR: usize = 32;
+
+/// "old → new" if both fit into a column.
+fn pair(function: &FunctionFinding) -> Option<String> {
+    let pair = format!("{} → {}", function.was.as_ref()?, function.name);
+    (pair.chars().count() <= LONG_PAIR).then_some(pair)
+}
+
 /// Its name, with that in the baseline if it is another one.
 fn name(function: &FunctionFinding) -> String {
-    let was = function.was.as_ref().map(|was| format!("{was} → ")).unwrap_or_default();
-    format!("{was}{}", function.name)
+    pair(function).unwrap_or_else(|| function.name.clone())
+}
+
+/// The baseline's name, if it does not fit beside the other.
+fn add_was(table: &mut Table, function: &FunctionFinding) {
+    if let Some(was) = function.was.as_ref().filter(|_| pair(function).is_none()) {
+        table.note(Cell::new(Tone::Faint, "  renamed from"), was.clone());
+    }
 }
 
 fn home(function: &FunctionFinding) -> Cell {
