@@ -115,6 +115,9 @@ pub fn of_comparison(finding: &CompareFinding) -> Vec<Fact> {
     work.into_iter().chain(axes).collect()
 }
 
+/// Options, each with its different values.
+type Varied = Vec<(String, Vec<String>)>;
+
 /// Each job of the baseline with its options. An option that varies has all its values, and those of an arm with others.
 fn of_jobs(finding: &CompareFinding) -> Vec<(String, String)> {
     let baseline = jobs_of(finding.cases.iter().filter(|case| is_of(finding, case, 0)));
@@ -130,7 +133,7 @@ fn of_jobs(finding: &CompareFinding) -> Vec<(String, String)> {
     let words = |(place, jobs): (usize, &Vec<&JobPlan>)| {
         let name = jobs.first().map_or_else(String::new, |job| job.name.clone());
         let own = options_of_all(jobs);
-        let of_others: Vec<(&str, Vec<(String, Vec<String>)>)> = others
+        let of_others: Vec<(&str, Varied)> = others
             .iter()
             .map(|(arm, jobs)| (*arm, jobs.get(place).map_or_else(Vec::new, |jobs| options_of_all(jobs))))
             .collect();
@@ -178,8 +181,8 @@ fn jobs_of<'a>(cases: impl Iterator<Item = &'a CasePlan>) -> Vec<Vec<&'a JobPlan
 }
 
 /// The options of one job in all cases, each with its different values.
-fn options_of_all(jobs: &[&JobPlan]) -> Vec<(String, Vec<String>)> {
-    let mut all: Vec<(String, Vec<String>)> = Vec::new();
+fn options_of_all(jobs: &[&JobPlan]) -> Varied {
+    let mut all: Varied = Vec::new();
     for (name, value) in jobs.iter().flat_map(|job| given(job)) {
         match all.iter_mut().find(|(other, _)| *other == name) {
             Some((_, values)) if values.contains(&value) => {}

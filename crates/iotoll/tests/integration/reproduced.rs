@@ -1,6 +1,7 @@
 //! A report can be measured again from itself: its command line and its files, taken out of it, ask for the same work.
 
 use super::iotoll::{Folder, PROGRAM};
+use super::machine::{has, skip};
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 
@@ -116,12 +117,11 @@ fn an_experiment_can_be_read_from_its_report() {
 
 #[test]
 fn the_job_file_of_a_foreign_fio_is_in_the_report() {
+    if !has("fio") {
+        return skip("the_job_file_of_a_foreign_fio_is_in_the_report", "fio is not installed");
+    }
     let writer = Reader::new();
     writer.folder.write("null.fio", "[a]\nioengine=null\nsize=1m\n");
-    if writer.shell("fio --version").status.code() != Some(0) {
-        println!("skipped: fio is not installed");
-        return;
-    }
     let page = writer.succeeds("iotoll cost --quiet --no-save --background 200ms --format markdown -- fio null.fio");
     assert!(page.contains("`null.fio`:\n\n```ini\n[a]\nioengine=null"), "{page}");
 }

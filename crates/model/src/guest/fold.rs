@@ -10,14 +10,12 @@ const BEHIND_MACRO: &str = "_noprof";
 /// `f_noprof` are `f`.
 pub fn function(symbol: &str) -> &str {
     let begins = |mark: &&str| {
-        let places = symbol.match_indices(*mark).map(|(place, _)| place);
+        let mut places = symbol.match_indices(*mark).map(|(place, _)| place);
         // A whole word: `.part` is not in `.partition`.
-        let whole = |place: &usize| {
-            symbol.get(place + mark.len()..).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        places.into_iter().find(whole)
+        let whole = |rest: &str| rest.is_empty() || rest.starts_with('.');
+        places.find(|place| symbol.get(place + mark.len()..).is_some_and(whole))
     };
-    let end = CLONES.iter().filter_map(|mark| begins(&mark)).min().unwrap_or(symbol.len());
+    let end = CLONES.iter().filter_map(begins).min().unwrap_or(symbol.len());
     let name = symbol.get(..end).unwrap_or(symbol);
     let name = name.strip_suffix(BEHIND_MACRO).unwrap_or(name);
     if name.is_empty() { symbol } else { name }
