@@ -3,10 +3,11 @@
 use crate::arguments::{BlastArguments, Probes};
 use crate::compare::fresh_seed;
 use crate::failure::{self, BadInput};
+use crate::input::Inputs;
 use crate::progress::ProgressLine;
 use crate::saving::{PAGE, Saving, both, write_page};
 use crate::signals::{self, LaterSignals, LeftBehind};
-use crate::{input, probes, stdout, stored};
+use crate::{probes, stdout, stored};
 use lab::blast::{Allowed, Settings, resolve};
 use model::blast::{BlastFinding, BlastPlan, BlastRecord, Method, experiment};
 use model::kind::Recorded;
@@ -31,10 +32,11 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
     if arguments.serve.is_some() {
         return serve(arguments);
     }
+    let inputs = Inputs::default();
     let plan = match experiment_file(arguments)? {
         Some(file) => {
             refuse_beside_a_file(file, words)?;
-            let text = input::read_text(Path::new(file), "the experiment file", "EXPERIMENT.toml")?;
+            let text = inputs.experiment_file(Path::new(file))?;
             experiment::parse(file, &text, plan(arguments)).map_err(BadInput)?
         }
         None => plan(arguments),
@@ -49,7 +51,7 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         meters: arguments.meters.clone(),
         probes: asked(arguments),
         interruption: signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?,
-        command_line: words.to_vec(),
+        command_line: inputs.command_line(words),
         target,
     };
     let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "blast")?;

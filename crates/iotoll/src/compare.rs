@@ -4,10 +4,9 @@
 mod boots;
 
 use crate::arguments::{CompareArguments, Words};
-use crate::environment;
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
-use crate::input;
+use crate::input::Inputs;
 use crate::progress::ProgressLine;
 use crate::run::files_and_options;
 use crate::saving::{self, PAGE, Saving};
@@ -22,8 +21,9 @@ use lab::service::{Addresses, ServiceSettings};
 use model::comparison::finding::LimitState;
 use model::comparison::{CompareFinding, CompareRecord};
 use model::experiment::draft::{Draft, Surroundings, Workload};
-use model::experiment::{ArmPlan, DraftCommandRules, DraftRules, Experiment, file};
+use model::experiment::{ArmPlan, DraftCommandRules, DraftRules, Experiment, Work, file};
 use model::kind::Recorded;
+use model::origin::CommandLine;
 use model::plan::{DeviceWrites, UnknownOptions};
 use model::record::Outcome;
 use model::stored::Stored;
@@ -41,7 +41,8 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
     if let Some(folder) = &arguments.resume {
         return boots::resume(folder, arguments, words);
     }
-    let (experiment, addresses) = experiment(arguments)?;
+    let inputs = Inputs::default();
+    let (experiment, addresses) = experiment(arguments, &inputs)?;
     if arguments.same_boot && experiment.boots.is_none() {
         let mend =
             "--same-boot needs an experiment whose arms are boots (when = … in an experiment file); leave it out";
@@ -55,10 +56,11 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
         return Ok(ExitCode::SUCCESS);
     }
     if experiment.boots.is_some() {
-        return boots::start(experiment, arguments, words);
+        return boots::start(experiment, arguments, words, inputs.command_line(words));
     }
     let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "compare")?;
-    let mut settings = settings(arguments, arguments.meters.clone(), words)?;
+    let command_line = inputs.command_line(words);
+    let mut settings = settings(arguments, arguments.meters.clone(), words, command_line)?;
     settings.measuring.services = services::settings(experiment.services.clone(), addresses, &settings.guardian);
     let line = ProgressLine::new(arguments.output.quiet);
     let outcome = lab::compare::compare(experiment, &settings, &mut saving, &mut |stage| line.show_stage(&stage));
@@ -82,13 +84,18 @@ pub(crate) fn conclude(
 }
 
 /// How to measure.
-pub(crate) fn settings(arguments: &CompareArguments, meters: Selection, words: &[String]) -> anyhow::Result<Settings> {
+pub(crate) fn settings(
+    arguments: &CompareArguments,
+    meters: Selection,
+    words: &[String],
+    command_line: CommandLine,
+) -> anyhow::Result<Settings> {
     let measuring = lab::session::Settings {
         meters,
         probes: Vec::new(),
         background: Duration::ZERO,
         interruption: signals::interruption(LaterSignals::DoNotExit)?,
-        command_line: words.to_vec(),
+        command_line,
         // The experiment has its own.
         place: None,
         services: ServiceSettings::default(),
@@ -140,11 +147,11 @@ fn bad(message: impl Into<String>) -> anyhow::Error {
 }
 
 /// The experiment, and the addresses that were chosen for its services.
-fn experiment(arguments: &CompareArguments) -> anyhow::Result<(Experiment, Addresses)> {
-    let mut draft = match experiment_file(arguments)? {
+fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(Experiment, Addresses)> {
+    let mut draft = match experiment_file(arguments, inputs)? {
         Some(draft) => draft,
         None => Draft {
-            workload: workload(arguments)?,
+            workload: workload(arguments, inputs)?,
             arms: arms(arguments)?,
             axes: arguments.sweep.clone(),
             against_itself: arguments.aa,
@@ -173,17 +180,22 @@ fn experiment(arguments: &CompareArguments) -> anyhow::Result<(Experiment, Addre
     draft.services.extend(arguments.service.iter().cloned());
     let addresses = services::addresses(&draft.services)?;
     let surroundings = Surroundings {
-        environment: &environment::value,
+        environment: &|name| inputs.variable(name),
         address: &|name| addresses.of(name),
         unknown_options: if arguments.ignore_unknown { UnknownOptions::Ignore } else { UnknownOptions::Refuse },
         device_writes: if arguments.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse },
     };
     let experiment = draft.resolve(&surroundings).map_err(|error| bad(error.to_string()))?;
+    for case in &experiment.cases {
+        if let Work::Command(command) = &case.work {
+            inputs.note_command(command);
+        }
+    }
     Ok((experiment, addresses))
 }
 
 /// The experiment file, if the job argument names one.
-fn experiment_file(arguments: &CompareArguments) -> anyhow::Result<Option<Draft>> {
+fn experiment_file(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<Option<Draft>> {
     let (files, options) = files_and_options(&arguments.job);
     let [file] = files.as_slice() else { return Ok(None) };
     if Path::new(file).extension().is_none_or(|extension| extension != "toml") {
@@ -194,17 +206,17 @@ fn experiment_file(arguments: &CompareArguments) -> anyhow::Result<Option<Draft>
     if !alone || arms(arguments)? != nothing_said {
         return Err(bad(format!("{file}: arms, sweeps and options belong in the experiment file; move them there")));
     }
-    let text = input::read_text(Path::new(file), "the experiment file", "EXPERIMENT.toml")?;
+    let text = inputs.experiment_file(Path::new(file))?;
     file::parse(file, &text).map(Some).map_err(|error| bad(error.to_string()))
 }
 
-fn workload(arguments: &CompareArguments) -> anyhow::Result<Workload> {
+fn workload(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<Workload> {
     let (files, options) = files_and_options(&arguments.job);
     match (files.as_slice(), arguments.command.as_slice()) {
         ([], []) if options.is_empty() => Ok(Workload::None),
         ([], []) => Ok(Workload::Flags(arguments.job.clone())),
         ([file], []) => {
-            let text = input::read(Path::new(file))?;
+            let text = inputs.job_file(Path::new(file))?;
             Ok(Workload::JobFile { name: (*file).to_owned(), text, options })
         }
         ([], command) if options.is_empty() => Ok(Workload::Command(command.to_vec())),

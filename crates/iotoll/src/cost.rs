@@ -3,6 +3,7 @@
 use crate::arguments::CostArguments;
 use crate::failure::{self, BadInput};
 use crate::guardian;
+use crate::input::Inputs;
 use crate::probes;
 use crate::progress::ProgressLine;
 use crate::run::measurement;
@@ -40,6 +41,8 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     let printed = if arguments.no_output { Printed::Nowhere } else { Printed::ToStderr };
     let services = Services::of(&arguments.measuring.service)?;
     let command = services.fill_in(&arguments.command)?;
+    let inputs = Inputs::default();
+    inputs.note_command(&command);
     let shell = |command: &Option<String>| command.as_ref().map(|command| services.fill_in_one(command)).transpose();
     let Around { setup, prepare, cleanup } = arguments.around.around();
     let around = Around { setup: shell(&setup)?, prepare: shell(&prepare)?, cleanup: shell(&cleanup)? };
@@ -56,7 +59,8 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     let stored = stored::load(arguments.earlier.stored.as_deref(), &source)?;
     let left = LeftBehind::default();
     // The second signal ends the command; its readings are kept.
-    let mut measurement = measurement(&arguments.measuring, LaterSignals::Exit(3, left.clone()), words)?;
+    let mut measurement =
+        measurement(&arguments.measuring, LaterSignals::Exit(3, left.clone()), inputs.command_line(words))?;
     measurement.services = services.settings(&plan.guardian);
     guardian::put_back();
     let keeping = Keeping::prepare(&arguments.output, program.rsplit('/').next().unwrap_or(program))?;

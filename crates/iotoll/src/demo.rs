@@ -91,7 +91,7 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
     Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "demo")?.abandon();
     let left = LeftBehind::default();
     let measuring = Measuring::for_seconds(1);
-    let measurement = measurement(&measuring, LaterSignals::Exit(2, left.clone()), words)?;
+    let measurement = measurement(&measuring, LaterSignals::Exit(2, left.clone()), words.to_vec().into())?;
     let guardian = guardian(words);
     // Prefer the working folder: a temporary folder is often in memory, where O_DIRECT has no meaning.
     let make = |around: &Path| OwnFolder::make(&guardian, around, "iotoll-demo-");

@@ -4,6 +4,7 @@ use crate::arguments::FtqArguments;
 use crate::arguments::ftq::Probes;
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
+use crate::input::Inputs;
 use crate::probes;
 use crate::progress::ProgressLine;
 use crate::run::{files_and_options, undo};
@@ -45,6 +46,8 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     }
     let stored = stored::load::<FtqRecord>(arguments.earlier.stored.as_deref(), &plan)?;
+    let inputs = Inputs::default();
+    inputs.note_command(&arguments.command);
     let left = LeftBehind::default();
     let interruption = signals::interruption(LaterSignals::Exit(2, left.clone()))?;
     let guardian = guardian(words);
@@ -55,7 +58,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
         access: direction(arguments)?,
         interruption,
         guardian: guardian.clone(),
-        command_line: words.to_vec(),
+        command_line: inputs.command_line(words),
     };
     let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "ftq")?;
     let created = Arc::new(Created::guarded(guardian));

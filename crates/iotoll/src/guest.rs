@@ -2,10 +2,9 @@
 
 use crate::arguments::guest::{GuestClear, GuestListArguments, GuestRunArguments, GuestShellArguments};
 use crate::arguments::{GuestArguments, GuestVerb};
-use crate::environment;
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
-use crate::input;
+use crate::input::Inputs;
 use crate::progress::ProgressLine;
 use crate::run::files_and_options;
 use crate::saving::{Saving, both, write_page};
@@ -19,6 +18,7 @@ use lab::guest::{Event, stack::STACKS, tool::Care};
 use model::guest::draft::{Draft, JobDraft, JobText};
 use model::guest::{GuestFinding, GuestPlan, file};
 use model::kind::Recorded;
+use model::origin::CommandLine;
 use report::guest::flame_graph::flame_graphs;
 use report::number;
 use std::fmt::Write as _;
@@ -40,12 +40,13 @@ pub fn guest(arguments: &GuestArguments, words: &[String]) -> anyhow::Result<Exi
 }
 
 fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    let plan = plan(arguments)?;
+    let inputs = Inputs::default();
+    let plan = plan(arguments, &inputs)?;
     if arguments.parse_only {
         stdout::write(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let settings = settings(arguments, words)?;
+    let settings = settings(arguments, words, inputs.command_line(words))?;
     let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "guest")?;
     let line = ProgressLine::new(arguments.output.quiet);
     let outcome = run(&plan, &settings, &mut saving, &mut |event| line.show_guests(&event));
@@ -74,8 +75,9 @@ fn write_flame_graphs(folder: &Path, finding: &GuestFinding) -> anyhow::Result<(
 }
 
 fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    let plan = plan(arguments)?;
-    let settings = settings(arguments, words)?;
+    let inputs = Inputs::default();
+    let plan = plan(arguments, &inputs)?;
+    let settings = settings(arguments, words, inputs.command_line(words))?;
     let line = ProgressLine::new(arguments.output.quiet);
     let outcome = prepare(&plan, &settings, &mut |event| line.show_guests(&event));
     line.clear();
@@ -85,23 +87,23 @@ fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-fn settings(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<Settings> {
+fn settings(arguments: &GuestRunArguments, words: &[String], command_line: CommandLine) -> anyhow::Result<Settings> {
     Ok(Settings {
         // QEMU ends with the guardian's help even if a second signal ends iotoll at once.
         interruption: signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?,
         guardian: guardian(words),
-        command_line: words.to_vec(),
+        command_line,
         timeout: Duration::from_secs_f64(arguments.hang_timeout),
         fresh: arguments.fresh,
         cache_limit: arguments.cache_limit,
     })
 }
 
-fn plan(arguments: &GuestRunArguments) -> anyhow::Result<GuestPlan> {
+fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestPlan> {
     let (files, options) = files_and_options(&arguments.job);
     let mut draft = match files.as_slice() {
         [file] => {
-            let text = input::read(Path::new(file))?;
+            let text = inputs.job_file(Path::new(file))?;
             if file::is_experiment(&text) {
                 if let Some(option) = options.first() {
                     let message =
@@ -141,7 +143,7 @@ fn plan(arguments: &GuestRunArguments) -> anyhow::Result<GuestPlan> {
             }
         }
     }
-    Ok(draft.resolve(&environment::value).map_err(BadInput)?)
+    Ok(draft.resolve(&|name| inputs.variable(name)).map_err(BadInput)?)
 }
 
 fn one_job(job: JobDraft) -> Draft {
@@ -181,7 +183,7 @@ fn shell(arguments: &GuestShellArguments, words: &[String]) -> anyhow::Result<Ex
     let settings = Settings {
         interruption: signals::interruption(LaterSignals::Exit(2, LeftBehind::default()))?,
         guardian: guardian(words),
-        command_line: words.to_vec(),
+        command_line: words.to_vec().into(),
         timeout: Duration::MAX,
         fresh: false,
         cache_limit: kept::LIMIT_BYTES,

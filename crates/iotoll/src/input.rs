@@ -1,17 +1,79 @@
-//! Reads the text files that the command line names.
+//! Reads the text files that the command line names, and keeps what was read for the record: with it a report can be measured again.
 
+use crate::environment;
 use crate::failure::BadInput;
 use anyhow::Context;
+use model::origin::{CommandLine, Input, LONGEST_TEXT};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Text of a job file named on the command line.
-pub fn read(path: &Path) -> anyhow::Result<String> {
-    read_text(path, "the job file", "JOB.fio")
+/// The files and environment variables that define what is measured, as they are read.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    files: RefCell<Vec<Input>>,
+    variables: RefCell<BTreeMap<String, String>>,
+}
+
+impl Inputs {
+    /// Text of a job file named on the command line.
+    pub fn job_file(&self, path: &Path) -> anyhow::Result<String> {
+        self.text(path, "the job file", "JOB.fio")
+    }
+
+    /// Text of an experiment file named on the command line.
+    pub fn experiment_file(&self, path: &Path) -> anyhow::Result<String> {
+        self.text(path, "the experiment file", "EXPERIMENT.toml")
+    }
+
+    fn text(&self, path: &Path, what: &str, place: &str) -> anyhow::Result<String> {
+        let text = read_text(path, what, place)?;
+        self.add(path, &text);
+        Ok(text)
+    }
+
+    fn add(&self, path: &Path, text: &str) {
+        self.files.borrow_mut().push(Input::new(path.display().to_string(), text));
+    }
+
+    /// An environment variable that a file or an option refers to, or one of fio's keywords, which each machine has its own
+    /// values of.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let value = environment::value(name)?;
+        if !name.starts_with('$') {
+            self.variables.borrow_mut().insert(name.to_owned(), value.clone());
+        }
+        Some(value)
+    }
+
+    /// The job files that a command of fio reads. A word that is no file, or no text, is fio's own business.
+    pub fn note_command(&self, command: &[String]) {
+        let Some((program, words)) = command.split_first() else { return };
+        if program.rsplit('/').next() != Some("fio") {
+            return;
+        }
+        for path in words.iter().filter(|word| !word.starts_with('-')).map(Path::new) {
+            let is_file = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= LONGEST_TEXT as u64);
+            let text = is_file.then(|| std::fs::read_to_string(path).ok()).flatten();
+            if let Some(text) = text.filter(|_| !self.has(path)) {
+                self.add(path, &text);
+            }
+        }
+    }
+
+    fn has(&self, path: &Path) -> bool {
+        self.files.borrow().iter().any(|input| Path::new(&input.name) == path)
+    }
+
+    /// The command line with all of that.
+    pub fn command_line(self, words: &[String]) -> CommandLine {
+        CommandLine { words: words.to_vec(), inputs: self.files.into_inner(), variables: self.variables.into_inner() }
+    }
 }
 
 /// Text of a file named on the command line. `what` names the file in an error, `place` says what to give instead.
-pub fn read_text(path: &Path, what: &str, place: &str) -> anyhow::Result<String> {
+fn read_text(path: &Path, what: &str, place: &str) -> anyhow::Result<String> {
     let unreadable = |error: std::io::Error| {
         let shown = path.display().to_string();
         let option = if shown.contains('=') { "; an option begins with --" } else { "" };

@@ -2,10 +2,9 @@
 //! finding.
 
 use crate::arguments::{Measuring, RunArguments};
-use crate::environment;
 use crate::failure::{self, BadInput};
 use crate::guardian::guardian;
-use crate::input;
+use crate::input::Inputs;
 use crate::probes;
 use crate::progress::ProgressLine;
 use crate::saving::{self, Keeping};
@@ -16,6 +15,7 @@ use crate::stored;
 use lab::service::ServiceSettings;
 use lab::session::Settings as Measurement;
 use lab::workload::target::Created;
+use model::origin::CommandLine;
 use model::plan::{DeviceWrites, Plan, Settings, UnknownOptions, options, parse};
 use model::record::Source;
 use std::path::Path;
@@ -28,7 +28,8 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
         return probes::list();
     }
     let services = Services::of(&arguments.measuring.service)?;
-    let plan = plan(arguments, &services)?;
+    let inputs = Inputs::default();
+    let plan = plan(arguments, &services, &inputs)?;
     let jobs = plan.phases.iter().flat_map(|phase| &phase.jobs);
     if let Some(why) = arguments.measuring.place.as_ref().and_then(|place| place.refuses_jobs(jobs)) {
         return Err(BadInput(why).into());
@@ -40,7 +41,8 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     }
     let stored = stored::load(arguments.earlier.stored.as_deref(), &Source::Run(plan.clone()))?;
     let left = LeftBehind::default();
-    let mut measurement = measurement(&arguments.measuring, LaterSignals::Exit(2, left.clone()), words)?;
+    let mut measurement =
+        measurement(&arguments.measuring, LaterSignals::Exit(2, left.clone()), inputs.command_line(words))?;
     let keeping = Keeping::prepare(&arguments.output, &title(&plan))?;
     let guardian = guardian(words);
     measurement.services = services.settings(&guardian);
@@ -70,13 +72,17 @@ pub fn undo(created: &Weak<Created>, rest: impl Fn()) {
 }
 
 /// How to measure, from the command line.
-pub fn measurement(measuring: &Measuring, later: LaterSignals, words: &[String]) -> anyhow::Result<Measurement> {
+pub fn measurement(
+    measuring: &Measuring,
+    later: LaterSignals,
+    command_line: CommandLine,
+) -> anyhow::Result<Measurement> {
     Ok(Measurement {
         meters: measuring.meters.clone(),
         probes: measuring.probes(),
         background: measuring.background,
         interruption: signals::interruption(later)?,
-        command_line: words.to_vec(),
+        command_line,
         place: measuring.place.clone(),
         services: ServiceSettings::default(),
     })
@@ -87,13 +93,14 @@ fn title(plan: &Plan) -> String {
     jobs.map(|job| job.name.as_str()).collect::<Vec<_>>().join("-")
 }
 
-fn plan(arguments: &RunArguments, services: &Services) -> anyhow::Result<Plan> {
+fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyhow::Result<Plan> {
+    let environment = |name: &str| inputs.variable(name);
     let unknown_options = if arguments.ignore_unknown { UnknownOptions::Ignore } else { UnknownOptions::Refuse };
     let device_writes = if arguments.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse };
     let mut overrides: Vec<String> = arguments.seed.map(|seed| format!("randseed={seed}")).into_iter().collect();
     let job = services.fill_in(&arguments.job)?;
     let (files, options) = files_and_options(&job);
-    let settings = |overrides| Settings { environment: &environment::value, overrides, unknown_options, device_writes };
+    let settings = |overrides| Settings { environment: &environment, overrides, unknown_options, device_writes };
     match files.as_slice() {
         [file] => {
             // With a job file, options on the command line apply to all its jobs.
@@ -105,7 +112,7 @@ fn plan(arguments: &RunArguments, services: &Services) -> anyhow::Result<Plan> {
                 return Err(BadInput(message).into());
             }
             overrides.extend(options);
-            let text = services.fill_in_one(&input::read(Path::new(file))?)?;
+            let text = services.fill_in_one(&inputs.job_file(Path::new(file))?)?;
             Ok(parse::job_file(file, &text, &settings(&overrides))?)
         }
         [_, second, ..] => {

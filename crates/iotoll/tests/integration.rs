@@ -44,6 +44,7 @@ mod integration {
     mod plans;
     mod probes;
     mod refusals;
+    mod reproduced;
     mod saving;
     mod services;
     mod serving;

@@ -27,13 +27,13 @@ use model::blast::{BlastPlan, BlastRecord};
 use model::comparison::RoundRecord;
 use model::comparison::record::{SliceReading, SliceRecord, SliceWork};
 use model::envelope::{Envelope, Kind};
+use model::origin::CommandLine;
 use model::probe::Probe;
 use model::record::Outcome;
 use model::unit::{Bytes, Hertz, Nanos};
 use receiver::{CountingReceiver, Counts};
 use remote::RemoteReceiver;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use submitters::Submitters;
@@ -58,7 +58,7 @@ pub struct Settings {
     /// A request to end and keep the rounds.
     pub interruption: Arc<Interruption>,
     /// The command line, for the record.
-    pub command_line: Vec<String>,
+    pub command_line: CommandLine,
     /// Address of the receiver; `None` if iotoll starts one on loopback.
     pub target: Option<SocketAddr>,
 }
@@ -121,7 +121,7 @@ pub fn blast(
     let header = Header {
         envelope: Envelope::new(Kind::Blast, started, settings.command_line.clone()),
         plan: plan.clone(),
-        host: host::read(Path::new("/"), hertz.0, &source),
+        host: host::with_storage(Vec::new(), hertz.0, &source),
         meters: meters.statuses().to_vec(),
         probes: meters.probes().descriptors(),
         receiver: receiving.about(),

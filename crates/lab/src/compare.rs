@@ -53,7 +53,7 @@ use model::unit::{Hertz, Nanos};
 use model::warning::{Warning, add_once};
 use neighbours::Neighbours;
 use sliced::SlicedCommands;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use sys::clock::monotonic_nanos;
 use sys::schedule::{Class, set_class};
@@ -249,7 +249,7 @@ fn measure(
         experiment: experiment.clone(),
         seed: settings.seed,
         schedule,
-        host: host::read(Path::new("/"), hertz, &source),
+        host: host::with_storage(host::storage::of_experiment(experiment), hertz, &source),
         meters: runner.meters.statuses().to_vec(),
         canaries,
         page_cache: runner.cache.setup(),

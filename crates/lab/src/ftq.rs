@@ -26,13 +26,14 @@ use model::envelope::{Envelope, Kind};
 use model::ftq::plan::Worker;
 use model::ftq::record::{Chunk, End, Header};
 use model::ftq::{FtqPlan, FtqRecord};
+use model::origin::CommandLine;
 use model::plan::Access;
 use model::probe::{Place, Probe};
 use model::record::Outcome;
+use model::storage::Storage;
 use model::unit::{Hertz, Nanos};
 use model::warning::{Code, Warning};
 use recorder::{Recorder, Task};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use subject::Subject;
@@ -65,7 +66,7 @@ pub struct Settings {
     /// Kills a command that iotoll starts if iotoll is killed.
     pub guardian: Guardian,
     /// The command line, for the record.
-    pub command_line: Vec<String>,
+    pub command_line: CommandLine,
 }
 
 /// Saves a recording while it is made.
@@ -115,6 +116,15 @@ pub struct Look<'a> {
     pub dirty_pages: Option<f64>,
 }
 
+/// What holds the files of the worker, as far as the plan names them.
+fn storage(plan: &FtqPlan) -> Vec<Storage> {
+    match &plan.worker {
+        Worker::Job(plan) => host::storage::of_plan(plan),
+        Worker::Command(words) => host::storage::of_command(words),
+        Worker::Cpu | Worker::Process(_) => Vec::new(),
+    }
+}
+
 /// Records. Files that are made for the worker are noted in `created`, and kept when it ends well.
 ///
 /// # Errors
@@ -152,7 +162,7 @@ pub fn record(
     let header = Header {
         envelope: Envelope::new(Kind::Ftq, started, settings.command_line.clone()),
         plan: FtqPlan { recorder_cpu: Some(cpus.recorder), worker_cpu: cpus.worker, ..plan.clone() },
-        host: host::read(Path::new("/"), hertz, &source),
+        host: host::with_storage(storage(plan), hertz, &source),
         worker: subject.words(),
         counted_by: counted.by,
         unit: counted.unit,
@@ -466,7 +476,7 @@ mod tests {
                 worker_cpu: None,
                 seed: 1,
             },
-            host: host::read(Path::new("/nowhere"), 1e9, ""),
+            host: host::read(std::path::Path::new("/nowhere"), 1e9, ""),
             worker: String::new(),
             counted_by: String::new(),
             unit: "bytes".to_owned(),

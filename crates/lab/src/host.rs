@@ -3,10 +3,13 @@
 //! Everything comes from the kernel's files below a root directory, so that a test can fabricate any machine. A fact
 //! that no file gives becomes a word ("none", "unknown"), never a guess.
 
+pub mod storage;
+
 use crate::error::{Error, Result};
 use crate::sysroot::{Sysroot, listed};
 use flate2::read::GzDecoder;
 use model::record::Host;
+use model::storage::Storage;
 use model::unit::Bytes;
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -37,7 +40,13 @@ pub fn read(root: &Path, tsc_hertz: f64, tsc_source: &str) -> Host {
         memory: memory(&root),
         root: effective_user(&root) == Some(0),
         steal_in_task_clocks: steal_in_task_clocks(&root),
+        storage: Vec::new(),
     }
+}
+
+/// The same for this machine, with what holds the files of a measurement.
+pub fn with_storage(storage: Vec<Storage>, tsc_hertz: f64, tsc_source: &str) -> Host {
+    Host { storage, ..read(Path::new("/"), tsc_hertz, tsc_source) }
 }
 
 /// Whether the CPU time of tasks includes steal: the kernel does not subtract it, or a boot parameter disables that.

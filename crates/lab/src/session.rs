@@ -11,11 +11,11 @@ use crate::progress::{Observer, Progress};
 use crate::service::ServiceSettings;
 use crate::watch::{Step, Subject, watch};
 use model::envelope::{Envelope, Kind};
+use model::origin::CommandLine;
 use model::placement::Place;
 use model::probe::Probe;
 use model::record::{Done, Outcome, Record, Source};
 use model::unit::{Hertz, Nanos};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub struct Settings {
     /// A request to end and keep the readings.
     pub interruption: Arc<Interruption>,
     /// The command line, for the record.
-    pub command_line: Vec<String>,
+    pub command_line: CommandLine,
     /// `--place`, if given.
     pub place: Option<Place>,
     /// Servers that are started for it.
@@ -55,7 +55,7 @@ impl<'a> Session<'a> {
         let record = Record {
             envelope: Envelope::new(Kind::Cost, host::now(), settings.command_line.clone()),
             source,
-            host: host::read(Path::new("/"), 0.0, "not measured yet"),
+            host: host::with_storage(Vec::new(), 0.0, "not measured yet"),
             meters: meters.statuses().to_vec(),
             probes: meters.probes().descriptors(),
             canaries: vec![canary::run()],
@@ -102,8 +102,17 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Notes what holds the files: after the workload, when all of them exist, and before anything is unmounted.
+    fn note_storage(&mut self) {
+        self.record.host.storage = match &self.record.source {
+            Source::Run(plan) => host::storage::of_plan(plan),
+            Source::Cost { command, .. } => host::storage::of_command(command),
+        };
+    }
+
     /// Completes the record.
     pub(crate) fn close(mut self) -> Record {
+        self.note_storage();
         self.record.canaries.push(canary::run());
         (self.record.host.tsc_hertz, self.record.host.tsc_source) = self.calibration.end();
         if self.interrupted() {

@@ -1,6 +1,8 @@
 //! The first line of every record, and the kinds of measurement.
 
+use crate::origin::{CommandLine, Input, Origin};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The schema name in the envelope of every record.
 pub const SCHEMA: &str = "iotoll.record/3";
@@ -98,18 +100,36 @@ pub struct Envelope {
     pub started_unix_seconds: f64,
     /// The command line, as typed.
     pub command_line: Vec<String>,
+    /// The text files that define what is measured. Older records have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<Input>,
+    /// Environment variables that the files or options refer to.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
 }
 
 impl Envelope {
     /// The envelope of a measurement that begins now.
-    pub fn new(kind: Kind, started_unix_seconds: f64, command_line: Vec<String>) -> Self {
+    pub fn new(kind: Kind, started_unix_seconds: f64, command_line: impl Into<CommandLine>) -> Self {
+        let CommandLine { words, inputs, variables } = command_line.into();
         Self {
             schema: SCHEMA.to_owned(),
             kind: kind.name().to_owned(),
             method_version: kind.method_version(),
             iotoll_version: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix_seconds,
-            command_line,
+            command_line: words,
+            inputs,
+            variables,
+        }
+    }
+
+    /// What a finding says about where it came from.
+    pub fn origin(&self) -> Origin {
+        Origin {
+            iotoll_version: Some(self.iotoll_version.clone()).filter(|version| !version.is_empty()),
+            inputs: self.inputs.clone(),
+            variables: self.variables.clone(),
         }
     }
 }
@@ -124,5 +144,17 @@ mod tests {
             assert_eq!((kind.row().kind, Kind::named(kind.name())), (kind, Some(kind)));
         }
         assert_eq!(Kind::named("unheard of"), None);
+    }
+
+    #[test]
+    fn an_envelope_without_the_texts_of_its_files_is_read() {
+        let older = r#"{"schema":"iotoll.record/3","kind":"cost","method_version":2,"iotoll_version":"0.1.0",
+                        "started_unix_seconds":1.0,"command_line":["iotoll","run","j.fio"]}"#;
+        let older: Envelope = serde_json::from_str(older).unwrap();
+        assert_eq!(older.origin(), Origin { iotoll_version: Some("0.1.0".to_owned()), ..Origin::default() });
+        let inputs = vec![Input::new("j.fio", "[a]\nrw=read")];
+        let now = Envelope::new(Kind::Cost, 1.0, CommandLine { inputs, ..CommandLine::default() });
+        let again: Envelope = serde_json::from_str(&serde_json::to_string(&now).unwrap()).unwrap();
+        assert_eq!(again, now);
     }
 }

@@ -5,6 +5,7 @@
 //! name ends in `_gross`.
 
 use crate::injected::Injected;
+use crate::origin::Origin;
 use crate::page_cache::CacheFinding;
 use crate::placement::PlacementFinding;
 use crate::plan::JobPlan;
@@ -58,6 +59,9 @@ pub struct RunFinding {
     pub outcome: Outcome,
     /// Caveats, the gravest first.
     pub warnings: Vec<Warning>,
+    /// The program that measured, and the files that its command line refers to.
+    #[serde(default)]
+    pub origin: Origin,
 }
 
 /// A meter of this measurement.

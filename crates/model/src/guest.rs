@@ -8,6 +8,7 @@ pub mod finding;
 pub mod fold;
 pub mod plan;
 pub mod record;
+mod renames;
 mod study;
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use crate::plan::Plan;
 use crate::plan::service::Service;
 use crate::probe;
 use crate::reading::Reading;
+use crate::storage::Storage;
 use crate::unit::{Bytes, Hertz, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -113,6 +114,9 @@ pub struct Host {
     /// the kernel configuration is unavailable.
     #[serde(default)]
     pub steal_in_task_clocks: Option<bool>,
+    /// What holds the files of the measurement. Empty if it has no files, if the command does not name them, and in older records.
+    #[serde(default)]
+    pub storage: Vec<Storage>,
 }
 
 impl Host {

@@ -51,6 +51,7 @@ pub fn study(record: &Record) -> RunFinding {
         phases: with_jobs(record).map(|(phase, jobs)| phase::study(phase, jobs, record, &rates, &context)).collect(),
         jobs: Vec::new(),
         services: record.services.clone(),
+        origin: record.envelope.origin(),
         stored: None,
         canaries: record.canaries.clone(),
         outcome: record.outcome.clone(),

@@ -10,12 +10,12 @@ mod tests;
 
 use crate::change::Change;
 use crate::document::{
-    Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Note, Point, Section, Sentence, Series, Table,
-    Tone,
+    Audience, Axis, Block, Body, Cell, Chart, Column, Command, Document, Fact, Note, Point, Section, Sentence, Series,
+    Table, Tone,
 };
 use crate::number::{self, COUNT, CYCLES, MISSING, Scale};
 use crate::phrase::{self, tied};
-use crate::{machine, stored};
+use crate::{machine, provenance, stored};
 use model::blast::BlastFinding;
 use model::blast::finding::PointFinding;
 use model::stats::Estimate;
@@ -29,7 +29,8 @@ pub(crate) fn document(finding: &BlastFinding) -> Document {
         lead: "Packets that the receiver counted one by one, and CPU cycles of the whole machine for each of them"
             .to_owned(),
         began: phrase::time(finding.started_unix_seconds),
-        command: phrase::command(&finding.command_line),
+        command: Command::new(&finding.command_line, &finding.origin),
+        workload: Vec::new(),
         outcome: phrase::outcome(&finding.outcome),
         headline: headline(finding),
         subjects: subjects(finding),
@@ -348,7 +349,9 @@ fn provenance(finding: &BlastFinding) -> Vec<Fact> {
         Some(meter) => format!("{}; meter {meter}{background}", machine::cycles(&finding.host, meter == "pmu")),
         None => format!("{MISSING} no meter of the whole machine"),
     };
-    vec![
+    let host = provenance::of_host(&finding.host, Audience::POST.or(Audience::PAGE));
+    let made_by = provenance::made_by(&finding.origin, finding.method_version, finding.started_unix_seconds);
+    let facts = vec![
         Fact::new("Receiver", format!("{} {place}{}", receiver.address, buffer.unwrap_or_default())),
         Fact::new(
             "Slices",
@@ -360,8 +363,8 @@ fn provenance(finding: &BlastFinding) -> Vec<Fact> {
             ),
         ),
         Fact::new("Cycles", cycles),
-        Fact::of(Audience::POST.or(Audience::PAGE), "Machine", machine::machine(&finding.host)),
-    ]
+    ];
+    [facts, host, vec![made_by]].concat()
 }
 
 /// A remark in small print.

@@ -51,6 +51,12 @@ impl Change {
         self.ends().map_or_else(|| MISSING.to_owned(), |(low, high)| format!("[{}, {}]", end(low), end(high)))
     }
 
+    /// "-0.9 to +0.5 %": only the interval.
+    pub fn range(self) -> String {
+        let ends = self.ends().map(|(low, high)| format!("{} to {} %", self.signed(low), self.signed(high)));
+        ends.unwrap_or_else(|| MISSING.to_owned())
+    }
+
     /// "+3.1 % [2.6, 3.7]", or a note that there is no interval.
     pub fn whole(self) -> String {
         match (self.value, self.ends()) {

@@ -24,9 +24,9 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-use crate::document::{Audience, Block, Body, Document, Fact, Fold, Note, Section, Tone};
+use crate::document::{Audience, Block, Body, Command, Document, Fact, Fold, Note, Section, Tone};
 use crate::number::bare_percent;
-use crate::phrase::{self, command};
+use crate::{phrase, provenance, workload};
 use model::comparison::CompareFinding;
 use model::comparison::finding::CellFinding;
 use model::experiment::Metric;
@@ -48,13 +48,19 @@ pub fn document(finding: &CompareFinding) -> Document {
         title: finding.title.clone(),
         lead: String::new(),
         began: phrase::time(finding.started_unix_seconds),
-        command: command(&finding.command_line),
+        command: Command::new(&finding.command_line, &finding.origin),
+        workload: workload::of_comparison(finding),
         outcome: phrase::outcome(&finding.outcome),
         headline: answer::answer(finding),
         subjects: finding.arms.iter().map(|arm| Fact::new(&arm.name, &arm.what)).collect(),
         sections,
         caveats: finding.warnings.clone(),
-        provenance: [environment::environment(finding), environment::method(finding)].concat(),
+        provenance: [
+            environment::environment(finding),
+            environment::method(finding),
+            vec![provenance::made_by(&finding.origin, finding.method_version, finding.started_unix_seconds)],
+        ]
+        .concat(),
         data: csv_rows::table(finding),
     }
 }

@@ -22,9 +22,8 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-use crate::document::{Audience, Document, Fact, Section};
-use crate::phrase::{self, command};
-use crate::{machine, placement, services};
+use crate::document::{Audience, Command, Document, Fact, Section};
+use crate::{machine, phrase, placement, provenance, services, workload};
 use model::elided_list::elided_list;
 use model::finding::{PhaseFinding, RunFinding};
 
@@ -50,7 +49,8 @@ pub fn document(finding: &RunFinding) -> Document {
         title: finding.title.clone(),
         lead: "What one I/O cost, in cycles of the whole machine".to_owned(),
         began: phrase::time(finding.started_unix_seconds),
-        command: command(&finding.command_line),
+        command: Command::new(&finding.command_line, &finding.origin),
+        workload: workload::of_run(finding),
         outcome: phrase::outcome(&finding.outcome),
         sections,
         caveats: finding.warnings.clone(),
@@ -75,9 +75,7 @@ fn suffix(finding: &RunFinding, phase: &PhaseFinding) -> String {
 
 fn provenance(finding: &RunFinding) -> Vec<Fact> {
     const AWAY: Audience = Audience::POST.or(Audience::PAGE);
-    let mut facts = vec![Fact::new("Machine", machine::machine(&finding.host))];
-    facts.push(Fact::of(AWAY, "Settings", machine::settings(&finding.host)));
-    facts.push(Fact::of(AWAY, "Mitigations", machine::mitigations(&finding.host)));
+    let mut facts = provenance::of_host(&finding.host, Audience::ALL);
     facts.push(Fact::new("Background", machine::background(&finding.background)));
     facts.push(Fact::new("Cycles", cycles(finding)));
     facts.extend(services::facts(&finding.services));
@@ -88,7 +86,7 @@ fn provenance(finding: &RunFinding) -> Vec<Fact> {
         facts.push(Fact::of(AWAY, "Interval", format!("95 %, from {}", intervals.join("; "))));
     }
     facts.extend(finding.counted_by.iter().map(|counted_by| Fact::of(AWAY, "I/O count", counted_by)));
-    facts.push(Fact::of(AWAY, "Method", format!("iotoll, method version {}", finding.method_version)));
+    facts.push(provenance::made_by(&finding.origin, finding.method_version, finding.started_unix_seconds));
     facts
 }
 

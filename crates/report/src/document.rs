@@ -4,11 +4,13 @@
 //! contains only data: texts with tones, tables of cells, charts of points.
 
 pub mod chart;
+mod command;
 mod span;
 mod table;
 mod timeline;
 
 pub use chart::{Axis, Chart, Mark, Point, Series};
+pub use command::{Command, language};
 pub use span::{LARGEST, Span};
 pub use table::{Align, Cell, Column, Draw, Interval, Need, Raw, Row, Scale, Table};
 pub use timeline::{Hue, Reach, Timeline, TimelineScale, Trace, Track};
@@ -284,8 +286,10 @@ pub struct Document {
     pub lead: String,
     /// When the measurement began.
     pub began: Option<String>,
-    /// The command, quoted for a shell.
-    pub command: String,
+    /// The command, and the files that it refers to.
+    pub command: Command,
+    /// What was done: the jobs, the commands of the arms.
+    pub workload: Vec<Fact>,
     /// A note that the measurement did not end as planned, which applies to all numbers.
     pub outcome: Option<Note>,
     /// The answer. If empty, the title is shown instead.
@@ -303,6 +307,11 @@ pub struct Document {
 }
 
 impl Document {
+    /// The workload for `reader`.
+    pub fn workload_for(&self, reader: Audience) -> impl Iterator<Item = &Fact> {
+        self.workload.iter().filter(move |fact| fact.audience.has(reader))
+    }
+
     /// The provenance for `reader`.
     pub fn provenance_for(&self, reader: Audience) -> impl Iterator<Item = &Fact> {
         self.provenance.iter().filter(move |fact| fact.audience.has(reader))

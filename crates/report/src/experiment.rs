@@ -2,11 +2,11 @@
 
 use crate::document::{Block, Body, Cell, Column, Document, Fact, Section, Table};
 use crate::number;
-use crate::phrase::{command, tied, units_tied};
+use crate::phrase::{tied, units_tied};
 use crate::services;
+use crate::shell::command;
+use crate::workload::options;
 use model::experiment::{Axis, Cache, Case, Experiment, Metric, Rules, Work};
-use model::plan::JobPlan;
-use model::stored::options_of;
 
 /// The document of an experiment.
 pub fn document(experiment: &Experiment) -> Document {
@@ -34,21 +34,6 @@ fn workload(experiment: &Experiment) -> Vec<Fact> {
         Some(Work::Command(words)) => vec![Fact::new("Command", command(words))],
         None => Vec::new(),
     }
-}
-
-/// "ioengine=psync rw=randread bs=4096 iodepth=1 direct=true filename=data": what defines the work, and what is not default.
-fn options(job: &JobPlan) -> String {
-    const ALWAYS: [&str; 4] = ["ioengine", "rw", "bs", "iodepth"];
-    let usual = options_of(&JobPlan::default());
-    let differs = |option: &(&str, String)| ALWAYS.contains(&option.0) || !usual.contains(option);
-    let given = options_of(job).into_iter().filter(|option| option.0 != "files" && differs(option));
-    let given = given.map(|(name, value)| format!("{name}={value}"));
-    let files = (!job.target.files.is_empty()).then(|| format!("filename={}", job.target.files.join(":")));
-    let folder = job.target.directory.as_ref().map(|folder| {
-        let folders = std::iter::once(folder).chain(&job.target.more_directories);
-        format!("directory={}", folders.map(String::as_str).collect::<Vec<_>>().join(":"))
-    });
-    given.chain(files).chain(folder).collect::<Vec<_>>().join(" ")
 }
 
 fn sweep(experiment: &Experiment) -> Vec<Fact> {
@@ -162,7 +147,7 @@ mod tests {
             "blocks over nbd\n",
             "eight",
             "iodepth=8",
-            "a: ioengine=nbd rw=randread bs=4096 iodepth=1 uri=nbd://127.0.0.1:1111",
+            "a: ioengine=nbd rw=randread bs=4k iodepth=1 uri=nbd://127.0.0.1:1111",
             "bs: 4k, 64k",
             "2 points × 2 arms = 4",
             "s: iotoll serve --backend memory:16m --listen 127.0.0.1:1111",

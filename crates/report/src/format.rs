@@ -153,4 +153,46 @@ mod tests {
             renders(format, "experiment", &experiment::fixture());
         }
     }
+
+    /// The numbers that a word of direction follows: "3.1" of "3.1 % [2.6, 3.7] more".
+    fn directed(text: &str) -> Vec<String> {
+        const WORDS: [&str; 6] = [" more ", " fewer ", " less ", " faster ", " slower ", " longer "];
+        let text = text.replace(['\u{a0}', '\n'], " ");
+        let before = |place: usize| {
+            let number = text.get(..place)?.trim_end();
+            let number = if number.ends_with(']') { number.rsplit_once('[')?.0.trim_end() } else { number };
+            number.strip_suffix('%')?.trim_end().rsplit(' ').next().map(str::to_owned)
+        };
+        WORDS.iter().flat_map(|word| text.match_indices(word)).filter_map(|(place, _)| before(place)).collect()
+    }
+
+    #[test]
+    fn no_sentence_has_both_a_sign_and_a_direction() {
+        assert_eq!(directed("it is -75.2 % faster and 3.1 % [2.6, 3.7] more work"), ["3.1", "-75.2"]);
+        let mut found = 0;
+        let mut check = |name: &str, text: String| {
+            for number in directed(&text) {
+                found += 1;
+                // A missing number is a dash.
+                let signed =
+                    number.starts_with(['+', '-', '−']) && number.contains(|letter: char| letter.is_ascii_digit());
+                assert!(!signed, "{name}: {number} in\n{text}");
+            }
+        };
+        for (_, mut finding) in compare::fixture::all().into_iter().filter(|(name, _)| !name.starts_with("hostile")) {
+            // Also a verdict whose interval is on both sides of 0.
+            for metric in finding.cells.iter_mut().flat_map(|cell| cell.metrics.values_mut()) {
+                metric.verdict = model::stats::Verdict::BetterMaybeSmall;
+                (metric.change, metric.low, metric.high) = (Some(-0.031), Some(-0.065), Some(0.003));
+            }
+            Format::all().for_each(|format| check(format.name(), format.render(&finding, Ink::Plain, 200)));
+        }
+        for (name, finding) in compare::fixture::all() {
+            Format::all().for_each(|format| check(name, format.render(&finding, Ink::Plain, 200)));
+        }
+        for (name, finding) in guest::fixture::all() {
+            Format::all().for_each(|format| check(name, format.render(&finding, Ink::Plain, 200)));
+        }
+        assert!(found > 0);
+    }
 }

@@ -10,10 +10,10 @@ mod tables;
 mod tests;
 mod words;
 
-use crate::document::{Audience, Block, Body, Document, Fact, Figure, Note, Section, Sentence, Tone};
-use crate::machine;
+use crate::document::{Audience, Block, Body, Command, Document, Fact, Figure, Note, Section, Sentence, Tone};
 use crate::number::{self, MISSING};
 use crate::phrase::{self, tied, units_tied};
+use crate::provenance;
 use model::ftq::FtqFinding;
 use model::ftq::finding::{Level, PeriodChanges};
 
@@ -30,7 +30,8 @@ pub(crate) fn document(finding: &FtqFinding) -> Document {
             tied(&number::seconds(finding.quantum_seconds))
         ),
         began: phrase::time(finding.started_unix_seconds),
-        command: phrase::command(&finding.command_line),
+        command: Command::new(&finding.command_line, &finding.origin),
+        workload: Vec::new(),
         outcome: phrase::outcome(&finding.outcome),
         headline: headline(finding),
         subjects: Vec::new(),
@@ -168,13 +169,15 @@ fn provenance(finding: &FtqFinding) -> Vec<Fact> {
             words::whole(count),
         ),
     };
-    vec![
+    let host = provenance::of_host(&finding.host, Audience::POST.or(Audience::PAGE));
+    let made_by = provenance::made_by(&finding.origin, finding.method_version, finding.started_unix_seconds);
+    let facts = vec![
         Fact::new("Worker", finding.worker.clone()),
         Fact::new("Counted", finding.counted_by.clone()),
         Fact::new("Quantum", readings),
         Fact::new("Recorder", recorder(finding)),
-        Fact::of(Audience::POST.or(Audience::PAGE), "Machine", machine::machine(&finding.host)),
-    ]
+    ];
+    [facts, host, vec![made_by]].concat()
 }
 
 /// What the recorder itself cost.

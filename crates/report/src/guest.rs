@@ -13,9 +13,10 @@ mod tests;
 mod words;
 
 use crate::compare::words::VERDICTS;
-use crate::document::{Audience, Block, Body, Document, Fact, Fold, Note, Section, Sentence, Tone};
+use crate::document::{Audience, Block, Body, Command, Document, Fact, Fold, Note, Section, Sentence, Tone};
 use crate::number::{self, bare_percent};
 use crate::phrase::{self, tied};
+use crate::{machine, provenance};
 use model::guest::GuestFinding;
 use model::guest::finding::{ChangeFinding, PointFinding};
 use model::guest::plan::Published;
@@ -43,7 +44,8 @@ pub fn document(finding: &GuestFinding) -> Document {
         title: finding.title.clone(),
         lead: "Instructions that an emulated CPU executes for one I/O, whole guest; neither cycles nor time".to_owned(),
         began: phrase::time(finding.started_unix_seconds),
-        command: phrase::command(&finding.command_line),
+        command: Command::new(&finding.command_line, &finding.origin),
+        workload: Vec::new(),
         outcome: phrase::outcome(&finding.outcome),
         headline: headline(finding),
         subjects: subjects(finding),
@@ -75,16 +77,19 @@ fn value_sentence(finding: &GuestFinding, point: &PointFinding) -> Option<Senten
 
 fn change_sentence(finding: &GuestFinding, point: &PointFinding, change: &ChangeFinding) -> Option<Sentence> {
     let value = point.instructions_per_io?.value;
-    let more = if change.difference >= 0.0 { "more" } else { "fewer" };
     let baseline = value - change.difference;
-    let text = format!(
-        "{}: {} executes {} {more} instructions per I/O than {} ({})",
-        words::named(finding, point),
-        words::arm(finding, &point.arm),
-        tied(&words::percent_of(&change.change)),
-        first_arm(finding),
-        tied(&format!("{} → {}", words::instructions(baseline), words::instructions(value))),
-    );
+    let values = tied(&format!("{} → {}", words::instructions(baseline), words::instructions(value)));
+    let (name, arm) = (words::named(finding, point), words::arm(finding, &point.arm));
+    let first = first_arm(finding);
+    // An interval on both sides of 0 has no direction.
+    let text = if change.change.contains(0.0) == Some(true) {
+        let change = tied(&words::change_in_full(&change.change));
+        format!("{name}: {arm} against {first}: {change} instructions per I/O ({values})")
+    } else {
+        let more = if change.difference >= 0.0 { "more" } else { "fewer" };
+        let size = tied(&words::percent_of(&change.change));
+        format!("{name}: {arm} executes {size} {more} instructions per I/O than {first} ({values})")
+    };
     let (tone, verdict) = words::verdict_in_full(change.verdict, finding.margin);
     Some(Sentence { detail: moves(change), ..Sentence::judged(text, tone, tied(&verdict)) })
 }
@@ -239,6 +244,14 @@ fn provenance(finding: &GuestFinding) -> Vec<Fact> {
             counted(replicates, "replicate")
         ),
     ));
+    let away = Audience::POST.or(Audience::PAGE);
+    facts.extend(
+        finding
+            .host
+            .as_ref()
+            .map(|host| Fact::of(away, "Emulated on", format!("{}; no count depends on it", machine::machine(host)))),
+    );
+    facts.push(provenance::made_by(&finding.origin, finding.method_version, finding.started_unix_seconds));
     facts
 }
 

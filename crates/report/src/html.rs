@@ -12,6 +12,7 @@ mod timeline;
 
 use crate::document::{Audience, Block, Body, Chart, Document, Fact, Figure, Fold, Note, Section, Sentence, Tone};
 use markup::{element, escape};
+use model::origin::Input;
 use svg::Paint;
 
 /// Its readers.
@@ -80,7 +81,10 @@ fn head(document: &Document) -> String {
     let subjects = document.subjects.iter().enumerate().map(|(index, Fact { label, text, .. })| {
         format!("<li>{}<b>{}</b> <code>{}</code></li>\n", swatch(index), escape(label), escape(text))
     });
-    let subjects: String = subjects.collect();
+    let workload = document.workload_for(READER);
+    let workload =
+        workload.map(|fact| format!("<li><b>{}</b> <code>{}</code></li>\n", escape(&fact.label), escape(&fact.text)));
+    let subjects: String = workload.chain(subjects).collect();
     let subjects = if subjects.is_empty() { subjects } else { element("ul", "subjects", &subjects) };
     format!("<header>\n{text}{subjects}</header>\n")
 }
@@ -196,24 +200,32 @@ fn facts<'a>(title: &str, facts: impl IntoIterator<Item = &'a Fact>) -> String {
 
 /// A tile for each figure with an answer; the others form a line of text.
 fn figures(line: &[Figure]) -> String {
-    if line.iter().all(|figure| figure.tone == Tone::Plain && figure.counts.is_empty()) {
+    if !line.iter().any(is_answer) {
         let values = line.iter().map(|figure| element("span", class(figure.tone), &escape(&figure.value)));
         return element("p", "beside", &values.collect::<String>()) + "\n";
     }
-    let (answers, others): (Vec<&Figure>, Vec<&Figure>) =
-        line.iter().partition(|figure| figure.tone != Tone::Plain || !figure.counts.is_empty());
+    let (answers, others): (Vec<&Figure>, Vec<&Figure>) = line.iter().partition(|figure| is_answer(figure));
     let tiles = element("div", "tiles", &answers.into_iter().map(tile).collect::<String>()) + "\n";
     let others: String = others.into_iter().map(|figure| element("span", "", &escape(&figure.value))).collect();
     tiles + &if others.is_empty() { others } else { element("p", "beside", &others) + "\n" }
 }
 
+/// Whether a figure answers the question: also a change that is none has a verdict.
+fn is_answer(figure: &Figure) -> bool {
+    figure.tone != Tone::Plain || !figure.counts.is_empty() || figure.verdict.is_some()
+}
+
+/// A longer value, such as a range, has smaller letters.
+const LONG_VALUE: usize = 10;
+
 /// A value in large letters, with a long unit in small ones.
 fn big(value: &str) -> String {
+    let class = if value.chars().count() > LONG_VALUE { "big long" } else { "big" };
     let value = match value.split_once(' ') {
         Some((number, unit)) if unit.chars().count() > 2 => escape(number) + " " + &element("small", "", &escape(unit)),
         _ => escape(value),
     };
-    if value.is_empty() { value } else { element("p", "big", &value) }
+    if value.is_empty() { value } else { element("p", class, &value) }
 }
 
 fn tile(figure: &Figure) -> String {
@@ -246,9 +258,24 @@ fn tile(figure: &Figure) -> String {
 fn provenance(document: &Document) -> String {
     let mut text = facts("", document.provenance_for(READER));
     if !document.command.is_empty() {
-        text += &element("pre", "", &escape(&document.command));
+        text += &element("pre", "", &escape(&document.command.line()));
     }
+    text += &document.command.inputs.iter().map(file).collect::<String>();
     part("", "How it was measured", &text)
+}
+
+/// Files with more lines are folded.
+const LONG_FILE: usize = 40;
+
+/// A file that the command refers to.
+fn file(input: &Input) -> String {
+    let Some(text) = &input.text else {
+        return element("p", "note", &escape(&format!("{}: too long to be kept", input.name)));
+    };
+    let fold = Fold { summary: input.name.clone(), open: text.lines().count() <= LONG_FILE };
+    // Line by line, because a line end is a control character, too.
+    let lines: Vec<String> = text.lines().map(escape).collect();
+    folded(&fold, &element("pre", "", &lines.join("\n")))
 }
 
 #[cfg(test)]

@@ -32,11 +32,14 @@ pub mod number;
 mod phrase;
 mod placement;
 pub mod probes;
+mod provenance;
 pub mod screen;
 mod services;
+mod shell;
 mod stored;
 mod terminal;
 mod text;
+mod workload;
 
 #[cfg(test)]
 mod hostile;

@@ -30,8 +30,11 @@ pub fn background(background: &Background) -> String {
     }
     let tasks = background.tasks.iter().take(NAMED);
     let tasks: Vec<_> = tasks.map(|task| format!("{} {}", task.name, percent(task.busy_fraction))).collect();
+    // The tasks have clocks of their own, whose error may make them more than the whole.
+    let together: f64 = background.tasks.iter().take(NAMED).map(|task| task.busy_fraction).sum();
+    let of = if together > busy * 1.01 { "tasks by their own clocks, which add up to more:" } else { "mainly" };
     if !tasks.is_empty() {
-        text += &format!("; mainly {}", tasks.join(", "));
+        text += &format!("; {of} {}", tasks.join(", "));
     }
     text
 }

@@ -1,11 +1,13 @@
 //! A document as a mail: plain text in 72 columns, to paste into a patch thread.
 //!
 //! It is written for readers who do not know iotoll, and contains in this order: the answer, the command, the machine
-//! and the method, the numbers as tables, and the caveats.
+//! and the method, the numbers as tables, the caveats, and the files that the command refers to.
 
-use crate::document::Document;
+use crate::document::{Command, Document};
+use crate::shell::quoted;
 use crate::text;
-use crate::text::page::Page;
+use crate::text::page::{Page, width};
+use model::origin::Input;
 
 /// Short enough to be quoted a few times in an 80-column mail client.
 pub const COLUMNS: usize = 72;
@@ -13,16 +15,98 @@ pub const COLUMNS: usize = 72;
 /// The mail.
 pub fn mail(document: &Document) -> String {
     let page = Page::mail(COLUMNS);
-    // With shell line continuations, so that the reader can paste it.
-    let command = if document.command.is_empty() { &document.title } else { &document.command };
-    let command = page.narrower(2).wrap("    ", command).replace('\n', " \\\n");
+    let command = match document.command.is_empty() {
+        true => page.wrap("    ", &document.title),
+        false => pasted(&document.command, COLUMNS),
+    };
     let lead = if document.lead.is_empty() { String::new() } else { format!("{}:", document.lead) };
     let mut paragraphs = vec![text::headline(page, document, "", "."), page.wrap("", &lead), command];
     paragraphs.push(text::provenance(page, document));
     paragraphs.push(text::subjects(page, document));
     paragraphs.extend(text::sections(page, &document.sections));
     paragraphs.extend(text::caveats(page, document));
+    paragraphs.extend(document.command.inputs.iter().map(|input| file(page, input)));
     text::joined(paragraphs)
+}
+
+/// Indentation of what the reader may paste.
+const INDENT: &str = "    ";
+
+/// The command with shell line continuations, so that the reader can paste it: a line ends between two words, or between two
+/// quoted parts of a word that is too long for a line. The shell joins these, because nothing is between them.
+fn pasted(command: &Command, columns: usize) -> String {
+    // For " \\" at the end.
+    let room = columns - 2;
+    let mut text = String::new();
+    let mut line = INDENT.to_owned();
+    for (place, word) in command.words.iter().enumerate() {
+        let (name, value) = command.parted(place, word);
+        for (place, part) in quoted_within(room - INDENT.len(), name, value).iter().enumerate() {
+            if place > 0 {
+                text += &format!("{line}\\\n");
+                line.clone_from(part);
+            } else if line == INDENT {
+                line += part;
+            } else if width(&line) + 1 + width(part) <= room {
+                line += &format!(" {part}");
+            } else {
+                text += &format!("{line} \\\n");
+                line = format!("{INDENT}{part}");
+            }
+        }
+    }
+    text + &line
+}
+
+/// A word in quoted parts of at most `columns`: usually one. `name` is not quoted.
+fn quoted_within(columns: usize, name: &str, value: &str) -> Vec<String> {
+    let whole = format!("{name}{}", quoted(value));
+    if width(&whole) <= columns {
+        return vec![whole];
+    }
+    let mut parts = Vec::new();
+    if !name.is_empty() {
+        parts.push(name.to_owned());
+    }
+    let mut part = String::new();
+    for letter in value.chars() {
+        let longer = format!("{part}{letter}");
+        if part.is_empty() || width(&quoted(&longer)) <= columns {
+            part = longer;
+        } else {
+            parts.push(quoted(&part));
+            part = letter.to_string();
+        }
+    }
+    parts.push(quoted(&part));
+    parts
+}
+
+/// A file that the command refers to, indented. A line that is too long is cut where a backslash ends it.
+fn file(page: Page, input: &Input) -> String {
+    let Some(contents) = &input.text else {
+        return page.wrap("", &format!("{}: too long to be kept", input.name));
+    };
+    let mut lines = Vec::new();
+    let mut is_cut = false;
+    for line in contents.lines() {
+        let mut part = INDENT.to_owned();
+        let letters = line.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
+        for letter in letters {
+            let longer = format!("{part}{letter}");
+            if width(&longer) < COLUMNS {
+                part = longer;
+            } else {
+                is_cut = true;
+                lines.push(part + "\\");
+                part = letter.to_string();
+            }
+        }
+        lines.push(part.trim_end().to_owned());
+    }
+    let cut = if is_cut { " (a backslash at the end of a line joins it with the next one)" } else { "" };
+    let head = page.wrap("", &format!("{}{cut}:", input.name));
+    format!("{head}\n\n{}", lines.join("\n").trim_end())
 }
 
 #[cfg(test)]
@@ -30,6 +114,7 @@ mod tests {
     use super::*;
     use crate::text::page::fits;
     use crate::{Finding, compare, cost};
+    use model::origin::Origin;
     use proptest::prelude::*;
 
     fn mail(finding: &impl Finding) -> String {
@@ -61,6 +146,39 @@ mod tests {
         let text = mail(&finding);
         let command = text.split("\n\n").find(|part| part.starts_with("    ")).unwrap().replace(" \\\n", " ");
         assert_eq!(command.split_whitespace().collect::<Vec<_>>(), finding.command_line);
+    }
+
+    #[test]
+    fn a_shell_reads_the_pasted_command_as_it_was_typed() {
+        let words = [
+            "printf",
+            "%s;",
+            "--fail-on",
+            "cycles_per_io > +3% and   more words that are longer than one line of a mail may ever be",
+            &"x".repeat(200),
+            "it's",
+            "two\nlines",
+            "-",
+        ];
+        let words = words.map(str::to_owned);
+        let command = Command::new(&words, &Origin::default());
+        let text = pasted(&command, COLUMNS);
+        assert_eq!(fits(&text, COLUMNS), Ok(()));
+        let out = std::process::Command::new("bash").args(["-c", &text]).output().unwrap();
+        let expected: String = words.iter().skip(2).map(|word| format!("{word};")).collect();
+        assert_eq!(String::from_utf8_lossy(&out.stdout), expected, "{text}");
+    }
+
+    #[test]
+    fn a_file_of_the_command_is_in_the_mail() {
+        let mut finding = compare::fixture::options();
+        let long = format!("filename={}", "a".repeat(90));
+        finding.origin.inputs = vec![Input::new("j.fio", &format!("[a]\nrw=randread\n{long}\n"))];
+        let text = mail(&finding);
+        assert_eq!(fits(&text, COLUMNS), Ok(()));
+        assert!(text.contains("\n    [a]\n    rw=randread\n    filename=aaa"), "{text}");
+        let joined = text.replace("\\\n", "");
+        assert!(joined.contains(&long), "{text}");
     }
 
     #[test]

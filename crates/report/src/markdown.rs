@@ -3,11 +3,12 @@
 //! Text from outside cannot create markup: markup characters are escaped, and option names are in code spans.
 
 use crate::document::{
-    Align, Audience, Block, Body, Cell, Column, Document, Draw, Fact, Figure, Row, Section, Table, Tone,
+    Align, Audience, Block, Body, Cell, Column, Document, Draw, Fact, Figure, Row, Section, Table, Tone, language,
 };
 use crate::mail;
 use crate::text::page::Page;
 use crate::text::sketch::sketch;
+use model::origin::Input;
 
 /// Its readers.
 const READER: Audience = Audience::POST;
@@ -15,14 +16,16 @@ const READER: Audience = Audience::POST;
 /// Renders the text.
 pub fn markdown(document: &Document) -> String {
     let subjects = document.subjects.iter().map(|fact| format!("{}: {}", code(&fact.label), code(&fact.text)));
-    let mut parts = vec![headline(document), prose(&document.lead), list(subjects)];
+    let workload = document.workload_for(READER).map(|fact| format!("{}: {}", prose(&fact.label), code(&fact.text)));
+    let mut parts = vec![headline(document), prose(&document.lead), list(workload.chain(subjects))];
     parts.extend(document.sections.iter().flat_map(section));
     let caveats = list(document.caveats.iter().map(|caveat| prose(&caveat.message)));
     parts.push(titled("Caveats", caveats));
     parts.push(titled("How it was measured", facts(document.provenance_for(READER))));
     if !document.command.is_empty() {
-        parts.push(block_of_code(&document.command));
+        parts.push(block_of_code(&document.command.line()));
     }
+    parts.extend(document.command.inputs.iter().map(file));
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n") + "\n"
 }
@@ -162,6 +165,16 @@ fn block_of_code(text: &str) -> String {
     format!("{fence}sh\n{text}\n{fence}")
 }
 
+/// A file that the command refers to.
+fn file(input: &Input) -> String {
+    let name = code(&input.name);
+    let Some(text) = &input.text else { return format!("{name}: too long to be kept") };
+    let shown = |letter: char| if letter.is_control() && letter != '\t' { ' ' } else { letter };
+    let text = text.lines().map(|line| line.chars().map(shown).collect::<String>()).collect::<Vec<_>>().join("\n");
+    let fence = "`".repeat(longest_run(&text).max(2) + 1);
+    format!("{name}:\n\n{fence}{}\n{text}\n{fence}", language(&input.name))
+}
+
 /// A drawing of several lines in characters, without control characters.
 fn drawing(text: &str) -> String {
     let text = text.lines().map(flat).collect::<Vec<_>>().join("\n");
@@ -231,7 +244,9 @@ mod tests {
             match (block, fence) {
                 (Some(open), Some(fence)) if open == fence && line == fence => block = None,
                 (Some(_), _) => {}
-                (None, Some(fence)) if line == format!("{fence}sh") => block = Some(fence),
+                (None, Some(fence)) if ["sh", "toml", "ini", "text"].contains(&&line[fence.len()..]) => {
+                    block = Some(fence)
+                }
                 (None, _) => bare += &(without_spans(line) + "\n"),
             }
         }

@@ -38,19 +38,6 @@ pub fn outcome(outcome: &Outcome) -> Option<Note> {
     }
 }
 
-/// The arguments of a command, quoted for a shell.
-pub fn command(arguments: &[String]) -> String {
-    let quoted = arguments.iter().map(|argument| {
-        let plain = |letter: char| letter.is_alphanumeric() || "-_=+,./:@%^~".contains(letter);
-        if !argument.is_empty() && argument.chars().all(plain) {
-            argument.clone()
-        } else {
-            format!("'{}'", argument.replace('\'', r"'\''"))
-        }
-    });
-    quoted.collect::<Vec<_>>().join(" ")
-}
-
 /// A date and time from the seconds since 1970; `None` if the year does not have four digits.
 pub fn time(seconds: f64) -> Option<String> {
     let known = (0.0..LAST_SECOND).contains(&seconds);
@@ -66,11 +53,5 @@ mod tests {
     #[test]
     fn units_in_a_sentence_are_tied() {
         assert_eq!(units_tied("±2 % in 10 s, or 3 things"), "±2\u{a0}% in 10\u{a0}s, or 3 things");
-    }
-
-    #[test]
-    fn commands_can_be_pasted() {
-        let arguments = ["fio", "--name=a b", "it's", ""].map(str::to_owned);
-        assert_eq!(command(&arguments), r"fio '--name=a b' 'it'\''s' ''");
     }
 }

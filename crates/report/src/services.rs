@@ -1,7 +1,8 @@
 //! Servers that iotoll started, in words.
 
 use crate::document::Fact;
-use crate::phrase::{command, tied};
+use crate::phrase::tied;
+use crate::shell::command;
 use model::plan::service::Service;
 
 /// A fact for each: "server: iotoll serve --listen 127.0.0.1:4242, on CPU 1".

@@ -51,11 +51,12 @@ fn sentence(page: Page, sentence: &Sentence, end: &str) -> String {
     }
 }
 
-/// The arms, below the title if the answer is shown instead of it.
+/// The workload and the arms, below the title if the answer is shown instead of it.
 pub fn subjects(page: Page, document: &Document) -> String {
     let title = if document.headline.is_empty() { "" } else { &document.title };
     let subjects = document.subjects.iter().filter(|fact| fact.audience.has(page.reader()));
-    lines(vec![page.wrap_toned(Tone::Faint, "", title), facts(page, Tone::Plain, "", subjects)])
+    let about = document.workload_for(page.reader()).chain(subjects);
+    lines(vec![page.wrap_toned(Tone::Faint, "", title), facts(page, Tone::Plain, "", about)])
 }
 
 /// The machine and the method.

@@ -11,6 +11,7 @@ use lab::store::RecordFile;
 use model::comparison::CompareRecord;
 use model::comparison::record::{BootRecord, Header};
 use model::experiment::{Begun, Experiment};
+use model::origin::CommandLine;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -35,7 +36,12 @@ enum Ready {
 }
 
 /// Starts an experiment: measures the first boot if it is already booted, and prints which boot is next.
-pub fn start(mut experiment: Experiment, arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
+pub fn start(
+    mut experiment: Experiment,
+    arguments: &CompareArguments,
+    words: &[String],
+    command_line: CommandLine,
+) -> anyhow::Result<ExitCode> {
     if arguments.output.no_save {
         return Err(
             BadInput("compare: an experiment of boots needs a saved record; leave out --no-save".to_owned()).into()
@@ -44,7 +50,7 @@ pub fn start(mut experiment: Experiment, arguments: &CompareArguments, words: &[
     if let Some(plan) = &mut experiment.boots {
         plan.begun = Some(begun(arguments)?);
     }
-    let settings = settings(arguments, arguments.meters.clone(), words)?;
+    let settings = settings(arguments, arguments.meters.clone(), words, command_line)?;
     let mut place = OpenRecord::prepare(arguments.output.out.as_deref(), "compare")?;
     let header = boots::begin(experiment, &settings).and_then(|header| place.file.header(&header).map(|()| header));
     let header = header.inspect_err(|_| place.abandon())?;
@@ -92,7 +98,7 @@ pub fn resume(path: &Path, arguments: &CompareArguments, words: &[String]) -> an
     // Needed only after the last boot; checked now so that an error shows at once.
     stored::load::<CompareRecord>(stored_path(&header), &header.experiment)?;
     let meters = begun.map_or_else(|| arguments.meters.clone(), |begun| begun.meters.clone());
-    let settings = settings(arguments, meters, words)?;
+    let settings = settings(arguments, meters, words, words.to_vec().into())?;
     let mut course = Course { folder, file, header, boots, arguments, settings };
     match course.ready()? {
         Ready::Yes => course.go_on(),

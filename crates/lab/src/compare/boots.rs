@@ -32,12 +32,13 @@ pub fn begin(experiment: Experiment, settings: &Settings) -> Result<Header> {
     let meters = MeterSet::open(settings.measuring.meters.clone())?;
     let canaries = canary::run();
     let (hertz, source) = calibration.end();
+    let storage = host::storage::of_experiment(&experiment);
     Ok(Header {
         envelope: Envelope::new(Kind::Compare, host::now(), settings.measuring.command_line.clone()),
         experiment,
         seed: settings.seed,
         schedule: Schedule::Boots,
-        host: host::read(Path::new("/"), hertz, &source),
+        host: host::with_storage(storage, hertz, &source),
         meters: meters.statuses().to_vec(),
         canaries,
         page_cache: None,

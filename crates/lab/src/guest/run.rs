@@ -19,6 +19,7 @@ use model::envelope::{Envelope, Kind};
 use model::guest::GuestPlan;
 use model::guest::plan::Point;
 use model::guest::record::{End, GuestRecord, Header, KernelIdentity, Measured};
+use model::origin::CommandLine;
 use model::plan::Medium;
 use model::record::Outcome;
 use model::warning::{Code, Warning, add_once};
@@ -39,7 +40,7 @@ pub struct Settings {
     /// Ends the measurement.
     pub interruption: Arc<Interruption>,
     /// As typed.
-    pub command_line: Vec<String>,
+    pub command_line: CommandLine,
     /// Longest time for one guest.
     pub timeout: Duration,
     /// Boot again also what the cache has.
@@ -273,6 +274,7 @@ impl Prepared {
             emulator: self.emulator.clone(),
             cpu: CPU.to_owned(),
             memory_mib: MEMORY_MIB,
+            host: Some(host::read(Path::new("/"), 0.0, "not measured")),
             kernels: self.kernels.iter().map(|(name, kernel)| (name.clone(), identity(kernel))).collect(),
         }
     }

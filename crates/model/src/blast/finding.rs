@@ -5,6 +5,7 @@
 use super::plan::{Method, Point, PublishedPackets};
 use super::record::{Counted, Receiver};
 use crate::comparison::finding::ScalabilityFinding;
+use crate::origin::Origin;
 use crate::record::{Host, Outcome};
 use crate::stats::Estimate;
 use crate::stored::{StoredFinding, UnpairedChange};
@@ -60,6 +61,9 @@ pub struct BlastFinding {
     pub outcome: Outcome,
     /// Caveats, the gravest first.
     pub warnings: Vec<Warning>,
+    /// The program that measured, and the files that its command line refers to.
+    #[serde(default)]
+    pub origin: Origin,
 }
 
 /// A method with a number of submitters.

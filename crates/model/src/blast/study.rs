@@ -77,6 +77,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         started_unix_seconds: header.envelope.started_unix_seconds,
         command_line: header.envelope.command_line.clone(),
         receiver: header.receiver.clone(),
+        origin: header.envelope.origin(),
         method: header.plan.methods.iter().map(|method| method.name()).collect::<Vec<_>>().join(","),
         payload_bytes: header.plan.payload,
         slice_seconds: header.plan.slice.seconds(),

@@ -6,6 +6,7 @@
 use crate::comparison::record::CacheCondition;
 use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work, WorkCounter};
 use crate::injected::Injected;
+use crate::origin::Origin;
 use crate::page_cache::CacheState;
 use crate::placement::CasePlacement;
 use crate::plan::service::Service;
@@ -112,6 +113,9 @@ pub struct CompareFinding {
     pub outcome: Outcome,
     /// Caveats, the gravest first.
     pub warnings: Vec<Warning>,
+    /// The program that measured, and the files that its command line refers to.
+    #[serde(default)]
+    pub origin: Origin,
 }
 
 /// The two families of comparisons.

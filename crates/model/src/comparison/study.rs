@@ -285,6 +285,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         counting_fraction: sliced_command::counting_fraction(record, &sums).map(|(_, part)| part),
         boots: boots(record),
         cases: cases(experiment),
+        origin: header.envelope.origin(),
         outcome: record.end.map_or_else(|| no_end(record), |end| end.outcome.clone()),
         warnings,
     }

@@ -3,6 +3,7 @@
 //! This is also the JSON of `ftq`, schema `iotoll.ftq/1`: fields are added, never renamed. `null` means unknown.
 
 use super::record::RecorderCost;
+use crate::origin::Origin;
 use crate::record::{Host, Outcome};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,9 @@ pub struct FtqFinding {
     /// What is drawn.
     #[serde(skip)]
     pub pictures: Pictures,
+    /// The program that measured, and the files that its command line refers to.
+    #[serde(default)]
+    pub origin: Origin,
 }
 
 /// A part of the recording in which the rate stayed at one level.

@@ -85,6 +85,7 @@ fn overall(record: &FtqRecord, series: &Series) -> FtqFinding {
         started_unix_seconds: header.envelope.started_unix_seconds,
         command_line: header.envelope.command_line.clone(),
         host: header.host.clone(),
+        origin: header.envelope.origin(),
         worker: header.worker.clone(),
         counted_by: header.counted_by.clone(),
         unit: header.unit.clone(),

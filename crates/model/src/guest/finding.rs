@@ -6,7 +6,8 @@
 use super::InstructionsPerIo;
 use super::plan::Published;
 use super::record::KernelIdentity;
-use crate::record::Outcome;
+use crate::origin::Origin;
+use crate::record::{Host, Outcome};
 use crate::stats::{Estimate, Verdict};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,12 @@ pub struct GuestFinding {
     pub outcome: Outcome,
     /// Caveats, the gravest first.
     pub warnings: Vec<Warning>,
+    /// The program that measured, and the files that its command line refers to.
+    #[serde(default)]
+    pub origin: Origin,
+    /// The machine that emulated, which no count depends on; `null` in older records.
+    #[serde(default)]
+    pub host: Option<Host>,
 }
 
 /// One job on one stack of one kernel.
@@ -134,6 +141,10 @@ pub struct FunctionFinding {
     /// The chains of calls that lead to most of it, outermost first. Empty without `--chains`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub called_from: Vec<String>,
+    /// The name of the baseline's function that this one is taken for, because only the baseline has that one and only this arm has
+    /// this one, with the same callers or as many instructions; then the change is from that one. `null` for all others.
+    #[serde(default)]
+    pub was: Option<String>,
 }
 
 /// Instructions at the end of one chain of calls.

@@ -1,12 +1,23 @@
 //! Names of functions made comparable between two kernels: clones of the compiler folded into their function, functions
 //! grouped by subsystem.
 
-/// The function that a compiler's clone belongs to: `f.isra.0`, `f.constprop.0`, `f.part.0`, `f.cold` are `f`.
+/// Marks after which a compiler or a linker names a clone, a part or a copy of a function.
+const CLONES: [&str; 6] = [".isra", ".constprop", ".part", ".cold", ".llvm", ".lto_priv"];
+/// The end of a name since Linux 6.10: the function itself, behind a macro that profiles allocations.
+const BEHIND_MACRO: &str = "_noprof";
+
+/// The function that a clone of the compiler belongs to: `f.isra.0`, `f.constprop.0`, `f.part.0`, `f.cold`, `f.llvm.123` and
+/// `f_noprof` are `f`.
 pub fn function(symbol: &str) -> &str {
-    let end =
-        [".isra", ".constprop", ".part", ".cold", ".llvm", ".lto_priv"].iter().filter_map(|mark| symbol.find(mark));
-    let end = end.min().unwrap_or(symbol.len());
+    let begins = |mark: &&str| {
+        let mut places = symbol.match_indices(*mark).map(|(place, _)| place);
+        // A whole word: `.part` is not in `.partition`.
+        let whole = |rest: &str| rest.is_empty() || rest.starts_with('.');
+        places.find(|place| symbol.get(place + mark.len()..).is_some_and(whole))
+    };
+    let end = CLONES.iter().filter_map(begins).min().unwrap_or(symbol.len());
     let name = symbol.get(..end).unwrap_or(symbol);
+    let name = name.strip_suffix(BEHIND_MACRO).unwrap_or(name);
     if name.is_empty() { symbol } else { name }
 }
 
@@ -165,6 +176,12 @@ mod tests {
             ("f.constprop.0.isra.3", "f"),
             ("blk_mq_submit_bio.cold", "blk_mq_submit_bio"),
             (".cold", ".cold"),
+            ("submit.llvm.8213412", "submit"),
+            ("find_slot.part.0.isra.0.cold", "find_slot"),
+            ("kmem_cache_alloc_noprof", "kmem_cache_alloc"),
+            ("__kmalloc_noprof.constprop.0", "__kmalloc"),
+            ("disk.partition", "disk.partition"),
+            ("_noprof", "_noprof"),
         ] {
             assert_eq!(function(symbol), name);
         }

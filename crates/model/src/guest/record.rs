@@ -2,7 +2,7 @@
 
 use super::plan::GuestPlan;
 use crate::envelope::Envelope;
-use crate::record::Outcome;
+use crate::record::{Host, Outcome};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -34,6 +34,9 @@ pub struct Header {
     pub memory_mib: u32,
     /// The kernels, by the names in the plan.
     pub kernels: BTreeMap<String, KernelIdentity>,
+    /// The machine that emulates, which no count depends on. Older records do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Host>,
 }
 
 /// Which kernel it was.

@@ -6,11 +6,12 @@ use super::finding::{
 };
 use super::fold;
 use super::record::{FunctionCount, GuestRecord, Measured};
+use super::renames::{self, Unmatched};
 use crate::elided_list::elided_list;
 use crate::record::Outcome;
 use crate::stats::{Estimate, Good, LogLevel, Uncertainty, verdict};
 use crate::warning::{Code, Warning, gravest_first};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Chains of calls shown for one function.
 const CHAINS: usize = 3;
@@ -65,6 +66,8 @@ pub fn study(record: &GuestRecord) -> GuestFinding {
         started_unix_seconds: record.header.envelope.started_unix_seconds,
         command_line: record.header.envelope.command_line.clone(),
         unit: UNIT.to_owned(),
+        origin: record.header.envelope.origin(),
+        host: record.header.host.clone(),
         emulator: record.header.emulator.clone(),
         cpu: record.header.cpu.clone(),
         memory_mib: record.header.memory_mib,
@@ -199,21 +202,68 @@ fn by_function<'a>(replicates: &[&'a Measured]) -> BTreeMap<Named<'a>, Part> {
     sums
 }
 
+/// The baseline's functions that have another name here, by that name.
+fn renamed<'a>(own: &[&'a Measured], baseline: &[&'a Measured]) -> BTreeMap<Named<'a>, Named<'a>> {
+    let (mine, theirs) = (by_function(own), by_function(baseline));
+    let (callers_here, callers_there) = (direct_callers(own), direct_callers(baseline));
+    let executes = |of: &BTreeMap<Named<'a>, Part>, named: &Named| of.get(named).is_some_and(|part| part.all > 0.0);
+    let only = |of: &BTreeMap<Named<'a>, Part>, other: &BTreeMap<Named<'a>, Part>| -> Vec<(Named<'a>, f64)> {
+        let own = of.iter().filter(|(named, part)| part.all > 0.0 && !executes(other, named));
+        own.map(|(named, part)| (*named, part.all)).collect()
+    };
+    let (old, new) = (only(&theirs, &mine), only(&mine, &theirs));
+    let unmatched = |of: &[(Named<'a>, f64)], callers: &BTreeMap<&'a str, BTreeSet<&'a str>>| -> Vec<Unmatched<'a>> {
+        of.iter()
+            .map(|(named, instructions)| Unmatched {
+                name: named.name,
+                home: (named.module, named.program),
+                subsystem: named.subsystem(),
+                instructions: *instructions,
+                callers: callers.get(named.name).cloned().unwrap_or_default(),
+            })
+            .collect()
+    };
+    let pairs = renames::pairs(&unmatched(&old, &callers_there), &unmatched(&new, &callers_here));
+    let named = |(from, to): (usize, usize)| Some((new.get(to)?.0, old.get(from)?.0));
+    pairs.into_iter().filter_map(named).collect()
+}
+
+/// The functions that call each function, clones folded. Empty if calls were not followed.
+fn direct_callers<'a>(replicates: &[&'a Measured]) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
+    let mut callers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for chain in replicates.iter().flat_map(|measured| &measured.instructions.chains) {
+        let mut calls = chain.calls.rsplit(';').map(fold::function);
+        if let (Some(last), Some(caller)) = (calls.next(), calls.next()) {
+            callers.entry(last).or_default().insert(caller);
+        }
+    }
+    callers
+}
+
 fn functions(own: &[&Measured], baseline: Option<&[&Measured]>) -> Vec<FunctionFinding> {
     let mine = by_function(own);
     let theirs = baseline.map(by_function);
-    let finding = |named: Named, part: Part| FunctionFinding {
-        name: named.name.to_owned(),
-        module: named.module.map(str::to_owned),
-        program: named.program.map(str::to_owned),
-        subsystem: named.subsystem().map(str::to_owned),
-        instructions_per_io: part.all,
-        locked_per_io: part.locked,
-        change: theirs.as_ref().map(|theirs| part.all - theirs.get(&named).copied().unwrap_or_default().all),
-        called_from: callers(own, named.name),
+    let renamed = baseline.map(|baseline| renamed(own, baseline)).unwrap_or_default();
+    let finding = |named: Named, part: Part| {
+        let was = renamed.get(&named);
+        FunctionFinding {
+            name: named.name.to_owned(),
+            module: named.module.map(str::to_owned),
+            program: named.program.map(str::to_owned),
+            subsystem: named.subsystem().or_else(|| was?.subsystem()).map(str::to_owned),
+            instructions_per_io: part.all,
+            locked_per_io: part.locked,
+            change: theirs
+                .as_ref()
+                .map(|theirs| part.all - theirs.get(was.unwrap_or(&named)).copied().unwrap_or_default().all),
+            called_from: callers(own, named.name),
+            was: was.map(|was| was.name.to_owned()),
+        }
     };
-    let mut all: Vec<_> = mine.iter().map(|(named, part)| finding(*named, *part)).collect();
-    let gone = theirs.iter().flatten().filter(|(named, _)| !mine.contains_key(*named));
+    let told: BTreeSet<&Named> = renamed.values().collect();
+    let here = mine.iter().filter(|(named, _)| !told.contains(*named));
+    let mut all: Vec<_> = here.map(|(named, part)| finding(*named, *part)).collect();
+    let gone = theirs.iter().flatten().filter(|(named, _)| !mine.contains_key(*named) && !told.contains(*named));
     all.extend(gone.map(|(named, _)| finding(*named, Part::default())));
     all.sort_by(|a, b| b.instructions_per_io.total_cmp(&a.instructions_per_io).then_with(|| a.name.cmp(&b.name)));
     all
@@ -246,14 +296,25 @@ fn callers(replicates: &[&Measured], name: &str) -> Vec<String> {
     chains.into_iter().take(CHAINS).map(|(calls, _)| calls.to_owned()).collect()
 }
 
-/// Functions grouped by subsystem, so that a function that was split or renamed within one does not count as two moves.
+/// Functions grouped by subsystem, so that a function that was split or renamed within one does not count as two moves. One that was
+/// renamed into or out of a subsystem stays in it.
 fn moved(own: &[&Measured], baseline: &[&Measured]) -> Vec<MoveFinding> {
+    let renamed = renamed(own, baseline);
+    let group_of = |new: Named, old: Named| match old.subsystem().or(new.subsystem()).filter(|_| old.program.is_none())
+    {
+        Some(subsystem) => subsystem.to_owned(),
+        None if old.program.is_some() => old.group(),
+        None => format!("{} → {}", old.name, new.name),
+    };
     let mut groups: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     for (named, part) in by_function(baseline) {
-        groups.entry(named.group()).or_default().0 += part.all;
+        let pair = renamed.iter().find(|(_, old)| **old == named);
+        let group = pair.map_or_else(|| named.group(), |(new, old)| group_of(*new, *old));
+        groups.entry(group).or_default().0 += part.all;
     }
     for (named, part) in by_function(own) {
-        groups.entry(named.group()).or_default().1 += part.all;
+        let group = renamed.get(&named).map_or_else(|| named.group(), |old| group_of(named, *old));
+        groups.entry(group).or_default().1 += part.all;
     }
     let finding = |(name, (baseline, candidate))| MoveFinding { name, baseline, candidate };
     let mut all: Vec<_> = groups.into_iter().map(finding).collect();

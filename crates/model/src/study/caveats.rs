@@ -4,6 +4,7 @@ use super::Context;
 use super::io_time::{io_seconds, own_in_interval};
 use super::windows::{Window, steal_taken_off, windows};
 use super::{placement, regimes};
+use crate::direction::directed;
 use crate::finding::{CarryingUnit, JobFinding, PhaseFinding, RunFinding};
 use crate::placement::Place;
 use crate::probe;
@@ -348,8 +349,8 @@ fn canaries(canaries: &[Canaries], found: &mut Vec<Warning>) {
         let change = after / before - 1.0;
         if change.is_finite() && change.abs() > CANARY_MOVED {
             let message = format!(
-                "{what} took {:+.0} % longer after the run than before it: the machine changed speed",
-                change * 100.0
+                "{what} took {} time after the run than before it: the machine changed speed",
+                directed(change, 0, "more", "less")
             );
             found.push(Warning::new(Code::CanaryMoved, message));
         }

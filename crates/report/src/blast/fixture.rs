@@ -5,7 +5,7 @@ use model::blast::finding::*;
 use model::blast::plan::{Method, PublishedPackets};
 use model::blast::record::{Counted, Receiver};
 use model::comparison::finding::ScalabilityFinding;
-use model::record::Outcome;
+use model::record::{Host, Outcome};
 use model::stats::Estimate;
 use model::stored::{StoredFinding, UnpairedChange};
 use model::warning::{Code, Warning};
@@ -66,7 +66,8 @@ pub fn one() -> BlastFinding {
         method_version: 1,
         started_unix_seconds: 1.79e9,
         command_line: ["iotoll", "blast", "--duration", "10"].map(str::to_owned).to_vec(),
-        host: host(),
+        host: Host { storage: Vec::new(), ..host() },
+        origin: crate::cost::fixture::origin(),
         receiver: Receiver {
             address: "127.0.0.1:46737".to_owned(),
             same_machine: true,

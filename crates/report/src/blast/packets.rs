@@ -9,6 +9,9 @@ use model::blast::finding::Packets;
 use model::blast::record::Counted;
 use model::thousands::separated;
 
+/// Of packets that the kernel did not accept.
+const REFUSED: &str = "refused";
+
 /// The table of the identity, and where packets were dropped or refused, if any were.
 pub(super) fn blocks(finding: &BlastFinding) -> Vec<Block> {
     let mut table = Table::new(vec![
@@ -33,7 +36,7 @@ pub(super) fn blocks(finding: &BlastFinding) -> Vec<Block> {
             Cell::new(tone, format!("{sign}{}", whole(packets.unaccounted.unsigned_abs()))),
             Cell::from(packets.reordered.map_or_else(|| MISSING.to_owned(), whole)),
         ]);
-        let texts: Vec<String> = [("dropped", &packets.drops), ("refused", &packets.failed)]
+        let texts: Vec<String> = [("dropped", &packets.drops), (REFUSED, &packets.failed)]
             .into_iter()
             .flat_map(|(what, counted)| counted.iter().map(move |counted| told(what, counted, packets)))
             .collect();
@@ -53,8 +56,11 @@ pub(super) fn blocks(finding: &BlastFinding) -> Vec<Block> {
 
 /// "20,000 dropped (0.8 %): receive buffer of the socket".
 fn told(what: &str, counted: &Counted, packets: &Packets) -> String {
-    let part = number::percent(counted.count as f64 / packets.sent as f64);
-    format!("{} ({}): {}", tied(&format!("{} {what}", whole(counted.count))), tied(&part), counted.what)
+    // What was refused was not sent, so its whole is what was tried.
+    let refused: f64 = packets.failed.iter().map(|failed| failed.count as f64).sum();
+    let whole = packets.sent as f64 + if what == REFUSED { refused } else { 0.0 };
+    let part = number::percent(counted.count as f64 / whole);
+    format!("{} ({}): {}", tied(&format!("{} {what}", self::whole(counted.count))), tied(&part), counted.what)
 }
 
 fn whole(count: u64) -> String {

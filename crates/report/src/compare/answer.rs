@@ -92,9 +92,12 @@ fn of_metric(finding: &CompareFinding, subject: &str, metric: Metric, found: &Me
     Sentence { detail, ..Sentence::judged(text, words::tone(found.verdict), verdict) }
 }
 
-/// "candidate costs 3.1 % [2.6, 3.7] more cycles per I/O".
+/// "candidate costs 3.1 % [2.6, 3.7] more cycles per I/O". An interval on both sides of 0 has no direction.
 fn decided(subject: &str, metric: Metric, change: Change) -> String {
     let words = words::of(metric);
+    if change.ends().is_some_and(|(low, high)| low < 0.0 && high > 0.0) {
+        return format!("{subject}: {} {}", tied(&change.whole()), words.noun);
+    }
     let direction = words.direction(!change.value.is_some_and(|value| value < 0.0));
     format!("{subject} {} {} {direction}", words.verb, tied(&change.size()))
 }

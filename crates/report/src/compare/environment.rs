@@ -2,10 +2,10 @@
 
 use super::contents;
 use super::words;
-use crate::document::Fact;
+use crate::document::{Audience, Fact};
 use crate::number::{self, MISSING, NANOS, bare_percent};
 use crate::phrase::{tied, units_tied};
-use crate::{machine, placement, services};
+use crate::{machine, placement, provenance, services};
 use model::comparison::CompareFinding;
 use model::experiment::Metric;
 use model::reading::Reading;
@@ -58,7 +58,7 @@ fn detectable(finding: &CompareFinding) -> Option<String> {
 pub fn environment(finding: &CompareFinding) -> Vec<Fact> {
     let environment = &finding.environment;
     let host = &environment.host;
-    let mut facts = vec![Fact::new("Machine", machine::machine(host))];
+    let mut facts = provenance::of_host(host, Audience::ALL);
     facts.extend(boots(finding).map(|text| Fact::new("Boots", text)));
     facts.push(Fact::new("Cycles", cycles(finding)));
     facts.push(Fact::new("Background", background(finding)));

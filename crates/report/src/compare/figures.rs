@@ -4,6 +4,7 @@ use super::{contents, words};
 use crate::change::Change;
 use crate::document::{Figure, Interval, LARGEST, Note, Scale, Span, Tone};
 use crate::number;
+use crate::phrase::tied;
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding, NoiseFloor};
 use model::experiment::Metric;
@@ -44,13 +45,19 @@ fn of_change(finding: &CompareFinding, what: String, metric: Metric, found: &Met
     let drawn = change.value.filter(|_| widest > 0.0 && widest < LARGEST);
     let scale = Scale { span: Span::new(-widest, widest), margin: Some(margin) };
     let tone = words::tone(found.verdict);
+    // A change that was not resolved is known only by its interval; its value would look like a result.
+    let resolved = !matches!(found.verdict, Verdict::NoDifference | Verdict::Inconclusive);
+    let (value, interval) = match change.ends().filter(|_| !resolved) {
+        Some(_) => (tied(&change.range()), format!("interval; estimate {}", change.percent())),
+        None => (change.percent(), change.interval()),
+    };
     Figure {
         what,
-        interval: Some(change.interval()),
+        interval: Some(interval),
         drawing: drawn.map(|value| (Interval { value, ends: change.ends() }, scale)),
         note: format!("{baseline} → {candidate}"),
         verdict: Some(Note::new(tone, words::verdict(found.verdict))),
-        ..Figure::new(tone, change.percent())
+        ..Figure::new(tone, value)
     }
 }
 
@@ -87,4 +94,40 @@ fn noise_floor(finding: &CompareFinding, floor: &NoiseFloor) -> Vec<Figure> {
         }
     });
     figure.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::fixture;
+    use crate::html::html;
+
+    #[test]
+    fn a_change_that_is_not_resolved_shows_its_interval_in_its_tile() {
+        let mut finding = fixture::options();
+        let metrics = &mut finding.cells[0].metrics;
+        let iops = metrics.get_mut("iops").unwrap();
+        (iops.change, iops.low, iops.high) = (Some(0.0), Some(-0.009), Some(0.005));
+        iops.verdict = Verdict::NoDifference;
+        let page = html(&crate::compare::document(&finding)).replace('\u{a0}', " ");
+        let tiles = page.matches("<div class=\"tile ").count();
+        assert_eq!(tiles, contents::targets(&finding).len(), "{page}");
+        assert!(page.contains(">-0.9 to +0.5 %</p>"), "{page}");
+        assert!(page.contains("95 % interval; estimate 0.0 %"), "{page}");
+        assert!(!page.contains("class=\"beside\""), "no value stands without the name of its metric");
+    }
+
+    #[test]
+    fn every_metric_that_was_measured_is_on_the_page() {
+        for (name, mut finding) in [("options", fixture::options()), ("sweep", fixture::sweep())] {
+            for metric in finding.cells.iter_mut().flat_map(|cell| cell.metrics.values_mut()) {
+                metric.verdict = Verdict::NoDifference;
+                metric.detected = false;
+            }
+            let page = html(&crate::compare::document(&finding));
+            for metric in finding.cells.iter().flat_map(contents::measured).map(|(metric, _)| metric) {
+                assert!(page.contains(words::of(metric).noun), "{name}: {}", metric.name());
+            }
+        }
+    }
 }

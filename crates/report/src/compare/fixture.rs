@@ -1,6 +1,7 @@
 //! Typical comparisons, for the tests of every format.
 
 mod booted;
+mod reads;
 mod stored;
 
 pub use booted::booted;
@@ -9,12 +10,14 @@ pub use stored::{stored, stored_sweep};
 use model::comparison::CompareFinding;
 use model::comparison::finding::*;
 use model::experiment::{ArmPlan, Axis, Metric, Published, Rules};
+use model::origin::Input;
 use model::placement::{CasePlacement, Mode, ModeFinding};
 use model::reading::Reading;
 use model::record::{Canaries, Outcome};
 use model::stats::{Estimate, Good, Verdict};
 use model::stored::{StoredFinding, UnpairedChange};
 use model::warning::{Code, Warning};
+use reads::reads;
 use std::collections::BTreeMap;
 
 /// All findings with their names.
@@ -44,6 +47,7 @@ pub fn options() -> CompareFinding {
         "iotoll compare --name=reads --ioengine=psync --rw=randread --size=512m --filename=/srv/scratch/f \
          --direct=1 --baseline bs=4k --candidate bs=8k --budget 60s --fail-on 'cycles_per_io > +3%'",
     );
+    finding.cases = vec![reads("baseline", 4096), reads("candidate", 8192)];
     finding.cells = vec![cell("candidate", &[])];
     if let Some(cell) = finding.cells.first_mut() {
         cell.metrics = usual(0.031, -0.021);
@@ -90,6 +94,9 @@ pub fn sweep() -> CompareFinding {
     let mut finding = empty();
     finding.title = "messenger: one go beside page at a time".to_owned();
     finding.command_line = words("iotoll compare experiments/messenger.toml --budget 10m");
+    let experiment = "title = \"messenger: one go beside page at a time\"\njob = \"nbd.fio\"\n";
+    finding.origin.inputs = vec![Input::new("experiments/messenger.toml", experiment)];
+    finding.origin.variables = [("FILE".to_owned(), "/srv/scratch/f".to_owned())].into();
     if let [baseline, candidate] = finding.arms.as_mut_slice() {
         baseline.what = "path_framing=page-at-a-time".to_owned();
         candidate.what = "path_framing=one-go".to_owned();
@@ -338,6 +345,7 @@ pub fn empty() -> CompareFinding {
         counting_fraction: None,
         boots: Vec::new(),
         cases: Vec::new(),
+        origin: crate::cost::fixture::origin(),
         outcome: Outcome::Completed,
         warnings: Vec::new(),
     }
@@ -352,6 +360,16 @@ pub fn hostile(number: f64, text: &str) -> CompareFinding {
         Some(StoredFinding { from: text.repeat(9), started_unix_seconds: number, differs: vec![text.repeat(5); 3] });
     finding.title = text.repeat(20);
     finding.command_line = vec![text.repeat(9); 5];
+    finding.origin.iotoll_version = Some(text.to_owned());
+    finding.origin.inputs = vec![
+        Input::new(text.repeat(9), &text.replace("\n", " ").repeat(40)),
+        Input { name: text.to_owned(), text: None },
+    ];
+    finding.origin.variables = [(text.to_owned(), text.repeat(9))].into();
+    finding.environment.host.storage.iter_mut().for_each(|storage| {
+        storage.files = vec![text.to_owned()];
+        (storage.source, storage.model) = (Some(text.repeat(9)), Some(text.repeat(9)));
+    });
     finding.method = text.repeat(9);
     finding.started_unix_seconds = number;
     finding.seconds = number;

@@ -1,12 +1,15 @@
 //! Typical findings, for the tests of every format.
 
+mod machine;
+
+pub use machine::{host, origin};
+
 use model::finding::*;
 use model::placement::{Mode, ModeFinding, PeerPlacement, PlacementFinding};
 use model::probe::Kind;
-use model::record::{Exit, Host, Outcome, TaskOwner};
+use model::record::{Exit, Outcome, TaskOwner};
 use model::stats::Estimate;
 use model::stored::{StoredFinding, UnpairedChange};
-use model::unit::Bytes;
 use model::warning::{Code, Warning};
 
 /// All findings with their names.
@@ -46,6 +49,7 @@ pub fn psync_4k() -> RunFinding {
 pub fn udp_like() -> RunFinding {
     let mut finding = psync_4k();
     finding.title = "udp-64".to_owned();
+    finding.host.storage.clear();
     finding.host.hypervisor = None;
     finding.command_line = words("iotoll run udp.fio");
     finding.phases = vec![PhaseFinding {
@@ -315,6 +319,7 @@ pub fn empty() -> RunFinding {
         jobs: Vec::new(),
         stored: None,
         services: Vec::new(),
+        origin: origin(),
         canaries: Vec::new(),
         outcome: Outcome::Completed,
         warnings: Vec::new(),
@@ -432,27 +437,6 @@ fn peer(name: &str) -> PeerPlacement {
 
 fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
-}
-
-pub fn host() -> Host {
-    Host {
-        kernel: "6.1.0-18-cloud-amd64".to_owned(),
-        cpu_model: "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz".to_owned(),
-        cpus: 2,
-        tsc_hertz: 2.596e9,
-        tsc_source: "perf time conversion".to_owned(),
-        hypervisor: Some("kvm".to_owned()),
-        clocksource: "tsc".to_owned(),
-        governor: "none".to_owned(),
-        smt: "notsupported".to_owned(),
-        idle_driver: "haltpoll: poll, haltpoll".to_owned(),
-        mitigations: ["spectre_v1: usercopy barriers", "spectre_v2: Enhanced IBRS", "mds: Clear CPU buffers"]
-            .map(str::to_owned)
-            .to_vec(),
-        memory: Bytes(8 << 30),
-        root: true,
-        steal_in_task_clocks: Some(false),
-    }
 }
 
 fn meter(name: &str) -> MeterFinding {

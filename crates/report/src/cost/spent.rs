@@ -16,7 +16,7 @@ const NAMED: usize = 3;
 
 /// The accounts of a phase and their sum.
 pub fn block(phase: &PhaseFinding, suffix: &str) -> Block {
-    let notes = [per_process(phase), modes(phase), gross(phase)];
+    let notes = [per_process(phase), below_zero(phase), modes(phase), gross(phase)];
     let accounts = Body::Table(accounts(phase));
     Block::new(format!("Where it went{suffix}"), accounts).with(notes.into_iter().flatten().collect())
 }
@@ -59,18 +59,32 @@ fn per_process(phase: &PhaseFinding) -> Option<Note> {
         say(threads),
         tied(&number::percent(ratio))
     );
-    let elsewhere = phase.elsewhere_cycles_per_io.filter(|elsewhere| *elsewhere > 0.0);
-    if let Some(elsewhere) = elsewhere {
-        // The table contains all accounts, including small and negative ones (the background's error); the sentence
-        // only names large ones.
-        let others = phase.accounts.iter().filter(|account| account.owner != Some(TaskOwner::Workload));
-        let others = others.filter(|account| account.share >= LEAST_SHARE);
-        let others = others.take(NAMED).map(|other| format!("{}\u{a0}{}", other.name, scale.cell(other.cycles_per_io)));
-        let others = others.collect::<Vec<_>>().join(", ");
-        let colon = if others.is_empty() { "" } else { ": " };
-        text += &format!(" Another {} were spent elsewhere{colon}{others}.", say(elsewhere));
+    if let Some(elsewhere) = phase.elsewhere_cycles_per_io.filter(|elsewhere| *elsewhere > 0.0) {
+        text += &format!(" Another {} were spent elsewhere{}.", say(elsewhere), parts(phase, elsewhere, scale));
     }
     Some(Note::new(Tone::Notice, text))
+}
+
+/// The largest accounts of what was spent elsewhere, and the others in one figure, so that they sum to it: ": ksoftirqd 2.35, all
+/// others 0.06".
+fn parts(phase: &PhaseFinding, elsewhere: f64, scale: Scale) -> String {
+    let others = || phase.accounts.iter().filter(|account| account.owner != Some(TaskOwner::Workload));
+    let large: Vec<&AccountFinding> = others().filter(|account| account.share >= LEAST_SHARE).take(NAMED).collect();
+    let rest = elsewhere - large.iter().map(|account| account.cycles_per_io).sum::<f64>();
+    let named = large.iter().map(|account| (account.name.as_str(), account.cycles_per_io));
+    let rest = Some(("all others", rest)).filter(|(_, rest)| !large.is_empty() && scale.cell(*rest) != scale.cell(0.0));
+    let named = named.chain(rest).filter(|(_, cycles)| cycles.is_finite());
+    let named: Vec<String> = named.map(|(name, cycles)| format!("{name}\u{a0}{}", scale.cell(cycles))).collect();
+    let colon = if named.is_empty() { "" } else { ": " };
+    format!("{colon}{}", named.join(", "))
+}
+
+/// Accounts sum to the cost, so others exceed it where one is below 0.
+fn below_zero(phase: &PhaseFinding) -> Option<Note> {
+    let below = phase.accounts.iter().any(|account| account.share <= -LEAST_SHARE);
+    let text = "The accounts sum to the cost. One below 0 is a task that did less than without the workload, or the error of the \
+                others, which then sum to more than the cost.";
+    below.then(|| Note::new(Tone::Faint, text))
 }
 
 /// The fractions of samples in user and kernel mode.
@@ -112,6 +126,35 @@ mod tests {
         let sentence = "would show 2.76 kcycles/IO: 40 % of the machine's cost. Another 4.15 kcycles/IO were spent";
         assert!(text.contains(sentence), "{text}");
         assert!(text.contains("ksoftirqd 2.35, iperf3 (another process) 1.52"), "{text}");
+    }
+
+    /// Every number of the parts in the sentence.
+    fn figures(text: &str) -> Vec<f64> {
+        let parts = text.split("spent elsewhere: ").nth(1).unwrap().lines().next().unwrap().trim_end_matches('.');
+        parts.split([' ', ',']).filter_map(|word| word.replace('−', "-").parse().ok()).collect()
+    }
+
+    #[test]
+    fn the_parts_of_what_was_spent_elsewhere_sum_to_it() {
+        let text = spent(|_| {});
+        assert!((figures(&text).iter().sum::<f64>() - 4.15).abs() < 0.011, "{text}");
+        assert!(!text.contains("below 0"), "{text}");
+        // The meters' own time is more than all that was spent elsewhere: another account is below 0.
+        let text = spent(|phase| {
+            phase.elsewhere_cycles_per_io = Some(240.0);
+            phase.accounts = vec![
+                account("the workload's own threads", Some(TaskOwner::Workload), 2764.0),
+                account("iotoll's own meters", Some(TaskOwner::Iotoll), 840.0),
+                account("no task", None, -600.0),
+            ];
+        });
+        assert!(text.contains("Another 0.24 kcycles/IO were spent elsewhere: iotoll's own meters 0.84"), "{text}");
+        assert!((figures(&text).iter().sum::<f64>() - 0.24).abs() < 0.011, "{text}");
+        assert!(text.contains("One below 0 is a task that did less"), "{text}");
+    }
+
+    fn account(name: &str, owner: Option<TaskOwner>, cycles_per_io: f64) -> AccountFinding {
+        AccountFinding { name: name.to_owned(), owner, cycles_per_io, share: cycles_per_io / 3004.0 }
     }
 
     #[test]

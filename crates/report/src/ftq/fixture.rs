@@ -272,6 +272,7 @@ fn recorded(readings: usize) -> FtqFinding {
         .map(str::to_owned)
         .to_vec(),
         host: crate::cost::fixture::host(),
+        origin: crate::cost::fixture::origin(),
         worker: "4 KiB sequential writes to /srv/scratch/f, psync".to_owned(),
         counted_by: "bytes that its I/Os completed".to_owned(),
         unit: "bytes".to_owned(),

@@ -307,13 +307,14 @@ fn header(plan: GuestPlan) -> Header {
         (name.clone(), KernelIdentity { release: release(&name).to_owned(), hash })
     });
     let command_line = "iotoll guest run --kernel debian:6.1 --kernel debian:6.12 --by-function";
-    let command_line = command_line.split_whitespace().map(str::to_owned).collect();
+    let command_line: Vec<String> = command_line.split_whitespace().map(str::to_owned).collect();
     Header {
         envelope: Envelope::new(Kind::Guest, 1_760_000_000.0, command_line),
         emulator: "QEMU 7.2.22".to_owned(),
         cpu: "max,-erms,-fsrm".to_owned(),
         memory_mib: 640,
         kernels: kernels.collect(),
+        host: Some(crate::cost::fixture::host()),
         plan,
     }
 }

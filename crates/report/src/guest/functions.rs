@@ -28,7 +28,8 @@ pub(super) fn by_cost(point: &PointFinding, most: usize) -> Table {
     for function in shown {
         let value = function.instructions_per_io;
         let bar = Cell::drawn(Tone::Own, Raw::Number(if total > 0.0 { value / total } else { 0.0 }));
-        table.row(row(Cell::from(function.name.clone()), home(function), value, bar, function.locked_per_io));
+        table.row(row(Cell::from(name(function)), home(function), value, bar, function.locked_per_io));
+        add_was(&mut table, function);
         add_chains(&mut table, function);
     }
     if !rest.is_empty() {
@@ -56,12 +57,13 @@ pub(super) fn by_change(finding: &GuestFinding, point: &PointFinding, most: usiz
     let (shown, rest) = functions.split_at(moved.min(most));
     for function in shown {
         table.row(vec![
-            Cell::from(function.name.clone()),
+            Cell::from(name(function)),
             home(function),
             Cell::from(words::instructions(function.instructions_per_io - change(function))),
             Cell::from(words::instructions(function.instructions_per_io)),
             Cell::new(tone(change(function)), words::signed(change(function))),
         ]);
+        add_was(&mut table, function);
         add_chains(&mut table, function);
     }
     if !shown.is_empty() && !rest.is_empty() {
@@ -76,6 +78,27 @@ pub(super) fn by_change(finding: &GuestFinding, point: &PointFinding, most: usiz
         ]);
     }
     table
+}
+
+/// Longer pairs of names do not fit into a column.
+const LONG_PAIR: usize = 32;
+
+/// "old → new" if both fit into a column.
+fn pair(function: &FunctionFinding) -> Option<String> {
+    let pair = format!("{} → {}", function.was.as_ref()?, function.name);
+    (pair.chars().count() <= LONG_PAIR).then_some(pair)
+}
+
+/// Its name, with that in the baseline if it is another one.
+fn name(function: &FunctionFinding) -> String {
+    pair(function).unwrap_or_else(|| function.name.clone())
+}
+
+/// The baseline's name, if it does not fit beside the other.
+fn add_was(table: &mut Table, function: &FunctionFinding) {
+    if let Some(was) = function.was.as_ref().filter(|_| pair(function).is_none()) {
+        table.note(Cell::new(Tone::Faint, "  renamed from"), was.clone());
+    }
 }
 
 fn home(function: &FunctionFinding) -> Cell {

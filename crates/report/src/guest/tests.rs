@@ -79,3 +79,22 @@ fn difference(row: &crate::document::Row) -> f64 {
     let text = cells.last().map_or("", |cell| cell.text.as_str());
     text.replace(',', "").replace('−', "-").parse().unwrap_or(0.0)
 }
+
+#[test]
+fn a_renamed_function_is_one_row_with_both_names() {
+    let mut finding = fixture::two_kernels();
+    let rows = |finding: &GuestFinding| -> Vec<String> {
+        let text = terminal(finding, 80);
+        text.lines().filter(|line| line.contains("nfs_direct") || line.contains(" → ")).map(str::to_owned).collect()
+    };
+    let long = rows(&finding);
+    let [.., row, note] = long.as_slice() else { panic!("{long:?}") };
+    assert!(row.starts_with("nfs_direct_write_schedule ") && row.ends_with("+200"), "{long:?}");
+    assert!(note.contains("renamed from") && note.contains("nfs_direct_write_schedule_iovec"), "{long:?}");
+    for function in finding.points.iter_mut().flat_map(|point| &mut point.functions) {
+        if let Some(was) = &mut function.was {
+            (*was, function.name) = ("copy_string".to_owned(), "rep_movs".to_owned());
+        }
+    }
+    assert!(rows(&finding).iter().any(|row| row.starts_with("copy_string → rep_movs ")), "{:?}", rows(&finding));
+}

@@ -64,11 +64,6 @@ impl Page {
         self.columns
     }
 
-    /// The same page with lines that are shorter by `columns`.
-    pub fn narrower(self, columns: usize) -> Self {
-        Self { columns: self.columns.saturating_sub(columns), ..self }
-    }
-
     /// `text` in the colour of `tone`.
     pub fn paint(self, tone: Tone, text: &str) -> String {
         match tone {
@@ -193,6 +188,7 @@ fn ascii(letter: char) -> Option<&'static str> {
         '·' => ",",
         '—' => "-",
         '→' => "->",
+        '≈' => "~",
         '✓' => "+",
         '✗' => "x",
         '…' => "...",

@@ -4,6 +4,7 @@ use super::course::{self, WarmUp};
 use super::round_sums::{CaseLoad, ComparisonSums};
 use super::{View, sliced_command, step};
 use crate::comparison::finding::EnvironmentStep;
+use crate::direction::directed;
 use crate::stats::stopping::FEWEST_ROUNDS;
 use crate::study::caveats::{BUSY_BACKGROUND, DISAGREEMENT, SATURATED, STOLEN};
 use crate::warning::{Code, Warning, add_once, gravest_first};
@@ -127,9 +128,9 @@ fn unsettled(warm_up: &WarmUp) -> Option<Warning> {
 fn carry_over(record: View) -> Option<Warning> {
     let change = course::carry_over(record)?;
     let message = format!(
-        "an arm's slices are {:+.1} % faster after one of its own than after another arm's: arms disturb each other, and up to a third \
+        "an arm's slices are {} after one of its own than after another arm's: arms disturb each other, and up to a third \
          of that is in the change; compare whole executions of a command instead",
-        change * 100.0
+        directed(change, 1, "faster", "slower")
     );
     Some(Warning::new(Code::CarryOver, message))
 }

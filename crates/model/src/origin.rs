@@ -1,0 +1,66 @@
+//! Where a measurement came from: what was typed, the texts that the command line refers to, and the program that measured. With
+//! these, a report can be measured again by someone who has nothing else.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Longer texts are not kept, only named: a record must not grow with what somebody generated.
+pub const LONGEST_TEXT: usize = 256 << 10;
+
+/// What was typed, and what it refers to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    /// The words, as typed.
+    pub words: Vec<String>,
+    /// The text files that define what is measured, in the order in which they were read.
+    pub inputs: Vec<Input>,
+    /// Environment variables that those files or options refer to.
+    pub variables: BTreeMap<String, String>,
+}
+
+/// A command line that refers to nothing.
+impl From<Vec<String>> for CommandLine {
+    fn from(words: Vec<String>) -> Self {
+        Self { words, ..Self::default() }
+    }
+}
+
+/// A text file that defines what is measured: a job file or an experiment file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Input {
+    /// Its name, as typed.
+    pub name: String,
+    /// Its text; `null` if it is longer than 256 KiB.
+    pub text: Option<String>,
+}
+
+impl Input {
+    /// A file with its text, which is dropped if it is too long.
+    pub fn new(name: impl Into<String>, text: &str) -> Self {
+        Self { name: name.into(), text: (text.len() <= LONGEST_TEXT).then(|| text.to_owned()) }
+    }
+}
+
+/// The program that measured, and what its command line refers to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Origin {
+    /// Version of the program that measured; `null` if it is unknown.
+    pub iotoll_version: Option<String>,
+    /// The text files that define what was measured. Empty for a record that does not have them.
+    pub inputs: Vec<Input>,
+    /// Environment variables that those files or options refer to.
+    pub variables: BTreeMap<String, String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_too_long_is_only_named() {
+        assert_eq!(Input::new("a", "bs=4k").text.as_deref(), Some("bs=4k"));
+        assert_eq!(Input::new("a", &"x".repeat(LONGEST_TEXT + 1)).text, None);
+    }
+}
