@@ -124,7 +124,7 @@ static STARTERS: [Starter; 29] = [
 ];
 
 /// Shells whose `-c` is looked into.
-const SHELLS: [&str; 5] = ["sh", "bash", "dash", "ash", "busybox-sh"];
+const SHELLS: [&str; 4] = ["sh", "bash", "dash", "ash"];
 /// Characters that mean themselves in a shell's word.
 const PLAIN: &str = "_-./=:,+@%^";
 

@@ -92,7 +92,7 @@ fn changes(finding: &CompareFinding) -> Section {
     }
     if !blocks.iter().all(Block::is_empty) {
         let legend = format!(
-            "Lines are 95 % intervals of the change; the shaded band is the margin, ±{}.",
+            "Lines are intervals of the change; the shaded band is the margin, ±{}.",
             bare_percent(finding.rules.margin)
         );
         let legend = vec![Note::new(Tone::Faint, legend)];

@@ -195,7 +195,7 @@ mod tests {
         for finding in [options(), sweep(), inconclusive(), identical()] {
             let text = mail(&finding);
             let head = text.lines().find(|line| line.ends_with("verdict")).unwrap();
-            assert!(head.contains("baseline") && head.contains("candidate") && head.contains("95 %"), "{text}");
+            assert!(head.contains("baseline") && head.contains("candidate") && head.contains("interval"), "{text}");
             let published = text.lines().find(|line| line.starts_with("Published"));
             assert!(published.is_none_or(|line| line.ends_with("ours")), "{text}");
         }

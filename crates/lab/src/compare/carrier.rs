@@ -17,6 +17,14 @@ const LOG_NANOS: f64 = 100_000.0;
 const FREQUENT: f64 = 20.0;
 /// Largest plausible I/O of a ring.
 const LARGEST_IO: f64 = 4.0 * 1024.0 * 1024.0;
+/// With less than this part of the bytes of datagrams, what a command reads and writes is beside them.
+const BESIDE_DATAGRAMS: f64 = 0.3;
+/// Storage that moves more than this many times as much as the command does more than read ahead.
+const READ_AHEAD: f64 = 2.0;
+/// A command that makes this many times as many system calls as reads and writes does something else with most of them.
+const MOSTLY_OTHER: f64 = 2.0;
+/// Other system calls for each I/O of a ring that show that the ring did not do the work.
+const OTHER_CALLS: f64 = 4.0;
 /// Bytes of the headers of a datagram.
 const HEADERS: f64 = 28.0;
 
@@ -97,7 +105,8 @@ impl Rates {
             let others = self.of("syscalls") - self.calls;
             let rare = ring * FREQUENT <= self.calls && !self.logs();
             // Something else did that, by more system calls than the ring can have needed.
-            let aside = most > LARGEST_IO * ring || (most > 0.0 && by_bytes != "task:both" && others > 4.0 * ring);
+            let aside =
+                most > LARGEST_IO * ring || (most > 0.0 && by_bytes != "task:both" && others > OTHER_CALLS * ring);
             let frequent = ring >= FREQUENT * self.calls || (ring >= self.calls && self.logs());
             if rare || aside {
                 return Carrier::Known { place: place_of(by_bytes), doubt };
@@ -115,7 +124,7 @@ impl Rates {
         let alone = self.of("tcp") <= BESIDE * most && self.of("udp") <= 0.0;
         if by_bytes == "task:both" && alone && self.logs() {
             // libaio, recvmsg on a socket of another kind, and others.
-            if self.of("syscalls") > 2.0 * self.calls {
+            if self.of("syscalls") > MOSTLY_OTHER * self.calls {
                 return Carrier::Ambiguous(format!(
                     "what it reads and writes looks like messages, and most of its system calls do something else ({})",
                     self.all()
@@ -134,8 +143,7 @@ impl Rates {
         let (both, tcp, storage, datagrams) =
             (self.of("task:both"), self.of("tcp"), self.of("task:storage"), self.datagram_bytes());
         let doubt = |what: &str| Some(format!("{what} ({})", self.all()));
-        // What storage moves for a call may be more than what the call moves: whole pages, and what is read ahead.
-        let (name, bytes) = if datagrams > both.max(tcp) / 0.3 {
+        let (name, bytes) = if datagrams > both.max(tcp) / BESIDE_DATAGRAMS {
             ("udp", datagrams)
         } else if tcp > both * (1.0 + ALIKE) {
             ("tcp", tcp)
@@ -154,7 +162,8 @@ impl Rates {
         if differs {
             return (name, bytes, doubt("its counters disagree about how much it moves"));
         }
-        if storage > bytes * 2.0 {
+        // What storage moves for a call may be more than what the call moves: whole pages, and what is read ahead.
+        if storage > bytes * READ_AHEAD {
             return (name, bytes, doubt("storage moves much more than it does"));
         }
         (name, bytes, None)

@@ -110,7 +110,7 @@ fn point_finding(
         if seconds > 0.0 { count / seconds } else { 0.0 }
     };
     let estimate = |metric| Some(ratio_of_sums(&sums.pairs(metric, place)?, Neighbours::Alike)?.estimate());
-    let ratio = |metric| ratio_of(&sums.paired(metric, 0, place).filter(|_| place > 0)?, sums.steps(metric));
+    let ratio = |metric| ratio_of(&sums.paired(metric, 0, place).filter(|_| place > 0)?, sums.steps(metric, place));
     let delivered = estimate(Metric::Iops).unwrap_or_else(|| Estimate::bare(0.0));
     let (mut packets, mut reordered) = (Packets::default(), 0_u64);
     for delivery in of_point() {
@@ -159,7 +159,7 @@ fn sent_ratio(record: &BlastRecord, place: usize) -> Option<Estimate> {
         Some(Pair { numerator, denominator: slice_seconds(round, point)? })
     };
     let paired = |round: &Round| Some(PairedRound { baseline: pair(round, 0)?, candidate: pair(round, place)? });
-    let packets = Steps { numerator: 1.0, denominator: 1e-9 };
+    let packets = Steps { numerator: 1.0, denominator: 1e-9, readings: 2.0 };
     ratio_of(&record.rounds.iter().map(paired).collect::<Option<Vec<_>>>()?, packets)
 }
 

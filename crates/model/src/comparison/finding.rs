@@ -445,7 +445,7 @@ pub struct NoiseFloor {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoiseOfMetric {
-    /// Half-width of the interval, as a fraction.
+    /// Half-width of the interval, as a fraction, with the confidence of the metric's family.
     pub half_width: f64,
     /// Whether identical arms were reported as different, in any cell.
     pub false_difference: bool,

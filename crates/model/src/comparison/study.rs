@@ -16,8 +16,8 @@ mod targets;
 pub(super) mod tests;
 
 use super::finding::{
-    ArmFinding, BootFinding, CasePlan, CellFinding, CompareFinding, Environment, EnvironmentStep, Families,
-    LimitFinding, LimitState, NoiseFloor, NoiseOfMetric, SCHEMA, SlicePoint, TimeNeeded,
+    ArmFinding, BootFinding, CasePlan, CellFinding, CompareFinding, Environment, EnvironmentStep, LimitFinding,
+    LimitState, NoiseFloor, NoiseOfMetric, SCHEMA, SlicePoint, TimeNeeded,
 };
 use super::record::{BootRecord, CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule, SliceReading};
 use crate::experiment::limit::Beyond;
@@ -25,9 +25,10 @@ use crate::experiment::{ArmPlan, Cell, Experiment, Limit, Metric, Rules};
 use crate::histogram::Histogram;
 use crate::injected::Injected;
 use crate::record::Outcome;
-use crate::stats::{LogRatio, Pair, log_ratio, stopping};
-use crate::warning::gravest_first;
-use change::{Comparison, Found, Judge};
+use crate::stats::stopping::Goal;
+use crate::stats::{LogRatio, Pair, confidence_of_each, log_ratio, stopping};
+use crate::warning::{Code, gravest_first};
+use change::{Comparison, Found, Judge, is_target};
 use course::WarmUp;
 use regimes::Regimes;
 use round_sums::{Choice, ComparisonSums};
@@ -83,18 +84,19 @@ impl Progress {
 
     /// The current standing; `None` while it is unknown.
     pub fn standing(&self) -> Option<Standing> {
-        let Rules { precision, margin, .. } = self.experiment.rules;
         let targets = self.targets();
+        let known = targets.iter().filter(|(_, ratio)| ratio.is_some()).count();
+        let Rules { precision, margin, .. } = self.experiment.rules;
+        let goal = Goal { half_width: precision, margin, confidence: confidence_of_each(known) };
         // The widest interval determines the standing, but all must be precise, and none may lack a value.
-        let precise = targets
-            .iter()
-            .all(|(_, ratio)| ratio.is_some_and(|ratio| stopping::precise_enough(&ratio, precision, margin)));
+        let precise =
+            targets.iter().all(|(_, ratio)| ratio.is_some_and(|ratio| stopping::precise_enough(&ratio, goal)));
         let standing = |(metric, ratio): &(Metric, Option<LogRatio>)| {
             let ratio = ratio.as_ref()?;
             Some(Standing {
                 metric: *metric,
                 change: ratio.theta.exp_m1(),
-                half_width: ratio.stopping_half_width()?,
+                half_width: ratio.stopping_half_width(goal.confidence)?,
                 wanted: stopping::allowed_half_width(ratio, precision),
                 precise,
             })
@@ -112,7 +114,7 @@ impl Progress {
             let ratio = |&(baseline, candidate): &(usize, usize)| {
                 let rounds = self.sums.paired(metric, baseline, candidate);
                 let last = rounds.and_then(|rounds| Some(rounds.get(self.before..)?.to_vec()));
-                (metric, last.and_then(|rounds| log_ratio(&rounds, self.sums.steps(metric))))
+                (metric, last.and_then(|rounds| log_ratio(&rounds, self.sums.steps(metric, candidate))))
             };
             pairs.iter().map(ratio).collect()
         };
@@ -134,18 +136,27 @@ fn comparisons(experiment: &Experiment) -> Vec<(usize, usize)> {
 pub(crate) struct View<'a> {
     header: &'a Header,
     pub(crate) rounds: &'a [RoundRecord],
+    /// Rounds before the first of these.
+    skipped: usize,
     boots: &'a [BootRecord],
     end: Option<&'a End>,
 }
 
 impl<'a> View<'a> {
     fn of(record: &'a CompareRecord) -> Self {
-        Self { header: &record.header, rounds: &record.rounds, boots: &record.boots, end: record.end.as_ref() }
+        Self {
+            header: &record.header,
+            rounds: &record.rounds,
+            skipped: 0,
+            boots: &record.boots,
+            end: record.end.as_ref(),
+        }
     }
 
     /// Without this many rounds at the beginning.
     fn after(self, rounds: usize) -> Self {
-        Self { rounds: self.rounds.get(rounds..).unwrap_or_default(), ..self }
+        let skipped = self.skipped + rounds;
+        Self { rounds: self.rounds.get(rounds..).unwrap_or_default(), skipped, ..self }
     }
 }
 
@@ -202,6 +213,9 @@ impl CompareFinding {
         self.scalability.clear();
         self.noise_floor = self.noise_floor.take().map(|_| NoiseFloor { metrics: BTreeMap::new() });
         self.limits.iter_mut().for_each(|limit| limit.state = LimitState::Undecided);
+        (self.families, self.unseen_fraction) = (None, None);
+        let of_a_change = |code| matches!(code, Code::RoundsCorrelated | Code::OneUnitCarriesTheMean);
+        self.warnings.retain(|warning| !of_a_change(warning.code));
     }
 }
 
@@ -220,18 +234,15 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         pairs.iter().map(|(baseline, candidate)| judge.compare(*baseline, *candidate)).collect();
     let has_value = |metric: Metric| compared.iter().any(|found| found.get(&metric).is_some_and(Result::is_ok));
     let targets = targets::targets(&experiment.rules.targets, has_value);
-    let families = Families {
-        targets: change::family(&compared, |metric| targets.contains(&metric)),
-        others: change::family(&compared, |metric| !targets.contains(&metric)),
-    };
-    let of_metric = |metric: &Metric| if targets.contains(metric) { &families.targets } else { &families.others };
+    let families = change::families(&compared, &targets);
     let cells: Vec<CellFinding> = pairs
         .into_iter()
         .zip(&compared)
         .filter_map(|((baseline, candidate), found)| {
             let case = experiment.cases.get(candidate)?;
-            let finding = |(metric, found): (&Metric, &Result<Found, String>)| {
-                (metric.name().to_owned(), judge.finding(*metric, found, of_metric(metric)))
+            let family = |metric| if is_target(found, metric, &targets) { &families.targets } else { &families.others };
+            let finding = |(metric, result): (&Metric, &Result<Found, String>)| {
+                (metric.name().to_owned(), judge.finding(*metric, result, family(*metric)))
             };
             Some(CellFinding {
                 cell: experiment.cells.get(case.cell)?.values.clone(),
@@ -243,7 +254,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         })
         .collect();
     let mut warnings = caveats::caveats(record, &sums, warm_up);
-    warnings.extend(spread::caveats(&cells, &compared, &targets));
+    warnings.extend(spread::caveats(&cells, &compared, &targets, record.skipped));
     gravest_first(&mut warnings);
     CompareFinding {
         schema: SCHEMA.to_owned(),
@@ -263,7 +274,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         method: method(record, warm_up),
         arms: experiment.arms.iter().enumerate().map(|(number, arm)| self::arm(record, number, arm)).collect(),
         axes: experiment.axes.clone(),
-        crossovers: sweep::crossovers(experiment, &targets, &sums),
+        crossovers: sweep::crossovers(experiment, &targets, &sums, families.targets.confidence),
         lines: sweep::lines(experiment, &sums),
         scalability: sweep::scalability(experiment, &sums, header.host.cpus),
         noise_floor: experiment.against_itself.then(|| noise_floor(&cells, seconds)),

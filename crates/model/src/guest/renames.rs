@@ -18,7 +18,7 @@ const FACTOR_OF_EQUAL: f64 = 1.02;
 const LEAST_OF_EQUAL: f64 = 20.0;
 /// Part of the callers that both must have.
 const COMMON_CALLERS: f64 = 0.5;
-/// Shorter words are prefixes of a whole subsystem, such as `tcp` or `io`.
+/// Shorter words are in too many names: `get`, `tcp`.
 const LETTERS_OF_WORD: usize = 4;
 
 /// A function that one of two arms executes, and the other does not.
@@ -61,8 +61,10 @@ fn likeness(one: &Unmatched, other: &Unmatched) -> Option<f64> {
     let (small, large) = (one.instructions.min(other.instructions), one.instructions.max(other.instructions));
     let (factor, alike) = (large / small, common_word(one.name, other.name));
     let word = if alike { 1.0 } else { 0.0 };
-    let known = !one.callers.is_empty() && !other.callers.is_empty();
-    if known {
+    if one.callers.is_empty() != other.callers.is_empty() {
+        return None;
+    }
+    if !one.callers.is_empty() {
         let common = one.callers.intersection(&other.callers).count() as f64;
         let all = one.callers.union(&other.callers).count() as f64;
         let fits = common / all >= COMMON_CALLERS && factor <= FACTOR_OF_CALLED;
@@ -72,12 +74,15 @@ fn likeness(one: &Unmatched, other: &Unmatched) -> Option<f64> {
     (equal || (alike && factor <= FACTOR_OF_ALIKE)).then_some(word - factor / 10.0)
 }
 
-/// Whether two names share a word of some length: `folio_add_lru` and `lru_cache_folio`.
+/// Whether two names share a word of some length: `folio_add_lru` and `lru_cache_folio`. A word with which both begin is
+/// that of their subsystem: `ext4_map_blocks`, `ext4_get_inode`.
 fn common_word(one: &str, other: &str) -> bool {
     let words = |name: &'_ str| -> BTreeSet<String> {
         name.split('_').filter(|word| word.len() >= LETTERS_OF_WORD).map(str::to_owned).collect()
     };
-    words(one).intersection(&words(other)).next().is_some()
+    let first = |name: &'_ str| name.trim_start_matches('_').split('_').next().map(str::to_owned);
+    let prefix = first(one).filter(|word| first(other).as_ref() == Some(word));
+    words(one).intersection(&words(other)).any(|word| Some(word) != prefix.as_ref())
 }
 
 #[cfg(test)]
@@ -107,6 +112,8 @@ mod tests {
         let new = [function("skb_head_from_pool", 118.0, &[]), function("completely_different", 50.2, &[])];
         assert_eq!(pairs(&old, &new), [(0, 0), (1, 1)]);
         assert_eq!(pairs(&old, &[function("another", 61.0, &[])]), []);
+        let old = [function("ext4_map_blocks", 100.0, &[])];
+        assert_eq!(pairs(&old, &[function("ext4_get_inode", 110.0, &[])]), [], "the prefix of a subsystem is no word");
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! The result is the place where the difference changes its sign, or the reason why there is none.
 
 use super::estimate::{CONFIDENCE, Estimate, student_t};
-use super::holm::holm;
 use super::log_ratio::{LogRatio, PairedRound, Steps, influences, log_ratio};
 use super::verdict::Good;
 use serde::{Deserialize, Serialize};
@@ -70,8 +69,7 @@ struct Studied {
 
 /// Where the candidate's change crosses 0.
 ///
-/// Only points with a detected difference (after Holm's correction) determine who wins, so noise around 0 is not a
-/// crossover. Between the last of one sign and the first of the other, θ is interpolated linearly in the logarithm of
+/// Only points whose interval of `confidence` excludes 0 determine who wins, so noise around 0 is not a crossover. Between the last of one sign and the first of the other, θ is interpolated linearly in the logarithm of
 /// the axis. The interval contains every place at which the interpolated θ cannot be distinguished from 0, |θ(x)| ≤
 /// t(0.975)·se(x), with se(x) from the rounds' interpolated influences. This is Fieller's (1954) construction. It is
 /// preferred to the jackknife because it inverts an exact t test, needs no derivative at the crossing, and cannot lose
@@ -80,16 +78,13 @@ struct Studied {
 ///
 /// `None` with fewer than two points, places that are not positive or not distinct, fewer than two rounds, or points
 /// with different numbers of rounds.
-pub fn crossover(points: &[SweepPoint], good: Good) -> Option<Crossover> {
-    let points = studied(points)?;
-    let p_values: Vec<Option<f64>> = points.iter().map(|point| point.ratio.p_value()).collect();
-    let detected = holm(&p_values).into_iter().map(|p| p.is_some_and(|p| p < 1.0 - CONFIDENCE));
+pub fn crossover(points: &[SweepPoint], steps: Steps, good: Good, confidence: f64) -> Option<Crossover> {
+    let points = studied(points, steps)?;
     let told: Vec<(usize, Winner)> = points
         .iter()
-        .zip(detected)
         .enumerate()
-        .filter(|(_, (_, detected))| *detected)
-        .map(|(index, (point, _))| (index, winner(point.ratio.theta, good)))
+        .filter(|(_, point)| point.ratio.excludes_zero(confidence))
+        .map(|(index, point)| (index, winner(point.ratio.theta, good)))
         .collect();
     let changes: Vec<(usize, usize, Winner)> = told
         .windows(2)
@@ -118,14 +113,14 @@ fn winner(theta: f64, good: Good) -> Winner {
 }
 
 /// In the order of the axis.
-fn studied(points: &[SweepPoint]) -> Option<Vec<Studied>> {
+fn studied(points: &[SweepPoint], steps: Steps) -> Option<Vec<Studied>> {
     let rounds = points.first()?.rounds.len();
     if points.len() < 2 || rounds < 2 || points.iter().any(|point| point.rounds.len() != rounds || point.at <= 0.0) {
         return None;
     }
     let study = |point: &SweepPoint| {
         let influences = influences(point.rounds)?;
-        let ratio = log_ratio(point.rounds, Steps::default())?;
+        let ratio = log_ratio(point.rounds, steps)?;
         Some(Studied { at: point.at, log_at: point.at.ln(), ratio, influences })
     };
     let mut points = points.iter().map(study).collect::<Option<Vec<Studied>>>()?;
@@ -136,8 +131,12 @@ fn studied(points: &[SweepPoint]) -> Option<Vec<Studied>> {
 
 /// The crossing between the first and the last of `points`, whose signs are known and differ.
 fn crossing(points: &[Studied]) -> Option<Estimate> {
-    let rounds = points.first()?.influences.len();
-    let t = student_t(0.5 + CONFIDENCE / 2.0, (rounds - 1) as f64)?;
+    // The correlation of rounds makes errors larger and their degrees of freedom fewer, in whichever point it is evident.
+    let errors = || points.iter().filter_map(|point| point.ratio.error);
+    let degrees = errors().map(|error| error.degrees_of_freedom).fold(f64::INFINITY, f64::min);
+    let grown = |point: &Studied| Some(point.ratio.error?.standard_error.powi(2) / covariance(point, point));
+    let growth = points.iter().filter_map(grown).filter(|growth| growth.is_finite()).fold(1.0, f64::max);
+    let t = student_t(0.5 + CONFIDENCE / 2.0, degrees)? * growth.sqrt();
     let (mut zeros, mut bounds) = (Vec::new(), Vec::new());
     for pair in points.windows(2) {
         let [left, right] = pair else { continue };
@@ -153,12 +152,14 @@ fn crossing(points: &[Studied]) -> Option<Estimate> {
     Some(Estimate { value: zero.exp(), low: Some(low.exp()), high: Some(high.exp()) })
 }
 
+/// Of the θ of two points, as if rounds were independent.
+fn covariance(a: &Studied, b: &Studied) -> f64 {
+    let rounds = a.influences.len() as f64;
+    a.influences.iter().zip(&b.influences).map(|(a, b)| a * b).sum::<f64>() / (rounds * (rounds - 1.0))
+}
+
 /// The fractions of the way from `left` to `right` at which θ² = t²·se²: the ends of the ranges in which θ may be 0.
 fn indistinct(left: &Studied, right: &Studied, t: f64) -> Vec<f64> {
-    let rounds = left.influences.len() as f64;
-    let covariance = |a: &Studied, b: &Studied| -> f64 {
-        a.influences.iter().zip(&b.influences).map(|(a, b)| a * b).sum::<f64>() / (rounds * (rounds - 1.0))
-    };
     // At fraction λ: θ = θ_l + λ·(θ_r − θ_l), and likewise for the influences. Both squares are quadratic in λ.
     let (theta, rise) = (left.ratio.theta, right.ratio.theta - left.ratio.theta);
     let (own, joint, other) = (covariance(left, left), covariance(left, right), covariance(right, right));

@@ -4,18 +4,18 @@ use super::uncertainty::Uncertainty;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Confidence of every reported interval.
+/// Confidence of a reported interval, unless several hold together ([`super::confidence_of_each`]).
 pub const CONFIDENCE: f64 = 0.95;
 
-/// A value, its standard error, and how many independent units the error comes from.
+/// A value and its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The value.
     pub value: f64,
-    /// Lower end of the 95 % interval; `None` if there are too few units.
+    /// Lower end of the interval; `None` if there are too few units. Its confidence is 95 % where nothing else is said.
     pub low: Option<f64>,
-    /// Upper end of the 95 % interval.
+    /// Upper end of the interval.
     pub high: Option<f64>,
 }
 

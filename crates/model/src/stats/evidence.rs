@@ -22,6 +22,14 @@ impl Evidence {
         }
     }
 
+    /// Whether the interval of this confidence excludes 0, so that the difference is *detected*.
+    pub fn excludes_zero(&self, confidence: f64) -> bool {
+        match self {
+            Self::Ratio(ratio) => ratio.excludes_zero(confidence),
+            Self::Percentile(shift) => shift.change(confidence).contains(0.0) == Some(false),
+        }
+    }
+
     /// Two-sided p-value of no change.
     pub fn p_value(&self) -> Option<f64> {
         match self {

@@ -58,6 +58,8 @@ pub struct Steps {
     pub numerator: f64,
     /// Of the denominator.
     pub denominator: f64,
+    /// Readings of each in a round: two for each slice.
+    pub readings: f64,
 }
 
 /// θ = ln[(Σn_B/Σd_B)/(Σn_A/Σd_A)] over R rounds, A the baseline and B the candidate.
@@ -79,11 +81,11 @@ pub fn log_ratio(rounds: &[PairedRound], steps: Steps) -> Option<LogRatio> {
     })
 }
 
-/// The standard error of θ that the steps of the readings cause: each of R rounds has two readings of each sum, and each
-/// is off by up to half a step, with a variance of a twelfth of its square.
+/// The standard error of θ that the steps of the readings cause: each reading is off by up to half a step, with a variance
+/// of a twelfth of its square.
 fn unresolved(rounds: &[PairedRound], steps: Steps) -> Option<f64> {
     let (baseline, candidate) = sums(rounds)?;
-    let readings = 2.0 * rounds.len() as f64;
+    let readings = steps.readings * rounds.len() as f64;
     let parts = [baseline, candidate]
         .map(|sum| (steps.numerator / sum.numerator).powi(2) + (steps.denominator / sum.denominator).powi(2));
     Some((readings / 12.0 * parts.iter().sum::<f64>()).sqrt())
@@ -156,10 +158,12 @@ impl LogRatio {
         Some(error.half_width(confidence)? + error.times_t(0.8)?)
     }
 
-    /// t(0.98)·se, which the stopping rule uses. It is slightly more than half the width of a 95 % interval: an experiment
-    /// stops when its estimated error is small, and the true error is then slightly larger.
-    pub fn stopping_half_width(&self) -> Option<f64> {
-        self.error?.times_t(0.98)
+    /// Half of the width of the interval of this confidence, which the stopping rule uses; at least t(0.98)·se, slightly more
+    /// than half the width of a 95 % interval: an experiment stops when its estimated error is small, and the true error is
+    /// then slightly larger.
+    pub fn stopping_half_width(&self, confidence: f64) -> Option<f64> {
+        let error = self.error?;
+        Some(error.half_width(confidence)?.max(error.times_t(0.98)?))
     }
 }
 

@@ -8,7 +8,7 @@
 //! The percentile itself is that of all I/Os together. A mean of the percentiles of rounds converges to another value: a
 //! round of 1,000 I/Os often has more than ten slow ones when all of them have 0.8 %.
 
-use super::estimate::{CONFIDENCE, Estimate, student_t};
+use super::estimate::{Estimate, student_t};
 use super::serial::{Neighbours, serial};
 use crate::histogram::{BUCKET_ERROR, Histogram};
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
@@ -87,7 +87,8 @@ pub enum NotEnough {
 /// spread of the rounds. Both arms' ranks vary together as they did from round to round. So the interval is as asymmetric
 /// as the distribution: where 0.8 % of the I/Os are slow, the 99th percentile may be far above its value, and hardly below.
 ///
-/// It is never narrower than ±0.78 %: each percentile is known to half a bucket of its histogram ([`BUCKET_ERROR`]).
+/// It is never narrower than ±0.78 %: each of the two percentiles is known to half a bucket of its histogram, and both halves
+/// together are a whole one ([`BUCKET_ERROR`]).
 pub fn percentile(rounds: &[LatencyRound], percent: f64) -> Result<PercentileShift, NotEnough> {
     let tail = percent.min(100.0 - percent) / 100.0;
     if tail.is_nan() || tail <= 0.0 {
@@ -154,7 +155,8 @@ fn shift(baseline: Pooled, candidate: Pooled, percent: f64, units: usize) -> Opt
             baseline: (baseline, grown(other)),
             candidate: (candidate, grown(own)),
             correlation: together.clamp(-MOST_CORRELATED, MOST_CORRELATED),
-            degrees_of_freedom: ((count - 1.0) / serial.growth).max(1.0),
+            // At least three, as for means.
+            degrees_of_freedom: ((count - 1.0) / serial.growth).max(3.0),
         },
     })
 }
@@ -198,12 +200,6 @@ impl PercentileShift {
     pub fn half_width(&self, confidence: f64) -> Option<f64> {
         let change = self.change(confidence);
         Some((change.high?.ln_1p() - change.low?.ln_1p()) / 2.0)
-    }
-
-    /// The half-width by which the stopping rule would judge it.
-    pub fn stopping_half_width(&self) -> Option<f64> {
-        let t = |probability: f64| student_t(probability, self.ranks.degrees_of_freedom);
-        Some(self.half_width(CONFIDENCE)? * t(0.98)? / t(0.5 + CONFIDENCE / 2.0)?)
     }
 }
 

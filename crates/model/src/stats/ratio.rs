@@ -38,7 +38,7 @@ impl Ratio {
 pub fn ratio_of_sums(pairs: &[Pair], neighbours: Neighbours) -> Option<Ratio> {
     let numerators: f64 = pairs.iter().map(|pair| pair.numerator).sum();
     let denominators: f64 = pairs.iter().map(|pair| pair.denominator).sum();
-    if denominators <= 0.0 || !numerators.is_finite() {
+    if denominators.is_nan() || denominators <= 0.0 || !numerators.is_finite() {
         return None;
     }
     let value = numerators / denominators;
@@ -54,18 +54,30 @@ pub fn ratio_of_sums(pairs: &[Pair], neighbours: Neighbours) -> Option<Ratio> {
 pub struct Dominant {
     /// Its place among the units.
     pub place: usize,
-    /// Its part of the numerator, as a fraction.
+    /// Its part of the sum, as a fraction.
     pub part: f64,
+    /// Whether that sum is the denominator.
+    pub of_denominator: bool,
 }
 
-/// Smallest part of the numerator that one unit must have to be named.
+/// Smallest part of a sum that one unit must have to be named.
 const DOMINANT_PART: f64 = 0.25;
-/// How many times its part of the work that must be.
+/// How many times its part of the other sum that must be.
 const DOMINANT_EXCESS: f64 = 3.0;
 
-/// The unit with a quarter of the numerator or more, and three times as much as its work explains; `None` if there is none.
-/// A mean that rests on one unit is known only as well as the frequency of such units, which one of them hardly tells.
+/// The unit with a quarter of a sum or more, and three times as much as the other sum explains; `None` if there is none. A
+/// mean that rests on one unit is known only as well as the frequency of such units, which one of them hardly tells.
 pub fn dominant(pairs: &[Pair]) -> Option<Dominant> {
+    let swapped: Vec<Pair> =
+        pairs.iter().map(|pair| Pair { numerator: pair.denominator, denominator: pair.numerator }).collect();
+    let found = [(pairs, false), (&swapped, true)].into_iter().filter_map(|(pairs, of_denominator)| {
+        let (place, part) = dominant_numerator(pairs)?;
+        Some(Dominant { place, part, of_denominator })
+    });
+    found.max_by(|one, other| one.part.total_cmp(&other.part))
+}
+
+fn dominant_numerator(pairs: &[Pair]) -> Option<(usize, f64)> {
     let numerators: f64 = pairs.iter().map(|pair| pair.numerator).sum();
     let denominators: f64 = pairs.iter().map(|pair| pair.denominator).sum();
     if pairs.len() < 2 || numerators <= 0.0 || denominators <= 0.0 {
@@ -73,7 +85,7 @@ pub fn dominant(pairs: &[Pair]) -> Option<Dominant> {
     }
     let (place, largest) = pairs.iter().enumerate().max_by(|(_, a), (_, b)| a.numerator.total_cmp(&b.numerator))?;
     let (part, work) = (largest.numerator / numerators, largest.denominator / denominators);
-    (part >= DOMINANT_PART && part >= DOMINANT_EXCESS * work).then_some(Dominant { place, part: part.min(1.0) })
+    (part >= DOMINANT_PART && part >= DOMINANT_EXCESS * work).then_some((place, part.min(1.0)))
 }
 
 #[cfg(test)]
@@ -123,8 +135,14 @@ mod tests {
         let found = dominant(&pairs(&values)).unwrap();
         assert_eq!(found.place, 7);
         assert!((found.part - 20.0 / 39.0).abs() < 1e-12);
+        assert!(!found.of_denominator);
         values[7].1 = 20.0;
         assert_eq!(dominant(&pairs(&values)), None, "its work explains it");
+        values[7].0 = 1.0;
+        assert!(
+            dominant(&pairs(&values)).unwrap().of_denominator,
+            "a stalled round has the same I/Os and more seconds"
+        );
         assert_eq!(dominant(&pairs(&[(3.0, 1.0), (1.0, 1.0)])), None, "one of two has at least a half");
         assert_eq!(dominant(&pairs(&[(-3.0, 1.0); 5])), None);
     }

@@ -6,6 +6,8 @@
 
 /// A larger correlation cannot be told from a trend: at 0.9, an error grows by a factor of 4.4.
 const MOST: f64 = 0.9;
+/// Standard errors of a correlation that one in twenty exceeds by chance.
+const EVIDENT: f64 = 1.645;
 /// Fewer residuals say nothing about their order.
 const FEWEST: usize = 4;
 
@@ -14,8 +16,8 @@ const FEWEST: usize = 4;
 pub enum Neighbours {
     /// Readings of one run, one after the other: neighbours resemble each other unless they are known not to.
     Alike,
-    /// Rounds with fresh workers in a random order: neighbours are independent unless the data says otherwise, so a
-    /// correlation below its own standard error counts as none.
+    /// Rounds with fresh workers in a random order: neighbours are independent unless the data says otherwise, so only an
+    /// evident correlation counts.
     Independent,
 }
 
@@ -49,11 +51,11 @@ pub fn serial(residuals: &[f64], neighbours: Neighbours) -> Serial {
     let raw = products / squares;
     let correlation = (raw + (1.0 + 3.0 * raw) / count).clamp(0.0, MOST);
     // Without correlation, the raw estimate is −1/n on average.
-    let beyond = |errors: f64| raw + 1.0 / count > errors / count.sqrt();
-    if neighbours == Neighbours::Independent && !beyond(1.0) {
+    let is_evident = raw + 1.0 / count > EVIDENT / count.sqrt();
+    if neighbours == Neighbours::Independent && !is_evident {
         return Serial::NONE;
     }
-    Serial { correlation, growth: (1.0 + correlation) / (1.0 - correlation), is_evident: beyond(1.645) }
+    Serial { correlation, growth: (1.0 + correlation) / (1.0 - correlation), is_evident }
 }
 
 #[cfg(test)]
@@ -67,7 +69,7 @@ mod tests {
         let found = serial(&residuals, Neighbours::Alike);
         assert!((found.correlation - (0.125 + 1.375 / 8.0)).abs() < 1e-12, "{found:?}");
         assert!((found.growth - (1.0 + found.correlation) / (1.0 - found.correlation)).abs() < 1e-12);
-        assert_eq!(serial(&residuals, Neighbours::Independent), Serial::NONE, "1/8 + 1/8 is below 1/√8");
+        assert_eq!(serial(&residuals, Neighbours::Independent), Serial::NONE, "1/8 + 1/8 is below 1.645/√8");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 use super::estimate::CONFIDENCE;
 use super::log_ratio::LogRatio;
+use super::verdict::{Good, Verdict, verdict};
 
 /// Minimum number of rounds to judge precision, because the spread of fewer is unreliable.
 pub const FEWEST_ROUNDS: usize = 10;
@@ -47,14 +48,26 @@ pub fn rounds_for_no_difference(margin: f64) -> usize {
     ((1.0 - CONFIDENCE).ln() / (1.0 - fraction).ln()).ceil() as usize
 }
 
-/// Whether to stop: at least [`FEWEST_ROUNDS`] rounds, t(0.98)·se at most the [`allowed_half_width`], and, if that says "no
-/// difference" (everything within `margin`), enough rounds to have seen a rare state.
-pub fn precise_enough(ratio: &LogRatio, wanted_half_width: f64, margin: f64) -> bool {
-    let allowed = allowed_half_width(ratio, wanted_half_width);
-    let Some(half) = ratio.stopping_half_width() else { return false };
-    let is_no_difference = ratio.theta.abs() + half <= margin.ln_1p();
-    let needed = if is_no_difference { rounds_for_no_difference(margin) } else { FEWEST_ROUNDS };
-    ratio.units >= needed.max(FEWEST_ROUNDS) && half <= allowed
+/// What an experiment is to find out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Goal {
+    /// The half-width at which to stop, as a fraction.
+    pub half_width: f64,
+    /// The verdict's margin, as a fraction.
+    pub margin: f64,
+    /// The confidence of the interval that the verdict is read off.
+    pub confidence: f64,
+}
+
+/// Whether to stop: at least [`FEWEST_ROUNDS`] rounds, a [half-width](LogRatio::stopping_half_width) of at most the
+/// [`allowed_half_width`], and, if the verdict is "no difference", enough rounds to have seen a rare state.
+pub fn precise_enough(ratio: &LogRatio, goal: Goal) -> bool {
+    let allowed = allowed_half_width(ratio, goal.half_width);
+    let is_narrow = ratio.stopping_half_width(goal.confidence).is_some_and(|half| half <= allowed);
+    // The direction of the metric does not matter for this verdict.
+    let is_none = verdict(&ratio.change(goal.confidence), goal.margin, Good::Lower) == Verdict::NoDifference;
+    let needed = if is_none { rounds_for_no_difference(goal.margin) } else { FEWEST_ROUNDS };
+    is_narrow && ratio.units >= needed.max(FEWEST_ROUNDS)
 }
 
 /// Total length of the experiment for the wanted half-width, from its length and half-width so far: errors shrink with the
@@ -67,7 +80,17 @@ pub fn seconds_to_decide(elapsed_seconds: f64, half_width: f64, wanted_half_widt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::uncertainty::Uncertainty;
+    use crate::stats::uncertainty::{Uncertainty, confidence_of_each};
+
+    const GOAL: Goal = Goal { half_width: 0.01, margin: 0.03, confidence: CONFIDENCE };
+
+    #[test]
+    fn many_comparisons_need_more_rounds() {
+        let one = ratio(0.05, 0.004, 10);
+        assert!(precise_enough(&one, GOAL));
+        let many = Goal { confidence: confidence_of_each(20), ..GOAL };
+        assert!(!precise_enough(&one, many), "t(1 − 0.00125, 9) × 0.4 % is 1.6 %");
+    }
 
     fn ratio(theta: f64, standard_error: f64, units: usize) -> LogRatio {
         let error = Some(Uncertainty::new(standard_error, units as f64 - 1.0));
@@ -76,7 +99,7 @@ mod tests {
 
     #[test]
     fn only_precision_stops() {
-        let enough = |ratio: LogRatio| precise_enough(&ratio, 0.01, 0.03);
+        let enough = |ratio: LogRatio| precise_enough(&ratio, GOAL);
         assert!(enough(ratio(0.04, 0.004, 10)), "2.398 × 0.4 % is below 1 %");
         assert!(!enough(ratio(0.04, 0.0042, 10)), "2.398 × 0.42 % is above 1 %");
         assert!(!enough(ratio(0.04, 0.0001, 9)), "nine rounds are too few");
@@ -89,8 +112,13 @@ mod tests {
     fn no_difference_needs_rounds_that_would_have_shown_a_rare_state() {
         assert_eq!([0.01, 0.03, 0.1, 0.6].map(rounds_for_no_difference), [149, 49, 14, 1]);
         assert!(rounds_for_no_difference(0.0) < 10_000, "the budget ends such an experiment");
-        let enough = |units| precise_enough(&ratio(0.001, 0.0001, units), 0.01, 0.03);
+        let enough = |units| precise_enough(&ratio(0.001, 0.0001, units), GOAL);
         assert!(!enough(48) && enough(49));
+        // The margin is a fraction, so −10 % is further from 0 than +10 % in logarithms.
+        let wide = Goal { half_width: 0.0334, margin: 0.1, ..GOAL };
+        let near_the_end = |theta, units| precise_enough(&ratio(theta, 0.0136, units), wide);
+        assert!(!near_the_end(-0.065, 13) && near_the_end(-0.065, 14), "[-9.2, -3.4] is within ±10 %");
+        assert!(near_the_end(0.09, 10), "[6.1, 12.8] is not");
     }
 
     /// With 3 / R rounds of a state, R rounds contain it with 95 % probability (the rule of three).
@@ -106,7 +134,7 @@ mod tests {
         for theta in [0.0, 0.01, 0.1, 0.6] {
             for error in [0.001, 0.004, 0.01, 0.05] {
                 let (plus, minus) = (ratio(theta, error, 60), ratio(-theta, error, 60));
-                assert_eq!(precise_enough(&plus, 0.01, 0.03), precise_enough(&minus, 0.01, 0.03));
+                assert_eq!(precise_enough(&plus, GOAL), precise_enough(&minus, GOAL));
             }
         }
     }

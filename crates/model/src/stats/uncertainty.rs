@@ -39,7 +39,8 @@ impl Uncertainty {
         let deviation = (squares / count).sqrt();
         let skewness = evident(cubes / count / deviation.powi(3), count) / count.sqrt();
         let standard_error = (squares / (count - 1.0) / count * serial.growth).sqrt();
-        let degrees_of_freedom = ((count - 1.0) / serial.growth).max(1.0);
+        // The correlation is itself an estimate, so it does not take all degrees of freedom.
+        let degrees_of_freedom = ((count - 1.0) / serial.growth).max(FEWEST_DEGREES.min(count - 1.0));
         standard_error.is_finite().then_some((Self { standard_error, degrees_of_freedom, skewness }, serial))
     }
 
@@ -108,7 +109,7 @@ impl Uncertainty {
             t
         } else {
             let transformed = ((1.0 + a * t).powi(3) - 1.0) / (3.0 * a) + a / 2.0;
-            transformed.abs().max(t.abs() / FURTHEST).copysign(t)
+            transformed.abs().max(t.abs() / MOST_WIDENED).copysign(t)
         };
         two_sided_p(symmetric, self.degrees_of_freedom)
     }
@@ -120,7 +121,7 @@ impl Uncertainty {
             return symmetric;
         }
         let skewed = ((1.0 + 3.0 * a * (symmetric - a / 2.0)).cbrt() - 1.0) / a;
-        skewed.abs().min(FURTHEST * symmetric.abs()).copysign(symmetric)
+        skewed.abs().min(MOST_WIDENED * symmetric.abs()).copysign(symmetric)
     }
 }
 
@@ -133,8 +134,11 @@ fn evident(skewness: f64, count: f64) -> f64 {
     skewness * (1.0 - 6.0 / count / square).sqrt()
 }
 
+/// Degrees of freedom that a correlation leaves: with three, t(0.975) is 3.2.
+const FEWEST_DEGREES: f64 = 3.0;
+
 /// The most that the transformation changes a quantile by.
-const FURTHEST: f64 = 3.5;
+const MOST_WIDENED: f64 = 3.5;
 
 /// Below, the transformation loses its digits, and there is no skewness to speak of.
 const TINY: f64 = 1e-6;
@@ -152,7 +156,7 @@ pub(super) fn two_sided_p(t: f64, degrees_of_freedom: f64) -> Option<f64> {
 }
 
 /// A confidence such that `tests` intervals together hold with the confidence of one (Bonferroni).
-pub fn together(tests: usize) -> f64 {
+pub fn confidence_of_each(tests: usize) -> f64 {
     1.0 - (1.0 - CONFIDENCE) / tests.max(1) as f64
 }
 
@@ -212,9 +216,9 @@ mod tests {
 
     #[test]
     fn several_intervals_together_are_each_wider() {
-        assert_eq!(together(1), 0.95);
-        assert_eq!(together(0), 0.95);
-        assert!((together(5) - 0.99).abs() < 1e-12);
+        assert_eq!(confidence_of_each(1), 0.95);
+        assert_eq!(confidence_of_each(0), 0.95);
+        assert!((confidence_of_each(5) - 0.99).abs() < 1e-12);
     }
 
     proptest! {

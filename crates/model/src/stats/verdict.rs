@@ -41,7 +41,7 @@ pub enum Good {
 /// 3. the interval excludes 0: `BetterMaybeSmall` or `WorseMaybeSmall`;
 /// 4. `Inconclusive`, also without an interval.
 ///
-/// Several verdicts are right together if their intervals hold together ([`super::together`]).
+/// Several verdicts are right together if their intervals hold together ([`super::confidence_of_each`]).
 pub fn verdict(change: &Estimate, margin: f64, good: Good) -> Verdict {
     let (Some(low), Some(high)) = (change.low, change.high) else { return Verdict::Inconclusive };
     let is_better = (change.value > 0.0) == (good == Good::Higher);

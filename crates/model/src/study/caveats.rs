@@ -88,29 +88,31 @@ fn meters(finding: &RunFinding, found: &mut Vec<Warning>) {
     }
 }
 
+/// The cost of a packet that was sent is not that of one that arrived.
+fn packets_lost(job: &JobFinding) -> Option<Warning> {
+    let came = job.read.ios.saturating_add(job.read.lost);
+    lost_packets(&job.name, (job.write.lost, job.write.ios), (job.read.lost, came))
+}
+
 /// Part of the packets that were lost from which on there is a caveat: the default margin of a verdict.
 const LOST: f64 = 0.03;
 
-/// The cost of a packet that was sent is not that of one that arrived.
-fn packets_lost(job: &JobFinding) -> Option<Warning> {
-    let part = |lost: u64, sent: u64| if sent > 0 { lost as f64 / sent as f64 } else { 0.0 };
-    let (sent, came) = (&job.write, &job.read);
-    let (of_sent, of_came) = (part(sent.lost, sent.ios), part(came.lost, came.ios.saturating_add(came.lost)));
-    let message = if of_sent > LOST {
+/// The caveat about packets that `name` sent, or that were sent to it: how many were lost, and of how many.
+pub(crate) fn lost_packets(name: &str, sent: (u64, u64), came: (u64, u64)) -> Option<Warning> {
+    let part = |(lost, of): (u64, u64)| if of > 0 { lost as f64 / of as f64 } else { 0.0 };
+    let message = if part(sent) > LOST {
         format!(
-            "{}: {:.1} % of the packets that it sent did not arrive ({} of {}); the cost per I/O is that of a packet sent",
-            job.name,
-            of_sent * 100.0,
-            sent.lost,
-            sent.ios
+            "{name}: {:.1} % of the packets that it sent did not arrive ({} of {}); the cost per I/O is that of a packet sent",
+            part(sent) * 100.0,
+            sent.0,
+            sent.1
         )
-    } else if of_came > LOST {
+    } else if part(came) > LOST {
         format!(
-            "{}: {:.1} % of the packets that were sent to it did not arrive ({} of {}); only those that arrived are I/Os",
-            job.name,
-            of_came * 100.0,
-            came.lost,
-            came.ios.saturating_add(came.lost)
+            "{name}: {:.1} % of the packets that were sent to it did not arrive ({} of {}); only those that arrived are I/Os",
+            part(came) * 100.0,
+            came.0,
+            came.1
         )
     } else {
         return None;

@@ -2,9 +2,11 @@
 
 mod booted;
 mod reads;
+mod slices;
 mod stored;
 
 pub use booted::booted;
+use slices::slices;
 pub use stored::{stored, stored_sweep};
 
 use model::comparison::CompareFinding;
@@ -558,29 +560,6 @@ fn shift() -> Vec<ShiftPoint> {
         }
     };
     percents.into_iter().enumerate().map(point).collect()
-}
-
-/// Slices of half a minute, the same in every test: a drift, noise, and occasional stalls.
-fn slices(change: f64) -> Vec<SlicePoint> {
-    let mut state = 20_251_009_u64;
-    let mut noise = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as f64 / f64::from(1u32 << 31) - 0.5
-    };
-    let slice = |index: usize| {
-        let (seconds, baseline) = (0.05 * index as f64 + 0.3 * (index / 20) as f64, noise() > 0.0);
-        let stall = if index % 97 == 13 { 1.25 } else { 1.0 };
-        let cost = 6910.0 * (1.0 + 0.02 * (seconds / 7.0).sin() + 0.03 * noise()) * stall;
-        let cost = if baseline { cost } else { cost * (1.0 + change) };
-        SlicePoint {
-            seconds,
-            round: index / 20,
-            baseline,
-            iops: Some(284_311.0 * 6910.0 / cost * (1.0 + 0.01 * noise())),
-            cycles_per_io: Some(cost),
-        }
-    };
-    (0..600).map(slice).collect()
 }
 
 fn limit(limit: &str, cell: &str, state: LimitState) -> LimitFinding {

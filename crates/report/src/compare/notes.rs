@@ -54,15 +54,14 @@ fn shape(finding: &CompareFinding, cells: &[&CellFinding], metric: Metric) -> Op
 /// Which intervals hold together, and with what confidence each.
 fn families(finding: &CompareFinding) -> Option<Note> {
     let Families { targets, others } = finding.families?;
-    let of = |family: FamilyFinding, which: &str| match family.comparisons {
+    let of = |family: FamilyFinding, one: &str, several: &str| match family.comparisons {
         0 => None,
-        1 => Some(format!("{which}: 95 %")),
-        several => {
-            Some(format!("{which}: all {several} together 95 %, each {}", tied(&number::confidence(family.confidence))))
-        }
+        1 => Some(format!("the {one}")),
+        count => Some(format!("the {count} {several} ({} each)", tied(&number::confidence(family.confidence)))),
     };
-    let known: Vec<String> = [of(targets, "targets"), of(others, "other metrics")].into_iter().flatten().collect();
-    let text = format!("intervals and verdicts hold with these confidences: {}", known.join("; "));
+    let known = [of(targets, "target", "targets"), of(others, "other metric", "other metrics")];
+    let known: Vec<String> = known.into_iter().flatten().collect();
+    let text = format!("all intervals of a group are right together with 95 %: {}", known.join("; "));
     (!known.is_empty()).then(|| Note::new(Tone::Faint, text))
 }
 

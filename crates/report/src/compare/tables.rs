@@ -43,7 +43,7 @@ fn table(finding: &CompareFinding, arm: &str, names: &[&str], lines: Vec<Line>, 
     let mut columns: Vec<Column> =
         names.iter().map(|name| Column { gives_way: by_metric, ..Column::text(*name) }).collect();
     columns.extend([contents::baseline(finding), arm].map(|arm| Column::number(arm).spare(1)));
-    columns.extend([Column::number("change"), Column::text("95 %")]);
+    columns.extend([Column::number("change"), Column::text("interval")]);
     columns.push(Column::verdict("verdict"));
     columns.extend(scale.map(|scale| Column::drawing(Draw::Interval(scale))));
     let mut table = Table { keys: names.len(), ..Table::new(columns) };

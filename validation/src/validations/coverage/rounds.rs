@@ -4,7 +4,10 @@ use super::{Random, Scope, contains, percent};
 use crate::bench::evidence::Evidence;
 use model::experiment::Rules;
 use model::stats::estimate::CONFIDENCE;
-use model::stats::{Good, LogRatio, Pair, PairedRound, Steps, Verdict, log_ratio, precise_enough, together, verdict};
+use model::stats::stopping::Goal;
+use model::stats::{
+    Good, LogRatio, Pair, PairedRound, Steps, Verdict, confidence_of_each, log_ratio, precise_enough, verdict,
+};
 
 /// Rounds of the default budget.
 const MOST: usize = 60;
@@ -29,7 +32,7 @@ fn ratio(rounds: &[PairedRound]) -> LogRatio {
 
 /// Each arm's level has a memory of its own.
 fn correlated(scope: Scope, evidence: &mut Evidence) {
-    let mut rows = Vec::new();
+    let (mut rows, mut least) = (Vec::new(), 1.0_f64);
     for (place, correlation) in (0..).zip([0.0, 0.3, 0.5, 0.7, 0.9]) {
         let mut row = vec![format!("ρ {correlation}")];
         for (number, count) in (0..).zip([10, 20, 60, 240]) {
@@ -44,9 +47,17 @@ fn correlated(scope: Scope, evidence: &mut Evidence) {
                 contains(&found.change(CONFIDENCE), 0.0)
             });
             row.push(format!("{} ({})", percent(covered), percent(told as f64 / scope.experiments as f64)));
+            if correlation <= 0.5 && count >= 60 {
+                least = least.min(covered);
+            }
         }
         rows.push(row);
     }
+    let wanted = 0.92 - scope.chance();
+    evidence.criterion(
+        least >= wanted,
+        format!("correlations up to 0.5 are covered from 60 rounds on in {} % or more", percent(wanted)),
+    );
     let header = ["correlated rounds (in brackets: a caveat names it)", "10 rounds", "20", "60", "240"];
     evidence.table(&header, &rows);
 }
@@ -91,9 +102,10 @@ fn experiment(may_stop: bool, random: &mut Random, mut level: impl FnMut(&mut Ra
         baseline.push(noises[0]);
         candidate.push(noises[1] * level(random));
         let found = ratio(&rounds(&baseline, &candidate));
-        let enough = may_stop && precise_enough(&found, rules.precision, rules.margin);
+        let goal = Goal { half_width: rules.precision, margin: rules.margin, confidence: confidence_of_each(2) };
+        let enough = may_stop && precise_enough(&found, goal);
         if baseline.len() >= FEWEST && enough || baseline.len() >= MOST {
-            let change = found.change(together(2));
+            let change = found.change(confidence_of_each(2));
             return Ended { verdict: verdict(&change, rules.margin, Good::Lower), rounds: baseline.len() };
         }
     }
@@ -108,7 +120,7 @@ fn rare_states(scope: Scope, evidence: &mut Evidence) {
         ("1.5 × in 20 % of rounds (+10 %)", |random| if random.uniform() < 0.2 { 1.5 } else { 1.0 }),
         ("3 × in 5 % of rounds (+10 %)", |random| if random.uniform() < 0.05 { 3.0 } else { 1.0 }),
     ];
-    let mut rows = Vec::new();
+    let (mut rows, mut most) = (Vec::new(), 0.0_f64);
     for (place, (name, level)) in (0..).zip(arms) {
         let mut row = vec![name.to_owned()];
         for (number, may_stop) in (0..).zip([true, false]) {
@@ -120,19 +132,27 @@ fn rare_states(scope: Scope, evidence: &mut Evidence) {
             });
             lengths.sort_unstable();
             row.push(percent(none));
+            if name.starts_with("1.5 ×") && may_stop {
+                most = most.max(none);
+            }
             if may_stop {
                 row.push(lengths.get(lengths.len() / 2).map_or_else(String::new, usize::to_string));
             }
         }
         rows.push(row);
     }
+    let wanted = 0.04 + scope.chance();
+    evidence.criterion(
+        most <= wanted,
+        format!("a rare state, 1.5 times slower, is called no difference in {} % or less", percent(wanted)),
+    );
     let header = ["`no_difference`, margin 3 %", "% where it may stop", "median rounds", "% after all 60 rounds"];
     evidence.table(&header, &rows);
 }
 
 /// Identical arms, twelve metrics in each of several cells.
 fn many_metrics(scope: Scope, evidence: &mut Evidence) {
-    let mut rows = Vec::new();
+    let (mut rows, mut most) = (Vec::new(), 0.0_f64);
     for (place, cells) in (0..).zip([1_usize, 8]) {
         let any = |confidence: f64, figure: u64| {
             scope.share(6 << 24 | place << 8 | figure, |random| {
@@ -144,8 +164,15 @@ fn many_metrics(scope: Scope, evidence: &mut Evidence) {
             })
         };
         let name = if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") };
-        rows.push(vec![name, percent(any(together(12 * cells), 0)), percent(any(CONFIDENCE, 1))]);
+        let found = any(confidence_of_each(12 * cells), 0);
+        most = most.max(found);
+        rows.push(vec![name, percent(found), percent(any(CONFIDENCE, 1))]);
     }
+    let wanted = 0.055 + scope.chance();
+    evidence.criterion(
+        most <= wanted,
+        format!("of a family of identical arms, any is called different in {} % or less", percent(wanted)),
+    );
     let header = [
         "identical arms, 12 independent metrics",
         "% with any difference, intervals that hold together",

@@ -4,9 +4,11 @@ use super::course::{self, WarmUp};
 use super::round_sums::{CaseLoad, ComparisonSums};
 use super::{View, sliced_command, step};
 use crate::comparison::finding::EnvironmentStep;
+use crate::comparison::record::SliceReading;
 use crate::direction::directed;
+use crate::experiment::{Case, Cell};
 use crate::stats::stopping::FEWEST_ROUNDS;
-use crate::study::caveats::{BUSY_BACKGROUND, DISAGREEMENT, SATURATED, STOLEN};
+use crate::study::caveats::{BUSY_BACKGROUND, DISAGREEMENT, SATURATED, STOLEN, lost_packets};
 use crate::warning::{Code, Warning, add_once, gravest_first};
 
 /// The caveats of the record and those that follow from the numbers, the gravest first.
@@ -28,8 +30,31 @@ pub(super) fn caveats(record: View, sums: &ComparisonSums, warm_up: &WarmUp) -> 
         moved(record, sums),
     ];
     warnings.extend(found.into_iter().flatten());
+    warnings.extend(packets_lost(record));
     gravest_first(&mut warnings);
     warnings
+}
+
+/// Of each case, over all its executions.
+fn packets_lost(record: View) -> Vec<Warning> {
+    let experiment = &record.header.experiment;
+    let of_case = |(place, case): (usize, &Case)| {
+        let (mut sent, mut came) = ((0_u64, 0_u64), (0_u64, 0_u64));
+        let slices = record.rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case == Some(place));
+        for slice in slices {
+            let SliceReading::Execution(execution) = &slice.reading else { continue };
+            for job in &execution.jobs {
+                let lost = job.lost.unwrap_or_default();
+                sent = (sent.0.saturating_add(lost.write), sent.1.saturating_add(job.write.ios));
+                came =
+                    (came.0.saturating_add(lost.read), came.1.saturating_add(job.read.ios).saturating_add(lost.read));
+            }
+        }
+        let arm = experiment.arms.get(case.arm).map_or("", |arm| arm.name.as_str());
+        let cell = experiment.cells.get(case.cell).map(Cell::to_string).filter(|cell| !cell.is_empty());
+        lost_packets(&cell.map_or_else(|| arm.to_owned(), |cell| format!("{arm} at {cell}")), sent, came)
+    };
+    experiment.cases.iter().enumerate().filter_map(of_case).collect()
 }
 
 fn few_rounds(record: View) -> Option<Warning> {

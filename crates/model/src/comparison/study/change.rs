@@ -8,14 +8,16 @@
 
 use super::round_sums::ComparisonSums;
 use super::{View, latencies};
-use crate::comparison::finding::{FamilyFinding, Interval, MetricFinding, ShiftPoint};
+use crate::comparison::finding::{Families, FamilyFinding, Interval, MetricFinding, ShiftPoint};
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::log_ratio::log_ratio;
 use crate::stats::percentile::{LatencyRound, PercentileShift, percentile, shift_function};
 use crate::stats::typical::{shape_changed, typical};
-use crate::stats::{Estimate, Evidence, LogRatio, Pair, PairedRound, Verdict, dominant, stopping, together, verdict};
+use crate::stats::{
+    Dominant, Estimate, Evidence, LogRatio, Pair, PairedRound, Verdict, confidence_of_each, dominant, stopping, verdict,
+};
 use std::collections::BTreeMap;
 
 /// Percentiles of the shift function: the whole distribution, and its tail.
@@ -47,10 +49,8 @@ pub(super) struct Found {
 /// A round that carries much of an arm's sum.
 pub(super) struct Dominated {
     pub is_baseline: bool,
-    /// From 0.
-    pub round: usize,
-    /// Its part of the sum, as a fraction.
-    pub part: f64,
+    /// From 0, among the rounds that count.
+    pub unit: Dominant,
 }
 
 /// All metrics of one comparison, or why they have no value.
@@ -72,18 +72,19 @@ impl Judge<'_> {
     fn ratio(&self, metric: Metric, baseline: usize, candidate: usize) -> Result<Found, String> {
         let rounds = self.sums.paired(metric, baseline, candidate).filter(|rounds| !rounds.is_empty());
         let rounds = rounds.ok_or_else(|| self.absence(metric, [baseline, candidate]))?;
-        let ratio = log_ratio(&rounds, self.sums.steps(metric))
+        let ratio = log_ratio(&rounds, self.sums.steps(metric, candidate))
             .ok_or_else(|| "≈ 0 in an arm: below the noise of the background, or nothing was done".to_owned())?;
         let value = |arm: fn(&PairedRound) -> Pair| {
             let sum = |of: fn(&Pair) -> f64| rounds.iter().map(|round| of(&arm(round))).sum::<f64>();
             sum(|pair| pair.numerator) / sum(|pair| pair.denominator)
         };
         let (baseline, candidate) = (value(|round| round.baseline), value(|round| round.candidate));
-        let dominated = [true, false].into_iter().find_map(|is_baseline| {
+        let dominated = [true, false].into_iter().filter_map(|is_baseline| {
             let pairs: Vec<Pair> =
                 rounds.iter().map(|round| if is_baseline { round.baseline } else { round.candidate }).collect();
-            dominant(&pairs).map(|found| Dominated { is_baseline, round: found.place, part: found.part })
+            dominant(&pairs).map(|unit| Dominated { is_baseline, unit })
         });
+        let dominated = dominated.max_by(|one, other| one.unit.part.total_cmp(&other.unit.part));
         Ok(Found { evidence: Evidence::Ratio(ratio), typical: typical(&rounds), baseline, candidate, dominated })
     }
 
@@ -204,7 +205,7 @@ impl Judge<'_> {
             high: change.high,
             confidence: Some(confidence),
             mde80: found.evidence.mde80(confidence),
-            detected: change.contains(0.0) == Some(false),
+            detected: found.evidence.excludes_zero(confidence),
             verdict,
             p_value: found.evidence.p_value().map(|p| (p * family.comparisons.max(1) as f64).min(1.0)),
             typical: found.typical.as_ref().and_then(interval),
@@ -222,22 +223,43 @@ fn interval(estimate: &Estimate) -> Option<Interval> {
     Some(Interval { change: estimate.value, low: estimate.low?, high: estimate.high? })
 }
 
-/// The family of the metrics for which `belongs` is true, over all comparisons.
-pub(super) fn family(comparisons: &[Comparison], belongs: impl Fn(Metric) -> bool) -> FamilyFinding {
+/// The two families of these comparisons.
+pub(super) fn families(comparisons: &[Comparison], targets: &[Metric]) -> Families {
+    Families {
+        targets: family(comparisons, |comparison, metric| is_target(comparison, metric, targets)),
+        others: family(comparisons, |comparison, metric| !is_target(comparison, metric, targets)),
+    }
+}
+
+/// Whether a metric is a target, or the same comparison as one.
+pub(super) fn is_target(comparison: &Comparison, metric: Metric, targets: &[Metric]) -> bool {
+    let evidence = |metric: &Metric| comparison.get(metric)?.as_ref().ok().map(|found| &found.evidence);
+    let repeats = |own: &Evidence| targets.iter().filter_map(evidence).any(|target| same(own, target));
+    targets.contains(&metric) || evidence(&metric).is_some_and(repeats)
+}
+
+/// Whether two metrics are multiples of each other.
+fn same(one: &Evidence, other: &Evidence) -> bool {
+    let of = |evidence: &Evidence| (evidence.change(CONFIDENCE).value, evidence.half_width(CONFIDENCE).unwrap_or(0.0));
+    let near = |one: f64, other: f64| (one - other).abs() <= SAME * one.abs().max(other.abs()).max(SAME);
+    let ((change, half), (other_change, other_half)) = (of(one), of(other));
+    near(change, other_change) && near(half, other_half)
+}
+
+/// The different comparisons of the metrics for which `belongs` is true.
+fn family(comparisons: &[Comparison], belongs: impl Fn(&Comparison, Metric) -> bool) -> FamilyFinding {
     let different = |comparison: &Comparison| {
-        let found = comparison.iter().filter(|(metric, _)| belongs(**metric));
-        let mut seen: Vec<(f64, f64)> = Vec::new();
+        let found = comparison.iter().filter(|(metric, _)| belongs(comparison, **metric));
+        let mut seen: Vec<&Evidence> = Vec::new();
         for evidence in found.filter_map(|(_, found)| found.as_ref().ok()).map(|found| &found.evidence) {
-            let (change, half) = (evidence.change(CONFIDENCE).value, evidence.half_width(CONFIDENCE).unwrap_or(0.0));
-            let near = |one: f64, other: f64| (one - other).abs() <= SAME * one.abs().max(other.abs()).max(SAME);
-            if !seen.iter().any(|(known, width)| near(*known, change) && near(*width, half)) {
-                seen.push((change, half));
+            if !seen.iter().any(|known| same(known, evidence)) {
+                seen.push(evidence);
             }
         }
         seen.len()
     };
     let comparisons = comparisons.iter().map(different).sum();
-    FamilyFinding { comparisons, confidence: together(comparisons) }
+    FamilyFinding { comparisons, confidence: confidence_of_each(comparisons) }
 }
 
 #[cfg(test)]
@@ -262,11 +284,14 @@ mod tests {
             .into_iter()
             .collect()
         };
-        let all = family(&[comparison(), comparison()], |_| true);
-        assert_eq!(all.comparisons, 4, "in each of two cells, IOPS and bytes per second are one");
-        assert!((all.confidence - (1.0 - 0.05 / 4.0)).abs() < 1e-12);
-        let targets = family(&[comparison()], |metric| metric == Metric::CyclesPerIo);
-        assert_eq!((targets.comparisons, targets.confidence), (1, 0.95));
-        assert_eq!(family(&[], |_| true).comparisons, 0);
+        let found = families(&[comparison(), comparison()], &[Metric::Iops]);
+        assert_eq!(found.targets.comparisons, 2, "in each of two cells, IOPS and bytes per second are one");
+        assert_eq!(found.others.comparisons, 2, "cycles; what is unknown is no comparison");
+        assert!((found.others.confidence - (1.0 - 0.05 / 2.0)).abs() < 1e-12);
+        let both = families(&[comparison()], &[Metric::Iops, Metric::CyclesPerIo]);
+        assert_eq!((both.targets.comparisons, both.others.comparisons), (2, 0));
+        assert!(is_target(&comparison(), Metric::BytesPerSecond, &[Metric::Iops]), "it has the same interval");
+        assert!(!is_target(&comparison(), Metric::CyclesPerIo, &[Metric::Iops]));
+        assert_eq!(families(&[], &[Metric::Iops]).targets.comparisons, 0);
     }
 }

@@ -7,7 +7,7 @@ use super::slice_readings::{Commands, SliceReadings};
 use super::sliced_command::{self, CommandScale};
 use crate::comparison::record::{CommandTotal, Header, RoundRecord, SliceReading, SliceRecord};
 use crate::experiment::{Metric, WorkCounter};
-use crate::record::{Execution, Host, JobRecord, Latency, Meter, Mode, Snapshot, Stretch};
+use crate::record::{Direction, Execution, Host, JobRecord, Latency, Meter, Mode, Snapshot, Stretch};
 use crate::stats::{Pair, PairedRound, Steps};
 use crate::study::Context;
 use crate::study::caveats::NEVER_IDLE;
@@ -231,21 +231,29 @@ impl ComparisonSums {
         Some(both.map(|(baseline, candidate)| PairedRound { baseline, candidate }).collect())
     }
 
-    /// The smallest steps of a metric's readings.
-    pub fn steps(&self, metric: Metric) -> Steps {
+    /// The smallest steps of a metric's readings of a case.
+    pub fn steps(&self, metric: Metric, case: usize) -> Steps {
         const NANOSECOND: f64 = 1e-9;
-        let cycles = self.meter.map_or(0.0, |meter| meter.resolution_nanos() * NANOSECOND * self.context.clock.0);
+        let first = self.rounds.first().and_then(|round| round.cases.get(case));
+        let slices = first.map_or(1.0, |sums| sums.count.max(1.0));
+        // Idle time is read on each CPU.
+        let nanoseconds = self.meter.map_or(0.0, |meter| meter.resolution_nanos()) * (self.context.cpus as f64).sqrt();
+        let cycles = nanoseconds * NANOSECOND * self.context.clock.0;
+        // Bytes come in whole I/Os.
+        let bytes = first.and_then(|sums| Some(sums.bytes? / sums.ios.filter(|ios| *ios > 0.0)?)).unwrap_or(1.0);
         let (numerator, denominator) = match metric {
-            Metric::CyclesPerIo | Metric::CyclesPerByte => (cycles, 1.0),
+            Metric::CyclesPerIo => (cycles, 1.0),
+            Metric::CyclesPerByte => (cycles, bytes),
             Metric::Cycles => (cycles, 0.0),
             Metric::Seconds => (NANOSECOND, 0.0),
-            Metric::Iops | Metric::BytesPerSecond => (1.0, NANOSECOND),
+            Metric::Iops => (1.0, NANOSECOND),
+            Metric::BytesPerSecond => (bytes, NANOSECOND),
             Metric::ContextSwitchesPerIo => (1.0, 1.0),
             Metric::ThreadCyclesPerIo => (NANOSECOND * self.context.clock.0, 1.0),
             Metric::LatencyMean => (1.0, 1.0),
             Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999 => (0.0, 0.0),
         };
-        Steps { numerator, denominator }
+        Steps { numerator, denominator, readings: 2.0 * slices }
     }
 
     /// One case in every round; `None` if a round lacks it, or a value is unknown.
@@ -512,9 +520,8 @@ fn total(execution: &Execution, of: fn(&JobRecord) -> u64) -> Option<f64> {
 }
 
 fn reported_mean(execution: &Execution) -> Option<f64> {
-    let directions = || execution.jobs.iter().flat_map(|job| [&job.read, &job.write, &job.trim]);
     let mut sum = 0.0;
-    for direction in directions().filter(|direction| direction.ios > 0) {
+    for direction in active(execution) {
         let Latency::Reported { mean_nanos, .. } = direction.latency else { return None };
         sum += mean_nanos * direction.ios as f64;
     }
@@ -523,9 +530,7 @@ fn reported_mean(execution: &Execution) -> Option<f64> {
 
 /// Percentiles of several jobs or directions cannot be pooled, so the result is then empty.
 fn reported_percentiles(execution: &Execution) -> Vec<(f64, f64)> {
-    let directions = execution.jobs.iter().flat_map(|job| [&job.read, &job.write, &job.trim]);
-    let active: Vec<_> = directions.filter(|direction| direction.ios > 0).collect();
-    match active.as_slice() {
+    match active(execution).collect::<Vec<_>>().as_slice() {
         [only] => match &only.latency {
             Latency::Reported { percentiles, .. } => {
                 percentiles.iter().map(|(percent, nanos)| (*percent, nanos.as_f64())).collect()
@@ -534,6 +539,11 @@ fn reported_percentiles(execution: &Execution) -> Vec<(f64, f64)> {
         },
         _ => Vec::new(),
     }
+}
+
+/// The directions of all jobs in which I/Os were done.
+fn active(execution: &Execution) -> impl Iterator<Item = &Direction> {
+    execution.jobs.iter().flat_map(JobRecord::directions).filter(|direction| direction.ios > 0)
 }
 
 /// Stolen CPU seconds, and the CPU seconds between the two readings.

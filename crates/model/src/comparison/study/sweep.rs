@@ -7,7 +7,7 @@ use crate::experiment::{Axis, Experiment, Metric, Work};
 use crate::stats::crossover::{Crossover, SweepPoint, Winner, crossover};
 use crate::stats::line::{SizePoint, cost_line};
 use crate::stats::scalability::{self, FEWEST_POINTS, LoadPoint, Scalability};
-use crate::stats::{Pair, PairedRound};
+use crate::stats::{Pair, PairedRound, Steps};
 use std::collections::BTreeMap;
 
 /// The option with the size of an I/O.
@@ -62,7 +62,13 @@ fn lines_along(experiment: &Experiment) -> Vec<Along<'_>> {
 }
 
 /// The crossovers of each arm along each numeric axis, in each target metric.
-pub(super) fn crossovers(experiment: &Experiment, targets: &[Metric], sums: &ComparisonSums) -> Vec<CrossoverFinding> {
+/// A difference is what an interval of `confidence` shows, as in the cells.
+pub(super) fn crossovers(
+    experiment: &Experiment,
+    targets: &[Metric],
+    sums: &ComparisonSums,
+    confidence: f64,
+) -> Vec<CrossoverFinding> {
     let pairs = comparisons(experiment);
     let baseline =
         |candidate: usize| pairs.iter().find(|(_, other)| *other == candidate).map(|(baseline, _)| *baseline);
@@ -74,7 +80,8 @@ pub(super) fn crossovers(experiment: &Experiment, targets: &[Metric], sums: &Com
                 along.points.iter().map(|&(at, case)| Some((at, rounds(case)?))).collect();
             let points = points.unwrap_or_default();
             let points: Vec<SweepPoint> = points.iter().map(|(at, rounds)| SweepPoint { at: *at, rounds }).collect();
-            let Some(place) = crossover(&points, metric.good()) else { continue };
+            let steps = along.points.first().map_or_else(Steps::default, |(_, case)| sums.steps(metric, *case));
+            let Some(place) = crossover(&points, steps, metric.good(), confidence) else { continue };
             let arms = [0, along.arm].map(|arm| experiment.arms.get(arm).map_or("", |arm| arm.name.as_str()));
             found.push(in_words(&place, along, arms, metric));
         }

@@ -46,7 +46,7 @@ fn golden() {
     close(change.high.unwrap(), 0.04181672119113218);
     close(ratio.p_value().unwrap(), 0.0011597825174907196);
     close(ratio.mde80(CONFIDENCE).unwrap(), 0.01550646129865176);
-    close(ratio.stopping_half_width().unwrap(), 0.012247035613831518);
+    close(ratio.stopping_half_width(CONFIDENCE).unwrap(), 0.012247035613831518);
     assert!(ratio.excludes_zero(CONFIDENCE));
 }
 
@@ -73,7 +73,7 @@ fn one_round_has_a_value_and_no_error() {
     assert!((ratio.change(CONFIDENCE).value - 0.1).abs() < 1e-12);
     assert_eq!(ratio.change(CONFIDENCE).low, None);
     assert_eq!((ratio.error, ratio.p_value(), ratio.mde80(CONFIDENCE)), (None, None, None));
-    assert_eq!(ratio.stopping_half_width(), None);
+    assert_eq!(ratio.stopping_half_width(CONFIDENCE), None);
     assert!(!ratio.excludes_zero(CONFIDENCE));
 }
 
@@ -92,7 +92,7 @@ fn only_the_sums_need_to_be_positive() {
 /// Ten rounds in which nothing varies: the readings cannot tell a difference below their steps.
 #[test]
 fn what_readings_cannot_resolve_is_in_the_interval() {
-    let steps = Steps { numerator: 1.0, denominator: 1e-9 };
+    let steps = Steps { numerator: 1.0, denominator: 1e-9, readings: 2.0 };
     let rounds = |candidate: f64| vec![round((1e6, 1.0, candidate, 1.0)); 10];
     let equal = log_ratio(&rounds(1e6), steps).unwrap().change(CONFIDENCE);
     assert!(equal.low.unwrap() < -1e-7 && equal.high.unwrap() > 1e-7, "{equal:?}");

@@ -5,7 +5,10 @@
 use super::noise::{Machine, Noise, Random, STEP_SECONDS};
 use iotoll_model::experiment::Rules;
 use iotoll_model::stats::estimate::CONFIDENCE;
-use iotoll_model::stats::{FEWEST_ROUNDS, LogRatio, Pair, PairedRound, Steps, Uncertainty, log_ratio, precise_enough};
+use iotoll_model::stats::stopping::Goal;
+use iotoll_model::stats::{
+    FEWEST_ROUNDS, LogRatio, Pair, PairedRound, Steps, Uncertainty, confidence_of_each, log_ratio, precise_enough,
+};
 use rand_distr::{Distribution, StandardUniform};
 
 /// Rounds of 1 s in the default budget of 60 s.
@@ -78,6 +81,9 @@ pub struct Outcome {
     pub rounds: Vec<PairedRound>,
 }
 
+/// Of one comparison, with the default margin.
+const GOAL: Goal = Goal { half_width: Rules::MARGIN / 3.0, margin: Rules::MARGIN, confidence: CONFIDENCE };
+
 /// Compares two arms, of which the candidate is faster by `effect`, a fraction.
 pub fn experiment(design: Design, noise: Noise, effect: f64, seed: u64) -> Outcome {
     let random = &mut Random::new(seed);
@@ -92,7 +98,7 @@ pub fn experiment(design: Design, noise: Noise, effect: f64, seed: u64) -> Outco
         rounds.push(round(design.order, [baseline, candidate * (1.0 + effect)], machine, random));
         let Some(ratio) = log_ratio(&rounds, Steps::default()) else { continue };
         let done = match design.until {
-            Until::Precise => precise_enough(&ratio, Rules::default().precision, Rules::MARGIN),
+            Until::Precise => precise_enough(&ratio, GOAL),
             Until::Significant => rounds.len() >= FEWEST_ROUNDS && ratio.excludes_zero(CONFIDENCE),
             Until::Rounds(wanted) => rounds.len() >= wanted,
         };
@@ -113,8 +119,8 @@ pub fn sweep_of_identical_arms(noise: Noise, seed: u64) -> Vec<LogRatio> {
     let after = |count: usize| -> Vec<LogRatio> {
         cells.iter().map(|rounds| log_ratio(&rounds[..count], Steps::default()).unwrap()).collect()
     };
-    let precision = Rules::default().precision;
-    let precise = |ratios: &[LogRatio]| ratios.iter().all(|ratio| precise_enough(ratio, precision, Rules::MARGIN));
+    let goal = Goal { confidence: confidence_of_each(CELLS as usize), ..GOAL };
+    let precise = |ratios: &[LogRatio]| ratios.iter().all(|ratio| precise_enough(ratio, goal));
     (FEWEST_ROUNDS..MOST_ROUNDS).map(after).find(|ratios| precise(ratios)).unwrap_or_else(|| after(MOST_ROUNDS))
 }
 

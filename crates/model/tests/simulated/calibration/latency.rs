@@ -4,6 +4,7 @@ use super::experiment::{Order, executions, slices};
 use super::noise::{Machine, Noise, Random};
 use iotoll_model::histogram::Histogram;
 use iotoll_model::stats::{LatencyRound, PercentileShift, percentile};
+use statrs::distribution::{ContinuousCDF, Normal};
 
 const ROUNDS: usize = 30;
 /// I/Os completed in 10 ms: 400 per arm and round, 12,000 in all.
@@ -36,6 +37,28 @@ pub fn p99_by_rounds(rounds: &[[Histogram; 2]]) -> PercentileShift {
     let rounds: Vec<LatencyRound> =
         rounds.iter().map(|[baseline, candidate]| LatencyRound { baseline, candidate }).collect();
     percentile(&rounds, 99.0).unwrap()
+}
+
+/// iotoll's test of a candidate of whose I/Os a part is 50 times slower, and the true change of p99.
+pub fn p99_with_rare_slow_ios(rounds: usize, slow: f64, seed: u64) -> (PercentileShift, f64) {
+    const NARROW: f64 = 0.1;
+    let random = &mut Random::new(seed);
+    let mut arm = |slow: f64| {
+        let mut histogram = Histogram::new();
+        for _ in 0..1000 {
+            let factor = if random.uniform() < slow { 50.0 } else { 1.0 };
+            histogram.record((TICKS * factor * (NARROW * random.normal()).exp()) as u64, 1);
+        }
+        histogram
+    };
+    let measured: Vec<[Histogram; 2]> = (0..rounds).map(|_| [arm(0.0), arm(slow)]).collect();
+    // The 99th percentile of all is another one of the fast or of the slow ones.
+    let z = |fraction: f64| Normal::standard().inverse_cdf(fraction);
+    let candidate = match slow < 0.01 {
+        true => NARROW * z(0.99 / (1.0 - slow)),
+        false => 50.0_f64.ln() + NARROW * z((slow - 0.01) / slow),
+    };
+    (p99_by_rounds(&measured), (candidate - NARROW * z(0.99)).exp_m1())
 }
 
 /// Whether order statistics of all I/Os, treated as independent, find a difference of p99.

@@ -2,7 +2,10 @@
 
 use super::experiment::executions;
 use super::noise::Random;
-use iotoll_model::stats::{CostLine, Crossover, Good, Pair, PairedRound, SizePoint, SweepPoint, cost_line, crossover};
+use iotoll_model::stats::{
+    CostLine, Crossover, Good, Pair, PairedRound, SizePoint, Steps, SweepPoint, confidence_of_each, cost_line,
+    crossover,
+};
 
 const ROUNDS: usize = 10;
 /// Variation of a whole round, the same in all of its cells.
@@ -51,5 +54,5 @@ pub fn crossing(slope: f64, seed: u64) -> Crossover {
         }
     }
     let points: Vec<SweepPoint> = cells.iter().zip(&sizes).map(|(rounds, &at)| SweepPoint { at, rounds }).collect();
-    crossover(&points, Good::Higher).unwrap()
+    crossover(&points, Steps::default(), Good::Higher, confidence_of_each(sizes.len())).unwrap()
 }
