@@ -3,6 +3,7 @@
 pub mod crossover;
 pub mod estimate;
 pub mod evidence;
+pub mod holm;
 pub mod jackknife;
 pub mod line;
 pub mod log_ratio;
@@ -23,6 +24,7 @@ pub mod verdict;
 pub use crossover::{Crossover, SweepPoint, Winner, crossover};
 pub use estimate::Estimate;
 pub use evidence::Evidence;
+pub use holm::holm;
 pub use jackknife::jackknife;
 pub use line::{CostLine, SizePoint, cost_line};
 pub use log_ratio::{LogRatio, PairedRound, Steps, log_ratio};

@@ -274,7 +274,7 @@ fn study_of(record: View, warm_up: &WarmUp) -> CompareFinding {
         method: method(record, warm_up),
         arms: experiment.arms.iter().enumerate().map(|(number, arm)| self::arm(record, number, arm)).collect(),
         axes: experiment.axes.clone(),
-        crossovers: sweep::crossovers(experiment, &targets, &sums, families.targets.confidence),
+        crossovers: sweep::crossovers(experiment, &targets, &sums),
         lines: sweep::lines(experiment, &sums),
         scalability: sweep::scalability(experiment, &sums, header.host.cpus),
         noise_floor: experiment.against_itself.then(|| noise_floor(&cells, seconds)),

@@ -14,8 +14,10 @@ use std::collections::BTreeSet;
 
 /// Part of a quantum by which a reading may come too early for its deadline, because clocks are rounded.
 const EARLY: f64 = 1.0 / 64.0;
-/// A counter that falls below this part of its value began anew. One that falls by less was read too high before.
-const ANEW: f64 = 0.5;
+/// A counter of time that falls below this part of its value began anew. One that falls by less was read too high before.
+const LAGGING: f64 = 0.5;
+/// A count of work is exact, so one that falls at all began anew: a process ended, or another one took its place.
+const EXACT: f64 = 1.0;
 
 /// The readings of a recording, checked.
 #[derive(Debug)]
@@ -51,7 +53,7 @@ impl<'a> Series<'a> {
         };
         let rows = || record.chunks.iter().flat_map(|chunk| chunk.at.iter().zip(&chunk.amount));
         series.went_back = rows().zip(rows().skip(1)).map(|((_, before), (_, after))| u64::from(after < before)).sum();
-        let amounts = counted(rows().map(|(_, amount)| Some(*amount as f64)).collect());
+        let amounts = counted(rows().map(|(_, amount)| Some(*amount as f64)).collect(), EXACT);
         let mut due_before = f64::NEG_INFINITY;
         for (number, ((at, _), done)) in rows().zip(amounts).enumerate() {
             let due = (at.seconds() / series.quantum + EARLY).floor();
@@ -110,7 +112,7 @@ impl<'a> Series<'a> {
     pub fn line(&self, number: usize, kind: Kind) -> Vec<f64> {
         match kind {
             Kind::Gauge => self.probe(number).map(|value| value.unwrap_or(f64::NAN)).collect(),
-            Kind::Counter => counted(self.probe(number).collect()),
+            Kind::Counter => counted(self.probe(number).collect(), LAGGING),
         }
     }
 }
@@ -119,14 +121,15 @@ impl<'a> Series<'a> {
 ///
 /// A counter only grows, so a reading above a later one was too high: the kernel tells the time off the CPU as a difference
 /// to a clock that lags by up to a tick. The least of all later readings is then the best that is known. To leave out only the
-/// steps back, and to add all others, would count each lag. A counter that began anew counts on from there.
-fn counted(mut readings: Vec<Option<f64>>) -> Vec<f64> {
+/// steps back, and to add all others, would count each lag. A counter that falls below the part `anew` of its value began anew,
+/// and counts on from there.
+fn counted(mut readings: Vec<Option<f64>>, anew: f64) -> Vec<f64> {
     // From the last reading to the first: the least of those behind, in a run without a beginning anew.
     let (mut after, mut least): (Option<f64>, f64) = (None, f64::INFINITY);
     let mut begins = Vec::new();
     for (place, reading) in readings.iter_mut().enumerate().rev() {
         let Some(value) = reading else { continue };
-        if after.is_some_and(|after| *value > 0.0 && after < ANEW * *value) {
+        if after.is_some_and(|after| *value > 0.0 && after < anew * *value) {
             least = f64::INFINITY;
             begins.push(place + 1);
         }
@@ -181,7 +184,7 @@ mod tests {
         let lag = |reading: f64| (reading * QUANTUM).rem_euclid(4e6);
         let readings: Vec<Option<f64>> =
             (0..10_000).map(f64::from).map(|reading| Some(off(reading) + lag(reading))).collect();
-        let line = counted(readings.clone());
+        let line = counted(readings.clone(), LAGGING);
         let (total, truth) = (line[line.len() - 1], off(9999.0) - off(0.0));
         assert!((total - truth).abs() <= 4e6, "{total} of {truth}");
         assert!(line.is_sorted());
@@ -191,8 +194,9 @@ mod tests {
 
     #[test]
     fn a_counter_that_begins_anew_counts_on_and_one_that_is_not_read_has_no_value() {
-        let of =
-            |readings: &[f64]| counted(readings.iter().map(|value| Some(*value).filter(|v| v.is_finite())).collect());
+        let of = |readings: &[f64]| {
+            counted(readings.iter().map(|value| Some(*value).filter(|v| v.is_finite())).collect(), LAGGING)
+        };
         assert_eq!(of(&[100.0, 150.0, 20.0, 120.0]), [0.0, 50.0, 50.0, 150.0]);
         assert_eq!(of(&[100.0, 0.0, 7.0, 5.0, 6.0]), [0.0, 0.0, 5.0, 5.0, 6.0]);
         assert_eq!(of(&[100.0, 112.0, 108.0, 110.0]), [0.0, 8.0, 8.0, 10.0]);

@@ -4,6 +4,7 @@
 //! The result is the place where the difference changes its sign, or the reason why there is none.
 
 use super::estimate::{CONFIDENCE, Estimate, student_t};
+use super::holm::holm;
 use super::log_ratio::{LogRatio, PairedRound, Steps, influences, log_ratio};
 use super::verdict::Good;
 use serde::{Deserialize, Serialize};
@@ -69,7 +70,8 @@ struct Studied {
 
 /// Where the candidate's change crosses 0.
 ///
-/// Only points whose interval of `confidence` excludes 0 determine who wins, so noise around 0 is not a crossover. Between the last of one sign and the first of the other, θ is interpolated linearly in the logarithm of
+/// Only points with a detected difference (after Holm's correction over the line) determine who wins, so noise around 0 is
+/// not a crossover. Between the last of one sign and the first of the other, θ is interpolated linearly in the logarithm of
 /// the axis. The interval contains every place at which the interpolated θ cannot be distinguished from 0, |θ(x)| ≤
 /// t(0.975)·se(x), with se(x) from the rounds' interpolated influences. This is Fieller's (1954) construction. It is
 /// preferred to the jackknife because it inverts an exact t test, needs no derivative at the crossing, and cannot lose
@@ -78,13 +80,16 @@ struct Studied {
 ///
 /// `None` with fewer than two points, places that are not positive or not distinct, fewer than two rounds, or points
 /// with different numbers of rounds.
-pub fn crossover(points: &[SweepPoint], steps: Steps, good: Good, confidence: f64) -> Option<Crossover> {
+pub fn crossover(points: &[SweepPoint], steps: Steps, good: Good) -> Option<Crossover> {
     let points = studied(points, steps)?;
+    let p_values: Vec<Option<f64>> = points.iter().map(|point| point.ratio.p_value()).collect();
+    let detected = holm(&p_values).into_iter().map(|p| p.is_some_and(|p| p < 1.0 - CONFIDENCE));
     let told: Vec<(usize, Winner)> = points
         .iter()
         .enumerate()
-        .filter(|(_, point)| point.ratio.excludes_zero(confidence))
-        .map(|(index, point)| (index, winner(point.ratio.theta, good)))
+        .zip(detected)
+        .filter(|(_, detected)| *detected)
+        .map(|((index, point), _)| (index, winner(point.ratio.theta, good)))
         .collect();
     let changes: Vec<(usize, usize, Winner)> = told
         .windows(2)
@@ -131,11 +136,12 @@ fn studied(points: &[SweepPoint], steps: Steps) -> Option<Vec<Studied>> {
 
 /// The crossing between the first and the last of `points`, whose signs are known and differ.
 fn crossing(points: &[Studied]) -> Option<Estimate> {
-    // The correlation of rounds makes errors larger and their degrees of freedom fewer, in whichever point it is evident.
-    let errors = || points.iter().filter_map(|point| point.ratio.error);
-    let degrees = errors().map(|error| error.degrees_of_freedom).fold(f64::INFINITY, f64::min);
+    // An evident correlation of rounds at either end makes errors larger and their degrees of freedom fewer.
+    let ends = || [points.first(), points.last()].into_iter().flatten();
+    let errors = ends().filter_map(|point| point.ratio.error);
+    let degrees = errors.map(|error| error.degrees_of_freedom).fold(f64::INFINITY, f64::min);
     let grown = |point: &Studied| Some(point.ratio.error?.standard_error.powi(2) / covariance(point, point));
-    let growth = points.iter().filter_map(grown).filter(|growth| growth.is_finite()).fold(1.0, f64::max);
+    let growth = ends().filter_map(grown).filter(|growth| growth.is_finite()).fold(1.0, f64::max);
     let t = student_t(0.5 + CONFIDENCE / 2.0, degrees)? * growth.sqrt();
     let (mut zeros, mut bounds) = (Vec::new(), Vec::new());
     for pair in points.windows(2) {
@@ -170,7 +176,12 @@ fn indistinct(left: &Studied, right: &Studied, t: f64) -> Vec<f64> {
     let root = (half_b.powi(2) - a * c).sqrt();
     // Uses both forms of the solution, so that neither subtracts two nearly equal numbers. A NaN is in no range.
     let q = -(half_b + root.copysign(half_b));
-    [q / a, c / q].into_iter().filter(|part| (0.0..=1.0).contains(part)).collect()
+    let within = [q / a, c / q].into_iter().filter(|part| (0.0..=1.0).contains(part));
+    // An end at which θ cannot be told from 0 is in the range, too.
+    let ends = [(0.0, left), (1.0, right)]
+        .into_iter()
+        .filter(|(_, point)| point.ratio.theta.powi(2) <= t.powi(2) * covariance(point, point));
+    within.chain(ends.map(|(part, _)| part)).collect()
 }
 
 #[cfg(test)]

@@ -285,7 +285,7 @@ fn percentiles_of_unequal_shapes_are_covered() {
                 contains(&found.change(CONFIDENCE), truth)
             });
             // Above, the interval is the width of a histogram's bucket.
-            within(&format!("coverage of p99 with {name} slow I/Os in {rounds} rounds"), covered, 91.0, 100.0);
+            within(&format!("coverage of p99 with {name} slow ones in {rounds} rounds"), covered, 91.0, 100.0);
         }
     }
 }

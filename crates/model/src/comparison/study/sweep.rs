@@ -62,13 +62,7 @@ fn lines_along(experiment: &Experiment) -> Vec<Along<'_>> {
 }
 
 /// The crossovers of each arm along each numeric axis, in each target metric.
-/// A difference is what an interval of `confidence` shows, as in the cells.
-pub(super) fn crossovers(
-    experiment: &Experiment,
-    targets: &[Metric],
-    sums: &ComparisonSums,
-    confidence: f64,
-) -> Vec<CrossoverFinding> {
+pub(super) fn crossovers(experiment: &Experiment, targets: &[Metric], sums: &ComparisonSums) -> Vec<CrossoverFinding> {
     let pairs = comparisons(experiment);
     let baseline =
         |candidate: usize| pairs.iter().find(|(_, other)| *other == candidate).map(|(baseline, _)| *baseline);
@@ -81,7 +75,7 @@ pub(super) fn crossovers(
             let points = points.unwrap_or_default();
             let points: Vec<SweepPoint> = points.iter().map(|(at, rounds)| SweepPoint { at: *at, rounds }).collect();
             let steps = along.points.first().map_or_else(Steps::default, |(_, case)| sums.steps(metric, *case));
-            let Some(place) = crossover(&points, steps, metric.good(), confidence) else { continue };
+            let Some(place) = crossover(&points, steps, metric.good()) else { continue };
             let arms = [0, along.arm].map(|arm| experiment.arms.get(arm).map_or("", |arm| arm.name.as_str()));
             found.push(in_words(&place, along, arms, metric));
         }

@@ -73,8 +73,9 @@ fn late_readings_a_lost_probe_and_an_amount_that_goes_back_are_caveats() {
     for row in chunk.probes[0].iter_mut().skip(rows / 2) {
         *row = None;
     }
+    let lost = chunk.amount[rows / 2] / 2;
     for amount in chunk.amount.iter_mut().skip(rows / 2) {
-        *amount /= 2;
+        *amount -= lost;
     }
     // Every tenth reading is missing.
     let mut number = 0;
