@@ -119,11 +119,11 @@ fn records_that_do_not_fit_are_refused_at_once() {
 fn another_method_gives_a_warning() {
     let folder = folder_with_one();
     let kept = String::from_utf8(folder.read("one/record.jsonl")).unwrap();
-    folder.write("old.jsonl", kept.replacen("\"method_version\":2", "\"method_version\":1", 1));
+    folder.write("old.jsonl", kept.replacen("\"method_version\":3", "\"method_version\":1", 1));
     let ended = folder.iotoll("report one --stored old.jsonl --format json").run();
     ended.done();
     let found = ended.json();
-    assert!(warns(&found, "stored_method_differs", &["method 1", "method 2"]), "{}", found["warnings"]);
+    assert!(warns(&found, "stored_method_differs", &["method 1", "method 3"]), "{}", found["warnings"]);
     let environment = &found["cells"][0]["metrics"]["thread_cycles_per_io"]["stored"]["environment"];
     assert_eq!(number(&environment["change"]), 0.0);
 }
