@@ -104,6 +104,7 @@ fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
             batch.clear();
             match next {
                 Next::Send | Next::Yield => {}
+                Next::Wait => unreachable!("only a file needs a worker"),
                 Next::Receive => return (taken, true),
                 Next::End(_) => {
                     end = Some(next);

@@ -1,5 +1,6 @@
 //! How a verb ends: exit codes, and the one line that gives the reason.
 
+use crate::standard_error;
 use model::record::{Exit, Outcome};
 use std::process::ExitCode;
 
@@ -78,10 +79,13 @@ fn is_bad_input(error: &anyhow::Error) -> bool {
 
 /// One line on standard error.
 pub fn complain(message: &str) {
-    use std::io::Write;
-    // Ignore a closed standard error; eprintln! would panic. Names of files and jobs may contain control characters:
-    // replacing them keeps the message on one line and the terminal safe.
-    let _ = writeln!(std::io::stderr(), "iotoll: {}", message.replace(char::is_control, " "));
+    standard_error::say(&one_line(message));
+}
+
+/// A message as one line. Names of files and jobs may contain control characters: replacing them keeps the message on one
+/// line and the terminal safe.
+pub fn one_line(message: &str) -> String {
+    format!("iotoll: {}", message.replace(char::is_control, " "))
 }
 
 /// The exit code after a measurement with this outcome.

@@ -21,6 +21,7 @@ mod saving;
 mod serve;
 mod services;
 mod signals;
+mod standard_error;
 mod stdout;
 mod stored;
 

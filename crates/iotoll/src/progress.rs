@@ -1,5 +1,6 @@
-//! The progress line: on standard error, and only when that is a terminal.
+//! The progress line: on standard error, and only when that is a terminal. A stopped terminal (Ctrl-S) is left out.
 
+use crate::standard_error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::blast::Progress as Packets;
 use lab::compare::Stage;
@@ -12,6 +13,7 @@ use std::time::Duration;
 /// One line that is redrawn in place.
 pub struct ProgressLine {
     bar: ProgressBar,
+    shown: bool,
 }
 
 impl ProgressLine {
@@ -23,19 +25,17 @@ impl ProgressLine {
         if let Ok(style) = ProgressStyle::with_template("{spinner:.dim} {msg}") {
             bar.set_style(style);
         }
-        Self { bar }
+        Self { bar, shown }
     }
 
     /// Shows the progress of a run.
     pub fn show(&self, progress: &Progress) {
-        self.bar.set_message(describe(progress));
-        self.bar.tick();
+        self.draw(describe(progress));
     }
 
     /// Shows the progress of a comparison.
     pub fn show_stage(&self, stage: &Stage) {
-        self.bar.set_message(describe_stage(stage));
-        self.bar.tick();
+        self.draw(describe_stage(stage));
     }
 
     /// Shows the progress of guests.
@@ -44,35 +44,57 @@ impl ProgressLine {
             Event::Preparing(what) => what.clone(),
             Event::Measured(done, total) => format!("{done} of {total} guests"),
         };
-        self.bar.set_message(text);
-        self.bar.tick();
+        self.draw(text);
     }
 
     /// Shows the progress of a recording.
     pub fn show_recording(&self, event: &Recording) {
-        self.bar.set_message(match event {
+        self.draw(match event {
             Recording::Preparing(progress) => describe(progress),
             Recording::Recording(look) => describe_look(look),
         });
-        self.bar.tick();
     }
 
     /// Shows the progress of a blast of packets.
     pub fn show_packets(&self, progress: &Packets) {
         let Packets { rounds, of, point, delivered_per_second } = progress;
         let rate = report::number::with_unit(report::number::COUNT, *delivered_per_second);
-        self.bar.set_message(format!(
+        self.draw(format!(
             "round {} of {of}: {} × {}, {rate} packets/s delivered",
             rounds + 1,
             point.submitters,
             point.way()
         ));
-        self.bar.tick();
     }
 
     /// Removes the line.
     pub fn clear(&self) {
+        if self.bar.is_finished() {
+            return;
+        }
+        if !self.may_draw() {
+            // Finishing draws too.
+            self.bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
         self.bar.finish_and_clear();
+    }
+
+    /// Draws the line, unless that would wait for the terminal.
+    fn draw(&self, text: String) {
+        if self.may_draw() {
+            self.bar.set_message(text);
+            self.bar.tick();
+        }
+    }
+
+    fn may_draw(&self) -> bool {
+        self.shown && standard_error::is_ready()
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 

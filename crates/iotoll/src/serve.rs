@@ -1,8 +1,9 @@
 //! `iotoll serve`: an NBD server that reports its work and the cost of it.
 
 use crate::arguments::{ServeArguments, Storage};
-use crate::failure::{self, BadInput};
+use crate::failure::{BadInput, one_line};
 use crate::signals::{self, LaterSignals, LeftBehind};
+use crate::standard_error::Log;
 use crate::stdout;
 use anyhow::Context;
 use lab::calibration::Calibration;
@@ -40,8 +41,12 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
         busy_poll: Nanos(arguments.path_busy_poll * 1000),
         ..PathPlan::default()
     };
-    let teller =
-        StderrReporter { calibration: Calibration::begin(), begun: Instant::now(), inject_ns: arguments.inject_ns };
+    let teller = StderrReporter {
+        calibration: Calibration::begin(),
+        begun: Instant::now(),
+        inject_ns: arguments.inject_ns,
+        log: Log::start()?,
+    };
     let tuning = Tuning { delay: delay(arguments, &teller.calibration), ..lab::engine::path_tuning(&path) };
     let mut storage = backend(storage, arguments, &tuning, access)?;
     if arguments.path_null == PathNull::Server {
@@ -226,23 +231,24 @@ fn heed_signals(handle: &Arc<ServerHandle>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reports on standard error.
+/// Reports on standard error, through a thread: an event loop must not wait for the reader.
 struct StderrReporter {
     calibration: Calibration,
     begun: Instant,
     inject_ns: u64,
+    log: Log,
 }
 
 impl Observer for StderrReporter {
     fn note(&self, text: &str) {
-        failure::complain(text);
+        self.log.put(one_line(text));
     }
 
     fn delays(&self, burnt_ticks: f64) {
         let injected = Injected { asked: self.inject_ns as f64, burnt: burnt_ticks * 1e9 / self.calibration.end().0 };
         // The server counts requests, not I/Os.
         let burns = injected.in_words().replace("I/O", "request");
-        failure::complain(&format!("--inject-ns {}: a thread {burns}", self.inject_ns));
+        self.log.put(one_line(&format!("--inject-ns {}: a thread {burns}", self.inject_ns)));
     }
 
     fn so_far(&self, counters: &Counters) {
@@ -252,7 +258,7 @@ impl Observer for StderrReporter {
         let each = |whole: f64, parts: u64| {
             if parts == 0 { "–".to_owned() } else { number::significant(whole / parts as f64) }
         };
-        failure::complain(&format!(
+        self.log.put(one_line(&format!(
             "{} requests in {}, {} failed; {} bytes sent, {} received; {} requests per wait, {} per receive, {} per send; \
              {} bytes pulled up, {} sent zero-copy, {} received in place; server CPU time {}: {} cycles per request, \
              not counting work that others did for it",
@@ -269,6 +275,6 @@ impl Observer for StderrReporter {
             number::count(counters.in_place_bytes),
             number::seconds(spent.as_secs_f64()),
             each(cycles, counters.requests),
-        ));
+        )));
     }
 }

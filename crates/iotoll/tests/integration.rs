@@ -52,5 +52,6 @@ mod integration {
     mod signals;
     mod sliced;
     mod transfers;
+    mod unread;
     mod what_is_counted;
 }

@@ -18,6 +18,19 @@ use sys::send_batch::{SendBatch, Source};
 /// The result of a request.
 pub type Outcome = Result<(), WireError>;
 
+/// The length of the piece of a range that was done.
+pub type Piece = Result<u32, WireError>;
+
+/// Most bytes that are zeroed or discarded without being written, in one call. Pieces end at its multiples, so that whole
+/// huge pages and whole clusters of a file system stay whole.
+const RELEASED_AT_ONCE: u32 = 8 << 20;
+
+/// The length of the first piece of a range: up to the next multiple of `unit`.
+fn piece(offset: u64, length: u32, unit: u32) -> u32 {
+    // The remainder is below `unit`.
+    length.min(unit - (offset % u64::from(unit)) as u32)
+}
+
 /// A storage. All connections of an export share one.
 #[derive(Clone, Debug)]
 pub enum Backend {
@@ -141,6 +154,12 @@ impl Backend {
         self.file_backend().is_some()
     }
 
+    /// The lock that holds up flushes of a file and searches for its holes.
+    #[cfg(test)]
+    pub(crate) fn gate(&self) -> Arc<std::sync::Mutex<()>> {
+        self.file_backend().map(|file| file.gate.clone()).unwrap_or_default()
+    }
+
     #[inline]
     fn file_backend(&self) -> Option<&file::FileBackend> {
         if let Self::File(file) = self { Some(file) } else { None }
@@ -204,27 +223,31 @@ impl Backend {
         self.file_backend().map_or(Ok(()), |file| file.flush())
     }
 
-    /// Makes a range zero.
-    pub fn zero(&self, offset: u64, length: u32, how: Zeroing) -> Outcome {
+    /// Makes the first piece of a range zero, which takes some milliseconds at most. Returns its length; 0 only for an
+    /// empty range.
+    pub fn zero(&self, offset: u64, length: u32, how: Zeroing) -> Piece {
         match self {
-            Self::Memory(store) => store.zero(offset as usize, length as usize),
-            Self::File(file) => return file.zero(offset, length, how),
-            Self::Null { .. } => {}
+            Self::Memory(store) => {
+                let piece = piece(offset, length, RELEASED_AT_ONCE);
+                store.zero(offset as usize, piece as usize);
+                Ok(piece)
+            }
+            Self::File(file) => file.zero(offset, length, how),
+            Self::Null { .. } => Ok(length),
         }
-        Ok(())
     }
 
-    /// Discards a range if possible: trim is advisory.
-    pub fn trim(&self, offset: u64, length: u32) -> Outcome {
+    /// Discards the first piece of a range if possible: trim is advisory. Returns its length as [`zero`](Self::zero).
+    pub fn trim(&self, offset: u64, length: u32) -> Piece {
         match self {
-            Self::File(file) => file.trim(offset, length),
+            Self::File(file) => Ok(file.trim(offset, length)),
             memory_or_null => memory_or_null.zero(offset, length, Zeroing { allocated: false, fast: false }),
         }
     }
 
-    /// Prefetches a range into the page cache.
-    pub fn cache(&self, offset: u64, length: u32) -> Outcome {
-        self.file_backend().map_or(Ok(()), |file| file.cache(offset, length))
+    /// Prefetches the first piece of a range into the page cache. Returns its length as [`zero`](Self::zero).
+    pub fn cache(&self, offset: u64, length: u32) -> Piece {
+        self.file_backend().map_or(Ok(length), |file| file.cache(offset, length))
     }
 
     /// The extents of a range from its start: at least one, at most `most`, and none beyond its end.
@@ -240,6 +263,30 @@ impl Backend {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Pieces cover a range without a gap, and the largest request needs many of them on every storage that works.
+    #[test]
+    fn a_range_is_done_in_pieces_that_end_at_multiples() {
+        const END: u64 = 1 << 32;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(END).unwrap();
+        let hole = Zeroing { allocated: false, fast: false };
+        for backend in [Backend::file(file).unwrap(), Backend::memory(64 << 20, &Tuning::default()).unwrap()] {
+            let end = backend.size();
+            let works: [&dyn Fn(u64, u32) -> Piece; 2] =
+                [&|at, rest| backend.zero(at, rest, hole), &|at, rest| backend.trim(at, rest)];
+            for work in works {
+                let (mut at, mut pieces) = (5000, 0);
+                while at < end {
+                    let done = work(at, u32::try_from(end - at).unwrap()).unwrap();
+                    assert!(done > 0 && done <= RELEASED_AT_ONCE, "{done}");
+                    (at, pieces) = (at + u64::from(done), pieces + 1);
+                    assert!(at == end || at.is_multiple_of(4096), "{at}");
+                }
+                assert!(at == end && pieces >= 8, "{pieces}");
+            }
+        }
+    }
 
     /// CVE-2025-47711, -47712: lengths near 2^32.
     #[test]

@@ -1,14 +1,15 @@
 //! An NBD server: accepts clients, negotiates an export with each, and executes their requests on its storage.
 //!
 //! The thread that calls [`serve`] accepts and hands clients to a pool of threads in turn. Each of these runs an
-//! `event_loop` with its own `connection`s, so a request takes no lock. Nothing here prints: log lines go to an
-//! [`Observer`].
+//! `event_loop` with its own `connection`s, so a request takes no lock; a `worker` does what would hold up a loop. Nothing
+//! here prints: log lines go to an [`Observer`].
 
 mod connection;
 mod counters;
 mod event_loop;
 mod export;
 mod inbox;
+pub(crate) mod log;
 mod receive_coalescing;
 #[cfg(not(fuzzing))]
 mod requests;
@@ -16,6 +17,7 @@ mod requests;
 pub mod requests;
 mod shutdown;
 mod waker;
+mod worker;
 
 pub use counters::Counters;
 pub use export::{Access, Exports};
@@ -25,6 +27,7 @@ use crate::socket::{Peer, Socket};
 use crate::tuning::Tuning;
 use event_loop::EventLoop;
 use inbox::Inbox;
+use log::Log;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, getrlimit};
 use std::io::ErrorKind;
@@ -36,6 +39,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use sys::socket::peer_process;
 use waker::Waker;
+use worker::Workers;
 
 /// Options of the server.
 #[derive(Clone, Copy, Debug)]
@@ -129,7 +133,8 @@ impl ServerHandle {
     }
 }
 
-/// Receives the server's log lines and reports.
+/// Receives the server's log lines and reports. Nothing here may wait: an event loop calls it, and its clients would wait
+/// too.
 pub trait Observer: Sync {
     /// A log line.
     fn note(&self, text: &str);
@@ -158,10 +163,14 @@ pub fn serve(
         inboxes.push(Arc::new(Inbox::new().map_err(|error| Error::system("making an eventfd", error))?));
     }
     let crowd = Acceptor { inboxes: &inboxes, clients: &clients, most: options.connections.saturating_add(BACKLOG) };
+    let workers = Workers::default();
+    let log = Log::new(observer);
     std::thread::scope(|scope| {
+        // Until the event loops have ended.
+        let _running = workers.start(scope, exports.backend())?;
         let mut threads = Vec::new();
         for (number, inbox) in inboxes.iter().enumerate() {
-            let event_loop = EventLoop::new(inbox.clone(), exports, &options, &clients, observer);
+            let event_loop = EventLoop::new(inbox.clone(), exports, &workers, &options, &clients, &log);
             let started = event_loop.and_then(|event_loop| {
                 let thread = std::thread::Builder::new().name(format!("iotoll-serve{number}"));
                 let thread = thread.spawn_scoped(scope, move || event_loop.run());
@@ -175,7 +184,7 @@ pub fn serve(
                 }
             }
         }
-        let accepted = crowd.accept(listener, handle, observer);
+        let accepted = crowd.accept(listener, handle, &log);
         inboxes.iter().for_each(|inbox| inbox.close());
         let mut done = Counters::default();
         for thread in threads {
@@ -184,6 +193,7 @@ pub fn serve(
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
+        log.finish();
         accepted.map(|()| done)
     })
 }
@@ -212,7 +222,7 @@ struct Acceptor<'a> {
 
 impl Acceptor<'_> {
     /// Hands clients to the threads in turn until the stop flag is set.
-    fn accept(&self, listener: &Listener, handle: &ServerHandle, observer: &dyn Observer) -> Result<()> {
+    fn accept(&self, listener: &Listener, handle: &ServerHandle, log: &Log<'_>) -> Result<()> {
         let mut turn = self.inboxes.iter().cycle();
         loop {
             let mut fds = [PollFd::new(&handle.waker, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
@@ -230,31 +240,32 @@ impl Acceptor<'_> {
                 return Ok(());
             }
             if asked {
-                self.report(observer);
+                self.report(log.observer());
             }
             match listener.accept() {
-                Ok((socket, peer)) => self.put(socket, peer, turn.next(), observer),
+                Ok((socket, peer)) => self.put(socket, peer, turn.next(), log),
                 Err(error) if is_passing(&error) => {}
                 Err(error) => {
                     // Out of file descriptors or memory: some become free when clients disconnect.
-                    observer.note(&format!("cannot accept a client: {error}"));
+                    log.note(&format!("cannot accept a client: {error}"));
                     std::thread::sleep(Duration::from_millis(100));
                 }
             }
         }
     }
 
-    fn put(&self, socket: Socket, peer: Peer, inbox: Option<&Arc<Inbox>>, observer: &dyn Observer) {
+    fn put(&self, socket: Socket, peer: Peer, inbox: Option<&Arc<Inbox>>, log: &Log<'_>) {
         let prepared =
             socket.set_nodelay().and_then(|()| socket.set_nonblocking()).and_then(|()| socket.set_keepalive());
         if let Err(error) = prepared {
-            return observer.note(&format!("{peer} refused: {error}"));
+            return log.note_of(peer, &format!(" refused: {error}"));
         }
         // The event loops enforce the limit, but may be busy for long.
         if self.clients.load(Ordering::Relaxed) >= self.most {
-            return observer.note(&format!(
-                "{peer} refused: too many clients, and all threads are too busy to disconnect one that is still in the handshake"
-            ));
+            return log.note_of(
+                peer,
+                " refused: too many clients, and all threads are too busy to disconnect one that is still in the handshake",
+            );
         }
         if let Some(inbox) = inbox {
             self.clients.fetch_add(1, Ordering::Relaxed);

@@ -21,6 +21,7 @@ mod checksums;
 mod coalescing;
 mod connection_limit;
 mod failing_storage;
+mod other_clients;
 mod shared_client;
 mod shutdown;
 mod tuning;

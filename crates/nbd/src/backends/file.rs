@@ -1,7 +1,7 @@
 //! A file or a block device as a storage: translates reads, writes, flushes, zeroing, and extents into system calls.
 
 use super::direct::Direct;
-use super::{Extent, ExtentKind, Outcome, Zeroing};
+use super::{Extent, ExtentKind, Outcome, Piece, RELEASED_AT_ONCE, Zeroing, piece};
 use crate::wire::WireError;
 use rustix::fs::{Advice, FallocateFlags, OFlags};
 use std::fs::File;
@@ -14,6 +14,10 @@ use sys::send_batch::SendBatch;
 
 /// Zeros to write if the file system cannot make any.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+/// Most bytes of zeros that are written before other clients may have their turn: about a millisecond in memory.
+const WRITTEN_AT_ONCE: u32 = 512 << 10;
+/// Most bytes whose reading is started at once.
+const PREFETCHED_AT_ONCE: u32 = 1 << 20;
 
 /// An open file.
 #[derive(Debug)]
@@ -30,15 +34,32 @@ pub struct FileBackend {
     /// The error of the first failed flush: the kernel reports a failed write-back once and then treats the data as
     /// written.
     lost: OnceLock<WireError>,
+    /// Held by a test as long as a flush or a search for holes is to take.
+    #[cfg(test)]
+    pub(super) gate: Arc<std::sync::Mutex<()>>,
 }
 
 impl FileBackend {
+    /// Waits for the test that holds the gate.
+    #[cfg(test)]
+    fn pass_gate(&self) {
+        drop(self.gate.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    }
+
     pub(super) fn new(mut file: File) -> io::Result<Self> {
         // Seek also works for a block device, whose metadata report size 0.
         let size = file.seek(SeekFrom::End(0))?;
         let device = file.metadata()?.file_type().is_block_device();
-        let (direct, mapping) = (None, None);
-        Ok(Self { file: Arc::new(file), size, device, direct, mapping, lost: OnceLock::new() })
+        Ok(Self {
+            file: Arc::new(file),
+            size,
+            device,
+            direct: None,
+            mapping: None,
+            lost: OnceLock::new(),
+            #[cfg(test)]
+            gate: Arc::default(),
+        })
     }
 
     /// Maps the file if possible.
@@ -104,6 +125,8 @@ impl FileBackend {
 
     /// After one failure, every later flush fails on every connection: the kernel does not report what was lost.
     pub(super) fn flush(&self) -> Outcome {
+        #[cfg(test)]
+        self.pass_gate();
         match self.lost.get() {
             Some(error) => Err(*error),
             None => {
@@ -113,23 +136,25 @@ impl FileBackend {
         }
     }
 
-    pub(super) fn zero(&self, offset: u64, length: u32, how: Zeroing) -> Outcome {
+    pub(super) fn zero(&self, offset: u64, length: u32, how: Zeroing) -> Piece {
         let kind = if how.allocated { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
         let flags = kind | FallocateFlags::KEEP_SIZE;
         if length == 0 {
-            return Ok(());
+            return Ok(0);
         }
         if how.fast && self.device {
             return Err(WireError::ENOTSUP);
         }
-        match rustix::fs::fallocate(&self.file, flags, offset, u64::from(length)) {
-            Ok(()) => Ok(()),
+        let released = piece(offset, length, RELEASED_AT_ONCE);
+        match rustix::fs::fallocate(&self.file, flags, offset, u64::from(released)) {
+            Ok(()) => Ok(released),
             // Not supported by this file system, or not for a range that is not a multiple of its blocks.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NODEV | rustix::io::Errno::INVAL) => {
                 if how.fast {
                     Err(WireError::ENOTSUP)
                 } else {
-                    self.write_zeros(offset, length)
+                    let written = piece(offset, length, WRITTEN_AT_ONCE);
+                    self.write_zeros(offset, written).map(|()| written)
                 }
             }
             Err(error) => Err(WireError::from_system(&error.into())),
@@ -146,25 +171,30 @@ impl FileBackend {
         Ok(())
     }
 
-    pub(super) fn trim(&self, offset: u64, length: u32) -> Outcome {
+    pub(super) fn trim(&self, offset: u64, length: u32) -> u32 {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let released = piece(offset, length, RELEASED_AT_ONCE);
         // Trim is advisory: ignore that a file system does not support it.
-        if length > 0 {
-            let _ = rustix::fs::fallocate(&self.file, flags, offset, u64::from(length));
+        if released > 0 {
+            let _ = rustix::fs::fallocate(&self.file, flags, offset, u64::from(released));
         }
-        Ok(())
+        released
     }
 
-    pub(super) fn cache(&self, offset: u64, length: u32) -> Outcome {
+    pub(super) fn cache(&self, offset: u64, length: u32) -> Piece {
         if self.direct.is_some() {
-            return Ok(());
+            return Ok(length);
         }
-        let length = NonZeroU64::new(u64::from(length));
-        rustix::fs::fadvise(&self.file, offset, length, Advice::WillNeed)
+        let prefetched = piece(offset, length, PREFETCHED_AT_ONCE);
+        let Some(bytes) = NonZeroU64::new(u64::from(prefetched)) else { return Ok(0) };
+        rustix::fs::fadvise(&self.file, offset, Some(bytes), Advice::WillNeed)
+            .map(|()| prefetched)
             .map_err(|error| WireError::from_system(&error.into()))
     }
 
     pub(super) fn extents(&self, offset: u64, length: u32, most: usize) -> Vec<Extent> {
+        #[cfg(test)]
+        self.pass_gate();
         let (mut at, end) = (offset, offset + u64::from(length));
         let mut extents = Vec::new();
         while at < end && extents.len() < most {
@@ -221,7 +251,7 @@ mod tests {
         let mut content = [0; 8192];
         device.file.read_exact_at(&mut content, 0).unwrap();
         assert_eq!(content, [1; 8192]);
-        assert_eq!(device.zero(0, 4096, Zeroing { allocated: false, fast: false }), Ok(()));
+        assert_eq!(device.zero(0, 4096, Zeroing { allocated: false, fast: false }), Ok(4096));
         device.file.read_exact_at(&mut content, 0).unwrap();
         assert_eq!((content[4095], content[4096]), (0, 1));
     }

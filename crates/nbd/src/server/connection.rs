@@ -3,7 +3,7 @@
 
 use super::export::Exports;
 use super::receive_coalescing::{MAX_BYTES, Target, Wait};
-use super::requests::{Next, Requests, TURN};
+use super::requests::{Done, Next, Requests, TURN, Work};
 use crate::handshake::server::{Negotiation, State, Step, greeting};
 use crate::socket::{LowWater, Peer, Socket};
 use crate::tuning::Tuning;
@@ -105,6 +105,26 @@ impl Connection {
         self.batch.unsent() > 0
     }
 
+    /// Work for a worker, once for each request that needs any.
+    pub(super) fn take_work(&mut self) -> Option<Work> {
+        match &mut self.phase {
+            Phase::Handshake { .. } => None,
+            Phase::Requests(requests) => requests.take_work(),
+        }
+    }
+
+    /// Whether a worker has to finish a request.
+    pub(super) fn is_awaiting(&self) -> bool {
+        self.requests().is_some_and(Requests::is_awaiting)
+    }
+
+    /// Replies to the request that a worker has finished; the connection is advanced afterwards.
+    pub(super) fn resume(&mut self, done: Done) {
+        if let Phase::Requests(requests) = &mut self.phase {
+            requests.resume(done, &mut self.batch);
+        }
+    }
+
     /// Whether everything that has arrived is executed and replied to.
     pub(super) fn is_done(&self) -> bool {
         let between = self.requests().is_none_or(Requests::is_between_requests) && self.unparsed.is_empty();
@@ -146,7 +166,7 @@ impl Connection {
     /// Sends pending replies, and executes the requests held back behind them.
     fn use_carry(&mut self, exports: &Exports, tuning: Tuning) -> Next {
         match (self.flush(), self.next) {
-            (Next::Receive, Next::Send | Next::Yield) => {
+            (Next::Receive, Next::Send | Next::Yield | Next::Wait) => {
                 let unparsed = std::mem::take(&mut self.unparsed);
                 self.consume(&unparsed, exports, tuning)
             }
@@ -242,6 +262,7 @@ impl Connection {
                 // Without this limit, a client that takes replies as fast as they are produced could occupy the thread.
                 (Next::Receive, Next::Send) if begun.get_or_insert_with(Instant::now).elapsed() < TURN => {}
                 (Next::Receive, Next::Send | Next::Yield) => break Next::Yield,
+                (Next::Receive, Next::Wait) => break Next::Wait,
                 (next, _) => break next,
             }
         };

@@ -1,16 +1,19 @@
 //! One server thread with its connections: waits for any of them (epoll) and lets it advance. In: clients from the
 //! inbox; out: counters and log lines. No other thread touches its connections.
 
+use super::Options;
 use super::connection::Connection;
 use super::counters::Counters;
 use super::export::Exports;
-use super::inbox::Inbox;
-use super::requests::Next;
-use super::{Observer, Options};
+use super::inbox::{Finished, Inbox};
+use super::log::Log;
+use super::requests::{Next, TURN};
+use super::worker::{Order, Workers};
 use crate::error::{Error, Result};
 use crate::socket::{Peer, Socket, timespec};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, poll};
+use std::collections::VecDeque;
 use std::io;
 use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
@@ -33,19 +36,22 @@ pub(super) struct EventLoop<'a> {
     pub(super) inbox: Arc<Inbox>,
     epoll: OwnedFd,
     exports: &'a Exports,
+    workers: &'a Workers,
+    /// Number of orders given to the workers.
+    orders: u64,
     /// A copy for this thread, because the busy work is calibrated per thread.
     options: Options,
     /// Number of clients of all threads.
     clients: &'a AtomicUsize,
-    observer: &'a dyn Observer,
+    log: &'a Log<'a>,
     pub(super) slots: Vec<Option<Slot>>,
     memory: Vec<u8>,
     /// The one connection on which requests are being coalesced, and the deadline.
     coalescing: Option<(usize, Instant)>,
     /// Whether coalescing may start now.
     pub(super) may_coalesce: bool,
-    /// Connections that yielded and have more to do.
-    pub(super) runnable: Vec<usize>,
+    /// Connections that yielded and have more to do, in the order of their turns.
+    pub(super) runnable: VecDeque<usize>,
     /// No request starts after this time.
     pub(super) deadline: Option<Instant>,
     done: Counters,
@@ -63,15 +69,18 @@ pub(super) struct Ready {
 pub(super) struct Slot {
     pub(super) connection: Connection,
     interest: EventFlags,
+    /// The number of the order that a worker has to finish.
+    ordered: Option<u64>,
 }
 
 impl<'a> EventLoop<'a> {
     pub(super) fn new(
         inbox: Arc<Inbox>,
         exports: &'a Exports,
+        workers: &'a Workers,
         options: &Options,
         clients: &'a AtomicUsize,
-        observer: &'a dyn Observer,
+        log: &'a Log<'a>,
     ) -> Result<Self> {
         let failed = |error: rustix::io::Errno| Error::system("creating an epoll instance", error.into());
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
@@ -80,14 +89,16 @@ impl<'a> EventLoop<'a> {
             inbox,
             epoll,
             exports,
+            workers,
+            orders: 0,
             options: *options,
             clients,
-            observer,
+            log,
             slots: Vec::new(),
             memory: vec![0; MEMORY_BYTES],
             coalescing: None,
             may_coalesce: false,
-            runnable: Vec::new(),
+            runnable: VecDeque::new(),
             deadline: None,
             done: Counters::default(),
         })
@@ -98,7 +109,7 @@ impl<'a> EventLoop<'a> {
         // By default the kernel extends a timeout by up to 50 µs. A failure leaves it at that.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         if let Some(burnt) = self.options.tuning.delay.calibrate() {
-            self.observer.delays(burnt);
+            self.log.observer().delays(burnt);
         }
         let mut ready = Vec::with_capacity(MAX_EVENTS);
         let (mut checked, mut handshakes) = (Instant::now(), false);
@@ -120,19 +131,30 @@ impl<'a> EventLoop<'a> {
         self.done
     }
 
-    /// Advances the connections that are ready, and then those that yielded.
+    /// Advances the connections that are ready, and then those that yielded: for one turn, whatever their number, so that
+    /// a client that becomes ready waits no longer than that.
     pub(super) fn attend(&mut self, ready: &mut Vec<Ready>) {
-        let runnable = std::mem::take(&mut self.runnable);
-        let alone = ready.len() == 1 && runnable.is_empty();
+        let yielded = self.runnable.len();
+        let alone = ready.len() == 1 && yielded == 0;
         for Ready { place, hung_up } in ready.drain(..) {
             match place {
                 INBOX => self.welcome(),
                 // It takes its turn below; so does anything it sent since, including its disconnect.
-                place if runnable.contains(&place) || !hung_up && self.sleeps_for_more(place, alone) => {}
+                place if self.runnable.contains(&place) || !hung_up && self.sleeps_for_more(place, alone) => {}
                 place => self.advance(place),
             }
         }
-        runnable.into_iter().for_each(|place| self.advance(place));
+        if yielded == 0 {
+            return;
+        }
+        let begun = Instant::now();
+        for _ in 0..yielded {
+            let Some(place) = self.runnable.pop_front() else { return };
+            self.advance(place);
+            if begun.elapsed() >= TURN {
+                return;
+            }
+        }
     }
 
     /// Waits for events.
@@ -173,7 +195,7 @@ impl<'a> EventLoop<'a> {
             })),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
-                self.observer.note(&format!("epoll_wait failed: {}", io::Error::from(error)));
+                self.log.note(&format!("epoll_wait failed: {}", io::Error::from(error)));
                 std::thread::sleep(Duration::from_millis(100));
             }
         }
@@ -201,8 +223,9 @@ impl<'a> EventLoop<'a> {
         true
     }
 
-    /// Answers a request for counters, and admits new clients.
+    /// Answers a request for counters, resumes connections that a worker has finished with, and admits new clients.
     fn welcome(&mut self) {
+        self.inbox.open();
         if let Some(asked) = self.inbox.asked() {
             let mut sum = self.done;
             let requests = self.slots.iter().flatten().filter_map(|slot| slot.connection.requests());
@@ -210,13 +233,22 @@ impl<'a> EventLoop<'a> {
             // The requester may have stopped waiting.
             let _ = asked.send(sum);
         }
+        for Finished { place, number, done } in self.inbox.finished() {
+            let Some(Some(slot)) = self.slots.get_mut(place) else { continue };
+            // Another connection may have the place of the one that ordered it.
+            if slot.ordered == Some(number) {
+                slot.ordered = None;
+                slot.connection.resume(done);
+                self.advance(place);
+            }
+        }
         for (socket, peer) in self.inbox.take() {
             if self.inbox.is_closed() {
                 continue;
             }
             if let Err(why) = self.admit(socket, peer) {
                 self.clients.fetch_sub(1, Ordering::Relaxed);
-                self.observer.note(&format!("{peer} refused: {why}"));
+                self.log.note_of(peer, &format!(" refused: {why}"));
             }
         }
     }
@@ -234,7 +266,7 @@ impl<'a> EventLoop<'a> {
             self.slots.resize_with(place + 1, || None);
         }
         if let Some(slot) = self.slots.get_mut(place) {
-            *slot = Some(Slot { connection: Connection::new(socket, peer), interest });
+            *slot = Some(Slot { connection: Connection::new(socket, peer), interest, ordered: None });
         }
         self.advance(place);
         Ok(())
@@ -250,10 +282,25 @@ impl<'a> EventLoop<'a> {
         }
         let tuning = self.options.tuning;
         let next = slot.connection.advance(self.exports, tuning, &mut self.memory);
-        let interest = if next == Next::Send { EventFlags::OUT } else { EventFlags::IN };
+        if let Some(work) = slot.connection.take_work() {
+            self.orders += 1;
+            slot.ordered = Some(self.orders);
+            self.workers.put(Order { work, inbox: self.inbox.clone(), place, number: self.orders });
+        }
+        let interest = match next {
+            Next::Send => EventFlags::OUT,
+            // A disconnect is always reported: once is enough, because the connection is not closed before the worker has
+            // finished.
+            Next::Wait => EventFlags::ONESHOT,
+            _ => EventFlags::IN,
+        };
         match next {
-            Next::Receive | Next::Send => {}
-            Next::Yield => self.runnable.push(place),
+            Next::Receive | Next::Send | Next::Wait => {}
+            Next::Yield => {
+                if !self.runnable.contains(&place) {
+                    self.runnable.push_back(place);
+                }
+            }
             Next::End(why) => return self.end(place, why),
         }
         let may = next == Next::Receive && self.may_coalesce && self.coalescing.is_none();
@@ -288,7 +335,7 @@ impl<'a> EventLoop<'a> {
             self.done.add(&requests.counters);
         }
         if let Some(why) = why {
-            self.observer.note(&format!("{}: connection closed: {why}", connection.peer()));
+            self.log.note_of(connection.peer(), &format!(": connection closed: {why}"));
         }
         Some(connection)
     }

@@ -61,6 +61,11 @@ impl Exports {
         &self.infos
     }
 
+    /// The storage of all exports.
+    pub(super) fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
     /// The transmission phase of a client that negotiated an export.
     pub(super) fn requests(&self, agreed: &Agreed, tuning: Tuning) -> Option<Requests> {
         let max_payload = self.infos.get(agreed.export)?.max_payload;

@@ -1,6 +1,8 @@
-//! What the accepting thread passes to an event loop: new clients, requests for counters, and the request to shut down.
+//! What the accepting thread passes to an event loop: new clients, requests for counters, and the request to shut down;
+//! and what the workers have finished for its connections.
 
 use super::counters::Counters;
+use super::requests::Done;
 use super::waker::Waker;
 use crate::socket::{Peer, Socket};
 use std::io;
@@ -12,11 +14,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub(super) struct Inbox {
     clients: Mutex<Vec<(Socket, Peer)>>,
+    /// Results of workers.
+    finished: Mutex<Vec<Finished>>,
     /// Where to send the counters, if they were requested.
     asked: Mutex<Option<Sender<Counters>>>,
     closed: AtomicBool,
     /// Wakes the event loop.
     pub(super) waker: Waker,
+}
+
+/// A result of a worker.
+#[derive(Debug)]
+pub(super) struct Finished {
+    /// The connection's place in the loop.
+    pub(super) place: usize,
+    /// The number of the order.
+    pub(super) number: u64,
+    /// The result.
+    pub(super) done: Done,
 }
 
 /// No code panics while it changes the data under the lock, so a poisoned lock still protects valid data.
@@ -27,7 +42,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Inbox {
     pub(super) fn new() -> io::Result<Self> {
         let closed = AtomicBool::new(false);
-        Ok(Self { clients: Mutex::default(), asked: Mutex::default(), closed, waker: Waker::new()? })
+        let waker = Waker::new()?;
+        Ok(Self { clients: Mutex::default(), finished: Mutex::default(), asked: Mutex::default(), closed, waker })
     }
 
     pub(super) fn put(&self, socket: Socket, peer: Peer) {
@@ -35,10 +51,25 @@ impl Inbox {
         self.waker.wake();
     }
 
+    /// Resets the waker, before everything else is taken: what comes later wakes the loop again.
+    pub(super) fn open(&self) {
+        self.waker.clear();
+    }
+
     /// Takes the new clients.
     pub(super) fn take(&self) -> Vec<(Socket, Peer)> {
-        self.waker.clear();
         std::mem::take(&mut *lock(&self.clients))
+    }
+
+    /// A worker has finished an order.
+    pub(super) fn finish(&self, place: usize, number: u64, done: Done) {
+        lock(&self.finished).push(Finished { place, number, done });
+        self.waker.wake();
+    }
+
+    /// Takes the results of workers.
+    pub(super) fn finished(&self) -> Vec<Finished> {
+        std::mem::take(&mut *lock(&self.finished))
     }
 
     /// Asks the event loop to finish what has arrived and shut down.

@@ -2,14 +2,17 @@
 //!
 //! Nothing here waits for the client, and nothing grows with what a client sends: a write's payload goes to the storage
 //! as it arrives ([`writing`]), and a long reply is produced piece by piece as earlier pieces are sent ([`reading`]).
-//! [`check`] refuses invalid requests before anything is executed.
+//! No request occupies the thread for long: a range is zeroed, trimmed or prefetched piece by piece ([`sweeping`]), and
+//! what cannot be cut into pieces is left to a worker ([`awaiting`]). [`check`] refuses invalid requests before anything is executed.
 
+mod awaiting;
 mod check;
 mod reading;
+mod sweeping;
 mod writing;
 
 use super::counters::Counters;
-use crate::backends::{Backend, Outcome, Zeroing};
+use crate::backends::{Backend, Extent, Outcome};
 use crate::filters::crc::CHECKSUM_BYTES;
 use crate::filters::delay::Layer;
 use crate::handshake::BASE_ALLOCATION_ID;
@@ -17,10 +20,13 @@ use crate::tuning::Tuning;
 use crate::wire::{
     Chunk, ChunkKind, Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, simple_reply,
 };
+use awaiting::Awaiting;
+pub use awaiting::{Done, Work};
 pub use check::Rights;
 use reading::Reading;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use sweeping::Sweeping;
 use sys::byte_store::ByteStore;
 use sys::send_batch::SendBatch;
 use writing::Writing;
@@ -46,6 +52,9 @@ pub enum Next {
     Send,
     /// The same, after the turn of other connections, because this one has taken long.
     Yield,
+    /// Its batch sent, and what a worker does for it ([`Requests::take_work`], [`Requests::resume`]); then it continues
+    /// with the bytes it has.
+    Wait,
     /// To be closed once its batch is sent; a reason if that is worth a log line.
     End(Option<&'static str>),
 }
@@ -58,6 +67,8 @@ pub struct Requests {
     tuning: Tuning,
     writing: Option<Writing>,
     reading: Option<Reading>,
+    sweeping: Option<Sweeping>,
+    awaiting: Option<Awaiting>,
     /// Whether the client still receives replies.
     replying: bool,
     /// When the first possibly slow request of this turn started.
@@ -75,6 +86,8 @@ impl Requests {
             tuning,
             writing: None,
             reading: None,
+            sweeping: None,
+            awaiting: None,
             replying: true,
             slow_since: None,
             counters: Counters::default(),
@@ -90,6 +103,7 @@ impl Requests {
     /// are executed.
     pub fn suppress_replies(&mut self) {
         (self.replying, self.reading) = (false, None);
+        self.sweeping = self.sweeping.take().filter(Sweeping::changes_storage);
     }
 
     /// The place in memory where the rest of a write's payload may be received (start and length), and the memory
@@ -114,7 +128,7 @@ impl Requests {
 
     /// Whether no request is partly processed.
     pub fn is_between_requests(&self) -> bool {
-        self.writing.is_none() && self.reading.is_none()
+        self.writing.is_none() && self.reading.is_none() && self.sweeping.is_none() && self.awaiting.is_none()
     }
 
     /// Records that `count` bytes were received in place.
@@ -132,8 +146,11 @@ impl Requests {
         let mut rest = input;
         self.slow_since = None;
         let next = loop {
+            if self.awaiting.is_some() {
+                break Next::Wait;
+            }
             // A client with nothing left does not yield: it may disconnect now.
-            let more = !rest.is_empty() || self.reading.is_some();
+            let more = !rest.is_empty() || self.reading.is_some() || self.sweeping.is_some();
             if more && self.slow_since.is_some_and(|begin| begin.elapsed() >= TURN) {
                 break Next::Yield;
             }
@@ -145,6 +162,10 @@ impl Requests {
                     Ok(()) => continue,
                     Err(why) => break Next::End(Some(why)),
                 }
+            }
+            if self.sweeping.is_some() {
+                self.sweep_on(batch);
+                continue;
             }
             if self.writing.is_some() {
                 rest = self.write_on(rest);
@@ -183,10 +204,11 @@ impl Requests {
             (Command::Read | Command::BlockStatus | Command::Cache, _) if !self.replying => {}
             (Command::Read, Ok(())) => self.begin_reading(request, batch),
             (Command::BlockStatus, Ok(())) => self.block_status(request, batch),
-            (_, Ok(())) => {
-                let outcome = self.execute(request);
-                self.reply(request, outcome, batch);
+            (Command::Flush, Ok(())) => {
+                self.delay(Layer::Storage);
+                self.flush(request.cookie, batch);
             }
+            (_, Ok(())) => self.begin_sweeping(request),
             (_, Err(error)) => self.reply(request, Err(error), batch),
         }
         Next::Receive
@@ -209,32 +231,32 @@ impl Requests {
         self.slow_since.get_or_insert_with(Instant::now);
     }
 
-    /// Executes a request without payload.
-    fn execute(&mut self, request: &Request) -> Outcome {
-        self.may_be_slow();
-        self.delay(Layer::Storage);
-        let (offset, length) = (request.offset, request.length);
-        match request.command {
-            Command::Flush => return self.backend.flush(),
-            Command::Cache => return self.backend.cache(offset, length),
-            Command::Trim => self.backend.trim(offset, length)?,
-            Command::WriteZeroes => {
-                let asked = |flag: u16| request.flags & flag != 0;
-                let how = Zeroing { allocated: asked(command_flag::NO_HOLE), fast: asked(command_flag::FAST_ZERO) };
-                self.backend.zero(offset, length, how)?;
-            }
-            _ => return Err(WireError::EINVAL),
+    /// Makes completed writes durable, and replies. A file may take any time, so a worker does it.
+    fn flush(&mut self, cookie: u64, batch: &mut SendBatch) {
+        if self.backend.may_wait() {
+            self.awaiting = Some(Awaiting::new(cookie, Work::Flush));
+        } else {
+            let outcome = self.backend.flush();
+            self.reply_simply(cookie, outcome, batch);
         }
-        if is_durable(request) { self.backend.flush() } else { Ok(()) }
     }
 
     fn block_status(&mut self, request: &Request, batch: &mut SendBatch) {
-        self.may_be_slow();
         self.delay(Layer::Storage);
-        let one = request.flags & command_flag::REQ_ONE != 0;
-        let extents = self.backend.extents(request.offset, request.length, if one { 1 } else { 128 });
+        let Request { cookie, offset, length, .. } = *request;
+        let most = if request.flags & command_flag::REQ_ONE != 0 { 1 } else { 128 };
+        if self.backend.may_wait() {
+            // A file system may have to look at every page of the file.
+            self.awaiting = Some(Awaiting::new(cookie, Work::FindExtents { offset, length, most }));
+        } else {
+            let extents = self.backend.extents(offset, length, most);
+            Self::put_extents(cookie, &extents, batch);
+        }
+    }
+
+    fn put_extents(cookie: u64, extents: &[Extent], batch: &mut SendBatch) {
         let length = 4 + 8 * extents.len() as u32;
-        batch.put(&Chunk { done: true, kind: ChunkKind::BlockStatus, cookie: request.cookie, length }.encode());
+        batch.put(&Chunk { done: true, kind: ChunkKind::BlockStatus, cookie, length }.encode());
         batch.put(&BASE_ALLOCATION_ID.to_be_bytes());
         for extent in extents {
             batch.put(&extent.length.to_be_bytes());
@@ -247,11 +269,13 @@ impl Requests {
         let chunk = self.rights.structured && matches!(request.command, Command::Read | Command::BlockStatus);
         match outcome {
             Err(error) if chunk => self.put_error(request.cookie, error, batch),
-            outcome => {
-                self.counters.errors += u64::from(outcome.is_err());
-                batch.put(&simple_reply(request.cookie, outcome.err()));
-            }
+            outcome => self.reply_simply(request.cookie, outcome, batch),
         }
+    }
+
+    fn reply_simply(&mut self, cookie: u64, outcome: Outcome, batch: &mut SendBatch) {
+        self.counters.errors += u64::from(outcome.is_err());
+        batch.put(&simple_reply(cookie, outcome.err()));
     }
 
     fn put_error(&mut self, cookie: u64, error: WireError, batch: &mut SendBatch) {

@@ -5,7 +5,7 @@ use super::connection::Connection;
 use super::event_loop::{EventLoop, Ready};
 use std::time::{Duration, Instant};
 
-/// Time limit, exceeded at most by one storage request.
+/// Time limit, exceeded at most by the work of a worker that has begun.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Clients in the middle of a request are disconnected after this long without any event.
 const QUIET: Duration = Duration::from_millis(100);
@@ -43,7 +43,7 @@ impl EventLoop<'_> {
             let Some(Some(slot)) = self.slots.get(place) else { continue };
             if slot.connection.is_done() {
                 ended.extend(self.disconnect(place, None));
-            } else if quiet && !slot.connection.is_sending() {
+            } else if quiet && !slot.connection.is_sending() && !slot.connection.is_awaiting() {
                 ended.extend(self.disconnect(place, Some("the server shut down in the middle of a request")));
             }
         }

@@ -5,7 +5,7 @@ use super::{Requests, is_durable};
 use crate::backends::{Backend, Direct, Outcome};
 use crate::filters::crc::{CHECKSUM_BYTES, Checksum};
 use crate::filters::delay::Layer;
-use crate::wire::{Request, WireError, simple_reply};
+use crate::wire::{Request, WireError};
 use sys::buffer::AlignedBuffer;
 use sys::send_batch::SendBatch;
 
@@ -56,19 +56,17 @@ impl Requests {
         true
     }
 
-    /// Finishes a write whose payload is complete, and replies.
+    /// Finishes a write whose payload is complete, and replies, or waits until it is durable.
     pub(super) fn end_writing(&mut self, batch: &mut SendBatch) {
         let Some(writing) = self.writing.take() else { return };
-        let mut outcome = writing.outcome;
-        if outcome.is_ok() {
+        if writing.outcome.is_ok() {
             self.delay(Layer::Storage);
         }
-        if writing.durable && outcome.is_ok() {
-            self.may_be_slow();
-            outcome = self.backend.flush();
+        if writing.durable && writing.outcome.is_ok() {
+            self.flush(writing.cookie, batch);
+        } else {
+            self.reply_simply(writing.cookie, writing.outcome, batch);
         }
-        self.counters.errors += u64::from(outcome.is_err());
-        batch.put(&simple_reply(writing.cookie, outcome.err()));
     }
 }
 

@@ -1,0 +1,263 @@
+//! What other clients notice of one client's worst request, and what becomes of it when its client or the server ends.
+
+use super::*;
+use crate::handshake::{BASE_ALLOCATION, BASE_ALLOCATION_ID};
+use crate::server::log::LINES;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::sync::MutexGuard;
+
+const GIB: u64 = 1 << 30;
+/// Far above the 50 ms that the guide names, because the machine may be busy with other things.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// A file in memory, and a server of it.
+fn file(bytes: u64) -> (File, Served) {
+    let file = File::from(memfd_create("large", MemfdFlags::CLOEXEC).unwrap());
+    ftruncate(&file, bytes).unwrap();
+    let backend = Backend::file(file.try_clone().unwrap()).unwrap();
+    (file, Served::new(backend, Access::ReadWrite, Options::default(), true))
+}
+
+/// A server of a file whose flushes and searches for holes take as long as the gate is held.
+fn gated() -> (Arc<Mutex<()>>, Served) {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(SIZE).unwrap();
+    let backend = Backend::file(file).unwrap();
+    (backend.gate(), Served::new(backend, Access::ReadWrite, Options::default(), true))
+}
+
+fn held(gate: &Mutex<()>) -> MutexGuard<'_, ()> {
+    gate.lock().unwrap()
+}
+
+/// A hand-written client that may ask for block status.
+fn agreed_on_allocation(served: &Served) -> UnixStream {
+    let mut stream = served.raw();
+    stream.read_exact(&mut [0; 18]).unwrap();
+    let count = 1_u32.to_be_bytes();
+    let length = (BASE_ALLOCATION.len() as u32).to_be_bytes();
+    let contexts = [&[0; 4][..], &count, &length, BASE_ALLOCATION].concat();
+    let mut hello = 3_u32.to_be_bytes().to_vec();
+    hello.extend(option_bytes(option::STRUCTURED_REPLY, &[]));
+    hello.extend(option_bytes(option::SET_META_CONTEXT, &contexts));
+    hello.extend(option_bytes(option::EXPORT_NAME, &[]));
+    stream.write_all(&hello).unwrap();
+    stream.read_exact(&mut vec![0; 20 + 20 + 4 + BASE_ALLOCATION.len() + 20 + 10]).unwrap();
+    stream
+}
+
+/// A read that must succeed. Returns how long it took.
+fn read(client: &mut UnixStream) -> Duration {
+    let begun = Instant::now();
+    assert_eq!(reply(client, &ask(Command::Read, 0, 0, 512)), 0);
+    client.read_exact(&mut [0; 512]).unwrap();
+    begun.elapsed()
+}
+
+/// The zeros of a file in memory have to be written if they must be allocated.
+#[test]
+fn the_largest_requests_of_one_client_leave_the_others_their_turn() {
+    let no_hole = command_flag::NO_HOLE;
+    for (command, flags, bytes, least) in [
+        (Command::WriteZeroes, no_hole, 2 * GIB, 20),
+        (Command::Cache, 0, 2 * GIB, 0),
+        (Command::Trim, command_flag::FUA, 2 * GIB, 0),
+        (Command::WriteZeroes, 0, 4 * GIB - 4096, 0),
+    ] {
+        let (_file, served) = file(4 * GIB);
+        let (mut slow, mut other) = (agreed(&served), agreed(&served));
+        slow.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
+        // So that there is something to trim.
+        if command == Command::Trim {
+            assert_eq!(reply(&mut slow, &ask(Command::WriteZeroes, no_hole, 0, GIB as u32)), 0);
+        }
+        slow.write_all(&ask(command, flags, 0, bytes as u32)).unwrap();
+        slow.set_nonblocking(true).unwrap();
+        let (mut answered, mut longest, mut header) = (0, Duration::ZERO, [0; 16]);
+        let begun = Instant::now();
+        while slow.read(&mut header).is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
+            longest = longest.max(read(&mut other));
+            answered += 1;
+            assert!(begun.elapsed() < Duration::from_secs(300), "{command:?} {answered}");
+        }
+        assert_eq!(header[4..8], [0; 4], "{command:?}");
+        assert!(longest < LIMIT && answered >= least, "{command:?}: {answered} answered, {longest:?} at most");
+    }
+}
+
+/// Three clients have requests of many pieces, and one has small ones: it does not wait for a turn of each.
+#[test]
+fn a_client_that_becomes_ready_waits_for_one_turn_only() {
+    let (_file, served) = file(GIB);
+    let mut slow: Vec<UnixStream> = (0..3).map(|_| agreed(&served)).collect();
+    let zero = ask(Command::WriteZeroes, command_flag::NO_HOLE, 0, 256 << 20);
+    slow.iter_mut().for_each(|slow| slow.write_all(&zero).unwrap());
+    let mut other = agreed(&served);
+    for _ in 0..20 {
+        assert!(read(&mut other) < LIMIT);
+    }
+    slow.iter_mut().for_each(|slow| assert_eq!(error(slow), 0));
+}
+
+/// A device may take any time for a flush. Other clients are served meanwhile, and so are their searches for holes.
+#[test]
+fn a_flush_that_takes_long_holds_up_its_own_connection_only() {
+    let (gate, served) = gated();
+    let (mut slow, mut durable, mut other) = (agreed(&served), agreed(&served), agreed(&served));
+    let holding = held(&gate);
+    // What follows on the same connection keeps its order.
+    slow.write_all(&[ask(Command::Flush, 0, 0, 0), ask(Command::Read, 0, 512, 512)].concat()).unwrap();
+    let write = [&ask(Command::Write, command_flag::FUA, 512, 512)[..], &[9; 512]].concat();
+    durable.write_all(&write).unwrap();
+    durable.write_all(&ask(Command::Trim, command_flag::FUA, 4096, 4096)).unwrap();
+    for _ in 0..100 {
+        read(&mut other);
+    }
+    for waiting in [&mut slow, &mut durable] {
+        waiting.set_nonblocking(true).unwrap();
+        assert_eq!(waiting.read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        waiting.set_nonblocking(false).unwrap();
+    }
+    drop(holding);
+    assert_eq!((error(&mut slow), error(&mut slow)), (0, 0));
+    slow.read_exact(&mut [0; 512]).unwrap();
+    assert_eq!((error(&mut durable), error(&mut durable)), (0, 0));
+    assert_eq!(reply(&mut other, &ask(Command::Read, 0, 512, 512)), 0);
+    let mut found = [0; 512];
+    other.read_exact(&mut found).unwrap();
+    assert_eq!(found, [9; 512]);
+    assert_eq!(served.ended().0.errors, 0);
+}
+
+#[test]
+fn a_search_for_holes_that_takes_long_holds_up_its_own_connection_only() {
+    let (gate, served) = gated();
+    let mut other = agreed(&served);
+    let mut slow = agreed_on_allocation(&served);
+    let holding = held(&gate);
+    slow.write_all(&ask(Command::BlockStatus, 0, 0, SIZE as u32)).unwrap();
+    for _ in 0..100 {
+        read(&mut other);
+    }
+    drop(holding);
+    let mut chunk = [0; 20 + 4 + 8];
+    slow.read_exact(&mut chunk).unwrap();
+    assert_eq!(chunk[20..24], BASE_ALLOCATION_ID.to_be_bytes());
+    assert_eq!(chunk[24..28], (SIZE as u32).to_be_bytes(), "one hole");
+}
+
+/// One flush serves all that came before it.
+#[test]
+fn clients_that_flush_together_do_not_wait_for_a_flush_each() {
+    let (gate, served) = gated();
+    let mut clients: Vec<UnixStream> = (0..50).map(|_| agreed(&served)).collect();
+    let holding = held(&gate);
+    clients.iter_mut().for_each(|client| client.write_all(&ask(Command::Flush, 0, 0, 0)).unwrap());
+    std::thread::sleep(Duration::from_millis(100));
+    drop(holding);
+    clients.iter_mut().for_each(|client| assert_eq!(error(client), 0));
+}
+
+/// The result of a client that is gone is not given to the next one in its place, and a connection that hung up does not
+/// keep the thread busy.
+#[test]
+fn a_client_may_disconnect_in_the_middle_of_a_flush() {
+    let (gate, served) = gated();
+    let holding = held(&gate);
+    for _ in 0..5 {
+        let mut gone = agreed(&served);
+        gone.write_all(&ask(Command::Flush, 0, 0, 0)).unwrap();
+        let mut finishing = agreed(&served);
+        let write = [&ask(Command::Write, 0, 512, 4)[..], b"late"].concat();
+        finishing.write_all(&[&ask(Command::Flush, 0, 0, 0)[..], &write].concat()).unwrap();
+    }
+    let mut others: Vec<UnixStream> = (0..5).map(|_| agreed(&served)).collect();
+    for other in &mut others {
+        read(other);
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    drop(holding);
+    // What came behind the flush is executed.
+    let mut found = [0; 4];
+    let begun = Instant::now();
+    while found != *b"late" {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        assert_eq!(reply(&mut others[0], &ask(Command::Read, 0, 512, 4)), 0);
+        others[0].read_exact(&mut found).unwrap();
+    }
+    for other in &mut others {
+        other.set_nonblocking(true).unwrap();
+        assert_eq!(other.read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock, "an answer to nothing");
+    }
+    let (done, _) = served.ended();
+    assert!(done.waits < 20_000, "{done:?}");
+}
+
+#[test]
+fn a_client_may_disconnect_in_the_middle_of_zeroing() {
+    const BYTES: u64 = 256 << 20;
+    let (file, served) = file(BYTES);
+    let mut gone = agreed(&served);
+    let zero = ask(Command::WriteZeroes, command_flag::NO_HOLE, 0, BYTES as u32);
+    gone.write_all(&zero).unwrap();
+    drop(gone);
+    let mut other = agreed(&served);
+    let begun = Instant::now();
+    // The request had arrived, so it is executed.
+    while file.metadata().unwrap().blocks() * 512 < BYTES {
+        read(&mut other);
+        assert!(begun.elapsed() < Duration::from_secs(120));
+    }
+    served.ended();
+}
+
+/// Replies to a flush that had arrived, and to what came behind it.
+#[test]
+fn a_server_that_is_told_to_end_finishes_a_flush_first() {
+    let (gate, served) = gated();
+    let mut client = agreed(&served);
+    let holding = held(&gate);
+    client.write_all(&ask(Command::Flush, 0, 0, 0).repeat(2)).unwrap();
+    read(&mut agreed(&served));
+    served.handle.stop();
+    // Longer than a silent client in the middle of a request would be left.
+    std::thread::sleep(Duration::from_millis(400));
+    drop(holding);
+    assert_eq!((error(&mut client), error(&mut client)), (0, 0));
+    let (done, notes) = served.ended();
+    assert_eq!((done.requests, notes), (3, Vec::new()));
+}
+
+/// Within its time limit, not at the end of the range.
+#[test]
+fn a_server_that_is_told_to_end_leaves_zeroing_that_takes_long() {
+    const BYTES: u64 = 256 << 20;
+    let (_file, served) = file(BYTES);
+    let mut client = agreed(&served);
+    // More than the fastest machine does within the time limit.
+    client.write_all(&ask(Command::WriteZeroes, command_flag::NO_HOLE, 0, BYTES as u32).repeat(2000)).unwrap();
+    read(&mut agreed(&served));
+    let begun = Instant::now();
+    let (_, notes) = served.ended();
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let said = notes.iter().any(|note| note.contains("the server shut down before its requests finished"));
+    assert!(said, "{notes:?}");
+}
+
+#[test]
+fn lines_about_many_bad_clients_are_limited_and_counted() {
+    const BAD: u32 = 200;
+    let served = Served::memory();
+    for _ in 0..BAD {
+        let mut bad = served.raw();
+        bad.write_all(&[0; 64]).unwrap();
+        let _ = bad.read_to_end(&mut Vec::new());
+    }
+    let (_, notes) = served.ended();
+    let counted: u32 = notes.iter().filter_map(|note| note.split_once(" more lines")?.0.parse::<u32>().ok()).sum();
+    let shown = notes.iter().filter(|note| note.contains("connection closed")).count() as u32;
+    assert_eq!(shown + counted, BAD, "{notes:?}");
+    assert!((LINES..BAD).contains(&shown), "{shown}");
+}
