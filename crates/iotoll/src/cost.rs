@@ -64,6 +64,7 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     measurement.services = services.settings(&plan.guardian);
     guardian::put_back();
     let keeping = Keeping::prepare(&arguments.output, program.rsplit('/').next().unwrap_or(program))?;
+    measurement.unfinished = keeping.unfinished();
     left.unless({
         let keeping = keeping.clone();
         move || keeping.abandon()
