@@ -3,7 +3,7 @@
 
 use super::ledger::{self, Holder};
 use super::processes;
-use super::setting_file::{self, SettingFile};
+use super::setting_file::{self, SettingFile, shown};
 use super::undo::{Switched, Undo};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -91,12 +91,13 @@ impl Remnant {
     fn found(&self) -> String {
         match self {
             Self::Switched { found, now } => {
-                format!("{} is '{now}', it was '{}'", found.path.display(), found.value)
+                format!("{} is '{}', it was '{}'", found.path.display(), shown(now), shown(&found.value))
             }
             Self::Foreign { found, now } => format!(
-                "{} is '{now}', neither its original value ('{}') nor one that iotoll set",
+                "{} is '{}', neither its original value ('{}') nor one that iotoll set",
                 found.path.display(),
-                found.value
+                shown(now),
+                shown(&found.value)
             ),
             Self::MayBeOn { command, directory, ledger } => {
                 format!("may still be on: run `{command}` in {}, then remove {}", directory.display(), ledger.display())
@@ -157,8 +158,7 @@ fn switched(file: &Switched, same_boot: bool) -> Option<Remnant> {
     if found.is(&now, &found.value) {
         return None;
     }
-    // A regular file is truncated before it is written to.
-    let ours = file.set.iter().any(|set| found.is(&now, set)) || (!found.kernel && now.is_empty());
+    let ours = file.set.iter().any(|set| found.is(&now, set) || found.is_between(&now, set));
     Some(if ours { Remnant::Switched { found, now } } else { Remnant::Foreign { found, now } })
 }
 
