@@ -420,6 +420,9 @@ fn an_entry_that_is_not_understood_stays_in_the_ledger() {
     assert!(left_behind(&scene)["found"].as_str().unwrap().contains("not understood"));
 }
 
+/// What becomes of the ledger at this path with this text.
+type Change = fn(&Path, String) -> String;
+
 #[test]
 fn a_ledger_of_another_schema_or_that_others_can_write_to_is_left_alone() {
     let newer = |_: &Path, text: String| text.replacen("iotoll.ledger/1", "iotoll.ledger/2", 1);
@@ -431,7 +434,7 @@ fn a_ledger_of_another_schema_or_that_others_can_write_to_is_left_alone() {
         std::os::unix::fs::chown(path, Some(65534), None).unwrap();
         text
     };
-    let mut cases: Vec<(&str, fn(&Path, String) -> String)> =
+    let mut cases: Vec<(&str, Change)> =
         vec![("its schema is 'iotoll.ledger/2'", newer), ("other users can write to it", open)];
     match rustix::process::geteuid().is_root() {
         true => cases.push(("belongs to user 65534, not 0", theirs)),
