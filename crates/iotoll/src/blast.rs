@@ -54,6 +54,7 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         command_line: inputs.command_line(words),
         target,
     };
+    crate::guardian::put_back();
     let mut saving = Saving::prepare(arguments.output.out.as_deref(), arguments.output.no_save, "blast")?;
     let line = ProgressLine::new(arguments.output.quiet);
     let outcome = lab::blast::blast(&plan, &settings, &mut saving, &mut |progress| line.show_packets(&progress));

@@ -18,6 +18,7 @@ use lab::compare::Settings;
 use lab::guardian::Guardian;
 use lab::meter::Selection;
 use lab::service::{Addresses, ServiceSettings};
+use lab::store::Unfinished;
 use model::comparison::finding::LimitState;
 use model::comparison::{CompareFinding, CompareRecord};
 use model::experiment::draft::{Draft, Surroundings, Workload};
@@ -99,6 +100,7 @@ pub(crate) fn settings(
         // The experiment has its own.
         place: None,
         services: ServiceSettings::default(),
+        unfinished: Unfinished::default(),
     };
     Ok(measuring_with(measuring, arguments.seed, guardian(words)))
 }

@@ -43,7 +43,7 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     let command = services.fill_in(&arguments.command)?;
     let inputs = Inputs::default();
     inputs.note_command(&command);
-    let shell = |command: &Option<String>| command.as_ref().map(|command| services.fill_in_one(command)).transpose();
+    let shell = |command: &Option<String>| services.fill_in_shell(command.as_ref());
     let Around { setup, prepare, cleanup } = arguments.around.around();
     let around = Around { setup: shell(&setup)?, prepare: shell(&prepare)?, cleanup: shell(&cleanup)? };
     let plan = CommandPlan {
@@ -64,6 +64,7 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     measurement.services = services.settings(&plan.guardian);
     guardian::put_back();
     let keeping = Keeping::prepare(&arguments.output, program.rsplit('/').next().unwrap_or(program))?;
+    measurement.unfinished = keeping.unfinished();
     left.unless({
         let keeping = keeping.clone();
         move || keeping.abandon()

@@ -22,6 +22,7 @@ use model::origin::CommandLine;
 use report::guest::flame_graph::flame_graphs;
 use report::number;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -69,7 +70,8 @@ fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<Ex
 fn write_flame_graphs(folder: &Path, finding: &GuestFinding) -> anyhow::Result<()> {
     for graph in flame_graphs(finding) {
         let path = folder.join(graph.name);
-        std::fs::write(&path, graph.text).map_err(|error| lab::Error::file(&path, "writing a flame graph", error))?;
+        let written = lab::store::create_afresh(&path).and_then(|mut file| file.write_all(graph.text.as_bytes()));
+        written.map_err(|error| lab::Error::file(&path, "writing a flame graph", error))?;
     }
     Ok(())
 }

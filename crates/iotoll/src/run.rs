@@ -14,6 +14,7 @@ use crate::stdout;
 use crate::stored;
 use lab::service::ServiceSettings;
 use lab::session::Settings as Measurement;
+use lab::store::Unfinished;
 use lab::workload::target::Created;
 use model::origin::CommandLine;
 use model::plan::{DeviceWrites, Plan, Settings, UnknownOptions, options, parse};
@@ -44,6 +45,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     let mut measurement =
         measurement(&arguments.measuring, LaterSignals::Exit(2, left.clone()), inputs.command_line(words))?;
     let keeping = Keeping::prepare(&arguments.output, &title(&plan))?;
+    measurement.unfinished = keeping.unfinished();
     let guardian = guardian(words);
     measurement.services = services.settings(&guardian);
     let created = Arc::new(Created::guarded(guardian));
@@ -85,6 +87,7 @@ pub fn measurement(
         command_line,
         place: measuring.place.clone(),
         services: ServiceSettings::default(),
+        unfinished: Unfinished::default(),
     })
 }
 

@@ -11,12 +11,13 @@ pub use comparison::{OpenRecord, Saving};
 use crate::arguments::Output;
 use crate::failure::{self, BadInput};
 use crate::stdout;
-use lab::store::{RecordFolder, Saved};
+use lab::store::{RecordFolder, Saved, Unfinished};
 use model::finding::RunFinding;
 use model::kind::Recorded;
 use model::record::Record;
 use model::stored::Stored;
 use report::{Finding, Format, Ink};
+use std::io::Write;
 use std::path::Path;
 
 /// The HTML report beside each record.
@@ -25,8 +26,8 @@ pub const PAGE: &str = "report.html";
 /// Where a record will be saved; checked before the measurement.
 #[derive(Clone)]
 pub enum Keeping {
-    /// In this folder.
-    In(RecordFolder),
+    /// In this folder, which contains the unfinished record.
+    In(RecordFolder, Unfinished),
     /// Nowhere.
     Not,
 }
@@ -38,14 +39,23 @@ impl Keeping {
             return Ok(Self::Not);
         }
         let folder = lab::store::folder(output.out.as_deref(), name)?;
-        spare_page(&folder.path)?;
-        Ok(Self::In(folder))
+        let unfinished = spare_page(&folder.path).and_then(|()| Ok(Unfinished::create(&folder.path)?));
+        let unfinished = unfinished.inspect_err(|_| folder.abandon())?;
+        Ok(Self::In(folder, unfinished))
+    }
+
+    /// The record to add to while measuring.
+    pub fn unfinished(&self) -> Unfinished {
+        match self {
+            Self::In(_, unfinished) => unfinished.clone(),
+            Self::Not => Unfinished::default(),
+        }
     }
 
     /// Saves the record. `None` with `--no-save`.
     fn save(&self, record: &Record) -> anyhow::Result<Option<Saved>> {
-        let Self::In(folder) = self else { return Ok(None) };
-        Ok(Some(lab::store::save(&folder.path, record)?))
+        let Self::In(folder, unfinished) = self else { return Ok(None) };
+        Ok(Some(lab::store::save(&folder.path, unfinished, record)?))
     }
 
     /// Writes the report beside a saved record, and prints where both are.
@@ -64,7 +74,8 @@ impl Keeping {
 
     /// Removes the folder, if nothing was measured.
     pub fn abandon(&self) {
-        if let Self::In(folder) = self {
+        if let Self::In(folder, unfinished) = self {
+            unfinished.remove();
             folder.abandon();
         }
     }
@@ -97,7 +108,8 @@ pub fn both(kept: anyhow::Result<()>, printed: anyhow::Result<()>) -> anyhow::Re
 /// Refuses a folder that already contains a report.
 pub fn spare_page(folder: &Path) -> anyhow::Result<()> {
     let page = folder.join(PAGE);
-    if page.exists() {
+    // A symbolic link that leads nowhere is one too.
+    if std::fs::symlink_metadata(&page).is_ok() {
         let page = page.display();
         return Err(BadInput(format!("{page}: already exists; choose another --out, or remove it")).into());
     }
@@ -108,7 +120,8 @@ pub fn spare_page(folder: &Path) -> anyhow::Result<()> {
 pub fn write_page(folder: &Path, finding: &impl Finding) -> anyhow::Result<()> {
     let path = folder.join(PAGE);
     let page = Format::Html.render(finding, Ink::Plain, 0);
-    Ok(std::fs::write(&path, page).map_err(|error| {
+    let written = lab::store::create_afresh(&path).and_then(|mut file| file.write_all(page.as_bytes()));
+    Ok(written.map_err(|error| {
         // Half a page is none.
         let _ = std::fs::remove_file(&path);
         lab::Error::record(&path, "writing the report", error)

@@ -20,7 +20,7 @@ impl Services {
         Ok(Self { services, addresses })
     }
 
-    /// Replaces references to services in several texts.
+    /// Replaces references to services in the words of a command.
     pub fn fill_in(&self, texts: &[String]) -> anyhow::Result<Vec<String>> {
         Ok(self.names().fill_in_all(texts).map_err(BadInput)?)
     }
@@ -28,6 +28,11 @@ impl Services {
     /// Replaces references to services in a text.
     pub fn fill_in_one(&self, text: &str) -> anyhow::Result<String> {
         Ok(self.names().fill_in(text).map_err(BadInput)?)
+    }
+
+    /// Replaces references to services in a shell command, if there is one.
+    pub fn fill_in_shell(&self, command: Option<&String>) -> anyhow::Result<Option<String>> {
+        Ok(self.names().fill_in_shell(command).map_err(BadInput)?)
     }
 
     /// The settings that start them.

@@ -51,6 +51,7 @@ mod integration {
     mod serving_begins_and_ends;
     mod signals;
     mod sliced;
+    mod toggles;
     mod transfers;
     mod unread;
     mod what_is_counted;

@@ -49,7 +49,8 @@ impl Around {
     /// When it fails: the execution would not be the one that the user asked for.
     pub fn before_execution(&self, cell: &Cell) -> Result<()> {
         let Some(prepare) = &self.plan.prepare else { return Ok(()) };
-        self.run("prepare", &cell.fill_in(prepare), &self.limit)
+        let prepare = cell.fill_in_shell(prepare).map_err(|why| Error::Refused(format!("prepare: {why}")))?;
+        self.run("prepare", &prepare, &self.limit)
     }
 
     /// Runs cleanup.

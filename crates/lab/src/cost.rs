@@ -26,6 +26,7 @@ use crate::progress::{Observer, Progress};
 use crate::service::{Folders, LONGEST_FILL, Services};
 use crate::session::{Session, Settings};
 use model::experiment::{Around, Cell};
+use model::plan::service::Service;
 use model::probe::Probe;
 use model::record::{Outcome, PhaseRecord, Record, Source};
 use model::warning::add_once;
@@ -127,8 +128,7 @@ pub fn cost(
         })?;
     // Again, because it depends on where the servers are that run now.
     let placing = if services.started().is_empty() { placing } else { Placing::resolve(place, &servers)? };
-    let measured = measure(plan, settings, source, &placing, &around, observer, print);
-    let measured = measured.map(|record| Record { services: services.started().to_vec(), ..record });
+    let measured = measure(plan, (settings, services.started()), source, &placing, &around, observer, print);
     let mut record = services.conclude(measured, |record| &mut record.outcome)?;
     if let Err(error) = around.end().and_then(|()| folders.close())
         && record.outcome == Outcome::Completed
@@ -141,14 +141,14 @@ pub fn cost(
 /// The same beside services that run, after setup.
 fn measure(
     plan: &CommandPlan,
-    settings: &Settings,
+    (settings, services): (&Settings, &[Service]),
     source: Source,
     placing: &Placing,
     around: &around::Around,
     observer: Observer,
     print: &mut dyn FnMut(&str),
 ) -> Result<Record> {
-    let mut session = Session::open(settings, source)?;
+    let mut session = Session::open(settings, source, services)?;
     if let Count::Kernel(counter) = &plan.count {
         counter.read().map_err(|error| Error::Refused(format!("--count {counter}: {error}")))?;
     }
@@ -191,6 +191,7 @@ fn measure(
         if let Some(failure) = failure {
             session.note_outcome(Outcome::Failed(failure));
         }
+        session.keep_execution(0, &execution);
         phase.executions.push(execution);
     }
     if phase.executions.is_empty() {

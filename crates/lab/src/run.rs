@@ -16,6 +16,7 @@ use crate::workload::job_copy::JobCopy;
 use crate::workload::target::Created;
 use model::page_cache::{CacheRecord, is_buffered};
 use model::placement::Whereabouts;
+use model::plan::service::Service;
 use model::plan::{Phase, Plan};
 use model::record::{Done, Execution, IoInterval, Outcome, PhaseRecord, Record, Source, Stretch};
 use model::unit::{Bytes, Nanos};
@@ -37,8 +38,7 @@ pub fn run(plan: &Plan, settings: &Settings, created: &Created, observer: Observ
         })?;
     // Again, because it depends on where the servers are that run now.
     let placing = if services.started().is_empty() { placing } else { Placing::resolve(place, &servers)? };
-    let measured = measure(plan, settings, &placing, created, observer);
-    let measured = measured.map(|record| Record { services: services.started().to_vec(), ..record });
+    let measured = measure(plan, settings, services.started(), &placing, created, observer);
     let record = services.conclude(measured, |record| &mut record.outcome)?;
     folders.close()?;
     if record.outcome == Outcome::Completed {
@@ -51,11 +51,12 @@ pub fn run(plan: &Plan, settings: &Settings, created: &Created, observer: Observ
 fn measure(
     plan: &Plan,
     settings: &Settings,
+    services: &[Service],
     placing: &Placing,
     created: &Created,
     observer: Observer,
 ) -> Result<Record> {
-    let mut session = Session::open(settings, Source::Run(plan.clone()))?;
+    let mut session = Session::open(settings, Source::Run(plan.clone()), services)?;
     session.record.warnings.extend(plan.warnings.iter().cloned());
     let phases = prepare(plan, settings, created, observer)?;
     warn_of_holes(phases.iter().flat_map(|(_, copies)| copies), &mut session.record.warnings);
@@ -69,6 +70,7 @@ fn measure(
         let running = (number, phases.len());
         match measure_phase(phase, copies, placing, &mut session, running, observer) {
             Ok((execution, failure)) => {
+                session.keep_execution(number, &execution);
                 session.record.phases.push(PhaseRecord { executions: vec![execution] });
                 if let Some(failure) = failure {
                     session.note_outcome(Outcome::Failed(failure.to_string()));

@@ -9,12 +9,15 @@ use crate::meter::{MeterSet, NoWork, Owners, Selection, TaskScan, Work};
 use crate::probe::ProbeSet;
 use crate::progress::{Observer, Progress};
 use crate::service::ServiceSettings;
+use crate::store::Unfinished;
 use crate::watch::{Step, Subject, watch};
 use model::envelope::{Envelope, Kind};
+use model::kind::cost::Part;
 use model::origin::CommandLine;
 use model::placement::Place;
+use model::plan::service::Service;
 use model::probe::Probe;
-use model::record::{Done, Outcome, Record, Source};
+use model::record::{Done, Execution, Outcome, Record, Source, Stretch};
 use model::unit::{Hertz, Nanos};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +39,8 @@ pub struct Settings {
     pub place: Option<Place>,
     /// Servers that are started for it.
     pub services: ServiceSettings,
+    /// Where the record is saved while it grows.
+    pub unfinished: Unfinished,
 }
 
 /// A measurement in progress: the common part of `run` and `cost`.
@@ -47,7 +52,8 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(crate) fn open(settings: &'a Settings, source: Source) -> Result<Self> {
+    /// Opens the meters, and begins the record. `services` are those that run.
+    pub(crate) fn open(settings: &'a Settings, source: Source, services: &[Service]) -> Result<Self> {
         let calibration = Calibration::begin();
         sys::process::raise_open_file_limit();
         let probes = ProbeSet::open(&settings.probes)?;
@@ -64,8 +70,11 @@ impl<'a> Session<'a> {
             outcome: Outcome::Completed,
             warnings: Vec::new(),
             place: settings.place.clone(),
-            services: Vec::new(),
+            services: services.to_vec(),
         };
+        let mut begun = record.clone();
+        (begun.host.tsc_hertz, begun.host.tsc_source) = calibration.end();
+        settings.unfinished.begin(&begun);
         Ok(Self { meters, record, settings, calibration })
     }
 
@@ -92,7 +101,26 @@ impl<'a> Session<'a> {
         };
         let mut stretch = watch(&mut self.meters, &mut idle);
         stretch.tasks = idle.before.map(|before| TaskScan::now().since(&before, &Owners::default()));
+        self.keep(Some(&stretch), None);
         self.record.background.push(stretch);
+    }
+
+    /// Saves an execution of a phase at once, so that it is not lost if iotoll is killed.
+    pub(crate) fn keep_execution(&mut self, phase: usize, execution: &Execution) {
+        if self.record.host.storage.is_empty() {
+            self.note_storage();
+        }
+        self.keep(None, Some((phase, execution)));
+    }
+
+    fn keep(&self, background: Option<&Stretch>, execution: Option<(usize, &Execution)>) {
+        self.settings.unfinished.add(|| Part {
+            background: background.cloned(),
+            execution: execution.map(|(phase, execution)| (phase, execution.clone())),
+            tsc_hertz: self.clock().0,
+            storage: self.record.host.storage.clone(),
+            warnings: self.record.warnings.clone(),
+        });
     }
 
     /// Notes the outcome; the first one that is not Completed stays.

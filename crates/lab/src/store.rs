@@ -1,8 +1,10 @@
 //! Records on disk: saved before they are studied, so that a failing study cannot lose a record.
 
 mod file;
+mod unfinished;
 
 pub use file::{RecordFile, kind_at, load, load_earlier};
+pub use unfinished::Unfinished;
 
 use crate::error::{Error, Result};
 use model::record::Record;
@@ -50,7 +52,7 @@ pub fn folder(asked: Option<&Path>, name: &str) -> Result<RecordFolder> {
             ))
         });
     };
-    if path.join(RECORD).exists() {
+    if fs::symlink_metadata(path.join(RECORD)).is_ok() {
         let path = path.display();
         return Err(Error::Refused(format!("{path} already contains a record; choose another --out, or remove it")));
     }
@@ -109,18 +111,18 @@ pub struct Saved {
     pub instead: Option<Error>,
 }
 
-/// Saves a record; the file is complete or absent. If the folder has been removed or cannot be written to any more, the
+/// Saves a record in place of the unfinished one; a reader finds either. If the folder has been removed or cannot be written to any more, the
 /// record is saved in a new temporary folder, because the measurement cannot be repeated.
 ///
 /// # Errors
 /// When it cannot be written there either: no space, no permission.
-pub fn save(folder: &Path, record: &Record) -> Result<Saved> {
-    let failure = match save_in(folder, record) {
+pub fn save(folder: &Path, unfinished: &Unfinished, record: &Record) -> Result<Saved> {
+    let failure = match save_in(folder, unfinished, record) {
         Ok(path) => return Ok(Saved { folder: folder.to_owned(), path, instead: None }),
         Err(error) => Error::record(&folder.join(RECORD), "saving the record", error),
     };
     let Ok(another) = tempfile::Builder::new().prefix("iotoll-run-").tempdir() else { return Err(failure) };
-    match save_in(another.path(), record) {
+    match save_in(another.path(), &Unfinished::default(), record) {
         Ok(path) => Ok(Saved { folder: another.keep(), path, instead: Some(failure) }),
         Err(_) => Err(failure),
     }
@@ -131,10 +133,13 @@ fn partial(folder: &Path) -> PathBuf {
     folder.join(format!("{RECORD}.{}.partial", std::process::id()))
 }
 
-fn save_in(folder: &Path, record: &Record) -> io::Result<PathBuf> {
+fn save_in(folder: &Path, unfinished: &Unfinished, record: &Record) -> io::Result<PathBuf> {
     let path = folder.join(RECORD);
     let partial = partial(folder);
-    let written = write(&partial, record).and_then(|()| rename_to_new(&partial, &path));
+    let written = write(&partial, record).and_then(|()| match unfinished.lies_at(&path) {
+        true => fs::rename(&partial, &path),
+        false => rename_to_new(&partial, &path),
+    });
     written.inspect_err(|_| {
         // An incomplete record is useless, and the disk may be full.
         let _ = fs::remove_file(&partial);
@@ -151,8 +156,22 @@ fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
+/// Creates a file of iotoll's own. Whatever lies at its path is removed, and a symbolic link there is not followed.
+///
+/// # Errors
+/// When it cannot be created.
+pub fn create_afresh(path: &Path) -> io::Result<File> {
+    match File::create_new(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(path)?;
+            File::create_new(path)
+        }
+        created => created,
+    }
+}
+
 fn write(path: &Path, record: &Record) -> io::Result<()> {
-    let mut writer = BufWriter::new(File::create(path)?);
+    let mut writer = BufWriter::new(create_afresh(path)?);
     file::write_whole(&mut writer, &record.envelope, "measured", record)?;
     writer.into_inner()?.sync_all()
 }

@@ -29,6 +29,7 @@ pub use work_counter::WorkCounter;
 
 use crate::placement::Place;
 use crate::plan::service::Service;
+use crate::plan::shell_text;
 use crate::plan::{Phase, Plan};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -149,9 +150,42 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Replaces each `{name}` in a text by the value of that name.
-    pub fn fill_in(&self, text: &str) -> String {
-        self.values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+    /// Replaces each `{name}` in the words of a command by the value of that name. A script that a word gives to a shell
+    /// is a shell command.
+    ///
+    /// # Errors
+    /// When a value cannot be quoted.
+    pub fn fill_in_all(&self, words: &[String]) -> Result<Vec<String>, String> {
+        let filled = words.iter().enumerate().map(|(place, word)| match shell_text::is_script(words, place) {
+            true => self.fill_in_shell(word),
+            false => self.fill_in(word, |value, _| Ok(value.to_owned())),
+        });
+        filled.collect()
+    }
+
+    /// The same for a shell command: each value is quoted for the place where it stands.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn fill_in_shell(&self, command: &str) -> Result<String, String> {
+        self.fill_in(command, shell_text::quoted)
+    }
+
+    /// `written` is given the value and the text before it.
+    fn fill_in(&self, text: &str, written: fn(&str, &str) -> Result<String, String>) -> Result<String, String> {
+        let (mut filled, mut rest) = (String::with_capacity(text.len()), text);
+        loop {
+            let found = self.values.iter().filter_map(|(name, value)| {
+                let (before, after) = rest.split_once(&format!("{{{name}}}"))?;
+                Some((before, name, value, after))
+            });
+            let Some((before, name, value, after)) = found.min_by_key(|(before, ..)| before.len()) else {
+                return Ok(filled + rest);
+            };
+            filled += before;
+            filled += &written(value, &filled).map_err(|why| format!("{{{name}}}: {why}"))?;
+            rest = after;
+        }
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod nearest;
 pub mod options;
 pub mod parse;
 pub mod service;
+pub(crate) mod shell_text;
 pub mod value;
 
 pub use job::{

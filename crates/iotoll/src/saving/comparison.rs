@@ -18,7 +18,7 @@ impl OpenRecord {
     /// Makes the folder of a record and its report, and begins the record.
     pub fn prepare(out: Option<&Path>, name: &str) -> anyhow::Result<Self> {
         let folder = lab::store::folder(out, name)?;
-        spare_page(&folder.path)?;
+        spare_page(&folder.path).inspect_err(|_| folder.abandon())?;
         let file = RecordFile::create(&folder.path).inspect_err(|_| folder.abandon())?;
         Ok(Self { folder, file })
     }

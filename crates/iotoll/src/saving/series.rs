@@ -37,7 +37,7 @@ fn save(
 ) -> anyhow::Result<()> {
     let (path, partial) = (folder.join(name), folder.join(format!("{name}.partial")));
     let written = || -> anyhow::Result<()> {
-        let mut file = BufWriter::new(File::create(&partial)?);
+        let mut file = BufWriter::new(lab::store::create_afresh(&partial)?);
         write(&mut file)?;
         file.flush()?;
         Ok(fs::rename(&partial, &path)?)

@@ -80,3 +80,19 @@ fn a_record_that_does_not_fit_is_still_printed() {
         assert!(left.is_empty(), "{kind}: {left:?}");
     });
 }
+
+/// Another process takes all space while the setting is on.
+#[test]
+fn a_setting_is_put_back_on_a_full_disk() {
+    each_file_system("a_setting_is_put_back_on_a_full_disk", &KINDS, |kind, folder| {
+        let found = "a line of the original value\n".repeat(100);
+        folder.write("tiny/knob", &found);
+        let knob = format!("--candidate-set=file:{}=other", folder.path("tiny/knob").display());
+        let compare = "compare --quiet --no-save --format json --ioengine=null --size=1m --budget 1s";
+        let compare = folder.iotoll(compare).word(knob).word_list("--candidate-cleanup true --candidate-setup");
+        let ended = compare.word("cat /dev/zero > tiny/filler; true").run();
+        ended.done();
+        let is = String::from_utf8(folder.read("tiny/knob")).unwrap();
+        assert!(is == found, "{kind}: the knob is '{is}', {ended:?}");
+    });
+}

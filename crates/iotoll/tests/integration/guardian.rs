@@ -8,7 +8,8 @@ use super::machine::{has, skip};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const SYSCTL: &str = "/proc/sys/net/ipv4/tcp_autocorking";
@@ -391,4 +392,96 @@ fn a_second_iotoll_may_not_switch_the_same_file() {
     kill_process(Pid::from_raw(first.id().cast_signed()).unwrap(), Signal::TERM).unwrap();
     first.wait();
     scene.assert_undone("two iotolls");
+}
+
+/// Changes the ledger of an iotoll that was killed with its guardian. Returns what the next start says, and the ledger then.
+fn after(change: impl FnOnce(&Path, String) -> String) -> (Scene, String, Option<String>) {
+    let scene = Scene::new();
+    killed_both(&scene);
+    let [ledger] = scene.ledgers().try_into().unwrap();
+    let text = change(&ledger, fs::read_to_string(&ledger).unwrap());
+    fs::write(&ledger, text).unwrap();
+    let ended = scene.iotoll(NEXT).run();
+    ended.done();
+    (scene, ended.stderr, fs::read_to_string(&ledger).ok())
+}
+
+#[test]
+fn an_entry_that_is_not_understood_stays_in_the_ledger() {
+    let unknown = "{\"add\":[99,{\"unmount\":{\"path\":\"/mnt\"}}]}\n";
+    let (scene, said, ledger) = after(|_, text| text.replace("may_be_on", "may_be_off") + unknown);
+    assert!(said.contains("set back") && said.contains("2 of its entries are not understood"), "{said}");
+    assert_eq!(scene.folder.read("knob"), b"found\n", "the entry that is understood is undone");
+    let ledger = ledger.unwrap();
+    assert!(ledger.contains("may_be_off") && ledger.ends_with(unknown) && !ledger.contains("restore"), "{ledger}");
+    // It is still there, and still said, after another start.
+    assert!(scene.iotoll(NEXT).run().stderr.contains("2 of its entries are not understood"));
+    assert_eq!(fs::read_to_string(&scene.ledgers()[0]).unwrap(), ledger);
+    assert!(left_behind(&scene)["found"].as_str().unwrap().contains("not understood"));
+}
+
+/// What becomes of the ledger at this path with this text.
+type Change = fn(&Path, String) -> String;
+
+#[test]
+fn a_ledger_of_another_schema_or_that_others_can_write_to_is_left_alone() {
+    let newer = |_: &Path, text: String| text.replacen("iotoll.ledger/1", "iotoll.ledger/2", 1);
+    let open = |path: &Path, text: String| {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
+        text
+    };
+    let theirs = |path: &Path, text: String| {
+        std::os::unix::fs::chown(path, Some(65534), None).unwrap();
+        text
+    };
+    let mut cases: Vec<(&str, Change)> =
+        vec![("its schema is 'iotoll.ledger/2'", newer), ("other users can write to it", open)];
+    match rustix::process::geteuid().is_root() {
+        true => cases.push(("belongs to user 65534, not 0", theirs)),
+        false => skip("a_ledger_of_another_schema", "only root can make a ledger of another user"),
+    }
+    for (why, change) in cases {
+        let (scene, said, ledger) = after(change);
+        assert!(said.contains(why) && said.contains("left as it is") && said.lines().count() == 1, "{said}");
+        assert!(ledger.is_some_and(|ledger| ledger.contains("restore")), "{why}: the ledger is lost");
+        assert!(scene.is_on(), "{why}: it was acted on");
+        let found = left_behind(&scene)["found"].as_str().unwrap().to_owned();
+        assert!(found.contains(why), "{found}");
+    }
+}
+
+/// The kernel takes a while to end a process with much memory, and closes its files last.
+#[test]
+fn a_start_while_the_killed_ones_are_still_ending_finds_what_they_left() {
+    let scene = Scene::new();
+    killed_both(&scene);
+    let ledger = fs::File::open(&scene.ledgers()[0]).unwrap();
+    rustix::fs::flock(&ledger, rustix::fs::FlockOperation::LockShared).unwrap();
+    let next = scene.iotoll(NEXT).start();
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    drop(ledger);
+    let ended = next.wait();
+    ended.done();
+    assert!(ended.stderr.contains("set back"), "{ended:?}");
+    assert_eq!(scene.folder.read("knob"), b"found\n");
+    scene.forget_hints();
+}
+
+/// At any moment: while the ledger is begun, while a value is written, while the arms alternate.
+#[test]
+fn a_kill_of_both_in_the_same_instant_leaves_nothing_that_the_next_start_does_not_find() {
+    for number in 0..12_u64 {
+        let scene = Scene::new();
+        let running = scene.iotoll(COMPARE).word(scene.setting()).start();
+        assert!(eventually(|| guardian(&running).is_some()));
+        std::thread::sleep(std::time::Duration::from_millis(number * number * 5));
+        let both = [guardian(&running), Pid::from_raw(running.id().cast_signed())];
+        both.into_iter().flatten().for_each(kill);
+        // At once: the kernel may not have ended them yet.
+        let ended = scene.iotoll(NEXT).run();
+        ended.done();
+        running.wait();
+        assert_eq!(scene.folder.read("knob"), b"found\n", "kill number {number}: {ended:?}");
+        scene.assert_undone("the next start");
+    }
 }

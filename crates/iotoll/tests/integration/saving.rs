@@ -1,6 +1,7 @@
 //! Where records are saved, and that printing one again gives the same.
 
-use super::iotoll::{Folder, PROGRAM, at_once, eventually, number, warns};
+use super::iotoll::{Ended, Folder, PROGRAM, at_once, eventually, number, warns};
+use rustix::process::Signal;
 use std::process::{Command, Stdio};
 
 const NULL: &str = "run --background 200ms --name=n --ioengine=null --size=1g --runtime=200ms --time_based";
@@ -42,7 +43,7 @@ fn a_record_whose_folder_was_removed_is_saved_elsewhere() {
     assert!(eventually(|| folder.exists("gone")));
     // Until it has tried to write there.
     std::thread::sleep(std::time::Duration::from_millis(500));
-    std::fs::remove_dir(folder.path("gone")).unwrap();
+    std::fs::remove_dir_all(folder.path("gone")).unwrap();
     let ended = running.wait();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stderr.contains("gone/record.jsonl") && ended.stderr.contains("saved elsewhere"), "{ended:?}");
@@ -220,4 +221,76 @@ fn a_closed_pipe_does_not_change_the_exit_status() {
         let ended = folder.iotoll(cost).word(script).stdout(writer).run();
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(code), ""), "{ended:?}");
     }
+}
+
+/// Kills iotoll once `file` exists, and returns what `report` then says of the record in `kept`.
+fn killed_after(folder: &Folder, words: &str, more: &[&str], file: &str) -> Ended {
+    let running = more.iter().fold(folder.iotoll(words), |iotoll, word| iotoll.word(*word)).start();
+    assert!(eventually(|| folder.exists(file)), "{words}");
+    running.signal(Signal::KILL);
+    running.wait();
+    folder.iotoll("report kept --format json").run()
+}
+
+#[test]
+fn a_kill_keeps_what_was_measured() {
+    let folder = Folder::new();
+    let job = "ioengine=null\nsize=1g\ntime_based\n";
+    folder.write("jobs.fio", format!("[a]\n{job}runtime=300ms\n[b]\nstonewall\n{job}runtime=60\n"));
+    let run = folder.iotoll("run jobs.fio --background 200ms --quiet --out kept").start();
+    assert!(eventually(|| run.has_threads("job b", 1)));
+    run.signal(Signal::KILL);
+    run.wait();
+    let ended = folder.iotoll("report kept --format json").run();
+    ended.done();
+    let finding = ended.json();
+    assert_eq!(finding["outcome"], "interrupted");
+    assert!(warns(&finding, "interrupted", &[]));
+    assert!(
+        matches!(finding["phases"].as_array().unwrap().as_slice(), [one] if number(&one["iops"]) > 0.0),
+        "{finding}"
+    );
+    assert!(number(&finding["host"]["tsc_hertz"]) > 1e6);
+    assert!(finding["background"].is_object(), "{finding}");
+}
+
+#[test]
+fn a_kill_keeps_the_executions_of_a_command() {
+    let folder = Folder::new();
+    let cost = "cost --background 200ms --quiet --no-output --out kept --repeat 9 --ios 10 -- sh -c";
+    let script = "echo >> log; test $(wc -l < log) -lt 3 || { touch third; exec sleep 2; }";
+    let ended = killed_after(&folder, cost, &[script], "third");
+    ended.done();
+    let finding = ended.json();
+    let exits = finding["phases"][0]["exits"].as_array().unwrap().len();
+    assert_eq!((finding["outcome"].as_str(), exits), (Some("interrupted"), 2));
+    folder.assert_no_processes();
+}
+
+#[test]
+fn a_kill_before_anything_was_measured_is_said() {
+    let folder = Folder::new();
+    let cost = "cost --background 200ms --quiet --out kept --ios 10 -- sh -c";
+    let ended = killed_after(&folder, cost, &["touch first; exec sleep 2"], "first");
+    ended.refused(2, &["kept/record.jsonl", "killed before the first execution had ended"]);
+    folder.assert_no_processes();
+}
+
+/// Neither one that lies there before, nor one that is made while iotoll measures.
+#[test]
+fn a_symbolic_link_is_not_written_through() {
+    let folder = Folder::new();
+    for name in ["report.html", "record.jsonl"] {
+        let out = format!("before-{name}");
+        std::fs::create_dir(folder.path(&out)).unwrap();
+        std::os::unix::fs::symlink(folder.path("victim"), folder.path(&format!("{out}/{name}"))).unwrap();
+        folder.iotoll(NULL).word_list(&format!("--out {out}")).run().refused(2, &[&out, "already"]);
+        assert!(!folder.exists("victim"), "{name}");
+    }
+    let running = folder.iotoll(NULL).word_list("--quiet --out during").start();
+    assert!(eventually(|| folder.exists("during/record.jsonl")));
+    std::os::unix::fs::symlink(folder.path("victim"), folder.path("during/report.html")).unwrap();
+    running.wait().done();
+    assert!(!folder.exists("victim"));
+    assert!(std::fs::symlink_metadata(folder.path("during/report.html")).unwrap().is_file());
 }

@@ -287,3 +287,32 @@ fn experiments_of_the_repository_are_one_command() {
     assert_eq!(services(&ended.json()), ["server"]);
     scene.assert_nothing_left("path-coalesce-length.toml");
 }
+
+/// A folder for temporary files whose name is a command to a shell.
+#[test]
+fn an_address_is_no_part_of_a_shell_command() {
+    let scene = Scene::new();
+    let tmp = scene.0.path("t;touch owned; $(touch owned) 'q");
+    fs::create_dir(&tmp).unwrap();
+    let variables =
+        [format!("TMPDIR={}", tmp.display()), format!("XDG_STATE_HOME={}", scene.0.path("state").display())];
+    let iotoll = |words: &str| scene.0.iotoll(words).under(&["env", &variables[0], &variables[1]]);
+    let made = "echo {s.dir} >> log; echo \"{s.dir}\" >> log; echo '{s.dir}' >> log";
+    let cost = iotoll("cost --background 200ms --no-save --quiet --ios 1 --service").word(format!("s={SERVE}"));
+    let cost = ["--setup", "--prepare", "--cleanup"].into_iter().fold(cost, |cost, flag| cost.word(flag).word(made));
+    cost.word_list("-- sh -c").word(made).run().done();
+    let fill = made.replace("s.dir", "dir");
+    let text = format!(
+        "job = \"[a]\\nioengine=nbd\"\nsetup = '''{made}'''\ncleanup = '''{made}'''\n\
+         [[service]]\nname = 's'\nfill = '''{fill}'''\ncommand = '{SERVE}'\n\
+         [[arm]]\nname = 'a'\noptions = ['uri={{s.uri}}']\n\
+         [[arm]]\nname = 'b'\noptions = ['uri={{s.uri}}']\nsetup = '''{made}'''\ncleanup = '''{made}'''\n"
+    );
+    scene.0.write("x.toml", text);
+    iotoll("compare x.toml --no-save --quiet --budget 1s").run().done();
+    let log = String::from_utf8(scene.0.read("log")).unwrap();
+    let folder = format!("{}/iotoll-services-", tmp.display());
+    assert!(log.lines().count() > 20 && log.lines().all(|line| line.starts_with(&folder)), "{log}");
+    assert!(!scene.0.exists("owned"));
+    scene.assert_nothing_left("odd names");
+}

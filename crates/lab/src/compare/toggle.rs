@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
-use crate::guardian::setting_file::{SettingFile, beside, present, put_back, same, write};
+use crate::guardian::setting_file::{SettingFile, beside, put_back, same, shown};
 use crate::guardian::undo::{Switched, Undo};
 use crate::guardian::{Guardian, UndoGuard, leftovers};
 use crate::shell;
@@ -13,7 +13,6 @@ use crate::wait_limit::WaitLimit;
 use model::experiment::{ArmPlan, Setting};
 use model::warning::{Code, Warning, add_once};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -79,10 +78,10 @@ impl Toggles {
                 ))
             };
             let found = SettingFile::read(&setting.path).map_err(|error| refused("reading", error))?;
-            let writable = fs::OpenOptions::new().write(true).open(&setting.path);
-            writable.map_err(|error| refused("opening for writing", error))?;
             if found.kernel {
-                others.append(&mut beside(&setting.path));
+                let mut beside =
+                    beside(&setting.path).map_err(|error| refused("reading the settings beside", error))?;
+                others.append(&mut beside);
             }
             toggles.found.push(found);
         }
@@ -210,11 +209,11 @@ impl Toggles {
             let Some(found) = self.found.iter().find(|found| found.path == setting.path && found.kernel) else {
                 continue;
             };
-            let now = fs::read_to_string(&setting.path).map(|text| present(&text)).unwrap_or_default();
+            let now = found.now().unwrap_or_default();
             let odd = if same(&found.value, &setting.value) {
                 format!("arm '{}': {setting} is already in force and changes nothing", arm.name)
             } else if !same(&now, &setting.value) {
-                format!("arm '{}': {setting}: the kernel changed it to '{now}'", arm.name)
+                format!("arm '{}': {setting}: the kernel changed it to '{}'", arm.name, shown(&now))
             } else {
                 continue;
             };
@@ -276,13 +275,15 @@ impl Toggles {
     fn apply(&self, settings: &[Setting]) -> Result<()> {
         for setting in settings {
             let failed = |what: String| Error::Failed(format!("{setting}: {}: {what}", setting.path.display()));
-            let found = self.found.iter().find(|found| found.path == setting.path);
-            let kernel = found.is_some_and(|found| found.kernel);
-            write(&setting.path, &setting.value, kernel).map_err(|error| failed(format!("writing: {error}")))?;
-            let Some(found) = found.filter(|found| kernel && !same(&found.value, &setting.value)) else { continue };
+            let Some(found) = self.found.iter().find(|found| found.path == setting.path) else { continue };
+            found.write(&setting.value).map_err(|error| failed(format!("writing: {error}")))?;
+            if !found.kernel || same(&found.value, &setting.value) {
+                continue;
+            }
             let differs = found.differs().map_err(|error| failed(format!("reading back: {error}")))?;
             if differs.is_none() {
-                return Err(failed(format!("still '{}' after writing: the kernel ignored the value", found.value)));
+                let value = shown(&found.value);
+                return Err(failed(format!("still '{value}' after writing: the kernel ignored the value")));
             }
         }
         Ok(())
@@ -305,14 +306,12 @@ impl Toggles {
         let switched = self.found.iter().filter(|found| on.settings.contains(&found.path));
         let mut still_on = Vec::new();
         for (found, why) in put_back(switched.rev().chain(&self.coupled)) {
-            let (value, path) = (&found.value, found.path.display());
+            let (value, path) = (shown(&found.value), found.path.display());
             if on.settings.contains(&found.path) {
                 still_on.push(found.path.clone());
             }
-            outcome = outcome.and(Err(Error::Failed(format!(
-                "{path}: could not be set back to '{}': {why}; set it by hand",
-                value.trim()
-            ))));
+            outcome = outcome
+                .and(Err(Error::Failed(format!("{path}: could not be set back to '{value}': {why}; set it by hand"))));
         }
         // Try again at the end.
         self.on = (!still_on.is_empty()).then_some(On { settings: still_on, cleanup: None });
@@ -324,9 +323,10 @@ impl Toggles {
 fn untouched(found: &SettingFile) -> Result<()> {
     match found.differs() {
         Ok(Some(now)) if found.kernel => Err(Error::Failed(format!(
-            "{} is '{now}' and was '{}' when the comparison started: another process changed it; it is left as it is",
+            "{} is '{}' and was '{}' when the comparison started: another process changed it; it is left as it is",
             found.path.display(),
-            found.value
+            shown(&now),
+            shown(&found.value)
         ))),
         _ => Ok(()),
     }
@@ -377,6 +377,7 @@ pub(super) fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
 mod tests {
     use super::*;
     use crate::interruption::Interruption;
+    use std::fs;
     use std::sync::Arc;
 
     fn arm(settings: &[Setting], setup: Option<&str>, cleanup: Option<&str>) -> ArmPlan {

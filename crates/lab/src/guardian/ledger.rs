@@ -5,6 +5,7 @@
 
 use super::path_text;
 use super::processes::Leader;
+use super::setting_file::shown;
 use super::undo::{Switched, Undo};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,8 +15,11 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const SCHEMA: &str = "iotoll.ledger/1";
+/// Most bytes of a ledger. One with a thousand files has a tenth of that.
+const LONGEST: u64 = 4 << 20;
 /// File name extension of ledgers.
 const ENDING: &str = "jsonl";
 
@@ -155,6 +159,8 @@ fn create(command_line: Vec<String>) -> Result<(PathBuf, File), String> {
     let path = folder.join(format!("{}-{:.0}.{ENDING}", std::process::id(), header.unix_seconds * 1e6));
     let created = begin(&folder, &path).and_then(|mut file| {
         text(&Line::Opened(header)).and_then(|text| file.write_all(&text)).inspect_err(|_| remove(&path))?;
+        // The name must survive a crash of the machine too. Not every file system can write a folder to disk.
+        let _ = File::open(&folder).and_then(|folder| folder.sync_all());
         Ok(file)
     });
     Ok((path, created.map_err(|error| format!("{}: {error}", folder.display()))?))
@@ -207,12 +213,32 @@ impl Watched {
 /// The owner of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
+    /// A process keeps it open, and neither the iotoll nor the guardian that it names runs here: the kernel is closing the files of
+    /// both, or they run in another PID namespace (container), or another iotoll is acting on the ledger now.
+    Unclear,
+    /// An iotoll, with this process id, that has been killed and has not ended yet.
+    Dying(u32),
     /// An iotoll that still runs.
     Iotoll,
     /// Its iotoll has ended, and its guardian, with this process id, is about to undo everything.
     Guardian(u32),
     /// No process.
     Gone,
+}
+
+impl Holder {
+    /// Whether it is worth while to wait for its end any longer.
+    pub fn may_end_within(self, waited: Duration) -> bool {
+        /// For a guardian that is undoing, or a process that the kernel is ending.
+        const ENDING: Duration = Duration::from_secs(5);
+        /// For the files of processes that have ended.
+        const CLOSING: Duration = Duration::from_secs(1);
+        match self {
+            Self::Guardian(_) | Self::Dying(_) => waited < ENDING,
+            Self::Unclear => waited < CLOSING,
+            Self::Iotoll | Self::Gone => false,
+        }
+    }
 }
 
 /// A ledger found on disk.
@@ -222,6 +248,8 @@ pub(super) struct Found {
     pub header: Header,
     /// The newest first.
     pub entries: Vec<Undo>,
+    /// Lines that this version does not understand, as they are.
+    pub unknown: Vec<Vec<u8>>,
     pub holder: Holder,
     /// Locked exclusively, if no process owns the ledger.
     _file: File,
@@ -242,14 +270,28 @@ impl Found {
         self.header.iotoll == Leader::of(std::process::id())
     }
 
-    /// Keeps only these entries; the others are done.
+    /// What to tell the user about lines that are not understood.
+    pub fn not_understood(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(self.unknown.first()?);
+        let (line, count, path) = (shown(&text), self.unknown.len(), self.path.display());
+        Some(format!(
+            "{path}: {count} of its entries are not understood by this version ({line}) and stay in it; start the iotoll that \
+             wrote it, or undo them by hand and remove the file"
+        ))
+    }
+
+    /// Keeps only these entries, and the lines that are not understood; the others are done. If that fails, the file stays as it is.
     pub fn keep(&self, entries: &[Undo]) -> io::Result<()> {
         let added = (0..).zip(entries).map(|(number, undo)| Line::Add(number, undo.clone()));
         let lines: io::Result<Vec<Vec<u8>>> =
             std::iter::once(Line::Opened(self.header.clone())).chain(added).map(|line| text(&line)).collect();
+        let lines = [lines?.concat(), self.unknown.concat()].concat();
         let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-        // In place, because the lock belongs to this file.
-        OpenOptions::new().write(true).truncate(true).custom_flags(flags).open(&self.path)?.write_all(&lines?.concat())
+        // In place, because the lock belongs to this file; it becomes shorter, so a full disk has room for it.
+        let mut file = OpenOptions::new().write(true).custom_flags(flags).open(&self.path)?;
+        file.write_all(&lines)?;
+        file.set_len(lines.len() as u64)?;
+        file.sync_all()
     }
 
     /// Removes it: all its entries are done.
@@ -258,46 +300,105 @@ impl Found {
     }
 }
 
-/// All ledgers of this user. Incomplete or foreign files are skipped, because their entries would be acted on.
-pub(super) fn all() -> Vec<Found> {
+/// The ledgers of this user.
+#[derive(Debug, Default)]
+pub(super) struct Ledgers {
+    pub found: Vec<Found>,
+    /// Files that are left alone, because their entries would be acted on: which and why, one line each.
+    pub refused: Vec<String>,
+}
+
+/// All ledgers of this user.
+pub(super) fn all() -> Ledgers {
     let entries = folder().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == ENDING));
     paths.sort();
-    paths.into_iter().filter_map(read).collect()
+    let mut ledgers = Ledgers::default();
+    for path in paths {
+        let shown = path.display().to_string();
+        match read(path) {
+            Ok(Some(found)) => ledgers.found.push(found),
+            Ok(None) => {}
+            Err(why) => ledgers.refused.push(format!("{shown}: {why}; it is left as it is")),
+        }
+    }
+    ledgers
 }
 
-fn read(path: PathBuf) -> Option<Found> {
+/// Reads a ledger. `None` if it is being created or has just been removed.
+///
+/// # Errors
+/// Why it must not be acted on.
+fn read(path: PathBuf) -> Result<Option<Found>, String> {
     // Do not wait for a writer if it is a pipe.
     let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits().cast_signed();
-    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(&path).ok()?;
-    let metadata = file.metadata().ok()?;
-    let ours = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o022 == 0;
-    if !metadata.is_file() || !ours {
-        return None;
+    let mut file = match OpenOptions::new().read(true).custom_flags(flags).open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(|error| format!("it looks like a ledger of iotoll, and cannot be opened: {error}"))?,
+    };
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
+    let user = rustix::process::geteuid().as_raw();
+    match metadata.is_file() {
+        true if metadata.uid() != user => {
+            return Err(format!(
+                "it looks like a ledger of iotoll, and belongs to user {}, not {user}",
+                metadata.uid()
+            ));
+        }
+        true if metadata.mode() & 0o022 != 0 => {
+            return Err("it looks like a ledger of iotoll, and other users can write to it (see its mode)".to_owned());
+        }
+        true if metadata.len() > LONGEST => return Err("it is too long for a ledger of iotoll".to_owned()),
+        true => {}
+        false => return Err("it is named like a ledger of iotoll, and is not a regular file".to_owned()),
     }
     let mut text = Vec::new();
-    io::Read::read_to_end(&mut file, &mut text).ok()?;
-    let mut lines = text.split_inclusive(|byte| *byte == b'\n').map(serde_json::from_slice::<Line>);
-    let Some(Ok(Line::Opened(header))) = lines.next() else { return None };
-    let (mut entries, mut guardian) = (BTreeMap::new(), None);
-    for line in lines.flatten() {
-        match line {
-            Line::Opened(_) => {}
-            Line::Guardian(leader) => guardian = Some(leader),
-            Line::Add(number, undo) => _ = entries.insert(number, undo),
-            Line::Drop(number) => _ = entries.remove(&number),
+    io::Read::read_to_end(&mut file, &mut text).map_err(|error| error.to_string())?;
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    // The change that belongs to an incomplete line was not made.
+    let mut lines = lines.filter(|line| line.ends_with(b"\n"));
+    let Some(first) = lines.next() else { return Ok(None) };
+    let header = header(first)?;
+    let (mut entries, mut guardian, mut unknown) = (BTreeMap::new(), None, Vec::new());
+    for line in lines {
+        match serde_json::from_slice(line) {
+            Ok(Line::Opened(_)) => {}
+            Ok(Line::Guardian(leader)) => guardian = Some(leader),
+            Ok(Line::Add(number, undo)) => _ = entries.insert(number, undo),
+            Ok(Line::Drop(number)) => _ = entries.remove(&number),
+            Err(_) => unknown.push(line.to_vec()),
         }
     }
     let same_boot = crate::host::boot_id().is_ok_and(|now| now == header.boot_id);
     let lives = |leader: Option<Leader>| same_boot && leader.is_some_and(Leader::lives);
     let free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-    let holder = match guardian {
+    let dying = header.iotoll.filter(|iotoll| same_boot && iotoll.is_dying());
+    let holder = match (guardian, dying) {
+        (_, Some(iotoll)) => Holder::Dying(iotoll.process),
         _ if lives(header.iotoll) => Holder::Iotoll,
-        Some(leader) if lives(guardian) => Holder::Guardian(leader.process),
-        // The owner is in another PID namespace (container), or another iotoll is acting on the ledger now.
-        _ if !free => Holder::Iotoll,
+        (Some(leader), _) if lives(guardian) => Holder::Guardian(leader.process),
+        _ if !free => Holder::Unclear,
         _ => Holder::Gone,
     };
-    Some(Found { path, header, entries: entries.into_values().rev().collect(), holder, _file: file })
+    let entries = entries.into_values().rev().collect();
+    Ok(Some(Found { path, header, entries, unknown, holder, _file: file }))
+}
+
+/// The header in the first line.
+fn header(line: &[u8]) -> Result<Header, String> {
+    let value: serde_json::Value =
+        serde_json::from_slice(line).map_err(|_| "it is named like a ledger of iotoll, and is none".to_owned())?;
+    let schema = value.get("opened").and_then(|opened| opened.get("schema")).and_then(serde_json::Value::as_str);
+    if schema != Some(SCHEMA) {
+        let schema = shown(schema.unwrap_or_default());
+        return Err(format!(
+            "its schema is '{schema}', not {SCHEMA}: another version of iotoll wrote it; start that one to undo its changes, or \
+             undo them by hand and remove the file"
+        ));
+    }
+    match serde_json::from_value(value) {
+        Ok(Line::Opened(header)) => Ok(header),
+        _ => Err("its first line is damaged; undo by hand what it lists, and remove the file".to_owned()),
+    }
 }

@@ -3,22 +3,24 @@
 
 use super::ledger::{self, Holder};
 use super::processes;
-use super::setting_file::{self, SettingFile};
+use super::setting_file::{self, SettingFile, shown};
 use super::undo::{Switched, Undo};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long to wait for a guardian that is undoing.
-const TIMEOUT: Duration = Duration::from_secs(5);
-
 /// What is left behind, one line each. Changes nothing.
 pub fn found() -> Vec<String> {
-    let mut lines = Vec::new();
-    for ledger in ledger::all() {
+    let ledgers = ledger::all();
+    let mut lines: Vec<String> = ledgers.refused;
+    for ledger in ledgers.found {
         match ledger.holder {
-            Holder::Iotoll => {}
+            Holder::Iotoll | Holder::Unclear => {}
             Holder::Guardian(process) => lines.push(at_work(process)),
-            Holder::Gone => lines.extend(remnants(&ledger).iter().map(Remnant::found)),
+            Holder::Dying(process) => lines.push(ending(process)),
+            Holder::Gone => {
+                lines.extend(remnants(&ledger).iter().map(Remnant::found));
+                lines.extend(ledger.not_understood());
+            }
         }
     }
     lines
@@ -28,26 +30,30 @@ pub fn found() -> Vec<String> {
 pub fn put_back() -> Vec<String> {
     let begun = Instant::now();
     let mut ledgers = ledger::all();
-    while ledgers.iter().any(|ledger| matches!(ledger.holder, Holder::Guardian(_))) && begun.elapsed() < TIMEOUT {
+    while ledgers.found.iter().any(|ledger| ledger.holder.may_end_within(begun.elapsed())) {
         // A guardian that was stopped must continue, because it still has to undo its entries.
-        ledgers.iter().for_each(ledger::Found::wake_guardian);
+        ledgers.found.iter().for_each(ledger::Found::wake_guardian);
         drop(ledgers);
         std::thread::sleep(Duration::from_millis(10));
         ledgers = ledger::all();
     }
-    let mut lines = Vec::new();
-    for ledger in ledgers {
+    let mut lines = ledgers.refused;
+    for ledger in ledgers.found {
         match ledger.holder {
-            Holder::Iotoll => {}
+            Holder::Iotoll | Holder::Unclear => {}
             Holder::Guardian(process) => lines.push(at_work(process)),
+            Holder::Dying(process) => lines.push(ending(process)),
             Holder::Gone => {
                 let prefix = format!("left behind by '{}', which was killed: ", ledger.header.command_line.join(" "));
                 lines.extend(act(remnants(&ledger)).into_iter().map(|line| prefix.clone() + &line));
                 // Only the user can know when the effect of a command is off.
                 let by_hand: Vec<Undo> =
                     ledger.entries.iter().filter(|undo| matches!(undo, Undo::MayBeOn { .. })).cloned().collect();
-                if by_hand.is_empty() || ledger.keep(&by_hand).is_err() {
-                    ledger.remove();
+                lines.extend(ledger.not_understood());
+                // What was put back stays so if it is put back again.
+                match by_hand.is_empty() && ledger.unknown.is_empty() {
+                    true => ledger.remove(),
+                    false => _ = ledger.keep(&by_hand),
                 }
             }
         }
@@ -59,7 +65,9 @@ pub fn put_back() -> Vec<String> {
 pub(crate) fn switched_by_another(paths: &[&Path]) -> Option<(PathBuf, String)> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let ours: Vec<PathBuf> = paths.iter().map(|path| real(path)).collect();
-    let others = ledger::all().into_iter().filter(|ledger| ledger.holder == Holder::Iotoll && !ledger.is_own());
+    let others = ledger::all().found.into_iter();
+    let switches = |holder| matches!(holder, Holder::Iotoll | Holder::Unclear | Holder::Dying(_) | Holder::Guardian(_));
+    let others = others.filter(|ledger| switches(ledger.holder) && !ledger.is_own());
     others.into_iter().find_map(|ledger| {
         let switched = ledger.entries.iter().filter_map(|undo| match undo {
             Undo::Restore(files) => Some(files),
@@ -68,6 +76,10 @@ pub(crate) fn switched_by_another(paths: &[&Path]) -> Option<(PathBuf, String)> 
         let file = switched.flatten().find(|file| ours.contains(&real(&file.found.path)))?;
         Some((file.found.path.clone(), ledger.header.command_line.join(" ")))
     })
+}
+
+fn ending(process: u32) -> String {
+    format!("a killed iotoll (process {process}) has not ended yet; the next start undoes its changes")
 }
 
 fn at_work(process: u32) -> String {
@@ -91,12 +103,13 @@ impl Remnant {
     fn found(&self) -> String {
         match self {
             Self::Switched { found, now } => {
-                format!("{} is '{now}', it was '{}'", found.path.display(), found.value)
+                format!("{} is '{}', it was '{}'", found.path.display(), shown(now), shown(&found.value))
             }
             Self::Foreign { found, now } => format!(
-                "{} is '{now}', neither its original value ('{}') nor one that iotoll set",
+                "{} is '{}', neither its original value ('{}') nor one that iotoll set",
                 found.path.display(),
-                found.value
+                shown(now),
+                shown(&found.value)
             ),
             Self::MayBeOn { command, directory, ledger } => {
                 format!("may still be on: run `{command}` in {}, then remove {}", directory.display(), ledger.display())
@@ -157,8 +170,7 @@ fn switched(file: &Switched, same_boot: bool) -> Option<Remnant> {
     if found.is(&now, &found.value) {
         return None;
     }
-    // A regular file is truncated before it is written to.
-    let ours = file.set.iter().any(|set| found.is(&now, set)) || (!found.kernel && now.is_empty());
+    let ours = file.set.iter().any(|set| found.is(&now, set) || found.is_between(&now, set));
     Some(if ours { Remnant::Switched { found, now } } else { Remnant::Foreign { found, now } })
 }
 

@@ -43,6 +43,11 @@ impl Leader {
         Stat::read(self.process).is_none_or(|stat| stat.start != self.start || stat.ended || stat.stopped)
     }
 
+    /// Whether it has been killed, and the kernel has not ended it yet.
+    pub fn is_dying(self) -> bool {
+        self.lives() && (Stat::read(self.process).is_some_and(|stat| stat.exiting) || awaits_kill(self.process))
+    }
+
     /// Whether it still runs.
     pub fn lives(self) -> bool {
         Stat::read(self.process).is_some_and(|stat| stat.start == self.start && !stat.ended)
@@ -129,6 +134,7 @@ struct Stat {
     name: String,
     ended: bool,
     stopped: bool,
+    exiting: bool,
     parent: u32,
     group: u32,
     start: u64,
@@ -136,22 +142,35 @@ struct Stat {
 
 impl Stat {
     fn read(process: u32) -> Option<Self> {
-        // pid (comm) state ppid pgrp … starttime, proc_pid_stat(5); comm may contain any byte.
+        // pid (comm) state ppid pgrp session tty_nr tpgid flags … starttime, proc_pid_stat(5); comm may contain any byte.
         let text = fs::read(format!("/proc/{process}/stat")).ok()?;
         let text = String::from_utf8_lossy(&text);
         let (head, tail) = text.rsplit_once(')')?;
         let mut fields = tail.split_whitespace();
         let state = fields.next()?;
         let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        // PF_EXITING of the flags, linux/sched.h.
+        let exiting = fields.nth(3)?.parse::<u64>().ok()? & 0x4 != 0;
         Some(Self {
             name: head.split_once('(')?.1.to_owned(),
             ended: matches!(state, "Z" | "X"),
             stopped: matches!(state, "T" | "t"),
+            exiting,
             parent,
             group,
-            start: fields.nth(16)?.parse().ok()?,
+            start: fields.nth(12)?.parse().ok()?,
         })
     }
+}
+
+/// Whether SIGKILL was sent to a process and has not reached it yet.
+fn awaits_kill(process: u32) -> bool {
+    /// Signals are numbered from 1, bits from 0.
+    const KILL: u64 = 1 << 8;
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let pending =
+        status.lines().filter_map(|line| line.strip_prefix("SigPnd:").or_else(|| line.strip_prefix("ShdPnd:")));
+    pending.filter_map(|mask| u64::from_str_radix(mask.trim(), 16).ok()).any(|mask| mask & KILL != 0)
 }
 
 /// Every process that has not ended, by its id.

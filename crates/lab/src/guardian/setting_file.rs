@@ -1,12 +1,19 @@
 //! The file of a setting: its value, and what else changes with it.
 
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
 use std::time::Duration;
+
+/// Longest value, in bytes: the kernel gives and takes a setting in one page.
+const LONGEST_VALUE: usize = 4096;
+/// A file that does not answer within this time is not the file of a setting.
+const LONGEST_READ: Duration = Duration::from_secs(5);
 
 /// Most files beside a setting that are read.
 const MOST_BESIDE: usize = 1000;
@@ -24,18 +31,74 @@ pub(crate) struct SettingFile {
 }
 
 impl SettingFile {
-    /// Reads the current value.
+    /// Reads the current value, and makes sure that another one can be written.
+    ///
+    /// # Errors
+    /// When it is neither a regular file nor a file of the kernel, is longer than a value, or does not answer in time.
     pub fn read(path: &Path) -> io::Result<Self> {
-        if !fs::metadata(path)?.is_file() {
-            return Err(io::Error::other("not a regular file"));
-        }
-        let (kernel, text) = (is_of_the_kernel(path)?, fs::read_to_string(path)?);
-        Ok(Self { path: path.to_owned(), value: if kernel { present(&text) } else { text }, kernel })
+        let path = path.to_owned();
+        in_time(move || {
+            let metadata = fs::metadata(&path)?;
+            if !metadata.is_file() {
+                return Err(io::Error::other("not a regular file"));
+            }
+            let kernel = is_of_the_kernel(&path)?;
+            // Not even root can write to it, and reading may consume what it shows (/proc/kmsg).
+            if kernel && metadata.permissions().mode() & 0o222 == 0 {
+                return Err(io::Error::other("the kernel lets nobody write to it"));
+            }
+            let text = text_of(&path)?;
+            // Truncating a virtual file, and putting its value back in one write, is right only for those of the kernel.
+            if !kernel && metadata.len() != text.len() as u64 {
+                return Err(io::Error::other("neither a regular file nor in a file system of kernel settings"));
+            }
+            let writable = opening(OpenOptions::new().write(true)).open(&path);
+            writable.map_err(|error| io::Error::new(error.kind(), format!("opening for writing: {error}")))?;
+            Ok(Self { path, value: if kernel { present(&text) } else { text }, kernel })
+        })
     }
 
     /// Writes the original value back.
     pub fn write_back(&self) -> io::Result<()> {
-        write(&self.path, &self.value, self.kernel)
+        self.write(&self.value)
+    }
+
+    /// Writes a value.
+    ///
+    /// The original value must fit again even if the disk is full by then. So a regular file keeps its blocks: the value is written
+    /// over the earlier one, and the file is cut afterwards.
+    pub fn write(&self, value: &str) -> io::Result<()> {
+        // Never create the file: an ordinary file would remain where a removed device had its file.
+        let mut file = opening(OpenOptions::new().write(true).truncate(self.kernel)).open(&self.path)?;
+        if self.kernel {
+            // In one write, because the kernel takes each write as a value. It ends in a newline, because an empty value would
+            // otherwise be no write at all.
+            return file.write_all(format!("{value}\n").as_bytes());
+        }
+        // Not every file system can do this.
+        let _ = self.reserve(&file);
+        file.write_all_at(value.as_bytes(), 0)?;
+        file.set_len(value.len() as u64)?;
+        let _ = self.reserve(&file);
+        Ok(())
+    }
+
+    /// Keeps the blocks that the original value needs, also behind the end of the file.
+    fn reserve(&self, file: &File) -> rustix::io::Result<()> {
+        match self.value.len() as u64 {
+            0 => Ok(()),
+            bytes => fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes),
+        }
+    }
+
+    /// Whether `now` is what is left in a regular file if iotoll was killed while it wrote `set`, or wrote the original value
+    /// back: the one, and the rest of the other.
+    pub fn is_between(&self, now: &str, set: &str) -> bool {
+        let over = |new: &str, earlier: &str| {
+            let rest = earlier.as_bytes().get(new.len()..).unwrap_or_default();
+            now.as_bytes() == [new.as_bytes(), rest].concat()
+        };
+        !self.kernel && (now.is_empty() || over(set, &self.value) || over(&self.value, set))
     }
 
     /// The current value, if it differs.
@@ -46,7 +109,7 @@ impl SettingFile {
 
     /// The current value.
     pub fn now(&self) -> io::Result<String> {
-        let text = fs::read_to_string(&self.path)?;
+        let text = text_of(&self.path)?;
         Ok(if self.kernel { present(&text) } else { text })
     }
 
@@ -84,13 +147,44 @@ fn restore(found: &SettingFile) -> io::Result<()> {
     }
 }
 
-/// Values for files of the kernel end in a newline, because an empty value would otherwise be no write at all.
-pub(crate) fn write(path: &Path, value: &str, kernel: bool) -> io::Result<()> {
-    // Never create the file: an ordinary file would remain where a removed device had its file.
-    let mut file = fs::OpenOptions::new().write(true).truncate(true).open(path)?;
-    // In one write, because the kernel takes each write as a value.
-    let end = if kernel { "\n" } else { "" };
-    file.write_all(format!("{value}{end}").as_bytes())
+/// The contents of a file, which is not longer than a value.
+fn text_of(path: &Path) -> io::Result<String> {
+    let mut text = Vec::with_capacity(LONGEST_VALUE + 1);
+    let file = opening(OpenOptions::new().read(true)).open(path)?;
+    file.take(LONGEST_VALUE as u64 + 1).read_to_end(&mut text)?;
+    if text.len() > LONGEST_VALUE {
+        return Err(io::Error::other(format!("longer than {LONGEST_VALUE} bytes, so it is not the file of a setting")));
+    }
+    String::from_utf8(text).map_err(|_| io::Error::other("not text, so it is not the file of a setting"))
+}
+
+/// A file that has nothing to read yet, such as /proc/kmsg, must not stop iotoll.
+fn opening(options: &mut OpenOptions) -> &OpenOptions {
+    options.custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+}
+
+/// Does it in a thread, and gives up after a while: a file of a server that is away, or of a driver that hangs, may never
+/// answer, and nothing can interrupt the wait.
+fn in_time<T: Send + 'static>(act: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    let (tell, told) = channel();
+    std::thread::Builder::new().name("iotoll-setting".to_owned()).spawn(move || tell.send(act()))?;
+    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {} s", LONGEST_READ.as_secs()));
+    told.recv_timeout(LONGEST_READ).unwrap_or_else(|_| Err(late()))
+}
+
+/// A value in a message: on one line, and cut.
+pub(crate) fn shown(value: &str) -> String {
+    const MOST: usize = 60;
+    let line: String = value
+        .trim()
+        .chars()
+        .take(MOST)
+        .flat_map(|letter| match letter.is_control() {
+            true => letter.escape_default().collect::<Vec<_>>(),
+            false => vec![letter],
+        })
+        .collect();
+    if value.trim().chars().count() > MOST { line + "…" } else { line }
 }
 
 /// Whether two texts are the same value except for spacing.
@@ -106,20 +200,39 @@ pub(crate) fn present(text: &str) -> String {
 
 /// Whether a path is in a file system of kernel files.
 fn is_of_the_kernel(path: &Path) -> io::Result<bool> {
-    /// proc, sysfs, cgroup2, cgroup, debugfs, tracefs, configfs (linux/magic.h).
-    const KINDS: [i64; 7] = [0x9fa0, 0x6265_6572, 0x6367_7270, 0x0027_e0eb, 0x6462_6720, 0x7472_6163, 0x6265_6570];
+    /// proc, sysfs, cgroup2, cgroup, debugfs, tracefs, configfs, securityfs, selinuxfs, resctrl, binfmt_misc
+    /// (linux/magic.h).
+    const KINDS: [i64; 11] = [
+        0x9fa0,
+        0x6265_6572,
+        0x6367_7270,
+        0x0027_e0eb,
+        0x6462_6720,
+        0x7472_6163,
+        0x6265_6570,
+        0x7363_6673,
+        0xf97c_ff8c,
+        0x0765_5821,
+        0x4249_4e4d,
+    ];
     Ok(KINDS.contains(&rustix::fs::statfs(path)?.f_type))
 }
 
 /// The values of the settings beside `setting`, in its folder and its subfolders: the kernel changes some of them with
 /// it (`vm.dirty_bytes` with `vm.dirty_ratio`, the settings of an I/O scheduler with the scheduler). Those that change
 /// by themselves are left out.
-pub(crate) fn beside(setting: &Path) -> BTreeMap<PathBuf, String> {
-    let folder = setting.parent().unwrap_or(setting);
-    let first = look(folder, setting);
-    std::thread::sleep(STILL);
-    let second = look(folder, setting);
-    first.into_iter().filter(|(path, value)| second.get(path) == Some(value)).collect()
+///
+/// # Errors
+/// When one of them does not answer in time.
+pub(crate) fn beside(setting: &Path) -> io::Result<BTreeMap<PathBuf, String>> {
+    let setting = setting.to_owned();
+    in_time(move || {
+        let folder = setting.parent().unwrap_or(&setting);
+        let first = look(folder, &setting);
+        std::thread::sleep(STILL);
+        let second = look(folder, &setting);
+        Ok(first.into_iter().filter(|(path, value)| second.get(path) == Some(value)).collect())
+    })
 }
 
 fn look(folder: &Path, setting: &Path) -> BTreeMap<PathBuf, String> {
@@ -128,7 +241,7 @@ fn look(folder: &Path, setting: &Path) -> BTreeMap<PathBuf, String> {
         .filter(|path| path.is_dir() && !path.is_symlink())
         .flat_map(|path| entries(&path).collect::<Vec<_>>());
     let all = entries(folder).chain(below).filter(|path| path != setting && is_setting(path)).take(MOST_BESIDE);
-    all.filter_map(|path| Some((path.clone(), present(&fs::read_to_string(&path).ok()?)))).collect()
+    all.filter_map(|path| Some((path.clone(), present(&text_of(&path).ok()?)))).collect()
 }
 
 /// Whether a file can be read and written, and does not change with every new process.
@@ -148,7 +261,8 @@ mod tests {
         let path = folder.path().join("knob");
         fs::write(&path, "found").unwrap();
         let found = SettingFile::read(&path).unwrap();
-        write(&path, "a longer value", false).unwrap();
+        found.write("a longer value").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a longer value");
         assert_eq!(put_back([&found]), []);
         assert_eq!(fs::read_to_string(&path).unwrap(), "found");
         fs::remove_file(&path).unwrap();
@@ -161,5 +275,47 @@ mod tests {
         assert_eq!(present("none [mq-deadline] bfq\n"), "mq-deadline");
         assert_eq!(present("10\n"), "10");
         assert_eq!(present("4096\t87380\t6291456\n"), "4096\t87380\t6291456");
+    }
+
+    #[test]
+    fn what_is_not_a_setting_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |path: &Path| SettingFile::read(path).unwrap_err().to_string();
+        let sparse = folder.path().join("sparse");
+        File::create(&sparse).unwrap().set_len(2 << 30).unwrap();
+        assert!(refused(&sparse).contains("longer than 4096 bytes"));
+        fs::write(folder.path().join("bytes"), [0xff, 0]).unwrap();
+        assert!(refused(&folder.path().join("bytes")).contains("not text"));
+        assert!(refused(folder.path()).contains("not a regular file"));
+        // Reading it would wait for the next message of the kernel.
+        assert!(refused(Path::new("/proc/kmsg")).contains("lets nobody write"));
+    }
+
+    #[test]
+    fn what_does_not_answer_is_given_up() {
+        let begun = std::time::Instant::now();
+        let late = in_time(|| {
+            std::thread::sleep(LONGEST_READ * 4);
+            Ok(())
+        });
+        assert_eq!(late.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() < LONGEST_READ * 3);
+    }
+
+    #[test]
+    fn a_kill_while_a_value_is_written_is_recognised() {
+        let found = SettingFile { path: PathBuf::new(), value: "found\n".to_owned(), kernel: false };
+        for now in ["", "newnd\n", "found\n", "new"] {
+            assert!(found.is_between(now, "new"), "{now:?}");
+        }
+        assert!(found.is_between("found\nr value", "a longer value") && !found.is_between("theirs", "new"));
+        assert!(!SettingFile { kernel: true, ..found }.is_between("", "new"));
+    }
+
+    #[test]
+    fn a_value_is_shown_on_one_line() {
+        assert_eq!(shown(" 10\t20\n"), "10\\t20");
+        assert_eq!(shown("a\nb"), "a\\nb");
+        assert_eq!(shown(&"x".repeat(5000)), "x".repeat(60) + "…");
     }
 }

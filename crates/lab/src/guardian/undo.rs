@@ -3,7 +3,7 @@
 use super::control_group;
 use super::file_identity::{Identity, Lengthened};
 use super::processes::{self, Leader};
-use super::setting_file::{SettingFile, put_back};
+use super::setting_file::{SettingFile, put_back, shown};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -150,7 +150,7 @@ fn restore(files: &[Switched]) -> Result<(), String> {
         }
         let left = put_back(files.iter().map(|file| &file.found));
         let Some((found, why)) = left.first() else { return Ok(()) };
-        remaining = format!("{}: could not be set back to '{}': {why}", found.path.display(), found.value);
+        remaining = format!("{}: could not be set back to '{}': {why}", found.path.display(), shown(&found.value));
     }
     Err(remaining)
 }

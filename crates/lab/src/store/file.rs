@@ -10,12 +10,14 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The key of the first line.
 const ENVELOPE: &str = "envelope";
 
 /// A record that is being written.
+#[derive(Debug)]
 pub struct RecordFile {
     file: File,
     path: PathBuf,
@@ -58,6 +60,28 @@ impl RecordFile {
     /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether this very file lies at `path`.
+    pub(super) fn lies_at(&self, path: &Path) -> bool {
+        let of = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        self.file.metadata().is_ok_and(|own| fs::symlink_metadata(path).is_ok_and(|there| of(there) == of(own)))
+    }
+
+    /// Removes it, unless another file lies at its path.
+    pub(super) fn remove(&self) {
+        if self.lies_at(&self.path) {
+            // An error cannot be reported from here.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+
+    /// Writes the first line, and leaves it to the kernel when to write it to disk.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn begin_unsynced(&mut self, envelope: &Envelope) -> Result<()> {
+        self.append_unsynced(ENVELOPE, envelope)
     }
 
     /// Writes the first line.

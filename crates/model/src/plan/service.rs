@@ -5,8 +5,9 @@
 
 mod braces;
 
+use super::shell_text;
 use super::value::Quoted;
-use braces::fill_in;
+use braces::{fill_in, fill_in_shell};
 use serde::{Deserialize, Serialize};
 
 /// Default time to become ready.
@@ -204,7 +205,8 @@ impl Service {
         let mut text = text.to_owned();
         for (value, key) in [(self.uri.clone(), "uri"), (Some(self.directory.clone()), "dir")] {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
-                text = text.replace(&value, &format!("{{{}.{key}}}", self.name));
+                let name = format!("{{{}.{key}}}", self.name);
+                text = text.replace(&shell_text::in_single_quotes(&value), &name).replace(&value, &name);
             }
         }
         without_port(&text, self.port, &format!("{{{}.port}}", self.name))
@@ -272,7 +274,32 @@ impl Names<'_> {
     /// # Errors
     /// When a reference is unknown.
     pub fn fill_in(&self, text: &str) -> Result<String, String> {
-        fill_in(text, |word| match word.split_once('.') {
+        fill_in(text, |word| self.of_word(word))
+    }
+
+    /// As above, for the words of a command. A script that one of them gives to a shell is a shell command.
+    ///
+    /// # Errors
+    /// As above, or when a value cannot be quoted.
+    pub fn fill_in_all(&self, words: &[String]) -> Result<Vec<String>, String> {
+        let script = |place| shell_text::is_script(words, place);
+        let filled = words.iter().enumerate().map(|(place, word)| match script(place) {
+            true => fill_in_shell(word, |word| self.of_word(word)),
+            false => self.fill_in(word),
+        });
+        filled.collect()
+    }
+
+    /// As above, for a shell command, if there is one: each value is quoted for the place where it stands.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn fill_in_shell(&self, command: Option<&String>) -> Result<Option<String>, String> {
+        command.map(|command| fill_in_shell(command, |word| self.of_word(word))).transpose()
+    }
+
+    fn of_word(&self, word: &str) -> Result<Option<String>, String> {
+        match word.split_once('.') {
             Some((name, key)) => self.of_service(name, key),
             None if self.is_swept(word) || self.services.is_empty() => Ok(None),
             None if KEYS.contains(&word) => {
@@ -280,23 +307,7 @@ impl Names<'_> {
                 Err(format!("{{{word}}}: of which service? Write {{{first}.{word}}}"))
             }
             None => Ok(None),
-        })
-    }
-
-    /// As above, for several texts.
-    ///
-    /// # Errors
-    /// As above.
-    pub fn fill_in_all(&self, texts: &[String]) -> Result<Vec<String>, String> {
-        texts.iter().map(|text| self.fill_in(text)).collect()
-    }
-
-    /// As above, for an optional text.
-    ///
-    /// # Errors
-    /// As above.
-    pub fn fill_in_any(&self, text: Option<&String>) -> Result<Option<String>, String> {
-        text.map(|text| self.fill_in(text)).transpose()
+        }
     }
 
     fn is_swept(&self, word: &str) -> bool {
@@ -327,27 +338,32 @@ impl Names<'_> {
 
     /// Replaces the references in the texts of a service.
     fn complete(&self, service: &Service) -> Result<Service, String> {
-        let fill_in = |text: &String| {
-            fill_in(text, |word| match word.split_once('.') {
-                Some((name, key)) => self.of_service(name, key),
-                None if word == "uri" => service.value("uri").map(Some),
-                None => service.own(word).map(Some).ok_or_else(|| match self.is_swept(word) {
-                    true => format!("{{{word}}} is swept, and a service is started once for all points of a sweep"),
-                    false => format!(
+        let value = |word: &str| match word.split_once('.') {
+            Some((name, key)) => self.of_service(name, key),
+            None if word == "uri" => service.value("uri").map(Some),
+            None => service.own(word).map(Some).ok_or_else(|| match self.is_swept(word) {
+                true => format!("{{{word}}} is swept, and a service is started once for all points of a sweep"),
+                false => {
+                    format!(
                         "unknown {{{word}}}; a service knows {{port}}, {{socket}}, {{dir}}, {{uri}} and {{NAME.uri}}"
-                    ),
-                }),
-            })
-            .map_err(|why| format!("service '{}': {why}", service.name))
+                    )
+                }
+            }),
         };
-        let command = service.command.iter().map(fill_in).collect::<Result<_, _>>()?;
+        let wrong = |why: String| format!("service '{}': {why}", service.name);
+        let script = |place| shell_text::is_script(&service.command, place);
+        let words = service.command.iter().enumerate();
+        let words =
+            words.map(|(place, word)| if script(place) { fill_in_shell(word, value) } else { fill_in(word, value) });
+        let command = words.collect::<Result<_, _>>().map_err(wrong)?;
+        let fill = service.fill.as_ref().map(|fill| fill_in_shell(fill, value)).transpose().map_err(wrong)?;
         if service.ready == Ready::Says(String::new()) {
             return Err(format!(
                 "service '{}': nothing says when it is ready; write {{port}} or {{socket}} in its command, or give ready",
                 service.name
             ));
         }
-        Ok(Service { command, fill: service.fill.as_ref().map(fill_in).transpose()?, ..service.clone() })
+        Ok(Service { command, fill, ..service.clone() })
     }
 }
 

@@ -29,12 +29,13 @@ pub(super) fn services(
 /// Replaces references in the shell commands of an arm. Its options and command stay as written, because reports show them; the
 /// cases contain the addresses.
 pub(super) fn arm(arm: ArmPlan, names: &Names) -> Result<ArmPlan, DraftError> {
-    let [setup, cleanup] = [&arm.setup, &arm.cleanup].map(|command| names.fill_in_any(command.as_ref()).or_else(wrong));
+    let [setup, cleanup] =
+        [&arm.setup, &arm.cleanup].map(|command| names.fill_in_shell(command.as_ref()).or_else(wrong));
     Ok(ArmPlan { setup: setup?, cleanup: cleanup?, ..arm })
 }
 
 pub(super) fn around(around: &Around, names: &Names) -> Result<Around, DraftError> {
-    let filled = |command: &Option<String>| names.fill_in_any(command.as_ref()).or_else(wrong);
+    let filled = |command: &Option<String>| names.fill_in_shell(command.as_ref()).or_else(wrong);
     let Around { setup, prepare, cleanup } = around;
     Ok(Around { setup: filled(setup)?, prepare: filled(prepare)?, cleanup: filled(cleanup)? })
 }
@@ -49,7 +50,11 @@ pub(super) fn cell(command: &[String], prepare: Option<&String>, cell: &Cell) ->
             ));
         }
     }
-    Ok(command.iter().map(|word| cell.fill_in(word)).collect())
+    if let Some(prepare) = prepare {
+        // So that a value that cannot be quoted is refused before anything runs.
+        cell.fill_in_shell(prepare).or_else(wrong)?;
+    }
+    cell.fill_in_all(command).or_else(wrong)
 }
 
 #[cfg(test)]
@@ -138,7 +143,7 @@ mod tests {
         "#;
         let experiment = read(text).unwrap();
         let prepare = experiment.around.prepare.as_deref().unwrap();
-        assert_eq!(experiment.cells[1].fill_in(prepare), "head -c 8 /dev/zero > data");
+        assert_eq!(experiment.cells[1].fill_in_shell(prepare).unwrap(), "head -c 8 /dev/zero > data");
         let refusal = read(&text.replace("{bytes}", "4")).unwrap_err();
         assert!(refusal.contains("the command does not contain {bytes}"), "{refusal}");
     }

@@ -1,17 +1,38 @@
 //! Replacing words in braces.
 
+use crate::plan::shell_text;
+
 /// Replaces each `{word}` by its `value`; without a value it stays. A word is a letter followed by letters, digits, `.`, `-` and `_`.
 /// Other braces, and `${word}`, belong to shells, awk or JSON.
 ///
 /// # Errors
 /// The error of `value`.
 pub(super) fn fill_in(text: &str, value: impl Fn(&str) -> Result<Option<String>, String>) -> Result<String, String> {
+    fill_in_after(text, |word, _| value(word))
+}
+
+/// The same for the text of a shell command: each value is quoted for the place where it stands.
+///
+/// # Errors
+/// The error of `value`, or a value that cannot be quoted.
+pub(super) fn fill_in_shell(
+    text: &str,
+    value: impl Fn(&str) -> Result<Option<String>, String>,
+) -> Result<String, String> {
+    fill_in_after(text, |word, before| {
+        let quoted = |value: String| shell_text::quoted(&value, before).map_err(|why| format!("{{{word}}}: {why}"));
+        value(word)?.map(quoted).transpose()
+    })
+}
+
+/// `value` is given the word and the text before it.
+fn fill_in_after(text: &str, value: impl Fn(&str, &str) -> Result<Option<String>, String>) -> Result<String, String> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {
         filled += before;
         let word = after.split_once('}').filter(|(word, _)| is_word(word) && !before.ends_with('$'));
-        let replaced = word.map(|(word, after)| Ok::<_, String>((value(word)?, after))).transpose()?;
+        let replaced = word.map(|(word, after)| Ok::<_, String>((value(word, &filled)?, after))).transpose()?;
         match replaced {
             Some((Some(value), after)) => {
                 filled += &value;

@@ -31,7 +31,7 @@ fn a_service_knows_its_port_socket_and_folder() {
     assert_eq!((a.uri.as_deref(), &a.ready), (Some("nbd://127.0.0.1:1111"), &Ready::Port(1111)));
     assert_eq!(
         a.fill.as_deref(),
-        Some("dd of=/tmp/x/a/x; fill nbd://127.0.0.1:1111 nbd+unix:///?socket=/tmp/x/b/socket")
+        Some("dd of=/tmp/x/a/x; fill nbd://127.0.0.1:1111 'nbd+unix:///?socket=/tmp/x/b/socket'")
     );
     assert_eq!(b.command.get(3).map(String::as_str), Some("/tmp/x/b/socket"));
     assert_eq!(b.ready, Ready::Socket("/tmp/x/b/socket".to_owned()));
