@@ -26,6 +26,15 @@ cargo run --locked -q -p xtask -- deb ${1+--program "$1"}
 packages=(target/deb/*.deb)
 package=${packages[0]}
 
+# A release build holds no debug information.
+most_mebibytes=30
+if [[ -z ${1-} ]]; then
+    bytes=$(stat --format %s target/release/iotoll)
+    ((bytes < most_mebibytes << 20)) || fail "target/release/iotoll has $((bytes >> 20)) MiB, more than $most_mebibytes"
+    # The names of its functions are there, for backtraces.
+    [[ $(nm target/release/iotoll | grep -c ' T main$') == 1 ]] || fail "target/release/iotoll has no names of functions"
+fi
+
 files=(
     usr/bin/iotoll
     usr/share/man/man1/iotoll.1.gz

@@ -6,6 +6,7 @@
 mod blast;
 mod documented;
 mod experiment_help;
+mod experiment_verb;
 pub mod ftq;
 mod generate;
 pub mod guest;
@@ -161,8 +162,12 @@ impl Measuring {
 /// `iotoll run`.
 #[derive(Args, Clone, Debug)]
 pub struct RunArguments {
-    /// fio's options as flags (--name=a --rw=randread …), or a job file and options that override it
-    #[arg(value_name = "JOB.fio | --OPTION=VALUE", trailing_var_arg = true, allow_hyphen_values = true)]
+    /// fio's options as flags (--rw=randread --filename=f …), a job file and options that override it, or an experiment file of any kind
+    #[arg(
+        value_name = "JOB.fio | EXPERIMENT.toml | --OPTION=VALUE",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
     pub job: Vec<String>,
     /// Parse the job, print the plan, and exit
     #[arg(long)]
@@ -359,8 +364,8 @@ pub struct CompareArguments {
 /// `iotoll report`.
 #[derive(Args, Clone, Debug)]
 pub struct ReportArguments {
-    /// Folder of a saved measurement, or its record.jsonl
-    pub record: PathBuf,
+    /// Folder of a saved measurement, or its record.jsonl [default: the last one in iotoll-runs]
+    pub record: Option<PathBuf>,
     /// Compare with an earlier record of the same kind, and report what differs between then and now
     #[arg(long, value_name = "DIR")]
     pub stored: Option<PathBuf>,
@@ -404,10 +409,10 @@ impl Invocation {
     /// Bad usage.
     pub fn from_command_line() -> anyhow::Result<Self> {
         let words: Result<Vec<String>, _> = std::env::args_os().map(std::ffi::OsString::into_string).collect();
-        let mut words = words.map_err(|word| {
+        let mut typed = words.map_err(|word| {
             BadInput(format!("'{}': not UTF-8 text, which a record cannot store; rename it", word.display()))
         })?;
-        if let Some(program) = words.first_mut() {
+        if let Some(program) = typed.first_mut() {
             // The record does not need the path of the program.
             *program = "iotoll".to_owned();
         }
@@ -420,7 +425,12 @@ impl Invocation {
         }
         let help = format!("{}\n{}", experiment_help::EXPERIMENT_HELP, job_help());
         command = command.mut_subcommand("compare", |compare| compare.after_help(help));
-        let (ours, job) = split(&command, &words);
+        let (mut ours, mut job) = split(&command, &typed);
+        let mut words = typed.clone();
+        if let Some(others) = experiment_verb::of_its_kind(&typed, &job)? {
+            (ours, job) = split(&command, &others);
+            words = others;
+        }
         let parsed = command.try_get_matches_from_mut(ours);
         let parsed = parsed.and_then(|matches| CommandLine::from_arg_matches(&matches));
         let mut verb = match parsed {
@@ -445,7 +455,7 @@ impl Invocation {
             }
             _ => {}
         }
-        Ok(Self { verb, words })
+        Ok(Self { verb, words: typed })
     }
 }
 

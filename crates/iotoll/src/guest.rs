@@ -12,6 +12,7 @@ use crate::signals::{self, LaterSignals, LeftBehind};
 use crate::stdout;
 use lab::guest::cache::{Cache, Part};
 use lab::guest::kept::{self, Kept};
+use lab::guest::kernel::installed_images;
 use lab::guest::run::{Settings, prepare, run};
 use lab::guest::shell::{self, Look};
 use lab::guest::{Event, stack::STACKS, tool::Care};
@@ -106,7 +107,8 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
     let mut draft = match files.as_slice() {
         [file] => {
             let text = inputs.job_file(Path::new(file))?;
-            if file::is_experiment(&text) {
+            let is_toml = Path::new(file).extension().is_some_and(|extension| extension == "toml");
+            if is_toml || file::is_experiment(&text) {
                 if let Some(option) = options.first() {
                     let message =
                         format!("'--{option}': job options do not apply to an experiment file; write it into {file}");
@@ -133,6 +135,9 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
         }
     };
     override_with(&mut draft, arguments);
+    if draft.kernels.is_empty() {
+        return Err(BadInput(no_kernel()).into());
+    }
     for job in &draft.jobs {
         for stack in &job.stacks {
             if lab::guest::stack::named(stack).is_none() {
@@ -146,6 +151,19 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
         }
     }
     Ok(draft.resolve(&|name| inputs.variable(name)).map_err(BadInput)?)
+}
+
+/// What to give for a kernel, and which kernels need no download.
+fn no_kernel() -> String {
+    let mut here = installed_images(Path::new("/"));
+    if let Ok(cache) = Cache::open(Care::default()) {
+        here.extend(cache.names(Part::Kernels).iter().map(|name| cache.entry(Part::Kernels, name)));
+    }
+    let here: Vec<String> = here.iter().map(|path| path.display().to_string()).collect();
+    let here = if here.is_empty() { "none".to_owned() } else { here.join(", ") };
+    format!(
+        "no kernel; give --kernel debian:6.12, a .deb, a vmlinuz, or the folder of a build; on this machine: {here}"
+    )
 }
 
 fn one_job(job: JobDraft) -> Draft {

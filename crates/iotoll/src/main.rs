@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     if lab::guest::agent::is_first_process() {
         lab::guest::agent::live();
     }
+    lab::reset_inherited_signals();
     failure::exit_code(Invocation::from_command_line().and_then(|invocation| execute(&invocation)))
 }
 

@@ -123,9 +123,15 @@ fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyho
             Err(BadInput(message).into())
         }
         [] if options.is_empty() => {
-            Err(BadInput("run: no job; give JOB.fio, or --name=NAME --rw=randread --filename=FILE …".to_owned()).into())
+            Err(BadInput("run: no job; give JOB.fio, or --rw=randread --filename=FILE --size=1g …".to_owned()).into())
         }
-        [] => Ok(parse::flags(&job, &settings(&overrides))?),
+        [] => {
+            // A job needs a name only if there are several; compare gives it the same one.
+            let named = options.iter().any(|option| option == "name" || option.starts_with("name="));
+            let name = (!named).then(|| "--name=job".to_owned());
+            let flags: Vec<String> = name.into_iter().chain(job).collect();
+            Ok(parse::flags(&flags, &settings(&overrides))?)
+        }
     }
 }
 

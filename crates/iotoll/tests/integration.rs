@@ -19,6 +19,7 @@ mod integration {
     mod conditions;
     mod demo_and_doctor;
     mod devices;
+    mod documented_commands;
     mod durability;
     mod foreign_commands;
     mod foreign_counts;
@@ -51,6 +52,7 @@ mod integration {
     mod serving_begins_and_ends;
     mod signals;
     mod sliced;
+    mod surroundings;
     mod toggles;
     mod transfers;
     mod unread;

@@ -43,3 +43,4 @@ pub mod workload;
 
 pub use error::{Error, Result};
 pub use interruption::Interruption;
+pub use sys::process::reset_inherited_signals;

@@ -90,6 +90,28 @@ fn fresh_folder(around: &Path, name: &str) -> io::Result<RecordFolder> {
     Err(io::Error::other("a thousand runs were started in one second"))
 }
 
+/// The folder in `iotoll-runs` whose record was written last.
+///
+/// # Errors
+/// When there is none.
+pub fn latest() -> Result<PathBuf> {
+    latest_in(Path::new(RUNS))
+}
+
+fn latest_in(runs: &Path) -> Result<PathBuf> {
+    let folders = fs::read_dir(runs).into_iter().flatten().flatten().map(|entry| entry.path());
+    let written = folders.filter_map(|folder| {
+        let time = fs::metadata(folder.join(RECORD)).and_then(|file| file.modified()).ok()?;
+        // Copied records may all have one time; then the name decides, which begins with the time of the measurement.
+        Some((time, folder))
+    });
+    let latest = written.max().map(|(_, folder)| folder);
+    latest.ok_or_else(|| {
+        let runs = runs.display();
+        Error::Refused(format!("{runs}: no record is there; give the folder of a saved measurement"))
+    })
+}
+
 /// Permissions for saving a file in a folder.
 const WRITABLE: Access = Access::WRITE_OK.union(Access::EXEC_OK);
 
@@ -198,6 +220,26 @@ mod tests {
             makers.into_iter().flat_map(|maker| maker.join().unwrap()).collect::<std::collections::BTreeSet<_>>()
         });
         assert_eq!((made.len(), fs::read_dir(&around).unwrap().count()), (80, 80));
+    }
+
+    #[test]
+    fn the_latest_record_is_the_one_written_last() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(latest_in(&directory.path().join("absent")).unwrap_err().to_string().contains("no record is there"));
+        let begun = SystemTime::now();
+        // The second began first and ended last; the last one was interrupted before anything was saved.
+        for (name, seconds) in [("3-short", Some(5)), ("2-long", Some(9)), ("1-copied", Some(5)), ("4-empty", None)] {
+            let folder = directory.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            if let Some(seconds) = seconds {
+                let file = File::create(folder.join(RECORD)).unwrap();
+                file.set_modified(begun + std::time::Duration::from_secs(seconds)).unwrap();
+            }
+        }
+        let latest = || latest_in(directory.path()).unwrap().file_name().unwrap().to_owned();
+        assert_eq!(latest(), "2-long");
+        fs::remove_dir_all(directory.path().join("2-long")).unwrap();
+        assert_eq!(latest(), "3-short", "of one time, the name decides");
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod elided_list;
 pub mod envelope;
 pub mod experiment;
+pub mod experiment_kind;
 pub mod finding;
 pub mod ftq;
 pub mod guest;

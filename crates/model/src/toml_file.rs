@@ -14,13 +14,21 @@ pub(crate) fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, St
     })
 }
 
-/// Whether a text says that it is an experiment of this kind.
-pub(crate) fn is_of_kind(text: &str, kind: &str) -> bool {
-    let says = |line: &str| {
-        let (key, value) = line.split('#').next().unwrap_or_default().split_once('=')?;
-        Some((key.trim(), value.trim().trim_matches(['"', '\''])) == ("kind", kind))
-    };
-    text.lines().any(|line| says(line).unwrap_or(false))
+/// Checks that a file is TOML at all.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn check_syntax(name: &str, text: &str) -> Result<(), String> {
+    parse::<toml::Table>(name, text).map(drop)
+}
+
+/// The kind of experiment that a text says it is. Read line by line, so that a mistake elsewhere in the file does not hide it.
+pub(crate) fn kind(text: &str) -> Option<&str> {
+    fn says(line: &str) -> Option<&str> {
+        let (key, value) = line.split('#').next()?.split_once('=')?;
+        (key.trim() == "kind").then(|| value.trim().trim_matches(['"', '\'']))
+    }
+    text.lines().find_map(says)
 }
 
 /// The experiment files of the repository: their paths, names and texts.
@@ -42,8 +50,8 @@ mod tests {
     #[test]
     fn a_file_says_its_kind() {
         for text in ["kind = \"blast\"", "a = 1\nkind='blast' # packets"] {
-            assert!(is_of_kind(text, "blast") && !is_of_kind(text, "guest"), "{text}");
+            assert_eq!(kind(text), Some("blast"), "{text}");
         }
-        assert!(!is_of_kind("# kind = \"blast\"", "blast") && !is_of_kind("kind", "blast"));
+        assert!(kind("# kind = \"blast\"").is_none() && kind("kind").is_none());
     }
 }

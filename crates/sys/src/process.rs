@@ -1,4 +1,4 @@
-//! Waits for a child process and reports its exit and CPU time; per-process limits and per-thread descriptor tables.
+//! Waits for a child process and reports its exit and CPU time; per-process limits and signals, and per-thread descriptor tables.
 
 use std::io;
 use std::process::Child;
@@ -44,6 +44,23 @@ pub fn wait(child: Child) -> io::Result<Ended> {
         How::Status(libc::WEXITSTATUS(status))
     };
     Ok(Ended { how, cpu_nanos: (micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000 })
+}
+
+/// Undoes what a parent may have left for signals, because exec keeps it: blocked signals, and ignored ones. Where SIGCHLD is
+/// ignored, no child can be waited for; what a measured command ignores, cannot end it. SIGHUP stays as it is, for nohup(1).
+pub fn reset_inherited_signals() {
+    let defaults =
+        [libc::SIGCHLD, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGALRM, libc::SIGUSR1, libc::SIGUSR2];
+    for signal in defaults {
+        // SAFETY: the default action runs no code of ours.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // SAFETY: all-zero is storage for a set, which sigemptyset then makes a valid one.
+    let mut none: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is ours.
+    unsafe { libc::sigemptyset(&mut none) };
+    // SAFETY: the set is valid, and the earlier mask is not asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) };
 }
 
 /// Raises this process's limit of open files to its hard limit.

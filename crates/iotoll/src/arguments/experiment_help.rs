@@ -2,7 +2,8 @@
 
 /// Every key of an experiment file.
 pub const EXPERIMENT_HELP: &str = "\
-Experiment files (TOML): iotoll compare EXPERIMENT.toml
+Experiment files (TOML): iotoll compare EXPERIMENT.toml, or iotoll run EXPERIMENT.toml
+  kind       \"compare\", also if it is left out; other kinds: \"guest\", \"blast\"
   title      Title of the report
   job        Job of all arms, in fio's language
   command    Command of all arms, instead of a job: text, or a list of words

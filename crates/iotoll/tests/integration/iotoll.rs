@@ -1,11 +1,11 @@
 //! The program under test: a command line in a folder of its own, and its result.
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
@@ -86,18 +86,31 @@ impl Folder {
         self.measured("run job.fio")
     }
 
-    /// Whether a process still runs in this folder.
-    fn has_processes(&self) -> bool {
-        let processes = fs::read_dir("/proc").unwrap().flatten();
-        processes
-            .filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok())
-            .any(|cwd| cwd == self.directory.path())
+    /// The processes that run in this folder.
+    fn processes(&self) -> Vec<Pid> {
+        let here = |entry: &fs::DirEntry| {
+            fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == self.directory.path())
+        };
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten().filter(here);
+        processes.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)).collect()
     }
 
     /// No process that was started here still runs.
     #[track_caller]
     pub fn assert_no_processes(&self) {
-        assert!(eventually(|| !self.has_processes()), "a process is left in {}", self.directory.path().display());
+        assert!(eventually(|| self.processes().is_empty()), "a process is left in {}", self.directory.path().display());
+    }
+}
+
+impl Drop for Folder {
+    /// A test that fails ends what it started: otherwise that would hold the output of the tests open.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for process in self.processes() {
+                // It may have ended meanwhile.
+                let _ = kill_process(process, Signal::KILL);
+            }
+        }
     }
 }
 
@@ -183,9 +196,16 @@ impl Iotoll {
 
     #[track_caller]
     pub fn start(self) -> Running {
-        let mut command = Command::new(&self.words[0]);
-        command.args(&self.words[1..]).current_dir(&self.folder).env("XDG_STATE_HOME", STATE);
+        let defaults = ["env", DEFAULT_SIGNALS];
+        let defaults = if inherits_ignored_signals() { &defaults[..] } else { &[] };
+        let mut words = defaults.iter().copied().chain(self.words.iter().map(String::as_str));
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).current_dir(&self.folder).env("XDG_STATE_HOME", STATE);
         command.stdin(Stdio::null()).stdout(self.stdout).stderr(self.stderr);
+        // setsid makes a group itself, unless it leads one already: then it would be in the way as another process.
+        if self.words[0] != "setsid" {
+            command.process_group(0);
+        }
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.words[0]));
         let (stdout, stderr) = (child.stdout.take().map(reader), child.stderr.take().map(reader));
         Running { child, words: self.words, stdout, stderr }
@@ -197,6 +217,19 @@ impl Iotoll {
     }
 }
 
+/// What nohup(1), a shell's `&` and the daemons of CI systems make their children ignore.
+const DEFAULT_SIGNALS: &str = "--default-signal=HUP,INT,QUIT,TERM,CHLD";
+
+/// Whether the tests were started so that a signal which they send would have no effect.
+fn inherits_ignored_signals() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
+    [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::CHILD]
+        .iter()
+        .any(|signal| mask & 1 << (signal.as_raw() - 1) != 0)
+}
+
 fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -205,7 +238,8 @@ fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-/// A running command line.
+/// A running command line, which leads a process group. If it is dropped before its end, because the test failed, the group is
+/// ended.
 pub struct Running {
     child: Child,
     words: Vec<String>,
@@ -242,7 +276,6 @@ impl Running {
             status = self.child.try_wait().unwrap();
             status.is_some()
         }) {
-            self.child.kill().unwrap();
             panic!("{:?} did not end", self.words);
         }
         let status = status.unwrap();
@@ -254,6 +287,23 @@ impl Running {
             stdout: text(self.stdout.take()),
             stderr: text(self.stderr.take()),
         }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
+        let group = Pid::from_child(&self.child);
+        // Politely first, so that settings are restored.
+        let _ = kill_process_group(group, Signal::TERM);
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(5) && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = self.child.wait();
     }
 }
 

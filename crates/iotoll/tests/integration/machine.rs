@@ -1,8 +1,10 @@
 //! What a test needs of the machine: skips, root, loop devices, file systems.
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -47,7 +49,7 @@ pub fn tool(program: &str, arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// A foreign program that runs until this is dropped.
+/// A foreign program that runs until this is dropped, with the processes of its group.
 pub struct Peer(Child);
 
 impl Peer {
@@ -55,6 +57,7 @@ impl Peer {
     pub fn start(command: &mut Command) -> Self {
         let program = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.process_group(0);
         Self(command.spawn().unwrap_or_else(|error| panic!("{program} must be installed: {error}")))
     }
 
@@ -64,8 +67,10 @@ impl Peer {
 
     /// Ends it now.
     pub fn end(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
+        // It may have ended already; then its number, which may be another process's by now, is not used.
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        }
         let _ = self.0.wait();
     }
 }

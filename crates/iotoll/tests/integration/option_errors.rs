@@ -6,9 +6,12 @@ use super::iotoll::Folder;
 fn flags_are_refused_in_one_line() {
     let folder = Folder::with_file("data", 1 << 20);
     folder.write("a.fio", "[a]\nioengine=null\nsize=1m\n");
+    folder.write("a.toml", "title = \"a\"\n");
+    folder.write("guest.toml", "kind = \"guest\"\n");
+    folder.write("other.toml", "kind = \"ftq\"\n");
     let before = folder.listing();
     let cases: &[(&str, &[&str])] = &[
-        ("run", &["no job", "JOB.fio", "--name"]),
+        ("run", &["no job", "JOB.fio", "--rw"]),
         ("run --quiet", &["no job"]),
         ("run --name=a --frobnicate=1", &["'--frobnicate'"]),
         ("run --name=a --iodeph=4", &["'--iodeph'", "'iodepth'"]),
@@ -33,7 +36,12 @@ fn flags_are_refused_in_one_line() {
         ("run --name=a --ioengine=null --size=1m --inject_at=submit", &["'--inject_at'", "inject_ns"]),
         ("run --name=a --direct=1 --buffered=1 --size=1m", &["direct=1", "buffered=1"]),
         ("run --name=a --bs=1m --size=4k", &["'--bs'", "does not fit"]),
-        ("run --bs=4k", &["'--name'", "--name=JOB"]),
+        ("run --bs=4k", &["job 'job'", "size"]),
+        ("run other.toml", &["other.toml: kind = \"ftq\": there is no such kind", "compare, guest or blast"]),
+        ("run guest.toml --margin 5%", &["guest.toml", "missing field `kernels`"]),
+        ("compare guest.toml", &["guest.toml", "kind \"guest\"", "iotoll guest run guest.toml"]),
+        ("blast guest.toml", &["guest.toml", "kind \"guest\"", "iotoll guest run guest.toml"]),
+        ("guest run a.toml", &["a.toml", "names no kind", "iotoll compare a.toml"]),
         ("run --name=", &["'--name'"]),
         ("run a.fio a.fio", &["only one job file is allowed"]),
         ("run a.fio --frobnicate=1", &["frobnicate", "unknown"]),
@@ -55,7 +63,7 @@ fn flags_are_refused_in_one_line() {
         ("cost --repeat=0 -- true", &["--repeat"]),
         ("cost --count vda -- true", &["--count", "block:DEVICE"]),
         ("cost --count block:vda --ios 5 -- true", &["--count", "--ios"]),
-        ("report", &["RECORD", "--help"]),
+        ("report", &["iotoll-runs: no record is there", "give the folder"]),
         ("doctor --format=pdf", &["--format", "table, json, mail"]),
         ("demo --nonsense", &["--nonsense"]),
         ("demo --out data", &["data: cannot save a record there", "--out"]),

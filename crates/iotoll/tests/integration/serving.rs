@@ -61,6 +61,10 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Its parts end what runs; another panic would end all tests.
+            return;
+        }
         if let Some(running) = self.running.take() {
             running.signal(Signal::TERM);
             running.wait();

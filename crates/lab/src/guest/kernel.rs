@@ -29,6 +29,12 @@ pub struct Kernel {
     pub modules: Option<PathBuf>,
 }
 
+/// The images of the kernels that are installed below `root`, by name.
+pub fn installed_images(root: &Path) -> Vec<PathBuf> {
+    let boot = root.join("boot");
+    names(&boot).into_iter().filter(|name| name.starts_with("vmlinuz-")).map(|name| boot.join(name)).collect()
+}
+
 /// Finds a kernel: `debian:X.Y`, a package (.deb), the folder of a build or of an installed system, an image, or an
 /// image and its modules (`VMLINUZ,FOLDER`). Downloads and unpacks what the cache does not have.
 ///

@@ -2,6 +2,7 @@
 
 use super::notation;
 use super::plan::{BlastPlan, LONGEST_PAYLOAD, MOST_BATCHED, Method, PublishedPackets};
+use crate::experiment_kind::ExperimentKind;
 use crate::toml_file;
 use serde::Deserialize;
 
@@ -9,7 +10,8 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    kind: String,
+    #[serde(rename = "kind")]
+    _kind: String,
     payload: Option<u32>,
     batch: Option<u32>,
     method: Option<String>,
@@ -23,7 +25,7 @@ struct File {
 
 /// Whether a text is an experiment of packets: it says so.
 pub fn is_experiment(text: &str) -> bool {
-    toml_file::is_of_kind(text, "blast")
+    toml_file::kind(text) == Some("blast")
 }
 
 /// A plan with what the file says; the rest is that of `plan`.
@@ -31,14 +33,12 @@ pub fn is_experiment(text: &str) -> bool {
 /// # Errors
 /// One line, with the file's name and what is wrong.
 pub fn parse(name: &str, text: &str, plan: BlastPlan) -> Result<BlastPlan, String> {
+    ExperimentKind::Blast.require(name, text)?;
     let file: File = toml_file::parse(name, text)?;
     filled(file, plan).map_err(|why| format!("{name}: {why}"))
 }
 
 fn filled(file: File, mut plan: BlastPlan) -> Result<BlastPlan, String> {
-    if file.kind != "blast" {
-        return Err(format!("kind = \"{}\" is not \"blast\"", file.kind));
-    }
     if let Some(payload) = file.payload {
         plan.payload = within("payload", payload, 0..=LONGEST_PAYLOAD)?;
     }
@@ -139,7 +139,7 @@ mod tests {
             let message = parse("x.toml", &format!("{begin}{text}"), plan()).unwrap_err();
             assert!(message.contains(why) && !message.contains('\n'), "{message}");
         }
-        assert!(parse("x.toml", "payload = 5", plan()).unwrap_err().contains("missing field `kind`"));
+        assert!(parse("x.toml", "payload = 5", plan()).unwrap_err().contains("names no kind"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::{
     ArmPlan, Around, Axis, Cache, DraftCommandRules, DraftRules, EndSignal, Limit, Metric, Published, Rules, Setting,
     Slices, When, work_counter,
 };
+use crate::experiment_kind::ExperimentKind;
 use crate::placement::Place;
 use crate::plan::service::ServicePlan;
 use crate::plan::value;
@@ -16,6 +17,9 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// Of no kind, it is a comparison too.
+    #[serde(rename = "kind")]
+    _kind: Option<String>,
     #[serde(default)]
     title: String,
     job: Option<String>,
@@ -100,6 +104,7 @@ struct Sweep {
 /// Names the line of a wrong syntax or key, or the entry with a wrong value.
 pub fn parse(file_name: &str, text: &str) -> Result<Draft, DraftError> {
     let wrong = |why: String| DraftError::Wrong(format!("{file_name}: {why}"));
+    ExperimentKind::Compare.require(file_name, text).map_err(DraftError::Wrong)?;
     let file: File = toml_file::parse(file_name, text).map_err(DraftError::Wrong)?;
     draft(file, file_name).map_err(wrong)
 }

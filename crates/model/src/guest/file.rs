@@ -2,6 +2,7 @@
 
 use super::draft::{Draft, JobDraft, JobText};
 use super::plan::{Published, REPLICATES};
+use crate::experiment_kind::ExperimentKind;
 use crate::toml_file;
 use serde::Deserialize;
 
@@ -9,8 +10,8 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    /// Tells it from an experiment of `compare`.
-    kind: String,
+    #[serde(rename = "kind")]
+    _kind: String,
     #[serde(default)]
     title: String,
     kernels: Vec<String>,
@@ -60,7 +61,7 @@ struct Sweep {
 
 /// Whether a text is an experiment of guests: it says so.
 pub fn is_experiment(text: &str) -> bool {
-    toml_file::is_of_kind(text, "guest")
+    toml_file::kind(text) == Some("guest")
 }
 
 /// Parses an experiment.
@@ -68,10 +69,8 @@ pub fn is_experiment(text: &str) -> bool {
 /// # Errors
 /// One line, with the file's name and what is wrong.
 pub fn parse(name: &str, text: &str) -> Result<Draft, String> {
+    ExperimentKind::Guest.require(name, text)?;
     let file: File = toml_file::parse(name, text)?;
-    if file.kind != "guest" {
-        return Err(format!("{name}: kind = \"{}\" is not \"guest\"", file.kind));
-    }
     let margin = match &file.margin {
         None => Draft::default().margin,
         Some(text) => {
@@ -216,8 +215,10 @@ mod tests {
     fn an_error_names_the_file_the_line_and_the_mend() {
         for (text, error) in [
             ("kind = \"guest\"\n", "x.toml:1: missing field `kernels`"),
-            ("kernels = []", "x.toml:1: missing field `kind`"),
-            ("kind = \"compare\"\nkernels = []", "x.toml: kind = \"compare\" is not \"guest\""),
+            (
+                "kind = \"compare\"\nkernels = []",
+                "x.toml: is an experiment of kind \"compare\"; run it with: iotoll compare x.toml",
+            ),
             (
                 "kind = \"guest\"\nkernels = []\nmargin = \"1\"",
                 "x.toml: margin = \"1\": write a percentage such as \"1%\"",

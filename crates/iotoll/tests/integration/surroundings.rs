@@ -1,0 +1,152 @@
+//! What a process inherits: signals, descriptors, the mask of new files, variables, limits. CI systems, nohup(1) and daemons
+//! leave odd ones. And what the tests leave behind when one fails.
+
+use super::iotoll::{Folder, at_once, eventually};
+use super::machine::{Peer, is_root, tool};
+use super::serving::Served;
+use rustix::process::Signal;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Every verb that ends by itself within seconds.
+const VERBS: [&str; 10] = [
+    "run --background 200ms --no-save --quiet --format json --ioengine=null --size=1m",
+    "run --background 200ms --no-save --quiet --format json --filename=data --rw=randread --number_ios=100",
+    "cost --background 200ms --no-save --quiet --format json --ios 5 -- true",
+    "compare --no-save --quiet --format json --budget 1s --ioengine=null --size=1m --candidate bs=8k",
+    "compare --no-save --quiet --format json --budget 1s --slices off --aa -- true",
+    "ftq --no-save --quiet --format json --cpu --duration 300ms",
+    "blast --no-save --quiet --format json --duration 400ms --rounds 2",
+    "report kept --format json",
+    "doctor --format json",
+    "completions bash",
+];
+
+/// A command that starts the rest of the line in an odd way.
+const SURROUNDINGS: [(&str, &[&str]); 12] = [
+    ("ignored signals", &["env", "--ignore-signal=HUP,INT,QUIT,TERM,CHLD,PIPE,ALRM,USR1,USR2"]),
+    ("blocked signals", &["env", "--block-signal"]),
+    ("nohup", &["nohup"]),
+    ("no terminal", &["setsid"]),
+    ("closed standard input", &["sh", "-c", "exec \"$0\" \"$@\" <&-"]),
+    ("closed standard error", &["sh", "-c", "exec \"$0\" \"$@\" 2>&-"]),
+    ("files for nobody", &["sh", "-c", "umask 777; exec \"$0\" \"$@\""]),
+    ("files for everybody", &["sh", "-c", "umask 0; exec \"$0\" \"$@\""]),
+    ("no variables", &["env", "-i", "XDG_STATE_HOME=/nonexistent/state", "PATH=/usr/bin:/bin"]),
+    ("another locale", &["env", "LC_ALL=tr_TR.UTF-8", "LANGUAGE=de", "TZ=Asia/Kathmandu", "TERM=dumb"]),
+    ("few open files", &["prlimit", "--nofile=128:128"]),
+    ("no locked memory", &["prlimit", "--memlock=0:0"]),
+];
+
+#[test]
+fn every_verb_works_in_odd_surroundings() {
+    at_once(SURROUNDINGS, |(name, under)| {
+        // An ordinary user can do nothing in a folder that nobody may use.
+        if name == "files for nobody" && !is_root() {
+            return;
+        }
+        let folder = Folder::with_file("data", 1 << 20);
+        folder.iotoll("run --background 200ms --out kept --quiet --ioengine=null --size=1m").run().done();
+        for verb in VERBS {
+            let ended = folder.iotoll(verb).under(under).run();
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{name}: {verb}: {ended:?}");
+            if verb.contains("json") {
+                let outcome = ended.json()["outcome"].clone();
+                assert!(outcome.is_null() || outcome == "completed", "{name}: {verb}: {outcome}");
+            }
+        }
+        folder.assert_no_processes();
+    });
+}
+
+/// The signal that ends it is one that its parent ignored or blocked.
+#[test]
+fn ctrl_c_ends_a_measurement_that_inherited_odd_signals() {
+    at_once(["--ignore-signal=INT,TERM,CHLD", "--block-signal"], |how| {
+        let folder = Folder::within(&std::env::temp_dir());
+        for verb in [
+            "cost --background 200ms --no-save --quiet --format json --ios 5 -- sleep",
+            "serve --backend memory:1m --unix s",
+        ] {
+            let command = if verb.starts_with("cost") { folder.iotoll(verb).word("50") } else { folder.iotoll(verb) };
+            let running = command.under(&["env", how]).start();
+            let begun = || {
+                let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id()));
+                folder.exists("s") || children.is_ok_and(|children| !children.trim().is_empty())
+            };
+            assert!(eventually(begun), "{how}: {verb}");
+            running.signal(Signal::INT);
+            let ended = running.wait();
+            if verb.starts_with("cost") {
+                // The command had the signal's default action too.
+                assert_eq!(ended.json()["phases"][0]["exits"][0]["signal"], 2, "{how}: {ended:?}");
+            }
+            assert_eq!(ended.code, Some(if verb.starts_with("cost") { 130 } else { 0 }), "{how}: {ended:?}");
+        }
+        folder.assert_no_processes();
+    });
+}
+
+/// Names a file; whatever a failing test starts inherits it.
+const MARK: &str = "IOTOLL_FAILS_ON_PURPOSE";
+
+/// Fails with everything running that tests start.
+#[test]
+#[ignore = "a_failing_test_ends_what_it_started runs it"]
+fn fails_on_purpose() {
+    let Some(started) = std::env::var_os(MARK) else { return };
+    let served = Served::new("--backend memory:1m --unix s");
+    let folder = Folder::new();
+    let script = "sleep 600 & (setsid sleep 600 &) ; touch ready; sleep 600";
+    let cost = "cost --background 200ms --no-save --quiet --ios 1 -- sh -c";
+    let _running = folder.iotoll(cost).word(script).start();
+    let _peer = Peer::start(Command::new("sh").args(["-c", "sleep 600 & wait"]));
+    assert!(eventually(|| folder.exists("ready")));
+    fs::write(Path::new(&started), "all").unwrap();
+    panic!("on purpose, beside the server {}", served.uri);
+}
+
+/// The processes with this variable, by the arguments that they were started with.
+fn marked(variable: &str) -> Vec<String> {
+    let has = |entry: &fs::DirEntry| {
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|one| one == variable.as_bytes())
+    };
+    let processes = fs::read_dir("/proc").unwrap().flatten().filter(has);
+    let words = processes.map(|entry| fs::read(entry.path().join("cmdline")).unwrap_or_default());
+    // A process that has ended, and is not waited for yet, has none.
+    words.filter(|words| !words.is_empty()).map(|words| String::from_utf8_lossy(&words).replace('\0', " ")).collect()
+}
+
+#[test]
+fn a_failing_test_ends_what_it_started() {
+    let folder = Folder::new();
+    let started = folder.path("started").display().to_string();
+    let output = fs::File::create(folder.path("output")).unwrap();
+    let mut test = Command::new(std::env::current_exe().unwrap());
+    test.args(["--exact", "integration::surroundings::fails_on_purpose", "--ignored"]).env(MARK, &started);
+    let status = test.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output).status().unwrap();
+    let output = String::from_utf8(folder.read("output")).unwrap();
+    assert!(!status.success() && output.contains("on purpose, beside the server"), "{output}");
+    assert_eq!(folder.read("started"), b"all");
+    let variable = format!("{MARK}={started}");
+    assert!(eventually(|| marked(&variable).is_empty()), "left behind: {:?}", marked(&variable));
+}
+
+/// `./check` itself, without its steps, as nohup(1), a closed terminal and CI systems start it.
+#[test]
+fn check_ends_what_tests_leave() {
+    let check = concat!(env!("CARGO_MANIFEST_DIR"), "/../../check");
+    let script = fs::read_to_string(check).unwrap();
+    let part = script.split("# BEGIN left_behind\n").nth(1).and_then(|rest| rest.split("# END left_behind\n").next());
+    let folder = Folder::new();
+    let log = folder.path("log").display().to_string();
+    let lines = format!(
+        "export IOTOLL_SKIP_LOG={log}\n{}\nsetsid sleep 600 >/dev/null 2>&1 &\nsleep 0.2\nend_what_is_left\nend_what_is_left\n",
+        part.unwrap()
+    );
+    let said = tool("bash", &["-c", &format!("set -euo pipefail\n{lines}")]).unwrap();
+    assert_eq!(said.lines().collect::<Vec<_>>(), ["ended what a test left running: sleep 600"]);
+    assert!(marked(&format!("IOTOLL_SKIP_LOG={log}")).is_empty());
+}
