@@ -13,7 +13,7 @@ pub use chart::{Axis, Chart, Mark, Point, Series};
 pub use command::{Command, language};
 pub use span::{LARGEST, Span};
 pub use table::{Align, Cell, Column, Draw, Interval, Need, Raw, Row, Scale, Table};
-pub use timeline::{Hue, Reach, Timeline, TimelineScale, Trace, Track};
+pub use timeline::{Hue, NOTHING, Reach, Timeline, TimelineScale, Trace, Track};
 
 use model::warning::Warning;
 
