@@ -5,7 +5,7 @@
 
 mod axis;
 mod chart;
-mod markup;
+pub(crate) mod markup;
 mod svg;
 mod table;
 mod timeline;

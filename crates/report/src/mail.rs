@@ -4,7 +4,7 @@
 //! and the method, the numbers as tables, the caveats, and the files that the command refers to.
 
 use crate::document::{Command, Document};
-use crate::shell::quoted;
+use crate::shell::{is_hidden, quoted};
 use crate::text;
 use crate::text::page::{Page, width};
 use model::origin::Input;
@@ -91,7 +91,7 @@ fn file(page: Page, input: &Input) -> String {
     let mut is_cut = false;
     for line in contents.lines() {
         let mut part = INDENT.to_owned();
-        let letters = line.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
+        let letters = line.chars().map(|letter| if letter.is_control() || is_hidden(letter) { ' ' } else { letter });
         for letter in letters {
             let longer = format!("{part}{letter}");
             if width(&longer) < COLUMNS {
