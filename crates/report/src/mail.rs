@@ -1,7 +1,7 @@
 //! A document as a mail: plain text in 72 columns, to paste into a patch thread.
 //!
-//! It is written for readers who do not know iotoll, and contains in this order: the answer, the command, the machine
-//! and the method, the numbers as tables, the caveats, and the files that the command refers to.
+//! It is written for readers who do not know iotoll, and contains in this order: the answer, the command, the caveats, the
+//! machine and the method, the numbers as tables, and the files that the command refers to.
 
 use crate::document::{Command, Document};
 use crate::shell::{is_hidden, quoted};
@@ -21,10 +21,10 @@ pub fn mail(document: &Document) -> String {
     };
     let lead = if document.lead.is_empty() { String::new() } else { format!("{}:", document.lead) };
     let mut paragraphs = vec![text::headline(page, document, "", "."), page.wrap("", &lead), command];
+    paragraphs.extend(text::caveats(page, document));
     paragraphs.push(text::provenance(page, document));
     paragraphs.push(text::subjects(page, document));
     paragraphs.extend(text::sections(page, &document.sections));
-    paragraphs.extend(text::caveats(page, document));
     paragraphs.extend(document.command.inputs.iter().map(|input| file(page, input)));
     text::joined(paragraphs)
 }

@@ -22,9 +22,9 @@ pub fn markdown(document: &Document) -> String {
     let subjects = document.subjects.iter().map(|fact| format!("{}: {}", code(&fact.label), code(&fact.text)));
     let workload = document.workload_for(READER).map(|fact| format!("{}: {}", prose(&fact.label), code(&fact.text)));
     let mut parts = vec![headline(document), prose(&document.lead), list(workload.chain(subjects))];
-    parts.extend(document.sections.iter().flat_map(section));
-    let caveats = list(document.caveats.iter().map(|caveat| prose(&caveat.message)));
+    let caveats = list(document.gravest_first().into_iter().map(|caveat| prose(&caveat.message)));
     parts.push(titled("Caveats", caveats));
+    parts.extend(document.sections.iter().flat_map(section));
     parts.push(titled("How it was measured", facts(document.provenance_for(READER))));
     if !document.command.is_empty() {
         parts.push(block_of_code("sh", &document.command.line()));
