@@ -30,6 +30,8 @@ pub enum Draw {
     Verdict,
     /// As a bar: the raw number is a fraction of 1.
     Bar,
+    /// As a bar from the middle to either side: the raw number is a fraction between -1 and 1.
+    Diverging,
     /// As an interval on this scale.
     Interval(Scale),
 }
@@ -91,7 +93,7 @@ impl Column {
 
     /// Whether its cells are drawings without text.
     pub fn is_drawn(&self) -> bool {
-        matches!(self.draw, Draw::Bar | Draw::Interval(_))
+        matches!(self.draw, Draw::Bar | Draw::Diverging | Draw::Interval(_))
     }
 }
 
