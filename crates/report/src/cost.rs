@@ -9,6 +9,7 @@ mod csv_rows;
 mod jobs;
 mod latency;
 mod meters;
+mod percentiles;
 mod phase;
 mod probes;
 mod series;
@@ -43,7 +44,7 @@ pub fn document(finding: &RunFinding) -> Document {
     }
     sections.extend(against_stored::block(finding).map(|block| Section::new("", vec![block])));
     sections.push(Section::new("", vec![jobs::block(finding)]));
-    sections.push(Section::new("", vec![latency::block(finding)]));
+    sections.push(Section::new("", vec![latency::block(finding), percentiles::block(finding)]));
     Document {
         kind: if finding.counted_by.is_some() { "iotoll cost" } else { "iotoll run" }.to_owned(),
         title: finding.title.clone(),

@@ -127,3 +127,9 @@ proptest! {
         prop_assert_eq!(terminal(&finding, Ink::Plain, columns).find('\u{1b}'), None);
     }
 }
+
+#[test]
+fn a_page_has_the_latencies_as_a_curve() {
+    let page = Format::Html.render(&fixture::psync_4k(), Ink::Plain, 80);
+    assert!(page.contains("latency by percentile <small>read</small>") && page.contains("p99: 8.44 µs"), "{page}");
+}
