@@ -11,6 +11,7 @@ pub mod ftq;
 mod generate;
 pub mod guest;
 mod serve;
+mod shown;
 mod value;
 
 pub use blast::BlastArguments;
@@ -19,6 +20,7 @@ pub use ftq::FtqArguments;
 pub use generate::{CompletionShell, CompletionsArguments, GenerateArguments, Generated};
 pub use guest::{GuestArguments, GuestVerb};
 pub use serve::{ServeArguments, Storage};
+pub use shown::{Shown, is_dumb};
 pub use value::{Probes, Words};
 
 use crate::failure::BadInput;
@@ -29,7 +31,6 @@ use model::experiment::{Around, Cache, EndSignal, Limit, Metric, Slices};
 use model::placement::Place;
 use model::plan::service::ServicePlan;
 use model::probe::Probe;
-use report::Format;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -90,10 +91,8 @@ pub enum Verb {
 /// How results are printed and saved.
 #[derive(Args, Clone, Debug)]
 pub struct Output {
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
-        help = format!("Output format: {}", value::formats()))]
-    pub format: Format,
+    #[command(flatten)]
+    pub shown: Shown,
     /// Save the record and report.html in this folder [default: iotoll-runs/TIME-NAME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -372,19 +371,15 @@ pub struct ReportArguments {
     /// Write the series of a recording into this folder instead of printing it: series.parquet, and FTQ's two text files
     #[arg(long, value_name = "DIR", conflicts_with_all = ["stored", "format"])]
     pub series: Option<PathBuf>,
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
-        help = format!("Output format: {}", value::formats()))]
-    pub format: Format,
+    #[command(flatten)]
+    pub shown: Shown,
 }
 
 /// `iotoll doctor`.
 #[derive(Args, Clone, Debug)]
 pub struct DoctorArguments {
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = value::format(), hide_possible_values = true,
-        help = format!("Output format: {}", value::formats()))]
-    pub format: Format,
+    #[command(flatten)]
+    pub shown: Shown,
 }
 
 /// `iotoll demo`.
@@ -535,6 +530,7 @@ fn job_help() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use report::Format;
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -589,6 +585,6 @@ mod tests {
             .filter(|argument| !conflicts.iter().any(|other| other.get_id() == argument.get_id()))
             .map(|argument| argument.get_id().as_str())
             .collect();
-        assert_eq!(others, ["resume", "same_boot", "format", "quiet"]);
+        assert_eq!(others, ["resume", "same_boot", "format", "color", "quiet"]);
     }
 }

@@ -67,7 +67,7 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         // A full disk has no room for the report either, and that line says what to do.
         kept = Ok(());
     }
-    both(kept, stdout::print(&finding, arguments.output.format))?;
+    both(kept, stdout::print(&finding, arguments.output.shown))?;
     Ok(failure::of_outcome(&finding.outcome))
 }
 

@@ -53,7 +53,7 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
     lab::placing::check(experiment.place.as_ref(), &experiment.services, jobs)?;
     let stored = stored::load(arguments.stored.as_deref(), &experiment)?;
     if arguments.parse_only {
-        stdout::print(&experiment, arguments.output.format)?;
+        stdout::print(&experiment, arguments.output.shown)?;
         return Ok(ExitCode::SUCCESS);
     }
     if experiment.boots.is_some() {
@@ -80,7 +80,7 @@ pub(crate) fn conclude(
 ) -> anyhow::Result<ExitCode> {
     let finding = record.study(stored);
     let kept = folder.map_or(Ok(()), |folder| write_report(folder, &finding, !arguments.output.quiet));
-    saving::both(kept, stdout::print(&finding, arguments.output.format))?;
+    saving::both(kept, stdout::print(&finding, arguments.output.shown))?;
     Ok(exit_code(&finding))
 }
 

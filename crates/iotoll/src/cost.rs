@@ -77,7 +77,7 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
     let outcome = lab::cost::cost(&plan, &measurement, &mut |progress| line.show(&progress), &mut print);
     line.clear();
     let record = outcome.inspect_err(|_| keeping.abandon()).map_err(mended)?;
-    let for_people = !matches!(arguments.output.format, Format::Json | Format::Csv);
+    let for_people = !matches!(arguments.output.shown.format, Format::Json | Format::Csv);
     if let Some(why) = did_nothing(&record, &plan).filter(|_| for_people) {
         keeping.abandon();
         failure::complain(&why);

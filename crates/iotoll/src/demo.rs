@@ -113,7 +113,7 @@ pub fn demo(arguments: &DemoArguments, words: &[String]) -> anyhow::Result<ExitC
     let outcome = lab::run::run(&plan, &measurement, &created, &mut |progress| line.show(&progress));
     line.clear();
     let record = outcome?;
-    stdout::print(&model::study::study(&record), arguments.output.format)?;
+    stdout::print(&model::study::study(&record), arguments.output.shown)?;
     let ended = match record.outcome {
         Outcome::Completed => compare_engines(arguments, &scratch, measurement, comparing)?,
         outcome => failure::of_outcome(&outcome),
@@ -136,13 +136,13 @@ fn compare_engines(
     let outcome = lab::compare::compare(experiment, &settings, &mut saving, &mut |stage| line.show_stage(&stage));
     line.clear();
     let record = outcome.inspect_err(|_| saving.abandon())?;
-    if arguments.output.format == Format::Table {
+    if arguments.output.shown.format == Format::Table {
         stdout::write("\n\n")?;
     }
     let finding = record.study(None);
     let kept =
         saving.folder().map_or(Ok(()), |folder| compare::write_report(folder, &finding, !arguments.output.quiet));
-    saving::both(kept, stdout::print(&finding, arguments.output.format))?;
+    saving::both(kept, stdout::print(&finding, arguments.output.shown))?;
     Ok(failure::of_outcome(&finding.outcome))
 }
 

@@ -17,6 +17,6 @@ pub fn doctor(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     let (hertz, source) = calibration.end();
     let host = lab::host::read(root, hertz, &source);
     let diagnosis = lab::doctor::examine(root, host, meters.statuses().to_vec());
-    stdout::print(&diagnosis, arguments.format)?;
+    stdout::print(&diagnosis, arguments.shown)?;
     Ok(ExitCode::SUCCESS)
 }

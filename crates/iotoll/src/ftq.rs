@@ -81,7 +81,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
         // A full disk has no room for the report either, and that line says what to do.
         kept = Ok(());
     }
-    both(kept, stdout::print(&finding, arguments.output.format))?;
+    both(kept, stdout::print(&finding, arguments.output.shown))?;
     Ok(failure::of_outcome(&finding.outcome))
 }
 

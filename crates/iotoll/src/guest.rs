@@ -63,7 +63,7 @@ fn measure(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<Ex
         write_flame_graphs(folder, &finding)?;
         write_page(folder, &finding)
     });
-    both(kept, stdout::print(&finding, arguments.output.format))?;
+    both(kept, stdout::print(&finding, arguments.output.shown))?;
     Ok(failure::of_outcome(&finding.outcome))
 }
 

@@ -1,5 +1,6 @@
 //! The progress line: on standard error, and only when that is a terminal. A stopped terminal (Ctrl-S) is left out.
 
+use crate::arguments::is_dumb;
 use crate::standard_error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::blast::Progress as Packets;
@@ -17,9 +18,9 @@ pub struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// A visible line, or a hidden one if standard error is not a terminal.
+    /// A visible line, or a hidden one if standard error is not a terminal or cannot redraw a line.
     pub fn new(quiet: bool) -> Self {
-        let shown = !quiet && std::io::stderr().is_terminal();
+        let shown = !quiet && std::io::stderr().is_terminal() && !is_dumb(&|name| std::env::var_os(name));
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
         if let Ok(style) = ProgressStyle::with_template("{spinner:.dim} {msg}") {

@@ -65,5 +65,5 @@ where
 {
     let record: R = lab::store::load(path)?;
     let stored = stored::load(arguments.stored.as_deref(), record.plan())?;
-    stdout::print(&record.study(stored.as_ref()), arguments.format)
+    stdout::print(&record.study(stored.as_ref()), arguments.shown)
 }

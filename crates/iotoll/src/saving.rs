@@ -94,7 +94,7 @@ pub fn keep_and_print(
     let finding = record.study(stored);
     let kept =
         saved.and_then(|saved| saved.map_or(Ok(()), |saved| Keeping::write_page(saved, &finding, !output.quiet)));
-    both(kept, stdout::print(&finding, output.format))
+    both(kept, stdout::print(&finding, output.shown))
 }
 
 /// Combines the errors of saving and printing, so that neither hides the other.

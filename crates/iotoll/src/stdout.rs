@@ -1,11 +1,13 @@
 //! Writes results to standard output.
 
-use report::{Finding, Format, Ink};
+use crate::arguments::Shown;
+use report::Finding;
 use std::io::{IsTerminal, Write};
 
 /// Prints a finding on standard output.
-pub fn print(finding: &impl Finding, format: Format) -> anyhow::Result<()> {
-    write(&format.render(finding, ink(), columns()))
+pub fn print(finding: &impl Finding, shown: Shown) -> anyhow::Result<()> {
+    let ink = shown.color.ink(std::io::stdout().is_terminal(), &|name| std::env::var_os(name));
+    write(&shown.format.render(finding, ink, columns()))
 }
 
 /// Writes text to standard output. A closed pipe (`iotoll … | head`) is not an error and does not change the exit code.
@@ -16,12 +18,6 @@ pub fn write(text: &str) -> anyhow::Result<()> {
             .context("writing to standard output; redirect it to a file or device with enough space")),
         _ => Ok(()),
     }
-}
-
-/// Colour on a terminal, unless NO_COLOR is set (no-color.org).
-pub fn ink() -> Ink {
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if std::io::stdout().is_terminal() && !plain { Ink::Colour } else { Ink::Plain }
 }
 
 /// Width of the terminal; 100 columns if there is none.

@@ -1,7 +1,7 @@
 //! Renders a [`RunFinding`] as a document.
 //!
-//! First the cost of an I/O, then where it went, then the evidence: all meters, the series over time, the machine's
-//! background, the latencies, the caveats.
+//! First the caveats and the cost of an I/O, then where it went, then the evidence: all meters, the series over time, the
+//! machine's background, the latencies.
 
 mod against_stored;
 mod conditions;
@@ -9,6 +9,7 @@ mod csv_rows;
 mod jobs;
 mod latency;
 mod meters;
+mod percentiles;
 mod phase;
 mod probes;
 mod series;
@@ -38,12 +39,12 @@ pub fn document(finding: &RunFinding) -> Document {
         sections.push(phase::section(finding, index, phase));
         sections.push(series::section(phase));
         sections.push(one(spent::block(phase, &suffix(finding, phase))));
-        sections.push(one(meters::block(finding, index, phase)));
+        sections.push(Section::new("", meters::blocks(finding, index, phase)));
         sections.extend(probes::sections(phase, &suffix(finding, phase)));
     }
     sections.extend(against_stored::block(finding).map(|block| Section::new("", vec![block])));
     sections.push(Section::new("", vec![jobs::block(finding)]));
-    sections.push(Section::new("", vec![latency::block(finding)]));
+    sections.push(Section::new("", vec![latency::block(finding), percentiles::block(finding)]));
     Document {
         kind: if finding.counted_by.is_some() { "iotoll cost" } else { "iotoll run" }.to_owned(),
         title: finding.title.clone(),

@@ -13,8 +13,9 @@ pub use chart::{Axis, Chart, Mark, Point, Series};
 pub use command::{Command, language};
 pub use span::{LARGEST, Span};
 pub use table::{Align, Cell, Column, Draw, Interval, Need, Raw, Row, Scale, Table};
-pub use timeline::{Hue, Reach, Timeline, TimelineScale, Trace, Track};
+pub use timeline::{Hue, NOTHING, Reach, Timeline, TimelineScale, Trace, Track};
 
+use model::elided_list::elided_list;
 use model::warning::Warning;
 
 /// The meaning of a text, which a renderer turns into a colour.
@@ -231,6 +232,19 @@ impl Block {
         Self { notes, ..self }
     }
 
+    /// A row without any figure becomes a part of one remark, which names all of them.
+    fn without_blank_rows(mut self) -> Self {
+        let Body::Table(table) = &mut self.body else { return self };
+        let names = table.take_blank_rows();
+        if !names.is_empty() {
+            self.notes.push(Note::new(Tone::Faint, format!("No figures: {}", elided_list(&names, ", "))));
+            if table.rows.is_empty() {
+                self.body = Body::Notes;
+            }
+        }
+        self
+    }
+
     /// Whether it has nothing to show.
     pub fn is_empty(&self) -> bool {
         self.notes.is_empty()
@@ -259,6 +273,7 @@ pub struct Section {
 impl Section {
     /// With a title for all readers.
     pub fn new(title: impl Into<String>, blocks: Vec<Block>) -> Self {
+        let blocks = blocks.into_iter().map(Block::without_blank_rows).collect();
         Self { title: title.into(), title_for: Audience::ALL, blocks }
     }
 
@@ -298,7 +313,7 @@ pub struct Document {
     pub subjects: Vec<Fact>,
     /// The numbers.
     pub sections: Vec<Section>,
-    /// The caveats.
+    /// The caveats, in any order: each renderer shows the gravest first, before the numbers.
     pub caveats: Vec<Warning>,
     /// The machine and the method.
     pub provenance: Vec<Fact>,
@@ -307,6 +322,13 @@ pub struct Document {
 }
 
 impl Document {
+    /// The caveats, the gravest first.
+    pub fn gravest_first(&self) -> Vec<&Warning> {
+        let mut caveats: Vec<&Warning> = self.caveats.iter().collect();
+        caveats.sort_by_key(|caveat| caveat.code);
+        caveats
+    }
+
     /// The workload for `reader`.
     pub fn workload_for(&self, reader: Audience) -> impl Iterator<Item = &Fact> {
         self.workload.iter().filter(move |fact| fact.audience.has(reader))

@@ -127,6 +127,8 @@ impl Format {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::{Block, Body, Fact, Section};
+    use model::warning::{Code, Warning};
 
     #[test]
     fn every_format_has_its_row() {
@@ -151,6 +153,30 @@ mod tests {
             ftq::fixture::all().iter().for_each(|(name, finding)| renders(format, name, finding));
             renders(format, "doctor", &doctor::fixture());
             renders(format, "experiment", &experiment::fixture());
+        }
+    }
+
+    /// README says that they are read first. CSV has only numbers.
+    #[test]
+    fn caveats_precede_the_figures_in_every_format_and_the_gravest_is_first() {
+        let documents = [
+            cost::document(&cost::fixture::psync_4k()),
+            compare::document(&compare::fixture::options()),
+            guest::document(&guest::fixture::two_kernels()),
+            ftq::document(&ftq::fixture::dirty_limit()),
+            blast::document(&blast::fixture::lossy()),
+        ];
+        for mut document in documents {
+            let figures = Body::Facts(vec![Fact::new("FIGURE", "1")]);
+            document.sections.insert(0, Section::new("", vec![Block::new("", figures)]));
+            document.caveats =
+                vec![Warning::new(Code::StoredMethodDiffers, "MILDER"), Warning::new(Code::CommandFailed, "GRAVER")];
+            for row in TABLE.iter().filter(|row| row.format != Format::Csv) {
+                let Some(render) = row.render else { continue };
+                let text = render(&document, Ink::Plain, 100);
+                let places = ["GRAVER", "MILDER", "FIGURE"].map(|word| text.find(word));
+                assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{}: {text}", row.name);
+            }
         }
     }
 

@@ -1,11 +1,11 @@
 //! A document as a self-contained HTML file: no network access, no font. Only a timeline has a script.
 //!
-//! Ordered by importance: the answer, the numbers, the curves, the machine. One style sheet covers light, dark and
+//! Ordered by importance: the answer, the caveats, the numbers, the curves, the machine. One style sheet covers light, dark and
 //! printed pages; every interval is both drawn and written.
 
 mod axis;
 mod chart;
-mod markup;
+pub(crate) mod markup;
 mod svg;
 mod table;
 mod timeline;
@@ -103,7 +103,7 @@ fn sentence(sentence: &Sentence) -> String {
 }
 
 fn caveats(document: &Document) -> String {
-    let lines = document.caveats.iter().map(|caveat| format!("<li>{}</li>\n", escape(&caveat.message)));
+    let lines = document.gravest_first().into_iter().map(|caveat| format!("<li>{}</li>\n", escape(&caveat.message)));
     let lines: String = lines.collect();
     if lines.is_empty() { lines } else { format!("<aside>\n<h2>Caveats</h2>\n<ul>\n{lines}</ul>\n</aside>\n") }
 }

@@ -1,10 +1,10 @@
 //! A document as a mail: plain text in 72 columns, to paste into a patch thread.
 //!
-//! It is written for readers who do not know iotoll, and contains in this order: the answer, the command, the machine
-//! and the method, the numbers as tables, the caveats, and the files that the command refers to.
+//! It is written for readers who do not know iotoll, and contains in this order: the answer, the command, the caveats, the
+//! machine and the method, the numbers as tables, and the files that the command refers to.
 
 use crate::document::{Command, Document};
-use crate::shell::quoted;
+use crate::shell::{is_hidden, quoted};
 use crate::text;
 use crate::text::page::{Page, width};
 use model::origin::Input;
@@ -21,10 +21,10 @@ pub fn mail(document: &Document) -> String {
     };
     let lead = if document.lead.is_empty() { String::new() } else { format!("{}:", document.lead) };
     let mut paragraphs = vec![text::headline(page, document, "", "."), page.wrap("", &lead), command];
+    paragraphs.extend(text::caveats(page, document));
     paragraphs.push(text::provenance(page, document));
     paragraphs.push(text::subjects(page, document));
     paragraphs.extend(text::sections(page, &document.sections));
-    paragraphs.extend(text::caveats(page, document));
     paragraphs.extend(document.command.inputs.iter().map(|input| file(page, input)));
     text::joined(paragraphs)
 }
@@ -91,7 +91,7 @@ fn file(page: Page, input: &Input) -> String {
     let mut is_cut = false;
     for line in contents.lines() {
         let mut part = INDENT.to_owned();
-        let letters = line.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
+        let letters = line.chars().map(|letter| if letter.is_control() || is_hidden(letter) { ' ' } else { letter });
         for letter in letters {
             let longer = format!("{part}{letter}");
             if width(&longer) < COLUMNS {

@@ -1,11 +1,15 @@
 //! A document as GitHub-flavoured Markdown, for a pull request or an issue.
 //!
-//! Text from outside cannot create markup: markup characters are escaped, and option names are in code spans.
+//! Text from outside cannot create markup: markup characters are escaped, and option names are in code spans. Not every
+//! program that shows Markdown honours code, so a text with a tag is escaped in code, too: no `<` that could open a tag
+//! leaves this file but those of our own `<code>` and `<pre>`.
 
 use crate::document::{
     Align, Audience, Block, Body, Cell, Column, Document, Draw, Fact, Figure, Row, Section, Table, Tone, language,
 };
+use crate::html::markup::escape;
 use crate::mail;
+use crate::shell::is_hidden;
 use crate::text::page::Page;
 use crate::text::sketch::sketch;
 use model::origin::Input;
@@ -18,12 +22,12 @@ pub fn markdown(document: &Document) -> String {
     let subjects = document.subjects.iter().map(|fact| format!("{}: {}", code(&fact.label), code(&fact.text)));
     let workload = document.workload_for(READER).map(|fact| format!("{}: {}", prose(&fact.label), code(&fact.text)));
     let mut parts = vec![headline(document), prose(&document.lead), list(workload.chain(subjects))];
-    parts.extend(document.sections.iter().flat_map(section));
-    let caveats = list(document.caveats.iter().map(|caveat| prose(&caveat.message)));
+    let caveats = list(document.gravest_first().into_iter().map(|caveat| prose(&caveat.message)));
     parts.push(titled("Caveats", caveats));
+    parts.extend(document.sections.iter().flat_map(section));
     parts.push(titled("How it was measured", facts(document.provenance_for(READER))));
     if !document.command.is_empty() {
-        parts.push(block_of_code(&document.command.line()));
+        parts.push(block_of_code("sh", &document.command.line()));
     }
     parts.extend(document.command.inputs.iter().map(file));
     parts.retain(|part| !part.is_empty());
@@ -72,7 +76,7 @@ fn block(block: &Block) -> String {
         Body::Figures(lines) => figures(lines),
         Body::Facts(facts) => self::facts(facts),
         Body::Table(table) => self::table(table),
-        Body::Timeline(timeline) => drawing(&sketch(Page::mail(mail::COLUMNS), timeline)),
+        Body::Timeline(timeline) => block_of_code("", &sketch(Page::mail(mail::COLUMNS), timeline)),
     };
     let notes = list(block.notes.iter().map(|note| prose(&note.text)));
     let mut parts = vec![body, notes];
@@ -121,9 +125,20 @@ fn pipes(heads: &[(String, bool)], rows: impl Iterator<Item = Vec<String>>) -> S
     lines.join("\n")
 }
 
-/// `text` on one line, without control characters and no-break spaces.
+/// `text` on one line, without control characters, no-break spaces and letters that change the direction of a line.
 fn flat(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() || letter == '\u{a0}' { ' ' } else { letter }).collect()
+    let blank = |letter: char| letter.is_control() || is_hidden(letter) || letter == '\u{a0}';
+    text.chars().map(|letter| if blank(letter) { ' ' } else { letter }).collect()
+}
+
+/// Whether something in `text` could be read as a tag, a comment or a declaration of HTML.
+fn has_tag(text: &str) -> bool {
+    text.split('<').skip(1).any(opens_tag)
+}
+
+/// Whether a `<` before `after` could open a tag.
+fn opens_tag(after: &str) -> bool {
+    after.starts_with(|next: char| next.is_ascii_alphabetic() || "/!?".contains(next))
 }
 
 /// Text without markup.
@@ -150,36 +165,44 @@ fn prose(text: &str) -> String {
     escaped
 }
 
-/// A code span with `text`, which may contain backquotes.
+/// A code span with `text`, which may contain backquotes. It is not for tables, where a pipe would end it.
 fn code(text: &str) -> String {
-    let text = flat(text).replace('|', "\\|");
+    let text = flat(text);
+    if text.trim().is_empty() {
+        return String::new();
+    }
+    if has_tag(&text) {
+        return format!("<code>{}</code>", prose(&text));
+    }
     let fence = "`".repeat(longest_run(&text) + 1);
     let blank = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
-    if text.trim().is_empty() { String::new() } else { format!("{fence}{blank}{text}{blank}{fence}") }
+    format!("{fence}{blank}{text}{blank}{fence}")
 }
 
-/// A block of code.
-fn block_of_code(text: &str) -> String {
-    let text = flat(text);
+/// A block of code in a language.
+fn block_of_code(language: &str, text: &str) -> String {
+    // A tab is a part of a file, and no program takes it for a command.
+    let lines = text.lines().map(|line| line.split('\t').map(flat).collect::<Vec<_>>().join("\t"));
+    let text = lines.collect::<Vec<_>>().join("\n");
+    if text.is_empty() {
+        return text;
+    }
+    if has_tag(&text) {
+        let lines: Vec<String> = text.lines().map(escape).collect();
+        return format!("<pre>\n{}\n</pre>", lines.join("\n"));
+    }
     let fence = "`".repeat(longest_run(&text).max(2) + 1);
-    format!("{fence}sh\n{text}\n{fence}")
+    format!("{fence}{language}\n{text}\n{fence}")
 }
 
 /// A file that the command refers to.
 fn file(input: &Input) -> String {
     let name = code(&input.name);
-    let Some(text) = &input.text else { return format!("{name}: too long to be kept") };
-    let shown = |letter: char| if letter.is_control() && letter != '\t' { ' ' } else { letter };
-    let text = text.lines().map(|line| line.chars().map(shown).collect::<String>()).collect::<Vec<_>>().join("\n");
-    let fence = "`".repeat(longest_run(&text).max(2) + 1);
-    format!("{name}:\n\n{fence}{}\n{text}\n{fence}", language(&input.name))
-}
-
-/// A drawing of several lines in characters, without control characters.
-fn drawing(text: &str) -> String {
-    let text = text.lines().map(flat).collect::<Vec<_>>().join("\n");
-    let fence = "`".repeat(longest_run(&text).max(2) + 1);
-    if text.is_empty() { text } else { format!("{fence}\n{text}\n{fence}") }
+    match &input.text {
+        Some(text) if text.trim().is_empty() => format!("{name}: empty"),
+        Some(text) => format!("{name}:\n\n{}", block_of_code(language(&input.name), text)),
+        None => format!("{name}: too long to be kept"),
+    }
 }
 
 fn longest_run(text: &str) -> usize {
@@ -187,7 +210,7 @@ fn longest_run(text: &str) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::compare::{self, fixture};
     use model::comparison::CompareFinding;
@@ -218,8 +241,17 @@ mod tests {
         assert_eq!(code("bs=4k"), "`bs=4k`");
         assert_eq!(code("a`b"), "``a`b``");
         assert_eq!(code("`"), "`` ` ``");
-        assert_eq!(code("a | b"), r"`a \| b`");
+        assert_eq!(code("a | b"), "`a | b`", "no code is in a table");
         assert_eq!(code("\n"), "");
+    }
+
+    #[test]
+    fn a_tag_is_escaped_in_code_too() {
+        assert_eq!(code("<img src=x onerror=y>"), r"<code>\<img src=x onerror=y\></code>");
+        assert_eq!(code(r"`\<b>`"), r"<code>\`\\\<b\>\`</code>");
+        assert_eq!(code("a < b <3"), "`a < b <3`", "these are no tags");
+        assert_eq!(block_of_code("sh", "cat </etc/x"), "<pre>\ncat &lt;/etc/x\n</pre>");
+        assert_eq!(block_of_code("ini", "[a]\n\tbs=4k"), "```ini\n[a]\n\tbs=4k\n```");
     }
 
     #[test]
@@ -235,62 +267,21 @@ mod tests {
         }
     }
 
-    /// A page without its code blocks and spans, whose contents are shown as they are.
-    fn without_code(page: &str) -> String {
-        let mut bare = String::new();
-        let mut block: Option<&str> = None;
-        for line in page.lines() {
-            let fence = line.get(..line.len() - line.trim_start_matches('`').len()).filter(|fence| fence.len() >= 3);
-            match (block, fence) {
-                (Some(open), Some(fence)) if open == fence && line == fence => block = None,
-                (Some(_), _) => {}
-                (None, Some(fence)) if ["sh", "toml", "ini", "text"].contains(&&line[fence.len()..]) => {
-                    block = Some(fence)
-                }
-                (None, _) => bare += &(without_spans(line) + "\n"),
-            }
-        }
-        assert_eq!(block, None, "a block is never closed: {page}");
-        bare
-    }
-
-    /// A line without its code spans: each ends at the next run of the same number of backquotes.
-    fn without_spans(line: &str) -> String {
-        let mut bare = String::new();
-        let mut rest = line;
-        while let Some(place) = rest.find(['`', '\\']) {
-            let (before, from) = rest.split_at(place);
-            bare += before;
-            let run = from.len() - from.trim_start_matches('`').len();
-            if run == 0 {
-                // Escaped: the backslash and the next character are text.
-                let next = from.char_indices().nth(2).map_or(from.len(), |(next, _)| next);
-                bare += &from[..next];
-                rest = &from[next..];
-                continue;
-            }
-            let (fence, inside) = from.split_at(run);
-            let runs = inside.match_indices('`').map(|(at, _)| at).filter(|at| !inside[..*at].ends_with('`'));
-            let end = runs.into_iter().find(|at| {
-                let after = &inside[*at..];
-                after.len() - after.trim_start_matches('`').len() == run
-            });
-            match end {
-                Some(end) => rest = &inside[end + run..],
-                None => {
-                    bare += fence;
-                    rest = inside;
-                }
-            }
-        }
-        bare + rest
+    /// The first tag of a page that is not our own, with what follows.
+    pub(crate) fn foreign_tag(page: &str) -> Option<&str> {
+        let is_foreign = |place: &usize| {
+            let (before, from) = page.split_at(*place);
+            let backslashes = before.len() - before.trim_end_matches('\\').len();
+            let is_ours = ["<code>", "</code>", "<pre>", "</pre>"].iter().any(|tag| from.starts_with(tag));
+            backslashes.is_multiple_of(2) && !is_ours && opens_tag(&from[1..])
+        };
+        page.match_indices('<').map(|(place, _)| place).find(is_foreign).map(|place| &page[place..])
     }
 
     #[test]
-    fn code_is_separated_from_prose() {
-        assert_eq!(without_code("a `<b>` c\n```sh\n<b>\n```\nd"), "a  c\nd\n");
-        assert_eq!(without_code("``a`<b>`` <i> `"), " <i> `\n");
-        assert_eq!(without_code(r"\`<b>`"), "\\`<b>`\n");
+    fn foreign_tags_are_found() {
+        assert_eq!(foreign_tag(r"a \\<img>"), Some("<img>"));
+        assert_eq!(foreign_tag(r"a \<img\> <code>\\\<b></code> <3"), None);
     }
 
     proptest! {
@@ -298,12 +289,8 @@ mod tests {
         fn hostile_names_make_no_lines_and_no_tags(number in any::<f64>(), text in any::<String>()) {
             let lines = |text: &str| markdown(&fixture::hostile(number, text)).lines().count();
             let page = markdown(&fixture::hostile(number, &format!("<b>{text}")));
-            prop_assert!(page.contains("<b>"), "in code it stays as it is");
-            let prose = without_code(&page);
-            let bare = prose.replace(r"\\", "").replace(r"\<", "");
-            // Characters that may follow in a tag. A number below 0.1 is not a tag.
-            let opens = |after: &str| after.starts_with(|next: char| next.is_ascii_alphabetic() || "/!?".contains(next));
-            prop_assert!(!bare.split('<').skip(1).any(opens), "{}", prose);
+            prop_assert!(page.contains(r"\<b\>"), "it is shown: {}", page);
+            prop_assert_eq!(foreign_tag(&page), None);
             prop_assert_eq!(lines(&format!("a{text}")), lines("a"));
         }
     }

@@ -5,11 +5,16 @@ pub fn command(arguments: &[String]) -> String {
     arguments.iter().map(|argument| quoted(argument)).collect::<Vec<_>>().join(" ")
 }
 
-/// One argument, quoted for a shell. Letters that a report would change (control characters, no-break spaces) are spelled, as
-/// bash, zsh and ksh read them.
+/// Characters that change the direction of a line: a name that contains one could rewrite what is beside it.
+pub fn is_hidden(letter: char) -> bool {
+    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// One argument, quoted for a shell. Letters that a report would change (control characters, no-break spaces, those that
+/// change the direction of a line) are spelled, as bash, zsh and ksh read them.
 pub fn quoted(argument: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "-_=+,./:@%^".contains(letter);
-    let spelled = |letter: char| letter.is_control() || letter == '\u{a0}';
+    let spelled = |letter: char| letter.is_control() || is_hidden(letter) || letter == '\u{a0}';
     if !argument.is_empty() && argument.chars().all(plain) {
         return argument.to_owned();
     }

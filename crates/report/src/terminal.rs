@@ -1,4 +1,4 @@
-//! A document on a terminal, ordered by importance: the answer, the numbers, the evidence.
+//! A document on a terminal, ordered by importance: the answer, the caveats, the numbers, the evidence.
 
 use crate::document::Document;
 use crate::ink::Ink;
@@ -9,8 +9,9 @@ use crate::text::page::Page;
 pub fn terminal(document: &Document, ink: Ink, columns: usize) -> String {
     let page = Page::terminal(ink, columns);
     let mut paragraphs = vec![text::headline(page, document, &document.title, ""), text::subjects(page, document)];
+    // Before the numbers, because they say how far to trust them.
+    paragraphs.push(text::caveats(page, document).join("\n"));
     paragraphs.extend(text::sections(page, &document.sections));
     paragraphs.push(text::provenance(page, document));
-    paragraphs.push(text::caveats(page, document).collect::<Vec<_>>().join("\n"));
     text::joined(paragraphs)
 }

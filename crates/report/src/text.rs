@@ -6,6 +6,7 @@ pub mod sketch;
 mod table;
 
 use crate::document::{Block, Body, Document, Fact, Figure, Section, Sentence, Tone};
+use model::warning::Warning;
 use page::{Page, width};
 
 /// Maximum width of labels, so that one long name does not widen all.
@@ -65,8 +66,9 @@ pub fn provenance(page: Page, document: &Document) -> String {
 }
 
 /// The caveats, one paragraph each.
-pub fn caveats(page: Page, document: &Document) -> impl Iterator<Item = String> {
-    document.caveats.iter().map(move |caveat| page.labelled(Tone::Notice, "!", 3, &caveat.message))
+pub fn caveats(page: Page, document: &Document) -> Vec<String> {
+    let caveat = |caveat: &Warning| page.labelled(Tone::Notice, "!", 3, &caveat.message);
+    document.gravest_first().into_iter().map(caveat).collect()
 }
 
 /// All blocks for this page's reader. A section's title precedes its first block.

@@ -14,6 +14,9 @@ fn doctor_says_what_this_machine_can_measure() {
         assert!(table.stdout.contains(word), "{word} is not in\n{}", table.stdout);
     }
     assert!(!table.stdout.contains('\u{1b}'), "colour where there is no terminal");
+    let coloured = folder.iotoll("doctor --color always").run();
+    assert!(coloured.code == Some(0) && coloured.stdout.contains("\u{1b}["), "{coloured:?}");
+    assert!(!folder.iotoll("doctor --color never").run().stdout.contains('\u{1b}'));
     let json = folder.iotoll("doctor --format json").run();
     assert_eq!((json.code, json.stderr.as_str()), (Some(0), ""), "{json:?}");
     let diagnosis = json.json();

@@ -45,7 +45,8 @@ pub fn block(finding: &RunFinding) -> Block {
     Block::new("Latency", Body::Table(table)).with(notes)
 }
 
-fn rows(job: &JobFinding) -> Vec<(&'static str, u64, &LatencyFinding)> {
+/// The directions of a job that did I/Os, each with their number.
+pub(super) fn rows(job: &JobFinding) -> Vec<(&'static str, u64, &LatencyFinding)> {
     let directions = [("read", &job.read), ("write", &job.write), ("trim", &job.trim)];
     let done = directions.into_iter().filter(|(_, direction)| direction.ios > 0);
     let rows: Vec<_> = done.map(|(name, direction)| (name, direction.ios, &direction.latency_ns)).collect();

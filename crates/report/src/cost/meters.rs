@@ -1,16 +1,15 @@
-//! The meters next to each other: those that ran, with their intervals on one scale, so that disagreement is visible,
-//! and the others with the reason.
+//! The meters next to each other: those that gave a figure, with their intervals on one scale, so that disagreement is
+//! visible, and the others on one line.
 
 use crate::document;
-use crate::document::{Audience, Block, Body, Cell, Column, Draw, Interval, Note, Raw, Span, Table, Tone};
+use crate::document::{Audience, Block, Body, Cell, Column, Draw, Fact, Interval, Note, Raw, Span, Table, Tone};
 use crate::number::{self, CYCLES, Scale};
 use model::finding::{MeterReading, PhaseFinding, RunFinding};
 use model::record::Meter;
 use model::stats::Estimate;
-use model::study::regimes::MEAN_WITHHELD;
 
 /// The meters of the phase at `index`. Meters that the machine does not have are listed once, in the last phase.
-pub fn block(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Block {
+pub fn blocks(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<Block> {
     let readings = &phase.by_meter_detail;
     // Without a count of I/Os, the meters are compared by their cost of an execution.
     let of_execution = readings.iter().any(|reading| reading.cycles_per_execution.is_some());
@@ -27,7 +26,7 @@ pub fn block(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Block 
     table.columns.extend(drawn.map(|scale| Column::drawing(Draw::Interval(scale))));
     let last = index + 1 == finding.phases.len();
     let lacking = |name: &str| finding.meters.iter().any(|meter| meter.name == name && !meter.available);
-    let mut withheld: Option<&str> = None;
+    let mut silent = Silent::default();
     for reading in readings {
         let headline = phase.headline_meter.as_ref() == Some(&reading.name);
         let tone = if headline { Tone::Strong } else { Tone::Plain };
@@ -47,28 +46,15 @@ pub fn block(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Block 
                 cells.extend(drawn.map(|_| Cell::drawn(tone, raw)));
                 table.row(cells);
             }
-            _ if reading.reason.as_deref() == Some(MEAN_WITHHELD) => {
-                let text = match withheld {
-                    Some(first) => format!("{} as {first}", number::MISSING),
-                    None => missing(Some(MEAN_WITHHELD)),
-                };
-                withheld = withheld.or(Some(&reading.name));
-                table.note(name, text);
-            }
             // The same in every phase, so it is stated once, in the last.
             _ if !last && lacking(&reading.name) => {}
-            _ => table.note(name, missing(reading.reason.as_deref())),
+            _ => silent.add(&reading.name, reading.reason.as_deref()),
         }
     }
     if last {
         let named = |name: &str| readings.iter().any(|reading| reading.name == name);
         for meter in finding.meters.iter().filter(|meter| !meter.available && !named(&meter.name)) {
-            let earlier = finding.meters.iter().find(|other| !other.available && other.reason == meter.reason);
-            let text = match earlier.filter(|earlier| earlier.name != meter.name && !named(&earlier.name)) {
-                Some(earlier) => format!("{} as {}", number::MISSING, earlier.name),
-                None => missing(meter.reason.as_deref()),
-            };
-            table.note(label(&meter.name).into(), text);
+            silent.add(&meter.name, meter.reason.as_deref());
         }
     }
     let mut costs = readings.iter().filter_map(cost).peekable();
@@ -79,7 +65,50 @@ pub fn block(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Block 
         let what = if of_execution { "cycles of one execution; " } else { "" };
         notes.push(Note::new(Tone::Faint, format!("{what}{from} {}", phase.interval_from)));
     }
-    Block::new("Meters", Body::Table(table)).with(notes).of(Audience::SCREEN.or(Audience::PAGE))
+    // Where no meter gave the cost, the whole reason is what the reader needs.
+    let is_unknown = !readings.iter().any(|reading| whole_machine(reading) && cost(reading).is_some());
+    notes.extend(silent.line(is_unknown).map(|text| Note::new(Tone::Faint, text)));
+    let body = if table.rows.is_empty() { Body::Notes } else { Body::Table(table) };
+    let in_full = Block::new("Meters without a figure", Body::Facts(silent.facts())).of(Audience::PAGE);
+    vec![Block::new("Meters", body).with(notes).of(Audience::SCREEN.or(Audience::PAGE)), in_full]
+}
+
+/// The meters without a figure, by their reason.
+#[derive(Default)]
+struct Silent<'a>(Vec<(&'a str, Vec<&'a str>)>);
+
+impl<'a> Silent<'a> {
+    fn add(&mut self, name: &'a str, reason: Option<&'a str>) {
+        let reason = reason.unwrap_or("not read");
+        match self.0.iter_mut().find(|(other, _)| *other == reason) {
+            Some((_, names)) => names.push(name),
+            None => self.0.push((reason, vec![name])),
+        }
+    }
+
+    /// All of them on one line, each reason in full or without its details: the page has them, and `iotoll doctor`. The details of
+    /// a meter that was not chosen are an advice.
+    fn line(&self, in_full: bool) -> Option<String> {
+        let mut shown = Self::default();
+        for (reason, names) in &self.0 {
+            let reason = if in_full && !reason.starts_with("not chosen") { reason } else { short(reason) };
+            names.iter().for_each(|name| shown.add(name, Some(reason)));
+        }
+        let part = |(reason, names): &(&str, Vec<&str>)| format!("{} ({reason})", names.join(", "));
+        let parts: Vec<String> = shown.0.iter().map(part).collect();
+        (!parts.is_empty()).then(|| format!("no figure from {}", parts.join(", ")))
+    }
+
+    /// The reasons in full.
+    fn facts(&self) -> Vec<Fact> {
+        self.0.iter().map(|(reason, names)| Fact::new(names.join(", "), *reason)).collect()
+    }
+}
+
+/// A reason up to its first details: "not chosen" of "not chosen: it disturbs".
+fn short(reason: &str) -> &str {
+    let ends = [": ", "; ", " ("].iter().filter_map(|end| reason.find(end));
+    ends.min().filter(|end| *end > 0).and_then(|end| reason.get(..end)).unwrap_or(reason)
 }
 
 /// The cost of an I/O, or of an execution if the I/Os are not counted.
@@ -90,10 +119,6 @@ fn cost(reading: &MeterReading) -> Option<Estimate> {
 fn label(name: &str) -> String {
     let scope = if name == Meter::Thread.name() { " (own threads)" } else { "" };
     format!("{name}{scope}")
-}
-
-fn missing(reason: Option<&str>) -> String {
-    format!("{} {}", number::MISSING, reason.unwrap_or("not read"))
 }
 
 /// The thread clock measures less by definition; on a common scale it would squeeze the other intervals.
@@ -130,6 +155,24 @@ mod tests {
     fn intervals_are_drawn_on_one_scale_without_the_thread_clocks() {
         let readings = [reading("idle", 100.0, 12.0), reading("pmu", 106.0, 6.0), reading("thread", 10.0, 1.0)];
         assert_eq!(range(&readings).map(|scale| scale.span), Some(Span::new(88.0, 112.0)));
+    }
+
+    #[test]
+    fn meters_without_a_figure_take_one_line() {
+        let mut silent = Silent::default();
+        assert_eq!(silent.line(false), None);
+        silent.add("soaker", Some("not chosen: it disturbs; --meters all gives it windows of its own"));
+        silent.add("pmu", Some("the hypervisor offers no cycle counter (perf_event_open: No such file)"));
+        silent.add("sampler", Some("not chosen: it disturbs; --meters sampler gives it windows of its own"));
+        silent.add("idle", None);
+        let line = "no figure from soaker, sampler (not chosen), pmu (the hypervisor offers no cycle counter), idle (not read)";
+        assert_eq!(silent.line(false).as_deref(), Some(line));
+        assert!(
+            silent
+                .line(true)
+                .is_some_and(|line| line.contains("(perf_event_open: No such file)") && !line.contains("windows"))
+        );
+        assert_eq!(silent.facts().len(), 4, "in full on a page");
     }
 
     #[test]

@@ -98,7 +98,8 @@ fn a_missing_number_is_a_dash_and_its_reason_is_below() {
         text.contains("— cycles/IO") && text.contains("— cycles/byte") && text.contains("— context switches/IO"),
         "{text}"
     );
-    assert!(text.contains("— permission denied: /sys/devices"), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("proc_stat (permission denied: /sys/devices"), "{text}");
     assert!(!text.contains(" 0 "), "{text}");
 }
 
@@ -125,4 +126,10 @@ proptest! {
         prop_assert!(coloured.lines().all(|line| width(line) <= columns));
         prop_assert_eq!(terminal(&finding, Ink::Plain, columns).find('\u{1b}'), None);
     }
+}
+
+#[test]
+fn a_page_has_the_latencies_as_a_curve() {
+    let page = Format::Html.render(&fixture::psync_4k(), Ink::Plain, 80);
+    assert!(page.contains("latency by percentile <small>read</small>") && page.contains("p99: 8.44 µs"), "{page}");
 }

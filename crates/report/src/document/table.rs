@@ -1,6 +1,7 @@
 //! Tables: columns with alignment, drawing and priority, and rows of cells.
 
 use super::{Span, Tone};
+use crate::number::MISSING;
 
 /// The alignment of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub enum Draw {
     Verdict,
     /// As a bar: the raw number is a fraction of 1.
     Bar,
+    /// As a bar from the middle to either side: the raw number is a fraction between -1 and 1.
+    Diverging,
     /// As an interval on this scale.
     Interval(Scale),
 }
@@ -90,7 +93,7 @@ impl Column {
 
     /// Whether its cells are drawings without text.
     pub fn is_drawn(&self) -> bool {
-        matches!(self.draw, Draw::Bar | Draw::Interval(_))
+        matches!(self.draw, Draw::Bar | Draw::Diverging | Draw::Interval(_))
     }
 }
 
@@ -198,6 +201,36 @@ impl Table {
         self.rows.push(Row::Note(label, text.into()));
     }
 
+    /// Takes out the rows whose cells are all missing, and returns their names. A row with more details below it stays.
+    pub(super) fn take_blank_rows(&mut self) -> Vec<String> {
+        let level = |row: &Row| if let Row::Cells(level, _) = row { *level } else { 0 };
+        let mut kept: Vec<Row> = Vec::new();
+        let mut names = Vec::new();
+        // From the end, so that the details of a row are decided before the row.
+        for row in std::mem::take(&mut self.rows).into_iter().rev() {
+            let has_details = kept.last().is_some_and(|below| level(below) > level(&row));
+            if has_details || !self.is_blank(&row) {
+                kept.push(row);
+            } else {
+                let texts = self.names(&row).iter().map(|cell| cell.text.as_str());
+                names.push(texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" "));
+            }
+        }
+        kept.reverse();
+        names.reverse();
+        self.rows = kept;
+        names
+    }
+
+    /// Whether a row has dashes and nothing else besides its names.
+    fn is_blank(&self, row: &Row) -> bool {
+        let Row::Cells(_, cells) = row else { return false };
+        let mut values = cells.iter().skip(self.keys);
+        let is_missing = |cell: &Cell| cell.text == MISSING;
+        let is_nothing = |cell: &Cell| cell.text.is_empty() && cell.raw == Raw::None;
+        values.clone().any(is_missing) && values.all(|cell| is_missing(cell) || is_nothing(cell))
+    }
+
     /// The names of a row, if it has cells.
     pub fn names<'a>(&self, row: &'a Row) -> &'a [Cell] {
         match row {
@@ -212,5 +245,24 @@ impl Table {
         let pairs = self.rows.iter().zip(self.rows.iter().skip(1));
         let opens = pairs.map(|(above, row)| self.keys > 1 && first(above) != first(row));
         std::iter::once(false).chain(opens).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_dashes_is_taken_out_and_named() {
+        let mut table = Table::new(["", "mean", "p99"].map(Column::text).to_vec());
+        table.row(["read", "1 µs", MISSING].map(Cell::from).to_vec());
+        table.row(["write", MISSING, ""].map(Cell::from).to_vec());
+        table.row(["trim", MISSING, MISSING].map(Cell::from).to_vec());
+        table.sub_row(["round trip", "2 µs", MISSING].map(Cell::from).to_vec());
+        table.sub_row(["delivery", MISSING, MISSING].map(Cell::from).to_vec());
+        table.row(["total", "", ""].map(Cell::from).to_vec());
+        assert_eq!(table.take_blank_rows(), ["write", "delivery"]);
+        let names: Vec<&str> = table.rows.iter().map(|row| table.names(row)[0].text.as_str()).collect();
+        assert_eq!(names, ["read", "trim", "round trip", "total"], "a row with details stays");
     }
 }

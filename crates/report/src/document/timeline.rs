@@ -5,6 +5,9 @@ use crate::number::Units;
 /// Larger values are not drawn: no counter of a machine reaches them in a quantum.
 const LARGEST: f64 = 1e18;
 
+/// The height of a track that is always 0.
+pub const NOTHING: f64 = 1e-9;
+
 /// The colour of a track. A renderer chooses one that fits its ground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hue {
@@ -83,6 +86,13 @@ pub struct Track {
     pub is_important: bool,
     /// A value for each reading; not a number where it is unknown. Between a reading and the one before, the value was this.
     pub values: Vec<f64>,
+}
+
+impl Track {
+    /// Its greatest value; at least a trace above 0, so that it has a height.
+    pub fn greatest(&self) -> f64 {
+        self.values.iter().copied().filter(|value| value.is_finite()).fold(NOTHING, f64::max)
+    }
 }
 
 /// A vertical scale, from 0, that tracks share.
@@ -171,12 +181,6 @@ impl Timeline {
     /// Whether nothing can be drawn.
     pub fn is_empty(&self) -> bool {
         self.seconds.is_empty() || self.tracks.is_empty()
-    }
-
-    /// The greatest value on a scale; at least a trace above 0, so that there is a scale.
-    pub fn greatest(&self, scale: usize) -> f64 {
-        let values = self.tracks.iter().filter(|track| track.scale == scale).flat_map(|track| &track.values);
-        values.copied().filter(|value| value.is_finite()).fold(1e-9, f64::max)
     }
 
     /// A track in `count` parts of equal time; `None` where nothing is known.

@@ -248,7 +248,12 @@ pub(super) fn moved(finding: &GuestFinding, point: &PointFinding, change: &Chang
         Column::number(baseline),
         Column::number(words::arm_head(finding, &point.arm)),
         Column::number("difference"),
+        Column::drawing(Draw::Diverging),
     ]);
+    // The longest bar is the largest move.
+    let largest = change.moved.iter().map(|moved| moved.difference().abs()).filter(|size| size.is_finite());
+    let largest = largest.fold(LEAST_MOVE, f64::max);
+    let bar = |difference: f64| Cell::drawn(tone(difference), Raw::Number(difference / largest));
     let mut rest = 0.0;
     for (place, moved) in change.moved.iter().enumerate() {
         if place >= most || moved.difference().abs() < LEAST_MOVE {
@@ -260,11 +265,13 @@ pub(super) fn moved(finding: &GuestFinding, point: &PointFinding, change: &Chang
             Cell::from(words::instructions(moved.baseline)),
             Cell::from(words::instructions(moved.candidate)),
             Cell::new(tone(moved.difference()), words::signed(moved.difference())),
+            bar(moved.difference()),
         ]);
     }
     if !table.rows.is_empty() {
         let blank = || Cell::from("");
-        table.row(vec![Cell::new(Tone::Faint, "all others"), blank(), blank(), Cell::from(words::signed(rest))]);
+        let others = Cell::new(Tone::Faint, "all others");
+        table.row(vec![others, blank(), blank(), Cell::from(words::signed(rest)), bar(rest)]);
         let all = |value: f64| Cell::new(Tone::Strong, words::instructions(value));
         let value = point.instructions_per_io.map(|value| value.value);
         table.row(vec![
@@ -272,6 +279,7 @@ pub(super) fn moved(finding: &GuestFinding, point: &PointFinding, change: &Chang
             value.map_or_else(Cell::default, |value| all(value - change.difference)),
             value.map_or_else(Cell::default, all),
             Cell::new(Tone::Strong, words::signed(change.difference)),
+            Cell::default(),
         ]);
     }
     table

@@ -98,3 +98,13 @@ fn a_renamed_function_is_one_row_with_both_names() {
     }
     assert!(rows(&finding).iter().any(|row| row.starts_with("copy_string → rep_movs ")), "{:?}", rows(&finding));
 }
+
+#[test]
+fn what_moved_is_drawn_to_both_sides_on_a_page() {
+    let page = Format::Html.render(&fixture::two_kernels(), Ink::Plain, 80);
+    let bars = page.matches("<td class=\"strip diverging").count();
+    assert!(
+        bars > 2 && page.contains("margin-left:50.00%;width:50.00%"),
+        "{bars} bars, the longest is the largest move"
+    );
+}

@@ -2,8 +2,7 @@
 
 use crate::document::{Chart, Point, Span, chart};
 use crate::number::{self, Units, bare_percent};
-use plotters::coord::ranged1d::{BoldPoints, KeyPointHint, NoDefaultFormatting, ValueFormatter};
-use plotters::coord::types::RangedCoordf64;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
 use plotters::prelude::Ranged;
 use std::ops::Range;
 
@@ -13,6 +12,8 @@ const NUMBERS: usize = 6;
 const SPREAD: f64 = 12.0;
 /// The same for named values, because sizes usually double, and a crossover is interpolated in the logarithm.
 const NAMED_SPREAD: f64 = 4.0;
+/// A smaller difference of two values, as a part of the larger one, has no round numbers in it.
+const NARROWEST: f64 = 1e-9;
 /// Values outside the range of any measurement are not drawn.
 const DRAWABLE: Range<f64> = 1e-12..1e18;
 
@@ -89,38 +90,46 @@ impl Axis {
         Some(Self { span: Span::new(axis.span.low * size, axis.span.high * size), ..axis })
     }
 
-    /// From `low` to `high` with some padding, with numbers chosen by plotters. Guards against an endless loop in
-    /// plotters if a step overflows.
+    /// From a round number at or below `low` to one at or above `high`, with the round numbers between them.
     fn linear(low: f64, high: f64, text: impl Fn(f64) -> String) -> Option<Self> {
         if ![low, high].iter().all(|end| end.abs() < DRAWABLE.end) {
             return None;
         }
-        let room = if high > low { (high - low) * 0.06 } else { high.abs().max(1e-9) * 0.1 };
-        let low = if low == 0.0 { 0.0 } else { low - room };
-        let high = high + room;
-        let numbers = RangedCoordf64::from(low..high).key_points(BoldPoints(NUMBERS));
-        // Rounding leaves a trace of a step where 0 is meant, and a trace has a sign.
-        let zero = |number: f64| if number.abs() < (high - low) * 1e-9 { 0.0 } else { number };
-        let numbers = numbers.into_iter().map(zero).map(|number| (number, text(number))).collect();
-        Some(Self { span: Span::new(low, high), numbers, is_logarithmic: false })
+        let size = high.abs().max(low.abs());
+        // Values that are as good as equal have some room around them. One at 0 stays there.
+        let room = if high - low > size * NARROWEST { 0.0 } else { size.max(NARROWEST) * 0.1 };
+        let (low, high) = (if low == 0.0 { 0.0 } else { low - room }, high + room);
+        let (first, last, step) = round_ends(low, high)?;
+        let count = (last - first).round() as usize;
+        let numbers = (0..=count).map(|place| (first + place as f64) * step).map(|number| (number, text(number)));
+        Some(Self { span: Span::new(first * step, last * step), numbers: numbers.collect(), is_logarithmic: false })
     }
 
-    /// Both ends are above 0. Numbers are at 1, 2 and 5 of each power of ten, as many as fit.
+    /// Both ends are above 0. Numbers are at 1, 2 and 5 of each power of ten, or at fewer of them, and so are the ends.
     fn logarithmic(low: f64, high: f64, units: Units) -> Self {
-        let (low, high) = (low.log10() - 0.08, high.log10() + 0.08);
-        let powers = || (low.floor() as i32)..=(high.ceil() as i32);
-        let within = |steps: &[f64]| {
+        /// A trace of rounding does not make the axis longer.
+        const TRACE: f64 = 1e-9;
+        let (least, most) = (low.log10() + TRACE, high.log10() - TRACE);
+        let powers = || (least.floor() as i32)..=(most.ceil() as i32);
+        let enclosing = |steps: &[f64]| {
             let all = powers().flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)));
-            all.filter(|number| (low..=high).contains(&number.log10())).collect::<Vec<_>>()
+            let all: Vec<f64> = all.collect();
+            let from = all.iter().rposition(|number| number.log10() <= least).unwrap_or(0);
+            let to = all.iter().position(|number| number.log10() >= most).unwrap_or(all.len());
+            all.into_iter().take(to + 1).skip(from).collect::<Vec<_>>()
         };
         let choices: [&[f64]; 2] = [&[1.0, 2.0, 5.0], &[1.0, 3.0]];
-        let numbers = choices.iter().map(|steps| within(steps)).find(|numbers| numbers.len() <= NUMBERS);
-        let numbers = numbers.unwrap_or_else(|| within(&[1.0]));
-        // If there are too many powers of ten, uses every second, third… of them.
-        let step = numbers.len().div_ceil(NUMBERS).max(1);
-        let numbers = numbers.into_iter().step_by(step);
-        let numbers = numbers.map(|number| (number, label(units, number))).collect();
-        Self { span: Span::new(low, high), numbers, is_logarithmic: true }
+        let numbers = choices.iter().map(|steps| enclosing(steps)).find(|numbers| numbers.len() <= NUMBERS + 1);
+        let mut numbers = numbers.unwrap_or_else(|| enclosing(&[1.0]));
+        // If there are too many powers of ten, uses every second, third… of them, up to one at or above the greatest value.
+        let step = (numbers.len() - 1).div_ceil(NUMBERS).max(1);
+        while let Some(last) = numbers.last().copied().filter(|_| (numbers.len() - 1) % step > 0) {
+            numbers.push(last * 10.0);
+        }
+        let numbers: Vec<f64> = numbers.into_iter().step_by(step).collect();
+        let (first, last) = (numbers.first().copied().unwrap_or(low), numbers.last().copied().unwrap_or(high));
+        let numbers = numbers.into_iter().map(|number| (number, label(units, number))).collect();
+        Self { span: Span::new(first.log10(), last.log10()), numbers, is_logarithmic: true }
     }
 
     /// An axis with a number for each named value (sizes, depths). Logarithmic if they cover a large range.
@@ -152,6 +161,26 @@ impl Axis {
     /// How many numbers it has.
     pub fn numbers(&self) -> usize {
         self.numbers.len()
+    }
+
+    /// The same with only those numbers that do not touch each other on a horizontal axis of this length, whose letters have this
+    /// mean width. The last number stays, then the first ones do.
+    pub fn with_room(mut self, length: f64, letter: f64) -> Self {
+        let reach = |(value, text): &(f64, String)| {
+            let (middle, half) = (self.place(*value) * length, text.chars().count() as f64 * letter / 2.0);
+            // At least a letter between two.
+            (middle - half, middle + half + letter)
+        };
+        let reaches: Vec<(f64, f64)> = self.numbers.iter().map(reach).collect();
+        let last = reaches.last().copied().unwrap_or_default();
+        let (mut free, count) = (f64::NEG_INFINITY, reaches.len());
+        let mut keep = reaches.into_iter().enumerate().map(|(place, (from, to))| {
+            let is_kept = place + 1 == count || from >= free && to <= last.0;
+            free = if is_kept { to } else { free };
+            is_kept
+        });
+        self.numbers.retain(|_| keep.next().unwrap_or(false));
+        self
     }
 
     /// The position of a value, between 0 and 1.
@@ -193,6 +222,18 @@ impl ValueFormatter<f64> for Axis {
     }
 }
 
+/// The round step of an axis, and its ends in steps: the smallest of 1, 2 and 5 times a power of ten that gives few numbers.
+fn round_ends(low: f64, high: f64) -> Option<(f64, f64, f64)> {
+    /// A trace of rounding does not add a step.
+    const TRACE: f64 = 1e-9;
+    let power = ((high - low) / NUMBERS as f64).log10().floor() as i32;
+    let steps =
+        (power..power.saturating_add(3)).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(power)));
+    let ends = steps.map(|step| ((low / step + TRACE).floor(), (high / step - TRACE).ceil(), step));
+    let few = |(first, last, _): &(f64, f64, f64)| last > first && last - first < NUMBERS as f64;
+    ends.into_iter().find(few)
+}
+
 /// A change on an axis: "+5 %".
 fn signed_percent(change: f64) -> String {
     let sign = if change > 0.0 {
@@ -216,15 +257,12 @@ fn label(units: Units, value: f64) -> String {
     format!("{:.0e} {}", value / scale.size(), scale.unit).trim_end().to_owned()
 }
 
-/// "20.0 k" as "20 k": trailing zeros mean nothing on an axis.
+/// "20.0 k" as "20 k", and "1.00e-6" as "1e-6": trailing zeros mean nothing on an axis.
 fn shortest(text: &str) -> String {
-    let (number, unit) = text.split_once(' ').map_or((text, ""), |(number, unit)| (number, unit));
-    let number = if number.contains('.') && !number.contains('e') {
-        number.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        number
-    };
-    if unit.is_empty() { number.to_owned() } else { format!("{number} {unit}") }
+    let end = text.find(['e', ' ']).unwrap_or(text.len());
+    let (number, rest) = text.split_at(end);
+    let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    format!("{number}{rest}")
 }
 
 #[cfg(test)]
@@ -240,17 +278,51 @@ mod tests {
     #[test]
     fn numbers_are_round_and_have_their_unit() {
         let axis = |values: [f64; 2], from_zero| Axis::of_amounts(COUNT, values.into_iter(), from_zero).unwrap();
-        assert_eq!(texts(&axis([6500.0, 7200.0], false)), ["6.6 k", "6.8 k", "7 k", "7.2 k"]);
-        assert_eq!(texts(&axis([6500.0, 7200.0], true)), ["0", "2 k", "4 k", "6 k"]);
-        assert_eq!(texts(&axis([900.0, 110_000.0], true)), ["1 k", "3 k", "10 k", "30 k", "100 k"]);
+        assert_eq!(texts(&axis([6500.0, 7200.0], false)), ["6.4 k", "6.6 k", "6.8 k", "7 k", "7.2 k"]);
+        assert_eq!(texts(&axis([6500.0, 7200.0], true)), ["0", "2 k", "4 k", "6 k", "8 k"]);
+        assert_eq!(texts(&axis([900.0, 110_000.0], true)), ["300", "1 k", "3 k", "10 k", "30 k", "100 k", "300 k"]);
+    }
+
+    #[test]
+    fn both_ends_are_round_numbers_with_a_label() {
+        let ends = |axis: &Axis| {
+            let (first, last) = (&axis.numbers[0], &axis.numbers[axis.numbers() - 1]);
+            let (low, high) = axis.ends();
+            assert!((first.0 - low).abs() <= high * 1e-12 && (last.0 - high).abs() <= high * 1e-12, "{axis:?}");
+            format!("{} to {}", first.1, last.1)
+        };
+        let amounts = |values: [f64; 2]| ends(&Axis::of_amounts(COUNT, values.into_iter(), true).unwrap());
+        assert_eq!(amounts([281_300.0, 287_654.0]), "0 to 300 k");
+        assert_eq!(amounts([0.31, 0.757]), "0 to 0.8");
+        assert_eq!(amounts([2.0, 20_000.0]), "1 to 100 k");
+        assert_eq!(amounts([1.0, 1000.0]), "1 to 1 k", "round values are the ends");
+        let change = Axis::of(&chart::Axis::Change, vec![-0.113, 0.057]).unwrap();
+        assert_eq!(ends(&change), "-15 % to +10 %");
+        let time = |last| ends(&Axis::of(&chart::Axis::Time, vec![0.1, last]).unwrap());
+        assert_eq!(
+            (time(9.6).as_str(), time(27.0).as_str(), time(10.0).as_str()),
+            ("0 s to 10 s", "0 s to 30 s", "0 s to 10 s")
+        );
+        let one = Axis::of_amounts(COUNT, [7.0].into_iter(), false).unwrap();
+        assert!(one.ends().0 < 7.0 && one.ends().1 > 7.0, "{one:?}");
     }
 
     #[test]
     fn tiny_numbers_are_told_apart() {
         let axis = |values: [f64; 2], from_zero| Axis::of_amounts(COUNT, values.into_iter(), from_zero).unwrap();
-        assert_eq!(texts(&axis([1e-9, 8e-7], false)), ["1e-9", "3e-9", "1e-8", "3e-8", "1e-7", "3e-7"]);
+        assert_eq!(texts(&axis([1e-9, 8e-7], false)), ["1e-9", "3e-9", "1e-8", "3e-8", "1e-7", "3e-7", "1e-6"]);
         assert_eq!(texts(&axis([0.0, 5e-8], true)), ["0", "1e-8", "2e-8", "3e-8", "4e-8", "5e-8"]);
         assert!(texts(&axis([0.0, -5e-8], true)).iter().all(|text| !text.contains(['<', '>'])));
+    }
+
+    #[test]
+    fn numbers_that_would_touch_are_left_out() {
+        let names: Vec<String> = ["p50", "p90", "p99", "p99.9", "p99.99"].map(str::to_owned).to_vec();
+        let axis = |length| Axis::of_steps(&names).unwrap().with_room(length, 12.0);
+        assert_eq!(texts(&axis(832.0)), ["p50", "p90", "p99", "p99.9", "p99.99"]);
+        assert_eq!(texts(&axis(350.0)), ["p50", "p90", "p99", "p99.99"], "the last one stays");
+        assert_eq!(texts(&axis(10.0)), ["p99.99"]);
+        assert_eq!(axis(350.0).ends(), (-0.5, 4.5), "no point moves");
     }
 
     #[test]

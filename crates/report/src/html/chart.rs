@@ -14,6 +14,10 @@ use std::fmt::Write;
 const SIZE: (u32, u32) = (960, 470);
 /// Font height, in units, from which plotters computes positions.
 const LETTERS: u32 = 24;
+/// Width of a letter in a number, at most: "%" and "m" are wider, but no number has only these.
+const LETTER: f64 = 13.5;
+/// Room on the right for half of the last number.
+const RIGHT: u32 = 40;
 /// Width of the numbers of the vertical axis.
 const LEFT: u32 = 104;
 /// Height of the numbers of the horizontal axis.
@@ -47,10 +51,11 @@ pub fn figure(chart: &Chart) -> String {
 /// Draws a chart, and returns the positions of tooltips.
 fn draw<'a>(into: &mut String, described: &'a Chart) -> Option<Vec<(BackendCoord, &'a str)>> {
     let (x, y) = Axis::both(described)?;
+    let x = x.with_room(f64::from(SIZE.0 - LEFT - RIGHT), LETTER);
     let ((left, right), (low, high)) = (x.ends(), y.ends());
     let root = Drawing::new(into, SIZE).into_drawing_area();
     let mut builder = ChartBuilder::on(&root);
-    builder.margin_top(14).margin_right(24).x_label_area_size(BELOW).y_label_area_size(LEFT);
+    builder.margin_top(14).margin_right(RIGHT).x_label_area_size(BELOW).y_label_area_size(LEFT);
     let mut chart = builder.build_cartesian_2d(x.clone(), y.clone()).ok()?;
     let letters = ("sans-serif", LETTERS).into_font().color(&Paint::Axis.colour());
     chart

@@ -1,5 +1,7 @@
 //! Escapes text for use between tags and in attributes.
 
+use crate::shell::is_hidden;
+
 /// `text` without markup, on one line.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -15,11 +17,6 @@ pub fn escape(text: &str) -> String {
         }
     }
     escaped
-}
-
-/// Characters that change the text direction: a name that contains one could rewrite its line.
-fn is_hidden(letter: char) -> bool {
-    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// An element with a class around markup.

@@ -24,7 +24,7 @@ pub fn table(title: &str, table: &Table) -> String {
 fn head(column: &Column) -> String {
     match column.draw {
         Draw::Interval(scale) => format!("<th scope=\"col\" class=\"strip\">{}</th>", axis(scale)),
-        Draw::Bar => "<th scope=\"col\" class=\"strip\"></th>".to_owned(),
+        Draw::Bar | Draw::Diverging => "<th scope=\"col\" class=\"strip\"></th>".to_owned(),
         Draw::Text | Draw::Verdict => format!("<th scope=\"col\"{}>{}</th>", side(column), escape(&column.head)),
     }
 }
@@ -76,7 +76,15 @@ fn field(cell: &Cell, column: &Column, names: bool) -> String {
                 class(cell.tone)
             )
         }
-        (Draw::Interval(_) | Draw::Bar, _) => "<td class=\"strip\"></td>".to_owned(),
+        (Draw::Diverging, Raw::Number(part)) => {
+            let part = if part.is_finite() { part.clamp(-1.0, 1.0) * 50.0 } else { 0.0 };
+            let (from, width) = (50.0 + part.min(0.0), part.abs());
+            format!(
+                "<td class=\"strip diverging {}\"><div class=\"bar\" style=\"margin-left:{from:.2}%;width:{width:.2}%\"></div></td>",
+                class(cell.tone)
+            )
+        }
+        (Draw::Interval(_) | Draw::Bar | Draw::Diverging, _) => "<td class=\"strip\"></td>".to_owned(),
         (Draw::Verdict, _) if cell.text.is_empty() => "<td></td>".to_owned(),
         (Draw::Verdict, _) => format!("<td class=\"verdict\">{}</td>", pill(&Note::new(cell.tone, &cell.text))),
         (Draw::Text, _) => {
@@ -177,6 +185,14 @@ mod tests {
             (1, 1),
             "{strip}"
         );
+    }
+
+    #[test]
+    fn a_diverging_bar_ends_or_begins_in_the_middle() {
+        let drawn = |part| field(&Cell::drawn(Tone::Bad, Raw::Number(part)), &Column::drawing(Draw::Diverging), false);
+        assert!(drawn(0.5).contains("margin-left:50.00%;width:25.00%"), "{}", drawn(0.5));
+        assert!(drawn(-1.0).contains("margin-left:0.00%;width:50.00%"), "{}", drawn(-1.0));
+        assert!(drawn(f64::NAN).contains("width:0.00%"));
     }
 
     #[test]

@@ -1,11 +1,15 @@
 // Draws each timeline of the page on a canvas, where it can be zoomed and its tracks can be hidden.
 //
-// uPlot draws the axes and the legend. The readings are drawn here: there are too many for its paths, and a dot must not
+// Every track has a lane of its own, one above the other on one time axis, the first one at the top and higher than the others:
+// on a common ground, a series of events hides the worker behind it. A hidden track gives its room to the others.
+//
+// uPlot draws the time axis and the legend. The lanes and the readings are drawn here: there are too many for its paths, and a dot must not
 // hide the ones below it. While a reading is narrower than a few pixels, a dot is the darker the more readings it stands
 // for; from then on each reading is a bar as long as it lasted.
 "use strict";
 (() => {
-  const HEIGHT = 440;
+  // Heights in pixels of the page: of the first lane, of each other one, of the title above a lane, and of the time axis.
+  const FIRST = 150, OTHER = 76, TITLE = 20, TIMES = 34, ABOVE = 4;
   // Width of a reading, in pixels of the page, from which it is a bar.
   const BAR = 3;
 
@@ -45,10 +49,10 @@
   };
 
   // Dots as pixels. Where there are more readings than columns, a dot is the more opaque the more readings fall on it.
-  const dots = (u, x, y, first, last, skipZero, hue) => {
+  const dots = (u, box, x, y, first, last, skipZero, hue) => {
     // Events are few, and each is meant to be seen.
-    const { left, top, width, height } = u.bbox;
-    const { min, max } = u.scales.x, high = y.scale.max;
+    const { left, top, width, height } = box;
+    const { min, max } = u.scales.x, high = y.high;
     const size = Math.max(2, Math.round((skipZero ? 2.5 : 1.5) * devicePixelRatio));
     const count = new Uint16Array(width * height);
     const touched = [];
@@ -82,9 +86,9 @@
   };
 
   // The least and the greatest value in each column of pixels, joined to the column before.
-  const reaches = (u, x, y, first, last) => {
-    const { left, top, width, height } = u.bbox;
-    const { min, max } = u.scales.x, high = y.scale.max, thick = Math.max(1, Math.round(devicePixelRatio * 1.5));
+  const reaches = (u, box, x, y, first, last) => {
+    const { left, top, width, height } = box;
+    const { min, max } = u.scales.x, high = y.high, thick = Math.max(1, Math.round(devicePixelRatio * 1.5));
     const down = value => Math.round(top + (1 - value / high) * (height - thick));
     let column = -1, low = 0, top_ = 0, before = null;
     const flush = () => {
@@ -109,9 +113,9 @@
   };
 
   // Each reading as a bar from the reading before to itself.
-  const bars = (u, x, y, first, last, skipZero, began, joined) => {
-    const { left, top, width, height } = u.bbox;
-    const { min, max } = u.scales.x, high = y.scale.max, thick = Math.round(3 * devicePixelRatio);
+  const bars = (u, box, x, y, first, last, skipZero, began, joined) => {
+    const { left, top, width, height } = box;
+    const { min, max } = u.scales.x, high = y.high, thick = Math.round(3 * devicePixelRatio);
     let before = null;
     for (let place = first; place <= last; place++) {
       const value = y.values[place];
@@ -125,13 +129,14 @@
     }
   };
 
-  // Grid lines of bytes are at powers of two.
-  const steps = units => {
-    const binary = units.some(([size]) => size === 1024);
-    const steps = [];
-    if (binary) for (let power = 0; power < 60; power++) steps.push(2 ** power);
-    else for (let power = units.length > 1 && units[0][1] === "" ? 0 : -6; power < 18; power++) for (const digit of [1, 2, 5]) steps.push(Number(digit + "e" + power));
-    return steps;
+  // The round number at or above a value, in the unit in which it is shown.
+  const roundUp = (value, units) => {
+    let place = 0;
+    units.forEach(([larger], other) => { if (value >= larger) place = other; });
+    const [size] = units[place], next = units[place + 1]?.[0], number = value / size;
+    const power = 10 ** Math.floor(Math.log10(number) + 1e-9);
+    const round = [1, 1.5, 2, 3, 4, 5, 6, 8, 10].map(digit => digit * power * size).find(round => round >= value * (1 - 1e-6));
+    return next && round > next * 0.8 ? Math.max(next, value) : round;
   };
 
   const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, Arial, sans-serif";
@@ -143,48 +148,73 @@
     let now = data.began;
     for (let place = 0; place < x.length; place++) x[place] = now += lengths[place];
     const end = now, whole = { min: data.began, max: end };
-    const scales = data.scales.map((scale, place) => ({ ...scale, key: "scale" + place, max: scale.greatest * 1.14 }));
-    const tracks = data.tracks.map(track => ({ ...track, values: unpacked(track.values), scale: scales[track.scale] }));
-    // A row of events is above all dots.
-    for (const scale of scales) if (tracks.every(track => track.scale !== scale || track.trace === "events")) scale.max = scale.greatest * 1.04;
+    const tracks = data.tracks.map(track => {
+      const values = unpacked(track.values), units = data.scales[track.scale].units;
+      let greatest = 0;
+      for (const value of values) if (value > greatest) greatest = value;
+      return { ...track, values, units, high: greatest > 0 ? roundUp(greatest, units) : 1, isAllZero: greatest === 0 };
+    });
+    const weight = track => track === tracks[0] ? FIRST : OTHER;
+    const height = tracks.reduce((sum, track) => sum + weight(track) + TITLE, ABOVE + TIMES);
+
+    // The lane of each track that is shown, in pixels of the canvas.
+    const lanes = u => {
+      const title = Math.round(TITLE * devicePixelRatio);
+      const shownTracks = tracks.filter((_, place) => u.series[place + 1].show);
+      const room = u.bbox.height - title * shownTracks.length;
+      const whole = shownTracks.reduce((sum, track) => sum + weight(track), 0);
+      const found = new Map();
+      let top = u.bbox.top;
+      for (const track of shownTracks) {
+        const height = Math.max(8, Math.floor(room * weight(track) / whole));
+        found.set(track, { left: u.bbox.left, width: u.bbox.width, top: top + title, height });
+        top += title + height;
+      }
+      return found;
+    };
 
     const draw = track => (u, index, first, last) => {
       const hue = colour("hue-" + track.hue);
       const events = track.trace === "events";
-      const { ctx, bbox } = u;
+      const box = lanes(u).get(track);
+      if (!box) return null;
+      const { ctx } = u;
       ctx.save();
       ctx.beginPath();
-      ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+      ctx.rect(box.left, box.top, box.width, box.height);
       ctx.clip();
       ctx.fillStyle = hue;
       const pixels = (last - first) / Math.max(1e-12, x[last] - x[first]) * (u.scales.x.max - u.scales.x.min);
-      if (bbox.width / pixels >= BAR * devicePixelRatio || pixels < 2) bars(u, x, track, first, last, events, data.began, track.trace === "line");
-      else if (track.trace === "line") reaches(u, x, track, first, last);
-      else dots(u, x, track, first, last, events, hue);
+      if (box.width / pixels >= BAR * devicePixelRatio || pixels < 2) bars(u, box, x, track, first, last, events, data.began, track.trace === "line");
+      else if (track.trace === "line") reaches(u, box, x, track, first, last);
+      else dots(u, box, x, track, first, last, events, hue);
       ctx.restore();
       return null;
     };
 
-    // Every scale has an axis: the first on the left, the others on the right.
-    // A phone has room for two.
-    const used = scales.filter(scale => tracks.some(track => track.scale === scale)).slice(0, root.clientWidth < 560 ? 2 : 5);
-    const of = scale => tracks.filter(track => track.scale === scale);
-    const axis = (scale, place) => ({
-      scale: scale.key,
-      side: place === 0 ? 3 : 1,
-      size: place === 0 ? 66 : 54,
-      label: scale.name,
-      labelSize: 18,
-      labelGap: 0,
-      gap: 4,
-      font: FONT,
-      labelFont: FONT,
-      stroke: () => of(scale).length === 1 ? colour("hue-" + of(scale)[0].hue) : colour("muted"),
-      grid: { show: place === 0, stroke: () => colour("line"), width: 1 },
-      ticks: { stroke: () => colour("line"), width: 1, size: 5 },
-      incrs: steps(scale.units),
-      values: (u, splits) => splits.map(value => shown(value, scale.units)),
-    });
+    // The ground of each lane: its name, and lines at 0 and at its round greatest number; the first one has more of them.
+    const drawLanes = u => {
+      const { ctx } = u, ratio = devicePixelRatio;
+      ctx.save();
+      ctx.font = FONT.replace("12px", 12 * ratio + "px");
+      for (const [track, { left, top, width, height }] of lanes(u)) {
+        ctx.textAlign = "left";
+        ctx.textBaseline = "alphabetic";
+        ctx.fillStyle = colour("hue-" + track.hue);
+        ctx.fillText(track.title, left + 2 * ratio, top - 6 * ratio);
+        ctx.textAlign = "right";
+        ctx.textBaseline = "middle";
+        const parts = track === tracks[0] ? 4 : 1;
+        for (let part = 0; part <= parts; part++) {
+          const at = Math.round(top + (1 - part / parts) * (height - 1));
+          ctx.fillStyle = colour("line");
+          ctx.fillRect(left, at, width, Math.max(1, Math.round(ratio / 2)));
+          ctx.fillStyle = colour("muted");
+          if (!track.isAllZero || part === 0) ctx.fillText(shown(track.high * part / parts, track.units), left - 8 * ratio, at);
+        }
+      }
+      ctx.restore();
+    };
 
     const hint = document.createElement("p");
     hint.className = "hint";
@@ -221,31 +251,32 @@
     };
     const options = {
       width: Math.max(280, root.clientWidth),
-      height: HEIGHT,
-      padding: [10, used.length > 1 ? 0 : 16, 0, 0],
+      height,
+      padding: [ABOVE, 16, 0, 0],
       pxAlign: 1,
-      scales: { x: { time: false, range: (u, min, max) => max > min ? [min <= x[0] ? whole.min : min, Math.min(max, end)] : [whole.min, end] } },
+      scales: { lanes: { range: [0, 1] }, x: { time: false, range: (u, min, max) => max > min ? [min <= x[0] ? whole.min : min, Math.min(max, end)] : [whole.min, end] } },
       axes: [
         {
           font: FONT,
           stroke: () => colour("muted"),
           grid: { stroke: () => colour("line"), width: 1 },
           ticks: { stroke: () => colour("line"), width: 1, size: 5 },
-          size: 34,
+          size: TIMES,
           values: (u, splits, place, space, step) => splits.map(value => time(value, step)),
           space: 90,
         },
-        ...used.map(axis),
+        // Room for the numbers of the lanes.
+        { scale: "lanes", side: 3, size: 70, grid: { show: false }, ticks: { show: false }, values: (u, splits) => splits.map(() => "") },
       ],
       series: [
         { label: "time", value: (u, value) => value == null ? "–" : time(value, 1e-5) },
         ...tracks.map(track => ({
           label: label(track),
-          scale: track.scale.key,
+          scale: "lanes",
           stroke: () => colour("hue-" + track.hue),
           paths: draw(track),
           points: { show: false },
-          value: (u, value) => value == null ? "–" : shown(value, track.scale.units),
+          value: (u, value) => value == null ? "–" : shown(value, track.units),
         })),
       ],
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false, dist: 4 } },
@@ -261,6 +292,7 @@
           }
           u.ctx.restore();
         }],
+        drawAxes: [drawLanes],
         draw: [describe],
         setSeries: [(u, index, changed) => {
           if (index == null || changed.show == null) return;
@@ -269,7 +301,6 @@
         }],
       },
     };
-    for (const scale of scales) options.scales[scale.key] = { range: [0, scale.max] };
     const plot = new uPlot(options, [x, ...tracks.map(track => track.values)], root);
     root.insertBefore(hint, plot.root);
     root.querySelector(".still").remove();
@@ -286,7 +317,7 @@
     });
     new ResizeObserver(() => {
       const width = Math.max(280, root.clientWidth);
-      if (width !== plot.width) plot.setSize({ width, height: HEIGHT });
+      if (width !== plot.width) plot.setSize({ width, height });
     }).observe(root);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       plot.redraw(true, true);

@@ -70,13 +70,11 @@ pub fn timeline(timeline: &Timeline) -> String {
 fn data(timeline: &Timeline) -> Value {
     let before = std::iter::once(&timeline.began).chain(&timeline.seconds);
     let lengths = timeline.seconds.iter().zip(before).map(|(at, before)| at - before);
-    let scales =
-        timeline.scales.iter().enumerate().map(
-            |(place, scale)| json!({"name": scale.name, "units": scale.units, "greatest": timeline.greatest(place)}),
-        );
+    let scales = timeline.scales.iter().map(|scale| json!({"units": scale.units}));
     let tracks = timeline.tracks.iter().map(|track| {
         json!({
             "name": track.name,
+            "title": timeline.name(track),
             "hue": track.hue.name(),
             "trace": track.trace.name(),
             "scale": track.scale,

@@ -9,6 +9,8 @@ const CHANGE: usize = 29;
 const PLAIN: usize = 19;
 /// Length of a bar for a fraction of 1.
 const BAR: usize = 32;
+/// Length of a bar to one side of the middle.
+const SIDE: usize = 12;
 
 /// The drawing of a cell; `None` if the column shows text.
 pub fn draw(how: Draw, raw: Raw) -> Option<String> {
@@ -16,7 +18,8 @@ pub fn draw(how: Draw, raw: Raw) -> Option<String> {
         (Draw::Text | Draw::Verdict, _) => None,
         (Draw::Bar, Raw::Number(part)) => Some(bar(part)),
         (Draw::Interval(scale), Raw::Interval(interval)) => Some(self::interval(scale, interval)),
-        (Draw::Bar | Draw::Interval(_), _) => Some(String::new()),
+        (Draw::Diverging, Raw::Number(part)) => Some(diverging(part)),
+        (Draw::Bar | Draw::Diverging | Draw::Interval(_), _) => Some(String::new()),
     }
 }
 
@@ -24,6 +27,20 @@ fn bar(part: f64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (part.clamp(0.0, 1.0) * BAR as f64 * 8.0).round() as usize;
     "█".repeat(eighths / 8) + EIGHTHS.get(eighths % 8).unwrap_or(&"")
+}
+
+/// A bar from the middle: to the left below 0. There are no characters for parts of a cell from the right, so it has whole and
+/// half cells.
+fn diverging(part: f64) -> String {
+    let part = if part.is_finite() { part.clamp(-1.0, 1.0) } else { 0.0 };
+    let halves = (part.abs() * SIDE as f64 * 2.0).round() as usize;
+    let (whole, half) = ("█".repeat(halves / 2), halves % 2 == 1);
+    if part < 0.0 {
+        let blanks = " ".repeat(SIDE - halves.div_ceil(2));
+        format!("{blanks}{}{whole}│", if half { "▐" } else { "" })
+    } else {
+        format!("{}│{whole}{}", " ".repeat(SIDE), if half { "▌" } else { "" })
+    }
 }
 
 /// The ends of a scale of changes, and its 0.
@@ -133,6 +150,15 @@ mod tests {
     fn unknown_values_are_not_drawn() {
         assert_eq!(draw(Draw::Interval(changes(-0.1, 0.1)), Raw::None).as_deref(), Some(""));
         assert!(interval(changes(-0.1, 0.1), drawn(1e300, -1e300, f64::NAN)).contains('►'));
+    }
+
+    #[test]
+    fn diverging_bars_leave_the_middle_to_the_side_of_their_sign() {
+        assert_eq!(diverging(1.0), format!("{}│{}", " ".repeat(SIDE), "█".repeat(SIDE)));
+        assert_eq!(diverging(-0.5), format!("{}{}│", " ".repeat(6), "█".repeat(6)));
+        assert_eq!(diverging(-0.125), format!("{}▐█│", " ".repeat(10)));
+        assert_eq!(diverging(f64::NAN), format!("{}│", " ".repeat(SIDE)));
+        assert_eq!(diverging(-9.0), format!("{}│", "█".repeat(SIDE)));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use crate::document::{Audience, Tone};
 use crate::ink::Ink;
+use crate::shell::is_hidden;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 /// Minimum width for a table; narrower terminals get lines of this length.
@@ -78,7 +79,7 @@ impl Page {
 
     /// `text` on one line, in this page's characters, without control characters.
     pub fn spell(self, text: &str) -> String {
-        let text = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
+        let text = text.chars().map(|letter| if letter.is_control() || is_hidden(letter) { ' ' } else { letter });
         match self.glyphs {
             Glyphs::Unicode => text.collect(),
             Glyphs::Ascii => text.fold(String::new(), |mut line, letter| {

@@ -5,7 +5,7 @@
 //! has other characters for the same.
 
 use super::page::{Page, width};
-use crate::document::{Reach, Timeline, Tone, Track};
+use crate::document::{NOTHING, Reach, Timeline, Tone, Track};
 use crate::number;
 
 /// Lines of the first track, and of each other one.
@@ -41,9 +41,6 @@ const UNICODE: Letters = Letters {
 };
 const ASCII: Letters =
     Letters { full: "#", half: ":", light: ".", parts: &[".", "o", "#"], foot: "-", side: "|", corner: "+" };
-
-/// Least height of a track, so that one that is always 0 has a height.
-const NOTHING: f64 = 1e-9;
 
 /// The drawing; empty if there is nothing to draw.
 pub fn sketch(page: Page, timeline: &Timeline) -> String {
@@ -84,7 +81,7 @@ impl Drawing<'_> {
 
     /// The reach of each column, each value as a height in lines.
     fn heights(&self, track: &Track, lines: usize) -> Vec<Option<Reach>> {
-        let greatest = greatest(track);
+        let greatest = track.greatest();
         let height = |value: f64| (value / greatest * lines as f64).clamp(0.0, lines as f64);
         let of = |reach: Reach| Reach {
             least: height(reach.least),
@@ -137,12 +134,12 @@ impl Drawing<'_> {
 
     /// The number at a part of the height.
     fn level(&self, track: &Track, part: f64) -> String {
-        if greatest(track) <= NOTHING {
+        if track.greatest() <= NOTHING {
             // Nothing happened: the track is 0 at any height.
             return if part < 1.0 { String::new() } else { "0".to_owned() };
         }
         let units = self.timeline.scales.get(track.scale).map_or(number::COUNT, |scale| scale.units);
-        number::with_unit(units, greatest(track) * part)
+        number::with_unit(units, track.greatest() * part)
     }
 
     fn line(&self, number: &str, drawn: &str) -> String {
@@ -180,11 +177,6 @@ impl Drawing<'_> {
             format!("{full} least, {half} mean, {light} greatest of each column of {column}; other tracks: mean");
         self.page.wrap_toned(Tone::Faint, self.page.indent(), &text)
     }
-}
-
-/// The greatest value of a track: a strip is as high as its own.
-fn greatest(track: &Track) -> f64 {
-    track.values.iter().copied().filter(|value| value.is_finite()).fold(NOTHING, f64::max)
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ impl Grid {
         for column in &mut columns {
             let head = match column.draw {
                 Draw::Interval(scale) => drawing::head(scale),
-                Draw::Text | Draw::Verdict | Draw::Bar => page.spell(&column.head),
+                Draw::Text | Draw::Verdict | Draw::Bar | Draw::Diverging => page.spell(&column.head),
             };
             column.head = if column.align == Align::Right { page.cut(&head, WIDEST_HEAD) } else { head };
         }

@@ -1,35 +1,53 @@
-//! A timeline as an SVG: in each column of pixels the reach of each track.
+//! A timeline as an SVG: a lane for each track, one above the other on one time axis, and in each column of pixels the reach of
+//! the track. The first track is at the top, in a higher lane.
 
-use crate::document::{Timeline, Trace, Track};
+use crate::document::{NOTHING, Timeline, Trace, Track};
 use crate::html::markup::escape;
 use crate::number;
 use std::fmt::Write;
 
-/// Size of the drawing in units, and the part of it that has the tracks.
-const SIZE: (f64, f64) = (1100.0, 380.0);
+/// Width of the drawing in units, and the part of it that has the tracks.
+const WIDTH: f64 = 1100.0;
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 1088.0;
-const TOP: f64 = 12.0;
-const FOOT: f64 = 350.0;
+/// Heights: of the first lane, of each other one, of the title above a lane, and of the numbers of the time axis.
+const FIRST: f64 = 150.0;
+const OTHER: f64 = 70.0;
+const TITLE: f64 = 20.0;
+const BELOW: f64 = 30.0;
 /// Columns of the drawing: one for each unit.
 const COLUMNS: usize = (RIGHT - LEFT) as usize;
 /// Numbers on the time axis, and on the scale of the first track.
 const TIMES: u32 = 5;
-const LEVELS: u32 = 4;
+const LEVELS: u32 = 2;
+
+/// The vertical place of a lane.
+#[derive(Clone, Copy)]
+struct Lane {
+    top: f64,
+    foot: f64,
+}
 
 /// The drawing. Its colours are in the style sheet.
 pub fn drawing(timeline: &Timeline) -> String {
-    let (width, height) = SIZE;
-    let mut svg = format!("<svg role=\"img\" aria-label=\"timeline\" viewBox=\"0 0 {width} {height}\">\n");
+    let mut foot = 0.0;
+    let lanes: Vec<Lane> = (0..timeline.tracks.len())
+        .map(|place| {
+            let top = foot + TITLE;
+            foot = top + if place == 0 { FIRST } else { OTHER };
+            Lane { top, foot }
+        })
+        .collect();
+    let height = foot + BELOW;
+    let mut svg = format!("<svg role=\"img\" aria-label=\"timeline\" viewBox=\"0 0 {WIDTH} {height}\">\n");
     let length = timeline.end() - timeline.began;
     let across = |time: f64| LEFT + ((time - timeline.began) / length).clamp(0.0, 1.0) * (RIGHT - LEFT);
     for (from, to) in &timeline.marks {
         let (from, to) = (across(*from), across(*to));
         let _ = writeln!(
             svg,
-            "<rect class=\"mark\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{}\"/>",
+            "<rect class=\"mark\" x=\"{from:.1}\" y=\"0\" width=\"{:.1}\" height=\"{foot}\"/>",
             (to - from).max(1.0),
-            FOOT - TOP
         );
     }
     for step in 0..=TIMES {
@@ -37,32 +55,42 @@ pub fn drawing(timeline: &Timeline) -> String {
         let x = LEFT + part * (RIGHT - LEFT);
         let anchor = if step == TIMES { "end" } else { "middle" };
         let text = escape(&number::seconds(timeline.began + part * length));
-        let _ = writeln!(svg, "<text x=\"{x:.0}\" y=\"{:.0}\" text-anchor=\"{anchor}\">{text}</text>", FOOT + 20.0);
+        let _ = writeln!(svg, "<text x=\"{x:.0}\" y=\"{:.0}\" text-anchor=\"{anchor}\">{text}</text>", foot + 20.0);
     }
-    let first = timeline.tracks.first().map_or(0, |track| track.scale);
-    if let Some(scale) = timeline.scales.get(first) {
-        for step in 0..=LEVELS {
-            let part = f64::from(step) / f64::from(LEVELS);
-            let y = FOOT - part * (FOOT - TOP);
-            let text = escape(&number::with_unit(scale.units, part * timeline.greatest(first)));
-            let _ = writeln!(
-                svg,
-                "<path class=\"grid\" d=\"M{LEFT},{y:.0}H{RIGHT}\"/><text x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"end\">{text}</text>",
-                LEFT - 8.0,
-                y + 4.0
-            );
-        }
-    }
-    for track in &timeline.tracks {
-        let _ = writeln!(svg, "<path class=\"hue-{}\" d=\"{}\"/>", track.hue.name(), path(timeline, track));
+    for (place, (track, lane)) in timeline.tracks.iter().zip(lanes).enumerate() {
+        ground(&mut svg, timeline, track, lane, if place == 0 { LEVELS } else { 1 });
+        let _ = writeln!(svg, "<path class=\"hue-{}\" d=\"{}\"/>", track.hue.name(), path(timeline, track, lane));
     }
     svg + "</svg>\n"
 }
 
+/// The title of a lane, and lines with numbers from 0 to the greatest value.
+fn ground(svg: &mut String, timeline: &Timeline, track: &Track, lane: Lane, levels: u32) {
+    let title = escape(&timeline.name(track));
+    let _ = writeln!(svg, "<text x=\"{:.0}\" y=\"{:.0}\">{title}</text>", LEFT + 2.0, lane.top - 6.0);
+    let Some(scale) = timeline.scales.get(track.scale) else { return };
+    let is_all_zero = track.greatest() <= NOTHING;
+    for step in 0..=levels {
+        let part = f64::from(step) / f64::from(levels);
+        let y = lane.foot - part * (lane.foot - lane.top);
+        let text = match step {
+            0 => "0".to_owned(),
+            _ if is_all_zero => String::new(),
+            _ => escape(&number::with_unit(scale.units, part * track.greatest())),
+        };
+        let _ = writeln!(
+            svg,
+            "<path class=\"grid\" d=\"M{LEFT},{y:.0}H{RIGHT}\"/><text x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"end\">{text}</text>",
+            LEFT - 8.0,
+            y + 4.0
+        );
+    }
+}
+
 /// An upright stroke in each column. A line is joined to the column before.
-fn path(timeline: &Timeline, track: &Track) -> String {
-    let greatest = timeline.greatest(track.scale);
-    let down = |value: f64| (FOOT - value / greatest * (FOOT - TOP)).round();
+fn path(timeline: &Timeline, track: &Track, Lane { top, foot }: Lane) -> String {
+    let greatest = track.greatest();
+    let down = |value: f64| (foot - value / greatest * (foot - top)).round();
     let mut path = String::new();
     let mut before: Option<f64> = None;
     for (column, reach) in timeline.parts(track, COLUMNS).into_iter().enumerate() {
@@ -83,4 +111,40 @@ fn path(timeline: &Timeline, track: &Track) -> String {
         let _ = write!(path, "M{x},{}V{high}", low + 1.0);
     }
     path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{Hue, TimelineScale};
+    use crate::number::COUNT;
+
+    #[test]
+    fn lanes_are_above_one_another_and_the_first_is_at_the_top() {
+        let track = |name: &str, hue, values: [f64; 2]| Track {
+            name: name.to_owned(),
+            hue,
+            trace: Trace::Line,
+            scale: 0,
+            is_important: true,
+            values: values.to_vec(),
+        };
+        let timeline = Timeline {
+            seconds: vec![1.0, 2.0],
+            scales: vec![TimelineScale { name: "steps".to_owned(), units: COUNT }],
+            tracks: vec![track("worker", Hue::Red, [0.0, 1e6]), track("probe<", Hue::Blue, [0.0, 3.0])],
+            ..Timeline::default()
+        };
+        let svg = drawing(&timeline);
+        let reach = |hue: &str| {
+            let path = svg.split(&format!("<path class=\"hue-{hue}\" d=\"")).nth(1).unwrap().split('"').next().unwrap();
+            let places = path.split(['M', 'V']).filter_map(|part| part.split(',').next_back()?.parse::<f64>().ok());
+            places.fold((f64::INFINITY, 0.0f64), |(least, most), place| (least.min(place), most.max(place)))
+        };
+        let (worker, probe) = (reach("red"), reach("blue"));
+        assert!(worker.1 <= TITLE + FIRST + 1.0 && probe.0 >= worker.1 + TITLE - 2.0, "{worker:?} {probe:?}");
+        assert!((worker.0 - TITLE).abs() < 1.0, "each track uses its whole lane: {worker:?}");
+        assert!((probe.0 - (2.0 * TITLE + FIRST)).abs() < 1.0, "each track uses its whole lane: {probe:?}");
+        assert!(svg.contains(">1.00 M<") && svg.contains(">3.00<") && svg.contains("probe&lt;, steps"), "{svg}");
+    }
 }

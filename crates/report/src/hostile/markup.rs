@@ -1,0 +1,120 @@
+//! Markup in each string of each finding, one after the other: no text from outside becomes markup of a report.
+
+use crate::markdown::tests::foreign_tag;
+use crate::{Finding, Format, Ink, blast, compare, cost, doctor, ftq, guest};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// A tag that runs a script, and the same behind all that could end what is around it.
+const MARKUP: [&str; 2] =
+    ["<img src=x onerror=alert(1)>", "`\\</code></pre>-->\n\n```\n<img src=x onerror=alert(1)>| \\`<!--"];
+
+/// Entries of a list whose strings are replaced: the others are like them.
+const ENTRIES: usize = 2;
+
+/// A step from a value to one inside it.
+#[derive(Clone)]
+enum Step {
+    Key(String),
+    Entry(usize),
+    /// Not further inside: the key itself.
+    Name(String),
+}
+
+/// The ways to all strings inside `value`, names of entries included.
+fn ways(value: &Value, way: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+    let mut inside = |step, value: &Value| {
+        way.push(step);
+        ways(value, way, found);
+        way.pop();
+    };
+    match value {
+        Value::String(_) => found.push(way.clone()),
+        Value::Array(entries) => {
+            entries.iter().take(ENTRIES).enumerate().for_each(|(place, entry)| inside(Step::Entry(place), entry));
+        }
+        Value::Object(entries) => {
+            entries.iter().for_each(|(name, entry)| inside(Step::Key(name.clone()), entry));
+            found.extend(entries.keys().map(|name| [way.as_slice(), &[Step::Name(name.clone())]].concat()));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Replaces the string at the end of a way.
+fn replace(value: &mut Value, way: &[Step], text: &str) {
+    match (way, value) {
+        ([], Value::String(old)) => text.clone_into(old),
+        ([Step::Key(name), rest @ ..], Value::Object(entries)) => replace(&mut entries[name], rest, text),
+        ([Step::Entry(place), rest @ ..], Value::Array(entries)) => replace(&mut entries[*place], rest, text),
+        ([Step::Name(name)], Value::Object(entries)) => {
+            let entry = entries.remove(name).unwrap();
+            entries.insert(text.to_owned(), entry);
+        }
+        _ => unreachable!("a way leads to a string"),
+    }
+}
+
+fn shown(way: &[Step]) -> String {
+    let step = |step: &Step| match step {
+        Step::Key(name) => format!(".{name}"),
+        Step::Entry(place) => format!("[{place}]"),
+        Step::Name(name) => format!(".{name} (the name)"),
+    };
+    way.iter().map(step).collect()
+}
+
+fn stays_text<F: Finding + DeserializeOwned>(fixtures: Vec<(&str, F)>) {
+    let mut replaced = 0;
+    for (name, finding) in fixtures.into_iter().filter(|(name, _)| !name.starts_with("hostile")) {
+        let value = serde_json::to_value(&finding).unwrap();
+        let mut found = Vec::new();
+        ways(&value, &mut Vec::new(), &mut found);
+        for way in found {
+            for text in MARKUP {
+                let mut value = value.clone();
+                replace(&mut value, &way, text);
+                // The name of a field, and a word that must be one of a few.
+                let Ok(finding) = serde_json::from_value::<F>(value) else { continue };
+                replaced += 1;
+                let page = Format::Markdown.render(&finding, Ink::Plain, 80);
+                assert_eq!(foreign_tag(&page), None, "{name}{}", shown(&way));
+                if text == MARKUP[0] {
+                    let page = Format::Html.render(&finding, Ink::Plain, 80);
+                    assert!(!page.contains("<img"), "{name}{}", shown(&way));
+                }
+            }
+        }
+    }
+    assert!(replaced > 20, "{replaced} strings could be replaced");
+}
+
+#[test]
+fn no_string_of_a_run_becomes_markup() {
+    stays_text(cost::fixture::all());
+}
+
+#[test]
+fn no_string_of_a_comparison_becomes_markup() {
+    stays_text(compare::fixture::all());
+}
+
+#[test]
+fn no_string_of_a_guest_becomes_markup() {
+    stays_text(guest::fixture::all());
+}
+
+#[test]
+fn no_string_of_a_blast_becomes_markup() {
+    stays_text(blast::fixture::all());
+}
+
+#[test]
+fn no_string_of_a_recording_becomes_markup() {
+    stays_text(ftq::fixture::all());
+}
+
+#[test]
+fn no_string_of_a_diagnosis_becomes_markup() {
+    stays_text(vec![("doctor", doctor::fixture())]);
+}
