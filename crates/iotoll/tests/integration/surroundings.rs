@@ -33,7 +33,10 @@ const SURROUNDINGS: [(&str, &[&str]); 12] = [
     ("closed standard error", &["sh", "-c", "exec \"$0\" \"$@\" 2>&-"]),
     ("files for nobody", &["sh", "-c", "umask 777; exec \"$0\" \"$@\""]),
     ("files for everybody", &["sh", "-c", "umask 0; exec \"$0\" \"$@\""]),
-    ("no variables", &["env", "-i", "XDG_STATE_HOME=/nonexistent/state", "PATH=/usr/bin:/bin"]),
+    (
+        "no variables",
+        &["env", "-i", concat!("XDG_STATE_HOME=", env!("CARGO_TARGET_TMPDIR"), "/state"), "PATH=/usr/bin:/bin"],
+    ),
     ("another locale", &["env", "LC_ALL=tr_TR.UTF-8", "LANGUAGE=de", "TZ=Asia/Kathmandu", "TERM=dumb"]),
     ("few open files", &["prlimit", "--nofile=128:128"]),
     ("no locked memory", &["prlimit", "--memlock=0:0"]),
