@@ -1,7 +1,6 @@
 //! `iotoll run FILE.toml` runs an experiment of any kind: the command line of the verb that its kind belongs to.
 
 use crate::failure::BadInput;
-use crate::run::files_and_options;
 use model::experiment_kind::ExperimentKind;
 
 /// The words with the verb of the experiment file in `job`, if `run` is given one. A file that cannot be read is left to the
@@ -11,11 +10,11 @@ use model::experiment_kind::ExperimentKind;
 /// When the file names a kind that there is not.
 pub(super) fn of_its_kind(words: &[String], job: &[String]) -> Result<Option<Vec<String>>, BadInput> {
     let [program, verb, rest @ ..] = words else { return Ok(None) };
-    let (files, _) = files_and_options(job);
-    let [file] = files.as_slice() else { return Ok(None) };
-    if verb != "run" || !is_toml(file) {
-        return Ok(None);
-    }
+    // After an option without its value, a word is that value.
+    let is_value = |before: &String| before.starts_with('-') && !before.contains('=');
+    let before = std::iter::once(None).chain(job.iter().map(Some));
+    let words = job.iter().zip(before).filter(|(_, before)| !before.is_some_and(is_value)).map(|(word, _)| word);
+    let Some(file) = words.filter(|_| verb == "run").find(|word| is_toml(word)) else { return Ok(None) };
     let Ok(text) = std::fs::read_to_string(file) else { return Ok(None) };
     let kind = ExperimentKind::of(file, &text).map_err(BadInput)?;
     let verb = kind.verb().iter().map(|word| (*word).to_owned());
