@@ -308,7 +308,7 @@ mod tests {
         for now in ["", "newnd\n", "found\n"] {
             assert!(found.is_between(now, "new"), "{now:?}");
         }
-        assert!(found.is_between("found\nr value", "a longer value") && !found.is_between("theirs", "new"));
+        assert!(found.is_between("found\ner value", "a longer value") && !found.is_between("theirs", "new"));
         assert!(!SettingFile { kernel: true, ..found }.is_between("", "new"));
     }
 
