@@ -53,7 +53,11 @@ mod tests {
         let version = concat!("\"iotoll ", env!("CARGO_PKG_VERSION"), "\" \"User Commands\"");
         for (name, title, synopsis) in [
             ("iotoll.1", ".TH iotoll 1  ", "iotoll <COMMAND>\n"),
-            ("iotoll-run.1", ".TH iotoll-run 1  ", "iotoll run [OPTIONS] [JOB.fio | \\-\\-OPTION=VALUE]...\n"),
+            (
+                "iotoll-run.1",
+                ".TH iotoll-run 1  ",
+                "iotoll run [OPTIONS] [JOB.fio | EXPERIMENT.toml | \\-\\-OPTION=VALUE]...\n",
+            ),
             (
                 "iotoll-guest-run.1",
                 ".TH iotoll-guest-run 1  ",

@@ -62,6 +62,8 @@ pub struct Dominant {
 
 /// Smallest part of a sum that one unit must have to be named.
 const DOMINANT_PART: f64 = 0.25;
+/// Largest part of a sum that units below 0 may take away: net costs near 0 are noise.
+const MOST_NOISE: f64 = 0.1;
 /// How many times its part of the other sum that must be.
 const DOMINANT_EXCESS: f64 = 3.0;
 
@@ -81,6 +83,12 @@ fn dominant_numerator(pairs: &[Pair]) -> Option<(usize, f64)> {
     let numerators: f64 = pairs.iter().map(|pair| pair.numerator).sum();
     let denominators: f64 = pairs.iter().map(|pair| pair.denominator).sum();
     if pairs.len() < 2 || numerators <= 0.0 || denominators <= 0.0 {
+        return None;
+    }
+    // A sum of which noise takes away a part is not carried by what remains.
+    let taken_away = |of: fn(&Pair) -> f64| -pairs.iter().map(|pair| of(pair).min(0.0)).sum::<f64>();
+    let noise = |of: fn(&Pair) -> f64, sum: f64| taken_away(of) > MOST_NOISE * sum;
+    if noise(|pair| pair.numerator, numerators) || noise(|pair| pair.denominator, denominators) {
         return None;
     }
     let (place, largest) = pairs.iter().enumerate().max_by(|(_, a), (_, b)| a.numerator.total_cmp(&b.numerator))?;
@@ -145,6 +153,7 @@ mod tests {
         );
         assert_eq!(dominant(&pairs(&[(3.0, 1.0), (1.0, 1.0)])), None, "one of two has at least a half");
         assert_eq!(dominant(&pairs(&[(-3.0, 1.0); 5])), None);
+        assert_eq!(dominant(&pairs(&[(5.0, 1.0), (-4.0, 1.0), (1.0, 1.0), (-1.0, 1.0)])), None, "noise around 0");
     }
 
     proptest! {

@@ -83,7 +83,14 @@ const PARTS: [(&str, &str); 61] = [
 ];
 
 /// Exceptions: type, key, unit.
-const KEYS: [(&str, &str, &str); 35] = [
+const KEYS: [(&str, &str, &str); 42] = [
+    ("CarryingUnit", "number", "count"),
+    ("CarryingUnit", "of", "count"),
+    ("CarryingUnit", "part", "fraction"),
+    ("FamilyFinding", "comparisons", "count"),
+    ("FamilyFinding", "confidence", "0 to 1"),
+    ("MetricFinding", "confidence", "0 to 1"),
+    ("MetricFinding", "correlation", "0 to 1"),
     ("PointFinding", "lowest", "instructions per I/O"),
     ("PointFinding", "highest", "instructions per I/O"),
     ("FunctionFinding", "change", "instructions per I/O"),
