@@ -91,14 +91,23 @@ fn errors_in_an_experiment_file_name_the_file() {
 #[test]
 fn a_lost_report_and_a_lost_output_do_not_hide_each_other() {
     let folder = Folder::new();
-    fs::create_dir(folder.path("kept")).unwrap();
-    std::os::unix::fs::symlink("nowhere/report.html", folder.path("kept/report.html")).unwrap();
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let words = "compare --quiet --out kept --budget 1s --ioengine=null --size=1m --aa";
+    let (record, page) = (folder.path("kept/record.jsonl"), folder.path("kept/report.html"));
+    // What is in the way from the beginning is refused before the measurement.
+    let in_the_way = std::thread::spawn(move || {
+        let begun = (0..2000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            record.exists()
+        });
+        assert!(begun);
+        fs::create_dir(page).unwrap();
+    });
     let ended = folder.iotoll(words).stdout(full).run();
+    in_the_way.join().unwrap();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("kept/report.html") && ended.stderr.contains("No space left"), "{ended:?}");
-    assert_eq!(ended.stderr.matches("No such file").count(), 1, "{ended:?}");
+    assert_eq!(ended.stderr.matches("Is a directory").count(), 1, "{ended:?}");
     assert!(rounds(&folder) >= 1);
 }
 
