@@ -32,7 +32,7 @@ impl Ratio {
 }
 
 /// Σn / Σd. The standard error is that of the classical ratio estimator (Cochran, Sampling Techniques, 3rd ed., § 6.4):
-/// residuals e = n − r·d, se = sqrt(R/(R−1) · Σe²) / Σd, grown by the correlation of `neighbours` ([`super::serial`]), and
+/// residuals e = n − r·d, se = sqrt(R/(R−1) · Σe²) / Σd, grown by the correlation of `neighbours` ([`super::serial()`]), and
 /// skewed as the residuals are. Units may have different lengths, as windows do, and are weighted by their work. `None` if
 /// Σd is not positive.
 pub fn ratio_of_sums(pairs: &[Pair], neighbours: Neighbours) -> Option<Ratio> {

@@ -32,7 +32,7 @@ pub fn allowed_half_width(ratio: &LogRatio, wanted_half_width: f64) -> f64 {
 
 /// A state that makes some rounds slower by this factor is the example for what a few rounds do not show: the machine's
 /// own levels (page cache, CPU frequency, a neighbour) differ by about as much, and larger differences are
-/// [regimes](super::regimes).
+/// [regimes](super::regimes()).
 pub const SLOW_STATE: f64 = 1.5;
 
 /// The largest fraction of rounds that a state may have that none of this many rounds was in, with 95 % confidence:
