@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use nbd::Tuning;
 use nbd::backends::Backend;
 use nbd::server::Counters;
-use nbd::server::requests::{Next, Requests, Rights};
+use nbd::server::requests::{Done, Next, Requests, Rights, Work};
 use nbd::wire::MAX_PAYLOAD;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -104,7 +104,16 @@ fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
             batch.clear();
             match next {
                 Next::Send | Next::Yield => {}
-                Next::Wait => unreachable!("only a file needs a worker"),
+                Next::Wait => {
+                    // What a server's worker does, at once.
+                    let done = match requests.take_work().expect("a request that waits has work") {
+                        Work::Flush => Done::Flushed(backend.flush()),
+                        Work::FindExtents { offset, length, most } => {
+                            Done::Found(backend.extents(offset, length, most))
+                        }
+                    };
+                    requests.resume(done, &mut batch);
+                }
                 Next::Receive => return (taken, true),
                 Next::End(_) => {
                     end = Some(next);
