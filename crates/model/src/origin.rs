@@ -1,5 +1,5 @@
 //! Where a measurement came from: what was typed, the texts that the command line refers to, and the program that measured. With
-//! these, a report can be measured again by someone who has nothing else.
+//! these, a user can repeat the measurement from its report alone.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -57,7 +57,7 @@ fn blocks(page: &str) -> Vec<(String, String, String)> {
     found
 }
 
-/// The command line of a report, and a reader who has its files.
+/// The command line that a report prints, and a folder with the files that it prints.
 fn reader_of(page: &str) -> (String, Reader) {
     let reader = Reader::new();
     let mut command = None;
@@ -71,7 +71,8 @@ fn reader_of(page: &str) -> (String, Reader) {
     (command.expect("a command line"), reader)
 }
 
-/// Measured with these files, reported as markdown, and only read again by someone who has nothing but the report.
+/// Runs a command that prints a markdown report, then runs the command line of that report in an empty folder, with only the
+/// files of the report.
 #[track_caller]
 fn read_again(command: &str, file: (&str, &str)) -> (String, String) {
     let writer = Reader::new();

@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 const COMPARE: &str = "compare --quiet --no-save --format json --budget 4s";
 const COST: &str = "cost --background 200ms --no-save --quiet --no-output --format json";
 
-/// Sends messages by send(), which task accounting does not see, to a child that receives them: SIZE, EVERY. It prints a line after
-/// so many.
+/// Sends messages by send(), which task accounting does not see, to a child that receives them: SIZE, EVERY. It prints a line
+/// after each EVERY messages.
 const TCP: &str = "
 import socket, sys, os
 size, every, sent = int(sys.argv[1]), int(sys.argv[2]), 0
@@ -54,7 +54,7 @@ while True:
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 ";
 
-/// Reads and writes 64 KiB, and lets a ring of io_uring complete nothing after so many: EVERY. Status 77 without io_uring.
+/// Reads and writes 64 KiB; after each EVERY reads, submits a no-op to a ring of io_uring. Ends with status 77 without io_uring.
 const RING: &str = "
 import ctypes, mmap, os, struct, sys
 kernel, every, done = ctypes.CDLL(None), int(sys.argv[1]), 0

@@ -354,12 +354,12 @@ fn changes_undetected_among_many_have_a_time_to_decide() {
     // more expensive.
     let load = |round, case: usize| {
         let noise = [0_u64, 210, 90, 330, 150, 60, 270][(round + case) % 7];
-        let dearer = match case {
+        let more_expensive = match case {
             31 => 2000,
             case if case % 2 == 1 => 130,
             _ => 0,
         };
-        Load { nanos_per_io: 1000 + dearer + noise, ios: 10_000 }
+        Load { nanos_per_io: 1000 + more_expensive + noise, ios: 10_000 }
     };
     let found = study(&record(many, 14, load));
     let metric = |cell: usize| &found.cells[cell].metrics["cycles_per_io"];

@@ -157,11 +157,11 @@ proptest! {
     }
 
     #[test]
-    fn a_dearer_candidate_shifts_theta_and_leaves_its_error(rounds in rounds(), factor in 0.1f64..10.0) {
+    fn a_more_expensive_candidate_shifts_theta_and_leaves_its_error(rounds in rounds(), factor in 0.1f64..10.0) {
         let plain = of(&rounds).unwrap();
-        let dearer = of(&scaled(&rounds, (1.0, factor), (1.0, 1.0))).unwrap();
-        prop_assert!(near(dearer.theta - plain.theta, factor.ln()));
-        prop_assert!(near(plain.error.unwrap().standard_error, dearer.error.unwrap().standard_error));
+        let expensive = of(&scaled(&rounds, (1.0, factor), (1.0, 1.0))).unwrap();
+        prop_assert!(near(expensive.theta - plain.theta, factor.ln()));
+        prop_assert!(near(plain.error.unwrap().standard_error, expensive.error.unwrap().standard_error));
     }
 
     #[test]
