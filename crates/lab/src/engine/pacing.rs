@@ -24,6 +24,8 @@ pub(super) struct Pacing {
     synced_at: Option<u64>,
     /// Per file, whether it was written since its last sync.
     dirty: Vec<bool>,
+    /// The files that are still to sync, the first one last. It has room for all, because the measured loop does not allocate.
+    to_sync: Vec<u32>,
     /// The file that was written last.
     last_written: u32,
     /// Nothing was issued since the last sync.
@@ -49,6 +51,7 @@ impl Pacing {
             writes: 0,
             synced_at: None,
             dirty: vec![false; files],
+            to_sync: Vec::with_capacity(files.max(1)),
             last_written: 0,
             last_was_sync: false,
             // As in fio, a job that does not write has nothing to sync.
@@ -95,9 +98,9 @@ impl Pacing {
         None
     }
 
-    /// The sync that is due now, of the files written since their last one. fio syncs once more where a pass begins
-    /// anew; that is a sync of the file written last.
-    pub fn due_sync(&mut self) -> Option<(Sync, Vec<u32>)> {
+    /// The sync that is due now, of the files written since their last one ([`Self::next_to_sync`]). fio syncs once more where
+    /// a pass begins anew; that is a sync of the file written last.
+    pub fn due_sync(&mut self) -> Option<Sync> {
         if self.writes == 0 || self.synced_at == Some(self.writes) {
             return None;
         }
@@ -105,17 +108,36 @@ impl Pacing {
         let (_, what) = *self.sync_every.iter().find(|(every, _)| due(*every))?;
         self.synced_at = Some(self.writes);
         self.last_was_sync = true;
-        let mut files: Vec<u32> = (0..).zip(&self.dirty).filter(|(_, dirty)| **dirty).map(|(file, _)| file).collect();
-        if files.is_empty() {
-            files.push(self.last_written);
+        self.list_to_sync(|dirty| dirty);
+        if self.to_sync.is_empty() {
+            self.to_sync.push(self.last_written);
         }
-        Some((what, files))
+        Some(what)
     }
 
-    /// The files to sync at the end, once. As in fio, nothing is left to sync after a sync.
-    pub fn last_sync(&mut self) -> Option<Vec<u32>> {
-        let due = std::mem::take(&mut self.end_sync_due) && !self.last_was_sync;
-        due.then(|| (0..).zip(&self.dirty).map(|(file, _)| file).collect())
+    /// Whether all files are to be synced at the end, once. As in fio, nothing is left to sync after a sync.
+    pub fn last_sync(&mut self) -> bool {
+        let is_due = std::mem::take(&mut self.end_sync_due) && !self.last_was_sync;
+        if is_due {
+            self.list_to_sync(|_| true);
+        }
+        is_due
+    }
+
+    fn list_to_sync(&mut self, belongs: impl Fn(bool) -> bool) {
+        let files = (0..).zip(&self.dirty).filter(|(_, dirty)| belongs(**dirty)).map(|(file, _)| file);
+        self.to_sync.clear();
+        self.to_sync.extend(files);
+        self.to_sync.reverse();
+    }
+
+    /// The next file of the sync that is due; it counts as synced.
+    pub fn next_to_sync(&mut self) -> Option<u32> {
+        let file = self.to_sync.pop()?;
+        if let Some(dirty) = self.dirty.get_mut(file as usize) {
+            *dirty = false;
+        }
+        Some(file)
     }
 
     /// A request is issued.
@@ -129,13 +151,6 @@ impl Pacing {
         }
         self.last_was_sync = false;
         self.thought = self.think_ticks == 0;
-    }
-
-    /// A file is synced.
-    pub fn note_synced(&mut self, file: u32) {
-        if let Some(dirty) = self.dirty.get_mut(file as usize) {
-            *dirty = false;
-        }
     }
 }
 
@@ -157,16 +172,16 @@ mod tests {
         pacing.note_issued(&write(0));
         assert_eq!(pacing.due_sync(), None);
         pacing.note_issued(&write(2));
-        assert_eq!(pacing.due_sync(), Some((Sync::All, vec![0, 2])));
+        let files = |pacing: &mut Pacing| std::iter::from_fn(|| pacing.next_to_sync()).collect::<Vec<u32>>();
+        assert_eq!((pacing.due_sync(), files(&mut pacing)), (Some(Sync::All), vec![0, 2]));
         assert_eq!(pacing.due_sync(), None, "once");
-        [0, 2].into_iter().for_each(|file| pacing.note_synced(file));
         pacing.begin_pass();
-        assert_eq!(pacing.due_sync(), Some((Sync::All, vec![2])), "as fio does in a new pass");
-        assert_eq!(pacing.last_sync(), None, "the last step was a sync");
+        assert_eq!((pacing.due_sync(), files(&mut pacing)), (Some(Sync::All), vec![2]), "as fio does in a new pass");
+        assert!(!pacing.last_sync(), "the last step was a sync");
         pacing.begin(0);
         pacing.note_issued(&write(1));
-        assert_eq!(pacing.last_sync(), Some(vec![0, 1, 2]));
-        assert_eq!(pacing.last_sync(), None);
+        assert_eq!((pacing.last_sync(), files(&mut pacing)), (true, vec![0, 1, 2]));
+        assert!(!pacing.last_sync());
     }
 
     #[test]
@@ -174,7 +189,7 @@ mod tests {
         let plan = JobPlan { end_fsync: true, ..JobPlan::default() };
         let mut pacing = Pacing::new(&plan, Hertz(1e9), 1);
         pacing.begin(0);
-        assert!(pacing.last_sync().is_none() && !pacing.is_in_force());
+        assert!(!pacing.last_sync() && !pacing.is_in_force());
     }
 
     #[test]

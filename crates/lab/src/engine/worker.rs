@@ -24,8 +24,8 @@ enum Next {
     Issue(Request),
     /// Wait for this time, with nothing in flight.
     Pause(Duration),
-    /// Sync these files, with nothing in flight.
-    Sync(Sync, Vec<u32>),
+    /// Sync the files that are due, with nothing in flight.
+    Sync(Sync),
     /// The ramp has ended: start counting.
     Count,
     Done,
@@ -215,8 +215,8 @@ impl Worker {
                         stamp = ticks();
                         continue;
                     }
-                    Next::Sync(what, files) => {
-                        self.sync(&files, |file| engine.sync(file, what))?;
+                    Next::Sync(what) => {
+                        self.sync(|file| engine.sync(file, what))?;
                         stamp = ticks();
                         continue;
                     }
@@ -320,7 +320,7 @@ impl Worker {
             }
             match interlude.take() {
                 Some(Next::Pause(duration)) => self.control.pause(duration),
-                Some(Next::Sync(what, files)) => self.sync(&files, |file| engine.sync(file, what))?,
+                Some(Next::Sync(what)) => self.sync(|file| engine.sync(file, what))?,
                 Some(Next::Done) => {
                     self.ledger.end_ticks = ticks();
                     return Ok(());
@@ -458,14 +458,13 @@ impl Worker {
         self.sure > 0
     }
 
-    /// Syncs files, and counts each call.
+    /// Syncs the files that are due, and counts each call.
     #[cold]
-    fn sync(&mut self, files: &[u32], mut call: impl FnMut(u32) -> io::Result<bool>) -> Result<()> {
-        for file in files {
-            if call(*file).map_err(|error| Error::job(&self.job, "fsync", error))? {
+    fn sync(&mut self, mut call: impl FnMut(u32) -> io::Result<bool>) -> Result<()> {
+        while let Some(file) = self.manners.next_to_sync() {
+            if call(file).map_err(|error| Error::job(&self.job, "fsync", error))? {
                 self.ledger.count_sync(ticks());
             }
-            self.manners.note_synced(*file);
         }
         Ok(())
     }
@@ -499,7 +498,7 @@ impl Worker {
 
     #[cold]
     fn finish(&mut self) -> Next {
-        self.manners.last_sync().map_or(Next::Done, |files| Next::Sync(Sync::All, files))
+        if self.manners.last_sync() { Next::Sync(Sync::All) } else { Next::Done }
     }
 
     /// A pause until `end`, or until the job's time is over, as in fio.
@@ -512,14 +511,14 @@ impl Worker {
         if self.manners.held.is_none() {
             // As in fio, a sync that is due when the last byte is issued waits for the next pass.
             let within = self.sure > 0 || self.ios_left > 0 && !self.source.is_spent();
-            if within && let Some((what, files)) = self.manners.due_sync() {
-                return Next::Sync(what, files);
+            if within && let Some(what) = self.manners.due_sync() {
+                return Next::Sync(what);
             }
             if !self.has_more() {
                 return self.finish();
             }
-            if let Some((what, files)) = self.manners.due_sync() {
-                return Next::Sync(what, files);
+            if let Some(what) = self.manners.due_sync() {
+                return Next::Sync(what);
             }
             if let Some(end) = self.manners.thinks_until(now) {
                 return self.pause(end, now);
