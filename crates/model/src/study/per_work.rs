@@ -70,7 +70,8 @@ pub(super) fn per_work(
         gross: cycles / work,
         seconds,
         units: units.len(),
-        dominant: dominant(&units),
+        // A unit with much of the work and few cycles is no stall.
+        dominant: dominant(&units).filter(|unit| !unit.of_denominator),
     })
 }
 
