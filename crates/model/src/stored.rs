@@ -52,9 +52,10 @@ pub struct StoredFinding {
 pub struct UnpairedChange {
     /// now ÷ then − 1.
     pub change: f64,
-    /// Lower end of its 95 % interval; `null` if one of the two values has no interval.
+    /// Lower end of its interval, of 95 % or, in a comparison, of the metric's `confidence`; `null` if one of the two values has
+    /// no interval.
     pub low: Option<f64>,
-    /// Upper end of its 95 % interval.
+    /// Upper end of that interval.
     pub high: Option<f64>,
 }
 

@@ -4,6 +4,7 @@
 //! B now ÷ A stored = (B now ÷ A now) × (A now ÷ A stored). The first factor is the comparison's own change, measured
 //! side by side. The second is called environment and was not measured side by side: it contains everything that
 //! changed between the two sessions, known or not, and its interval contains only the variation within each session.
+//! All three have intervals of one confidence, that of the change.
 
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use crate::elided_list::elided_list;
 use crate::experiment::{ArmPlan, Case, Cell, Experiment, Metric, Work};
 use crate::plan::service::{Service, named_in};
 use crate::record::Meter;
+use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Estimate, LogLevel, log_level};
 use crate::stored::machine::Machine;
 use crate::stored::{Stored, UnpairedChange, warnings, work};
@@ -65,7 +67,9 @@ fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &S
         let Some(arm) = arms.iter().position(|arm| arm.name == cell.arm) else { continue };
         for metric in Metric::ALL {
             if let Some(found) = cell.metrics.get_mut(metric.name()) {
-                found.stored = against(&now, &then, metric, &cell.cell, arm);
+                // One confidence for the change and for what it is multiplied with.
+                let confidence = found.confidence.unwrap_or(CONFIDENCE);
+                found.stored = against([&now, &then], metric, (&cell.cell, arm), confidence);
             }
         }
     }
@@ -121,19 +125,18 @@ fn baseline<'a>(experiment: &'a Experiment, cell: &BTreeMap<String, String>) -> 
 }
 
 fn against(
-    now: &Session,
-    then: &Session,
+    [now, then]: [&Session; 2],
     metric: Metric,
-    cell: &BTreeMap<String, String>,
-    arm: usize,
+    (cell, arm): (&BTreeMap<String, String>, usize),
+    confidence: f64,
 ) -> Option<AgainstStored> {
     let stored = then.level(metric, cell, 0)?;
     let (baseline, candidate) = (now.level(metric, cell, 0)?, now.level(metric, cell, arm)?);
     let change = |Estimate { value, low, high }: Estimate| UnpairedChange { change: value, low, high };
     Some(AgainstStored {
         baseline: stored.log.exp(),
-        environment: change(baseline.since(&stored)),
-        total: change(candidate.since(&stored)),
+        environment: change(baseline.since(&stored, confidence)),
+        total: change(candidate.since(&stored, confidence)),
     })
 }
 

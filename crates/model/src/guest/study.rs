@@ -9,6 +9,7 @@ use super::record::{FunctionCount, GuestRecord, Measured};
 use super::renames::{self, Unmatched};
 use crate::elided_list::elided_list;
 use crate::record::Outcome;
+use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Estimate, Good, LogLevel, Uncertainty, verdict};
 use crate::warning::{Code, Warning, gravest_first};
 use std::collections::{BTreeMap, BTreeSet};
@@ -135,7 +136,7 @@ fn change(own: &[&Measured], baseline: &[&Measured], margin: f64) -> Option<Chan
     if new <= 0.0 || old <= 0.0 {
         return None;
     }
-    let change = log_level(&candidate, new).since(&log_level(&baseline_values, old));
+    let change = log_level(&candidate, new).since(&log_level(&baseline_values, old), CONFIDENCE);
     let extremes = |values: &[f64]| {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -3,7 +3,7 @@
 //! The input is the rounds of one arm in each session. Nothing cancels as it does within a round, so the interval
 //! covers the variation within each session, but no differences between the sessions.
 
-use super::estimate::{CONFIDENCE, Estimate};
+use super::estimate::Estimate;
 use super::ratio::{Pair, ratio_of_sums};
 use super::serial::Neighbours;
 use super::uncertainty::Uncertainty;
@@ -45,11 +45,12 @@ fn grouped(rounds: &[Pair]) -> Vec<Pair> {
 }
 
 impl LogLevel {
-    /// The change from another session to this one, as a fraction, with its 95 % interval. The errors of both add up.
-    pub fn since(&self, then: &Self) -> Estimate {
+    /// The change from another session to this one, as a fraction, with its interval of this confidence. The errors of both
+    /// add up.
+    pub fn since(&self, then: &Self, confidence: f64) -> Estimate {
         let theta = self.log - then.log;
         let error = self.error.zip(then.error).map(|(now, then)| now.plus(then.scaled(-1.0)));
-        let log = Estimate::around(theta, error.as_ref(), CONFIDENCE);
+        let log = Estimate::around(theta, error.as_ref(), confidence);
         Estimate { value: theta.exp_m1(), low: log.low.map(f64::exp_m1), high: log.high.map(f64::exp_m1) }
     }
 }
@@ -57,7 +58,7 @@ impl LogLevel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::estimate::student_t;
+    use crate::stats::estimate::{CONFIDENCE, student_t};
     use proptest::prelude::*;
 
     fn level(log: f64, standard_error: f64, degrees_of_freedom: f64) -> LogLevel {
@@ -84,20 +85,29 @@ mod tests {
     fn both_errors_count_and_so_do_their_degrees() {
         let (now, then) = (level(0.5, 0.03, 5.0), level(0.1, 0.04, 9.0));
         let half = student_t(0.975, 625.0 / (81.0 / 5.0 + 256.0 / 9.0)).unwrap() * 0.05;
-        let found = now.since(&then);
+        let found = now.since(&then, CONFIDENCE);
         assert!((found.value - 0.4f64.exp_m1()).abs() < 1e-12);
         assert!((found.high.unwrap().ln_1p() - 0.4 - half).abs() < 1e-12, "{found:?}");
     }
 
     #[test]
+    fn a_higher_confidence_gives_a_wider_interval() {
+        let (now, then) = (level(0.5, 0.03, 5.0), level(0.1, 0.04, 5.0));
+        let half = |confidence| now.since(&then, confidence).high.unwrap().ln_1p() - 0.4;
+        // The errors have 625 / (81/5 + 256/5) degrees.
+        let t = |probability| student_t(probability, 625.0 / (337.0 / 5.0)).unwrap();
+        assert!((half(0.99) / half(0.95) - t(0.995) / t(0.975)).abs() < 1e-9);
+    }
+
+    #[test]
     fn without_spread_the_interval_is_a_point_and_without_rounds_there_is_none() {
         let still = log_level(&rounds(&[5.0; 12])).unwrap();
-        let found = still.since(&still);
+        let found = still.since(&still, CONFIDENCE);
         assert_eq!((found.value, found.low, found.high), (0.0, Some(0.0), Some(0.0)));
         assert_eq!(log_level(&[]), None);
         assert_eq!(log_level(&rounds(&[-1.0, -2.0])), None);
         let one = log_level(&rounds(&[5.0])).unwrap();
-        assert_eq!((one.since(&still).value, one.since(&still).low), (0.0, None));
+        assert_eq!((one.since(&still, CONFIDENCE).value, one.since(&still, CONFIDENCE).low), (0.0, None));
     }
 
     #[test]
@@ -126,7 +136,7 @@ mod tests {
             other in proptest::collection::vec(50.0f64..100.0, 2..40),
         ) {
             let (one, other) = (log_level(&rounds(&one)).unwrap(), log_level(&rounds(&other)).unwrap());
-            let (there, back) = (one.since(&other), other.since(&one));
+            let (there, back) = (one.since(&other, CONFIDENCE), other.since(&one, CONFIDENCE));
             prop_assert!(((1.0 + there.value) * (1.0 + back.value) - 1.0).abs() < 1e-9);
             prop_assert!(((1.0 + there.low.unwrap()) * (1.0 + back.high.unwrap()) - 1.0).abs() < 1e-9);
         }

@@ -66,6 +66,24 @@ fn known_changes_are_split_into_change_and_environment() {
     assert!(!found.warnings.iter().any(|warning| warning.message.contains("stored")), "{:?}", found.warnings);
 }
 
+/// The change has the confidence of its family, so that the intervals of several metrics hold together: then those that it is
+/// multiplied with have it, too.
+#[test]
+fn all_intervals_of_a_line_have_one_confidence() {
+    let (then, now) = (session(Draft::default(), 1.0), session(Draft::default(), 1.69));
+    let found = study_against(&now, Some(&stored(then.clone())));
+    let metric = &found.cells[0].metrics["cycles_per_io"];
+    let confidence = metric.confidence.unwrap();
+    assert!(confidence > CONFIDENCE, "{confidence}");
+    let (now, then) = (Session::of(&now), Session::of(&then));
+    let level = |session: &Session, arm| session.level(Metric::CyclesPerIo, &BTreeMap::new(), arm).unwrap();
+    for (change, arm) in [(metric.stored.unwrap().environment, 0), (metric.stored.unwrap().total, 1)] {
+        let expected = |confidence| level(&now, arm).since(&level(&then, 0), confidence);
+        assert_eq!((change.low, change.high), (expected(confidence).low, expected(confidence).high));
+        assert!(change.low < expected(CONFIDENCE).low && change.high > expected(CONFIDENCE).high, "{change:?}");
+    }
+}
+
 #[test]
 fn the_other_way_round_the_environment_is_the_inverse() {
     let (old, new) = (session(Draft::default(), 1.0), session(Draft::default(), 1.69));

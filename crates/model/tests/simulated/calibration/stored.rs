@@ -2,6 +2,7 @@
 
 use super::experiment::{Design, METHOD, Until, experiment};
 use super::noise::Noise;
+use iotoll_model::stats::estimate::CONFIDENCE;
 use iotoll_model::stats::{Estimate, Pair, log_level};
 
 /// The true change: how much faster today's machine is than the stored one, a fraction.
@@ -15,5 +16,5 @@ pub fn environment(until: Until, noise: Noise, seed: u64) -> Estimate {
         baselines.map(|round| Pair { numerator: round.numerator * faster, ..round }).collect()
     };
     let (then, now) = (session(2 * seed, 1.0), session(2 * seed + 1, 1.0 + ENVIRONMENT));
-    log_level(&now).unwrap().since(&log_level(&then).unwrap())
+    log_level(&now).unwrap().since(&log_level(&then).unwrap(), CONFIDENCE)
 }
